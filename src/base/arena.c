@@ -1,0 +1,44 @@
+#include "base/arena.h"
+
+#include "base/fail.h"
+#include <stdalign.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One allocation each: arenas here hold tens of objects, so nothing is gained by carving. */
+struct lk_arena_block {
+    struct lk_arena_block *next;
+    alignas(max_align_t) unsigned char memory[];
+};
+
+enum lk_status lk_arena_take(struct lk_arena *arena, size_t bytes, void **memory)
+{
+    if (bytes > SIZE_MAX - sizeof(struct lk_arena_block))
+        return lk_fail_memory("an arena", bytes);
+    struct lk_arena_block *block = calloc(1, sizeof *block + bytes);
+    if (!block)
+        return lk_fail_memory("an arena", bytes);
+    block->next = arena->blocks;
+    arena->blocks = block;
+    *memory = block->memory;
+    return LK_OK;
+}
+
+enum lk_status lk_arena_text(struct lk_arena *arena, const char *text, const char **copy)
+{
+    const size_t bytes = strlen(text) + 1;
+    void *memory;
+    LK_TRY(lk_arena_take(arena, bytes, &memory));
+    *copy = memcpy(memory, text, bytes);
+    return LK_OK;
+}
+
+void lk_arena_clear(struct lk_arena *arena)
+{
+    while (arena->blocks) {
+        struct lk_arena_block *block = arena->blocks;
+        arena->blocks = block->next;
+        free(block);
+    }
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Turns files into a C table of strings: embed.py OUTPUT.c TABLE ROOT FILE...
+
+TABLE is an array of struct lk_embedded {name, text, bytes} (src/base/embedded.h); a name is the
+file's path below ROOT. `#include "x.cl"` of a .cl file is resolved here, against ROOT, so that
+OpenCL compilers never look for a file.
+"""
+import re
+import sys
+from pathlib import Path
+
+
+def text_of(path, root):
+    data = path.read_bytes()
+    if path.suffix != ".cl":
+        return data
+
+    def included(match):
+        return text_of(root / match.group(1).decode(), root)
+
+    return re.sub(rb'^#include "([^"]+)"\n', included, data, flags=re.M)
+
+
+def main():
+    output, table, root, files = sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4:]
+    lines = ['#include "base/embedded.h"', ""]
+    rows = []
+    for i, name in enumerate(files):
+        path = Path(name)
+        data = text_of(path, root)
+        numbers = ",".join(map(str, data + b"\0"))
+        lines.append(f"static const unsigned char data{i}[] = {{{numbers}}};")
+        relative = path.resolve().relative_to(root.resolve())
+        rows.append(f'    {{"{relative}", (const char *)data{i}, sizeof data{i} - 1}},')
+    lines += ["", f"const struct lk_embedded {table}[] = {{", *rows, "    {0, 0, 0},", "};", ""]
+    Path(output).write_text("\n".join(lines))
+
+
+main()
