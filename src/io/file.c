@@ -1,0 +1,209 @@
+#include "io/file.h"
+
+#include "base/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum lk_status lk_file_fail(const char *what, const char *path)
+{
+    char text[128];
+    const int code = errno;
+    if (strerror_r(code, text, sizeof text))
+        snprintf(text, sizeof text, "error %d", code);
+    return lk_fail(LK_E_IO, "cannot %s '%s': %s", what, path, text);
+}
+
+static enum lk_status read_open_file(int fd, const char *path, size_t limit, void **data,
+                                     size_t *bytes)
+{
+    struct stat about;
+    if (fstat(fd, &about))
+        return lk_file_fail("examine", path);
+    if (!S_ISREG(about.st_mode))
+        return lk_fail(LK_E_IO, "cannot read '%s': it is %s, not a file", path,
+                       S_ISDIR(about.st_mode) ? "a folder" : "a device or a pipe");
+    if (about.st_size < 0 || (unsigned long long)about.st_size > limit)
+        return lk_fail(LK_E_DATA, "'%s' has %lld bytes; at most %zu are expected", path,
+                       (long long)about.st_size, limit);
+    const size_t size = (size_t)about.st_size;
+    char *memory = size < SIZE_MAX ? malloc(size + 1) : NULL;
+    if (!memory)
+        return lk_fail_memory(path, size);
+    for (size_t done = 0; done < size;) {
+        const ssize_t got = read(fd, memory + done, size - done);
+        if (got > 0) {
+            done += (size_t)got;
+            continue;
+        }
+        if (got < 0 && errno == EINTR)
+            continue;
+        const enum lk_status status =
+            got < 0
+                ? lk_file_fail("read", path)
+                : lk_fail(LK_E_IO, "'%s' became shorter while it was read: %zu of %zu bytes",
+                          path, done, size);
+        free(memory);
+        return status;
+    }
+    memory[size] = '\0';
+    *data = memory;
+    *bytes = size;
+    return LK_OK;
+}
+
+enum lk_status lk_file_read(const char *path, size_t limit, void **data, size_t *bytes)
+{
+    /* O_NONBLOCK: opening a pipe nobody writes to must not hang; it is refused afterwards. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return lk_file_fail("open", path);
+    const enum lk_status status = read_open_file(fd, path, limit, data, bytes);
+    close(fd);
+    return status;
+}
+
+/* The folder part of a path, "." where there is none. The caller frees; NULL: no memory. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return strdup(".");
+    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+static enum lk_status sync_folder_of(const char *path)
+{
+    char *folder = folder_of(path);
+    if (!folder)
+        return lk_fail_memory("a file name", strlen(path));
+    enum lk_status status = LK_OK;
+    const int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    /* EINVAL: a file system that cannot sync folders, and need not. */
+    if (fd < 0 || (fsync(fd) && errno != EINVAL))
+        status = lk_file_fail("sync the folder", folder);
+    if (fd >= 0)
+        close(fd);
+    free(folder);
+    return status;
+}
+
+enum lk_status lk_file_move(const char *from, const char *to)
+{
+    if (rename(from, to))
+        return lk_file_fail("move a finished file to", to);
+    return sync_folder_of(to);
+}
+
+/* Opens a new file beside `path` under a name nobody else uses. `name` has room for it. */
+static int open_beside(const char *path, char *name, size_t bytes)
+{
+    static atomic_uint next;
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        snprintf(name, bytes, "%s.%ld-%u.tmp", path, (long)getpid(),
+                 atomic_fetch_add(&next, 1));
+        const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+static bool write_all(int fd, const char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t wrote = write(fd, data, bytes);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return false;
+        data += wrote;
+        bytes -= (size_t)wrote;
+    }
+    return true;
+}
+
+/* Writes, syncs and closes; errno tells why not. */
+static bool fill(int fd, const struct lk_file_part *parts, int count)
+{
+    bool whole = true;
+    for (int i = 0; i < count && whole; i++)
+        whole = write_all(fd, parts[i].data, parts[i].bytes);
+    whole = whole && fsync(fd) == 0;
+    const int cause = errno;
+    if (close(fd) && whole)
+        return false;
+    errno = cause;
+    return whole;
+}
+
+enum lk_status lk_file_write_parts(const char *path, const struct lk_file_part *parts,
+                                   int count)
+{
+    const size_t bytes = strlen(path) + 48;
+    char *name = malloc(bytes);
+    if (!name)
+        return lk_fail_memory("a file name", bytes);
+    enum lk_status status;
+    const int fd = open_beside(path, name, bytes);
+    if (fd < 0) {
+        status = lk_file_fail("create", path);
+    } else if (!fill(fd, parts, count)) {
+        status = lk_file_fail("write", path);
+        unlink(name);
+    } else {
+        status = lk_file_move(name, path);
+        if (status != LK_OK)
+            unlink(name);
+    }
+    free(name);
+    return status;
+}
+
+enum lk_status lk_file_write(const char *path, const void *data, size_t bytes)
+{
+    return lk_file_write_parts(path, &(struct lk_file_part){data, bytes}, 1);
+}
+
+enum lk_status lk_folder_make(const char *path)
+{
+    char *name = strdup(path);
+    if (!name)
+        return lk_fail_memory("a folder name", strlen(path));
+    for (char *end = name;; end++) {
+        if (*end == '\0' || (*end == '/' && end != name)) {
+            const char stop = *end;
+            *end = '\0';
+            /* Some file systems say EROFS or EACCES for a folder that is there. */
+            if (mkdir(name, 0777) && !lk_folder_exists(name)) {
+                const enum lk_status status = lk_file_fail("make the folder", name);
+                free(name);
+                return status;
+            }
+            *end = stop;
+        }
+        if (*end == '\0')
+            break;
+    }
+    free(name);
+    return LK_OK;
+}
+
+bool lk_file_exists(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+bool lk_folder_exists(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}

@@ -1,0 +1,123 @@
+/* Files: read with a limit, replace or leave alone, make folders. */
+#include "io/file.h"
+
+#include "scratch.h"
+
+#include <lockstep/status.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+static void refused(int status, int code, const char *said)
+{
+    assert_refused(status, code, lk_error_text(), said);
+    lk_error_clear();
+}
+
+static void expect_content(const char *path, const char *text)
+{
+    void *data;
+    size_t bytes;
+    assert_int_equal(lk_file_read(path, 1000, &data, &bytes), LK_OK);
+    assert_int_equal(bytes, strlen(text));
+    assert_string_equal(data, text);
+    free(data);
+}
+
+static void writes_and_reads_back(void **state)
+{
+    (void)state;
+    assert_int_equal(lk_folder_make(scratch_path("a")), LK_OK);
+    const char *path = scratch_path("a/file");
+    assert_false(lk_file_exists(path));
+    assert_int_equal(lk_file_write(path, "old", 3), LK_OK);
+    expect_content(path, "old");
+    const struct lk_file_part parts[] = {{"ne", 2}, {NULL, 0}, {"west", 4}};
+    assert_int_equal(lk_file_write_parts(path, parts, 3), LK_OK);
+    expect_content(path, "newest");
+    assert_int_equal(lk_file_write(path, NULL, 0), LK_OK);
+    expect_content(path, "");
+    assert_true(lk_file_exists(path));
+    assert_false(lk_folder_exists(path));
+    assert_int_equal(scratch_entries(scratch_path("a")), 1);
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_not_equal(about.st_mode & 0444, 0);
+}
+
+static void refuses_to_read(void **state)
+{
+    (void)state;
+    void *data = NULL;
+    size_t bytes = 7;
+    scratch_put(scratch_path("ten"), "0123456789", 10);
+    refused(lk_file_read(scratch_path("ten"), 9, &data, &bytes), LK_E_DATA,
+            "has 10 bytes; at most 9");
+    refused(lk_file_read(scratch_path("absent"), 9, &data, &bytes), LK_E_IO,
+            "No such file or directory");
+    refused(lk_file_read(scratch, 9, &data, &bytes), LK_E_IO, "it is a folder");
+    assert_int_equal(mkfifo(scratch_path("pipe"), 0600), 0);
+    refused(lk_file_read(scratch_path("pipe"), 9, &data, &bytes), LK_E_IO, "a pipe");
+    assert_null(data);
+    assert_int_equal(bytes, 7);
+    assert_int_equal(lk_file_read(scratch_path("ten"), 10, &data, &bytes), LK_OK);
+    free(data);
+}
+
+/* A write that hits the file size limit fails as on a full disk: part of the bytes are taken.
+ */
+static void full_disk_leaves_the_old_file(void **state)
+{
+    (void)state;
+    assert_int_equal(lk_folder_make(scratch_path("full")), LK_OK);
+    const char *path = scratch_path("full/file");
+    assert_int_equal(lk_file_write(path, "old", 3), LK_OK);
+    static char large[300000];
+    struct rlimit before, tight;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tight = before;
+    tight.rlim_cur = 100000;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    const enum lk_status status = lk_file_write(path, large, sizeof large);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    assert_non_null(strstr(lk_error_text(), path));
+    refused(status, LK_E_IO, "File too large");
+    expect_content(path, "old");
+    assert_int_equal(scratch_entries(scratch_path("full")), 1);
+}
+
+static void refuses_to_write(void **state)
+{
+    (void)state;
+    refused(lk_file_write(scratch_path("nowhere/file"), "x", 1), LK_E_IO, "No such file");
+    assert_int_equal(lk_folder_make(scratch_path("taken")), LK_OK);
+    assert_int_equal(lk_folder_make(scratch_path("taken/name")), LK_OK);
+    refused(lk_file_write(scratch_path("taken/name"), "x", 1), LK_E_IO, "Is a directory");
+    assert_int_equal(scratch_entries(scratch_path("taken")), 1);
+}
+
+static void makes_folders(void **state)
+{
+    (void)state;
+    assert_int_equal(lk_folder_make(scratch_path("x//y/z/")), LK_OK);
+    assert_true(lk_folder_exists(scratch_path("x/y/z")));
+    assert_int_equal(lk_folder_make(scratch_path("x/y/z")), LK_OK);
+    assert_int_equal(lk_folder_make("/"), LK_OK);
+    scratch_put(scratch_path("x/file"), "", 0);
+    refused(lk_folder_make(scratch_path("x/file")), LK_E_IO, "File exists");
+    refused(lk_folder_make(scratch_path("x/file/below")), LK_E_IO, "x/file");
+    refused(lk_folder_make(""), LK_E_IO, "No such file");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_and_reads_back),
+        cmocka_unit_test(refuses_to_read),
+        cmocka_unit_test(full_disk_leaves_the_old_file),
+        cmocka_unit_test(refuses_to_write),
+        cmocka_unit_test(makes_folders),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
