@@ -1,0 +1,134 @@
+#include "io/gzip.h"
+
+#include "base/fail.h"
+#include "io/file.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#define ZLIB_CONST
+#include <zlib.h>
+
+enum {
+    CHUNK = 1 << 30,   /* zlib counts in 32 bits */
+    MOST_RATIO = 1032, /* deflate cannot do better */
+    LEAST_ROOM = 4096,
+};
+
+struct inflation {
+    z_stream z;
+    const unsigned char *packed;
+    size_t packed_left, limit;
+    unsigned char *data;
+    size_t bytes, room;
+};
+
+static size_t lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The last four bytes of a file of one member are its size modulo 2^32: a hint, not to be
+ * trusted beyond what deflate can do. One byte more than that shows the end without growing. */
+static size_t first_room(const unsigned char *packed, size_t bytes, size_t limit)
+{
+    size_t hint = LEAST_ROOM;
+    if (bytes >= 18) {
+        const unsigned char *size = packed + bytes - 4;
+        hint = (size_t)size[0] | (size_t)size[1] << 8 | (size_t)size[2] << 16 |
+               (size_t)size[3] << 24;
+        if (hint / MOST_RATIO > bytes)
+            hint = LEAST_ROOM;
+    }
+    return lesser(hint, limit) + 1;
+}
+
+static enum lk_status grow(struct inflation *s, size_t room)
+{
+    unsigned char *data = realloc(s->data, room);
+    if (!data)
+        return lk_fail_memory("inflated data", room);
+    s->data = data;
+    s->room = room;
+    return LK_OK;
+}
+
+/* One call of inflate() over as much as it takes; its code. */
+static int advance(struct inflation *s)
+{
+    s->z.next_in = s->packed;
+    s->z.avail_in = (uInt)lesser(s->packed_left, CHUNK);
+    s->z.next_out = s->data + s->bytes;
+    s->z.avail_out = (uInt)lesser(s->room - s->bytes, CHUNK);
+    const int code = inflate(&s->z, Z_NO_FLUSH);
+    s->packed_left -= (size_t)(s->z.next_in - s->packed);
+    s->packed = s->z.next_in;
+    s->bytes = (size_t)(s->z.next_out - s->data);
+    return code;
+}
+
+/* After the end of a member: another one, or the end of the file. */
+static enum lk_status next_member(struct inflation *s)
+{
+    if (s->packed_left < 2 || s->packed[0] != 0x1f || s->packed[1] != 0x8b)
+        return lk_fail(LK_E_DATA, "gzip: %zu bytes of something else stand behind the data",
+                       s->packed_left);
+    inflateReset(&s->z);
+    return LK_OK;
+}
+
+static enum lk_status inflate_all(struct inflation *s)
+{
+    for (;;) {
+        if (s->bytes > s->limit)
+            return lk_fail(LK_E_DATA, "gzip: more than the expected %zu bytes", s->limit);
+        if (s->bytes == s->room)
+            LK_TRY(grow(s, lesser(s->room, s->limit / 2) * 2 + 2));
+        const int code = advance(s);
+        if (code == Z_MEM_ERROR)
+            return lk_fail_memory("inflating", 1 << 16);
+        if (code == Z_STREAM_END && s->packed_left == 0 && s->bytes <= s->limit)
+            return LK_OK;
+        if (code == Z_STREAM_END && s->packed_left > 0) {
+            LK_TRY(next_member(s));
+        } else if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) {
+            return lk_fail(LK_E_DATA, "gzip: corrupt after %zu bytes: %s", s->bytes,
+                           s->z.msg ? s->z.msg : "no gzip data");
+        } else if (s->packed_left == 0 && s->bytes < s->room) {
+            return lk_fail(LK_E_DATA, "gzip: cut short; it ends after %zu bytes of data",
+                           s->bytes);
+        }
+    }
+}
+
+enum lk_status lk_gzip_inflate(const void *packed, size_t packed_bytes, size_t limit,
+                               void **data, size_t *bytes)
+{
+    struct inflation s = {.packed = packed, .packed_left = packed_bytes, .limit = limit};
+    if (limit >= SIZE_MAX / 2)
+        return lk_fail(LK_E_ARGUMENT, "gzip: a limit of %zu bytes is none", limit);
+    if (inflateInit2(&s.z, 15 + 16) != Z_OK) /* a window of 32 KB, gzip framing only */
+        return lk_fail_memory("inflating", 1 << 16);
+    enum lk_status status = grow(&s, first_room(packed, packed_bytes, limit));
+    if (status == LK_OK)
+        status = inflate_all(&s);
+    inflateEnd(&s.z);
+    if (status != LK_OK) {
+        free(s.data);
+        return status;
+    }
+    *data = s.data;
+    *bytes = s.bytes;
+    return LK_OK;
+}
+
+enum lk_status lk_gzip_read(const char *path, size_t limit, void **data, size_t *bytes)
+{
+    void *packed = NULL;
+    size_t packed_bytes = 0;
+    /* Data that deflate cannot shrink grows by less than a thousandth. */
+    LK_TRY(lk_file_read(path, limit + limit / 1000 + 65536, &packed, &packed_bytes));
+    const enum lk_status status = lk_gzip_inflate(packed, packed_bytes, limit, data, bytes);
+    free(packed);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "'%s'", path);
+}

@@ -1,0 +1,84 @@
+#include "io/sha256.h"
+
+#include "base/fail.h"
+#include "io/file.h"
+
+#include <assert.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum lk_status lk_sha256_init(struct lk_sha256 *sum)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    if (!context || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1) {
+        EVP_MD_CTX_free(context);
+        return lk_fail_memory("a SHA-256 sum", 512);
+    }
+    sum->context = context;
+    return LK_OK;
+}
+
+void lk_sha256_add(struct lk_sha256 *sum, const void *data, size_t bytes)
+{
+    /* Both calls fail only for a context that was not begun, our own mistake. */
+    const int done = EVP_DigestUpdate(sum->context, data, bytes);
+    assert(done == 1);
+    (void)done;
+}
+
+void lk_sha256_finish(struct lk_sha256 *sum, char text[LK_SHA256_TEXT])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned count = 0;
+    const int done = EVP_DigestFinal_ex(sum->context, digest, &count);
+    assert(done == 1 && count == 32);
+    (void)done;
+    for (unsigned i = 0; i < 32; i++)
+        snprintf(text + 2 * i, 3, "%02x", (unsigned)digest[i]);
+}
+
+void lk_sha256_clear(struct lk_sha256 *sum)
+{
+    EVP_MD_CTX_free(sum->context);
+    sum->context = NULL;
+}
+
+enum lk_status lk_sha256_of(const void *data, size_t bytes, char text[LK_SHA256_TEXT])
+{
+    struct lk_sha256 sum = {0};
+    LK_TRY(lk_sha256_init(&sum));
+    lk_sha256_add(&sum, data, bytes);
+    lk_sha256_finish(&sum, text);
+    lk_sha256_clear(&sum);
+    return LK_OK;
+}
+
+static enum lk_status add_file(struct lk_sha256 *sum, FILE *file, const char *path)
+{
+    enum { CHUNK = 1 << 18 };
+    unsigned char *chunk = malloc(CHUNK);
+    if (!chunk)
+        return lk_fail_memory("reading", CHUNK);
+    for (size_t got; (got = fread(chunk, 1, CHUNK, file)) > 0;)
+        lk_sha256_add(sum, chunk, got);
+    const enum lk_status status = ferror(file) ? lk_file_fail("read", path) : LK_OK;
+    free(chunk);
+    return status;
+}
+
+enum lk_status lk_sha256_of_file(const char *path, char text[LK_SHA256_TEXT])
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return lk_file_fail("open", path);
+    struct lk_sha256 sum = {0};
+    enum lk_status status = lk_sha256_init(&sum);
+    if (status == LK_OK)
+        status = add_file(&sum, file, path);
+    if (status == LK_OK)
+        lk_sha256_finish(&sum, text);
+    lk_sha256_clear(&sum);
+    fclose(file);
+    return status;
+}
