@@ -46,7 +46,8 @@ enum lk_log_level { LK_LOG_DEBUG, LK_LOG_INFO, LK_LOG_WARNING };
 
 /* Sends the library's messages to handler(context, level, text) on the thread that has them;
  * NULL restores the default: warnings to stderr, a line each. */
-LK_API void lk_log_set(void (*handler)(void *context, enum lk_log_level level, const char *text),
+LK_API void lk_log_set(void (*handler)(void *context, enum lk_log_level level,
+                                       const char *text),
                        void *context);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ enum lk_status lk_arena_take(struct lk_arena *arena, size_t bytes, void **memory
 enum lk_status lk_arena_text(struct lk_arena *arena, const char *text, const char **copy)
 {
     const size_t bytes = strlen(text) + 1;
-    void *memory;
+    void *memory = NULL;
     LK_TRY(lk_arena_take(arena, bytes, &memory));
     *copy = memcpy(memory, text, bytes);
     return LK_OK;

@@ -4,7 +4,8 @@
 
 #include <lockstep/status.h>
 
-/* Returns `status`. Keeps the text if it is the thread's first failure since lk_error_clear(). */
+/* Returns `status`. Keeps the text if it is the thread's first failure since lk_error_clear().
+ */
 enum lk_status lk_fail(enum lk_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -73,8 +73,8 @@ static const char *row_name(const void *table, int i)
 
 static enum lk_status out_of_range(const struct lk_option *row, const char *value)
 {
-    return lk_fail(LK_E_ARGUMENT, "option '%s': %s is not in %g..%g", row->name, value, row->min,
-                   row->max);
+    return lk_fail(LK_E_ARGUMENT, "option '%s': %s is not in %g..%g", row->name, value,
+                   row->min, row->max);
 }
 
 static bool in_range(const struct lk_option *row, double number)

@@ -45,7 +45,8 @@ LK_MUST_CHECK enum lk_status lk_options_parse(const struct lk_option *table, voi
                                               const char *text);
 
 /* Writes one option's value as text that lk_option_set() reads back to the same value. */
-void lk_option_print(const struct lk_option *row, const void *options, char *text, size_t bytes);
+void lk_option_print(const struct lk_option *row, const void *options, char *text,
+                     size_t bytes);
 
 /* Writes "name=value ..." of all options that differ from their default (all: every option);
  * read back by lk_options_parse(). Returns false where it did not fit. */
@@ -55,8 +56,8 @@ bool lk_options_print(const struct lk_option *table, const void *options, bool a
 /* The row of that name; NULL: absent. */
 const struct lk_option *lk_option_find(const struct lk_option *table, const char *name);
 
-/* The name nearest to `wrong` by edit distance among names(context, i) until it gives NULL; NULL
- * where none is near. For "unknown X 'foo'; did you mean 'food'?" */
+/* The name nearest to `wrong` by edit distance among names(context, i) until it gives NULL;
+ * NULL where none is near. For "unknown X 'foo'; did you mean 'food'?" */
 const char *lk_nearest_name(const char *wrong, const char *(*names)(const void *context, int i),
                             const void *context);
 

@@ -1,0 +1,50 @@
+/* Batches as the host has them into batch tiles.
+ *
+ *   convert_images  y[t,c,h,w,l] = x[n,h,w,c] * scale + shift    x: uint8, y: real
+ *   convert_labels  y[t,l] = x[n]                                int32
+ *
+ * n is the sample of lane l of tile t: number (t % shard_tiles) * LANES + l of shard
+ * t / shard_tiles. Lanes without a sample (number >= shard_samples, or n >= samples) get 0, or
+ * label -1.
+ *
+ * Group ids: images: 0: row h, 1: tile; labels: 0: tile. Work-items: PARTS of a tile.
+ */
+#include "lib/real.cl"
+
+/* The sample of a lane; -1: none. */
+INLINE int sample_of(int tile, int lane, int samples, int shard_samples, int shard_tiles)
+{
+    const int number = tile % shard_tiles * LANES + lane;
+    const int n = tile / shard_tiles * shard_samples + number;
+    return number < shard_samples && n < samples ? n : -1;
+}
+
+KERNEL void convert_images(__global const uchar *restrict x, __global real *restrict y,
+                           int channels, int height, int width, int samples, int shard_samples,
+                           int shard_tiles, real scale, real shift)
+{
+    const int h = get_group_id(0), tile = get_group_id(1);
+    const int row = width * channels;
+    for (int v = 0; v < VECTOR; v++) {
+        const int lane = PART * VECTOR + v;
+        const int n = sample_of(tile, lane, samples, shard_samples, shard_tiles);
+        __global const uchar *from = x + ((size_t)max(n, 0) * height + h) * row;
+        for (int c = 0; c < channels; c++) {
+            __global real *to = y + ((size_t)tile * channels + c) * height * width * LANES +
+                                (size_t)h * width * LANES + lane;
+            for (int w = 0; w < width; w++)
+                to[w * LANES] = n < 0 ? (real)0 : from[w * channels + c] * scale + shift;
+        }
+    }
+}
+
+KERNEL void convert_labels(__global const int *restrict x, __global int *restrict y,
+                           int samples, int shard_samples, int shard_tiles)
+{
+    const int tile = get_group_id(0);
+    for (int v = 0; v < VECTOR; v++) {
+        const int lane = PART * VECTOR + v;
+        const int n = sample_of(tile, lane, samples, shard_samples, shard_tiles);
+        y[tile * LANES + lane] = n < 0 ? -1 : x[n];
+    }
+}

@@ -1,0 +1,60 @@
+/* The number types of every kernel. -D: REAL (float, double), REAL_BYTES, LANES: samples in a
+ * batch tile, VECTOR: of these, how many one work-item holds.
+ *
+ * V is VECTOR reals: a vector in one work-item (CPU class) or a single real (GPU class). A tile
+ * row of LANES samples is PARTS values V, and a work-group has PARTS work-items, one each: an
+ * array [..][LANES] of reals is an array [..][PARTS] of V, read at [.. * PARTS + PART].
+ */
+#pragma OPENCL FP_CONTRACT OFF
+#if REAL_BYTES == 8
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+typedef REAL real;
+#if VECTOR == 1
+typedef real V;
+typedef int I;
+typedef uchar B;
+#define TO_B(x) convert_uchar(x)
+#define TO_I(x) convert_int(x)
+#else
+typedef PASTE(REAL, VECTOR) V;
+#if REAL_BYTES == 8
+typedef PASTE(long, VECTOR) I; /* what comparing two V gives */
+#define TO_I(x) PASTE(convert_long, VECTOR)(x)
+#else
+typedef PASTE(int, VECTOR) I;
+#define TO_I(x) PASTE(convert_int, VECTOR)(x)
+#endif
+typedef PASTE(uchar, VECTOR) B;
+#define TO_B(x) PASTE(convert_uchar, VECTOR)(x)
+#endif
+
+#define PARTS (LANES / VECTOR)
+#if PARTS == 1
+#define PART 0
+#else
+#define PART ((int)get_local_id(0))
+#endif
+
+#define UNROLL _Pragma("unroll")
+#define INLINE static inline __attribute__((always_inline))
+/* Asks LLVM to use the CPU's widest registers. */
+#if defined(__has_attribute) && VECTOR > 1
+#if __has_attribute(min_vector_width)
+#define WIDE __attribute__((min_vector_width(512)))
+#endif
+#endif
+#ifndef WIDE
+#define WIDE
+#endif
+#define KERNEL __kernel WIDE __attribute__((reqd_work_group_size(PARTS, 1, 1)))
+
+/* One rounding where the device has the instruction, which is all that is compared bitwise. */
+#if REAL_BYTES == 8 || defined(FP_FAST_FMAF) || VECTOR > 1
+#define FMA(a, b, c) fma(a, b, c)
+#else
+#define FMA(a, b, c) mad(a, b, c)
+#endif

@@ -1,0 +1,70 @@
+/* OpenCL devices: which there are, what they can do, opening one.
+ * Floor 1. Knows no tensor, no graph. */
+#ifndef LOCKSTEP_DEVICE_H
+#define LOCKSTEP_DEVICE_H
+
+#include <lockstep/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which family of kernels runs: explicit vectors in one work-item, or a work-item a sample. */
+enum lk_device_class { LK_CLASS_CPU, LK_CLASS_GPU };
+
+struct lk_device_info {
+    char name[128], vendor[128], driver[128], version[128], platform[128];
+    enum lk_device_class device_class;
+    int index; /* position in the list of all platforms' devices */
+    int compute_units;
+    int clock_mhz;
+    int vector_width;  /* native float vector width as the device reports it */
+    int lanes, vector; /* samples in a batch tile; of these, values in a work-item's vector */
+    bool has_fp64, shares_memory,
+        keeps_programs; /* keeps_programs: the platform caches builds */
+    size_t memory_bytes, allocation_bytes, local_bytes, group_items, align_bytes;
+    char extensions[4096];
+};
+
+struct lk_device;
+
+/* The number of devices on all platforms. fails: LK_E_NO_DEVICE where no platform is installed
+ * (the text says which package gives one) */
+LK_API LK_MUST_CHECK enum lk_status lk_device_count(int *count);
+
+/* Describes device `index`. fails: LK_E_NO_DEVICE for an index that is not there */
+LK_API LK_MUST_CHECK enum lk_status lk_device_query(int index, struct lk_device_info *info);
+
+/* How many devices the list `spec` names: "0", "0,2", "all", "gpu", "cpu", "0/2" (device 0 cut
+ * into two equal sub-devices), "0*2" (two replicas on device 0). NULL or "": $LOCKSTEP_DEVICE,
+ * else the first GPU, else the first device. fails: LK_E_ARGUMENT, LK_E_NO_DEVICE */
+LK_API LK_MUST_CHECK enum lk_status lk_device_list_count(const char *spec, int *count);
+
+/* Opens entry `position` of the list: a context and a queue of its own. $LOCKSTEP_CLASS=gpu|cpu
+ * forces the kernel class, $LOCKSTEP_VECTOR the vector width (tests do).
+ * fails: as lk_device_list_count, LK_E_DEVICE, LK_E_UNSUPPORTED (sub-devices) */
+LK_API LK_MUST_CHECK enum lk_status lk_device_open(const char *spec, int position,
+                                                   struct lk_device **device);
+
+/* Waits for the device and releases it; its buffers and kernels must be gone. NULL is fine. */
+LK_API void lk_device_close(struct lk_device *device);
+
+LK_API const struct lk_device_info *lk_device_info(const struct lk_device *device);
+
+/* Where logs of failed kernel builds go; NULL: the cache directory. Copied. */
+LK_API void lk_device_set_log_folder(struct lk_device *device, const char *folder);
+
+/* Bytes of device memory allocated now, and the most there were at any time. */
+LK_API size_t lk_device_bytes(const struct lk_device *device);
+LK_API size_t lk_device_peak_bytes(const struct lk_device *device);
+
+/* Waits until everything enqueued has run. fails: LK_E_DEVICE */
+LK_API LK_MUST_CHECK enum lk_status lk_device_finish(struct lk_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

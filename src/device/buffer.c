@@ -1,0 +1,123 @@
+#include "device/device.h"
+#include "device/opencl.h"
+
+#include "base/fail.h"
+#include <stdlib.h>
+
+static void count_bytes(struct lk_device *device, size_t added, size_t removed)
+{
+    pthread_mutex_lock(&device->mutex);
+    device->bytes += added;
+    device->bytes -= removed;
+    if (device->bytes > device->peak_bytes)
+        device->peak_bytes = device->bytes;
+    pthread_mutex_unlock(&device->mutex);
+}
+
+static enum lk_status wrap(struct lk_device *device, cl_mem mem, size_t bytes, bool is_view,
+                           struct lk_buffer **buffer)
+{
+    struct lk_buffer *made = calloc(1, sizeof *made);
+    if (!made) {
+        clReleaseMemObject(mem);
+        return lk_fail_memory("a buffer", sizeof *made);
+    }
+    *made = (struct lk_buffer){device, mem, bytes, is_view};
+    if (!is_view)
+        count_bytes(device, bytes, 0);
+    *buffer = made;
+    return LK_OK;
+}
+
+enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
+                                struct lk_buffer **buffer)
+{
+    const struct lk_device_info *info = &device->info;
+    if (bytes > info->allocation_bytes)
+        return lk_fail(LK_E_DEVICE_MEMORY, "%zu bytes wanted at once, %s allows %zu", bytes,
+                       info->name, info->allocation_bytes);
+    cl_int error;
+    cl_mem mem =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &error);
+    if (error != CL_SUCCESS)
+        return lk_fail(LK_E_DEVICE_MEMORY,
+                       "%zu bytes of device memory: %s (%zu allocated, %s has %zu)", bytes,
+                       lk_opencl_name(error), device->bytes, info->name, info->memory_bytes);
+    return wrap(device, mem, bytes, false, buffer);
+}
+
+enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset, size_t bytes,
+                              struct lk_buffer **view)
+{
+    const cl_buffer_region region = {offset, bytes ? bytes : 1};
+    cl_int error;
+    cl_mem mem = clCreateSubBuffer(parent->mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                   &region, &error);
+    if (error != CL_SUCCESS)
+        return lk_opencl_fail(error, "clCreateSubBuffer");
+    return wrap(parent->device, mem, bytes, true, view);
+}
+
+void lk_buffer_destroy(struct lk_buffer *buffer)
+{
+    if (!buffer)
+        return;
+    if (!buffer->is_view)
+        count_bytes(buffer->device, 0, buffer->bytes);
+    clReleaseMemObject(buffer->mem);
+    free(buffer);
+}
+
+size_t lk_buffer_bytes(const struct lk_buffer *buffer)
+{
+    return buffer->bytes;
+}
+
+static enum lk_status check_range(const struct lk_buffer *buffer, size_t offset, size_t bytes)
+{
+    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "bytes %zu to %zu of a buffer of %zu", offset, offset + bytes,
+                   buffer->bytes);
+}
+
+enum lk_status lk_buffer_write(struct lk_buffer *buffer, size_t offset, size_t bytes,
+                               const void *from)
+{
+    LK_TRY(check_range(buffer, offset, bytes));
+    if (bytes == 0)
+        return LK_OK;
+    const cl_int error = clEnqueueWriteBuffer(buffer->device->queue, buffer->mem, CL_TRUE,
+                                              offset, bytes, from, 0, NULL, NULL);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueWriteBuffer");
+}
+
+enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, size_t bytes,
+                              void *to)
+{
+    LK_TRY(check_range(buffer, offset, bytes));
+    if (bytes == 0)
+        return LK_OK;
+    const cl_int error = clEnqueueReadBuffer(buffer->device->queue, buffer->mem, CL_TRUE,
+                                             offset, bytes, to, 0, NULL, NULL);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueReadBuffer");
+}
+
+enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, uint8_t byte)
+{
+    if (buffer->bytes == 0)
+        return LK_OK;
+    const cl_int error = clEnqueueFillBuffer(buffer->device->queue, buffer->mem, &byte,
+                                             sizeof byte, 0, buffer->bytes, 0, NULL, NULL);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueFillBuffer");
+}
+
+enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from, struct lk_buffer *to,
+                                      size_t bytes)
+{
+    LK_TRY(check_range(from, 0, bytes));
+    LK_TRY(check_range(to, 0, bytes));
+    const cl_int error = clEnqueueCopyBuffer(from->device->queue, from->mem, to->mem, 0, 0,
+                                             bytes, 0, NULL, NULL);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueCopyBuffer");
+}

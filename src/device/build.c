@@ -1,0 +1,82 @@
+/* Builds what was announced, on as many threads as the host has cores. */
+#include "base/fail.h"
+#include "device/kernel.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 16 };
+
+struct work {
+    struct lk_device *device;
+    struct lk_program *next;
+    enum lk_status status; /* of the first failure */
+    char text[4096];
+};
+
+static struct lk_program *take(struct work *work)
+{
+    pthread_mutex_lock(&work->device->mutex);
+    struct lk_program *program = work->status == LK_OK ? work->next : NULL;
+    while (program && program->program)
+        program = program->next;
+    work->next = program ? program->next : NULL;
+    pthread_mutex_unlock(&work->device->mutex);
+    return program;
+}
+
+/* Errors are kept per thread, so a builder thread hands its text over. */
+static void *build_programs(void *argument)
+{
+    struct work *work = argument;
+    for (struct lk_program *program; (program = take(work)) != NULL;) {
+        const enum lk_status status = lk_program_build(work->device, program);
+        if (status == LK_OK)
+            continue;
+        pthread_mutex_lock(&work->device->mutex);
+        if (work->status == LK_OK) {
+            work->status = status;
+            snprintf(work->text, sizeof work->text, "%s", lk_error_text());
+        }
+        pthread_mutex_unlock(&work->device->mutex);
+    }
+    return NULL;
+}
+
+static enum lk_status create_kernels(struct lk_device *device)
+{
+    while (device->pending) {
+        struct lk_kernel *kernel = device->pending;
+        cl_int error;
+        kernel->kernel = clCreateKernel(kernel->program->program, kernel->name, &error);
+        if (error != CL_SUCCESS) {
+            kernel->kernel = NULL;
+            return lk_fail(LK_E_BUILD, "cl/%s: kernel '%s': %s", kernel->program->stem,
+                           kernel->name, lk_opencl_name(error));
+        }
+        device->pending = kernel->next_pending;
+        kernel->next_pending = NULL;
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_device_build(struct lk_device *device)
+{
+    pthread_t threads[MOST_THREADS];
+    struct work work = {.device = device, .next = device->programs};
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int todo = 0, started = 0;
+    for (struct lk_program *p = device->programs; p; p = p->next)
+        todo += p->program == NULL;
+    while (started < MOST_THREADS && started < todo - 1 && started < cores - 1 &&
+           pthread_create(&threads[started], NULL, build_programs, &work) == 0)
+        started++;
+    build_programs(&work);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    if (work.status != LK_OK) {
+        lk_error_clear();
+        return lk_fail(work.status, "%s", work.text);
+    }
+    return create_kernels(device);
+}

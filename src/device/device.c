@@ -1,0 +1,229 @@
+#include "device/device.h"
+
+#include "base/fail.h"
+#include "device/kernel.h"
+#include "device/opencl.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One device of a list: device `index`, or part `part` of `parts` equal ones. */
+struct entry {
+    int index, part, parts;
+};
+
+struct list {
+    cl_device_id ids[LK_MOST_DEVICES];
+    int known, count;
+    struct entry entries[LK_MOST_DEVICES];
+};
+
+static bool is_class(cl_device_id id, bool cpu)
+{
+    cl_device_type type = 0;
+    clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    return ((type & CL_DEVICE_TYPE_CPU) != 0) == cpu;
+}
+
+static enum lk_status add_entry(struct list *list, struct entry entry)
+{
+    if (list->count == LK_MOST_DEVICES)
+        return lk_fail(LK_E_ARGUMENT, "more than %d devices", LK_MOST_DEVICES);
+    list->entries[list->count++] = entry;
+    return LK_OK;
+}
+
+static enum lk_status add_word(struct list *list, const char *word)
+{
+    int index, parts, used = 0;
+    char sign = '\0';
+    const bool all = strcmp(word, "all") == 0, cpu = strcmp(word, "cpu") == 0;
+    if (all || cpu || strcmp(word, "gpu") == 0) {
+        const int before = list->count;
+        for (int i = 0; i < list->known; i++)
+            if (all || is_class(list->ids[i], cpu))
+                LK_TRY(add_entry(list, (struct entry){i, 0, 1}));
+        if (list->count == before)
+            return lk_fail(LK_E_NO_DEVICE, "device list '%s': there is no %s among %d device%s",
+                           word, word, list->known, list->known == 1 ? "" : "s");
+        return LK_OK;
+    }
+    if (sscanf(word, "%d%n", &index, &used) != 1)
+        return lk_fail(LK_E_ARGUMENT,
+                       "device '%s' is not a number, 'N/PARTS', 'N*COPIES', all, gpu or cpu",
+                       word);
+    if (index < 0 || index >= list->known)
+        return lk_fail(LK_E_NO_DEVICE, "device %d is not there: there %s %d, numbered from 0",
+                       index, list->known == 1 ? "is" : "are", list->known);
+    if (!word[used])
+        return add_entry(list, (struct entry){index, 0, 1});
+    int end = 0;
+    if (sscanf(word + used, "%c%d%n", &sign, &parts, &end) != 2 || word[used + end] ||
+        (sign != '/' && sign != '*') || parts < 1 || parts > LK_MOST_DEVICES)
+        return lk_fail(LK_E_ARGUMENT, "device '%s': expected N, N/PARTS or N*COPIES", word);
+    for (int i = 0; i < parts; i++)
+        LK_TRY(add_entry(list,
+                         (struct entry){index, sign == '/' ? i : 0, sign == '/' ? parts : 1}));
+    return LK_OK;
+}
+
+static enum lk_status parse_list(const char *spec, struct list *list)
+{
+    char text[512], *rest = text;
+    list->count = 0;
+    LK_TRY(lk_opencl_list(list->ids, &list->known));
+    if (!spec || !*spec)
+        spec = getenv("LOCKSTEP_DEVICE");
+    if (!spec || !*spec) {
+        for (int i = 0; i < list->known; i++)
+            if (is_class(list->ids[i], false))
+                return add_entry(list, (struct entry){i, 0, 1});
+        return add_entry(list, (struct entry){0, 0, 1});
+    }
+    if (strlen(spec) >= sizeof text)
+        return lk_fail(LK_E_ARGUMENT, "device list of %zu characters", strlen(spec));
+    snprintf(text, sizeof text, "%s", spec);
+    while (rest) {
+        char *word = rest;
+        rest = strchr(rest, ',');
+        if (rest)
+            *rest++ = '\0';
+        LK_TRY(add_word(list, word));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_device_count(int *count)
+{
+    cl_device_id ids[LK_MOST_DEVICES];
+    return lk_opencl_list(ids, count);
+}
+
+enum lk_status lk_device_query(int index, struct lk_device_info *info)
+{
+    cl_device_id ids[LK_MOST_DEVICES];
+    int count;
+    LK_TRY(lk_opencl_list(ids, &count));
+    if (index < 0 || index >= count)
+        return lk_fail(LK_E_NO_DEVICE, "device %d is not there: there are %d", index, count);
+    return lk_opencl_describe(ids[index], index, info);
+}
+
+enum lk_status lk_device_list_count(const char *spec, int *count)
+{
+    struct list list;
+    LK_TRY(parse_list(spec, &list));
+    *count = list.count;
+    return LK_OK;
+}
+
+/* Cuts the device into equal parts and keeps one of them. */
+static enum lk_status take_part(struct lk_device *device, struct entry entry)
+{
+    cl_device_id parts[LK_MOST_DEVICES];
+    cl_uint made = 0;
+    const int units = device->info.compute_units / entry.parts;
+    const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_EQUALLY, units, 0};
+    if (units < 1)
+        return lk_fail(LK_E_ARGUMENT, "device %d has %d compute units, not enough for %d parts",
+                       entry.index, device->info.compute_units, entry.parts);
+    const cl_int error = clCreateSubDevices(device->id, how, LK_MOST_DEVICES, parts, &made);
+    if (error != CL_SUCCESS)
+        return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts: %s", entry.index,
+                       lk_opencl_name(error));
+    for (int i = 0; i < (int)made; i++)
+        if (i != entry.part)
+            clReleaseDevice(parts[i]);
+    device->id = parts[entry.part];
+    device->is_sub_device = true;
+    return LK_OK;
+}
+
+static enum lk_status start(struct lk_device *device, struct entry entry)
+{
+    cl_int error;
+    cl_device_fp_config fp = 0;
+    LK_TRY(lk_opencl_describe(device->id, entry.index, &device->info));
+    if (entry.parts > 1) {
+        LK_TRY(take_part(device, entry));
+        LK_TRY(lk_opencl_describe(device->id, entry.index, &device->info));
+    }
+    clGetDeviceInfo(device->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp, NULL);
+    snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s",
+             fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+                 ? " -cl-fp32-correctly-rounded-divide-sqrt"
+                 : "");
+    device->context = clCreateContext(NULL, 1, &device->id, NULL, NULL, &error);
+    if (error != CL_SUCCESS)
+        return lk_opencl_fail(error, "clCreateContext");
+    device->queue = clCreateCommandQueue(device->context, device->id, 0, &error);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clCreateCommandQueue");
+}
+
+enum lk_status lk_device_open(const char *spec, int position, struct lk_device **device)
+{
+    struct list list;
+    LK_TRY(parse_list(spec, &list));
+    if (position < 0 || position >= list.count)
+        return lk_fail(LK_E_ARGUMENT, "entry %d of a list of %d devices", position, list.count);
+    struct lk_device *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a device", sizeof *made);
+    pthread_mutex_init(&made->mutex, NULL);
+    const struct entry entry = list.entries[position];
+    made->id = list.ids[entry.index];
+    const enum lk_status status = start(made, entry);
+    if (status != LK_OK) {
+        lk_device_close(made);
+        return status;
+    }
+    *device = made;
+    return LK_OK;
+}
+
+void lk_device_close(struct lk_device *device)
+{
+    if (!device)
+        return;
+    if (device->queue) {
+        clFinish(device->queue);
+        clReleaseCommandQueue(device->queue);
+    }
+    while (device->programs) {
+        struct lk_program *program = device->programs;
+        device->programs = program->next;
+        lk_program_destroy(program);
+    }
+    if (device->context)
+        clReleaseContext(device->context);
+    if (device->is_sub_device)
+        clReleaseDevice(device->id);
+    pthread_mutex_destroy(&device->mutex);
+    free(device);
+}
+
+const struct lk_device_info *lk_device_info(const struct lk_device *device)
+{
+    return &device->info;
+}
+
+void lk_device_set_log_folder(struct lk_device *device, const char *folder)
+{
+    snprintf(device->log_folder, sizeof device->log_folder, "%s", folder ? folder : "");
+}
+
+size_t lk_device_bytes(const struct lk_device *device)
+{
+    return device->bytes;
+}
+
+size_t lk_device_peak_bytes(const struct lk_device *device)
+{
+    return device->peak_bytes;
+}
+
+enum lk_status lk_device_finish(struct lk_device *device)
+{
+    const cl_int error = clFinish(device->queue);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFinish");
+}

@@ -1,0 +1,103 @@
+#include "device/kernel.h"
+
+#include "base/fail.h"
+#include "device/opencl.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double lk_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+enum lk_status lk_kernel_create(struct lk_device *device, const struct lk_kernel_spec *spec,
+                                struct lk_kernel **kernel)
+{
+    struct lk_program *program;
+    LK_TRY(lk_program_find(device, spec, &program));
+    struct lk_kernel *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a kernel", sizeof *made);
+    made->device = device;
+    made->program = program;
+    made->real_bytes = spec->real_bytes;
+    snprintf(made->name, sizeof made->name, "%s", spec->name);
+    pthread_mutex_lock(&device->mutex);
+    made->next_pending = device->pending;
+    device->pending = made;
+    pthread_mutex_unlock(&device->mutex);
+    *kernel = made;
+    return LK_OK;
+}
+
+void lk_kernel_destroy(struct lk_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    pthread_mutex_lock(&kernel->device->mutex);
+    for (struct lk_kernel **at = &kernel->device->pending; *at; at = &(*at)->next_pending)
+        if (*at == kernel) {
+            *at = kernel->next_pending;
+            break;
+        }
+    pthread_mutex_unlock(&kernel->device->mutex);
+    if (kernel->kernel)
+        clReleaseKernel(kernel->kernel);
+    free(kernel);
+}
+
+static cl_int set_arg(const struct lk_kernel *kernel, int index, const struct lk_arg *arg)
+{
+    const cl_uint at = (cl_uint)index;
+    const cl_int number = (cl_int)arg->number;
+    const float single = (float)arg->real;
+    switch (arg->kind) {
+    case LK_ARG_BUFFER:
+        return clSetKernelArg(kernel->kernel, at, sizeof(cl_mem),
+                              arg->buffer ? &arg->buffer->mem : NULL);
+    case LK_ARG_INT:
+        return clSetKernelArg(kernel->kernel, at, sizeof number, &number);
+    case LK_ARG_REAL:
+        if (kernel->real_bytes == 8)
+            return clSetKernelArg(kernel->kernel, at, sizeof arg->real, &arg->real);
+        return clSetKernelArg(kernel->kernel, at, sizeof single, &single);
+    case LK_ARG_LOCAL:
+        return clSetKernelArg(kernel->kernel, at, (size_t)arg->number, NULL);
+    }
+    return CL_INVALID_VALUE;
+}
+
+enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
+                                 const struct lk_arg *args, int count)
+{
+    size_t global[3], local[3] = {(size_t)grid.items, 1, 1};
+    if (!kernel->kernel)
+        return lk_fail(LK_E_ARGUMENT, "kernel '%s' is not built yet", kernel->name);
+    for (int d = 0; d < 3; d++) {
+        if (grid.groups[d] == 0)
+            return LK_OK;
+        global[d] = (size_t)grid.groups[d] * local[d];
+    }
+    for (int i = 0; i < count; i++) {
+        if (args[i].kind == LK_ARG_INT &&
+            (args[i].number > INT_MAX || args[i].number < INT_MIN))
+            return lk_fail(LK_E_ARGUMENT, "kernel '%s': argument %d is too large: %lld",
+                           kernel->name, i, (long long)args[i].number);
+        const cl_int error = set_arg(kernel, i, &args[i]);
+        if (error != CL_SUCCESS)
+            return lk_fail(LK_E_DEVICE, "kernel '%s', argument %d: %s", kernel->name, i,
+                           lk_opencl_name(error));
+    }
+    const cl_int error = clEnqueueNDRangeKernel(kernel->device->queue, kernel->kernel, 3, NULL,
+                                                global, local, 0, NULL, NULL);
+    if (error == CL_SUCCESS)
+        return LK_OK;
+    char what[160];
+    snprintf(what, sizeof what, "kernel '%s'", kernel->name);
+    return lk_opencl_fail(error, what);
+}

@@ -1,0 +1,177 @@
+#include "device/opencl.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ERRORS(X)                                                                              \
+    X(CL_DEVICE_NOT_FOUND)                                                                     \
+    X(CL_DEVICE_NOT_AVAILABLE) X(CL_COMPILER_NOT_AVAILABLE) X(                                 \
+        CL_MEM_OBJECT_ALLOCATION_FAILURE) X(CL_OUT_OF_RESOURCES) X(CL_OUT_OF_HOST_MEMORY)      \
+        X(CL_PROFILING_INFO_NOT_AVAILABLE) X(CL_MEM_COPY_OVERLAP) X(                           \
+            CL_BUILD_PROGRAM_FAILURE) X(CL_MAP_FAILURE) X(CL_MISALIGNED_SUB_BUFFER_OFFSET)     \
+            X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) X(CL_COMPILE_PROGRAM_FAILURE) X(   \
+                CL_LINKER_NOT_AVAILABLE) X(CL_LINK_PROGRAM_FAILURE)                            \
+                X(CL_DEVICE_PARTITION_FAILED) X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE) X(           \
+                    CL_INVALID_VALUE) X(CL_INVALID_DEVICE_TYPE) X(CL_INVALID_PLATFORM)         \
+                    X(CL_INVALID_DEVICE) X(CL_INVALID_CONTEXT) X(                              \
+                        CL_INVALID_QUEUE_PROPERTIES) X(CL_INVALID_COMMAND_QUEUE)               \
+                        X(CL_INVALID_HOST_PTR) X(CL_INVALID_MEM_OBJECT) X(                     \
+                            CL_INVALID_BINARY) X(CL_INVALID_BUILD_OPTIONS)                     \
+                            X(CL_INVALID_PROGRAM) X(CL_INVALID_PROGRAM_EXECUTABLE) X(          \
+                                CL_INVALID_KERNEL_NAME) X(CL_INVALID_KERNEL_DEFINITION)        \
+                                X(CL_INVALID_KERNEL) X(CL_INVALID_ARG_INDEX) X(                \
+                                    CL_INVALID_ARG_VALUE) X(CL_INVALID_ARG_SIZE)               \
+                                    X(CL_INVALID_KERNEL_ARGS) X(CL_INVALID_WORK_DIMENSION) X(  \
+                                        CL_INVALID_WORK_GROUP_SIZE)                            \
+                                        X(CL_INVALID_WORK_ITEM_SIZE) X(                        \
+                                            CL_INVALID_GLOBAL_OFFSET)                          \
+                                            X(CL_INVALID_EVENT_WAIT_LIST) X(CL_INVALID_EVENT)  \
+                                                X(CL_INVALID_OPERATION)                        \
+                                                    X(CL_INVALID_BUFFER_SIZE) X(               \
+                                                        CL_INVALID_GLOBAL_WORK_SIZE)           \
+                                                        X(CL_INVALID_PROPERTY) X(              \
+                                                            CL_INVALID_DEVICE_PARTITION_COUNT)
+
+const char *lk_opencl_name(cl_int error)
+{
+    static const struct {
+        cl_int code;
+        const char *name;
+    } names[] = {
+#define X(code) {code, #code},
+        ERRORS(X)
+#undef X
+    };
+    for (int i = 0; i < LK_COUNT(names); i++)
+        if (names[i].code == error)
+            return names[i].name;
+    return "unknown OpenCL error";
+}
+
+enum lk_status lk_opencl_fail(cl_int error, const char *what)
+{
+    enum lk_status status = LK_E_DEVICE;
+    if (error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_HOST_MEMORY ||
+        error == CL_INVALID_BUFFER_SIZE)
+        status = LK_E_DEVICE_MEMORY;
+    else if (error == CL_BUILD_PROGRAM_FAILURE || error == CL_COMPILER_NOT_AVAILABLE ||
+             (error <= CL_INVALID_BINARY && error >= CL_INVALID_KERNEL_DEFINITION))
+        status = LK_E_BUILD;
+    return lk_fail(status, "%s: %s (%d)", what, lk_opencl_name(error), (int)error);
+}
+
+enum lk_status lk_opencl_list(cl_device_id *ids, int *count)
+{
+    cl_platform_id platforms[16];
+    cl_uint found = 0;
+    int devices = 0;
+    const cl_int error = clGetPlatformIDs(16, platforms, &found);
+    if (error != CL_SUCCESS || found == 0)
+        return lk_fail(LK_E_NO_DEVICE,
+                       "no OpenCL platform is installed: install a driver, for example the "
+                       "Debian package pocl-opencl-icd (CPU), mesa-opencl-icd (AMD), "
+                       "intel-opencl-icd (Intel) or nvidia-opencl-icd (NVIDIA)");
+    for (cl_uint i = 0; i < found && i < 16; i++) {
+        cl_uint here = 0;
+        const cl_uint room = (cl_uint)(LK_MOST_DEVICES - devices);
+        if (room == 0 || clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, room, ids + devices,
+                                        &here) != CL_SUCCESS)
+            continue;
+        devices += (int)(here < room ? here : room);
+    }
+    if (devices == 0)
+        return lk_fail(LK_E_NO_DEVICE, "%u OpenCL platform%s installed, but no device on any",
+                       found, found == 1 ? " is" : "s are");
+    *count = devices;
+    return LK_OK;
+}
+
+static void get_text(cl_device_id id, cl_device_info what, char *text, size_t bytes)
+{
+    size_t need = 0;
+    text[0] = '\0';
+    if (clGetDeviceInfo(id, what, 0, NULL, &need) != CL_SUCCESS || need == 0)
+        return;
+    char *whole = malloc(need);
+    if (whole && clGetDeviceInfo(id, what, need, whole, NULL) == CL_SUCCESS)
+        snprintf(text, bytes, "%s", whole);
+    free(whole);
+}
+
+static cl_ulong get_number(cl_device_id id, cl_device_info what, size_t bytes)
+{
+    union {
+        cl_uint u;
+        cl_ulong l;
+        size_t z;
+    } value = {.l = 0};
+    if (clGetDeviceInfo(id, what, bytes, &value, NULL) != CL_SUCCESS)
+        return 0;
+    return bytes == sizeof value.u ? value.u : value.l;
+}
+
+/* These keep built programs between runs by themselves. */
+static bool keeps_programs(const char *platform)
+{
+    static const char *const keepers[] = {"Portable Computing Language", "NVIDIA CUDA",
+                                          "Intel(R) OpenCL", "rusticl"};
+    for (int i = 0; i < LK_COUNT(keepers); i++)
+        if (strstr(platform, keepers[i]))
+            return true;
+    return false;
+}
+
+/* Lanes: one vector on a CPU; on a GPU the smallest number that fills every vendor's wave. */
+static void choose_tile(struct lk_device_info *info)
+{
+    const char *forced_class = getenv("LOCKSTEP_CLASS"), *vector = getenv("LOCKSTEP_VECTOR");
+    if (forced_class && strcmp(forced_class, "gpu") == 0)
+        info->device_class = LK_CLASS_GPU;
+    else if (forced_class && strcmp(forced_class, "cpu") == 0)
+        info->device_class = LK_CLASS_CPU;
+    if (info->device_class == LK_CLASS_GPU) {
+        info->lanes = 32;
+        info->vector = 1;
+        while ((size_t)info->lanes > info->group_items)
+            info->lanes /= 2;
+        return;
+    }
+    int wanted = vector ? atoi(vector) : info->vector_width;
+    info->vector = wanted >= 16 ? 16 : wanted >= 8 ? 8 : 4;
+    info->lanes = info->vector;
+}
+
+enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_info *info)
+{
+    *info = (struct lk_device_info){.index = index};
+    cl_platform_id platform = NULL;
+    clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL);
+    if (platform)
+        clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof info->platform, info->platform,
+                          NULL);
+    get_text(id, CL_DEVICE_NAME, info->name, sizeof info->name);
+    get_text(id, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor);
+    get_text(id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
+    get_text(id, CL_DEVICE_VERSION, info->version, sizeof info->version);
+    get_text(id, CL_DEVICE_EXTENSIONS, info->extensions, sizeof info->extensions);
+    const cl_ulong type = get_number(id, CL_DEVICE_TYPE, sizeof(cl_device_type));
+    info->device_class = type & CL_DEVICE_TYPE_CPU ? LK_CLASS_CPU : LK_CLASS_GPU;
+    info->compute_units = (int)get_number(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
+    info->clock_mhz = (int)get_number(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
+    info->vector_width =
+        (int)get_number(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof(cl_uint));
+    info->memory_bytes = get_number(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
+    info->allocation_bytes = get_number(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong));
+    info->local_bytes = get_number(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
+    info->group_items = get_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    info->align_bytes = get_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(cl_uint)) / 8;
+    if (info->align_bytes < 128)
+        info->align_bytes = 128;
+    info->shares_memory = get_number(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool)) != 0;
+    info->has_fp64 = strstr(info->extensions, "cl_khr_fp64") != NULL;
+    info->keeps_programs = keeps_programs(info->platform);
+    choose_tile(info);
+    return LK_OK;
+}

@@ -1,0 +1,45 @@
+/* OpenCL types, for the device room alone. Floor 1. */
+#ifndef LK_DEVICE_OPENCL_H
+#define LK_DEVICE_OPENCL_H
+
+#include <CL/cl.h>
+#include <lockstep/device.h>
+#include <pthread.h>
+
+enum { LK_MOST_DEVICES = 64 };
+
+struct lk_device {
+    struct lk_device_info info;
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue queue;
+    bool is_sub_device;
+    pthread_mutex_t mutex; /* programs, kernels and byte counts */
+    struct lk_program *programs;
+    struct lk_kernel *pending; /* created, not yet built */
+    size_t bytes, peak_bytes;
+    char log_folder[512];
+    char options[256]; /* build options of every program */
+};
+
+struct lk_buffer {
+    struct lk_device *device;
+    cl_mem mem;
+    size_t bytes;
+    bool is_view;
+};
+
+/* "CL_OUT_OF_RESOURCES" and so on; "unknown OpenCL error" for others. */
+const char *lk_opencl_name(cl_int error);
+
+/* lk_fail() with the error's name and what was being done; LK_E_DEVICE_MEMORY where memory ran
+ * out, LK_E_BUILD for builds, else LK_E_DEVICE. */
+enum lk_status lk_opencl_fail(cl_int error, const char *what);
+
+/* All devices of all platforms in their order, at most LK_MOST_DEVICES. */
+enum lk_status lk_opencl_list(cl_device_id *ids, int *count);
+
+/* Fills `info` from the device, class, lanes and vector included. */
+enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_info *info);
+
+#endif

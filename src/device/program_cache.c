@@ -1,0 +1,122 @@
+#include "device/program_cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool lk_cache_folder(const char *part, char *path, size_t bytes)
+{
+    const char *cache = getenv("LOCKSTEP_CACHE"), *home = getenv("HOME");
+    int n = 0;
+    if (cache && *cache)
+        n = snprintf(path, bytes, "%s/%s", cache, part);
+    else if (home && *home)
+        n = snprintf(path, bytes, "%s/.cache/lockstep/%s", home, part);
+    if (n <= 0 || (size_t)n >= bytes)
+        return false;
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    return mkdir(path, 0777) == 0 || access(path, W_OK) == 0;
+}
+
+/* FNV-1a over everything that decides the binary. */
+static unsigned long long hash(unsigned long long value, const char *text)
+{
+    for (; *text; text++)
+        value = (value ^ (unsigned char)*text) * 0x100000001b3ULL;
+    return (value ^ 0xff) * 0x100000001b3ULL;
+}
+
+/* Whether this platform's binaries are ours to keep; LOCKSTEP_PROGRAM_CACHE=1 or 0 decides. */
+static bool is_wanted(const struct lk_device *device)
+{
+    const char *forced = getenv("LOCKSTEP_PROGRAM_CACHE");
+    return forced && *forced ? *forced == '1' : !device->info.keeps_programs;
+}
+
+static bool entry_path(const struct lk_device *device, const struct lk_program *program,
+                       char *path, size_t bytes)
+{
+    const struct lk_device_info *info = &device->info;
+    const char *const parts[] = {info->platform, info->name,       info->driver,
+                                 info->version,  program->options, program->text};
+    unsigned long long low = 0xcbf29ce484222325ULL, high = 0x84222325cbf29ce4ULL;
+    char folder[512];
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        low = hash(low, parts[i]);
+        high = hash(high ^ low, parts[i]);
+    }
+    if (!is_wanted(device) || !lk_cache_folder("programs", folder, sizeof folder))
+        return false;
+    return (size_t)snprintf(path, bytes, "%s/%016llx%016llx.bin", folder, high, low) < bytes;
+}
+
+static unsigned char *read_whole(const char *path, size_t *bytes)
+{
+    enum { MOST = 64 << 20 };
+    FILE *file = fopen(path, "rb");
+    struct stat about;
+    unsigned char *data = NULL;
+    if (file && fstat(fileno(file), &about) == 0 && about.st_size > 0 && about.st_size < MOST &&
+        (data = malloc((size_t)about.st_size)) != NULL) {
+        *bytes = (size_t)about.st_size;
+        if (fread(data, 1, *bytes, file) != *bytes) {
+            free(data);
+            data = NULL;
+        }
+    }
+    if (file)
+        fclose(file);
+    return data;
+}
+
+cl_program lk_cache_load(struct lk_device *device, const struct lk_program *program)
+{
+    char path[640];
+    size_t bytes = 0;
+    if (!entry_path(device, program, path, sizeof path))
+        return NULL;
+    unsigned char *data = read_whole(path, &bytes);
+    if (!data)
+        return NULL;
+    const unsigned char *binary = data;
+    cl_int error, loaded;
+    cl_program built = clCreateProgramWithBinary(device->context, 1, &device->id, &bytes,
+                                                 &binary, &loaded, &error);
+    free(data);
+    if (error == CL_SUCCESS && loaded == CL_SUCCESS &&
+        clBuildProgram(built, 1, &device->id, program->options, NULL, NULL) == CL_SUCCESS)
+        return built;
+    if (built)
+        clReleaseProgram(built);
+    unlink(path); /* torn or foreign: it will be written again */
+    return NULL;
+}
+
+void lk_cache_save(struct lk_device *device, const struct lk_program *program)
+{
+    char path[640], part[680];
+    size_t bytes = 0;
+    if (!entry_path(device, program, path, sizeof path) ||
+        clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
+                         NULL) != CL_SUCCESS ||
+        bytes == 0)
+        return;
+    unsigned char *binary = malloc(bytes);
+    snprintf(part, sizeof part, "%s.%ld.%p", path, (long)getpid(), (const void *)program);
+    FILE *file = binary && clGetProgramInfo(program->program, CL_PROGRAM_BINARIES,
+                                            sizeof binary, &binary, NULL) == CL_SUCCESS
+                     ? fopen(part, "wb")
+                     : NULL;
+    if (file) {
+        const bool whole = fwrite(binary, 1, bytes, file) == bytes;
+        if (fclose(file) != 0 || !whole || rename(part, path) != 0)
+            unlink(part);
+    }
+    free(binary);
+}

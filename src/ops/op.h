@@ -1,0 +1,119 @@
+/* What an operation is: one const table of verbs. Floor 3.
+ *
+ * An operation maps input tensors x[i] and parameters w[j] to one output y. All activations lie
+ * in batch tiles (tensor/tensor.h); parameters have one physical layout on every device. Knows
+ * no node, no file, no optimizer, no other operation. */
+#ifndef LK_OPS_OP_H
+#define LK_OPS_OP_H
+
+#include "base/arena.h"
+#include "base/option.h"
+#include "tensor/tensor.h"
+
+enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };
+
+enum lk_init { LK_INIT_ZEROS, LK_INIT_ONES, LK_INIT_GLOROT_UNIFORM };
+
+/* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
+ * fan_out)).
+ */
+struct lk_param_spec {
+    const char *name; /* "weight", "bias" */
+    struct lk_shape shape;
+    enum lk_init init;
+    int64_t fan_in, fan_out;
+};
+
+/* Shape logic: the caller fills the first part, infer the second. */
+struct lk_op_shapes {
+    const void *options;
+    int inputs;
+    struct lk_shape x[LK_MOST_INPUTS];
+    enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32 stands for real, LK_I32 for labels */
+
+    struct lk_shape y;
+    int params;
+    struct lk_param_spec param[LK_MOST_PARAMS];
+    bool backward_reads_x, backward_reads_y; /* they are then kept until backward has run */
+    double flops; /* of a forward pass over one sample; a multiply-add counts 2 */
+};
+
+/* One operation on one device: the caller fills the first part, prepare the second. */
+struct lk_op_setup {
+    struct lk_device *device;
+    const char *node; /* for messages */
+    const void *options;
+    struct lk_op_shapes shapes;
+    struct lk_tiling tiling;
+    enum lk_dtype real; /* LK_F32 or LK_F64 */
+    bool training;      /* backward will be called; dropout drops */
+    bool wants_dx[LK_MOST_INPUTS], wants_dw;
+    uint64_t seed;          /* of the run */
+    uint32_t stream;        /* this node's own stream of random numbers */
+    struct lk_arena *arena; /* lives as long as the prepared operation */
+
+    void *state;            /* the operation's own: kernels, chosen tiles */
+    size_t saved_bytes;     /* buffer filled by forward and read by backward; 0: none */
+    size_t workspace_bytes; /* scratch of one forward or backward; 0: none */
+};
+
+/* One forward or backward. Pointers that were not asked for are NULL.
+ * y, x[i]: real [tiles][shape][lanes]. dw[j]: gradient sums (not means) over the samples of
+ * each shard, an array [shards][dw_stride] reals of which the parameter's elements are the
+ * first. */
+struct lk_op_run {
+    const struct lk_buffer *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
+    struct lk_buffer *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
+    struct lk_buffer *saved, *workspace;
+    int64_t dw_stride;
+    int64_t samples; /* in this batch; later lanes are dead */
+    int64_t step;    /* with setup.seed and stream, the key of random numbers */
+};
+
+struct lk_op {
+    const char *name;
+    const struct lk_option *options; /* table over the options struct */
+    size_t options_bytes;
+    int min_inputs, max_inputs;
+    bool is_loss; /* y is [2]: loss and 1 for a correct answer, per sample; dead lanes 0.
+                   * backward takes no dy: it is 1 for the loss of every sample that lives */
+
+    bool is_view; /* y is x in another shape: they share memory, and so do dy and dx. Only infer
+                   * is called */
+    bool only_trains; /* a view outside training: dropout */
+
+    /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
+    enum lk_status (*infer)(struct lk_op_shapes *shapes);
+
+    /* Picks kernels and announces them (lk_kernel_create); called once, before
+     * lk_device_build(). Nothing is enqueued. fails: LK_E_BUILD, LK_E_MEMORY */
+    enum lk_status (*prepare)(struct lk_op_setup *setup);
+
+    /* Enqueue only: allocate nothing, wait for nothing. Results are overwritten (=). */
+    enum lk_status (*forward)(const struct lk_op_setup *setup, const struct lk_op_run *run);
+    enum lk_status (*backward)(const struct lk_op_setup *setup, const struct lk_op_run *run);
+
+    /* Releases what prepare made (its memory is the arena's). NULL state is fine. */
+    void (*release)(struct lk_op_setup *setup);
+
+    /* (optional) Takes over the operation `next` that alone reads this one's output, by
+     * changing its own options: relu, max-pool behind a convolution. Further inputs of `next`
+     * become further inputs of this one. False: does not. */
+    bool (*absorb)(void *options, const char *next, const void *next_options);
+};
+
+/* All operations; ends with NULL. Made from the list in meson.build. */
+extern const struct lk_op *const lk_ops[];
+
+/* The operation of that name. fails: LK_E_MODEL, naming the nearest one */
+LK_MUST_CHECK enum lk_status lk_op_find(const char *name, const struct lk_op **op);
+
+/* A kernel of the operation's real type. fails: as lk_kernel_create */
+LK_MUST_CHECK enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const char *source,
+                                          const char *name, const char *options,
+                                          struct lk_kernel **kernel);
+
+/* Work-items of a group: the parts of a batch tile. */
+int lk_op_items(const struct lk_op_setup *setup);
+
+#endif

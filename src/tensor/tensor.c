@@ -1,0 +1,112 @@
+#include "tensor/tensor.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards)
+{
+    struct lk_tiling tiling = {.lanes = info->lanes, .vector = info->vector, .shards = shards};
+    tiling.shard_samples = (batch + shards - 1) / shards;
+    tiling.shard_tiles = (tiling.shard_samples + tiling.lanes - 1) / tiling.lanes;
+    tiling.tiles = tiling.shard_tiles * shards;
+    return tiling;
+}
+
+size_t lk_dtype_bytes(enum lk_dtype dtype)
+{
+    static const size_t bytes[] = {[LK_F32] = 4, [LK_F64] = 8, [LK_U8] = 1, [LK_I32] = 4};
+    return bytes[dtype];
+}
+
+const char *lk_dtype_name(enum lk_dtype dtype)
+{
+    static const char *const names[] = {
+        [LK_F32] = "float32", [LK_F64] = "float64", [LK_U8] = "uint8", [LK_I32] = "int32"};
+    return names[dtype];
+}
+
+int64_t lk_shape_count(const struct lk_shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dim[i] < 1 || __builtin_mul_overflow(count, shape->dim[i], &count))
+            return -1;
+    return count;
+}
+
+bool lk_shape_equal(const struct lk_shape *a, const struct lk_shape *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return true;
+}
+
+void lk_shape_print(const struct lk_shape *shape, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "[");
+    for (int i = 0; i < shape->rank && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? ", " : "",
+                                 (long long)shape->dim[i]);
+    if (used < bytes)
+        snprintf(text + used, bytes - used, "]");
+}
+
+size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *shape,
+                      enum lk_dtype dtype)
+{
+    int64_t count = lk_shape_count(shape);
+    if (count < 0 || __builtin_mul_overflow(count, tiling->tiles * tiling->lanes, &count) ||
+        __builtin_mul_overflow(count, (int64_t)lk_dtype_bytes(dtype), &count))
+        return SIZE_MAX;
+    return (size_t)count;
+}
+
+/* Where element e of sample i lies. */
+static size_t tiled_index(const struct lk_tiling *tiling, int64_t count, int64_t i, int64_t e)
+{
+    const int64_t number = i % tiling->shard_samples;
+    const int64_t tile =
+        i / tiling->shard_samples * tiling->shard_tiles + number / tiling->lanes;
+    return (size_t)((tile * count + e) * tiling->lanes + number % tiling->lanes);
+}
+
+enum lk_status lk_tiled_write(struct lk_buffer *buffer, const struct lk_tiling *tiling,
+                              const struct lk_shape *shape, enum lk_dtype dtype,
+                              int64_t samples, const void *from)
+{
+    const size_t bytes = lk_tiled_bytes(tiling, shape, dtype), size = lk_dtype_bytes(dtype);
+    const int64_t count = lk_shape_count(shape);
+    char *tiles = calloc(1, bytes);
+    if (!tiles)
+        return lk_fail_memory("batch tiles", bytes);
+    for (int64_t i = 0; i < samples; i++)
+        for (int64_t e = 0; e < count; e++)
+            memcpy(tiles + tiled_index(tiling, count, i, e) * size,
+                   (const char *)from + (size_t)(i * count + e) * size, size);
+    const enum lk_status status = lk_buffer_write(buffer, 0, bytes, tiles);
+    free(tiles);
+    return status;
+}
+
+enum lk_status lk_tiled_read(const struct lk_buffer *buffer, const struct lk_tiling *tiling,
+                             const struct lk_shape *shape, enum lk_dtype dtype, int64_t samples,
+                             void *to)
+{
+    const size_t bytes = lk_tiled_bytes(tiling, shape, dtype), size = lk_dtype_bytes(dtype);
+    const int64_t count = lk_shape_count(shape);
+    char *tiles = malloc(bytes);
+    if (!tiles)
+        return lk_fail_memory("batch tiles", bytes);
+    const enum lk_status status = lk_buffer_read(buffer, 0, bytes, tiles);
+    for (int64_t i = 0; i < samples && status == LK_OK; i++)
+        for (int64_t e = 0; e < count; e++)
+            memcpy((char *)to + (size_t)(i * count + e) * size,
+                   tiles + tiled_index(tiling, count, i, e) * size, size);
+    free(tiles);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* Batch tiles: how the samples of a batch lie in device memory. Floor 2.
+ *
+ * An activation of shape [d...] is an array [tiles][d...][lanes]: a tile is `lanes` samples,
+ * innermost. Tiles belong to shards: shard s has tiles s*shard_tiles to (s+1)*shard_tiles - 1,
+ * and sample i of a batch is number i % shard_samples of shard i / shard_samples. Lanes that
+ * get no sample are dead: they hold zeros on input and count in no sum. Knows no operation, no
+ * graph. */
+#ifndef LK_TENSOR_TENSOR_H
+#define LK_TENSOR_TENSOR_H
+
+#include "device/device.h"
+#include <lockstep/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct lk_tiling {
+    int lanes, vector; /* of the device */
+    int shards;
+    int64_t shard_samples, shard_tiles;
+    int64_t tiles; /* shards * shard_tiles */
+};
+
+/* The tiling of batches of up to `batch` samples in `shards` shards on a device. */
+struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards);
+
+size_t lk_dtype_bytes(enum lk_dtype dtype);
+const char *lk_dtype_name(enum lk_dtype dtype);
+
+/* The product of the dimensions; 1 for rank 0; -1 where it does not fit, or one is below 1. */
+int64_t lk_shape_count(const struct lk_shape *shape);
+bool lk_shape_equal(const struct lk_shape *a, const struct lk_shape *b);
+
+/* "[64, 13, 13]" */
+void lk_shape_print(const struct lk_shape *shape, char *text, size_t bytes);
+
+/* Bytes of an activation in batch tiles; SIZE_MAX where it does not fit. */
+size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *shape,
+                      enum lk_dtype dtype);
+
+/* Copies `samples` samples from or to host order [samples][d...] of the same dtype; waits.
+ * write sets dead lanes to zero. For tests, predictions, debugging: it converts on the host. */
+LK_MUST_CHECK enum lk_status lk_tiled_write(struct lk_buffer *buffer,
+                                            const struct lk_tiling *tiling,
+                                            const struct lk_shape *shape, enum lk_dtype dtype,
+                                            int64_t samples, const void *from);
+LK_MUST_CHECK enum lk_status lk_tiled_read(const struct lk_buffer *buffer,
+                                           const struct lk_tiling *tiling,
+                                           const struct lk_shape *shape, enum lk_dtype dtype,
+                                           int64_t samples, void *to);
+
+/* Kernels that bring batches into tiles on the device. */
+struct lk_loader;
+
+/* A loader of batches of the given tiling into tensors of `real` (LK_F32, LK_F64); its kernels
+ * can run after lk_device_build(). */
+LK_MUST_CHECK enum lk_status lk_loader_create(struct lk_device *device,
+                                              const struct lk_tiling *tiling,
+                                              enum lk_dtype real, struct lk_loader **loader);
+void lk_loader_destroy(struct lk_loader *loader);
+
+/* y[t,c,h,w,l] = from[n,h,w,c] * scale + shift, for uint8 images [samples][h][w][c] of sample
+ * shape y_shape = [c, h, w]; dead lanes 0. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
+                                                      const struct lk_buffer *from,
+                                                      const struct lk_shape *y_shape,
+                                                      int64_t samples, double scale,
+                                                      double shift, struct lk_buffer *y);
+
+/* y[t,l] = from[n], int32; dead lanes -1. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_loader_enqueue_labels(struct lk_loader *loader,
+                                                      const struct lk_buffer *from,
+                                                      int64_t samples, struct lk_buffer *y);
+
+#endif
