@@ -35,8 +35,8 @@ struct lk_op_shapes {
     int params;
     struct lk_param_spec param[LK_MOST_PARAMS];
     bool backward_reads_x, backward_reads_y; /* they are then kept until backward has run */
-    bool is_loss; /* y is [2]: loss and 1 for a correct answer, per sample; dead lanes 0. backward
-                   * takes no dy: it is 1 for the loss of every sample that lives */
+    bool is_loss; /* y is [2]: loss and 1 for a correct answer, per sample; dead lanes 0.
+                   * backward takes no dy: it is 1 for the loss of every sample that lives */
     double flops; /* of a forward pass over one sample; a multiply-add counts 2 */
 };
 
@@ -96,10 +96,10 @@ struct lk_op {
     /* Releases what prepare made (its memory is the arena's). NULL state is fine. */
     void (*release)(struct lk_op_setup *setup);
 
-    /* (optional) Takes over the operation `next` (its options as lk_options_print() writes all of
-     * them) that alone reads this one's output, by changing its own options: relu, max-pool
-     * behind a convolution. Further inputs of `next` become further inputs of this one; infer is
-     * called again. False: does not. */
+    /* (optional) Takes over the operation `next` (its options as lk_options_print() writes all
+     * of them) that alone reads this one's output, by changing its own options: relu, max-pool
+     * behind a convolution. Further inputs of `next` become further inputs of this one; infer
+     * is called again. False: does not. */
     bool (*absorb)(void *options, const char *next, const char *next_options);
 };
 

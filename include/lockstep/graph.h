@@ -1,0 +1,83 @@
+/* Graphs of operations: built node by node, free of any device.
+ * Floor 4. Knows no file and no particular operation. */
+#ifndef LOCKSTEP_GRAPH_H
+#define LOCKSTEP_GRAPH_H
+
+#include <lockstep/status.h>
+#include <lockstep/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lk_graph;
+struct lk_node; /* belongs to its graph */
+
+/* What a batch brings for one input. LK_U8: images as decoded, [h][w][c] of each sample, which
+ * become x * scale + shift of shape [c, h, w]. LK_I32: one label a sample, shape []. */
+struct lk_input {
+    const char *name;
+    enum lk_dtype dtype;
+    struct lk_shape shape;
+    double scale, shift;
+};
+
+/* An empty graph. fails: LK_E_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status lk_graph_create(struct lk_graph **graph);
+
+/* Releases the graph and its nodes. NULL is fine. */
+LK_API void lk_graph_destroy(struct lk_graph *graph);
+
+/* Adds an input. fails: LK_E_ARGUMENT (a name in use), LK_E_SHAPE */
+LK_API LK_MUST_CHECK enum lk_status
+lk_graph_add_input(struct lk_graph *graph, const struct lk_input *input, struct lk_node **node);
+
+/* Adds operation `op` on one node: lk_graph_add(g, "conv2d", x, "filters=64 kernel=3", &y). The
+ * node is named after its operation and its number among these ("conv2d_1").
+ * fails: LK_E_MODEL (unknown operation), LK_E_ARGUMENT (options), LK_E_SHAPE */
+LK_API LK_MUST_CHECK enum lk_status lk_graph_add(struct lk_graph *graph, const char *op,
+                                                 struct lk_node *x, const char *options,
+                                                 struct lk_node **y);
+
+/* As lk_graph_add() with `count` inputs, in the operation's order. */
+LK_API LK_MUST_CHECK enum lk_status lk_graph_add_many(struct lk_graph *graph, const char *op,
+                                                      int count, struct lk_node *const *x,
+                                                      const char *options, struct lk_node **y);
+
+/* Renames a node. fails: LK_E_ARGUMENT for a name in use, empty, or with odd characters */
+LK_API LK_MUST_CHECK enum lk_status lk_node_set_name(struct lk_node *node, const char *name);
+
+/* Frozen nodes keep their parameters while training. */
+LK_API void lk_node_set_trainable(struct lk_node *node, bool is_trainable);
+
+/* The node of that name; NULL: absent. */
+LK_API struct lk_node *lk_graph_find(const struct lk_graph *graph, const char *name);
+
+/* The nodes in the order they were added; NULL past the last. */
+LK_API struct lk_node *lk_graph_node(const struct lk_graph *graph, int index);
+
+/* What a node is; the pointers live as long as the graph. An input has the operation "input".
+ */
+struct lk_node_info {
+    const char *name, *op;
+    struct lk_shape shape; /* of its output */
+    int inputs;
+    bool is_trainable;
+    int64_t parameters; /* elements of all its parameters */
+    double flops;       /* forward, one sample */
+};
+
+LK_API struct lk_node_info lk_node_info(const struct lk_node *node);
+
+/* Input `index` of a node; NULL past the last. */
+LK_API struct lk_node *lk_node_input(const struct lk_node *node, int index);
+
+/* The node's options that differ from their defaults, as text. */
+LK_API void lk_node_options(const struct lk_node *node, char *text, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,192 @@
+#include "graph/node.h"
+
+#include "base/fail.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum lk_status lk_graph_create(struct lk_graph **graph)
+{
+    struct lk_graph *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a graph", sizeof *made);
+    *graph = made;
+    return LK_OK;
+}
+
+void lk_graph_destroy(struct lk_graph *graph)
+{
+    if (!graph)
+        return;
+    lk_arena_clear(&graph->arena);
+    free(graph->nodes);
+    free(graph);
+}
+
+struct lk_node *lk_graph_find(const struct lk_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->count; i++)
+        if (strcmp(graph->nodes[i]->name, name) == 0)
+            return graph->nodes[i];
+    return NULL;
+}
+
+struct lk_node *lk_graph_node(const struct lk_graph *graph, int index)
+{
+    return index >= 0 && index < graph->count ? graph->nodes[index] : NULL;
+}
+
+static enum lk_status new_node(struct lk_graph *graph, struct lk_node **node)
+{
+    void *memory = NULL;
+    LK_TRY(lk_arena_take(&graph->arena, sizeof **node, &memory));
+    if (graph->count == graph->room) {
+        const int room = graph->room ? 2 * graph->room : 16;
+        struct lk_node **nodes = realloc(graph->nodes, (size_t)room * sizeof *nodes);
+        if (!nodes)
+            return lk_fail_memory("nodes", (size_t)room * sizeof *nodes);
+        graph->nodes = nodes;
+        graph->room = room;
+    }
+    *node = memory;
+    (*node)->graph = graph;
+    (*node)->index = graph->count;
+    (*node)->is_trainable = true;
+    return LK_OK;
+}
+
+/* Names become parts of file formats: letters, digits, '_', '-', '/'. */
+static enum lk_status check_name(const struct lk_graph *graph, const char *name)
+{
+    const size_t length = strlen(name);
+    if (length == 0 || length >= sizeof graph->nodes[0]->name)
+        return lk_fail(LK_E_ARGUMENT, "a node's name has 1 to %zu characters, not %zu",
+                       sizeof graph->nodes[0]->name - 1, length);
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("_-/", name[i]))
+            return lk_fail(LK_E_ARGUMENT,
+                           "node name '%s': only letters, digits, '_', '-' and '/'", name);
+    if (lk_graph_find(graph, name))
+        return lk_fail(LK_E_ARGUMENT, "two nodes are named '%s'", name);
+    return LK_OK;
+}
+
+enum lk_status lk_graph_add_input(struct lk_graph *graph, const struct lk_input *input,
+                                  struct lk_node **node)
+{
+    struct lk_node *made = NULL;
+    LK_TRY(check_name(graph, input->name));
+    if (lk_shape_count(&input->shape) < 1 || (input->dtype == LK_U8 && input->shape.rank != 3))
+        return lk_fail(LK_E_SHAPE, "input '%s' has no usable shape", input->name);
+    LK_TRY(new_node(graph, &made));
+    snprintf(made->name, sizeof made->name, "%s", input->name);
+    made->input = *input;
+    made->input.name = made->name;
+    made->shapes.y = input->shape;
+    graph->nodes[graph->count++] = made;
+    *node = made;
+    return LK_OK;
+}
+
+static void name_after_op(struct lk_node *node)
+{
+    int number = 1;
+    for (int i = 0; i < node->graph->count; i++)
+        number += node->graph->nodes[i]->op == node->op;
+    do
+        snprintf(node->name, sizeof node->name, "%.48s_%d", node->op->name, number++);
+    while (lk_graph_find(node->graph, node->name));
+}
+
+static enum lk_status infer(struct lk_node *node)
+{
+    struct lk_op_shapes *shapes = &node->shapes;
+    shapes->options = node->options;
+    shapes->inputs = node->inputs;
+    for (int i = 0; i < node->inputs; i++) {
+        const struct lk_node *x = node->input_nodes[i];
+        shapes->x[i] = x->shapes.y;
+        shapes->x_dtype[i] = !x->op && x->input.dtype == LK_I32 ? LK_I32 : LK_F32;
+    }
+    const enum lk_status status = node->op->infer(shapes);
+    if (status != LK_OK)
+        return lk_fail_within(status, "%s", node->name);
+    if (lk_shape_count(&shapes->y) < 1)
+        return lk_fail(LK_E_SHAPE, "%s: its output has no elements", node->name);
+    return LK_OK;
+}
+
+enum lk_status lk_graph_add_many(struct lk_graph *graph, const char *op, int count,
+                                 struct lk_node *const *x, const char *options,
+                                 struct lk_node **y)
+{
+    const struct lk_op *found = NULL;
+    struct lk_node *made = NULL;
+    LK_TRY(lk_op_find(op, &found));
+    if (count < found->min_inputs || count > found->max_inputs)
+        return lk_fail(LK_E_MODEL, "%s takes %d to %d inputs, not %d", op, found->min_inputs,
+                       found->max_inputs, count);
+    for (int i = 0; i < count; i++)
+        if (!x[i] || x[i]->graph != graph)
+            return lk_fail(LK_E_ARGUMENT, "%s: input %d is no node of this graph", op, i);
+    LK_TRY(new_node(graph, &made));
+    LK_TRY(lk_arena_take(&graph->arena, found->options_bytes + 1, &made->options));
+    made->op = found;
+    made->inputs = count;
+    memcpy(made->input_nodes, x, (size_t)count * sizeof *x);
+    name_after_op(made);
+    const enum lk_status status = lk_options_parse(found->options, made->options, options);
+    if (status != LK_OK)
+        return lk_fail_within(status, "%s", made->name);
+    LK_TRY(infer(made));
+    graph->nodes[graph->count++] = made;
+    *y = made;
+    return LK_OK;
+}
+
+enum lk_status lk_graph_add(struct lk_graph *graph, const char *op, struct lk_node *x,
+                            const char *options, struct lk_node **y)
+{
+    return lk_graph_add_many(graph, op, 1, &x, options, y);
+}
+
+enum lk_status lk_node_set_name(struct lk_node *node, const char *name)
+{
+    if (strcmp(node->name, name) == 0)
+        return LK_OK;
+    LK_TRY(check_name(node->graph, name));
+    snprintf(node->name, sizeof node->name, "%s", name);
+    return LK_OK;
+}
+
+void lk_node_set_trainable(struct lk_node *node, bool is_trainable)
+{
+    node->is_trainable = is_trainable;
+}
+
+struct lk_node_info lk_node_info(const struct lk_node *node)
+{
+    struct lk_node_info info = {.name = node->name,
+                                .op = node->op ? node->op->name : "input",
+                                .shape = node->shapes.y,
+                                .inputs = node->inputs,
+                                .is_trainable = node->is_trainable,
+                                .flops = node->shapes.flops};
+    for (int i = 0; i < node->shapes.params; i++)
+        info.parameters += lk_shape_count(&node->shapes.param[i].shape);
+    return info;
+}
+
+struct lk_node *lk_node_input(const struct lk_node *node, int index)
+{
+    return index >= 0 && index < node->inputs ? node->input_nodes[index] : NULL;
+}
+
+void lk_node_options(const struct lk_node *node, char *text, size_t bytes)
+{
+    if (bytes)
+        text[0] = '\0';
+    if (node->op)
+        (void)lk_options_print(node->op->options, node->options, false, text, bytes);
+}

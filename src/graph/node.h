@@ -1,0 +1,27 @@
+/* Nodes as the graph room sees them. Floor 4. */
+#ifndef LK_GRAPH_NODE_H
+#define LK_GRAPH_NODE_H
+
+#include "ops/op.h"
+#include <lockstep/graph.h>
+
+struct lk_node {
+    struct lk_graph *graph;
+    int index; /* position in graph->nodes; inputs come before their readers */
+    char name[64];
+    const struct lk_op *op; /* NULL: an input */
+    void *options;
+    struct lk_input input; /* of an input */
+    int inputs;
+    struct lk_node *input_nodes[LK_MOST_INPUTS];
+    struct lk_op_shapes shapes; /* as inferred; of an input: y */
+    bool is_trainable;
+};
+
+struct lk_graph {
+    struct lk_arena arena;
+    struct lk_node **nodes;
+    int count, room;
+};
+
+#endif

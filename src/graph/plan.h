@@ -1,0 +1,31 @@
+/* Which bytes of device memory hold what, when. Floor 4. Knows no device and no graph. */
+#ifndef LK_GRAPH_PLAN_H
+#define LK_GRAPH_PLAN_H
+
+#include <lockstep/status.h>
+#include <stddef.h>
+
+/* Memory wanted from time `first` to time `last`, both included. */
+struct lk_blob {
+    size_t bytes;
+    int first, last;
+    int slab; /* result: which allocation, and where in it */
+    size_t offset;
+};
+
+enum { LK_MOST_SLABS = 64 };
+
+struct lk_plan {
+    int slabs;
+    size_t slab_bytes[LK_MOST_SLABS], total_bytes;
+};
+
+/* Places blobs so that no two that live at the same time overlap: the largest first, each at
+ * the lowest place that is free all its life, multiples of `align` apart, in allocations of at
+ * most `most` bytes. fails: LK_E_DEVICE_MEMORY where one alone is too large, LK_E_MEMORY.
+ * source: Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference (2020)
+ */
+LK_MUST_CHECK enum lk_status lk_plan_make(struct lk_blob *blobs, int count, size_t align,
+                                          size_t most, struct lk_plan *plan);
+
+#endif

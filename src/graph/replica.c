@@ -1,0 +1,275 @@
+#include "graph/replica.h"
+
+#include "base/fail.h"
+#include "graph/replica_parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Parameters start at multiples of this many elements: 512 bytes of floats, the coarsest
+ * alignment of sub-buffers among known devices, so that the layout is the same on all. */
+enum { PARAM_ALIGN = 128 };
+
+static enum lk_status take(struct lk_replica *replica, int count, size_t bytes, void *pointer)
+{
+    void *memory = NULL;
+    LK_TRY(lk_arena_take(&replica->arena, (size_t)(count + 1) * bytes, &memory));
+    memcpy(pointer, &memory, sizeof memory);
+    return LK_OK;
+}
+
+static void add_param(struct lk_replica *replica, int step, int j)
+{
+    const struct lk_step *s = &replica->schedule.steps[step];
+    struct lk_param *param = &replica->params[replica->param_count];
+    param->spec = s->shapes.param[j];
+    param->shape = param->spec.shape;
+    param->count = lk_shape_count(&param->shape);
+    param->is_trainable = s->node->is_trainable;
+    snprintf(param->name, sizeof param->name, "%s.%s", s->node->name, param->spec.name);
+    replica->prepared[step].param[j] = replica->param_count++;
+}
+
+static void place_params(struct lk_replica *replica, bool trainable)
+{
+    for (int i = 0; i < replica->param_count; i++) {
+        struct lk_param *param = &replica->params[i];
+        if (param->is_trainable != trainable)
+            continue;
+        param->offset = replica->weight_count;
+        replica->weight_count += (param->count + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+    }
+}
+
+static enum lk_status list_params(struct lk_replica *replica)
+{
+    int most = 0;
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        most += replica->schedule.steps[i].shapes.params;
+    LK_TRY(take(replica, most, sizeof *replica->params, &replica->params));
+    LK_TRY(take(replica, most, sizeof *replica->weight_views, &replica->weight_views));
+    LK_TRY(take(replica, most, sizeof *replica->gradient_views, &replica->gradient_views));
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
+            add_param(replica, i, j);
+    place_params(replica, true);
+    replica->trainable_count = replica->weight_count;
+    place_params(replica, false);
+    return LK_OK;
+}
+
+static enum lk_status prepare_step(struct lk_replica *replica, int i)
+{
+    const struct lk_step *step = &replica->schedule.steps[i];
+    struct lk_op_setup *setup = &replica->prepared[i].setup;
+    *setup = (struct lk_op_setup){
+        .device = replica->config.device,
+        .node = step->node->name,
+        .options = step->options,
+        .shapes = step->shapes,
+        .tiling = replica->tiling,
+        .real = replica->config.real,
+        .training = replica->config.training,
+        .wants_dw = step->wants_dw,
+        .seed = replica->config.seed,
+        .stream = (uint32_t)step->node->index,
+        .arena = &replica->arena,
+    };
+    memcpy(setup->wants_dx, step->wants_dx, sizeof setup->wants_dx);
+    const enum lk_status status = step->op->prepare(setup);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", step->node->name);
+}
+
+static enum lk_status list_inputs(struct lk_replica *replica)
+{
+    for (int v = 0; v < replica->schedule.value_count; v++) {
+        const struct lk_node *node = replica->schedule.values[v].input;
+        if (!node)
+            continue;
+        if (replica->input_count == LK_MOST_INPUTS)
+            return lk_fail(LK_E_UNSUPPORTED, "more than %d inputs", LK_MOST_INPUTS);
+        if (node->input.dtype != LK_U8 && node->input.dtype != LK_I32)
+            return lk_fail(LK_E_UNSUPPORTED, "input '%s' of type %s", node->name,
+                           lk_dtype_name(node->input.dtype));
+        replica->inputs[replica->input_count++] = (struct lk_replica_input){
+            .node = node,
+            .value = v,
+            .bytes = (size_t)replica->config.batch *
+                     (size_t)lk_shape_count(&node->input.shape) *
+                     lk_dtype_bytes(node->input.dtype),
+        };
+    }
+    return LK_OK;
+}
+
+struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
+{
+    const size_t real = lk_dtype_bytes(replica->config.real);
+    struct lk_replica_bytes bytes = {
+        .weights = (size_t)replica->weight_count * real,
+        .activations = replica->plan.total_bytes,
+    };
+    if (replica->config.training)
+        bytes.gradients =
+            (size_t)replica->trainable_count * (size_t)replica->tiling.shards * real;
+    for (int i = 0; i < replica->input_count; i++)
+        bytes.inputs += replica->inputs[i].bytes * (1 + LK_REPLICA_SLOTS);
+    bytes.total = bytes.weights + bytes.gradients + bytes.activations + bytes.inputs +
+                  replica->config.reserved_bytes;
+    return bytes;
+}
+
+/* Activations and inputs grow with the batch, the rest does not. */
+static enum lk_status check_fits(const struct lk_replica *replica)
+{
+    const struct lk_replica_bytes need = lk_replica_bytes(replica);
+    const struct lk_device_info *info = lk_device_info(replica->config.device);
+    const double there = (double)info->memory_bytes * 0.95;
+    const double grows = (double)(need.activations + need.inputs);
+    const double rest = there - ((double)need.total - grows);
+    const int64_t batch = replica->config.batch;
+    if ((double)need.total <= there)
+        return LK_OK;
+    const int64_t fits = rest > 0 ? (int64_t)(rest / (grows / (double)batch)) : 0;
+    return lk_fail(LK_E_DEVICE_MEMORY,
+                   "batch size %lld needs %.1f MB of device memory, %s has %.1f MB; "
+                   "a batch size of about %lld would fit",
+                   (long long)batch, (double)need.total * 1e-6, info->name, there * 1e-6,
+                   (long long)fits);
+}
+
+static enum lk_status create(struct lk_replica *replica)
+{
+    const struct lk_replica_config *config = &replica->config;
+    LK_TRY(lk_schedule_make(config->output, config->training, &replica->schedule));
+    LK_TRY(take(replica, replica->schedule.step_count, sizeof *replica->prepared,
+                &replica->prepared));
+    LK_TRY(list_params(replica));
+    LK_TRY(list_inputs(replica));
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        LK_TRY(prepare_step(replica, i));
+    LK_TRY(lk_loader_create(config->device, &replica->tiling, config->real, &replica->loader));
+    const struct lk_kernel_spec accumulate = {
+        .source = "accumulate",
+        .name = "accumulate",
+        .real_bytes = (int)lk_dtype_bytes(config->real),
+    };
+    LK_TRY(lk_kernel_create(config->device, &accumulate, &replica->accumulate));
+    LK_TRY(lk_replica_plan(replica));
+    return check_fits(replica);
+}
+
+enum lk_status lk_replica_create(const struct lk_replica_config *config,
+                                 struct lk_replica **replica)
+{
+    if (config->batch < 1 || config->shards < 1 || config->shards > config->batch ||
+        (config->shards & (config->shards - 1)) != 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "%d shards for a batch size of %lld: a power of two, at most the batch",
+                       config->shards, (long long)config->batch);
+    if (config->real == LK_F64 && !lk_device_info(config->device)->has_fp64)
+        return lk_fail(LK_E_UNSUPPORTED, "%s has no double precision",
+                       lk_device_info(config->device)->name);
+    struct lk_replica *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a replica", sizeof *made);
+    made->config = *config;
+    made->tiling =
+        lk_tiling_make(lk_device_info(config->device), config->batch, config->shards);
+    const enum lk_status status = create(made);
+    if (status != LK_OK) {
+        lk_replica_destroy(made);
+        return status;
+    }
+    *replica = made;
+    return LK_OK;
+}
+
+static enum lk_status allocate_params(struct lk_replica *replica)
+{
+    struct lk_device *device = replica->config.device;
+    const size_t real = lk_dtype_bytes(replica->config.real);
+    const struct lk_replica_bytes bytes = lk_replica_bytes(replica);
+    LK_TRY(lk_buffer_create(device, bytes.weights, &replica->weights));
+    LK_TRY(lk_buffer_enqueue_fill(replica->weights, 0));
+    LK_TRY(lk_buffer_create(device, bytes.gradients, &replica->gradients));
+    LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
+    for (int i = 0; i < replica->param_count; i++) {
+        const struct lk_param *param = &replica->params[i];
+        const size_t offset = (size_t)param->offset * real;
+        LK_TRY(lk_buffer_view(replica->weights, offset, (size_t)param->count * real,
+                              &replica->weight_views[i]));
+        if (replica->config.training && param->is_trainable)
+            LK_TRY(lk_buffer_view(replica->gradients, offset, bytes.gradients - offset,
+                                  &replica->gradient_views[i]));
+    }
+    return LK_OK;
+}
+
+/* Activations start as zeros, so that even dead lanes never hold a NaN. */
+static enum lk_status allocate_blobs(struct lk_replica *replica)
+{
+    LK_TRY(
+        take(replica, replica->blob_count, sizeof *replica->blob_views, &replica->blob_views));
+    for (int i = 0; i < replica->plan.slabs; i++) {
+        LK_TRY(lk_buffer_create(replica->config.device, replica->plan.slab_bytes[i],
+                                &replica->slabs[i]));
+        LK_TRY(lk_buffer_enqueue_fill(replica->slabs[i], 0));
+    }
+    for (int i = 0; i < replica->blob_count; i++) {
+        const struct lk_blob *blob = &replica->blobs[i];
+        LK_TRY(lk_buffer_view(replica->slabs[blob->slab], blob->offset, blob->bytes,
+                              &replica->blob_views[i]));
+    }
+    return LK_OK;
+}
+
+static enum lk_status allocate_inputs(struct lk_replica *replica)
+{
+    for (int i = 0; i < replica->input_count; i++) {
+        struct lk_replica_input *input = &replica->inputs[i];
+        LK_TRY(lk_buffer_create(replica->config.device, input->bytes, &input->raw));
+        for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
+            LK_TRY(
+                lk_staging_create(replica->config.device, input->bytes, &input->staging[slot]));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_replica_build(struct lk_replica *replica)
+{
+    LK_TRY(allocate_params(replica));
+    LK_TRY(allocate_blobs(replica));
+    LK_TRY(allocate_inputs(replica));
+    return lk_device_build(replica->config.device);
+}
+
+void lk_replica_destroy(struct lk_replica *replica)
+{
+    if (!replica)
+        return;
+    (void)!lk_device_finish(replica->config.device);
+    for (int i = 0; replica->prepared && i < replica->schedule.step_count; i++)
+        if (replica->prepared[i].setup.device && replica->schedule.steps[i].op->release)
+            replica->schedule.steps[i].op->release(&replica->prepared[i].setup);
+    lk_loader_destroy(replica->loader);
+    lk_kernel_destroy(replica->accumulate);
+    for (int i = 0; i < replica->input_count; i++) {
+        lk_buffer_destroy(replica->inputs[i].raw);
+        for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
+            lk_staging_destroy(replica->inputs[i].staging[slot]);
+    }
+    for (int i = 0; replica->blob_views && i < replica->blob_count; i++)
+        lk_buffer_destroy(replica->blob_views[i]);
+    for (int i = 0; i < replica->plan.slabs; i++)
+        lk_buffer_destroy(replica->slabs[i]);
+    for (int i = 0; i < replica->param_count; i++) {
+        lk_buffer_destroy(replica->weight_views[i]);
+        lk_buffer_destroy(replica->gradient_views[i]);
+    }
+    lk_buffer_destroy(replica->weights);
+    lk_buffer_destroy(replica->gradients);
+    lk_schedule_clear(&replica->schedule);
+    lk_arena_clear(&replica->arena);
+    free(replica);
+}

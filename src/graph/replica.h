@@ -1,0 +1,91 @@
+/* A graph on one device: parameters, gradients, activations, kernels, and running it. Floor 4.
+ * Knows no file, no optimizer and no particular operation. */
+#ifndef LK_GRAPH_REPLICA_H
+#define LK_GRAPH_REPLICA_H
+
+#include "graph/node.h"
+
+struct lk_replica;
+
+struct lk_replica_config {
+    struct lk_device *device;
+    const struct lk_node *output; /* training: the loss */
+    int64_t batch;                /* most samples at a time */
+    int shards;
+    enum lk_dtype real; /* LK_F32 or LK_F64 */
+    bool training;
+    uint64_t seed;
+    size_t reserved_bytes; /* device memory others will want: optimizer state */
+};
+
+/* Bytes of device memory by use. */
+struct lk_replica_bytes {
+    size_t weights, gradients, activations, inputs, total; /* total with reserved_bytes */
+};
+
+/* One parameter: elements `offset` to `offset + count` of the weights. */
+struct lk_param {
+    char name[96]; /* "conv2d_1.weight" */
+    struct lk_shape shape;
+    int64_t offset, count;
+    bool is_trainable;
+    struct lk_param_spec spec;
+};
+
+/* Schedules, picks kernels, plans memory; the device is not touched yet. The graph must outlive
+ * the replica. fails: LK_E_DEVICE_MEMORY where it does not fit (the text names the batch that
+ * would), or as operations do */
+LK_MUST_CHECK enum lk_status lk_replica_create(const struct lk_replica_config *config,
+                                               struct lk_replica **replica);
+
+/* Builds the kernels and allocates all memory; weights are not set. */
+LK_MUST_CHECK enum lk_status lk_replica_build(struct lk_replica *replica);
+
+void lk_replica_destroy(struct lk_replica *replica);
+
+struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica);
+const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica);
+
+/* Parameters in the order of the graph's nodes; NULL past the last. */
+const struct lk_param *lk_replica_param(const struct lk_replica *replica, int index);
+
+/* All parameters, trainable ones first: elements 0 to trainable_count, padding (zeros)
+ * included.
+ */
+struct lk_buffer *lk_replica_weights(struct lk_replica *replica);
+int64_t lk_replica_trainable_count(const struct lk_replica *replica);
+
+/* Gradient sums [shards][trainable_count] of the last backward. */
+struct lk_buffer *lk_replica_gradients(struct lk_replica *replica);
+
+/* Fills the weights as their operations say, from the seed: the same on every device. Waits. */
+LK_MUST_CHECK enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed);
+
+/* Copy one parameter from or to host memory of the replica's real type; wait. */
+LK_MUST_CHECK enum lk_status lk_replica_write_param(struct lk_replica *replica, int index,
+                                                    const void *from);
+LK_MUST_CHECK enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index,
+                                                   void *to);
+
+enum { LK_REPLICA_SLOTS = 2 };
+
+/* Pinned memory of slot 0 or 1 for a batch of one input: uint8 [batch][h][w][c] or int32
+ * [batch]. NULL for an input the output does not need. */
+void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
+
+/* Waits until the slot's last batch has left for the device; it may then be filled again. */
+LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);
+
+/* Uploads `samples` samples of a slot and runs forward; `step` keys random numbers. Enqueues.
+ */
+LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int slot,
+                                                int64_t samples, int64_t step);
+
+/* Runs backward from the loss of the last forward into the gradients. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_replica_backward(struct lk_replica *replica);
+
+/* The output's values in batch tiles, and its shape; valid until the next forward. */
+const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,
+                                          struct lk_shape *shape);
+
+#endif

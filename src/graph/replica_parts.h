@@ -1,0 +1,54 @@
+/* The inside of a replica, for the files that make it up. Floor 4. */
+#ifndef LK_GRAPH_REPLICA_PARTS_H
+#define LK_GRAPH_REPLICA_PARTS_H
+
+#include "graph/plan.h"
+#include "graph/replica.h"
+#include "graph/schedule.h"
+
+/* Blobs are numbered; -1: none. */
+struct lk_prepared {
+    struct lk_op_setup setup;
+    int param[LK_MOST_PARAMS]; /* indices of parameters */
+    int saved, forward_workspace, backward_workspace;
+    int extra_dx[LK_MOST_INPUTS]; /* where dx goes when another reader has written first */
+};
+
+struct lk_replica_input {
+    const struct lk_node *node;
+    int value;
+    size_t bytes; /* of a batch as the host has it */
+    struct lk_buffer *raw;
+    struct lk_staging *staging[LK_REPLICA_SLOTS];
+};
+
+struct lk_replica {
+    struct lk_replica_config config;
+    struct lk_arena arena;
+    struct lk_schedule schedule;
+    struct lk_tiling tiling;
+    struct lk_prepared *prepared; /* of each step */
+    struct lk_loader *loader;
+    struct lk_kernel *accumulate;
+
+    struct lk_param *params;
+    int param_count;
+    int64_t weight_count, trainable_count;
+    struct lk_buffer *weights, *gradients;
+    struct lk_buffer **weight_views, **gradient_views; /* of each parameter */
+
+    struct lk_blob *blobs;
+    int blob_count;
+    int *activation, *gradient; /* blob of each value */
+    struct lk_plan plan;
+    struct lk_buffer *slabs[LK_MOST_SLABS], **blob_views;
+
+    struct lk_replica_input inputs[LK_MOST_INPUTS];
+    int input_count;
+    int64_t samples, step; /* of the last forward */
+};
+
+/* Numbers all memory the schedule needs and places it. */
+LK_MUST_CHECK enum lk_status lk_replica_plan(struct lk_replica *replica);
+
+#endif

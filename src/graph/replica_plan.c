@@ -1,0 +1,103 @@
+/* What a replica keeps in device memory, from when to when. Time runs 0..n-1 through forward
+ * and n..2n-1 through backward, in which step i has time 2n-1-i. */
+#include "graph/replica_parts.h"
+
+#include "base/fail.h"
+
+static int add_blob(struct lk_replica *replica, size_t bytes, int first, int last)
+{
+    if (bytes == 0)
+        return -1;
+    replica->blobs[replica->blob_count] =
+        (struct lk_blob){.bytes = bytes, .first = first, .last = last};
+    return replica->blob_count++;
+}
+
+static int backward_time(const struct lk_replica *replica, int step)
+{
+    return 2 * replica->schedule.step_count - 1 - step;
+}
+
+/* The last time at which the activation of `value` is read. */
+static int last_read(const struct lk_replica *replica, int value)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    int last = s->values[value].producer;
+    if (value == s->output)
+        return 2 * s->step_count;
+    for (int i = s->step_count - 1; i >= 0; i--) {
+        const struct lk_step *step = &s->steps[i];
+        bool reads = false, reads_again = false;
+        for (int j = 0; j < step->shapes.inputs; j++)
+            reads |= step->x[j] == value;
+        reads_again |= reads && step->has_backward && step->shapes.backward_reads_x;
+        reads_again |= step->y == value && step->has_backward && step->shapes.backward_reads_y;
+        const int time = reads_again ? backward_time(replica, i) : reads ? i : -1;
+        if (time > last)
+            last = time;
+    }
+    return last;
+}
+
+/* A value's gradient lives from its last reader's backward to its producer's. */
+static void plan_value(struct lk_replica *replica, int value, size_t bytes)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    const struct lk_value *v = &s->values[value];
+    replica->activation[value] =
+        add_blob(replica, bytes, v->producer, last_read(replica, value));
+    replica->gradient[value] = -1;
+    for (int i = s->step_count - 1; i >= 0 && v->wants_gradient; i--)
+        for (int j = 0; j < s->steps[i].shapes.inputs; j++) {
+            if (s->steps[i].x[j] != value)
+                continue;
+            const int time = backward_time(replica, i);
+            if (replica->gradient[value] < 0)
+                replica->gradient[value] =
+                    add_blob(replica, bytes, time, backward_time(replica, v->producer));
+            else
+                replica->prepared[i].extra_dx[j] = add_blob(replica, bytes, time, time);
+        }
+}
+
+static void plan_step(struct lk_replica *replica, int i)
+{
+    struct lk_prepared *p = &replica->prepared[i];
+    const bool backward = replica->schedule.steps[i].has_backward;
+    const int back = backward_time(replica, i);
+    p->saved = backward ? add_blob(replica, p->setup.saved_bytes, i, back) : -1;
+    p->forward_workspace = add_blob(replica, p->setup.workspace_bytes, i, i);
+    p->backward_workspace =
+        backward ? add_blob(replica, p->setup.workspace_bytes, back, back) : -1;
+}
+
+enum lk_status lk_replica_plan(struct lk_replica *replica)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    const struct lk_device_info *info = lk_device_info(replica->config.device);
+    int most = 2 * s->value_count;
+    for (int i = 0; i < s->step_count; i++)
+        most += 3 + s->steps[i].shapes.inputs;
+    void *memory = NULL;
+    LK_TRY(lk_arena_take(&replica->arena, (size_t)most * sizeof *replica->blobs, &memory));
+    replica->blobs = memory;
+    LK_TRY(lk_arena_take(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
+    replica->activation = memory;
+    LK_TRY(lk_arena_take(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
+    replica->gradient = memory;
+    for (int i = 0; i < s->step_count; i++)
+        for (int j = 0; j < LK_MOST_INPUTS; j++)
+            replica->prepared[i].extra_dx[j] = -1;
+    for (int v = 0; v < s->value_count; v++) {
+        const enum lk_dtype dtype =
+            s->values[v].dtype == LK_I32 ? LK_I32 : replica->config.real;
+        const size_t bytes = lk_tiled_bytes(&replica->tiling, &s->values[v].shape, dtype);
+        if (bytes == (size_t)-1)
+            return lk_fail(LK_E_SHAPE, "an activation is too large to count");
+        plan_value(replica, v, bytes);
+    }
+    for (int i = 0; i < s->step_count; i++)
+        plan_step(replica, i);
+    return lk_plan_make(replica->blobs, replica->blob_count, info->align_bytes,
+                        info->allocation_bytes, &replica->plan);
+}

@@ -1,0 +1,126 @@
+/* Running a replica: everything here enqueues and returns. */
+#include "base/fail.h"
+#include "graph/replica_parts.h"
+#include <stddef.h>
+
+static struct lk_buffer *blob(const struct lk_replica *replica, int index)
+{
+    return index < 0 ? NULL : replica->blob_views[index];
+}
+
+static enum lk_status load_input(struct lk_replica *replica, int index, int slot)
+{
+    struct lk_replica_input *input = &replica->inputs[index];
+    const struct lk_input *about = &input->node->input;
+    struct lk_buffer *y = blob(replica, replica->activation[input->value]);
+    const size_t bytes =
+        input->bytes / (size_t)replica->config.batch * (size_t)replica->samples;
+    LK_TRY(lk_staging_enqueue_write(input->staging[slot], input->raw, bytes));
+    if (about->dtype == LK_I32)
+        return lk_loader_enqueue_labels(replica->loader, input->raw, replica->samples, y);
+    return lk_loader_enqueue_images(replica->loader, input->raw, &about->shape,
+                                    replica->samples, about->scale, about->shift, y);
+}
+
+static struct lk_op_run base_run(const struct lk_replica *replica, int i)
+{
+    const struct lk_step *step = &replica->schedule.steps[i];
+    const struct lk_prepared *prepared = &replica->prepared[i];
+    struct lk_op_run run = {
+        .y = blob(replica, replica->activation[step->y]),
+        .saved = blob(replica, prepared->saved),
+        .dw_stride = replica->trainable_count,
+        .samples = replica->samples,
+        .step = replica->step,
+    };
+    for (int j = 0; j < step->shapes.inputs; j++)
+        run.x[j] = blob(replica, replica->activation[step->x[j]]);
+    for (int j = 0; j < step->shapes.params; j++)
+        run.w[j] = replica->weight_views[prepared->param[j]];
+    return run;
+}
+
+enum lk_status lk_replica_forward(struct lk_replica *replica, int slot, int64_t samples,
+                                  int64_t step)
+{
+    if (samples < 1 || samples > replica->config.batch)
+        return lk_fail(LK_E_ARGUMENT, "%lld samples, the batch has room for %lld",
+                       (long long)samples, (long long)replica->config.batch);
+    replica->samples = samples;
+    replica->step = step;
+    for (int i = 0; i < replica->input_count; i++)
+        LK_TRY(load_input(replica, i, slot));
+    for (int i = 0; i < replica->schedule.step_count; i++) {
+        struct lk_op_run run = base_run(replica, i);
+        run.workspace = blob(replica, replica->prepared[i].forward_workspace);
+        LK_TRY(replica->schedule.steps[i].op->forward(&replica->prepared[i].setup, &run));
+    }
+    return LK_OK;
+}
+
+/* dx += extra, where a value has several readers. */
+static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *extra,
+                                 struct lk_buffer *dx)
+{
+    enum { CHUNK = 4096 };
+    const int64_t count = (int64_t)(lk_buffer_bytes(dx) / lk_dtype_bytes(replica->config.real));
+    const struct lk_grid grid = {{(count + CHUNK - 1) / CHUNK, 1, 1},
+                                 replica->tiling.lanes / replica->tiling.vector};
+    return LK_ENQUEUE(replica->accumulate, grid, LK_BUF(extra), LK_BUF(dx),
+                      LK_INT(count / replica->tiling.lanes),
+                      LK_INT(CHUNK / replica->tiling.lanes));
+}
+
+static enum lk_status backward_step(struct lk_replica *replica, int i)
+{
+    const struct lk_step *step = &replica->schedule.steps[i];
+    const struct lk_prepared *prepared = &replica->prepared[i];
+    struct lk_op_run run = base_run(replica, i);
+    run.workspace = blob(replica, prepared->backward_workspace);
+    run.dy = blob(replica, replica->gradient[step->y]);
+    for (int j = 0; j < step->shapes.inputs; j++)
+        if (step->wants_dx[j])
+            run.dx[j] = prepared->extra_dx[j] >= 0
+                            ? blob(replica, prepared->extra_dx[j])
+                            : blob(replica, replica->gradient[step->x[j]]);
+    for (int j = 0; j < step->shapes.params; j++)
+        if (step->wants_dw)
+            run.dw[j] = replica->gradient_views[prepared->param[j]];
+    LK_TRY(step->op->backward(&prepared->setup, &run));
+    for (int j = 0; j < step->shapes.inputs; j++)
+        if (prepared->extra_dx[j] >= 0)
+            LK_TRY(
+                accumulate(replica, run.dx[j], blob(replica, replica->gradient[step->x[j]])));
+    return LK_OK;
+}
+
+enum lk_status lk_replica_backward(struct lk_replica *replica)
+{
+    for (int i = replica->schedule.step_count - 1; i >= 0; i--)
+        if (replica->schedule.steps[i].has_backward)
+            LK_TRY(backward_step(replica, i));
+    return LK_OK;
+}
+
+void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot)
+{
+    for (int i = 0; i < replica->input_count; i++)
+        if (replica->inputs[i].node == input)
+            return lk_staging_memory(replica->inputs[i].staging[slot]);
+    return NULL;
+}
+
+enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot)
+{
+    for (int i = 0; i < replica->input_count; i++)
+        LK_TRY(lk_staging_wait(replica->inputs[i].staging[slot]));
+    return LK_OK;
+}
+
+const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,
+                                          struct lk_shape *shape)
+{
+    const int output = replica->schedule.output;
+    *shape = replica->schedule.values[output].shape;
+    return blob(replica, replica->activation[output]);
+}

@@ -1,0 +1,171 @@
+#include "graph/schedule.h"
+
+#include "base/fail.h"
+#include <string.h>
+
+static void mark_needed(const struct lk_node *node, bool *needed)
+{
+    /* Inputs come before their readers, so one pass from the back reaches everything. */
+    needed[node->index] = true;
+    for (int i = node->index; i >= 0; i--) {
+        const struct lk_node *n = node->graph->nodes[i];
+        for (int j = 0; needed[i] && j < n->inputs; j++)
+            needed[n->input_nodes[j]->index] = true;
+    }
+}
+
+static bool is_view(const struct lk_node *node, bool training)
+{
+    return node->op && (node->op->is_view || (node->op->only_trains && !training));
+}
+
+static enum lk_status add_step(struct lk_schedule *schedule, const struct lk_node *node,
+                               const int *value_of)
+{
+    struct lk_step *step = &schedule->steps[schedule->step_count];
+    *step = (struct lk_step){.node = node, .op = node->op, .shapes = node->shapes};
+    LK_TRY(lk_arena_take(&schedule->arena, node->op->options_bytes + 1, &step->options));
+    memcpy(step->options, node->options, node->op->options_bytes);
+    step->shapes.options = step->options;
+    for (int i = 0; i < node->inputs; i++)
+        step->x[i] = value_of[node->input_nodes[i]->index];
+    step->y = value_of[node->index];
+    schedule->values[step->y].producer = schedule->step_count++;
+    return LK_OK;
+}
+
+static enum lk_status add_node(struct lk_schedule *schedule, const struct lk_node *node,
+                               int *value_of)
+{
+    if (is_view(node, schedule->training)) {
+        value_of[node->index] = value_of[node->input_nodes[0]->index];
+        return LK_OK;
+    }
+    const int value = schedule->value_count++;
+    value_of[node->index] = value;
+    schedule->values[value] = (struct lk_value){
+        .shape = node->shapes.y,
+        .dtype = !node->op && node->input.dtype == LK_I32 ? LK_I32 : LK_F32,
+        .input = node->op ? NULL : node,
+        .producer = -1,
+    };
+    return node->op ? add_step(schedule, node, value_of) : LK_OK;
+}
+
+int lk_schedule_readers(const struct lk_schedule *schedule, int value)
+{
+    int readers = schedule->output == value;
+    for (int i = 0; i < schedule->step_count; i++)
+        for (int j = 0; j < schedule->steps[i].shapes.inputs; j++)
+            readers += schedule->steps[i].x[j] == value;
+    return readers;
+}
+
+/* The step that alone reads the value made by step i, as its first input; -1: there is none. */
+static int only_reader(const struct lk_schedule *schedule, int i)
+{
+    const int value = schedule->steps[i].y;
+    if (lk_schedule_readers(schedule, value) != 1)
+        return -1;
+    for (int j = i + 1; j < schedule->step_count; j++)
+        if (schedule->steps[j].x[0] == value)
+            return j;
+    return -1;
+}
+
+/* Whether everything but the first input of step j is there when step i runs. */
+static bool inputs_are_ready(const struct lk_schedule *schedule, int i, int j)
+{
+    const struct lk_step *next = &schedule->steps[j];
+    for (int k = 1; k < next->shapes.inputs; k++)
+        if (schedule->values[next->x[k]].producer >= i)
+            return false;
+    return next->shapes.params == 0 &&
+           schedule->steps[i].shapes.inputs + next->shapes.inputs - 1 <= LK_MOST_INPUTS;
+}
+
+static void remove_step(struct lk_schedule *schedule, int at)
+{
+    memmove(&schedule->steps[at], &schedule->steps[at + 1],
+            (size_t)(schedule->step_count - at - 1) * sizeof schedule->steps[0]);
+    schedule->step_count--;
+    for (int i = 0; i < schedule->step_count; i++)
+        schedule->values[schedule->steps[i].y].producer = i;
+}
+
+/* Lets step i absorb the one behind it, as long as it will. */
+static enum lk_status fuse(struct lk_schedule *schedule, int i)
+{
+    struct lk_step *step = &schedule->steps[i];
+    int j;
+    while (step->op->absorb && (j = only_reader(schedule, i)) >= 0 &&
+           inputs_are_ready(schedule, i, j)) {
+        const struct lk_step *next = &schedule->steps[j];
+        char text[1024];
+        if (!lk_options_print(next->op->options, next->options, true, text, sizeof text) ||
+            !step->op->absorb(step->options, next->op->name, text))
+            break;
+        for (int k = 1; k < next->shapes.inputs; k++) {
+            step->x[step->shapes.inputs] = next->x[k];
+            step->shapes.x[step->shapes.inputs] = next->shapes.x[k];
+            step->shapes.x_dtype[step->shapes.inputs++] = next->shapes.x_dtype[k];
+        }
+        step->y = next->y;
+        remove_step(schedule, j);
+        const enum lk_status status = step->op->infer(&step->shapes);
+        if (status != LK_OK)
+            return lk_fail_within(status, "%s", step->node->name);
+    }
+    return LK_OK;
+}
+
+static void find_gradients(struct lk_schedule *schedule)
+{
+    for (int i = 0; i < schedule->step_count; i++) {
+        struct lk_step *step = &schedule->steps[i];
+        step->wants_dw = step->node->is_trainable && step->shapes.params > 0;
+        step->has_backward = step->wants_dw;
+        for (int j = 0; j < step->shapes.inputs; j++) {
+            step->wants_dx[j] = schedule->values[step->x[j]].wants_gradient;
+            step->has_backward |= step->wants_dx[j];
+        }
+        schedule->values[step->y].wants_gradient =
+            step->has_backward && step->y != schedule->output;
+    }
+}
+
+enum lk_status lk_schedule_make(const struct lk_node *output, bool training,
+                                struct lk_schedule *schedule)
+{
+    const size_t count = (size_t)output->graph->count;
+    struct lk_schedule made = {.training = training};
+    void *memory = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof *made.steps, &memory));
+    made.steps = memory;
+    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof *made.values, &memory));
+    made.values = memory;
+    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof(bool), &memory));
+    bool *needed = memory;
+    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof(int), &memory));
+    int *value_of = memory;
+    mark_needed(output, needed);
+    for (size_t i = 0; i < count; i++)
+        if (needed[i])
+            LK_TRY_OUT(add_node(&made, output->graph->nodes[i], value_of));
+    made.output = value_of[output->index];
+    for (int i = 0; i < made.step_count; i++)
+        LK_TRY_OUT(fuse(&made, i));
+    if (training)
+        find_gradients(&made);
+    *schedule = made;
+    return LK_OK;
+out:
+    lk_schedule_clear(&made);
+    return status;
+}
+
+void lk_schedule_clear(struct lk_schedule *schedule)
+{
+    lk_arena_clear(&schedule->arena);
+}

@@ -1,0 +1,46 @@
+/* The order of work: which operations run, fused how, and which values they pass on. Floor 4.
+ * Knows no device. */
+#ifndef LK_GRAPH_SCHEDULE_H
+#define LK_GRAPH_SCHEDULE_H
+
+#include "graph/node.h"
+
+/* A value is an activation; nodes that are views of one another share it. */
+struct lk_value {
+    struct lk_shape shape;
+    enum lk_dtype dtype;
+    const struct lk_node *input; /* NULL: made by a step */
+    int producer;                /* step; -1: an input */
+    bool wants_gradient;
+};
+
+/* One operation, with all it absorbed. */
+struct lk_step {
+    const struct lk_node *node; /* names it and owns its parameters */
+    const struct lk_op *op;
+    void *options;
+    struct lk_op_shapes shapes;
+    int x[LK_MOST_INPUTS], y; /* values */
+    bool wants_dx[LK_MOST_INPUTS], wants_dw, has_backward;
+};
+
+struct lk_schedule {
+    struct lk_arena arena;
+    struct lk_step *steps;
+    struct lk_value *values;
+    int step_count, value_count, output; /* value of the output node */
+    bool training;
+};
+
+/* Schedules all that `output` needs: drops other nodes, lets operations absorb the ones behind
+ * them and, for training, finds what has a gradient. Forward runs steps in order, backward in
+ * reverse. fails: LK_E_MEMORY, or as infer does. */
+LK_MUST_CHECK enum lk_status lk_schedule_make(const struct lk_node *output, bool training,
+                                              struct lk_schedule *schedule);
+
+void lk_schedule_clear(struct lk_schedule *schedule);
+
+/* How often steps read a value, the output's being read included. */
+int lk_schedule_readers(const struct lk_schedule *schedule, int value);
+
+#endif

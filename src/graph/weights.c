@@ -1,0 +1,76 @@
+/* A replica's parameters, from and to the host. */
+#include "base/fail.h"
+#include "base/random.h"
+#include "graph/replica_parts.h"
+#include <math.h>
+#include <stdlib.h>
+
+const struct lk_param *lk_replica_param(const struct lk_replica *replica, int index)
+{
+    return index >= 0 && index < replica->param_count ? &replica->params[index] : NULL;
+}
+
+struct lk_buffer *lk_replica_weights(struct lk_replica *replica)
+{
+    return replica->weights;
+}
+
+struct lk_buffer *lk_replica_gradients(struct lk_replica *replica)
+{
+    return replica->gradients;
+}
+
+int64_t lk_replica_trainable_count(const struct lk_replica *replica)
+{
+    return replica->trainable_count;
+}
+
+const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica)
+{
+    return &replica->tiling;
+}
+
+enum lk_status lk_replica_write_param(struct lk_replica *replica, int index, const void *from)
+{
+    return lk_buffer_write(replica->weight_views[index], 0,
+                           lk_buffer_bytes(replica->weight_views[index]), from);
+}
+
+enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index, void *to)
+{
+    return lk_buffer_read(replica->weight_views[index], 0,
+                          lk_buffer_bytes(replica->weight_views[index]), to);
+}
+
+/* Element e of a parameter; four elements share one draw of the generator. */
+static double initial(const struct lk_param_spec *spec, uint64_t seed, uint32_t stream,
+                      int64_t e)
+{
+    if (spec->init == LK_INIT_ZEROS || spec->init == LK_INIT_ONES)
+        return spec->init == LK_INIT_ONES;
+    const double limit = sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
+    const struct lk_random4 r = lk_random(seed, LK_RANDOM_INIT, stream, (uint64_t)e / 4);
+    return (2 * lk_random_unit(r.v[e % 4]) - 1) * limit;
+}
+
+enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed)
+{
+    for (int i = 0; i < replica->param_count; i++) {
+        const struct lk_param *param = &replica->params[i];
+        const size_t real = lk_dtype_bytes(replica->config.real);
+        void *values = malloc((size_t)param->count * real);
+        if (!values)
+            return lk_fail_memory("a parameter", (size_t)param->count * real);
+        for (int64_t e = 0; e < param->count; e++) {
+            const double value = initial(&param->spec, seed, (uint32_t)i, e);
+            if (real == sizeof(double))
+                ((double *)values)[e] = value;
+            else
+                ((float *)values)[e] = (float)value;
+        }
+        const enum lk_status status = lk_replica_write_param(replica, i, values);
+        free(values);
+        LK_TRY(status);
+    }
+    return LK_OK;
+}
