@@ -1,0 +1,13 @@
+/* Lockstep: a portable OpenCL training engine. All public headers. */
+#ifndef LOCKSTEP_LOCKSTEP_H
+#define LOCKSTEP_LOCKSTEP_H
+
+#include <lockstep/data.h>
+#include <lockstep/device.h>
+#include <lockstep/graph.h>
+#include <lockstep/model.h>
+#include <lockstep/status.h>
+#include <lockstep/tensor.h>
+#include <lockstep/train.h>
+
+#endif

@@ -1,0 +1,69 @@
+/* Models: text in, a graph out; the zoo; checkpoints. Floor 5. */
+#ifndef LOCKSTEP_MODEL_H
+#define LOCKSTEP_MODEL_H
+
+#include <lockstep/device.h>
+#include <lockstep/graph.h>
+#include <lockstep/status.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A graph with its named inputs, the output that predicts, and the text it was read from. */
+struct lk_model;
+
+/* Reads model text (YAML, `bytes` long; grammar in README.md, "Model files"); `where` names it
+ * in messages. fails: LK_E_MODEL with the line, what was expected and the nearest known name */
+LK_API LK_MUST_CHECK enum lk_status lk_model_read(const char *text, size_t bytes,
+                                                  const char *where, struct lk_model **model);
+
+/* What stands beside a zoo model's name: 0 leaves the model's own. */
+struct lk_model_shape {
+    int64_t height, width, channels, classes;
+};
+
+/* Opens a zoo model ("fashion-convnet") or a model file. The shape replaces the zoo text's own
+ * input and number of classes; NULL: none. fails: LK_E_MODEL, LK_E_IO */
+LK_API LK_MUST_CHECK enum lk_status
+lk_model_open(const char *name, const struct lk_model_shape *shape, struct lk_model **model);
+
+LK_API void lk_model_destroy(struct lk_model *model);
+
+/* The names of the zoo; NULL past the last. */
+LK_API const char *lk_model_zoo(int index);
+
+LK_API struct lk_graph *lk_model_graph(struct lk_model *model);
+
+/* Input `index` in the order of the text; NULL past the last. */
+LK_API struct lk_node *lk_model_input(const struct lk_model *model, int index);
+
+/* The node whose values are predictions, [classes] for a classifier. */
+LK_API struct lk_node *lk_model_output(const struct lk_model *model);
+
+/* The text that gives this very model again, through lk_model_read(). */
+LK_API const char *lk_model_text(const struct lk_model *model);
+LK_API const char *lk_model_name(const struct lk_model *model);
+
+/* Adds the labels and the loss behind the output, once: cross-entropy. Training runs to *loss.
+ * fails: LK_E_MODEL where the output is no vector of class probabilities */
+LK_API LK_MUST_CHECK enum lk_status
+lk_model_add_loss(struct lk_model *model, struct lk_node **labels, struct lk_node **loss);
+
+/* Bytes of device memory a model takes at a batch size, by use; of them `total` at once. */
+struct lk_memory {
+    size_t weights, gradients, activations, inputs, total;
+};
+
+/* Plans a model's memory on a device and allocates nothing. shards 0: as training would choose.
+ * fails: LK_E_DEVICE_MEMORY where it does not fit, with the batch size that would */
+LK_API LK_MUST_CHECK enum lk_status lk_model_memory(struct lk_model *model,
+                                                    struct lk_device *device, int64_t batch,
+                                                    int shards, bool training,
+                                                    struct lk_memory *memory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

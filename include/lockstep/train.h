@@ -1,0 +1,115 @@
+/* Training and evaluation of a model on data, into a run directory. Floor 6. */
+#ifndef LOCKSTEP_TRAIN_H
+#define LOCKSTEP_TRAIN_H
+
+#include <lockstep/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Everything that decides a run; saved as config.yaml. */
+struct lk_settings;
+
+/* All settings at their defaults. */
+LK_API LK_MUST_CHECK enum lk_status lk_settings_create(struct lk_settings **settings);
+LK_API void lk_settings_destroy(struct lk_settings *settings);
+
+/* Sets one: "model", "data", "validation", "run", "epochs", "batch_size", "optimizer", "lr",
+ * "seed" ... (lk_setting_name() lists them). fails: LK_E_ARGUMENT with the nearest name */
+LK_API LK_MUST_CHECK enum lk_status lk_settings_set(struct lk_settings *settings,
+                                                    const char *name, const char *value);
+
+/* Sets all that a run file (YAML: model, input, classes, data, validation, train) says.
+ * fails: LK_E_MODEL with the line, LK_E_IO */
+LK_API LK_MUST_CHECK enum lk_status lk_settings_read(struct lk_settings *settings,
+                                                     const char *path);
+
+/* Writes a setting's value as text. fails: LK_E_ARGUMENT for an unknown name or no room */
+LK_API LK_MUST_CHECK enum lk_status lk_settings_get(const struct lk_settings *settings,
+                                                    const char *name, char *value,
+                                                    size_t bytes);
+
+/* Names and one-line explanations of all settings; NULL past the last. */
+LK_API const char *lk_setting_name(int index);
+LK_API const char *lk_setting_help(int index);
+
+enum lk_event_kind {
+    LK_EVENT_START,      /* ready to train: text says on what, resumed or not */
+    LK_EVENT_STEP,       /* a step's figures have come in */
+    LK_EVENT_EVALUATION, /* validation has run */
+    LK_EVENT_CHECKPOINT, /* file has been written */
+    LK_EVENT_END,        /* training is over, hash is set */
+};
+
+struct lk_event {
+    enum lk_event_kind kind;
+    int64_t step, steps;   /* done, in all */
+    int64_t epoch, epochs; /* being in, from 0; in all */
+    double loss, accuracy; /* means: of the step, or of the evaluation */
+    double samples_per_s, step_ms, lr, seconds;
+    const char *text, *file, *hash;
+};
+
+struct lk_trainer;
+
+/* Opens device, data, model and run directory, builds the kernels, goes on from the newest
+ * checkpoint where there is one. `handler` may be NULL; it is called on the caller's thread.
+ * fails: as its parts do; a run directory of another model is refused with LK_E_ARGUMENT */
+LK_API LK_MUST_CHECK enum lk_status
+lk_trainer_create(const struct lk_settings *settings,
+                  void (*handler)(void *context, const struct lk_event *event), void *context,
+                  struct lk_trainer **trainer);
+
+/* Trains to the end. fails: LK_E_INTERRUPTED after lk_trainer_stop() (a checkpoint is written),
+ * LK_E_DEVICE, LK_E_IO */
+LK_API LK_MUST_CHECK enum lk_status lk_trainer_run(struct lk_trainer *trainer);
+
+/* Asks a running trainer to finish its step, save and return. Any thread, signal handlers too.
+ */
+LK_API void lk_trainer_stop(struct lk_trainer *trainer);
+
+LK_API void lk_trainer_destroy(struct lk_trainer *trainer);
+
+/* What an evaluation found. */
+struct lk_evaluation {
+    int64_t samples;
+    int classes;
+    double loss, accuracy, seconds;
+    const int64_t *confusion;       /* [classes][classes]: rows truth, columns prediction */
+    const char *const *class_names; /* [classes]; NULL: not known */
+};
+
+/* A trained model, ready to predict. */
+struct lk_predictor;
+
+/* Opens a run directory (its newest checkpoint) or a checkpoint file on device `device`
+ * (NULL: the default) for batches of up to `batch` samples. fails: LK_E_IO, LK_E_DATA */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_open(const char *path, const char *device,
+                                                      int64_t batch,
+                                                      struct lk_predictor **predictor);
+LK_API void lk_predictor_close(struct lk_predictor *predictor);
+
+/* Height, width, channels of the images it takes, and the number of classes. */
+LK_API void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3],
+                               int *classes);
+
+/* Probabilities [count][classes] of images uint8 [count][h][w][c]. */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_run(struct lk_predictor *predictor,
+                                                     int64_t count, const uint8_t *images,
+                                                     float *probabilities);
+
+/* Evaluates on the data SPEC's test part (NULL: the data the model was trained with). The
+ * result's pointers live until the next evaluation or close. fails: LK_E_SHAPE where model and
+ * data do not fit, as lk_data_open() */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor,
+                                                          const char *data,
+                                                          struct lk_evaluation *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
