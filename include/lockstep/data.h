@@ -26,10 +26,12 @@ struct lk_data;
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),
  * "synthetic:digits[,count=N][,seed=N]" (drawn, needs no file), or a known name
  * ("fashion-mnist": from $LOCKSTEP_DATA, else the cache, else downloaded into the cache).
- * Both parts of a set have the same shape and classes. lk_data_close() releases it.
+ * Both parts of a set have the same classes: those of the training labels.
  * fails: LK_E_ARGUMENT unknown SPEC; LK_E_IO missing or unreadable; LK_E_DATA malformed */
 LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_part part,
                                                  struct lk_data **data);
+
+/* Releases a data set, after the batches that read it. NULL is fine. */
 LK_API void lk_data_close(struct lk_data *data);
 
 /* What the data set holds; never NULL. */
@@ -64,6 +66,8 @@ struct lk_batches;
 LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data,
                                                       const struct lk_batches_options *options,
                                                       struct lk_batches **batches);
+
+/* Releases them, not the data set. NULL is fine. */
 LK_API void lk_batches_destroy(struct lk_batches *batches);
 
 /* Reads the next batch. samples: [size, h, w, c] and labels: [size], of which `count` are
@@ -72,9 +76,11 @@ LK_API void lk_batches_destroy(struct lk_batches *batches);
 LK_API LK_MUST_CHECK enum lk_status
 lk_batches_next(struct lk_batches *batches, uint8_t *samples, int32_t *labels, int *count);
 
-/* The position after the last batch, and going on from one: the batches that follow are bitwise
- * those that followed then. fails: LK_E_ARGUMENT for a position outside the data */
+/* Where the next batch begins; what a checkpoint keeps. */
 LK_API struct lk_batches_position lk_batches_position(const struct lk_batches *batches);
+
+/* Goes on from a position: the batches that follow are bitwise those that followed it then.
+ * fails: LK_E_ARGUMENT for a position outside the data */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_seek(struct lk_batches *batches,
                                                     struct lk_batches_position position);
 

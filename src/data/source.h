@@ -9,8 +9,9 @@ struct lk_source {
     const char *kind;  /* what stands before the colon */
     const char *usage; /* for messages: "idx:DIR" */
 
-    /* Opens one part of what `text` (behind the colon) names; fills `info` except its name
-     * where it is set already. `state` is the source's own. fails: see lk_data_open() */
+    /* Opens one part of what `text` (behind the colon) names and fills `info`; a name and class
+     * names that a known data set has put there stay. `state` is the source's own.
+     * fails: see lk_data_open() */
     enum lk_status (*open)(const char *text, enum lk_data_part part, struct lk_data_info *info,
                            void **state);
     void (*close)(void *state);
