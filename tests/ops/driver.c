@@ -1,0 +1,356 @@
+#include "driver.h"
+
+#include "rig.h"
+#include "trial.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- devices --------------------------------------------------------------------------- */
+
+enum { CPU_16, CPU_8, CPU_4, GPU, PART_OF_CPU, DEVICES };
+
+static struct lk_device *devices[DEVICES];
+
+static const struct configuration {
+    int device;
+    enum lk_dtype real;
+    bool usual; /* for every case; the others for thorough ones */
+    const char *name;
+} configurations[] = {
+    {CPU_16, LK_F32, true, "cpu 16 float"},   {CPU_8, LK_F64, true, "cpu 8 double"},
+    {GPU, LK_F32, true, "gpu float"},         {CPU_8, LK_F32, false, "cpu 8 float"},
+    {CPU_4, LK_F32, false, "cpu 4 float"},    {CPU_4, LK_F64, false, "cpu 4 double"},
+    {CPU_16, LK_F64, false, "cpu 16 double"}, {GPU, LK_F64, false, "gpu double"},
+};
+
+/* Half of the first device as a device of its own, where it can be cut. */
+static struct lk_device *open_part(void)
+{
+    struct lk_device *part = NULL;
+    char spec[32];
+    snprintf(spec, sizeof spec, "%d/2", lk_device_info(devices[CPU_16])->index);
+    if (lk_device_open(spec, 0, &part) != LK_OK)
+        lk_error_clear();
+    return part;
+}
+
+/* A device that is a GPU is tested with the GPU class alone, a CPU with both. */
+static int open_devices(void **state)
+{
+    (void)state;
+    static const char *const vectors[] = {[CPU_16] = "16", [CPU_8] = "8", [CPU_4] = "4"};
+    snprintf(rig_where, sizeof rig_where, "opening devices");
+    unsetenv("LOCKSTEP_CLASS");
+    rig_ok(lk_device_open(NULL, 0, &devices[GPU]), "open");
+    if (lk_device_info(devices[GPU])->device_class == LK_CLASS_GPU)
+        return 0;
+    lk_device_close(devices[GPU]);
+    setenv("LOCKSTEP_CLASS", "gpu", 1);
+    rig_ok(lk_device_open(NULL, 0, &devices[GPU]), "open");
+    setenv("LOCKSTEP_CLASS", "cpu", 1);
+    for (int i = CPU_4; i >= CPU_16; i--) {
+        setenv("LOCKSTEP_VECTOR", vectors[i], 1);
+        rig_ok(lk_device_open(NULL, 0, &devices[i]), "open");
+    }
+    devices[PART_OF_CPU] = open_part();
+    return 0;
+}
+
+static int close_devices(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DEVICES; i++)
+        lk_device_close(devices[i]);
+    return 0;
+}
+
+/* --- runs ------------------------------------------------------------------------------ */
+
+static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *device,
+                     enum lk_dtype real, struct rig_wants wants)
+{
+    const struct lk_op_setup setup = {
+        .node = t->op->name,
+        .options = t->options,
+        .shapes = t->shapes,
+        .tiling = lk_tiling_make(lk_device_info(device), t->batch, t->shards),
+        .real = real,
+        .seed = SEED,
+        .stream = STREAM,
+    };
+    rig_open(rig, device, t->op, &setup, t->samples, wants);
+    rig->run.step = STEP;
+}
+
+static void run(struct trial *t, struct rig *rig, struct rig_arrays *got)
+{
+    trial_make_arrays(t, got);
+    rig_write(rig, &t->in);
+    rig_forward(rig, got->y);
+    if (rig->setup.training)
+        rig_backward(rig, t->in.dy, got->dx, got->dw);
+}
+
+/* Runs once more, prepared anew on `device` for `wants`: the bits must be those of `got`. */
+static void run_again(struct trial *t, struct lk_device *device, enum lk_dtype real,
+                      struct rig_wants wants, const char *what, const struct rig_arrays *got)
+{
+    struct rig rig;
+    struct rig_arrays again;
+    open_rig(t, &rig, device, real, wants);
+    run(t, &rig, &again);
+    trial_compare_bits(t, what, got, &again, wants);
+    trial_clear_arrays(&again);
+    rig_close(&rig);
+}
+
+static double add_direction(double *values, const double *from, const double *direction,
+                            const double *gradient, int64_t count, double h)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < count; k++) {
+        values[k] = from[k] + h * direction[k];
+        sum += gradient ? gradient[k] * direction[k] : 0;
+    }
+    return sum;
+}
+
+/* The objective of all samples at in + h * direction, and the slope the gradients promise. */
+static double objective_along(struct trial *t, struct rig *rig, const struct rig_arrays *got,
+                              const struct rig_arrays *direction, double h, double *promised)
+{
+    struct rig_arrays moved;
+    trial_make_arrays(t, &moved);
+    *promised = 0;
+    for (int i = 0; i < t->shapes.inputs; i++)
+        *promised += add_direction(moved.x[i], t->in.x[i], direction->x[i], got->dx[i],
+                                   trial_x_count(t, i), h);
+    for (int j = 0; j < t->shapes.params; j++)
+        for (int s = 0; s < t->shards; s++)
+            *promised +=
+                add_direction(moved.w[j], t->in.w[j], direction->w[j],
+                              got->dw[j] + s * trial_w_count(t, j), trial_w_count(t, j), h);
+    rig_write(rig, &moved);
+    rig_forward(rig, moved.y);
+    const double value = trial_objective(t, t->samples, moved.y, t->in.dy);
+    trial_clear_arrays(&moved);
+    return value;
+}
+
+/* Gradients against central differences along random directions in x and w. */
+static void check_differences(struct trial *t, struct rig *rig, const struct rig_arrays *got)
+{
+    const double h = 1e-6;
+    struct rig_arrays direction;
+    trial_make_arrays(t, &direction);
+    for (int way = 0; way < 3; way++) {
+        double promised, bound = 1e-9 * (double)trial_y_count(t), size = 0;
+        for (int i = 0; i < t->shapes.inputs; i++)
+            for (int64_t k = 0; got->dx[i] && k < trial_x_count(t, i); k++) {
+                direction.x[i][k] = 2 * trial_random() - 1;
+                size += fabs(got->dx[i][k] * direction.x[i][k]);
+            }
+        for (int j = 0; j < t->shapes.params; j++)
+            for (int64_t k = 0; k < trial_w_count(t, j); k++) {
+                direction.w[j][k] = 2 * trial_random() - 1;
+                for (int s = 0; s < t->shards; s++)
+                    size += fabs(got->dw[j][s * trial_w_count(t, j) + k] * direction.w[j][k]);
+            }
+        bound += 1e-6 * size;
+        const double right = objective_along(t, rig, got, &direction, h, &promised);
+        const double left = objective_along(t, rig, got, &direction, -h, &promised);
+        const double found = (right - left) / (2 * h);
+        if (!(fabs(found - promised) <= bound))
+            rig_fail("the gradients promise a slope of %.12g, differences give %.12g (allowed "
+                     "%.3g off)",
+                     promised, found, bound);
+    }
+    trial_clear_arrays(&direction);
+}
+
+static void check_configuration(struct trial *t, const struct configuration *at)
+{
+    struct lk_device *device = devices[at->device];
+    const struct rig_wants all = {t->training, true, true};
+    const bool first = at == configurations;
+    struct rig rig;
+    struct rig_arrays got, again;
+    open_rig(t, &rig, device, at->real, all);
+    run(t, &rig, &got);
+    trial_compare(t, at->real, &got);
+    run(t, &rig, &again);
+    trial_compare_bits(t, "a second run", &got, &again, all);
+    if (at->real == LK_F64 && t->training && !t->c->integers)
+        check_differences(t, &rig, &got);
+    rig_close(&rig);
+    if (t->c->thorough && first && devices[PART_OF_CPU])
+        run_again(t, devices[PART_OF_CPU], at->real, all, "on a part of the device", &got);
+    if (t->c->thorough && first && t->training) {
+        const struct rig_wants no_dx = {true, false, true}, no_dw = {true, true, false};
+        run_again(t, device, at->real, no_dx, "without dx", &got);
+        run_again(t, device, at->real, no_dw, "without dw", &got);
+    }
+    trial_clear_arrays(&got);
+    trial_clear_arrays(&again);
+}
+
+/* --- cases ----------------------------------------------------------------------------- */
+
+/* The operation, its options and its shapes; the status is that of infer, or of the options. */
+static enum lk_status infer(const char *name, const char *text, int inputs,
+                            const struct lk_shape *x, const bool *labels,
+                            const struct lk_op **op, void **options,
+                            struct lk_op_shapes *shapes)
+{
+    LK_TRY(lk_op_find(name, op));
+    *options = calloc(1, (*op)->options_bytes + 1);
+    *shapes = (struct lk_op_shapes){.options = *options, .inputs = inputs ? inputs : 1};
+    if (!*options)
+        rig_fail("no memory for options");
+    for (int i = 0; i < shapes->inputs; i++) {
+        shapes->x[i] = x[i];
+        shapes->x_dtype[i] = labels[i] ? LK_I32 : LK_F32;
+    }
+    if (shapes->inputs < (*op)->min_inputs || shapes->inputs > (*op)->max_inputs)
+        rig_fail("%s takes %d to %d inputs, the table gives %d", name, (*op)->min_inputs,
+                 (*op)->max_inputs, shapes->inputs);
+    if ((*op)->options)
+        LK_TRY(lk_options_parse((*op)->options, *options, text ? text : ""));
+    return (*op)->infer(shapes);
+}
+
+/* A view is nothing but another shape: the oracle must be the identity. */
+static void check_view(struct trial *t)
+{
+    if (trial_x_count(t, 0) != trial_y_count(t))
+        rig_fail("a view of %lld elements has %lld", (long long)trial_x_count(t, 0),
+                 (long long)trial_y_count(t));
+    if (memcmp(t->in.x[0], t->want.y, sizeof(double) * (size_t)trial_y_count(t)) != 0)
+        rig_fail("a view's oracle changes its input");
+}
+
+static void check_trial(struct trial *t)
+{
+    const struct op_case *c = t->c;
+    trial_make(t);
+    for (int i = 0; i < LK_COUNT(configurations); i++) {
+        const struct configuration *at = &configurations[i];
+        if (t->op->is_view || (t->op->only_trains && !t->training))
+            break;
+        if (!devices[at->device] || !(at->usual || c->thorough) ||
+            (at->real == LK_F64 && !lk_device_info(devices[at->device])->has_fp64))
+            continue;
+        snprintf(rig_where, sizeof rig_where, "%s '%s', %lld of %lld samples, %d shards, %s",
+                 c->op, c->options ? c->options : "", (long long)t->samples,
+                 (long long)t->batch, t->shards, at->name);
+        check_configuration(t, at);
+    }
+    if (t->op->is_view || (t->op->only_trains && !t->training))
+        check_view(t);
+    trial_clear(t);
+}
+
+/* Sums of many samples in every way that they can fill tiles and shards. */
+static void check_sizes(const struct trial *like)
+{
+    static const int64_t sizes[] = {1, 2, 17, 127, 128, 129};
+    static const int shards[] = {1, 2, 8};
+    struct op_case c = *like->c;
+    c.thorough = false;
+    for (int i = 0; i < LK_COUNT(sizes); i++)
+        for (int k = 0; k < LK_COUNT(shards); k++) {
+            struct trial t = *like;
+            t.c = &c;
+            t.samples = sizes[i];
+            t.batch = sizes[i] == 17 ? 40 : sizes[i]; /* and a last batch that is not full */
+            t.shards = shards[k];
+            check_trial(&t);
+        }
+}
+
+static void test_case(void **state)
+{
+    const struct trial *prepared = *state;
+    struct trial t = *prepared;
+    const struct op_case *c = t.c;
+    bool labels[LK_MOST_INPUTS];
+    for (int i = 0; i < LK_MOST_INPUTS; i++)
+        labels[i] = c->classes[i] > 0;
+    snprintf(rig_where, sizeof rig_where, "%s '%s'", c->op, c->options ? c->options : "");
+    rig_ok(infer(c->op, c->options, c->inputs, c->x, labels, &t.op, &t.options, &t.shapes),
+           "infer");
+    t.samples = c->samples;
+    t.batch = c->batch ? c->batch : c->samples;
+    t.shards = c->shards ? c->shards : 1;
+    t.training = !c->inference;
+    check_trial(&t);
+    if (c->sizes)
+        check_sizes(&t);
+    free(t.options);
+}
+
+static void test_refusal(void **state)
+{
+    const struct op_refusal *r = *state;
+    const struct lk_op *op;
+    void *options = NULL;
+    struct lk_op_shapes shapes;
+    snprintf(rig_where, sizeof rig_where, "%s '%s'", r->op, r->options ? r->options : "");
+    lk_error_clear();
+    const enum lk_status status =
+        infer(r->op, r->options, r->inputs, r->x, r->labels, &op, &options, &shapes);
+    if (status != r->status || !strstr(lk_error_text(), r->said))
+        rig_fail("expected '%s' and '%s', got '%s' and '%s'", lk_status_text(r->status),
+                 r->said, lk_status_text(status), lk_error_text());
+    lk_error_clear();
+    free(options);
+}
+
+/* --- the suite ------------------------------------------------------------------------- */
+
+static const char *name_of(const char *what, const char *op, const char *options,
+                           const struct lk_shape *shape)
+{
+    char text[64], whole[256];
+    lk_shape_print(shape, text, sizeof text);
+    snprintf(whole, sizeof whole, "%s%s %s %s", what, op, options ? options : "", text);
+    char *name = strdup(whole);
+    for (char *p = name; p && *p; p++)
+        if (*p == '#') /* a directive in TAP */
+            *p = ' ';
+    return name;
+}
+
+int op_test(const struct op_suite *suite)
+{
+    const int count = suite->case_count + suite->refusal_count;
+    struct CMUnitTest *tests = calloc((size_t)count + 1, sizeof *tests);
+    struct trial *trials = calloc((size_t)suite->case_count + 1, sizeof *trials);
+    if (!tests || !trials)
+        return 1;
+    for (int i = 0; i < suite->case_count; i++) {
+        const struct op_case *c = &suite->cases[i];
+        trials[i] = (struct trial){.c = c, .oracle = c->oracle ? c->oracle : suite->oracle};
+        tests[i] = (struct CMUnitTest){name_of("", c->op, c->options, c->x), test_case, NULL,
+                                       NULL, &trials[i]};
+    }
+    for (int i = 0; i < suite->refusal_count; i++) {
+        const struct op_refusal *r = &suite->refusals[i];
+        tests[suite->case_count + i] =
+            (struct CMUnitTest){name_of("refuses ", r->op, r->options, r->x), test_refusal,
+                                NULL, NULL, (void *)(uintptr_t)r};
+    }
+    const int failed =
+        _cmocka_run_group_tests("operation", tests, (size_t)count, open_devices, close_devices);
+    for (int i = 0; i < count; i++)
+        free((void *)(uintptr_t)tests[i].name);
+    free(tests);
+    free(trials);
+    return failed;
+}
