@@ -1,0 +1,263 @@
+/* A dense layer: y[k] = act(b[k] + sum_c w[c][k] x[c]), on vectors or on every step of a
+ * sequence. The kernels and the orders of their sums are in cl/dense.cl. */
+#include "base/fail.h"
+#include "ops/op.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { NO_ACTIVATION, RELU };
+
+struct options {
+    int64_t units;
+    bool bias;
+    int activation;
+};
+
+static const char *const activations[] = {"none", "relu", NULL};
+static const struct lk_option table[] = {
+    {.name = "units",
+     .kind = LK_OPTION_INT,
+     .offset = offsetof(struct options, units),
+     .count = 1,
+     .min = 1,
+     .max = 1 << 24,
+     .help = "outputs"},
+    {.name = "bias",
+     .kind = LK_OPTION_BOOL,
+     .offset = offsetof(struct options, bias),
+     .standard = "true",
+     .help = "add a learned number to every output"},
+    {.name = "activation",
+     .kind = LK_OPTION_CHOICE,
+     .offset = offsetof(struct options, activation),
+     .standard = "none",
+     .choices = activations,
+     .help = "function applied to the outputs"},
+    {0},
+};
+
+static enum lk_status infer(struct lk_op_shapes *shapes)
+{
+    const struct options *o = shapes->options;
+    const struct lk_shape *x = &shapes->x[0];
+    char text[96];
+    lk_shape_print(x, text, sizeof text);
+    if (shapes->x_dtype[0] != LK_F32)
+        return lk_fail(LK_E_SHAPE, "dense takes numbers, not labels");
+    if (x->rank != 1 && x->rank != 2)
+        return lk_fail(LK_E_SHAPE, "dense takes a vector [c] or a sequence [t, c], not %s%s",
+                       text, x->rank == 3 ? ": flatten first" : "");
+    const int64_t channels = x->dim[x->rank - 1], steps = x->rank == 2 ? x->dim[0] : 1;
+    shapes->y = *x;
+    shapes->y.dim[x->rank - 1] = o->units;
+    shapes->param[0] = (struct lk_param_spec){
+        "weight", {2, {channels, o->units}}, LK_INIT_GLOROT_UNIFORM, channels, o->units};
+    shapes->param[1] =
+        (struct lk_param_spec){.name = "bias", .shape = {1, {o->units}}, LK_INIT_ZEROS};
+    if (lk_shape_count(&shapes->param[0].shape) < 0 || lk_shape_count(&shapes->y) < 0)
+        return lk_fail(LK_E_SHAPE, "dense: %lld units of an input %s are too many",
+                       (long long)o->units, text);
+    shapes->params = o->bias ? 2 : 1;
+    shapes->backward_reads_x = true;
+    shapes->backward_reads_y = o->activation == RELU;
+    shapes->flops = 2.0 * (double)channels * (double)o->units * (double)steps;
+    return LK_OK;
+}
+
+/* Sums a work-item holds: rows x cols vectors. */
+struct block {
+    int rows, cols;
+};
+
+struct state {
+    struct lk_kernel *forward, *data, *gradient, *weight, *bias;
+    struct block product, panel;
+    int pieces;
+    int64_t channels, units;
+    int64_t tiles, shard_tiles; /* steps of a sequence count as tiles */
+    int64_t panels;
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* As many sums as the registers hold beside the operands: 24 where a vector fills a 64-byte
+ * register, else 12, over no more columns than there are. */
+static struct block choose_block(const struct lk_op_setup *setup, int64_t columns)
+{
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    const int sums = bytes == 64 ? 24 : 12;
+    if (setup->tiling.vector == 1)
+        return (struct block){8, 1};
+    struct block block = {.cols = sums / 6};
+    while (block.cols > 1 && block.cols / 2 >= columns)
+        block.cols /= 2;
+    block.rows = sums / block.cols < 12 ? sums / block.cols : 12;
+    return block;
+}
+
+/* The step that cuts `count` (in multiples of `unit`) so that, with `groups` groups in other
+ * dimensions, every compute unit has work. */
+static int64_t choose_step(const struct lk_op_setup *setup, int64_t count, int64_t unit,
+                           int64_t groups)
+{
+    const struct lk_device_info *info = lk_device_info(setup->device);
+    const int64_t wanted = info->compute_units * (setup->tiling.vector == 1 ? 32 : 4);
+    const int64_t units = ceil_div(count, unit), parts = ceil_div(wanted, groups);
+    return ceil_div(units, parts < units ? parts : units) * unit;
+}
+
+static enum lk_status create_product(const struct lk_op_setup *setup, bool forward,
+                                     struct lk_kernel **kernel)
+{
+    const struct options *o = setup->options;
+    const struct state *s = setup->state;
+    char text[160];
+    snprintf(text, sizeof text,
+             "-DFORWARD=%d -DRELU=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=128 "
+             "-DPACK=%d",
+             forward, forward && o->activation == RELU, forward && o->bias, s->product.rows,
+             s->product.cols, s->pieces, forward && setup->tiling.vector > 1);
+    return lk_op_kernel(setup, "dense", "dense_product", text, kernel);
+}
+
+static enum lk_status create_gradients(struct lk_op_setup *setup)
+{
+    const struct options *o = setup->options;
+    struct state *s = setup->state;
+    char text[80];
+    snprintf(text, sizeof text, "-DRELU=%d -DROWS=%d -DCOLS=%d", o->activation == RELU,
+             s->panel.rows, s->panel.cols);
+    if (setup->wants_dx[0])
+        LK_TRY(create_product(setup, false, &s->data));
+    if (setup->wants_dw || o->activation == RELU)
+        LK_TRY(lk_op_kernel(setup, "dense", "dense_gradient", text, &s->gradient));
+    if (setup->wants_dw)
+        LK_TRY(lk_op_kernel(setup, "dense", "dense_weight", text, &s->weight));
+    if (setup->wants_dw && o->bias)
+        LK_TRY(lk_op_kernel(setup, "dense", "dense_bias", text, &s->bias));
+    const int64_t real = (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t lanes = s->tiles * setup->tiling.lanes;
+    const int64_t width = (int64_t)s->panel.cols * setup->tiling.lanes;
+    const int64_t kept = o->activation == RELU ? s->units : 0;
+    const int64_t turned = setup->wants_dw ? s->panels * width : 0;
+    setup->workspace_bytes = (size_t)((kept + turned) * lanes * real);
+    return LK_OK;
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup)
+{
+    const struct lk_shape *x = &setup->shapes.x[0];
+    const struct lk_tiling *tiling = &setup->tiling;
+    void *memory;
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    struct state *s = setup->state = memory;
+    const int64_t steps = x->rank == 2 ? x->dim[0] : 1;
+    s->channels = x->dim[x->rank - 1];
+    s->units = setup->shapes.y.dim[x->rank - 1];
+    s->tiles = tiling->tiles * steps;
+    s->shard_tiles = tiling->shard_tiles * steps;
+    s->product = choose_block(setup, s->tiles);
+    s->panel = choose_block(setup, ceil_div(s->units, tiling->lanes));
+    s->panels = ceil_div(s->units, (int64_t)s->panel.cols * tiling->lanes);
+    s->pieces = tiling->vector > 1 ? 4 : 1;
+    LK_TRY(create_product(setup, true, &s->forward));
+    return setup->training ? create_gradients(setup) : LK_OK;
+}
+
+static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk_kernel *kernel,
+                                      const struct lk_op_run *run, const struct lk_buffer *x,
+                                      struct lk_buffer *y)
+{
+    const struct state *s = setup->state;
+    const bool forward = kernel == s->forward;
+    const int64_t rows = forward ? s->units : s->channels;
+    const int64_t depth = forward ? s->channels : s->units;
+    const int64_t blocks = ceil_div(rows, (int64_t)s->pieces * s->product.rows);
+    const int64_t step = choose_step(setup, s->tiles, s->product.cols, blocks);
+    const struct lk_grid grid = {{blocks, ceil_div(s->tiles, step), 1}, lk_op_items(setup)};
+    return LK_ENQUEUE(kernel, grid, LK_BUF(run->w[0]), LK_BUF(forward ? run->w[1] : NULL),
+                      LK_BUF(x), LK_BUF(y), LK_INT(rows), LK_INT(depth), LK_INT(s->tiles),
+                      LK_INT(step));
+}
+
+static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    return enqueue_product(setup, s->forward, run, run->x[0], run->y);
+}
+
+static enum lk_status enqueue_weight(const struct lk_op_setup *setup,
+                                     const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    const int64_t shards = setup->tiling.shards;
+    const int64_t step = choose_step(setup, s->channels, s->panel.rows, s->panels * shards);
+    const struct lk_grid grid = {{s->panels, ceil_div(s->channels, step), shards},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(s->weight, grid, LK_BUF(run->x[0]), LK_BUF(run->workspace),
+                      LK_BUF(run->dw[0]), LK_INT(s->channels), LK_INT(s->units),
+                      LK_INT(s->tiles), LK_INT(s->shard_tiles), LK_INT(run->dw_stride),
+                      LK_INT(step));
+}
+
+static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct options *o = setup->options;
+    const struct state *s = setup->state;
+    const bool relu = o->activation == RELU;
+    const int items = lk_op_items(setup);
+    if (s->gradient)
+        LK_TRY(LK_ENQUEUE(s->gradient, ((struct lk_grid){{s->panels, s->tiles, 1}, items}),
+                          LK_BUF(run->dy), LK_BUF(relu ? run->y : NULL), LK_BUF(run->workspace),
+                          LK_INT(s->units), LK_INT(s->tiles), LK_INT(setup->wants_dw)));
+    if (run->dx[0])
+        LK_TRY(
+            enqueue_product(setup, s->data, run, relu ? run->workspace : run->dy, run->dx[0]));
+    if (run->dw[0])
+        LK_TRY(enqueue_weight(setup, run));
+    if (run->dw[1])
+        LK_TRY(LK_ENQUEUE(s->bias,
+                          ((struct lk_grid){{s->panels, setup->tiling.shards, 1}, items}),
+                          LK_BUF(run->workspace), LK_BUF(run->dw[1]), LK_INT(s->units),
+                          LK_INT(s->tiles), LK_INT(s->shard_tiles), LK_INT(run->dw_stride)));
+    return LK_OK;
+}
+
+static void release(struct lk_op_setup *setup)
+{
+    struct state *s = setup->state;
+    if (!s)
+        return;
+    lk_kernel_destroy(s->forward);
+    lk_kernel_destroy(s->data);
+    lk_kernel_destroy(s->gradient);
+    lk_kernel_destroy(s->weight);
+    lk_kernel_destroy(s->bias);
+}
+
+static bool absorb(void *options, const char *next, const char *next_options)
+{
+    struct options *o = options;
+    (void)next_options;
+    if (strcmp(next, "relu") != 0 || o->activation != NO_ACTIVATION)
+        return false;
+    o->activation = RELU;
+    return true;
+}
+
+const struct lk_op lk_op_dense = {
+    .name = "dense",
+    .options = table,
+    .options_bytes = sizeof(struct options),
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = infer,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+    .absorb = absorb,
+};
