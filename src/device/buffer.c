@@ -117,6 +117,8 @@ enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from, struct lk_bu
 {
     LK_TRY(check_range(from, 0, bytes));
     LK_TRY(check_range(to, 0, bytes));
+    if (bytes == 0)
+        return LK_OK;
     const cl_int error = clEnqueueCopyBuffer(from->device->queue, from->mem, to->mem, 0, 0,
                                              bytes, 0, NULL, NULL);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueCopyBuffer");

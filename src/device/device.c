@@ -156,7 +156,8 @@ static enum lk_status start(struct lk_device *device, struct entry entry)
     device->context = clCreateContext(NULL, 1, &device->id, NULL, NULL, &error);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "clCreateContext");
-    device->queue = clCreateCommandQueue(device->context, device->id, 0, &error);
+    device->queue =
+        clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clCreateCommandQueue");
 }
 

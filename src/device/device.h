@@ -119,6 +119,17 @@ LK_MUST_CHECK enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct 
 
 /* --- time ------------------------------------------------------------------------------ */
 
+/* A point in the device's order of work whose time can be asked for. */
+struct lk_mark;
+LK_MUST_CHECK enum lk_status lk_mark_create(struct lk_device *device, struct lk_mark **mark);
+void lk_mark_destroy(struct lk_mark *mark);
+
+/* Puts the mark behind everything enqueued so far, instead of where it was; does not wait. */
+LK_MUST_CHECK enum lk_status lk_mark_enqueue(struct lk_mark *mark);
+
+/* When the device passed the mark, in seconds of its own clock; -1: not passed, or no clock. */
+double lk_mark_seconds(const struct lk_mark *mark);
+
 /* Seconds on a clock that never goes back. */
 double lk_seconds(void);
 

@@ -105,8 +105,9 @@ static enum lk_status list_inputs(struct lk_replica *replica)
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
 {
     const size_t real = lk_dtype_bytes(replica->config.real);
+    const bool is_guest = replica->config.weights_of != NULL;
     struct lk_replica_bytes bytes = {
-        .weights = (size_t)replica->weight_count * real,
+        .weights = is_guest ? 0 : (size_t)replica->weight_count * real,
         .activations = replica->plan.total_bytes,
     };
     if (replica->config.training)
@@ -190,8 +191,12 @@ static enum lk_status allocate_params(struct lk_replica *replica)
     struct lk_device *device = replica->config.device;
     const size_t real = lk_dtype_bytes(replica->config.real);
     const struct lk_replica_bytes bytes = lk_replica_bytes(replica);
-    LK_TRY(lk_buffer_create(device, bytes.weights, &replica->weights));
-    LK_TRY(lk_buffer_enqueue_fill(replica->weights, 0));
+    if (replica->config.weights_of) {
+        replica->weights = replica->config.weights_of->weights;
+    } else {
+        LK_TRY(lk_buffer_create(device, bytes.weights, &replica->weights));
+        LK_TRY(lk_buffer_enqueue_fill(replica->weights, 0));
+    }
     LK_TRY(lk_buffer_create(device, bytes.gradients, &replica->gradients));
     LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
     for (int i = 0; i < replica->param_count; i++) {
@@ -267,7 +272,8 @@ void lk_replica_destroy(struct lk_replica *replica)
         lk_buffer_destroy(replica->weight_views[i]);
         lk_buffer_destroy(replica->gradient_views[i]);
     }
-    lk_buffer_destroy(replica->weights);
+    if (!replica->config.weights_of)
+        lk_buffer_destroy(replica->weights);
     lk_buffer_destroy(replica->gradients);
     lk_schedule_clear(&replica->schedule);
     lk_arena_clear(&replica->arena);

@@ -15,7 +15,9 @@ struct lk_replica_config {
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool training;
     uint64_t seed;
-    size_t reserved_bytes; /* device memory others will want: optimizer state */
+    size_t reserved_bytes;         /* device memory others will want: optimizer state */
+    struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
+                                    * go before it; NULL: has its own */
 };
 
 /* Bytes of device memory by use. */
@@ -73,13 +75,13 @@ enum { LK_REPLICA_SLOTS = 2 };
  * [batch]. NULL for an input the output does not need. */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
 
-/* Waits until the slot's last batch has left for the device; it may then be filled again. */
-LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);
+/* Uploads the slot's first `samples` samples into the inputs. Enqueues; the slot may be filled
+ * again when that is done. fails: LK_E_ARGUMENT for more than a batch */
+LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,
+                                             int64_t samples);
 
-/* Uploads `samples` samples of a slot and runs forward; `step` keys random numbers. Enqueues.
- */
-LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int slot,
-                                                int64_t samples, int64_t step);
+/* Runs forward on what was loaded; `step` keys random numbers. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
 
 /* Runs backward from the loss of the last forward into the gradients. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_backward(struct lk_replica *replica);

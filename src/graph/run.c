@@ -40,16 +40,20 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
     return run;
 }
 
-enum lk_status lk_replica_forward(struct lk_replica *replica, int slot, int64_t samples,
-                                  int64_t step)
+enum lk_status lk_replica_load(struct lk_replica *replica, int slot, int64_t samples)
 {
     if (samples < 1 || samples > replica->config.batch)
         return lk_fail(LK_E_ARGUMENT, "%lld samples, the batch has room for %lld",
                        (long long)samples, (long long)replica->config.batch);
     replica->samples = samples;
-    replica->step = step;
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(load_input(replica, i, slot));
+    return LK_OK;
+}
+
+enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
+{
+    replica->step = step;
     for (int i = 0; i < replica->schedule.step_count; i++) {
         struct lk_op_run run = base_run(replica, i);
         run.workspace = blob(replica, replica->prepared[i].forward_workspace);
@@ -108,13 +112,6 @@ void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, i
         if (replica->inputs[i].node == input)
             return lk_staging_memory(replica->inputs[i].staging[slot]);
     return NULL;
-}
-
-enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot)
-{
-    for (int i = 0; i < replica->input_count; i++)
-        LK_TRY(lk_staging_wait(replica->inputs[i].staging[slot]));
-    return LK_OK;
 }
 
 const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,

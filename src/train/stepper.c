@@ -1,0 +1,178 @@
+#include "train/stepper.h"
+
+#include "base/fail.h"
+#include "mirror/shards.h"
+#include <stdlib.h>
+
+/* Points in a step whose times are taken. */
+enum { AT_START, AT_LOADED, AT_BACKWARD, AT_END, MARKS };
+
+struct slot {
+    struct lk_staging *metrics; /* real [2]: sums of loss and of correct answers */
+    struct lk_mark *marks[MARKS];
+    int64_t samples;
+};
+
+struct lk_stepper {
+    struct lk_stepper_config config;
+    struct lk_replica *replica;
+    struct lk_optimizer *optimizer;
+    struct lk_shard_sum *sum;
+    struct lk_buffer *gradient; /* summed over shards */
+    struct lk_buffer *metrics;
+    struct slot slots[LK_REPLICA_SLOTS];
+};
+
+enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */
+
+static enum lk_status create(struct lk_stepper *stepper)
+{
+    const struct lk_stepper_config *c = &stepper->config;
+    const struct lk_replica_config replica = {
+        .device = c->device,
+        .output = c->loss,
+        .batch = c->batch,
+        .shards = c->shards,
+        .real = c->real,
+        .training = true,
+        .seed = c->seed,
+    };
+    LK_TRY(lk_replica_create(&replica, &stepper->replica));
+    return lk_shard_sum_create(c->device, lk_replica_tiling(stepper->replica), c->real,
+                               &stepper->sum);
+}
+
+enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
+                                 struct lk_stepper **stepper)
+{
+    struct lk_stepper *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a stepper", sizeof *made);
+    made->config = *config;
+    const enum lk_status status = create(made);
+    if (status != LK_OK) {
+        lk_stepper_destroy(made);
+        return status;
+    }
+    *stepper = made;
+    return LK_OK;
+}
+
+static enum lk_status allocate_slots(struct lk_stepper *stepper, size_t real)
+{
+    for (int i = 0; i < LK_REPLICA_SLOTS; i++) {
+        struct slot *slot = &stepper->slots[i];
+        LK_TRY(lk_staging_create(stepper->config.device, METRICS * real, &slot->metrics));
+        for (int j = 0; j < MARKS; j++)
+            LK_TRY(lk_mark_create(stepper->config.device, &slot->marks[j]));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_stepper_build(struct lk_stepper *stepper)
+{
+    const struct lk_stepper_config *c = &stepper->config;
+    const size_t real = lk_dtype_bytes(c->real);
+    const int64_t count = lk_replica_trainable_count(stepper->replica);
+    if (count == 0)
+        return lk_fail(LK_E_MODEL, "the model has no parameter to train");
+    LK_TRY(lk_optimizer_create(c->device, c->real, c->optimizer, c->optimizer_options, count,
+                               &stepper->optimizer));
+    LK_TRY(lk_buffer_create(c->device, (size_t)count * real, &stepper->gradient));
+    LK_TRY(lk_buffer_create(c->device, METRICS * real, &stepper->metrics));
+    LK_TRY(allocate_slots(stepper, real));
+    LK_TRY(lk_replica_build(stepper->replica));
+    return lk_replica_init_weights(stepper->replica, c->seed);
+}
+
+void lk_stepper_destroy(struct lk_stepper *stepper)
+{
+    if (!stepper)
+        return;
+    (void)!lk_device_finish(stepper->config.device);
+    for (int i = 0; i < LK_REPLICA_SLOTS; i++) {
+        lk_staging_destroy(stepper->slots[i].metrics);
+        for (int j = 0; j < MARKS; j++)
+            lk_mark_destroy(stepper->slots[i].marks[j]);
+    }
+    lk_buffer_destroy(stepper->metrics);
+    lk_buffer_destroy(stepper->gradient);
+    lk_shard_sum_destroy(stepper->sum);
+    lk_optimizer_destroy(stepper->optimizer);
+    lk_replica_destroy(stepper->replica);
+    free(stepper);
+}
+
+struct lk_replica *lk_stepper_replica(struct lk_stepper *stepper)
+{
+    return stepper->replica;
+}
+
+struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper)
+{
+    return stepper->optimizer;
+}
+
+uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot)
+{
+    return lk_replica_slot(stepper->replica, stepper->config.images, slot);
+}
+
+int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot)
+{
+    return lk_replica_slot(stepper->replica, stepper->config.labels, slot);
+}
+
+/* The division by the number of samples comes last, in the update's scale. */
+static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samples, double lr,
+                                        int64_t step)
+{
+    struct lk_replica *replica = stepper->replica;
+    const int64_t count = lk_replica_trainable_count(replica);
+    LK_TRY(lk_shard_sum_enqueue(stepper->sum, lk_replica_gradients(replica), count, count,
+                                stepper->gradient));
+    return lk_optimizer_enqueue(stepper->optimizer, lk_replica_weights(replica),
+                                stepper->gradient, 1.0 / (double)samples, lr, step);
+}
+
+enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t samples,
+                                  double lr, int64_t step)
+{
+    struct slot *s = &stepper->slots[slot];
+    struct lk_shape shape;
+    const size_t bytes = METRICS * lk_dtype_bytes(stepper->config.real);
+    s->samples = samples;
+    LK_TRY(lk_mark_enqueue(s->marks[AT_START]));
+    LK_TRY(lk_replica_load(stepper->replica, slot, samples));
+    LK_TRY(lk_mark_enqueue(s->marks[AT_LOADED]));
+    LK_TRY(lk_replica_forward(stepper->replica, step));
+    LK_TRY(lk_shard_sum_enqueue_metrics(
+        stepper->sum, lk_replica_output(stepper->replica, &shape), stepper->metrics));
+    LK_TRY(lk_replica_backward(stepper->replica));
+    LK_TRY(lk_mark_enqueue(s->marks[AT_BACKWARD]));
+    LK_TRY(reduce_and_update(stepper, samples, lr, step));
+    LK_TRY(lk_mark_enqueue(s->marks[AT_END]));
+    return lk_staging_enqueue_read(s->metrics, stepper->metrics, bytes);
+}
+
+enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
+                               struct lk_step_result *result)
+{
+    const struct slot *s = &stepper->slots[slot];
+    LK_TRY(lk_staging_wait(s->metrics));
+    const void *sums = lk_staging_memory(s->metrics);
+    double at[MARKS];
+    for (int i = 0; i < MARKS; i++)
+        at[i] = 1e3 * lk_mark_seconds(s->marks[i]);
+    const bool is_f64 = stepper->config.real == LK_F64;
+    const double loss = is_f64 ? ((const double *)sums)[0] : ((const float *)sums)[0];
+    const double correct = is_f64 ? ((const double *)sums)[1] : ((const float *)sums)[1];
+    *result = (struct lk_step_result){
+        .loss = loss / (double)s->samples,
+        .accuracy = correct / (double)s->samples,
+        .transfer_ms = at[AT_LOADED] - at[AT_START],
+        .compute_ms = at[AT_BACKWARD] - at[AT_LOADED],
+        .reduce_ms = at[AT_END] - at[AT_BACKWARD],
+    };
+    return LK_OK;
+}
