@@ -27,11 +27,11 @@ INLINE real sum_vector(V v)
 INLINE real sum_lanes(V v, __local V *scratch)
 {
 #if PARTS > 1
-    for (int half = PARTS / 2; half > 0; half /= 2) {
+    for (int apart = PARTS / 2; apart > 0; apart /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         scratch[PART] = v;
         barrier(CLK_LOCAL_MEM_FENCE);
-        v += scratch[(PART + half) % PARTS];
+        v += scratch[(PART + apart) % PARTS];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     scratch[PART] = v;
