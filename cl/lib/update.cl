@@ -1,0 +1,8 @@
+/* Elementwise kernels over one long array. -D: ITEMS: work-items of a group, GROUP: vectors of a
+ * group. Needs lib/real.cl. Work-items of a group take neighbouring vectors in turn. */
+#define UPDATE_KERNEL __kernel WIDE __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+
+#define FOR_EACH(i, vectors)                                                                   \
+    for (int i = (int)get_group_id(0) * GROUP + (int)get_local_id(0),                          \
+             i##_end = min((int)(get_group_id(0) + 1) * GROUP, vectors);                       \
+         i < i##_end; i += ITEMS)

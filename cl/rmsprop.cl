@@ -1,0 +1,37 @@
+/* RMSprop (src/optim/rmsprop.c).
+ *
+ *   v = rho * v + rest * d^2;  CENTERED: a = rho * a + rest * d, r = v - a^2, else r = v
+ *   d = d / (sqrt(r) + epsilon), d = g * scale;  MOMENTUM: m = momentum * m + d, d = m
+ *   w = w - rate * d
+ *
+ * w, g: real [vectors * VECTOR]; state: v, then a, then m, as far as they are there, `stride`
+ * vectors apart. -D: CENTERED, MOMENTUM: 0 or 1.
+ */
+#include "lib/real.cl"
+#include "lib/update.cl"
+
+UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *restrict g,
+                                  __global V *restrict state, int vectors, int stride,
+                                  real scale, real rate, real rho, real rest, real momentum,
+                                  real epsilon)
+{
+    __global V *restrict means = state + (size_t)stride;
+    __global V *restrict directions = state + (size_t)stride * (1 + CENTERED);
+    FOR_EACH (i, vectors) {
+        V d = g[i] * scale;
+        V r = rho * state[i] + rest * (d * d);
+        state[i] = r;
+#if CENTERED
+        const V a = rho * means[i] + rest * d;
+        means[i] = a;
+        r = r - a * a;
+        r = r < (V)0 ? (V)0 : r;
+#endif
+        d = d / (sqrt(r) + epsilon);
+#if MOMENTUM
+        d = momentum * directions[i] + d;
+        directions[i] = d;
+#endif
+        w[i] = w[i] - rate * d;
+    }
+}

@@ -1,0 +1,24 @@
+/* Stochastic gradient descent (src/optim/sgd.c).
+ *
+ *   d = g * scale + decay * w;  m = momentum * m + d
+ *   w = w - rate * (MOMENTUM ? NESTEROV ? d + momentum * m : m : d)
+ *
+ * w, g: real [vectors * VECTOR]; state: m, the same. -D: MOMENTUM, NESTEROV: 0 or 1.
+ */
+#include "lib/real.cl"
+#include "lib/update.cl"
+
+UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict g,
+                              __global V *restrict state, int vectors, int stride, real scale,
+                              real rate, real momentum, real decay)
+{
+    FOR_EACH (i, vectors) {
+        V d = g[i] * scale + decay * w[i];
+#if MOMENTUM
+        const V m = momentum * state[i] + d;
+        state[i] = m;
+        d = NESTEROV ? d + momentum * m : m;
+#endif
+        w[i] = w[i] - rate * d;
+    }
+}

@@ -1,0 +1,51 @@
+/* Sums over shards along the fixed binary tree over shard numbers, ((0+1)+(2+3))+...
+ *
+ *   shards_sum      y[i] = tree over s of x[s * stride + i]
+ *   shards_metrics  y[s * 32 + j] = tree over lanes of the sum over shard s's tiles of x
+ *
+ * sum: x: real [SHARDS][stride * VECTOR], y: real [vectors * VECTOR]; groups: GROUP vectors.
+ * metrics: x: real [SHARDS * shard_tiles][2][LANES], y: real [SHARDS][32]; tiles in ascending
+ * order, then the lanes as in lib/sum.cl; group ids: 0: shard s, 1: j. -D: SHARDS, a power of 2.
+ */
+#include "lib/real.cl"
+#include "lib/sum.cl"
+#include "lib/update.cl"
+
+/* Shard s joins the finished subtrees of its size to its left, as a binary counter carries:
+ * level l of `open` holds a subtree of 2^l shards. */
+UPDATE_KERNEL void shards_sum(__global const V *restrict x, __global V *restrict y, int vectors,
+                              int stride)
+{
+    FOR_EACH (i, vectors) {
+        V open[LEVELS + 1];
+        V sum = x[i];
+        open[0] = sum;
+        UNROLL for (int s = 1; s < SHARDS; s++)
+        {
+            sum = x[(size_t)s * stride + i];
+            int level = 0;
+            UNROLL for (; level < LEVELS && (s >> level & 1); level++)
+                sum = open[level] + sum;
+            open[level] = sum;
+        }
+        y[i] = sum;
+    }
+}
+
+KERNEL void shards_metrics(__global const V *restrict x, __global real *restrict y,
+                           int shard_tiles)
+{
+    const int s = get_group_id(0), j = get_group_id(1);
+#if PARTS > 1
+    __local V scratch[PARTS];
+#else
+    __local V scratch[1];
+#endif
+    __global const V *from = x + ((size_t)s * shard_tiles * 2 + j) * PARTS + PART;
+    V sum = from[0];
+    for (int t = 1; t < shard_tiles; t++)
+        sum = sum + from[(size_t)t * 2 * PARTS];
+    const real total = sum_lanes(sum, scratch);
+    if (PART == 0)
+        y[s * 32 + j] = total;
+}

@@ -1,0 +1,190 @@
+#include "optim/optimizer.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAD = 32,         /* reals; the widest vector of any device divides it */
+    CPU_GROUP = 4096, /* reals a work-group updates */
+    GPU_ITEMS = 256,
+    GPU_STEPS = 4, /* work-items a group, values each */
+};
+static const int64_t most_count = INT32_MAX - 65536; /* so that kernels count in an int */
+
+struct lk_optimizer {
+    struct lk_optimizer_info info;
+    struct lk_kernel *kernel;
+    size_t real_bytes;
+    int vector, items;
+    int64_t group; /* vectors a work-group updates */
+};
+
+static const char *kind_name(const void *kinds, int i)
+{
+    const struct lk_optimizer_kind *const *list = kinds;
+    return list[i] ? list[i]->name : NULL;
+}
+
+enum lk_status lk_optimizer_find(const char *name, const struct lk_optimizer_kind **kind)
+{
+    for (int i = 0; lk_optimizer_kinds[i]; i++)
+        if (strcmp(lk_optimizer_kinds[i]->name, name) == 0) {
+            *kind = lk_optimizer_kinds[i];
+            return LK_OK;
+        }
+    const char *near = lk_nearest_name(name, kind_name, lk_optimizer_kinds);
+    return lk_fail(LK_E_ARGUMENT, "unknown optimizer '%s'%s%s%s", name,
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+double lk_optimizer_power(double base, int64_t exponent)
+{
+    double power = 1;
+    for (double square = base; exponent > 0; exponent /= 2) {
+        if (exponent % 2)
+            power *= square;
+        square *= square;
+    }
+    return power;
+}
+
+static enum lk_status check(const struct lk_device *device, enum lk_dtype real, int64_t count)
+{
+    if (real != LK_F32 && real != LK_F64)
+        return lk_fail(LK_E_ARGUMENT, "an optimizer works on float32 or float64");
+    if (real == LK_F64 && !lk_device_info(device)->has_fp64)
+        return lk_fail(LK_E_UNSUPPORTED, "optimizer in float64: %s has no cl_khr_fp64",
+                       lk_device_info(device)->name);
+    if (count < 1 || count > most_count)
+        return lk_fail(LK_E_ARGUMENT, "optimizer of %lld parameters: expected 1..%lld",
+                       (long long)count, (long long)most_count);
+    return LK_OK;
+}
+
+/* How the elements are dealt out: they are independent, so no bit depends on it. */
+static void choose_groups(struct lk_optimizer *optimizer, const struct lk_device_info *info)
+{
+    optimizer->vector = info->vector;
+    optimizer->items = 1;
+    optimizer->group = CPU_GROUP / info->vector;
+    if (info->device_class == LK_CLASS_GPU) {
+        optimizer->items = GPU_ITEMS;
+        while ((size_t)optimizer->items > info->group_items)
+            optimizer->items /= 2;
+        optimizer->group = (int64_t)optimizer->items * GPU_STEPS;
+    }
+}
+
+static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer *optimizer)
+{
+    char name[64], options[256];
+    const struct lk_optimizer_kind *kind = optimizer->info.kind;
+    const int used = snprintf(options, sizeof options, "-DITEMS=%d -DGROUP=%lld ",
+                              optimizer->items, (long long)optimizer->group);
+    if (kind->define)
+        kind->define(optimizer->info.options, options + used, sizeof options - (size_t)used);
+    snprintf(name, sizeof name, "%s_update", kind->source);
+    const struct lk_kernel_spec spec = {.source = kind->source,
+                                        .name = name,
+                                        .options = options,
+                                        .real_bytes = (int)optimizer->real_bytes};
+    return lk_kernel_create(device, &spec, &optimizer->kernel);
+}
+
+static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *optimizer,
+                                 int64_t count)
+{
+    struct lk_optimizer_info *info = &optimizer->info;
+    info->count = count;
+    info->stride = (count + PAD - 1) / PAD * PAD;
+    info->slots = info->kind->slots(info->options, info->slot_names);
+    const size_t bytes = (size_t)info->slots * (size_t)info->stride * optimizer->real_bytes;
+    LK_TRY(lk_buffer_create(device, bytes, &info->state));
+    return lk_buffer_enqueue_fill(info->state, 0);
+}
+
+enum lk_status lk_optimizer_create(struct lk_device *device, enum lk_dtype real,
+                                   const char *kind, const char *options, int64_t count,
+                                   struct lk_optimizer **optimizer)
+{
+    const struct lk_optimizer_kind *found = NULL;
+    LK_TRY(check(device, real, count));
+    LK_TRY(lk_optimizer_find(kind, &found));
+    struct lk_optimizer *made = calloc(1, sizeof *made);
+    void *parsed = calloc(1, found->options_bytes);
+    if (!made || !parsed) {
+        free(made);
+        free(parsed);
+        return lk_fail_memory("an optimizer", sizeof *made + found->options_bytes);
+    }
+    made->info.kind = found;
+    made->info.options = parsed;
+    made->real_bytes = real == LK_F64 ? 8 : 4;
+    choose_groups(made, lk_device_info(device));
+    enum lk_status status = lk_options_parse(found->options, parsed, options);
+    if (status != LK_OK)
+        lk_fail_within(status, "optimizer '%s'", kind);
+    if (status == LK_OK)
+        status = make_kernel(device, made);
+    if (status == LK_OK)
+        status = make_state(device, made, count);
+    if (status != LK_OK) {
+        lk_optimizer_destroy(made);
+        return status;
+    }
+    *optimizer = made;
+    return LK_OK;
+}
+
+void lk_optimizer_destroy(struct lk_optimizer *optimizer)
+{
+    if (!optimizer)
+        return;
+    lk_kernel_destroy(optimizer->kernel);
+    lk_buffer_destroy(optimizer->info.state);
+    free((void *)optimizer->info.options);
+    free(optimizer);
+}
+
+enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                    const struct lk_buffer *g, double scale, double lr,
+                                    int64_t step)
+{
+    const struct lk_optimizer_info *info = &optimizer->info;
+    const size_t need = (size_t)info->stride * optimizer->real_bytes;
+    if (lk_buffer_bytes(w) < need || lk_buffer_bytes(g) < need)
+        return lk_fail(LK_E_ARGUMENT,
+                       "optimizer '%s': parameters have %zu bytes, gradients %zu; expected %zu",
+                       info->kind->name, lk_buffer_bytes(w), lk_buffer_bytes(g), need);
+    if (step < 1)
+        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': step %lld; the first is 1",
+                       info->kind->name, (long long)step);
+    double numbers[LK_MOST_NUMBERS];
+    const int count = info->kind->numbers(info->options, lr, step, numbers);
+    const int64_t vectors = (info->count + optimizer->vector - 1) / optimizer->vector;
+    struct lk_arg args[6 + LK_MOST_NUMBERS] = {LK_BUF(w),
+                                               LK_BUF(g),
+                                               LK_BUF(info->state),
+                                               LK_INT(vectors),
+                                               LK_INT(info->stride / optimizer->vector),
+                                               LK_REAL(scale)};
+    for (int i = 0; i < count; i++)
+        args[6 + i] = (struct lk_arg)LK_REAL(numbers[i]);
+    const int64_t groups = (vectors + optimizer->group - 1) / optimizer->group;
+    const struct lk_grid grid = {{groups, 1, 1}, optimizer->items};
+    return lk_kernel_enqueue(optimizer->kernel, grid, args, 6 + count);
+}
+
+double lk_optimizer_rate(const struct lk_optimizer *optimizer)
+{
+    const struct lk_optimizer_info *info = &optimizer->info;
+    const struct lk_option *row = lk_option_find(info->kind->options, "lr");
+    return *(const double *)((const char *)info->options + row->offset);
+}
+
+const struct lk_optimizer_info *lk_optimizer_info(const struct lk_optimizer *optimizer)
+{
+    return &optimizer->info;
+}

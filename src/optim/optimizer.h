@@ -1,0 +1,78 @@
+/* Optimizers: parameters, gradients and a step number into new parameters. Floor 3.
+ *
+ * All parameters of a replica are one buffer, and so are their gradients: an update is one
+ * launch. Names of options are Keras's, formulas PyTorch's (torch.optim 1.13): momentum buffers
+ * hold no learning rate, epsilon stands outside the square root. Knows no layer, no file. */
+#ifndef LK_OPTIM_OPTIMIZER_H
+#define LK_OPTIM_OPTIMIZER_H
+
+#include "base/option.h"
+#include "device/device.h"
+#include <lockstep/tensor.h>
+
+enum { LK_MOST_SLOTS = 4, LK_MOST_NUMBERS = 8 };
+
+/* One kind of optimizer. Its kernel <source>_update in cl/<source>.cl takes (w, g, state,
+ * vectors, stride in vectors, scale, then the numbers in order). */
+struct lk_optimizer_kind {
+    const char *name, *source;
+    const struct lk_option *options; /* has a REAL row "lr" */
+    size_t options_bytes;
+
+    /* Names the state arrays that these options need, and returns how many. */
+    int (*slots)(const void *options, const char *names[LK_MOST_SLOTS]);
+
+    /* (optional) Writes -D options of the kernel. */
+    void (*define)(const void *options, char *text, size_t bytes);
+
+    /* The kernel's numbers for step `step` (from 1) at learning rate `lr`; returns how many. */
+    int (*numbers)(const void *options, double lr, int64_t step,
+                   double numbers[LK_MOST_NUMBERS]);
+};
+
+/* All kinds; ends with NULL. Made from the list in meson.build. */
+extern const struct lk_optimizer_kind *const lk_optimizer_kinds[];
+
+/* The kind of that name. fails: LK_E_ARGUMENT, naming the nearest one */
+LK_MUST_CHECK enum lk_status lk_optimizer_find(const char *name,
+                                               const struct lk_optimizer_kind **kind);
+
+struct lk_optimizer;
+
+/* An optimizer of `count` reals; its state is zero, its kernel runs after lk_device_build().
+ * kind: "adam"; options: "lr=0.01 beta_1=0.8" (NULL: defaults).
+ * fails: LK_E_ARGUMENT, LK_E_UNSUPPORTED (no fp64), LK_E_MEMORY, LK_E_DEVICE_MEMORY */
+LK_MUST_CHECK enum lk_status lk_optimizer_create(struct lk_device *device, enum lk_dtype real,
+                                                 const char *kind, const char *options,
+                                                 int64_t count,
+                                                 struct lk_optimizer **optimizer);
+void lk_optimizer_destroy(struct lk_optimizer *optimizer);
+
+/* Updates w by the gradient g * scale. w, g: `count` reals, padded with zeros to a multiple of
+ * 32. step: 1 for the first. Enqueues. fails: LK_E_ARGUMENT for buffers that are too small */
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer,
+                                                  struct lk_buffer *w,
+                                                  const struct lk_buffer *g, double scale,
+                                                  double lr, int64_t step);
+
+/* The option `lr`: the rate before any schedule. */
+double lk_optimizer_rate(const struct lk_optimizer *optimizer);
+
+/* What a checkpoint keeps. The options, with kind->options, print to the text that makes this
+ * optimizer again; state: real [slots][stride], of which the first `count` are used. */
+struct lk_optimizer_info {
+    const struct lk_optimizer_kind *kind;
+    const void *options;
+    struct lk_buffer *state;
+    int slots;
+    const char *slot_names[LK_MOST_SLOTS]; /* "m", "v" */
+    int64_t count, stride;
+};
+
+/* Valid as long as the optimizer. */
+const struct lk_optimizer_info *lk_optimizer_info(const struct lk_optimizer *optimizer);
+
+/* base^exponent by multiplications alone: the same bits on every host, which pow() is not. */
+double lk_optimizer_power(double base, int64_t exponent);
+
+#endif

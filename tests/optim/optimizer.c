@@ -1,0 +1,336 @@
+/* Every optimizer against PyTorch in double, on both kernel classes, in float and in double. */
+#include "optim/optimizer.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "golden.h"
+
+enum { SENTINELS = 32 };
+static const char *const classes[] = {"cpu", "gpu"};
+
+static struct lk_device *open_device(const char *class)
+{
+    struct lk_device *device;
+    setenv("LOCKSTEP_CLASS", class, 1);
+    if (lk_device_open(NULL, 0, &device) != LK_OK)
+        fail_msg("%s", lk_error_text());
+    return device;
+}
+
+static void check(enum lk_status status)
+{
+    if (status != LK_OK)
+        fail_msg("%s", lk_error_text());
+}
+
+/* The formulas of golden.py; exact in float. */
+static double weight_of(int64_t i)
+{
+    return (double)((i * 53 + 17) % 257 - 128) / 128;
+}
+
+static double gradient_of(int64_t i, int64_t step)
+{
+    return (double)((i * 37 + step * step * 101 + i * step * 13) % 257 - 120) / 128;
+}
+
+static double get(const void *reals, enum lk_dtype real, int64_t i)
+{
+    return real == LK_F64 ? ((const double *)reals)[i] : (double)((const float *)reals)[i];
+}
+
+static void set(void *reals, enum lk_dtype real, int64_t i, double x)
+{
+    if (real == LK_F64)
+        ((double *)reals)[i] = x;
+    else
+        ((float *)reals)[i] = (float)x;
+}
+
+/* One optimizer at work on `count` weights, the golden ones over and over. */
+struct bench {
+    struct lk_device *device;
+    enum lk_dtype real;
+    int64_t count, padded;
+    size_t bytes; /* of w and g: padded reals and sentinels behind them */
+    struct lk_optimizer *optimizer;
+    struct lk_buffer *w, *g;
+    void *host;
+};
+
+static void bench_open(struct bench *b, struct lk_device *device, enum lk_dtype real,
+                       const struct golden *golden, int64_t count)
+{
+    const size_t size = real == LK_F64 ? 8 : 4;
+    *b = (struct bench){.device = device, .real = real, .count = count};
+    b->padded = (count + 31) / 32 * 32;
+    b->bytes = (size_t)(b->padded + SENTINELS) * size;
+    b->host = calloc(1, b->bytes);
+    check(
+        lk_optimizer_create(device, real, golden->kind, golden->options, count, &b->optimizer));
+    check(lk_device_build(device));
+    check(lk_buffer_create(device, b->bytes, &b->w));
+    check(lk_buffer_create(device, b->bytes, &b->g));
+    for (int64_t i = 0; i < count; i++)
+        set(b->host, real, i, weight_of(i % ELEMENTS));
+    for (int i = 0; i < SENTINELS; i++)
+        set(b->host, real, b->padded + i, 77);
+    check(lk_buffer_write(b->w, 0, b->bytes, b->host));
+}
+
+static void bench_close(struct bench *b)
+{
+    lk_buffer_destroy(b->w);
+    lk_buffer_destroy(b->g);
+    lk_optimizer_destroy(b->optimizer);
+    free(b->host);
+}
+
+/* Gradients are four times too large, and scaled by a quarter. */
+static void bench_step(struct bench *b, int64_t step)
+{
+    const double lr = lk_optimizer_rate(b->optimizer) * (double)(200 - step) / 200;
+    memset(b->host, 0, b->bytes);
+    for (int64_t i = 0; i < b->count; i++)
+        set(b->host, b->real, i, 4 * gradient_of(i % ELEMENTS, step));
+    check(lk_buffer_write(b->g, 0, b->bytes, b->host));
+    check(lk_optimizer_enqueue(b->optimizer, b->w, b->g, 0.25, lr, step));
+}
+
+static void expect(struct bench *b, const struct golden *golden, int shown)
+{
+    const double tolerance = b->real == LK_F64 ? 1e-13 : 2e-5;
+    check(lk_buffer_read(b->w, 0, b->bytes, b->host));
+    for (int64_t i = 0; i < b->count; i++) {
+        const double w = get(b->host, b->real, i), wanted = golden->w[shown][i % ELEMENTS];
+        if (!(fabs(w - wanted) <= tolerance))
+            fail_msg("%s '%s', %lld of %lld after %d steps: %.17g, expected %.17g",
+                     golden->kind, golden->options, (long long)i, (long long)b->count,
+                     shown_steps[shown], w, wanted);
+    }
+    for (int64_t i = b->count; i < b->padded; i++)
+        assert_true(get(b->host, b->real, i) == 0);
+    for (int i = 0; i < SENTINELS; i++)
+        assert_true(get(b->host, b->real, b->padded + i) == 77);
+}
+
+static void equals_pytorch(void **state)
+{
+    (void)state;
+    for (int class = 0; class < 2; class ++) {
+        struct lk_device *device = open_device(classes[class]);
+        for (enum lk_dtype real = LK_F32; real <= LK_F64; real++)
+            for (size_t k = 0; k < sizeof goldens / sizeof goldens[0]; k++) {
+                struct bench b;
+                if (real == LK_F64 && !lk_device_info(device)->has_fp64)
+                    continue;
+                bench_open(&b, device, real, &goldens[k], k % 2 ? 37 : 5001);
+                for (int step = 1, shown = 0; step <= STEPS; step++) {
+                    bench_step(&b, step);
+                    if (step == shown_steps[shown])
+                        expect(&b, &goldens[k], shown++);
+                }
+                bench_close(&b);
+            }
+        lk_device_close(device);
+    }
+}
+
+static void handles_every_count(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {1, 2, 15, 31, 32, 33, 127, 4095, 4096, 4097};
+    for (int class = 0; class < 2; class ++) {
+        struct lk_device *device = open_device(classes[class]);
+        for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+            struct bench b;
+            const struct golden *golden = &goldens[n % (sizeof goldens / sizeof goldens[0])];
+            bench_open(&b, device, LK_F32, golden, counts[n]);
+            bench_step(&b, 1);
+            expect(&b, golden, 0);
+            bench_close(&b);
+        }
+        lk_device_close(device);
+    }
+}
+
+/* The bytes of weights and state after ten steps. */
+static char *outcome(const char *class, enum lk_dtype real, const struct golden *golden,
+                     size_t *bytes)
+{
+    struct lk_device *device = open_device(class);
+    struct bench b;
+    bench_open(&b, device, real, golden, 1001);
+    for (int step = 1; step <= 10; step++)
+        bench_step(&b, step);
+    const struct lk_optimizer_info *info = lk_optimizer_info(b.optimizer);
+    const size_t state_bytes = (size_t)(info->slots * info->stride) * (real == LK_F64 ? 8 : 4);
+    *bytes = b.bytes + state_bytes;
+    char *out = malloc(*bytes);
+    check(lk_buffer_read(b.w, 0, b.bytes, out));
+    check(lk_buffer_read(info->state, 0, state_bytes, out + b.bytes));
+    bench_close(&b);
+    lk_device_close(device);
+    return out;
+}
+
+/* Updates are elementwise and contraction is off: one device gives the same bits whichever way
+ * its work-items are laid out. */
+static void gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof goldens / sizeof goldens[0]; k++) {
+        size_t bytes, more;
+        char *first = outcome("cpu", LK_F32, &goldens[k], &bytes);
+        char *again = outcome("cpu", LK_F32, &goldens[k], &more);
+        assert_int_equal(bytes, more);
+        assert_memory_equal(first, again, bytes);
+        free(again);
+        again = outcome("gpu", LK_F32, &goldens[k], &more);
+        assert_int_equal(bytes, more);
+        assert_memory_equal(first, again, bytes);
+        free(first);
+        free(again);
+    }
+}
+
+/* A run that is cut after 50 steps and goes on from a copy of its state. */
+static void goes_on_from_a_checkpoint(void **state)
+{
+    (void)state;
+    struct lk_device *device = open_device("cpu");
+    for (size_t k = 0; k < sizeof goldens / sizeof goldens[0]; k++) {
+        struct bench a, b;
+        char text[512];
+        bench_open(&a, device, LK_F32, &goldens[k], 37);
+        for (int step = 1; step <= 50; step++)
+            bench_step(&a, step);
+        const struct lk_optimizer_info *info = lk_optimizer_info(a.optimizer);
+        assert_true(
+            lk_options_print(info->kind->options, info->options, true, text, sizeof text));
+        const struct golden same = {.kind = info->kind->name, .options = text};
+        bench_open(&b, device, LK_F32, &same, 37);
+        check(lk_buffer_enqueue_copy(a.w, b.w, a.bytes));
+        check(lk_buffer_enqueue_copy(info->state, lk_optimizer_info(b.optimizer)->state,
+                                     lk_buffer_bytes(info->state)));
+        for (int step = 51; step <= STEPS; step++)
+            bench_step(&b, step);
+        expect(&b, &goldens[k], SHOWN - 1);
+        bench_close(&a);
+        bench_close(&b);
+    }
+    lk_device_close(device);
+}
+
+static void names_its_state(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *options, *names;
+    } cases[] = {
+        {"sgd", "", ""},
+        {"sgd", "momentum=0.9", "m"},
+        {"rmsprop", NULL, "v"},
+        {"rmsprop", "centered=true momentum=0.1", "vam"},
+        {"rmsprop", "momentum=0.1", "vm"},
+        {"adam", "", "mv"},
+        {"adamw", "", "mv"},
+    };
+    struct lk_device *device = open_device("cpu");
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        struct lk_optimizer *optimizer;
+        check(lk_optimizer_create(device, LK_F32, cases[k].kind, cases[k].options, 33,
+                                  &optimizer));
+        const struct lk_optimizer_info *info = lk_optimizer_info(optimizer);
+        assert_int_equal(info->slots, strlen(cases[k].names));
+        assert_int_equal(info->stride, 64);
+        assert_int_equal(lk_buffer_bytes(info->state), info->slots * 64 * 4);
+        for (int i = 0; i < info->slots; i++)
+            assert_int_equal(info->slot_names[i][0], cases[k].names[i]);
+        lk_optimizer_destroy(optimizer);
+    }
+    lk_device_close(device);
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *options, *said;
+        int64_t count;
+        enum lk_dtype real;
+    } cases[] = {
+        {"adamm", "", "unknown optimizer 'adamm'; did you mean 'adam'?", 1, LK_F32},
+        {"lbfgs", "", "unknown optimizer 'lbfgs'", 1, LK_F32},
+        {"adam", "beta1=0.9",
+         "optimizer 'adam': unknown option 'beta1'; did you mean 'beta_1'?", 1, LK_F32},
+        {"adam", "beta_1=1", "not in 0..1", 1, LK_F32},
+        {"adam", "epsilon=0", "'epsilon': 0 is not in", 1, LK_F32},
+        {"sgd", "lr=-1", "'lr': -1 is not in", 1, LK_F32},
+        {"sgd", "", "0 parameters", 0, LK_F32},
+        {"sgd", "", "expected 1..", INT64_MAX, LK_F32},
+        {"sgd", "", "float32 or float64", 1, LK_I32},
+    };
+    struct lk_device *device = open_device("cpu");
+    struct lk_optimizer *optimizer = NULL;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        lk_error_clear();
+        assert_int_equal(lk_optimizer_create(device, cases[k].real, cases[k].kind,
+                                             cases[k].options, cases[k].count, &optimizer),
+                         LK_E_ARGUMENT);
+        if (!strstr(lk_error_text(), cases[k].said))
+            fail_msg("'%s' '%s' gave '%s'", cases[k].kind, cases[k].options, lk_error_text());
+        assert_null(optimizer);
+    }
+    lk_error_clear();
+    lk_device_close(device);
+}
+
+static void refuses_to_update(void **state)
+{
+    (void)state;
+    struct lk_device *device = open_device("cpu");
+    struct bench b;
+    struct lk_buffer *small;
+    bench_open(&b, device, LK_F32, &goldens[0], 33);
+    check(lk_buffer_create(device, 63 * 4, &small));
+    assert_int_equal(lk_optimizer_enqueue(b.optimizer, small, b.g, 1, 1, 1), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "252 bytes"));
+    assert_int_equal(lk_optimizer_enqueue(b.optimizer, b.w, small, 1, 1, 1), LK_E_ARGUMENT);
+    lk_error_clear();
+    assert_int_equal(lk_optimizer_enqueue(b.optimizer, b.w, b.g, 1, 1, 0), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "the first is 1"));
+    lk_error_clear();
+    lk_buffer_destroy(small);
+    bench_close(&b);
+    lk_device_close(device);
+}
+
+static void powers(void **state)
+{
+    (void)state;
+    assert_true(lk_optimizer_power(0.999, 0) == 1);
+    assert_true(lk_optimizer_power(0.5, 60) == 0x1p-60);
+    assert_true(lk_optimizer_power(3, 13) == 1594323);
+    assert_true(lk_optimizer_power(0.9, INT64_MAX) == 0);
+    for (int i = 1; i < 20000; i += 7)
+        assert_true(fabs(lk_optimizer_power(0.999, i) / pow(0.999, i) - 1) < 1e-11);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_pytorch),      cmocka_unit_test(handles_every_count),
+        cmocka_unit_test(gives_the_same_bits), cmocka_unit_test(goes_on_from_a_checkpoint),
+        cmocka_unit_test(names_its_state),     cmocka_unit_test(refuses),
+        cmocka_unit_test(refuses_to_update),   cmocka_unit_test(powers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
