@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 
+#include <lockstep/bench.h>
 #include <lockstep/data.h>
 #include <lockstep/device.h>
 #include <lockstep/graph.h>

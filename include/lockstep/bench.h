@@ -1,0 +1,98 @@
+/* Throughput beside a device's measured peaks, and kernels tested with known answers. Floor 6.
+ */
+#ifndef LOCKSTEP_BENCH_H
+#define LOCKSTEP_BENCH_H
+
+#include <lockstep/device.h>
+#include <lockstep/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the device reaches at best: fp32 multiply-adds held in registers, a multiply-add counts
+ * 2; and the faster of copy and triad over arrays larger than caches, bytes read plus written.
+ */
+struct lk_peaks {
+    double fma_gflops, bandwidth_gbs;
+};
+
+/* Measures both for about `seconds` each (0: 0.3) and keeps the best. Waits.
+ * fails: LK_E_BUILD, LK_E_DEVICE, LK_E_DEVICE_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status lk_peaks_measure(struct lk_device *device, double seconds,
+                                                     struct lk_peaks *peaks);
+
+/* One pass of one operation. `percent_of_peak` is of the multiply-add rate, or of the bandwidth
+ * where `memory_bound`: the figures of `peaks`, measured next to it. The text lives during the
+ * call of the handler. */
+struct lk_bench_kernel {
+    const char *set;        /* "convnet" */
+    const char *op, *pass;  /* "conv2d"; "forward", "dgrad" (data) or "wgrad" (weights) */
+    const char *shape;      /* "[1, 28, 28] filters=32 kernel=3 | n 512" */
+    const char *algorithm;  /* "direct"; "clblast" is the library beside ours */
+    bool memory_bound;      /* gbs counts, else gflops; the other one is 0 */
+    double ms, gflops, gbs; /* gflops: of the forward pass's useful operations */
+    double percent_of_peak;
+    struct lk_peaks peaks;
+    int done, count; /* measurements so far, in all */
+};
+
+/* Times the operations of a set (NULL: all sets), fp32, random data, and hands over each figure
+ * as it comes. A handler that returns false ends it. fails: LK_E_ARGUMENT (unknown set),
+ * LK_E_DEVICE, LK_E_DEVICE_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status
+lk_bench_kernels(struct lk_device *device, const char *set,
+                 bool (*handler)(void *context, const struct lk_bench_kernel *kernel),
+                 void *context);
+
+/* Names of the sets of operations, "convnet"; NULL past the last. */
+LK_API const char *lk_bench_set(int index);
+
+/* Training steps of a model, on random images that wait in host memory. */
+struct lk_bench_model {
+    const char *name;
+    int64_t batch;
+    int steps;                     /* that were timed */
+    double samples_per_s, step_ms; /* medians */
+    double build_s;                /* from opening the model to the end of its first step */
+    double host_percent;           /* of a step: the host was busy, not waiting */
+    double loss;                   /* of the last step */
+    size_t peak_bytes;             /* of device memory */
+    size_t resident_bytes;         /* most memory of the process (getrusage) */
+};
+
+/* Trains for about `seconds` (0: 6) and at least 10 steps. batch 0: the model's usual one.
+ * Kernels that a cache of earlier runs holds are not built again: build_s is a cold start only
+ * where the caches are empty. fails: LK_E_MODEL (unknown name), LK_E_UNSUPPORTED (known, not
+ * there yet), as training does */
+LK_API LK_MUST_CHECK enum lk_status lk_bench_model(struct lk_device *device, const char *name,
+                                                   int64_t batch, double seconds,
+                                                   struct lk_bench_model *result);
+
+/* Names of the models it knows, and their usual batch; NULL, 0 past the last. */
+LK_API const char *lk_bench_model_name(int index);
+LK_API int64_t lk_bench_model_batch(int index);
+
+/* A kernel against its known answer; the text lives during the call of the handler. */
+struct lk_selftest {
+    const char *name; /* "conv2d forward 3x3 stride 2" */
+    bool ok;
+    const char *detail; /* what was expected and what was found; "" where all is well */
+    int done, count;    /* tests so far, in all */
+};
+
+/* Runs every operation, optimizer and sum on inputs whose results are known, and hands over
+ * each verdict. A kernel that fails, or does not build, is a verdict; the others still run.
+ * fails: LK_E_DEVICE where the device no longer answers, LK_E_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status
+lk_selftest_run(struct lk_device *device,
+                void (*handler)(void *context, const struct lk_selftest *test), void *context,
+                int *failures);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
