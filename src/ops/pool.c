@@ -1,0 +1,239 @@
+/* Pooling: the largest or the mean pixel of every window. */
+#include "base/fail.h"
+#include "ops/op.h"
+#include "ops/window.h"
+#include <stdio.h>
+
+struct options {
+    int64_t size[2], stride[2], pads[4];
+    int padding;
+    bool count_padding;
+};
+
+/* Windows down and across. */
+struct windows {
+    struct lk_window h, w;
+};
+
+struct state {
+    struct windows windows;
+    struct lk_kernel *forward, *backward;
+};
+
+static struct lk_window window_of(const struct options *o, int axis)
+{
+    return (struct lk_window){.size = o->size[axis],
+                              .stride = o->stride[axis] ? o->stride[axis] : o->size[axis],
+                              .before = o->pads[axis],
+                              .after = o->pads[2 + axis]};
+}
+
+static enum lk_status check_image(const struct lk_op_shapes *shapes, const char *name)
+{
+    char text[64];
+    if (shapes->x[0].rank == 3 && shapes->x_dtype[0] == LK_F32)
+        return LK_OK;
+    lk_shape_print(&shapes->x[0], text, sizeof text);
+    return lk_fail(LK_E_SHAPE, "%s: an image [c, h, w] expected, found %s%s", name,
+                   shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
+}
+
+static enum lk_status place(const struct lk_op_shapes *shapes, const char *name,
+                            struct windows *windows)
+{
+    const struct options *o = shapes->options;
+    const struct lk_shape *x = &shapes->x[0];
+    char what[64];
+    *windows = (struct windows){window_of(o, 0), window_of(o, 1)};
+    snprintf(what, sizeof what, "%s: height", name);
+    LK_TRY(lk_window_place(&windows->h, (enum lk_padding)o->padding, x->dim[1], what));
+    snprintf(what, sizeof what, "%s: width", name);
+    return lk_window_place(&windows->w, (enum lk_padding)o->padding, x->dim[2], what);
+}
+
+static enum lk_status infer_pool(struct lk_op_shapes *shapes, const char *name)
+{
+    struct windows windows;
+    LK_TRY(check_image(shapes, name));
+    LK_TRY(place(shapes, name, &windows));
+    shapes->y = (struct lk_shape){3, {shapes->x[0].dim[0], windows.h.count, windows.w.count}};
+    shapes->flops =
+        (double)lk_shape_count(&shapes->y) * (double)(windows.h.size * windows.w.size);
+    return LK_OK;
+}
+
+/* --- kernels --------------------------------------------------------------------------- */
+
+static enum lk_status prepare_kernels(struct lk_op_setup *setup, const struct windows *windows,
+                                      const char *forward, const char *backward,
+                                      const char *definitions)
+{
+    void *memory;
+    char options[256];
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    struct state *state = setup->state = memory;
+    state->windows = *windows;
+    snprintf(options, sizeof options,
+             "-DSIZE_H=%lld -DSIZE_W=%lld -DSTRIDE_H=%lld -DSTRIDE_W=%lld%s",
+             (long long)windows->h.size, (long long)windows->w.size,
+             (long long)windows->h.stride, (long long)windows->w.stride, definitions);
+    LK_TRY(lk_op_kernel(setup, "pool", forward, options, &state->forward));
+    if (setup->training)
+        LK_TRY(lk_op_kernel(setup, "pool", backward, options, &state->backward));
+    return LK_OK;
+}
+
+static void release(struct lk_op_setup *setup)
+{
+    struct state *state = setup->state;
+    if (!state)
+        return;
+    lk_kernel_destroy(state->forward);
+    lk_kernel_destroy(state->backward);
+    setup->state = NULL;
+}
+
+/* A launch over the rows of every plane: a CPU's group takes a plane, a GPU's a row. */
+static enum lk_status enqueue(const struct lk_op_setup *setup, struct lk_kernel *kernel,
+                              const struct lk_buffer *from, const struct lk_buffer *positions,
+                              struct lk_buffer *to)
+{
+    const struct state *state = setup->state;
+    const struct lk_window *h = &state->windows.h, *w = &state->windows.w;
+    const struct lk_shape *x = &setup->shapes.x[0];
+    const int64_t rows = kernel == state->forward ? h->count : x->dim[1];
+    const int64_t each = setup->tiling.vector == 1 ? 1 : rows;
+    const struct lk_grid grid = {{(rows + each - 1) / each, x->dim[0], setup->tiling.tiles},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(positions), LK_BUF(to),
+                      LK_INT(x->dim[1]), LK_INT(x->dim[2]), LK_INT(h->count), LK_INT(w->count),
+                      LK_INT(h->before), LK_INT(w->before), LK_INT(each));
+}
+
+static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct state *state = setup->state;
+    return enqueue(setup, state->forward, run->x[0], run->saved, run->y);
+}
+
+static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct state *state = setup->state;
+    if (!run->dx[0])
+        return LK_OK;
+    return enqueue(setup, state->backward, run->dy, run->saved, run->dx[0]);
+}
+
+/* --- the operations -------------------------------------------------------------------- */
+
+static enum lk_status infer_max(struct lk_op_shapes *shapes)
+{
+    return infer_pool(shapes, "max_pool");
+}
+
+/* Backward looks up which pixel of its window each maximum was. */
+static enum lk_status prepare_max(struct lk_op_setup *setup)
+{
+    struct windows windows;
+    LK_TRY(place(&setup->shapes, setup->node, &windows));
+    const bool wide = windows.h.size * windows.w.size > 256;
+    if (setup->training)
+        setup->saved_bytes =
+            lk_tiled_bytes(&setup->tiling, &setup->shapes.y, LK_U8) * (wide ? 2 : 1);
+    const char *definitions = !setup->training ? " -DPOSITION=uchar"
+                              : wide           ? " -DPOSITION=ushort -DKEEP"
+                                               : " -DPOSITION=uchar -DKEEP";
+    return prepare_kernels(setup, &windows, "max_forward", "max_backward", definitions);
+}
+
+static enum lk_status infer_average(struct lk_op_shapes *shapes)
+{
+    return infer_pool(shapes, "average_pool");
+}
+
+static enum lk_status prepare_average(struct lk_op_setup *setup)
+{
+    const struct options *o = setup->options;
+    struct windows windows;
+    LK_TRY(place(&setup->shapes, setup->node, &windows));
+    return prepare_kernels(setup, &windows, "average_forward", "average_backward",
+                           o->count_padding ? " -DCOUNT_PADDING" : "");
+}
+
+static enum lk_status infer_global(struct lk_op_shapes *shapes)
+{
+    LK_TRY(check_image(shapes, "global_average_pool"));
+    shapes->y = (struct lk_shape){1, {shapes->x[0].dim[0]}};
+    shapes->flops = (double)lk_shape_count(&shapes->x[0]);
+    return LK_OK;
+}
+
+/* One window that is the image. */
+static enum lk_status prepare_global(struct lk_op_setup *setup)
+{
+    const int64_t *d = setup->shapes.x[0].dim;
+    const struct windows windows = {{.size = d[1], .stride = 1, .count = 1},
+                                    {.size = d[2], .stride = 1, .count = 1}};
+    return prepare_kernels(setup, &windows, "average_forward", "average_backward", "");
+}
+
+#define WINDOW_OPTIONS                                                                         \
+    {.name = "size",                                                                           \
+     .kind = LK_OPTION_INT,                                                                    \
+     .offset = offsetof(struct options, size),                                                 \
+     .count = 2,                                                                               \
+     .min = 1,                                                                                 \
+     .max = 256,                                                                               \
+     .standard = "2",                                                                          \
+     .help = "height and width of a window"},                                                  \
+        {.name = "stride",                                                                     \
+         .kind = LK_OPTION_INT,                                                                \
+         .offset = offsetof(struct options, stride),                                           \
+         .count = 2,                                                                           \
+         .min = 0,                                                                             \
+         .max = 4096,                                                                          \
+         .standard = "0",                                                                      \
+         .help = "pixels from window to window, down and across; 0: size"},                    \
+        {.name = "padding",                                                                    \
+         .kind = LK_OPTION_CHOICE,                                                             \
+         .offset = offsetof(struct options, padding),                                          \
+         .standard = "valid",                                                                  \
+         .choices = lk_padding_names,                                                          \
+         .help = "valid: none; same: a window for every stride; explicit: pads"},              \
+    {                                                                                          \
+        .name = "pads", .kind = LK_OPTION_INT, .offset = offsetof(struct options, pads),       \
+        .count = 4, .min = 0, .max = 255, .standard = "0",                                     \
+        .help = "pixels of padding at top, left, bottom, right"                                \
+    }
+
+static const struct lk_option max_options[] = {WINDOW_OPTIONS, {0}};
+
+static const struct lk_option average_options[] = {
+    WINDOW_OPTIONS,
+    {.name = "count_padding",
+     .kind = LK_OPTION_BOOL,
+     .offset = offsetof(struct options, count_padding),
+     .standard = "false",
+     .help = "pixels of padding count as zeros; else the mean is of real pixels"},
+    {0},
+};
+
+static const struct lk_option global_options[] = {{0}};
+
+#define OPERATION(name_, options_, infer_, prepare_)                                           \
+    const struct lk_op lk_op_##name_ = {                                                       \
+        .name = #name_,                                                                        \
+        .options = options_,                                                                   \
+        .options_bytes = sizeof(struct options),                                               \
+        .min_inputs = 1,                                                                       \
+        .max_inputs = 1,                                                                       \
+        .infer = infer_,                                                                       \
+        .prepare = prepare_,                                                                   \
+        .forward = forward,                                                                    \
+        .backward = backward,                                                                  \
+        .release = release,                                                                    \
+    }
+
+OPERATION(max_pool, max_options, infer_max, prepare_max);
+OPERATION(average_pool, average_options, infer_average, prepare_average);
+OPERATION(global_average_pool, global_options, infer_global, prepare_global);
