@@ -83,12 +83,63 @@ INLINE void multiply(A_SPACE const real *const a[ROWS], int next,
     }
 }
 
-/* What the sums start from: zero, the bias, or where the last depth ended. */
-INLINE V start(__global const real *restrict bias, __global const V *y, int m, bool goes_on)
+/* A product and where it has got to: units from m, tiles from t (ends at `last`), depth from d.
+ */
+struct product {
+    __global const real *w, *bias;
+    __global const V *x;
+    __global V *y;
+    int rows, depth, last;
+    int m, t, d;
+};
+
+/* Where row m + i of A begins, at depth d; the last row repeats past its end. */
+INLINE A_SPACE const real *row_of(const struct product *p, A_SPACE const real *packed, int i)
 {
-    if (goes_on)
-        return *y;
-    return FORWARD && BIAS ? (V)(bias[m]) : (V)(0);
+#if PACK
+    return packed + i;
+#elif FORWARD
+    return packed + (size_t)p->d * p->rows + min(p->m + i, p->rows - 1);
+#else
+    return packed + (size_t)min(p->m + i, p->rows - 1) * p->depth + p->d;
+#endif
+}
+
+/* The sums begin with zero, the bias, or what the depth before left in y. */
+INLINE void start(const struct product *p, V acc[ROWS][COLS])
+{
+    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++)
+    {
+        const int m = min(p->m + i, p->rows - 1), t = min(p->t + j, p->last - 1);
+        acc[i][j] = p->d > 0          ? p->y[((size_t)t * p->rows + m) * PARTS + PART]
+                    : FORWARD && BIAS ? (V)(p->bias[m])
+                                      : (V)(0);
+    }
+}
+
+INLINE void finish(const struct product *p, bool is_last, V acc[ROWS][COLS])
+{
+    UNROLL for (int j = 0; j < COLS; j++) UNROLL for (int i = 0; i < ROWS; i++)
+    {
+        V v = acc[i][j];
+        if (RELU && is_last)
+            v = v < (V)(0) ? (V)(0) : v;
+        if (p->t + j < p->last && p->m + i < p->rows)
+            p->y[((size_t)(p->t + j) * p->rows + p->m + i) * PARTS + PART] = v;
+    }
+}
+
+INLINE void sum_block(const struct product *p, A_SPACE const real *packed, int n)
+{
+    A_SPACE const real *a[ROWS];
+    __global const V *x[COLS];
+    V acc[ROWS][COLS];
+    UNROLL for (int i = 0; i < ROWS; i++) a[i] = row_of(p, packed, i);
+    UNROLL for (int j = 0; j < COLS; j++) x[j] =
+        p->x + ((size_t)min(p->t + j, p->last - 1) * p->depth + p->d) * PARTS + PART;
+    start(p, acc);
+    multiply(a, PACK ? ROWS : FORWARD ? p->rows : 1, x, n, acc);
+    finish(p, p->d + n == p->depth, acc);
 }
 
 KERNEL void dense_product(__global const real *restrict w, __global const real *restrict bias,
@@ -97,48 +148,22 @@ KERNEL void dense_product(__global const real *restrict w, __global const real *
 {
     const int m0 = get_group_id(0) * BLOCK, m_end = min(m0 + BLOCK, rows);
     const int first = get_group_id(1) * step, last = min(first + step, tiles);
+    struct product p = {w, bias, x, y, rows, depth, last, 0, 0, 0};
 #if PACK
     __local real packed[BLOCK * DEPTH];
 #endif
-    for (int d0 = 0; d0 < depth; d0 += DEPTH) {
-        const int n = min(DEPTH, depth - d0);
+    for (; p.d < depth; p.d += DEPTH) {
+        const int n = min(DEPTH, depth - p.d);
 #if PACK
-        pack(w + (size_t)d0 * rows, packed, m0, rows, n);
+        pack(w + (size_t)p.d * rows, packed, m0, rows, n);
 #endif
-        for (int t = first; t < last; t += COLS)
-            for (int m = m0; m < m_end; m += ROWS) {
-                A_SPACE const real *a[ROWS];
-                __global const V *xs[COLS];
-                V acc[ROWS][COLS];
-                UNROLL for (int i = 0; i < ROWS; i++)
-                {
-                    const int row = min(m + i, rows - 1);
+        for (p.t = first; p.t < last; p.t += COLS)
+            for (p.m = m0; p.m < m_end; p.m += ROWS)
 #if PACK
-                    a[i] = packed + (m - m0) * DEPTH + i;
-#elif FORWARD
-                    a[i] = w + (size_t)d0 * rows + row;
+                sum_block(&p, packed + (p.m - m0) * DEPTH, n);
 #else
-                    a[i] = w + (size_t)row * depth + d0;
+                sum_block(&p, w, n);
 #endif
-                    UNROLL for (int j = 0; j < COLS; j++)
-                    {
-                        const size_t at = (size_t)min(t + j, last - 1) * rows + row;
-                        acc[i][j] = start(bias, y + at * PARTS + PART, row, d0 > 0);
-                    }
-                }
-                UNROLL for (int j = 0; j < COLS; j++) xs[j] =
-                    x + ((size_t)min(t + j, last - 1) * depth + d0) * PARTS + PART;
-                multiply(a, PACK ? ROWS : FORWARD ? rows : 1, xs, n, acc);
-                UNROLL for (int j = 0; j < COLS; j++) UNROLL for (int i = 0; i < ROWS; i++)
-                {
-                    if (t + j >= last || m + i >= rows)
-                        continue;
-                    V v = acc[i][j];
-                    if (FORWARD && RELU && d0 + n == depth)
-                        v = v < (V)(0) ? (V)(0) : v;
-                    y[((size_t)(t + j) * rows + m + i) * PARTS + PART] = v;
-                }
-            }
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { NO_ACTIVATION, RELU };
+enum { PACKED_BYTES = 24 * 1024 }; /* of local memory, for 24 rows of weights */
 
 struct options {
     int64_t units;
@@ -104,7 +105,7 @@ static int64_t choose_step(const struct lk_op_setup *setup, int64_t count, int64
                            int64_t groups)
 {
     const struct lk_device_info *info = lk_device_info(setup->device);
-    const int64_t wanted = info->compute_units * (setup->tiling.vector == 1 ? 32 : 4);
+    const int64_t wanted = info->compute_units * (setup->tiling.vector == 1 ? 32 : 8);
     const int64_t units = ceil_div(count, unit), parts = ceil_div(wanted, groups);
     return ceil_div(units, parts < units ? parts : units) * unit;
 }
@@ -116,10 +117,11 @@ static enum lk_status create_product(const struct lk_op_setup *setup, bool forwa
     const struct state *s = setup->state;
     char text[160];
     snprintf(text, sizeof text,
-             "-DFORWARD=%d -DRELU=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=128 "
+             "-DFORWARD=%d -DRELU=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=%d "
              "-DPACK=%d",
              forward, forward && o->activation == RELU, forward && o->bias, s->product.rows,
-             s->product.cols, s->pieces, forward && setup->tiling.vector > 1);
+             s->product.cols, s->pieces, PACKED_BYTES / 24 / (int)lk_dtype_bytes(setup->real),
+             forward && setup->tiling.vector > 1);
     return lk_op_kernel(setup, "dense", "dense_product", text, kernel);
 }
 
@@ -162,7 +164,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     s->product = choose_block(setup, s->tiles);
     s->panel = choose_block(setup, ceil_div(s->units, tiling->lanes));
     s->panels = ceil_div(s->units, (int64_t)s->panel.cols * tiling->lanes);
-    s->pieces = tiling->vector > 1 ? 4 : 1;
+    s->pieces = tiling->vector > 1 ? 24 / s->product.rows : 1;
     LK_TRY(create_product(setup, true, &s->forward));
     return setup->training ? create_gradients(setup) : LK_OK;
 }
