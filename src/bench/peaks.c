@@ -1,0 +1,178 @@
+#include "bench/peaks.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    CPU_CHAINS = 12, /* 2 pipes, 4 cycles each, and some; 16 registers hold them */
+    GPU_CHAINS = 16,
+    CPU_UNITS = 8, /* work-groups a compute unit, so that none waits long for another */
+    GPU_UNITS = 32,
+    GPU_ITEMS = 256,
+    STEPS = 16, /* of a round */
+    ARRAY_BYTES = 128 << 20,
+    COPY_GROUP = 4096, /* vectors a work-group copies */
+};
+
+static const double ONE_RUN = 4e-3; /* seconds that a run of multiply-adds should last */
+
+struct lk_meter {
+    struct lk_device *device;
+    struct lk_kernel *fma, *copy, *triad;
+    struct lk_buffer *x, *y, *z;
+    int chains, items;
+    int64_t groups, rounds; /* of the multiply-adds */
+    int64_t vectors;        /* of an array */
+};
+
+static void choose_sizes(struct lk_meter *meter)
+{
+    const struct lk_device_info *info = lk_device_info(meter->device);
+    const bool gpu = info->vector == 1;
+    size_t bytes = ARRAY_BYTES;
+    while (bytes > info->allocation_bytes || bytes > info->memory_bytes / 8)
+        bytes /= 2;
+    meter->chains = gpu ? GPU_CHAINS : CPU_CHAINS;
+    meter->items = gpu ? GPU_ITEMS : 1;
+    while ((size_t)meter->items > info->group_items)
+        meter->items /= 2;
+    meter->groups = (int64_t)info->compute_units * (gpu ? GPU_UNITS : CPU_UNITS);
+    meter->rounds = 64;
+    meter->vectors = (int64_t)(bytes / sizeof(float)) / info->vector;
+}
+
+static enum lk_status create_kernel(struct lk_meter *meter, const char *name,
+                                    struct lk_kernel **kernel)
+{
+    char options[96];
+    snprintf(options, sizeof options, "-DCHAINS=%d -DITEMS=%d -DGROUP=%d", meter->chains,
+             meter->items, COPY_GROUP);
+    const struct lk_kernel_spec spec = {
+        .source = "bench", .name = name, .options = options, .real_bytes = sizeof(float)};
+    return lk_kernel_create(meter->device, &spec, kernel);
+}
+
+static enum lk_status create(struct lk_meter *meter)
+{
+    choose_sizes(meter);
+    LK_TRY(create_kernel(meter, "bench_fma", &meter->fma));
+    LK_TRY(create_kernel(meter, "bench_copy", &meter->copy));
+    LK_TRY(create_kernel(meter, "bench_triad", &meter->triad));
+    const size_t bytes =
+        (size_t)meter->vectors * (size_t)lk_device_info(meter->device)->vector * sizeof(float);
+    LK_TRY(lk_buffer_create(meter->device, bytes, &meter->x));
+    LK_TRY(lk_buffer_create(meter->device, bytes, &meter->y));
+    LK_TRY(lk_buffer_create(meter->device, bytes, &meter->z));
+    /* 0x3c3c3c3c is 0.0115: pages are touched, and no sum is denormal */
+    LK_TRY(lk_buffer_enqueue_fill(meter->x, 0x3c));
+    LK_TRY(lk_buffer_enqueue_fill(meter->y, 0x3c));
+    return lk_buffer_enqueue_fill(meter->z, 0x3c);
+}
+
+enum lk_status lk_meter_create(struct lk_device *device, struct lk_meter **meter)
+{
+    struct lk_meter *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a meter of peaks", sizeof *made);
+    made->device = device;
+    const enum lk_status status = create(made);
+    if (status != LK_OK) {
+        lk_meter_destroy(made);
+        return status;
+    }
+    *meter = made;
+    return LK_OK;
+}
+
+void lk_meter_destroy(struct lk_meter *meter)
+{
+    if (!meter)
+        return;
+    lk_kernel_destroy(meter->fma);
+    lk_kernel_destroy(meter->copy);
+    lk_kernel_destroy(meter->triad);
+    lk_buffer_destroy(meter->x);
+    lk_buffer_destroy(meter->y);
+    lk_buffer_destroy(meter->z);
+    free(meter);
+}
+
+static enum lk_status run_fma(struct lk_meter *meter, double *seconds)
+{
+    const struct lk_grid grid = {{meter->groups, 1, 1}, meter->items};
+    const double start = lk_seconds();
+    LK_TRY(LK_ENQUEUE(meter->fma, grid, LK_BUF(meter->y), LK_INT(meter->rounds), LK_REAL(0.75),
+                      LK_REAL(0.5)));
+    LK_TRY(lk_device_finish(meter->device));
+    *seconds = lk_seconds() - start;
+    return LK_OK;
+}
+
+enum lk_status lk_meter_fma(struct lk_meter *meter, double seconds, double *gflops)
+{
+    const double end = lk_seconds() + seconds;
+    double best = 0, took;
+    for (int runs = 0; runs < 2 || lk_seconds() < end; runs++) {
+        LK_TRY(run_fma(meter, &took));
+        const double values =
+            (double)(meter->groups * meter->items) * lk_device_info(meter->device)->vector;
+        const double flops = values * 2 * meter->chains * STEPS * (double)meter->rounds;
+        best = flops / took > best ? flops / took : best;
+        /* the launch must not count: longer runs, as long as they are too short */
+        if (took < ONE_RUN / 2 && meter->rounds < 1 << 24) {
+            meter->rounds *= took < ONE_RUN / 8 ? 4 : 2;
+            runs--;
+        }
+    }
+    *gflops = best * 1e-9;
+    return LK_OK;
+}
+
+static enum lk_status run_copy(struct lk_meter *meter, bool triad, double *seconds)
+{
+    const struct lk_grid grid = {{(meter->vectors + COPY_GROUP - 1) / COPY_GROUP, 1, 1},
+                                 meter->items};
+    const double start = lk_seconds();
+    if (triad)
+        LK_TRY(LK_ENQUEUE(meter->triad, grid, LK_BUF(meter->x), LK_BUF(meter->z),
+                          LK_BUF(meter->y), LK_INT(meter->vectors), LK_REAL(0.5)));
+    else
+        LK_TRY(LK_ENQUEUE(meter->copy, grid, LK_BUF(meter->x), LK_BUF(meter->y),
+                          LK_INT(meter->vectors)));
+    LK_TRY(lk_device_finish(meter->device));
+    *seconds = lk_seconds() - start;
+    return LK_OK;
+}
+
+enum lk_status lk_meter_bandwidth(struct lk_meter *meter, double seconds, double *gbs)
+{
+    const double end = lk_seconds() + seconds;
+    const double bytes = (double)lk_buffer_bytes(meter->x);
+    double best = 0, took;
+    for (int runs = 0; runs < 4 || lk_seconds() < end; runs++) {
+        const bool triad = runs % 2 == 1;
+        LK_TRY(run_copy(meter, triad, &took));
+        const double rate = (triad ? 3 : 2) * bytes / took;
+        best = rate > best ? rate : best;
+    }
+    *gbs = best * 1e-9;
+    return LK_OK;
+}
+
+enum lk_status lk_peaks_measure(struct lk_device *device, double seconds,
+                                struct lk_peaks *peaks)
+{
+    const double each = seconds > 0 ? seconds : 0.3;
+    struct lk_meter *meter = NULL;
+    struct lk_peaks found;
+    enum lk_status status;
+    LK_TRY_OUT(lk_meter_create(device, &meter));
+    LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(lk_meter_fma(meter, each, &found.fma_gflops));
+    LK_TRY_OUT(lk_meter_bandwidth(meter, each, &found.bandwidth_gbs));
+    *peaks = found;
+out:
+    lk_meter_destroy(meter);
+    return status;
+}
