@@ -68,8 +68,9 @@ struct lk_op_run {
     struct lk_buffer *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
     struct lk_buffer *saved, *workspace;
     int64_t dw_stride;
-    int64_t samples; /* in this batch; later lanes are dead */
-    int64_t step;    /* with setup.seed and stream, the key of random numbers */
+    int64_t samples;      /* in this batch; later lanes are dead */
+    int64_t step;         /* with setup.seed and stream, the key of random numbers */
+    int64_t first_sample; /* of this batch, within the whole batch that devices share */
 };
 
 struct lk_op {

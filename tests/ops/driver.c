@@ -86,6 +86,7 @@ static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *d
     };
     rig_open(rig, device, t->op, &setup, t->samples, wants);
     rig->run.step = STEP;
+    rig->run.first_sample = FIRST_SAMPLE;
 }
 
 static void run(struct trial *t, struct rig *rig, struct rig_arrays *got)
@@ -285,6 +286,11 @@ static void test_case(void **state)
     snprintf(rig_where, sizeof rig_where, "%s '%s'", c->op, c->options ? c->options : "");
     rig_ok(infer(c->op, c->options, c->inputs, c->x, labels, &t.op, &t.options, &t.shapes),
            "infer");
+    if (c->y.rank > 0 && !lk_shape_equal(&c->y, &t.shapes.y)) {
+        char found[64];
+        lk_shape_print(&t.shapes.y, found, sizeof found);
+        rig_fail("infer finds the shape %s", found);
+    }
     t.samples = c->samples;
     t.batch = c->batch ? c->batch : c->samples;
     t.shards = c->shards ? c->shards : 1;

@@ -16,7 +16,7 @@ struct op_problem {
     const void *options;
     const struct lk_op_shapes *shapes;
     int64_t samples; /* of this shard */
-    int64_t first;   /* the number of its first sample in the batch */
+    int64_t first;   /* the number of its first sample in the whole batch */
     bool training;
     uint64_t seed; /* as in lk_op_setup and lk_op_run */
     uint32_t stream;
@@ -47,8 +47,9 @@ struct op_case {
     struct lk_shape x[LK_MOST_INPUTS];
     int classes[LK_MOST_INPUTS]; /* input i is int32 labels 0 .. classes - 1; 0: real */
     int64_t samples;
-    int64_t batch; /* that the tiling is made for; 0: samples */
-    int shards;    /* 0: one */
+    int64_t batch;     /* that the tiling is made for; 0: samples */
+    int shards;        /* 0: one */
+    struct lk_shape y; /* that infer must find; rank 0: not checked */
 
     bool integers;    /* x, w and dy are whole numbers -3..3; results must be exact */
     double low, high; /* of random x; both 0: -1..1 */

@@ -287,7 +287,6 @@ void rig_open(struct rig *rig, struct lk_device *device, const struct lk_op *op,
     if (wants.training)
         make_gradients(rig, wants);
     rig->run.samples = samples;
-    rig->run.step = 5;
     rig->device_bytes = lk_device_bytes(device);
 }
 

@@ -103,7 +103,7 @@ static struct shard take_shard(const struct trial *t, int s)
     struct shard shard = {.problem = {.options = t->options,
                                       .shapes = &t->shapes,
                                       .samples = samples,
-                                      .first = first,
+                                      .first = FIRST_SAMPLE + first,
                                       .training = t->training,
                                       .seed = SEED,
                                       .stream = STREAM,

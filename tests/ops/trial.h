@@ -17,7 +17,7 @@ struct trial {
     struct rig_arrays in, want;
 };
 
-enum { SEED = 7, STREAM = 3, STEP = 5 };
+enum { SEED = 7, STREAM = 3, STEP = 5, FIRST_SAMPLE = 1000 };
 
 /* In [0, 1); the numbers of a trial depend on its sizes alone. */
 double trial_random(void);

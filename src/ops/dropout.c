@@ -1,0 +1,92 @@
+/* Dropout: y = x / (1 - rate) where an element is kept, which it is with probability 1 - rate.
+ * The mask is a function of seed, node, step, sample and element: no device, tile or shard
+ * changes it, and backward draws it again.
+ * source: Srivastava et al., Dropout (JMLR 2014), scaled while training */
+#include "base/fail.h"
+#include "base/random.h"
+#include "ops/op.h"
+#include <math.h>
+
+struct options {
+    double rate;
+};
+
+static enum lk_status infer(struct lk_op_shapes *shapes)
+{
+    if (shapes->x_dtype[0] != LK_F32)
+        return lk_fail(LK_E_SHAPE, "dropout: real numbers expected, found labels");
+    shapes->y = shapes->x[0];
+    shapes->flops = (double)lk_shape_count(&shapes->y);
+    return LK_OK;
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup)
+{
+    struct lk_kernel *kernel;
+    LK_TRY(lk_op_kernel(setup, "dropout", "dropout", NULL, &kernel));
+    setup->state = kernel;
+    return LK_OK;
+}
+
+static void release(struct lk_op_setup *setup)
+{
+    lk_kernel_destroy(setup->state);
+    setup->state = NULL;
+}
+
+/* Every node and step has a key of its own, drawn like any other number. */
+static struct lk_random4 step_key(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    return lk_random(setup->seed, LK_RANDOM_DROPOUT, setup->stream, (uint64_t)run->step);
+}
+
+static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_op_run *run,
+                              const struct lk_buffer *from, struct lk_buffer *to)
+{
+    const struct options *o = setup->options;
+    const struct lk_tiling *t = &setup->tiling;
+    const struct lk_random4 key = step_key(setup, run);
+    const int64_t count = lk_shape_count(&setup->shapes.y), quads = (count + 3) / 4;
+    const int64_t each = t->vector == 1 ? 4 : 64;
+    const double threshold = fmin(round(o->rate * 0x1p32), 0xffffffffu);
+    const struct lk_grid grid = {{(quads + each - 1) / each, t->tiles, 1}, lk_op_items(setup)};
+    return LK_ENQUEUE(setup->state, grid, LK_BUF(from), LK_BUF(to), LK_INT(count), LK_INT(each),
+                      LK_INT(run->first_sample), LK_INT(t->shard_samples),
+                      LK_INT(t->shard_tiles), LK_INT((int32_t)key.v[0]),
+                      LK_INT((int32_t)key.v[1]), LK_INT((int32_t)(uint32_t)threshold),
+                      LK_REAL(1 / (1 - o->rate)));
+}
+
+static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    return enqueue(setup, run, run->x[0], run->y);
+}
+
+static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    return run->dx[0] ? enqueue(setup, run, run->dy, run->dx[0]) : LK_OK;
+}
+
+static const struct lk_option options[] = {
+    {.name = "rate",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct options, rate),
+     .max = 0.999,
+     .standard = "0.5",
+     .help = "part of the elements that training drops"},
+    {0},
+};
+
+const struct lk_op lk_op_dropout = {
+    .name = "dropout",
+    .options = options,
+    .options_bytes = sizeof(struct options),
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .only_trains = true,
+    .infer = infer,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+};
