@@ -1,0 +1,211 @@
+/* Softmax over the channels, and cross-entropy against int32 labels: of probabilities
+ * (cross_entropy), of logits (softmax_cross_entropy), or behind a softmax that takes it over.
+ * source: Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
+#include "base/fail.h"
+#include "ops/op.h"
+#include <string.h>
+
+enum { NO_LOSS, CROSS_ENTROPY };
+
+struct options {
+    int loss;
+};
+
+static const char *const losses[] = {"none", "cross_entropy", NULL};
+static const struct lk_option softmax_table[] = {
+    {.name = "loss",
+     .kind = LK_OPTION_CHOICE,
+     .offset = offsetof(struct options, loss),
+     .standard = "none",
+     .choices = losses,
+     .help = "with labels as second input: give loss and correctness instead"},
+    {0},
+};
+static const struct lk_option loss_table[] = {{0}};
+
+static enum lk_status infer_loss(struct lk_op_shapes *shapes)
+{
+    const struct lk_shape *x = &shapes->x[0], *labels = &shapes->x[1];
+    char text[96];
+    lk_shape_print(x, text, sizeof text);
+    if (shapes->inputs != 2)
+        return lk_fail(LK_E_SHAPE, "cross-entropy takes two inputs, numbers and labels, not %d",
+                       shapes->inputs);
+    if (shapes->x_dtype[0] != LK_F32 || x->rank != 1)
+        return lk_fail(LK_E_SHAPE, "cross-entropy takes a number for every class [k], not %s%s",
+                       shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
+    lk_shape_print(labels, text, sizeof text);
+    if (shapes->x_dtype[1] != LK_I32 || lk_shape_count(labels) != 1)
+        return lk_fail(LK_E_SHAPE, "cross-entropy takes one int32 label a sample, not %s%s",
+                       shapes->x_dtype[1] == LK_I32 ? "" : "numbers ", text);
+    shapes->y = (struct lk_shape){1, {2}};
+    shapes->is_loss = true;
+    shapes->backward_reads_x = true;
+    shapes->flops = 4.0 * (double)x->dim[0];
+    return LK_OK;
+}
+
+static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
+{
+    const struct options *o = shapes->options;
+    const struct lk_shape *x = &shapes->x[0];
+    char text[96];
+    if (o->loss == CROSS_ENTROPY)
+        return infer_loss(shapes);
+    lk_shape_print(x, text, sizeof text);
+    if (shapes->inputs != 1)
+        return lk_fail(LK_E_SHAPE, "softmax takes one input, not %d", shapes->inputs);
+    if (shapes->x_dtype[0] != LK_F32 || (x->rank != 1 && x->rank != 2))
+        return lk_fail(LK_E_SHAPE, "softmax takes a vector [k] or a sequence [t, k], not %s%s",
+                       shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
+    shapes->y = *x;
+    shapes->backward_reads_y = true;
+    shapes->flops = 4.0 * (double)lk_shape_count(x);
+    return LK_OK;
+}
+
+struct state {
+    struct lk_kernel *forward, *backward;
+    int64_t channels;
+    int64_t tiles; /* steps of a sequence count as tiles */
+};
+
+static enum lk_status create(struct lk_op_setup *setup, const char *forward,
+                             const char *backward)
+{
+    const struct lk_shape *x = &setup->shapes.x[0];
+    void *memory;
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    struct state *s = setup->state = memory;
+    s->channels = x->dim[x->rank - 1];
+    s->tiles = setup->tiling.tiles * (x->rank == 2 ? x->dim[0] : 1);
+    LK_TRY(lk_op_kernel(setup, "softmax", forward, NULL, &s->forward));
+    if (setup->training && setup->wants_dx[0])
+        LK_TRY(lk_op_kernel(setup, "softmax", backward, NULL, &s->backward));
+    return LK_OK;
+}
+
+static struct lk_grid grid_of(const struct lk_op_setup *setup)
+{
+    const struct state *s = setup->state;
+    return (struct lk_grid){{s->tiles, 1, 1}, lk_op_items(setup)};
+}
+
+/* --- softmax, alone or with the loss of logits ------------------------------------------ */
+
+static enum lk_status prepare_softmax(struct lk_op_setup *setup)
+{
+    const size_t real = lk_dtype_bytes(setup->real);
+    if (!setup->shapes.is_loss)
+        return create(setup, "softmax_forward", "softmax_backward");
+    if (setup->training)
+        setup->saved_bytes =
+            (size_t)setup->tiling.tiles * 2 * (size_t)setup->tiling.lanes * real;
+    return create(setup, "logits_forward", "logits_backward");
+}
+
+static enum lk_status forward_softmax(const struct lk_op_setup *setup,
+                                      const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    if (!setup->shapes.is_loss)
+        return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->y),
+                          LK_INT(s->channels));
+    return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                      LK_BUF(run->y), LK_BUF(run->saved), LK_INT(s->channels));
+}
+
+static enum lk_status backward_softmax(const struct lk_op_setup *setup,
+                                       const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    if (!run->dx[0])
+        return LK_OK;
+    if (!setup->shapes.is_loss)
+        return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->y), LK_BUF(run->dy),
+                          LK_BUF(run->dx[0]), LK_INT(s->channels));
+    return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                      LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels));
+}
+
+static bool absorb(void *options, const char *next, const char *next_options)
+{
+    struct options *o = options;
+    (void)next_options;
+    if (strcmp(next, "cross_entropy") != 0 || o->loss != NO_LOSS)
+        return false;
+    o->loss = CROSS_ENTROPY;
+    return true;
+}
+
+/* --- cross-entropy of probabilities ------------------------------------------------------ */
+
+static enum lk_status prepare_entropy(struct lk_op_setup *setup)
+{
+    return create(setup, "entropy_forward", "entropy_backward");
+}
+
+static enum lk_status forward_entropy(const struct lk_op_setup *setup,
+                                      const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                      LK_BUF(run->y), LK_INT(s->channels));
+}
+
+static enum lk_status backward_entropy(const struct lk_op_setup *setup,
+                                       const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    if (!run->dx[0])
+        return LK_OK;
+    return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                      LK_BUF(run->dx[0]), LK_INT(s->channels));
+}
+
+static void release(struct lk_op_setup *setup)
+{
+    struct state *s = setup->state;
+    if (!s)
+        return;
+    lk_kernel_destroy(s->forward);
+    lk_kernel_destroy(s->backward);
+}
+
+const struct lk_op lk_op_softmax = {
+    .name = "softmax",
+    .options = softmax_table,
+    .options_bytes = sizeof(struct options),
+    .min_inputs = 1,
+    .max_inputs = 2,
+    .infer = infer_softmax,
+    .prepare = prepare_softmax,
+    .forward = forward_softmax,
+    .backward = backward_softmax,
+    .release = release,
+    .absorb = absorb,
+};
+
+const struct lk_op lk_op_softmax_cross_entropy = {
+    .name = "softmax_cross_entropy",
+    .options = loss_table,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = infer_loss,
+    .prepare = prepare_softmax,
+    .forward = forward_softmax,
+    .backward = backward_softmax,
+    .release = release,
+};
+
+const struct lk_op lk_op_cross_entropy = {
+    .name = "cross_entropy",
+    .options = loss_table,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = infer_loss,
+    .prepare = prepare_entropy,
+    .forward = forward_entropy,
+    .backward = backward_entropy,
+    .release = release,
+};

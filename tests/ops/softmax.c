@@ -1,0 +1,243 @@
+/* Softmax and cross-entropy: stable for large numbers, labels right and wrong, dead lanes. */
+#include "driver.h"
+#include <math.h>
+
+/* Classes and rows: samples, times the steps of a sequence. */
+static int64_t classes_of(const struct op_problem *p)
+{
+    return p->shapes->x[0].dim[p->shapes->x[0].rank - 1];
+}
+
+static int64_t rows_of(const struct op_problem *p)
+{
+    return p->samples * lk_shape_count(&p->shapes->x[0]) / classes_of(p);
+}
+
+static int64_t first_largest(const double *x, int64_t count)
+{
+    int64_t at = 0;
+    for (int64_t k = 1; k < count; k++)
+        if (x[k] > x[at])
+            at = k;
+    return at;
+}
+
+/* The sum of e^(x - m), m the largest x, which keeps every digit. */
+static double sum_exp(const double *x, int64_t count, double *most)
+{
+    double sum = 0;
+    *most = x[first_largest(x, count)];
+    for (int64_t k = 0; k < count; k++)
+        sum += exp(x[k] - *most);
+    return sum;
+}
+
+static void softmax_of(const double *x, int64_t count, double *y)
+{
+    double most;
+    const double sum = sum_exp(x, count, &most);
+    for (int64_t k = 0; k < count; k++)
+        y[k] = exp(x[k] - most) / sum;
+}
+
+/* --- softmax --------------------------------------------------------------------------- */
+
+static void softmax_forward(const struct op_problem *p, const double *const x[],
+                            const double *const w[], double *y)
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    for (int64_t n = 0; n < rows_of(p); n++)
+        softmax_of(x[0] + n * count, count, y + n * count);
+}
+
+static void softmax_backward(const struct op_problem *p, const double *const x[],
+                             const double *const w[], const double *dy, double *const dx[],
+                             double *const dw[])
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    (void)dw;
+    for (int64_t n = 0; n < rows_of(p); n++) {
+        double *y = dx[0] + n * count, sum = 0;
+        softmax_of(x[0] + n * count, count, y);
+        for (int64_t k = 0; k < count; k++)
+            sum += dy[n * count + k] * y[k];
+        for (int64_t k = 0; k < count; k++)
+            y[k] *= dy[n * count + k] - sum;
+    }
+}
+
+/* Far apart and far from zero: e^x alone would overflow. */
+static void arrange_far(const struct lk_op_shapes *shapes, int64_t samples, double *const x[],
+                        double *const w[])
+{
+    (void)w;
+    for (int64_t i = 0; i < samples * lk_shape_count(&shapes->x[0]); i++)
+        x[0][i] = (double)(float)(x[0][i] * 20 + (i % 3 ? 500 : 480));
+}
+
+static const struct op_oracle softmax = {.forward = softmax_forward,
+                                         .backward = softmax_backward};
+static const struct op_oracle softmax_far = {
+    .forward = softmax_forward, .backward = softmax_backward, .arrange = arrange_far};
+
+/* --- cross-entropy of logits ------------------------------------------------------------- */
+
+static void logits_forward(const struct op_problem *p, const double *const x[],
+                           const double *const w[], double *y)
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    for (int64_t n = 0; n < p->samples; n++) {
+        const double *row = x[0] + n * count;
+        const int64_t label = (int64_t)x[1][n];
+        double most;
+        if (label < 0 || label >= count)
+            continue;
+        const double sum = sum_exp(row, count, &most);
+        y[2 * n] = log(sum) + (most - row[label]);
+        y[2 * n + 1] = first_largest(row, count) == label;
+    }
+}
+
+static void logits_backward(const struct op_problem *p, const double *const x[],
+                            const double *const w[], const double *dy, double *const dx[],
+                            double *const dw[])
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    (void)dy;
+    (void)dw;
+    for (int64_t n = 0; n < p->samples; n++) {
+        const int64_t label = (int64_t)x[1][n];
+        if (label < 0 || label >= count)
+            continue;
+        softmax_of(x[0] + n * count, count, dx[0] + n * count);
+        dx[0][n * count + label] -= 1;
+    }
+}
+
+/* Labels that are no class, the first and the last class, and ties for the largest. */
+static void arrange_wrong(const struct lk_op_shapes *shapes, int64_t samples, double *const x[],
+                          double *const w[])
+{
+    const int64_t count = shapes->x[0].dim[0];
+    const double wrong[] = {-1, (double)count, 2147483647, -2147483648.0, 0, (double)count - 1};
+    (void)w;
+    for (int64_t n = 0; n < samples; n++) {
+        if (n % 8 < 6)
+            x[1][n] = wrong[n % 8];
+        for (int64_t k = 0; k < count && n % 3 == 0; k++)
+            x[0][n * count + k] = k % 2 ? 0.5 : 0.25;
+    }
+}
+
+static const struct op_oracle logits = {.forward = logits_forward, .backward = logits_backward};
+static const struct op_oracle logits_far = {
+    .forward = logits_forward, .backward = logits_backward, .arrange = arrange_far};
+static const struct op_oracle logits_wrong = {
+    .forward = logits_forward, .backward = logits_backward, .arrange = arrange_wrong};
+
+/* --- cross-entropy of probabilities --------------------------------------------------------
+ */
+
+static void entropy_forward(const struct op_problem *p, const double *const x[],
+                            const double *const w[], double *y)
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    for (int64_t n = 0; n < p->samples; n++) {
+        const double *row = x[0] + n * count;
+        const int64_t label = (int64_t)x[1][n];
+        if (label < 0 || label >= count)
+            continue;
+        y[2 * n] = -log(fmin(fmax(row[label], 1e-7), 1 - 1e-7));
+        y[2 * n + 1] = first_largest(row, count) == label;
+    }
+}
+
+static void entropy_backward(const struct op_problem *p, const double *const x[],
+                             const double *const w[], const double *dy, double *const dx[],
+                             double *const dw[])
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    (void)dy;
+    (void)dw;
+    for (int64_t n = 0; n < p->samples; n++) {
+        const int64_t label = (int64_t)x[1][n];
+        const double v = label < 0 || label >= count ? 0 : x[0][n * count + label];
+        if (v >= 1e-7 && v <= 1 - 1e-7)
+            dx[0][n * count + label] = -1 / v;
+    }
+}
+
+/* Certain and impossible answers: clipped, and no gradient from there. A little beyond 0 and 1,
+ * so that differences do not cross the bend. */
+static void arrange_certain(const struct lk_op_shapes *shapes, int64_t samples,
+                            double *const x[], double *const w[])
+{
+    arrange_wrong(shapes, samples, x, w);
+    for (int64_t i = 0; i < samples * lk_shape_count(&shapes->x[0]); i++)
+        if (i % 2)
+            x[0][i] = i % 4 == 1 ? -0x1p-10 : 1 + 0x1p-10;
+}
+
+static const struct op_oracle entropy = {.forward = entropy_forward,
+                                         .backward = entropy_backward};
+static const struct op_oracle entropy_certain = {
+    .forward = entropy_forward, .backward = entropy_backward, .arrange = arrange_certain};
+
+static const struct op_case cases[] = {
+    {"softmax", "", .x = {OP_SHAPE(10)}, .samples = 33, .shards = 2, .sizes = true,
+     .thorough = true, .low = -4, .high = 4},
+    {"softmax", "", .x = {OP_SHAPE(1)}, .samples = 5, .thorough = true},
+    {"softmax", "", .x = {OP_SHAPE(1000)}, .samples = 20, .low = -8, .high = 8},
+    {"softmax", "", .x = {OP_SHAPE(5, 6)}, .samples = 20, .thorough = true},
+    {"softmax", "", .x = {OP_SHAPE(12)}, .samples = 40, .oracle = &softmax_far},
+    {"softmax", "loss=cross_entropy", 2, .x = {OP_SHAPE(10), {0}}, .classes = {0, 10},
+     .samples = 33, .shards = 2, .sizes = true, .thorough = true, .low = -4, .high = 4,
+     .oracle = &logits},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(10), {0}}, .classes = {0, 10},
+     .samples = 33, .shards = 2, .thorough = true, .low = -4, .high = 4, .oracle = &logits},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(1000), {0}}, .classes = {0, 1000},
+     .samples = 20, .low = -8, .high = 8, .oracle = &logits},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(1), {0}}, .classes = {0, 1}, .samples = 9,
+     .oracle = &logits},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(7), {0}}, .classes = {0, 7}, .samples = 40,
+     .oracle = &logits_far},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(6), {0}}, .classes = {0, 6}, .samples = 50,
+     .thorough = true, .oracle = &logits_wrong},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(6), {0}}, .classes = {0, 6}, .samples = 50,
+     .inference = true, .oracle = &logits_wrong},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(10), {0}}, .classes = {0, 10}, .samples = 33,
+     .shards = 2, .sizes = true, .thorough = true, .low = 0.05, .high = 0.95,
+     .oracle = &entropy},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(6), {0}}, .classes = {0, 6}, .samples = 50,
+     .low = 0.05, .high = 0.95, .oracle = &entropy_certain},
+};
+
+static const struct op_refusal refusals[] = {
+    {"softmax", "", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_SHAPE, .said = "not [3, 8, 8]"},
+    {"softmax", "", 2, .x = {OP_SHAPE(4), {0}}, .labels = {false, true}, .status = LK_E_SHAPE,
+     .said = "one input"},
+    {"softmax", "loss=cross_entropy", .x = {OP_SHAPE(4)}, .status = LK_E_SHAPE,
+     .said = "two inputs"},
+    {"softmax", "loss=hinge", .x = {OP_SHAPE(4)}, .status = LK_E_ARGUMENT,
+     .said = "cross_entropy"},
+    {"softmax", "axis=1", .x = {OP_SHAPE(4)}, .status = LK_E_ARGUMENT, .said = "axis"},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(4), {0}}, .status = LK_E_SHAPE,
+     .said = "one int32 label a sample, not numbers []"},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(4), OP_SHAPE(3)}, .labels = {false, true},
+     .status = LK_E_SHAPE, .said = "not [3]"},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), {0}}, .labels = {false, true},
+     .status = LK_E_SHAPE, .said = "not [2, 4]"},
+};
+
+static const struct op_suite suite = OP_SUITE(&softmax, cases, refusals);
+
+int main(void)
+{
+    return op_test(&suite);
+}
