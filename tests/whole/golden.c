@@ -1,0 +1,139 @@
+/* The whole ConvNet through 20 Adam steps against PyTorch in double (golden.py). */
+#include "golden.h"
+#include "model/checkpoint.h"
+#include "train/stepper.h"
+#include <lockstep/model.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ASSERT_OK(call)                                                                        \
+    do {                                                                                       \
+        if ((call) != LK_OK)                                                                   \
+            fail_msg("%s: %s", #call, lk_error_text());                                        \
+    } while (0)
+
+/* golden.py's generator. */
+static uint32_t draw(uint32_t *x)
+{
+    *x = *x * 1664525u + 1013904223u;
+    return *x >> 16;
+}
+
+static void set_weights(struct lk_replica *replica, enum lk_dtype real, uint32_t *x)
+{
+    const struct lk_param *param;
+    for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++) {
+        const struct lk_param_spec *spec = &param->spec;
+        const double limit = sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
+        double *wide = calloc((size_t)param->count, sizeof *wide);
+        float *narrow = calloc((size_t)param->count, sizeof *narrow);
+        for (int64_t e = 0; e < param->count && spec->init == LK_INIT_GLOROT_UNIFORM; e++) {
+            narrow[e] = (float)((draw(x) / 65536.0 * 2 - 1) * limit);
+            wide[e] = narrow[e];
+        }
+        ASSERT_OK(lk_replica_write_param(replica, i,
+                                         real == LK_F64 ? (void *)wide : (void *)narrow));
+        free(wide);
+        free(narrow);
+    }
+}
+
+static void fill_batch(uint8_t *images, int32_t *labels, uint32_t *x)
+{
+    for (int i = 0; i < GOLDEN_BATCH * 784; i++)
+        images[i] = (uint8_t)(draw(x) % 256);
+    for (int i = 0; i < GOLDEN_BATCH; i++) {
+        labels[i] = (int32_t)(draw(x) % 10);
+        memset(images + i * 784 + 28 * (2 * labels[i] + 4), 255, 28);
+    }
+}
+
+static void train(const char *kernel_class, enum lk_dtype real, double tolerance)
+{
+    struct lk_device *device = NULL;
+    struct lk_model *model = NULL;
+    struct lk_stepper *stepper = NULL;
+    struct lk_node *labels, *loss;
+    uint32_t x = 1;
+    setenv("LOCKSTEP_CLASS", kernel_class, 1);
+    ASSERT_OK(lk_device_open(NULL, 0, &device));
+    if (real == LK_F64 && !lk_device_info(device)->has_fp64) {
+        lk_device_close(device);
+        skip();
+    }
+    ASSERT_OK(lk_model_open("fashion-convnet", NULL, &model));
+    ASSERT_OK(lk_model_add_loss(model, &labels, &loss));
+    const struct lk_stepper_config config = {
+        .device = device,
+        .images = lk_model_input(model, 0),
+        .labels = labels,
+        .loss = loss,
+        .batch = GOLDEN_BATCH,
+        .shards = 2,
+        .real = real,
+        .optimizer = "adam",
+        .optimizer_options = "",
+    };
+    ASSERT_OK(lk_stepper_create(&config, &stepper));
+    ASSERT_OK(lk_stepper_build(stepper));
+    set_weights(lk_stepper_replica(stepper), real, &x);
+    double worst = 0;
+    for (int step = 0; step < GOLDEN_STEPS; step++) {
+        struct lk_step_result result;
+        fill_batch(lk_stepper_images(stepper, 0), lk_stepper_labels(stepper, 0), &x);
+        ASSERT_OK(lk_stepper_enqueue(stepper, 0, GOLDEN_BATCH, 0.001, step + 1));
+        ASSERT_OK(lk_stepper_wait(stepper, 0, &result));
+        const double error = fabs(result.loss / golden_losses[step] - 1);
+        worst = fmax(worst, error);
+        if (!(error <= tolerance))
+            fail_msg("step %d: loss %.15g, PyTorch has %.15g", step + 1, result.loss,
+                     golden_losses[step]);
+    }
+    print_message("# %s %s: largest relative difference %.2g\n", kernel_class,
+                  lk_dtype_name(real), worst);
+    lk_stepper_destroy(stepper);
+    lk_model_destroy(model);
+    lk_device_close(device);
+}
+
+static void single_precision_on_cpu_kernels(void **state)
+{
+    (void)state;
+    train("cpu", LK_F32, 1e-5);
+}
+
+static void double_precision_on_cpu_kernels(void **state)
+{
+    (void)state;
+    train("cpu", LK_F64, 1e-10);
+}
+
+static void single_precision_on_gpu_kernels(void **state)
+{
+    (void)state;
+    train("gpu", LK_F32, 1e-5);
+}
+
+static void double_precision_on_gpu_kernels(void **state)
+{
+    (void)state;
+    train("gpu", LK_F64, 1e-10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(single_precision_on_cpu_kernels),
+        cmocka_unit_test(double_precision_on_cpu_kernels),
+        cmocka_unit_test(single_precision_on_gpu_kernels),
+        cmocka_unit_test(double_precision_on_gpu_kernels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
