@@ -1,0 +1,238 @@
+#include "train/run_folder.h"
+
+#include "base/fail.h"
+#include "io/file.h"
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct lk_run_folder {
+    char path[512], checkpoints[544], metrics[544];
+    FILE *file; /* metrics.jsonl */
+};
+
+enum { MOST_METRICS_BYTES = 1 << 30 };
+
+enum lk_status lk_run_folder_open(const char *path, struct lk_run_folder **folder)
+{
+    struct lk_run_folder *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a run directory", sizeof *made);
+    snprintf(made->path, sizeof made->path, "%s", path);
+    if (*path) {
+        snprintf(made->checkpoints, sizeof made->checkpoints, "%s/checkpoints", path);
+        snprintf(made->metrics, sizeof made->metrics, "%s/metrics.jsonl", path);
+        enum lk_status status = lk_folder_make(made->checkpoints);
+        if (status == LK_OK && access(made->checkpoints, W_OK) != 0)
+            status = lk_file_fail("write in", made->checkpoints);
+        if (status != LK_OK) {
+            free(made);
+            return lk_fail_within(status, "run directory '%s'", path);
+        }
+    }
+    *folder = made;
+    return LK_OK;
+}
+
+void lk_run_folder_close(struct lk_run_folder *folder)
+{
+    if (!folder)
+        return;
+    if (folder->file)
+        fclose(folder->file);
+    free(folder);
+}
+
+const char *lk_run_folder_path(const struct lk_run_folder *folder)
+{
+    return folder->path;
+}
+
+const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder)
+{
+    return folder->checkpoints;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder)
+{
+    char path[1024];
+    if (!folder->path[0])
+        return LK_OK;
+    DIR *dir = opendir(folder->checkpoints);
+    if (!dir)
+        return lk_file_fail("list", folder->checkpoints);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (!ends_with(entry->d_name, ".safetensors"))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder->checkpoints, entry->d_name);
+        if (unlink(path) != 0) {
+            closedir(dir);
+            return lk_file_fail("remove", path);
+        }
+    }
+    closedir(dir);
+    if (unlink(folder->metrics) != 0 && errno != ENOENT)
+        return lk_file_fail("remove", folder->metrics);
+    return LK_OK;
+}
+
+static enum lk_status write_config(const struct lk_run_folder *folder,
+                                   const struct lk_settings *settings)
+{
+    char path[544], *text = NULL;
+    snprintf(path, sizeof path, "%s/config.yaml", folder->path);
+    LK_TRY(lk_settings_print(settings, &text));
+    const enum lk_status status = lk_file_write(path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* Writes a JSON value (which it releases) as a file. */
+static enum lk_status write_json(const char *path, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    json_decref(json);
+    if (!text)
+        return lk_fail_memory(path, 0);
+    const enum lk_status status = lk_file_write(path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+static enum lk_status write_environment(const struct lk_run_folder *folder,
+                                        const struct lk_device_info *device)
+{
+    char path[544];
+    snprintf(path, sizeof path, "%s/env.json", folder->path);
+    return write_json(path,
+                      json_pack("{s:s, s:[{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i}]}",
+                                "lockstep", LK_VERSION, "devices", "index", device->index,
+                                "name", device->name, "platform", device->platform, "vendor",
+                                device->vendor, "driver", device->driver, "class",
+                                device->device_class == LK_CLASS_CPU ? "cpu" : "gpu",
+                                "compute_units", device->compute_units, "lanes", device->lanes,
+                                "vector", device->vector));
+}
+
+/* The step a line of metrics belongs to; -1 for a line that is none. */
+static int64_t step_of(const char *line, size_t bytes)
+{
+    json_t *json = json_loadb(line, bytes, 0, NULL);
+    const json_t *step = json_object_get(json, "step");
+    const json_t *steps = json_object_get(json, "steps");
+    int64_t number = -1;
+    if (json_is_integer(step))
+        number = json_integer_value(step);
+    else if (json_is_integer(steps))
+        number = json_integer_value(steps);
+    json_decref(json);
+    return number;
+}
+
+/* Rewrites metrics.jsonl without the lines after `step` and without a torn last line. */
+static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t step)
+{
+    void *data = NULL;
+    size_t bytes = 0, kept = 0;
+    if (!lk_file_exists(folder->metrics))
+        return LK_OK;
+    LK_TRY(lk_file_read(folder->metrics, MOST_METRICS_BYTES, &data, &bytes));
+    char *text = data;
+    for (size_t at = 0; at < bytes;) {
+        const char *end = memchr(text + at, '\n', bytes - at);
+        const size_t length = end ? (size_t)(end - (text + at)) + 1 : bytes - at;
+        const int64_t number = end ? step_of(text + at, length) : -1;
+        if (number >= 0 && number <= step) {
+            memmove(text + kept, text + at, length);
+            kept += length;
+        }
+        at += length;
+    }
+    const enum lk_status status =
+        kept == bytes ? LK_OK : lk_file_write(folder->metrics, text, kept);
+    free(data);
+    return status;
+}
+
+enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
+                                   const struct lk_settings *settings,
+                                   const struct lk_device_info *device, int64_t step)
+{
+    if (!folder->path[0])
+        return LK_OK;
+    LK_TRY(write_config(folder, settings));
+    LK_TRY(write_environment(folder, device));
+    LK_TRY(cut_metrics(folder, step));
+    folder->file = fopen(folder->metrics, "a");
+    return folder->file ? LK_OK : lk_file_fail("append to", folder->metrics);
+}
+
+/* A finite number, or null: JSON has neither NaN nor infinity. */
+static json_t *number(double value)
+{
+    json_t *json = json_real(value);
+    return json ? json : json_null();
+}
+
+static json_t *step_line(const struct lk_event *e, const struct lk_step_times *t)
+{
+    return json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
+                     "s:[{s:o, s:o, s:o, s:o, s:o, s:o}]}",
+                     "event", "step", "step", (json_int_t)e->step, "epoch",
+                     (json_int_t)e->epoch, "loss", number(e->loss), "accuracy",
+                     number(e->accuracy), "samples_per_s", number(e->samples_per_s), "step_ms",
+                     number(e->step_ms), "lr", number(e->lr), "devices", "samples_per_s",
+                     number(e->samples_per_s), "compute_ms", number(t->compute_ms),
+                     "transfer_ms", number(t->transfer_ms), "reduce_ms", number(t->reduce_ms),
+                     "wait_ms", number(t->wait_ms), "input_ms", number(t->input_ms));
+}
+
+static json_t *event_line(const struct lk_event *e, const struct lk_step_times *times)
+{
+    switch (e->kind) {
+    case LK_EVENT_START:
+        return json_pack("{s:s, s:I, s:s}", "event", "start", "step", (json_int_t)e->step,
+                         "text", e->text);
+    case LK_EVENT_STEP:
+        return step_line(e, times);
+    case LK_EVENT_EVALUATION:
+        return json_pack("{s:s, s:I, s:o, s:o}", "event", "eval", "step", (json_int_t)e->step,
+                         "loss", number(e->loss), "accuracy", number(e->accuracy));
+    case LK_EVENT_CHECKPOINT:
+        return json_pack("{s:s, s:I, s:s}", "event", "checkpoint", "step", (json_int_t)e->step,
+                         "file", e->file);
+    case LK_EVENT_END:
+        return json_pack("{s:s, s:I, s:o, s:s}", "event", "end", "steps", (json_int_t)e->step,
+                         "seconds", number(e->seconds), "parameters_sha256", e->hash);
+    }
+    return NULL;
+}
+
+enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const struct lk_event *event,
+                                 const struct lk_step_times *times)
+{
+    if (!folder->file)
+        return LK_OK;
+    json_t *json = event_line(event, times);
+    const int failed = !json || json_dumpf(json, folder->file, JSON_REAL_PRECISION(9)) != 0 ||
+                       fputc('\n', folder->file) == EOF;
+    json_decref(json);
+    return failed ? lk_file_fail("append to", folder->metrics) : LK_OK;
+}
+
+enum lk_status lk_run_folder_flush(struct lk_run_folder *folder)
+{
+    if (folder->file && fflush(folder->file) != 0)
+        return lk_file_fail("append to", folder->metrics);
+    return LK_OK;
+}

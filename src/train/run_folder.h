@@ -1,0 +1,43 @@
+/* A run directory: config.yaml, env.json, metrics.jsonl, checkpoints. Floor 6. */
+#ifndef LK_TRAIN_RUN_FOLDER_H
+#define LK_TRAIN_RUN_FOLDER_H
+
+#include "train/settings.h"
+#include "train/stepper.h"
+
+struct lk_run_folder;
+
+/* Makes the directory and those in it; nothing there is changed. An empty path keeps no files:
+ * all functions below then do nothing. fails: LK_E_IO (unwritable, no directory) */
+LK_MUST_CHECK enum lk_status lk_run_folder_open(const char *path,
+                                                struct lk_run_folder **folder);
+void lk_run_folder_close(struct lk_run_folder *folder);
+
+/* "" for no directory. */
+const char *lk_run_folder_path(const struct lk_run_folder *folder);
+const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);
+
+/* Removes checkpoints and metrics of an earlier run: --fresh. */
+LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder);
+
+/* Writes config.yaml and env.json, and opens metrics.jsonl behind the lines of steps up to
+ * `step`; later ones were never saved and are dropped. */
+LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
+                                                 const struct lk_settings *settings,
+                                                 const struct lk_device_info *device,
+                                                 int64_t step);
+
+/* What a step line says beside the event. */
+struct lk_step_times {
+    double compute_ms, transfer_ms, reduce_ms, wait_ms, input_ms;
+};
+
+/* Appends the event's line to metrics.jsonl. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_run_folder_log(struct lk_run_folder *folder,
+                                               const struct lk_event *event,
+                                               const struct lk_step_times *times);
+
+/* Brings all lines to disk. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_run_folder_flush(struct lk_run_folder *folder);
+
+#endif

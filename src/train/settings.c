@@ -1,0 +1,182 @@
+#include "train/settings.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(field) .offset = offsetof(struct lk_settings, field)
+#define TEXT(field)                                                                            \
+    .kind = LK_OPTION_TEXT, AT(field), .count = sizeof((struct lk_settings *)0)->field
+
+static const char *const modes[] = {"sync", "async", NULL};
+
+const struct lk_option lk_settings_table[] = {
+    {.name = "model", TEXT(model), .standard = "", .help = "zoo name or model file"},
+    {.name = "input",
+     .kind = LK_OPTION_INT,
+     AT(input),
+     .count = 3,
+     .max = 16384,
+     .standard = "0",
+     .help = "height, width, channels of a zoo model's images"},
+    {.name = "classes",
+     .kind = LK_OPTION_INT,
+     AT(classes),
+     .max = 1 << 20,
+     .standard = "0",
+     .help = "classes of a zoo model; 0: its own"},
+    {.name = "data", TEXT(data), .standard = "", .help = "training data, a SPEC"},
+    {.name = "validation",
+     TEXT(validation),
+     .standard = "",
+     .help = "validation data, a SPEC; none: the test part of data; off: no validation"},
+    {.name = "run", TEXT(run), .standard = "", .help = "run directory"},
+    {.name = "device", TEXT(device), .standard = "", .help = "devices: 0, 0,2, all, gpu, cpu"},
+    {.name = "epochs",
+     .kind = LK_OPTION_INT,
+     AT(epochs),
+     .min = 1,
+     .max = 1e9,
+     .standard = "5",
+     .help = "times through the training data"},
+    {.name = "steps",
+     .kind = LK_OPTION_INT,
+     AT(steps),
+     .max = 1e15,
+     .standard = "0",
+     .help = "stop after this many steps; 0: after the epochs"},
+    {.name = "batch_size",
+     .kind = LK_OPTION_INT,
+     AT(batch_size),
+     .min = 1,
+     .max = 1 << 24,
+     .standard = "512",
+     .help = "samples a step, over all devices"},
+    {.name = "shards",
+     .kind = LK_OPTION_INT,
+     AT(shards),
+     .max = 256,
+     .standard = "0",
+     .help = "parts of a batch with sums of their own, a power of two; 0: by the batch size"},
+    {.name = "mode",
+     .kind = LK_OPTION_CHOICE,
+     AT(mode),
+     .standard = "sync",
+     .choices = modes,
+     .help = "synchronous or asynchronous data parallelism"},
+    {.name = "optimizer",
+     TEXT(optimizer),
+     .standard = "adam",
+     .help = "kind and its options: adam beta_1=0.9"},
+    {.name = "lr",
+     .kind = LK_OPTION_REAL,
+     AT(lr),
+     .max = 1e6,
+     .standard = "0",
+     .help = "learning rate; 0: the optimizer's own"},
+    {.name = "schedule",
+     TEXT(schedule),
+     .standard = "",
+     .help = "learning rate over time: kind=cosine steps=1000 warmup=100"},
+    {.name = "seed",
+     .kind = LK_OPTION_INT,
+     AT(seed),
+     .max = 9e15,
+     .standard = "0",
+     .help = "of weights, shuffling and dropout"},
+    {.name = "shuffle",
+     .kind = LK_OPTION_BOOL,
+     AT(shuffle),
+     .standard = "true",
+     .help = "a new order every epoch"},
+    {.name = "checkpoint_every",
+     .kind = LK_OPTION_INT,
+     AT(checkpoint_every),
+     .max = 1e15,
+     .standard = "0",
+     .help = "steps between checkpoints; 0: every epoch"},
+    {.name = "fresh",
+     .kind = LK_OPTION_BOOL,
+     AT(fresh),
+     .standard = "false",
+     .help = "start over in a run directory that has checkpoints"},
+    {0},
+};
+
+enum lk_status lk_settings_create(struct lk_settings **settings)
+{
+    struct lk_settings *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("settings", sizeof *made);
+    lk_options_default(lk_settings_table, made);
+    *settings = made;
+    return LK_OK;
+}
+
+void lk_settings_destroy(struct lk_settings *settings)
+{
+    if (!settings)
+        return;
+    free(settings->model_text);
+    free(settings);
+}
+
+enum lk_status lk_settings_copy(const struct lk_settings *settings, struct lk_settings **copy)
+{
+    struct lk_settings *made = malloc(sizeof *made);
+    if (!made)
+        return lk_fail_memory("settings", sizeof *made);
+    *made = *settings;
+    if (settings->model_text && !(made->model_text = strdup(settings->model_text))) {
+        free(made);
+        return lk_fail_memory("settings", sizeof *made);
+    }
+    *copy = made;
+    return LK_OK;
+}
+
+enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
+                               const char *value)
+{
+    LK_TRY(lk_option_set(lk_settings_table, settings, name, value));
+    if (strcmp(name, "model") == 0) {
+        free(settings->model_text);
+        settings->model_text = NULL;
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_settings_get(const struct lk_settings *settings, const char *name,
+                               char *value, size_t bytes)
+{
+    char text[1024];
+    const struct lk_option *row = lk_option_find(lk_settings_table, name);
+    if (!row)
+        return lk_fail(LK_E_ARGUMENT, "unknown setting '%s'", name);
+    lk_option_print(row, settings, text, sizeof text);
+    if (strlen(text) >= bytes)
+        return lk_fail(LK_E_ARGUMENT, "setting '%s' has %zu characters", name, strlen(text));
+    memcpy(value, text, strlen(text) + 1);
+    return LK_OK;
+}
+
+const char *lk_setting_name(int index)
+{
+    return index >= 0 && index < LK_COUNT(lk_settings_table) ? lk_settings_table[index].name
+                                                             : NULL;
+}
+
+const char *lk_setting_help(int index)
+{
+    return index >= 0 && index < LK_COUNT(lk_settings_table) ? lk_settings_table[index].help
+                                                             : NULL;
+}
+
+void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
+                                 const char **options)
+{
+    const size_t length = strcspn(settings->optimizer, " ");
+    snprintf(kind, 64, "%.*s", (int)(length < 63 ? length : 63), settings->optimizer);
+    *options = settings->optimizer + length;
+}

@@ -1,0 +1,41 @@
+/* Everything that decides a run, as one struct behind one option table. Floor 6. */
+#ifndef LK_TRAIN_SETTINGS_H
+#define LK_TRAIN_SETTINGS_H
+
+#include "base/option.h"
+#include <lockstep/model.h>
+#include <lockstep/train.h>
+
+enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
+
+struct lk_settings {
+    char model[512], data[512], validation[512], run[512], device[256];
+    char optimizer[256], schedule[256];
+    int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
+    int64_t classes;
+    int64_t epochs, steps, batch_size, shards, seed, checkpoint_every;
+    double lr; /* 0: the optimizer's own */
+    int mode;
+    bool shuffle, fresh;
+    char *model_text; /* of an inline model in a run file; NULL: none */
+};
+
+/* The table over struct lk_settings. */
+extern const struct lk_option lk_settings_table[];
+
+/* A copy of all settings, independent of the original. */
+LK_MUST_CHECK enum lk_status lk_settings_copy(const struct lk_settings *settings,
+                                              struct lk_settings **copy);
+
+/* The settings as a run file that lk_settings_read() takes. The caller frees the text. */
+LK_MUST_CHECK enum lk_status lk_settings_print(const struct lk_settings *settings, char **text);
+
+/* Splits "adam beta_1=0.9" into the kind and the rest, which may be "". */
+void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
+                                 const char **options);
+
+/* Opens the settings' model. fails: LK_E_ARGUMENT where none is named, as lk_model_open() */
+LK_MUST_CHECK enum lk_status lk_settings_open_model(const struct lk_settings *settings,
+                                                    struct lk_model **model);
+
+#endif

@@ -1,0 +1,218 @@
+/* Run files: settings as YAML, read and written. */
+#include "base/fail.h"
+#include "io/file.h"
+#include "model/yaml.h"
+#include "train/settings.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Text that grows; a failed allocation is remembered. */
+struct text {
+    char *bytes;
+    size_t used, room;
+    bool failed;
+};
+
+static void append(struct text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int need = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (need < 0 || text->failed)
+        return;
+    if (text->used + (size_t)need + 1 > text->room) {
+        const size_t room = 2 * (text->used + (size_t)need + 1);
+        char *bytes = realloc(text->bytes, room);
+        text->failed = !bytes;
+        if (!bytes)
+            return;
+        text->bytes = bytes;
+        text->room = room;
+    }
+    va_start(args, format);
+    vsnprintf(text->bytes + text->used, text->room - text->used, format, args);
+    va_end(args);
+    text->used += (size_t)need;
+}
+
+/* Options of a map as "name=value ...". */
+static enum lk_status append_options(struct text *text, const struct lk_yaml *map)
+{
+    for (const struct lk_yaml *entry = map->first; entry; entry = entry->next) {
+        if (entry->kind != LK_YAML_SCALAR)
+            return lk_yaml_fail(entry, "option '%s' is no single value", entry->key);
+        append(text, "%s%s=%s", text->used ? " " : "", entry->key, entry->text);
+    }
+    return LK_OK;
+}
+
+/* A value as lk_option_set() takes it: a list in brackets; `{adam: {beta_1: 0.8}}` and
+ * `{kind: cosine, steps: 9}` as options. */
+static enum lk_status value_text(const struct lk_yaml *value, struct text *text)
+{
+    if (value->kind == LK_YAML_SCALAR) {
+        append(text, "%s", value->is_null ? "" : value->text);
+        return LK_OK;
+    }
+    if (value->kind == LK_YAML_LIST) {
+        for (const struct lk_yaml *entry = value->first; entry; entry = entry->next) {
+            if (entry->kind != LK_YAML_SCALAR)
+                return lk_yaml_fail(entry, "'%s' is a list of single values", value->key);
+            append(text, "%s%s", text->used ? ", " : "[", entry->text);
+        }
+        append(text, text->used ? "]" : "[]");
+        return LK_OK;
+    }
+    if (value->count == 1 && value->first->kind == LK_YAML_MAP) {
+        append(text, "%s", value->first->key);
+        return append_options(text, value->first);
+    }
+    return append_options(text, value);
+}
+
+static enum lk_status set_one(struct lk_settings *settings, const struct lk_yaml *entry)
+{
+    struct text text = {0};
+    enum lk_status status = value_text(entry, &text);
+    if (status == LK_OK && text.failed)
+        status = lk_fail_memory("a setting", text.room);
+    if (status == LK_OK)
+        status = lk_yaml_at(
+            entry, lk_settings_set(settings, entry->key, text.bytes ? text.bytes : ""));
+    free(text.bytes);
+    return status;
+}
+
+static enum lk_status set_model(struct lk_settings *settings, const struct lk_yaml *entry,
+                                const char *whole)
+{
+    if (entry->kind != LK_YAML_MAP)
+        return set_one(settings, entry);
+    char *text = NULL;
+    LK_TRY(lk_yaml_cut(whole, entry, &text));
+    free(settings->model_text);
+    settings->model_text = text;
+    snprintf(settings->model, sizeof settings->model, "inline");
+    return LK_OK;
+}
+
+static enum lk_status set_all(struct lk_settings *settings, const struct lk_yaml *root,
+                              const char *whole)
+{
+    if (root->kind != LK_YAML_MAP || !lk_yaml_find(root, "model"))
+        return lk_yaml_fail(root, "a run file is a map with 'model', 'data' and 'train'");
+    for (const struct lk_yaml *entry = root->first; entry; entry = entry->next) {
+        if (strcmp(entry->key, "model") == 0) {
+            LK_TRY(set_model(settings, entry, whole));
+        } else if (strcmp(entry->key, "train") == 0) {
+            if (entry->kind != LK_YAML_MAP)
+                return lk_yaml_fail(entry, "'train' is a map of settings");
+            for (const struct lk_yaml *e = entry->first; e; e = e->next)
+                LK_TRY(set_one(settings, e));
+        } else {
+            LK_TRY(set_one(settings, entry));
+        }
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_settings_read(struct lk_settings *settings, const char *path)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    struct lk_yaml_document *document = NULL;
+    LK_TRY(lk_file_read(path, LK_YAML_MOST_BYTES, &data, &bytes));
+    enum lk_status status = lk_yaml_read(data, bytes, path, &document);
+    if (status == LK_OK)
+        status = set_all(settings, lk_yaml_root(document), data);
+    lk_yaml_destroy(document);
+    free(data);
+    return status;
+}
+
+/* A value in double quotes, as YAML reads it back. */
+static void append_quoted(struct text *text, const char *value)
+{
+    append(text, "\"");
+    for (const char *p = value; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            append(text, "\\%c", *p);
+        else if ((unsigned char)*p < ' ')
+            append(text, "\\x%02x", (unsigned char)*p);
+        else
+            append(text, "%c", *p);
+    }
+    append(text, "\"");
+}
+
+static void append_setting(struct text *text, const struct lk_option *row,
+                           const struct lk_settings *settings, const char *indent)
+{
+    char value[1024];
+    lk_option_print(row, settings, value, sizeof value);
+    append(text, "%s%s: ", indent, row->name);
+    if (row->kind == LK_OPTION_TEXT)
+        append_quoted(text, value);
+    else if (row->count > 1)
+        append(text, "[%s]", value);
+    else
+        append(text, "%s", value);
+    append(text, "\n");
+}
+
+/* The lines of an inline model, moved below "model:". */
+static void append_model(struct text *text, const char *model)
+{
+    append(text, "model:\n");
+    while (*model) {
+        const size_t length = strcspn(model, "\n");
+        if (strspn(model, " ") < length)
+            append(text, "  %.*s\n", (int)length, model);
+        model += length + (model[length] == '\n');
+    }
+}
+
+enum lk_status lk_settings_print(const struct lk_settings *settings, char **result)
+{
+    static const char *const outside[] = {"model", "input", "classes", "data", "validation"};
+    struct text text = {0};
+    for (int i = 0; i < LK_COUNT(outside); i++)
+        if (i == 0 && settings->model_text)
+            append_model(&text, settings->model_text);
+        else
+            append_setting(&text, lk_option_find(lk_settings_table, outside[i]), settings, "");
+    append(&text, "train:\n");
+    for (const struct lk_option *row = lk_settings_table; row->kind != LK_OPTION_END; row++) {
+        bool is_outside =
+            strcmp(row->name, "fresh") == 0; /* said once, not for the next time */
+        for (int i = 0; i < LK_COUNT(outside); i++)
+            is_outside |= strcmp(row->name, outside[i]) == 0;
+        if (!is_outside)
+            append_setting(&text, row, settings, "  ");
+    }
+    if (text.failed) {
+        free(text.bytes);
+        return lk_fail_memory("settings", text.room);
+    }
+    *result = text.bytes;
+    return LK_OK;
+}
+
+enum lk_status lk_settings_open_model(const struct lk_settings *settings,
+                                      struct lk_model **model)
+{
+    const struct lk_model_shape shape = {settings->input[0], settings->input[1],
+                                         settings->input[2], settings->classes};
+    if (settings->model_text)
+        return lk_model_read(settings->model_text, strlen(settings->model_text), "model",
+                             model);
+    if (!settings->model[0])
+        return lk_fail(LK_E_ARGUMENT, "no model: name one of the zoo or a model file");
+    return lk_model_open(settings->model, &shape, model);
+}

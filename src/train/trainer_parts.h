@@ -1,0 +1,74 @@
+/* The inside of a trainer, for the files that make it up. Floor 6. */
+#ifndef LK_TRAIN_TRAINER_PARTS_H
+#define LK_TRAIN_TRAINER_PARTS_H
+
+#include "optim/schedule.h"
+#include "train/evaluator.h"
+#include "train/run_folder.h"
+#include "train/settings.h"
+#include "train/stepper.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Data being read on a thread of its own while kernels are built. */
+struct lk_data_load {
+    const struct lk_settings *settings;
+    pthread_t thread;
+    bool is_running;
+    atomic_bool has_failed;
+    enum lk_status status;
+    char text[1024]; /* of the failure */
+    struct lk_data *train, *validation;
+};
+
+/* A step on its way. */
+struct lk_flight {
+    int64_t samples;
+    double lr, input_ms;
+};
+
+struct lk_trainer {
+    struct lk_settings *settings;
+    void (*handler)(void *context, const struct lk_event *event);
+    void *context;
+    atomic_bool stop;
+
+    struct lk_run_folder *folder;
+    struct lk_model *model;
+    struct lk_node *labels, *loss;
+    struct lk_device *device;
+    struct lk_stepper *stepper;
+    struct lk_evaluator *evaluator; /* made when first wanted */
+    struct lk_data_load load;
+    struct lk_batches *batches;
+    struct lk_schedule schedule;
+    double rate;
+    int shards;
+
+    int64_t steps_per_epoch, total_steps;
+    int64_t done; /* steps finished */
+    struct lk_flight flights[LK_REPLICA_SLOTS];
+    double started, last_finish;
+    bool has_warned;
+};
+
+/* Starts reading the data of `settings`, which must outlive the load. */
+LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_data_load *load,
+                                                const struct lk_settings *settings);
+
+/* Waits for it. fails: as the data does */
+LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);
+
+/* Writes a checkpoint of the state after trainer->done steps and reports it. */
+LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
+
+/* Whether the run directory's newest checkpoint belongs to this model and these settings; its
+ * path,
+ * "" where there is none. fails: LK_E_ARGUMENT, naming what differs */
+LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer,
+                                                     char path[1024]);
+
+/* Goes on from a checkpoint: weights, optimizer, step, position in the data. */
+LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer, const char *path);
+
+#endif
