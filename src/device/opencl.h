@@ -18,6 +18,7 @@ struct lk_device {
     struct lk_program *programs;
     struct lk_kernel *pending; /* created, not yet built */
     size_t bytes, peak_bytes;
+    bool blas_ready[2]; /* float, double: CLBlast has given the right answers */
     char log_folder[512];
     char options[256]; /* build options of every program */
 };

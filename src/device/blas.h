@@ -1,0 +1,30 @@
+/* CLBlast, the tuned matrix products for GPUs, behind one function. Floor 1. Knows no tensor.
+ */
+#ifndef LK_DEVICE_BLAS_H
+#define LK_DEVICE_BLAS_H
+
+#include "device/device.h"
+
+/* c = alpha A B + beta c. A: [m, k], stored [k, m] if a_turned; B: [k, n], stored [n, k] if
+ * b_turned; c: [m, n]; all row-major without gaps, c apart from a and b. real_bytes: 4 float, 8
+ * double. */
+struct lk_gemm {
+    int real_bytes;
+    bool a_turned, b_turned;
+    int64_t m, n, k;
+    double alpha, beta;
+    const struct lk_buffer *a, *b;
+    struct lk_buffer *c;
+};
+
+/* Enqueues; the first call for a device and number type does lk_blas_check() before and then
+ * waits. fails: as that; LK_E_ARGUMENT sizes below 1, a buffer that is too small */
+LK_MUST_CHECK enum lk_status lk_blas_gemm(struct lk_device *device, const struct lk_gemm *gemm);
+
+/* Builds CLBlast's kernels for the device and compares small and large products with what they
+ * must be; waits; several threads take turns, because CLBlast's first use is not thread-safe.
+ * Done once. fails: LK_E_DEVICE wrong products, or CLBlast fails; LK_E_UNSUPPORTED no doubles
+ */
+LK_MUST_CHECK enum lk_status lk_blas_check(struct lk_device *device, int real_bytes);
+
+#endif

@@ -1,0 +1,192 @@
+/* Products by CLBlast against double precision; first use from two threads at once. */
+#include "device/blas.h"
+#include "base/fail.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct lk_device *device;
+
+static int open_device(void **state)
+{
+    (void)state;
+    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    lk_device_close(device);
+    return 0;
+}
+
+static void assert_ok(enum lk_status status)
+{
+    if (status != LK_OK)
+        fail_msg("%s", lk_error_text());
+}
+
+/* A matrix in device memory and its numbers as doubles, each exact in float. */
+struct matrix {
+    int64_t count;
+    double *values;
+    struct lk_buffer *buffer;
+};
+
+static double get(const void *from, int real_bytes, int64_t i)
+{
+    return real_bytes == 8 ? ((const double *)from)[i] : (double)((const float *)from)[i];
+}
+
+static struct matrix make(int64_t count, int real_bytes, uint32_t seed)
+{
+    struct matrix made = {.count = count, .values = malloc((size_t)count * sizeof(double))};
+    double *host = malloc((size_t)(count * real_bytes));
+    assert_non_null(made.values);
+    assert_non_null(host);
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        made.values[i] = (double)(int)(seed >> 12) / (1 << 19) - 1;
+        if (real_bytes == 8)
+            host[i] = made.values[i];
+        else
+            ((float *)host)[i] = (float)made.values[i];
+    }
+    assert_ok(lk_buffer_create(device, (size_t)(count * real_bytes), &made.buffer));
+    assert_ok(lk_buffer_write(made.buffer, 0, (size_t)(count * real_bytes), host));
+    free(host);
+    return made;
+}
+
+static void drop(struct matrix *matrix)
+{
+    lk_buffer_destroy(matrix->buffer);
+    free(matrix->values);
+}
+
+static void compare(const struct lk_gemm *g, const struct matrix *a, const struct matrix *b,
+                    const struct matrix *c)
+{
+    const double epsilon = g->real_bytes == 8 ? 0x1p-52 : 0x1p-23;
+    void *got = malloc((size_t)(c->count * g->real_bytes));
+    assert_non_null(got);
+    assert_ok(lk_buffer_read(g->c, 0, (size_t)(c->count * g->real_bytes), got));
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            double sum = 0;
+            for (int64_t p = 0; p < g->k; p++)
+                sum += a->values[g->a_turned ? p * g->m + i : i * g->k + p] *
+                       b->values[g->b_turned ? j * g->k + p : p * g->n + j];
+            const double want = g->alpha * sum + g->beta * c->values[i * g->n + j];
+            const double is = get(got, g->real_bytes, i * g->n + j);
+            if (!(is - want <= epsilon * (double)(g->k + 4) &&
+                  want - is <= epsilon * (double)(g->k + 4)))
+                fail_msg("[%lld, %lld] of [%lld, %lld, %lld], %d bytes: %.17g, must be %.17g",
+                         (long long)i, (long long)j, (long long)g->m, (long long)g->n,
+                         (long long)g->k, g->real_bytes, is, want);
+        }
+    free(got);
+}
+
+static void multiply(struct lk_gemm g)
+{
+    struct matrix a = make(g.m * g.k, g.real_bytes, 1), b = make(g.k * g.n, g.real_bytes, 2);
+    struct matrix c = make(g.m * g.n, g.real_bytes, 3);
+    g.a = a.buffer;
+    g.b = b.buffer;
+    g.c = c.buffer;
+    assert_ok(lk_blas_gemm(device, &g));
+    compare(&g, &a, &b, &c);
+    drop(&a);
+    drop(&b);
+    drop(&c);
+}
+
+static void multiplies(void **state)
+{
+    static const int sizes[][3] = {{1, 1, 1},   {1, 130, 5},    {127, 2, 64},   {128, 128, 128},
+                                   {129, 3, 1}, {17, 129, 127}, {470, 460, 450}};
+    (void)state;
+    for (int i = 0; i < LK_COUNT(sizes); i++)
+        for (int variant = 0; variant < 8; variant++) {
+            const struct lk_gemm g = {.real_bytes = variant & 4 ? 8 : 4,
+                                      .a_turned = variant & 1,
+                                      .b_turned = variant & 2,
+                                      .m = sizes[i][0],
+                                      .n = sizes[i][1],
+                                      .k = sizes[i][2],
+                                      .alpha = variant & 1 ? 1 : -0.5,
+                                      .beta = variant & 2 ? 1 : 0};
+            if (g.real_bytes == 4 || lk_device_info(device)->has_fp64)
+                multiply(g);
+        }
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    struct matrix a = make(12, 4, 1), b = make(12, 4, 2), c = make(9, 4, 3);
+    struct lk_gemm g = {.real_bytes = 4,
+                        .m = 3,
+                        .n = 3,
+                        .k = 5, /* one more than the buffers hold */
+                        .alpha = 1,
+                        .a = a.buffer,
+                        .b = b.buffer,
+                        .c = c.buffer};
+    lk_error_clear();
+    assert_int_equal(lk_blas_gemm(device, &g), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "[3, 3, 5]"));
+    assert_non_null(strstr(lk_error_text(), "does not fit"));
+    lk_error_clear();
+    g.k = 0;
+    assert_int_equal(lk_blas_gemm(device, &g), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "[3, 3, 0]"));
+    lk_error_clear();
+    drop(&a);
+    drop(&b);
+    drop(&c);
+}
+
+static void *check_own_device(void *status)
+{
+    struct lk_device *own;
+    enum lk_status *result = status;
+    *result = lk_device_open(NULL, 0, &own);
+    if (*result != LK_OK)
+        return NULL;
+    *result = lk_blas_check(own, 4);
+    if (*result == LK_OK)
+        *result = lk_blas_check(own, 4); /* at once, the second time */
+    lk_device_close(own);
+    return NULL;
+}
+
+static void starts_on_two_threads(void **state)
+{
+    pthread_t threads[2];
+    enum lk_status statuses[2] = {LK_E_DEVICE, LK_E_DEVICE};
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, check_own_device, &statuses[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(statuses[0], LK_OK);
+    assert_int_equal(statuses[1], LK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(starts_on_two_threads),
+        cmocka_unit_test(multiplies),
+        cmocka_unit_test(refuses),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
