@@ -52,6 +52,7 @@ struct lk_event {
     double loss, accuracy; /* means: of the step, or of the evaluation */
     double samples_per_s, step_ms, lr, seconds;
     const char *text, *file, *hash;
+    const char *json; /* the event as a line of metrics.jsonl */
 };
 
 struct lk_trainer;

@@ -218,16 +218,23 @@ static json_t *event_line(const struct lk_event *e, const struct lk_step_times *
     return NULL;
 }
 
-enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const struct lk_event *event,
-                                 const struct lk_step_times *times)
+enum lk_status lk_event_print(const struct lk_event *event, const struct lk_step_times *times,
+                              char **line)
 {
-    if (!folder->file)
-        return LK_OK;
     json_t *json = event_line(event, times);
-    const int failed = !json || json_dumpf(json, folder->file, JSON_REAL_PRECISION(9)) != 0 ||
-                       fputc('\n', folder->file) == EOF;
+    char *text = json ? json_dumps(json, JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
-    return failed ? lk_file_fail("append to", folder->metrics) : LK_OK;
+    if (!text)
+        return lk_fail_memory("an event", 0);
+    *line = text;
+    return LK_OK;
+}
+
+enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const char *line)
+{
+    if (folder->file && fprintf(folder->file, "%s\n", line) < 0)
+        return lk_file_fail("append to", folder->metrics);
+    return LK_OK;
 }
 
 enum lk_status lk_run_folder_flush(struct lk_run_folder *folder)

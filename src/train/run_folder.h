@@ -32,10 +32,13 @@ struct lk_step_times {
     double compute_ms, transfer_ms, reduce_ms, wait_ms, input_ms;
 };
 
-/* Appends the event's line to metrics.jsonl. fails: LK_E_IO */
-LK_MUST_CHECK enum lk_status lk_run_folder_log(struct lk_run_folder *folder,
-                                               const struct lk_event *event,
-                                               const struct lk_step_times *times);
+/* An event as its line of metrics.jsonl, without the newline; the caller frees it. `times`: of
+ * a step, else NULL. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_event_print(const struct lk_event *event,
+                                            const struct lk_step_times *times, char **line);
+
+/* Appends a line to metrics.jsonl. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const char *line);
 
 /* Brings all lines to disk. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_run_folder_flush(struct lk_run_folder *folder);

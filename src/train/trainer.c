@@ -18,10 +18,14 @@ static enum lk_status report(struct lk_trainer *trainer, struct lk_event event,
     if (event.kind != LK_EVENT_STEP)
         event.epoch = trainer->done / trainer->steps_per_epoch;
     event.seconds = lk_seconds() - trainer->started;
-    LK_TRY(lk_run_folder_log(trainer->folder, &event, times));
-    if (trainer->handler)
+    char *line = NULL;
+    LK_TRY(lk_event_print(&event, times, &line));
+    event.json = line;
+    const enum lk_status status = lk_run_folder_log(trainer->folder, line);
+    if (status == LK_OK && trainer->handler)
         trainer->handler(trainer->context, &event);
-    return LK_OK;
+    free(line);
+    return status;
 }
 
 static enum lk_status create_stepper(struct lk_trainer *trainer)
