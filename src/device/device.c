@@ -117,6 +117,19 @@ enum lk_status lk_device_list_count(const char *spec, int *count)
     return LK_OK;
 }
 
+/* Asked first, since some drivers have no clCreateSubDevices at all. */
+static bool can_be_cut(cl_device_id id)
+{
+    cl_device_partition_property ways[8] = {0};
+    if (clGetDeviceInfo(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof ways, ways, NULL) !=
+        CL_SUCCESS)
+        return false;
+    for (int i = 0; i < LK_COUNT(ways); i++)
+        if (ways[i] == CL_DEVICE_PARTITION_EQUALLY)
+            return true;
+    return false;
+}
+
 /* Cuts the device into equal parts and keeps one of them. */
 static enum lk_status take_part(struct lk_device *device, struct entry entry)
 {
@@ -127,6 +140,8 @@ static enum lk_status take_part(struct lk_device *device, struct entry entry)
     if (units < 1)
         return lk_fail(LK_E_ARGUMENT, "device %d has %d compute units, not enough for %d parts",
                        entry.index, device->info.compute_units, entry.parts);
+    if (!can_be_cut(device->id))
+        return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts", entry.index);
     const cl_int error = clCreateSubDevices(device->id, how, LK_MOST_DEVICES, parts, &made);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts: %s", entry.index,
