@@ -1,4 +1,4 @@
-/* Builds what was announced, on as many threads as the host has cores. */
+/* Builds what announced kernels need, on as many threads as the host has cores. */
 #include "base/fail.h"
 #include "device/kernel.h"
 #include <stdio.h>
@@ -18,9 +18,11 @@ static struct lk_program *take(struct work *work)
 {
     pthread_mutex_lock(&work->device->mutex);
     struct lk_program *program = work->status == LK_OK ? work->next : NULL;
-    while (program && program->program)
+    while (program && !program->is_wanted)
         program = program->next;
     work->next = program ? program->next : NULL;
+    if (program)
+        program->is_wanted = false;
     pthread_mutex_unlock(&work->device->mutex);
     return program;
 }
@@ -60,14 +62,27 @@ static enum lk_status create_kernels(struct lk_device *device)
     return LK_OK;
 }
 
+/* Marks the programs that kernels wait for and returns how many. Others, of kernels that are
+ * gone already, may be such as do not build. */
+static int mark_wanted(struct lk_device *device)
+{
+    int count = 0;
+    for (struct lk_program *p = device->programs; p; p = p->next)
+        p->is_wanted = false;
+    for (struct lk_kernel *k = device->pending; k; k = k->next_pending) {
+        count += !k->program->program && !k->program->is_wanted;
+        k->program->is_wanted = !k->program->program;
+    }
+    return count;
+}
+
 enum lk_status lk_device_build(struct lk_device *device)
 {
     pthread_t threads[MOST_THREADS];
     struct work work = {.device = device, .next = device->programs};
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int todo = 0, started = 0;
-    for (struct lk_program *p = device->programs; p; p = p->next)
-        todo += p->program == NULL;
+    const int todo = mark_wanted(device);
+    int started = 0;
     while (started < MOST_THREADS && started < todo - 1 && started < cores - 1 &&
            pthread_create(&threads[started], NULL, build_programs, &work) == 0)
         started++;

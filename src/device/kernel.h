@@ -11,6 +11,7 @@ struct lk_program {
     const char *stem, *text;
     char *options;
     cl_program program; /* NULL: not built yet */
+    bool is_wanted;     /* to be built now */
 };
 
 struct lk_kernel {
