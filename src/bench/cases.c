@@ -1,0 +1,90 @@
+#include "bench/cases.h"
+
+#include <stddef.h>
+
+/* clang-format off */
+#define IMAGE(c, h, w) {3, {c, h, w}}
+#define VECTOR(k) {1, {k}}
+#define LAYER(set_, batch_, op_, options_, ...)                                                \
+    {.set = set_, .batch = batch_, .op = op_, .options = options_, .x = __VA_ARGS__}
+#define POOLED .absorbed = "max_pool", .absorbed_options = "size=2"
+#define FIRST .is_first = true
+
+/* The tutorial's network for 28x28 images. */
+#define CONVNET(op, options, ...) LAYER("convnet", 512, op, options, __VA_ARGS__)
+
+/* source: Simonyan and Zisserman 2014, table 1, D */
+#define VGG(op, options, ...) LAYER("vgg16", 16, op, options, __VA_ARGS__)
+#define VGG_CONV(filters, ...)                                                                 \
+    VGG("conv2d", "filters=" #filters " kernel=3 padding=same activation=relu", __VA_ARGS__)
+
+/* source: He et al. 2015, table 1; the 3x3 convolution has a block's stride ("v1.5") */
+#define RESNET(op, options, ...) LAYER("resnet50", 16, op, options, __VA_ARGS__)
+#define RESNET_CONV(filters, kernel, stride, padding, ...)                                     \
+    RESNET("conv2d", "filters=" #filters " kernel=" #kernel " stride=" #stride                 \
+           " padding=" #padding " bias=false", __VA_ARGS__)
+
+#define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
+
+const struct lk_bench_case lk_bench_cases[] = {
+    CONVNET("conv2d", "filters=32 kernel=3 activation=relu", IMAGE(1, 28, 28), FIRST, POOLED),
+    CONVNET("conv2d", "filters=64 kernel=3 activation=relu", IMAGE(32, 13, 13), POOLED),
+    CONVNET("conv2d", "filters=64 kernel=3 activation=relu", IMAGE(64, 5, 5)),
+    CONVNET("conv2d", "filters=32 kernel=3", IMAGE(1, 28, 28), FIRST),
+    CONVNET("conv2d", "filters=64 kernel=3", IMAGE(32, 13, 13)),
+    CONVNET("relu", "", IMAGE(32, 26, 26)),
+    CONVNET("max_pool", "size=2", IMAGE(32, 26, 26)),
+    CONVNET("dense", "units=64 activation=relu", VECTOR(576)),
+    CONVNET("dense", "units=10", VECTOR(64)),
+    CONVNET("softmax", "", VECTOR(10)),
+
+    VGG_CONV(64, IMAGE(3, 224, 224), FIRST),
+    VGG_CONV(64, IMAGE(64, 224, 224)),
+    VGG_CONV(128, IMAGE(64, 112, 112)),
+    VGG_CONV(128, IMAGE(128, 112, 112)),
+    VGG_CONV(256, IMAGE(128, 56, 56)),
+    VGG_CONV(256, IMAGE(256, 56, 56)),
+    VGG_CONV(512, IMAGE(256, 28, 28)),
+    VGG_CONV(512, IMAGE(512, 28, 28)),
+    VGG_CONV(512, IMAGE(512, 14, 14)),
+    VGG("max_pool", "size=2", IMAGE(64, 224, 224)),
+    VGG("max_pool", "size=2", IMAGE(128, 112, 112)),
+    VGG("max_pool", "size=2", IMAGE(256, 56, 56)),
+    VGG("max_pool", "size=2", IMAGE(512, 28, 28)),
+    VGG("max_pool", "size=2", IMAGE(512, 14, 14)),
+
+    RESNET_CONV(64, 7, 2, 3, IMAGE(3, 224, 224), FIRST),
+    RESNET_CONV(64, 1, 1, 0, IMAGE(64, 56, 56)),
+    RESNET_CONV(64, 3, 1, 1, IMAGE(64, 56, 56)),
+    RESNET_CONV(256, 1, 1, 0, IMAGE(64, 56, 56)),
+    RESNET_CONV(64, 1, 1, 0, IMAGE(256, 56, 56)),
+    RESNET_CONV(128, 1, 1, 0, IMAGE(256, 56, 56)),
+    RESNET_CONV(128, 3, 2, 1, IMAGE(128, 56, 56)),
+    RESNET_CONV(512, 1, 1, 0, IMAGE(128, 28, 28)),
+    RESNET_CONV(512, 1, 2, 0, IMAGE(256, 56, 56)),
+    RESNET_CONV(128, 1, 1, 0, IMAGE(512, 28, 28)),
+    RESNET_CONV(128, 3, 1, 1, IMAGE(128, 28, 28)),
+    RESNET_CONV(256, 1, 1, 0, IMAGE(512, 28, 28)),
+    RESNET_CONV(256, 3, 2, 1, IMAGE(256, 28, 28)),
+    RESNET_CONV(1024, 1, 1, 0, IMAGE(256, 14, 14)),
+    RESNET_CONV(1024, 1, 2, 0, IMAGE(512, 28, 28)),
+    RESNET_CONV(256, 1, 1, 0, IMAGE(1024, 14, 14)),
+    RESNET_CONV(256, 3, 1, 1, IMAGE(256, 14, 14)),
+    RESNET_CONV(512, 1, 1, 0, IMAGE(1024, 14, 14)),
+    RESNET_CONV(512, 3, 2, 1, IMAGE(512, 14, 14)),
+    RESNET_CONV(2048, 1, 1, 0, IMAGE(512, 7, 7)),
+    RESNET_CONV(2048, 1, 2, 0, IMAGE(1024, 14, 14)),
+    RESNET_CONV(512, 1, 1, 0, IMAGE(2048, 7, 7)),
+    RESNET_CONV(512, 3, 1, 1, IMAGE(512, 7, 7)),
+    RESNET("relu", "", IMAGE(256, 56, 56)),
+    RESNET("add", "", IMAGE(256, 56, 56), .inputs = 2),
+    RESNET("max_pool", "size=3 stride=2 padding=same", IMAGE(64, 112, 112)),
+    RESNET("global_average_pool", "", IMAGE(2048, 7, 7)),
+    RESNET("dense", "units=1000", VECTOR(2048)),
+    RESNET("softmax", "", VECTOR(1000)),
+
+    MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
+    MLP("dense", "units=1024 activation=relu", VECTOR(1024)),
+    MLP("dense", "units=10", VECTOR(1024)),
+    {0},
+};

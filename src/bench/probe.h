@@ -1,0 +1,50 @@
+/* One operation on a device without a graph, with buffers of its own: what is timed and what is
+ * tested. Floor 6. */
+#ifndef LK_BENCH_PROBE_H
+#define LK_BENCH_PROBE_H
+
+#include "ops/op.h"
+
+struct lk_probe_config {
+    struct lk_device *device;
+    const char *op, *options;
+    const char *absorbed, *absorbed_options; /* an operation it takes over; NULL: none */
+    int inputs;
+    struct lk_shape x[LK_MOST_INPUTS];
+    enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32, or LK_I32 for labels */
+    int64_t batch;
+    int shards;
+    bool training, dx, dw; /* which gradients backward makes */
+    uint64_t seed;
+};
+
+struct lk_probe {
+    const struct lk_op *op;
+    struct lk_op_setup setup;
+    struct lk_arena arena;
+    struct lk_op_run *runs; /* [copies]: of activations; weights and workspace are shared */
+    int copies;
+    int64_t batch;
+    struct lk_buffer **buffers; /* all that are in runs */
+    int buffer_count;
+};
+
+/* Infers and announces the kernels. fails: as the operation does; LK_E_UNSUPPORTED where it
+ * does not absorb the other one. lk_probe_close() in any case */
+LK_MUST_CHECK enum lk_status lk_probe_open(struct lk_probe *probe,
+                                           const struct lk_probe_config *config);
+
+/* Allocates for as many copies as fill `bytes` of activations, at least one; gradients only for
+ * backward. fails: LK_E_DEVICE_MEMORY */
+LK_MUST_CHECK enum lk_status lk_probe_allocate(struct lk_probe *probe, size_t bytes,
+                                               bool backward);
+void lk_probe_close(struct lk_probe *probe);
+
+/* Bytes of x, y and what else a pass reads and writes, living samples only. */
+double lk_probe_bytes(const struct lk_probe *probe, bool backward);
+
+/* Enqueue a pass on a copy. */
+LK_MUST_CHECK enum lk_status lk_probe_forward(struct lk_probe *probe, int copy);
+LK_MUST_CHECK enum lk_status lk_probe_backward(struct lk_probe *probe, int copy);
+
+#endif

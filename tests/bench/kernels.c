@@ -1,0 +1,137 @@
+/* The table of timed operations and what is reported of one. */
+#include "bench/cases.h"
+#include "bench/peaks.h"
+#include "bench/probe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct lk_device *device;
+
+static int open_device(void **state)
+{
+    (void)state;
+    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    lk_device_close(device);
+    return 0;
+}
+
+/* A row whose operation, options or shape are wrong would be found out only after minutes. */
+static void every_case_can_be_prepared(void **state)
+{
+    (void)state;
+    for (const struct lk_bench_case *c = lk_bench_cases; c->set; c++) {
+        struct lk_probe probe;
+        struct lk_probe_config config = {.device = device,
+                                         .op = c->op,
+                                         .options = c->options,
+                                         .absorbed = c->absorbed,
+                                         .absorbed_options = c->absorbed_options,
+                                         .inputs = c->inputs ? c->inputs : 1,
+                                         .x = {c->x, c->x},
+                                         .batch = c->batch,
+                                         .shards = 1,
+                                         .training = true,
+                                         .dx = true,
+                                         .dw = true};
+        const enum lk_status status = lk_probe_open(&probe, &config);
+        if (status != LK_OK)
+            fail_msg("%s %s %s: %s", c->set, c->op, c->options, lk_error_text());
+        assert_true(probe.setup.shapes.flops > 0);
+        if (strcmp(c->op, "conv2d") == 0 || strcmp(c->op, "dense") == 0)
+            assert_true(probe.setup.shapes.params > 0);
+        lk_probe_close(&probe);
+    }
+}
+
+/* The ConvNet's forward pass is 5.6 MFLOP an image. */
+static void convnet_has_its_operations(void **state)
+{
+    (void)state;
+    double flops = 0;
+    for (const struct lk_bench_case *c = lk_bench_cases; c->set; c++) {
+        struct lk_probe probe;
+        const struct lk_probe_config config = {.device = device,
+                                               .op = c->op,
+                                               .options = c->options,
+                                               .inputs = 1,
+                                               .x = {c->x},
+                                               .batch = 1,
+                                               .shards = 1};
+        const bool is_plain = strcmp(c->op, "conv2d") == 0 && !strstr(c->options, "relu");
+        if (strcmp(c->set, "convnet") != 0 || is_plain)
+            continue;
+        assert_int_equal(lk_probe_open(&probe, &config), LK_OK);
+        if (probe.setup.shapes.params > 0)
+            flops += probe.setup.shapes.flops;
+        lk_probe_close(&probe);
+    }
+    assert_true(flops > 5.4e6 && flops < 5.8e6);
+}
+
+static bool stop_at_once(void *context, const struct lk_bench_kernel *kernel)
+{
+    struct lk_bench_kernel *kept = context;
+    assert_string_equal(kernel->set, "mlp");
+    assert_string_equal(kernel->op, "dense");
+    assert_string_equal(kernel->pass, "forward");
+    assert_string_equal(kernel->shape, "[784] units=1024 activation=relu, n 512");
+    *kept = *kernel;
+    return false;
+}
+
+static void reports_rates_and_stops(void **state)
+{
+    (void)state;
+    struct lk_bench_kernel kernel = {0};
+    assert_int_equal(lk_bench_kernels(device, "mlp", stop_at_once, &kernel), LK_OK);
+    const double gflop = 2 * 784.0 * 1024 * 512 * 1e-9;
+    assert_false(kernel.memory_bound);
+    assert_int_equal(kernel.done, 1);
+    assert_int_equal(kernel.count, 8);
+    assert_true(kernel.ms > 0);
+    assert_float_equal(kernel.gflops, gflop / kernel.ms * 1e3, 1e-3 * kernel.gflops);
+    assert_float_equal(kernel.percent_of_peak, 100 * kernel.gflops / kernel.peaks.fma_gflops,
+                       1e-6);
+    assert_true(kernel.percent_of_peak > 0.5 && kernel.percent_of_peak < 130);
+    assert_int_equal(lk_device_bytes(device), 0);
+}
+
+static bool never(void *context, const struct lk_bench_kernel *kernel)
+{
+    (void)context;
+    (void)kernel;
+    fail_msg("the handler was called");
+    return false;
+}
+
+static void refuses_an_unknown_set(void **state)
+{
+    (void)state;
+    lk_error_clear();
+    assert_int_equal(lk_bench_kernels(device, "resnet5", never, NULL), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "did you mean 'resnet50'"));
+    assert_string_equal(lk_bench_set(0), "convnet");
+    assert_string_equal(lk_bench_set(3), "mlp");
+    assert_null(lk_bench_set(4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_case_can_be_prepared),
+        cmocka_unit_test(convnet_has_its_operations),
+        cmocka_unit_test(reports_rates_and_stops),
+        cmocka_unit_test(refuses_an_unknown_set),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
