@@ -5,7 +5,7 @@
  *
  * sum: x: real [SHARDS][stride * VECTOR], y: real [vectors * VECTOR]; groups: GROUP vectors.
  * metrics: x: real [SHARDS * shard_tiles][2][LANES], y: real [SHARDS][32]; tiles in ascending
- * order, then the lanes as in lib/sum.cl; group ids: 0: shard s, 1: j. -D: SHARDS, a power of 2.
+ * order, then the lanes as in lib/sum.cl; group ids: 0: shard s, 1: j. -D: SHARDS = 2^LEVELS.
  */
 #include "lib/real.cl"
 #include "lib/sum.cl"
