@@ -44,6 +44,10 @@ static enum lk_status place(const struct lk_op_shapes *shapes, const char *name,
     const struct options *o = shapes->options;
     const struct lk_shape *x = &shapes->x[0];
     char what[64];
+    for (int i = 0; i < 4; i++)
+        if (o->pads[i] > 0 && o->padding != LK_PADDING_EXPLICIT)
+            return lk_fail(LK_E_ARGUMENT, "%s: pads go with padding=explicit, found padding=%s",
+                           name, lk_padding_names[o->padding]);
     *windows = (struct windows){window_of(o, 0), window_of(o, 1)};
     snprintf(what, sizeof what, "%s: height", name);
     LK_TRY(lk_window_place(&windows->h, (enum lk_padding)o->padding, x->dim[1], what));
