@@ -1,0 +1,195 @@
+#include "command.h"
+
+#include "terminal.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Levenshtein distance; names are short, so one row of 64 is enough. */
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 63 };
+    int row[LONGEST + 1];
+    const int n = (int)strlen(b);
+    if (n > LONGEST)
+        return LONGEST;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            const int change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            const int add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < add ? change : add;
+        }
+    }
+    return row[n];
+}
+
+const char *nearest_name(const char *wrong, const char *const *names)
+{
+    const char *best = NULL;
+    int best_distance = (int)strlen(wrong) / 2 + 1;
+    for (; *names; names++) {
+        const int d = distance(wrong, *names);
+        if (d < best_distance) {
+            best_distance = d;
+            best = *names;
+        }
+    }
+    return best;
+}
+
+static const struct option *find(const struct command *command, const char *name, size_t length)
+{
+    for (const struct option *row = command->options; row->name; row++)
+        if (strlen(row->name) == length && memcmp(row->name, name, length) == 0)
+            return row;
+    return NULL;
+}
+
+static int unknown(const struct command *command, const char *name, size_t length)
+{
+    const char *names[64] = {NULL};
+    char wrong[64];
+    for (int i = 0; i < 63 && command->options[i].name; i++)
+        names[i] = command->options[i].name;
+    snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
+    const char *near = nearest_name(wrong, names);
+    return wrong_usage(command, "unknown option '--%s'%s%s%s", wrong,
+                       near ? "; did you mean '--" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* Parses the option at text[0]; *used tells how many words it took. */
+static int parse_option(struct arguments *arguments, int count, char **text, int *used)
+{
+    const struct command *command = arguments->command;
+    const char *name = text[0] + 2, *equals = strchr(name, '=');
+    const size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const struct option *row = find(command, name, length);
+    const char *value = NULL;
+    if (!row)
+        return unknown(command, name, length);
+    if (!row->value && equals)
+        return wrong_usage(command, "option '--%s' takes no value, found '%s'", row->name,
+                           equals + 1);
+    *used = 1;
+    if (row->value && equals) {
+        value = equals + 1;
+    } else if (row->value) {
+        if (count < 2 || strncmp(text[1], "--", 2) == 0)
+            return wrong_usage(command, "option '--%s' needs a value: --%s %s", row->name,
+                               row->name, row->value);
+        value = text[1];
+        *used = 2;
+    }
+    arguments->given[arguments->given_count++] = (struct given){row, value};
+    return DONE;
+}
+
+int arguments_parse(const struct command *command, int count, char **text,
+                    struct arguments *arguments)
+{
+    *arguments = (struct arguments){.command = command};
+    arguments->given = calloc((size_t)count + 1, sizeof *arguments->given);
+    arguments->words = calloc((size_t)count + 1, sizeof *arguments->words);
+    if (!arguments->given || !arguments->words) {
+        say("out of memory");
+        return FAILED;
+    }
+    bool only_words = false;
+    for (int i = 0, used = 1; i < count; i += used) {
+        used = 1;
+        if (only_words || text[i][0] != '-' || text[i][1] == '\0') {
+            arguments->words[arguments->word_count++] = text[i];
+        } else if (strcmp(text[i], "--") == 0) {
+            only_words = true;
+        } else if (text[i][1] != '-') {
+            return wrong_usage(command, "unknown option '%s'; options begin with '--'",
+                               text[i]);
+        } else {
+            const int status = parse_option(arguments, count - i, text + i, &used);
+            if (status != DONE)
+                return status;
+        }
+    }
+    return DONE;
+}
+
+void arguments_clear(struct arguments *arguments)
+{
+    free(arguments->given);
+    free(arguments->words);
+    *arguments = (struct arguments){0};
+}
+
+static const struct given *last_given(const struct arguments *arguments, const char *name)
+{
+    for (int i = arguments->given_count; i-- > 0;)
+        if (strcmp(arguments->given[i].option->name, name) == 0)
+            return &arguments->given[i];
+    return NULL;
+}
+
+const char *option_text(const struct arguments *arguments, const char *name)
+{
+    const struct given *given = last_given(arguments, name);
+    return given ? given->value : NULL;
+}
+
+bool option_given(const struct arguments *arguments, const char *name)
+{
+    return last_given(arguments, name) != NULL;
+}
+
+int option_number(const struct arguments *arguments, const char *name, int64_t low,
+                  int64_t high, int64_t *number)
+{
+    const char *text = option_text(arguments, name);
+    if (!text)
+        return DONE;
+    char *end;
+    errno = 0;
+    const long long found = strtoll(text, &end, 10);
+    if (end == text || *end || errno || found < low || found > high)
+        return wrong_usage(arguments->command,
+                           "option '--%s' needs a whole number in %" PRId64 "..%" PRId64
+                           ", found '%s'",
+                           name, low, high, text);
+    *number = found;
+    return DONE;
+}
+
+void command_help(const struct command *command)
+{
+    printf("usage: lockstep %s %s\n\n%s\n", command->name, command->usage, command->help);
+    if (command->options->name)
+        printf("\noptions:\n");
+    for (const struct option *row = command->options; row->name; row++) {
+        char left[48];
+        snprintf(left, sizeof left, "--%s%s%s", row->name, row->value ? " " : "",
+                 row->value ? row->value : "");
+        printf("  %-23s %s\n", left, row->help);
+    }
+    if (command->more) {
+        printf("\n");
+        command->more();
+    }
+}
+
+int wrong_usage(const struct command *command, const char *format, ...)
+{
+    char text[1024];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    say("%s: %s", command->name, text);
+    say("'lockstep %s --help' lists what there is", command->name);
+    return USAGE;
+}

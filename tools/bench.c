@@ -1,0 +1,200 @@
+/* lockstep bench: throughput per operation and per model beside the device's measured peaks. */
+#include "command.h"
+#include "json.h"
+#include "progress.h"
+#include "terminal.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <lockstep/bench.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bench {
+    struct lk_device *device;
+    struct lk_peaks peaks;
+    int64_t batch;            /* 0: each model's usual one */
+    json_t *kernels, *models; /* arrays */
+};
+
+static void status_text(const char *format, const char *name, int done, int count)
+{
+    char text[128];
+    snprintf(text, sizeof text, format, name, done, count);
+    if (terminal_has_status())
+        terminal_status(text);
+}
+
+static void print_kernel(const struct lk_bench_kernel *k)
+{
+    char rate[64];
+    if (k->memory_bound)
+        snprintf(rate, sizeof rate, "%.1f GB/s", k->gbs);
+    else
+        snprintf(rate, sizeof rate, "%.1f GFLOPS", k->gflops);
+    printf("%-12s %-8s %-12s %9.3f ms %14s %5.1f %%  %s\n", k->op, k->pass, k->algorithm, k->ms,
+           rate, k->percent_of_peak, k->shape);
+    fflush(stdout);
+}
+
+static json_t *kernel_json(const struct lk_bench_kernel *k)
+{
+    return json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:b, s:o}", "set", k->set, "op",
+                     k->op, "pass", k->pass, "shape", json_text(k->shape), "algorithm",
+                     k->algorithm, "ms", json_number(k->ms), "gflops", json_number(k->gflops),
+                     "gbs", json_number(k->gbs), "memory_bound", (int)k->memory_bound,
+                     "percent_of_peak", json_number(k->percent_of_peak));
+}
+
+static bool kernel_event(void *context, const struct lk_bench_kernel *kernel)
+{
+    struct bench *bench = context;
+    terminal_status(NULL);
+    print_kernel(kernel);
+    json_array_append_new(bench->kernels, kernel_json(kernel));
+    if (kernel->done < kernel->count)
+        status_text("%s: %d of %d measured", kernel->set, kernel->done, kernel->count);
+    return true;
+}
+
+static void print_model(const struct lk_bench_model *m, bool is_first)
+{
+    char rate[32];
+    if (is_first)
+        printf("%-15s %6s %10s %10s %8s %9s %6s %8s\n", "model", "batch", "samples/s",
+               "step ms", "build s", "memory", "host", "loss");
+    printf("%-15s %6" PRId64 " %10s %10.2f %8.2f %5.0f MiB %4.1f %% %8.4f\n", m->name, m->batch,
+           rate_text(m->samples_per_s, rate), m->step_ms, m->build_s,
+           (double)m->peak_bytes / (1 << 20), m->host_percent, m->loss);
+    fflush(stdout);
+}
+
+static json_t *model_json(const struct lk_bench_model *m)
+{
+    return json_pack(
+        "{s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "name", m->name, "batch",
+        (json_int_t)m->batch, "steps", m->steps, "samples_per_s", json_number(m->samples_per_s),
+        "step_ms", json_number(m->step_ms), "build_s", json_number(m->build_s), "host_percent",
+        json_number(m->host_percent), "loss", json_number(m->loss), "peak_bytes",
+        (json_int_t)m->peak_bytes, "resident_bytes", (json_int_t)m->resident_bytes);
+}
+
+static enum lk_status bench_model(struct bench *bench, const char *name)
+{
+    struct lk_bench_model model;
+    status_text("%.64s: building and measuring ...", name, 0, 0);
+    const enum lk_status status = lk_bench_model(bench->device, name, bench->batch, 0, &model);
+    terminal_status(NULL);
+    if (status != LK_OK)
+        return status;
+    print_model(&model, json_array_size(bench->models) == 0);
+    json_array_append_new(bench->models, model_json(&model));
+    return LK_OK;
+}
+
+/* A word is "kernels", a set of kernels, or a model. */
+static enum lk_status bench_word(struct bench *bench, const char *word)
+{
+    if (strcmp(word, "kernels") == 0)
+        return lk_bench_kernels(bench->device, NULL, kernel_event, bench);
+    for (int i = 0; lk_bench_set(i); i++)
+        if (strcmp(word, lk_bench_set(i)) == 0)
+            return lk_bench_kernels(bench->device, word, kernel_event, bench);
+    return bench_model(bench, word);
+}
+
+/* Without words: the kernels, and all models that this version has. */
+static enum lk_status bench_all(struct bench *bench)
+{
+    enum lk_status status = bench_word(bench, "kernels");
+    const char *name;
+    for (int i = 0; status == LK_OK && (name = lk_bench_model_name(i)) != NULL; i++) {
+        status = bench_model(bench, name);
+        if (status == LK_E_UNSUPPORTED) {
+            say("%s: %s", name, lk_error_text());
+            lk_error_clear();
+            status = LK_OK;
+        }
+    }
+    return status;
+}
+
+static enum lk_status measure(struct bench *bench, const struct arguments *arguments)
+{
+    enum lk_status status = lk_peaks_measure(bench->device, 0, &bench->peaks);
+    if (status != LK_OK)
+        return status;
+    printf("%s: %.1f GFLOPS multiply-add, %.1f GB/s\n", lk_device_info(bench->device)->name,
+           bench->peaks.fma_gflops, bench->peaks.bandwidth_gbs);
+    if (arguments->word_count == 0)
+        status = bench_all(bench);
+    for (int i = 0; status == LK_OK && i < arguments->word_count; i++)
+        status = bench_word(bench, arguments->words[i]);
+    return status;
+}
+
+static int write_json(const struct bench *bench, const char *path)
+{
+    json_t *device = device_json(lk_device_info(bench->device));
+    json_object_set_new(device, "fma_gflops", json_number(bench->peaks.fma_gflops));
+    json_object_set_new(device, "bandwidth_gbs", json_number(bench->peaks.bandwidth_gbs));
+    json_t *all = json_pack("{s:o, s:O, s:O}", "device", device, "models", bench->models,
+                            "kernels", bench->kernels);
+    const int result = json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_decref(all);
+    if (result == 0)
+        return DONE;
+    say("cannot write '%s': %s", path, strerror(errno));
+    return BAD_INPUT;
+}
+
+static int run(const struct arguments *arguments)
+{
+    struct bench bench = {.kernels = json_array(), .models = json_array()};
+    int result = option_number(arguments, "batch-size", 1, 1 << 24, &bench.batch);
+    const char *path = option_text(arguments, "json");
+    if (result == DONE) {
+        enum lk_status status =
+            lk_device_open(option_text(arguments, "device"), 0, &bench.device);
+        if (status == LK_OK)
+            status = measure(&bench, arguments);
+        terminal_status(NULL);
+        if (status != LK_OK)
+            result = failed(status);
+        else if (path)
+            result = write_json(&bench, path);
+    }
+    json_decref(bench.kernels);
+    json_decref(bench.models);
+    lk_device_close(bench.device);
+    return result;
+}
+
+static void more(void)
+{
+    printf("sets of kernels:");
+    for (int i = 0; lk_bench_set(i); i++)
+        printf(" %s", lk_bench_set(i));
+    printf("\nmodels (batch size):");
+    for (int i = 0; lk_bench_model_name(i); i++)
+        printf(" %s (%" PRId64 ")", lk_bench_model_name(i), lk_bench_model_batch(i));
+    printf(
+        "\nWithout words: all of them. Figures are fp32; percentages are of this device's own\n"
+        "measured multiply-add rate, or of its bandwidth where memory is the limit.\n");
+}
+
+static const struct option options[] = {
+    {"batch-size", "N", "samples in a batch; default: each model's usual one"},
+    {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
+    {"json", "FILE", "write all figures there as JSON"},
+    {0},
+};
+
+const struct command bench_command = {
+    .name = "bench",
+    .usage = "[kernels|SET|MODEL...] [options]",
+    .help = "measure throughput per operation and model, beside the device's peaks",
+    .options = options,
+    .more = more,
+    .run = run,
+};

@@ -1,0 +1,74 @@
+/* What the files of the `lockstep` program share: the table of subcommands, their options, exit
+ * status. A subcommand is one file with one const table row. Sees include/ only. */
+#ifndef TOOLS_COMMAND_H
+#define TOOLS_COMMAND_H
+
+#include <lockstep/lockstep.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Exit status; scripts rely on it. */
+enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_INPUT = 3, NO_DEVICE = 4, INTERRUPTED = 130 };
+
+/* One row; a table ends with an empty one. `value` names what follows in the help ("N"); NULL:
+ * a flag. */
+struct option {
+    const char *name, *value, *help;
+};
+
+struct arguments;
+
+struct command {
+    const char *name, *usage; /* what stands behind the name: "MODEL [options]" */
+    const char *help;         /* one line */
+    const struct option *options;
+    void (*more)(void); /* prints what stands below the options; NULL: nothing */
+    int (*run)(const struct arguments *arguments); /* returns the exit status */
+};
+
+extern const struct command bench_command, devices_command, eval_command, predict_command,
+    selftest_command, summary_command, train_command;
+
+/* An option as given: the last of the same name counts, unless the subcommand collects them. */
+struct given {
+    const struct option *option;
+    const char *value; /* NULL: a flag */
+};
+
+/* A parsed command line; points into argv. */
+struct arguments {
+    const struct command *command;
+    struct given *given;
+    const char **words; /* all that is no option */
+    int given_count, word_count;
+};
+
+/* Parses "--name value", "--name=value", "--flag"; all behind "--" are words. Returns DONE, or
+ * USAGE with the message said. arguments_clear() releases, after failures too. */
+int arguments_parse(const struct command *command, int count, char **text,
+                    struct arguments *arguments);
+void arguments_clear(struct arguments *arguments);
+
+/* The value given last; NULL: not given. */
+const char *option_text(const struct arguments *arguments, const char *name);
+bool option_given(const struct arguments *arguments, const char *name);
+
+/* The whole number given last, within [low, high]; leaves *number where none is given. Returns
+ * DONE, or USAGE with the message said. */
+int option_number(const struct arguments *arguments, const char *name, int64_t low,
+                  int64_t high, int64_t *number);
+
+/* Prints a subcommand's help to stdout. */
+void command_help(const struct command *command);
+
+/* The name nearest to `wrong`, names[i] until NULL; NULL: none is near. */
+const char *nearest_name(const char *wrong, const char *const *names);
+
+/* Says the library's message; returns the exit status that belongs to the code. */
+int failed(enum lk_status status);
+
+/* Says a message about the command line and where help is; returns USAGE. */
+int wrong_usage(const struct command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

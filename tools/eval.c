@@ -1,0 +1,112 @@
+/* lockstep eval: loss, accuracy and per-class figures of a trained model. */
+#include "command.h"
+#include "json.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STANDARD_BATCH = 512 };
+
+/* One class: of those predicted so, of those that are so, the share that is right. */
+struct class_figures {
+    char name[64];
+    int64_t count;
+    double precision, recall;
+};
+
+static struct class_figures figures_of(const struct lk_evaluation *e, int class)
+{
+    struct class_figures f = {0};
+    int64_t predicted = 0;
+    for (int i = 0; i < e->classes; i++) {
+        f.count += e->confusion[(int64_t) class * e->classes + i];
+        predicted += e->confusion[(int64_t)i * e->classes + class];
+    }
+    const double right = (double)e->confusion[(int64_t) class * e->classes + class];
+    f.precision = predicted ? right / (double)predicted : 0;
+    f.recall = f.count ? right / (double)f.count : 0;
+    if (e->class_names)
+        snprintf(f.name, sizeof f.name, "%s", e->class_names[class]);
+    else
+        snprintf(f.name, sizeof f.name, "%d", class);
+    return f;
+}
+
+static void print(const struct lk_evaluation *e)
+{
+    int width = 5;
+    for (int i = 0; i < e->classes; i++) {
+        const int length = (int)strlen(figures_of(e, i).name);
+        width = length > width ? length : width;
+    }
+    width = width > 40 ? 40 : width;
+    printf("samples   %" PRId64 "\nloss      %.6f\naccuracy  %.2f %%\n\n", e->samples, e->loss,
+           100 * e->accuracy);
+    printf("%-*s  %9s  %9s  %9s\n", width, "class", "samples", "precision", "recall");
+    for (int i = 0; i < e->classes; i++) {
+        const struct class_figures f = figures_of(e, i);
+        printf("%-*.40s  %9" PRId64 "  %7.2f %%  %7.2f %%\n", width, f.name, f.count,
+               100 * f.precision, 100 * f.recall);
+    }
+}
+
+static json_t *as_json(const struct lk_evaluation *e)
+{
+    json_t *classes = json_array(), *confusion = json_array();
+    for (int i = 0; i < e->classes; i++) {
+        const struct class_figures f = figures_of(e, i);
+        json_array_append_new(classes,
+                              json_pack("{s:o, s:I, s:f, s:f}", "name", json_text(f.name),
+                                        "samples", (json_int_t)f.count, "precision",
+                                        f.precision, "recall", f.recall));
+        json_t *row = json_array();
+        for (int j = 0; j < e->classes; j++)
+            json_array_append_new(row, json_integer(e->confusion[(int64_t)i * e->classes + j]));
+        json_array_append_new(confusion, row);
+    }
+    return json_pack("{s:I, s:o, s:o, s:f, s:o, s:o}", "samples", (json_int_t)e->samples,
+                     "loss", json_number(e->loss), "accuracy", json_number(e->accuracy),
+                     "seconds", e->seconds, "classes", classes, "confusion", confusion);
+}
+
+static int run(const struct arguments *arguments)
+{
+    int64_t batch = STANDARD_BATCH;
+    if (arguments->word_count != 1)
+        return wrong_usage(arguments->command,
+                           "needs one RUN directory or CHECKPOINT file, found %d words",
+                           arguments->word_count);
+    int status = option_number(arguments, "batch-size", 1, 1 << 24, &batch);
+    if (status != DONE)
+        return status;
+    struct lk_predictor *predictor = NULL;
+    struct lk_evaluation evaluation;
+    enum lk_status made = lk_predictor_open(
+        arguments->words[0], option_text(arguments, "device"), batch, &predictor);
+    if (made == LK_OK)
+        made = lk_predictor_evaluate(predictor, option_text(arguments, "data"), &evaluation);
+    if (made != LK_OK)
+        status = failed(made);
+    else if (option_given(arguments, "json"))
+        status = json_print(as_json(&evaluation), JSON_INDENT(2));
+    else
+        print(&evaluation);
+    lk_predictor_close(predictor);
+    return status;
+}
+
+static const struct option options[] = {
+    {"data", "SPEC", "data whose test part counts; default: what it was trained with"},
+    {"device", "LIST", "device to use; 'lockstep devices' lists them"},
+    {"batch-size", "N", "samples at a time (default 512)"},
+    {"json", NULL, "print JSON, with the confusion matrix (rows: truth)"},
+    {0},
+};
+
+const struct command eval_command = {
+    .name = "eval",
+    .usage = "RUN|CHECKPOINT [options]",
+    .help = "measure a trained model: loss, accuracy, precision and recall of each class",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,130 @@
+/* The `lockstep` program: finds the subcommand, maps failures to the exit status. */
+#include "command.h"
+#include "terminal.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+    &train_command,   &eval_command,  &predict_command,  &summary_command,
+    &devices_command, &bench_command, &selftest_command, NULL};
+
+/* Promised by the interface, not built yet: refused in words of their own. */
+static const char *const later[] = {"tune", "convert", "report", "export", "serve", NULL};
+
+int failed(enum lk_status status)
+{
+    const char *text = lk_error_text();
+    say("%s", *text ? text : lk_status_text(status));
+    switch (status) {
+    case LK_OK:
+        return DONE;
+    case LK_E_ARGUMENT:
+    case LK_E_UNSUPPORTED:
+        return USAGE;
+    case LK_E_SHAPE:
+    case LK_E_IO:
+    case LK_E_DATA:
+    case LK_E_MODEL:
+        return BAD_INPUT;
+    case LK_E_NO_DEVICE:
+    case LK_E_DEVICE:
+    case LK_E_DEVICE_MEMORY:
+    case LK_E_BUILD:
+        return NO_DEVICE;
+    case LK_E_INTERRUPTED:
+        return INTERRUPTED;
+    case LK_E_MEMORY:
+        break;
+    }
+    return FAILED;
+}
+
+static void print_help(void)
+{
+    printf("usage: lockstep COMMAND [options]\n\nTrains neural networks on OpenCL devices.\n\n"
+           "commands:\n");
+    for (int i = 0; commands[i]; i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
+    printf("\n'lockstep COMMAND --help' or 'lockstep help COMMAND' tells more. To begin:\n\n"
+           "  lockstep devices\n"
+           "  lockstep train fashion-convnet --data synthetic:digits --epochs 1\n");
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[16] = {NULL};
+    for (int i = 0; later[i]; i++)
+        if (strcmp(name, later[i]) == 0) {
+            say("'%s' is not part of this version (" LK_VERSION ")", name);
+            return USAGE;
+        }
+    for (int i = 0; commands[i]; i++)
+        names[i] = commands[i]->name;
+    const char *near = nearest_name(name, names);
+    say("unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "",
+        near ? "'?" : "");
+    say("'lockstep --help' lists the commands");
+    return USAGE;
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; commands[i]; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+/* Help is given whatever else stands on the line, unless "--" came first. */
+static bool asks_for_help(int count, char **text)
+{
+    for (int i = 0; i < count && strcmp(text[i], "--") != 0; i++)
+        if (strcmp(text[i], "--help") == 0 || strcmp(text[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int run_command(const char *name, int count, char **text)
+{
+    const struct command *command = find_command(name);
+    if (!command)
+        return unknown_command(name);
+    if (asks_for_help(count, text)) {
+        command_help(command);
+        return DONE;
+    }
+    struct arguments arguments;
+    int status = arguments_parse(command, count, text, &arguments);
+    if (status == DONE)
+        status = command->run(&arguments);
+    arguments_clear(&arguments);
+    return status;
+}
+
+static int run(int count, char **text)
+{
+    const char *name = count > 1 ? text[1] : "help";
+    if (strcmp(name, "--version") == 0) {
+        printf("lockstep " LK_VERSION "\n");
+        return DONE;
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        if (count > 2)
+            return run_command(text[2], 1, (char *[]){"--help", NULL});
+        print_help();
+        return count > 1 ? DONE : USAGE;
+    }
+    return run_command(name, count - 2, text + 2);
+}
+
+int main(int count, char **text)
+{
+    terminal_start();
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like a full disk, no crash */
+    const int status = run(count, text);
+    if (terminal_flush())
+        return status;
+    say("cannot write to stdout: what was printed is not complete");
+    return status == DONE ? BAD_INPUT : status;
+}

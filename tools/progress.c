@@ -1,0 +1,169 @@
+#include "progress.h"
+
+#include "terminal.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Seconds between two redraws of the bar, between two plain lines; steps a mean reaches back.
+ */
+static const double redraw_s = 0.1, line_s = 5;
+enum { MEAN_STEPS = 50 };
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+const char *duration_text(double seconds, char text[32])
+{
+    if (!(seconds >= 0 && seconds < 1e9)) {
+        strcpy(text, "-:--");
+        return text;
+    }
+    const long s = lround(seconds);
+    if (s < 3600)
+        snprintf(text, 32, "%ld:%02ld", s / 60, s % 60);
+    else
+        snprintf(text, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    return text;
+}
+
+const char *rate_text(double rate, char text[32])
+{
+    static const char units[] = {'\0', 'k', 'M', 'G', '\0'};
+    int unit = 0;
+    for (; rate >= 999.5 && units[unit + 1]; unit++)
+        rate /= 1000;
+    snprintf(text, 32, "%.*f%.1s",
+             rate >= 99.95 || (rate == floor(rate) && !unit) ? 0
+             : rate >= 9.995                                 ? 1
+                                                             : 2,
+             rate, units + unit);
+    return text;
+}
+
+void progress_init(struct progress *progress, enum progress_style style)
+{
+    *progress = (struct progress){.style = style};
+    progress->has_bar = style == PROGRESS_FULL && terminal_has_status();
+}
+
+static double eta(const struct progress *p, const struct lk_event *e)
+{
+    const double done = (double)(e->step - p->first_step);
+    return done > 0 ? (now() - p->began) / done * (double)(e->steps - e->step) : -1;
+}
+
+static double share(const struct lk_event *e)
+{
+    return e->steps > 0 ? fmin((double)e->step / (double)e->steps, 1) : 0;
+}
+
+/* Writes a bar of `columns` columns; text holds four bytes a column. */
+static void bar_text(char *text, int columns, double done)
+{
+    const bool unicode = terminal_has_unicode();
+    const char *full = unicode ? "\u2501" : "=", *half = unicode ? "\u2578" : ">";
+    const char *empty = unicode ? "\u2500" : "-";
+    const int halves = (int)(done * 2 * columns);
+    *text = '\0';
+    for (int i = 0; i < columns; i++) {
+        const char *mark = 2 * i + 1 < halves ? full : 2 * i < halves ? half : empty;
+        text += sprintf(text, "%s", mark);
+    }
+}
+
+enum { FIELDS = 6, FIELD_BYTES = 64, BAR_LEAST = 6, BAR_MOST = 100 };
+
+/* The parts of the status line in their order; the bar stands behind the first. */
+static void field_texts(const struct progress *p, const struct lk_event *e,
+                        char fields[FIELDS][FIELD_BYTES])
+{
+    char time[32], rate[32];
+    snprintf(fields[0], FIELD_BYTES, "epoch %" PRId64 "/%" PRId64, e->epoch + 1, e->epochs);
+    snprintf(fields[1], FIELD_BYTES, "%3.0f%%", floor(100 * share(e)));
+    snprintf(fields[2], FIELD_BYTES, "loss %.4f", p->loss);
+    snprintf(fields[3], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
+    snprintf(fields[4], FIELD_BYTES, "%s samples/s", rate_text(p->samples_per_s, rate));
+    snprintf(fields[5], FIELD_BYTES, "ETA %-7s", duration_text(eta(p, e), time));
+}
+
+/* Leaves out the least important fields until the bar has room. */
+static void draw_bar(const struct progress *p, const struct lk_event *e)
+{
+    static const int least_important_first[FIELDS] = {4, 0, 3, 2, 5, 1};
+    char fields[FIELDS][FIELD_BYTES], bar[4 * BAR_MOST + 1], line[1024];
+    field_texts(p, e, fields);
+    int room = terminal_columns() - 1;
+    for (int i = 0; i < FIELDS; i++)
+        room -= (int)strlen(fields[i]) + 2;
+    for (int i = 0; i < FIELDS && room < BAR_LEAST; i++) {
+        char *field = fields[least_important_first[i]];
+        room += (int)strlen(field) + 2;
+        *field = '\0';
+    }
+    bar_text(bar, room < 0 ? 0 : room > BAR_MOST ? BAR_MOST : room, share(e));
+    int used = snprintf(line, sizeof line, "%s%s%s", fields[0], *fields[0] ? "  " : "", bar);
+    for (int i = 1; i < FIELDS; i++)
+        if (*fields[i])
+            used += snprintf(line + used, sizeof line - (size_t)used, "  %s", fields[i]);
+    terminal_status(line);
+}
+
+static void print_line(const struct progress *p, const struct lk_event *e)
+{
+    char time[32], rate[32];
+    say_plain("epoch %" PRId64 "/%" PRId64 "  step %" PRId64 "/%" PRId64
+              "  loss %.4f  accuracy %.1f%%  %s samples/s  ETA %s",
+              e->epoch + 1, e->epochs, e->step, e->steps, p->loss, 100 * p->accuracy,
+              rate_text(p->samples_per_s, rate), duration_text(eta(p, e), time));
+}
+
+static void step_event(struct progress *p, const struct lk_event *e)
+{
+    p->seen += p->seen < MEAN_STEPS;
+    p->loss += (e->loss - p->loss) / (double)p->seen;
+    p->accuracy += (e->accuracy - p->accuracy) / (double)p->seen;
+    p->samples_per_s += (e->samples_per_s - p->samples_per_s) / (double)p->seen;
+    const double time = now();
+    if (p->style != PROGRESS_FULL || time - p->shown < (p->has_bar ? redraw_s : line_s))
+        return;
+    p->shown = time;
+    if (p->has_bar)
+        draw_bar(p, e);
+    else
+        print_line(p, e);
+}
+
+void progress_event(struct progress *progress, const struct lk_event *event)
+{
+    if (progress->style == PROGRESS_SILENT)
+        return;
+    switch (event->kind) {
+    case LK_EVENT_START:
+        progress->began = now();
+        progress->first_step = event->step;
+        if (event->text)
+            say("%s", event->text);
+        break;
+    case LK_EVENT_STEP:
+        step_event(progress, event);
+        break;
+    case LK_EVENT_EVALUATION:
+        say_plain("step %" PRId64 "/%" PRId64
+                  "  loss %.4f  accuracy %.1f%%  validation loss %.4f  accuracy %.1f%%",
+                  event->step, event->steps, progress->loss, 100 * progress->accuracy,
+                  event->loss, 100 * event->accuracy);
+        break;
+    case LK_EVENT_CHECKPOINT:
+        break;
+    case LK_EVENT_END:
+        terminal_status(NULL);
+        break;
+    }
+}

@@ -1,0 +1,34 @@
+/* How far a training is: a bar on a terminal, plain lines elsewhere, a line an evaluation. */
+#ifndef TOOLS_PROGRESS_H
+#define TOOLS_PROGRESS_H
+
+#include <lockstep/lockstep.h>
+#include <stdbool.h>
+
+enum progress_style {
+    PROGRESS_SILENT,
+    PROGRESS_MILESTONES, /* start and evaluations only */
+    PROGRESS_FULL,
+};
+
+/* Running means over the last steps, so that figures can be read. */
+struct progress {
+    enum progress_style style;
+    bool has_bar;
+    double began, shown; /* monotonic seconds; shown: 0 before the first step */
+    int64_t first_step, seen;
+    double loss, accuracy, samples_per_s;
+};
+
+void progress_init(struct progress *progress, enum progress_style style);
+
+/* Shows an event; to be called for each. */
+void progress_event(struct progress *progress, const struct lk_event *event);
+
+/* "0:07", "12:34", "1:02:03". */
+const char *duration_text(double seconds, char text[32]);
+
+/* "8.50", "850", "12.3k", "1.20M". */
+const char *rate_text(double rate, char text[32]);
+
+#endif

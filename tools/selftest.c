@@ -1,0 +1,78 @@
+/* lockstep selftest: every kernel against known answers, on each chosen device. */
+#include "command.h"
+#include "terminal.h"
+#include <lockstep/bench.h>
+#include <stdio.h>
+
+static void verdict(void *context, const struct lk_selftest *test)
+{
+    int *count = context;
+    *count = test->count;
+    terminal_status(NULL);
+    if (!test->ok)
+        printf("  FAILED %s: %s\n", test->name, test->detail);
+    if (terminal_has_status()) {
+        char text[128];
+        snprintf(text, sizeof text, "  %d of %d  %.80s", test->done, test->count, test->name);
+        text[terminal_columns() <= (int)sizeof text ? terminal_columns() - 1
+                                                    : (int)sizeof text - 1] = '\0';
+        terminal_status(text);
+    }
+}
+
+static enum lk_status test_device(const char *list, int position, int *failures)
+{
+    struct lk_device *device = NULL;
+    int count = 0;
+    enum lk_status status = lk_device_open(list, position, &device);
+    if (status != LK_OK)
+        return status;
+    printf("%s (%s)\n", lk_device_info(device)->name, lk_device_info(device)->driver);
+    fflush(stdout);
+    *failures = 0;
+    status = lk_selftest_run(device, verdict, &count, failures);
+    terminal_status(NULL);
+    if (status == LK_OK)
+        printf("  %d of %d known answers were found\n", count - *failures, count);
+    lk_device_close(device);
+    return status;
+}
+
+/* A device that computes wrong results is no usable device. */
+static int run(const struct arguments *arguments)
+{
+    const char *list = option_text(arguments, "device");
+    int devices = 0, result = DONE;
+    if (arguments->word_count)
+        return wrong_usage(arguments->command, "takes options only, found '%s'",
+                           arguments->words[0]);
+    if (!list)
+        list = "all";
+    const enum lk_status status = lk_device_list_count(list, &devices);
+    if (status != LK_OK)
+        return failed(status);
+    for (int i = 0; i < devices; i++) {
+        int failures = 0;
+        const enum lk_status tested = test_device(list, i, &failures);
+        if (tested != LK_OK) {
+            result = failed(tested);
+            lk_error_clear();
+        } else if (failures) {
+            result = NO_DEVICE;
+        }
+    }
+    return result;
+}
+
+static const struct option options[] = {
+    {"device", "LIST", "devices to test (default all)"},
+    {0},
+};
+
+const struct command selftest_command = {
+    .name = "selftest",
+    .usage = "[--device LIST]",
+    .help = "test every kernel against known answers on each device",
+    .options = options,
+    .run = run,
+};

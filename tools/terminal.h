@@ -1,0 +1,34 @@
+/* Where the program writes: messages and one status line on stderr, results on stdout. */
+#ifndef TOOLS_TERMINAL_H
+#define TOOLS_TERMINAL_H
+
+#include <stdbool.h>
+
+/* Reads the locale, takes over the library's messages. */
+void terminal_start(void);
+
+/* Library messages below warnings are dropped from now on. */
+void terminal_quiet(void);
+
+/* "lockstep: ..." and a newline on stderr; a status line gives way. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A line without prefix on stderr; a status line gives way. */
+void say_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A status line can be shown: stderr is a terminal that moves its cursor. */
+bool terminal_has_status(void);
+
+/* Columns of the terminal now; asked anew each time, so a resized window needs no signal. */
+int terminal_columns(void);
+
+/* Characters beyond ASCII can be shown. */
+bool terminal_has_unicode(void);
+
+/* Replaces the status line; at most terminal_columns() - 1 columns. NULL removes it. */
+void terminal_status(const char *text);
+
+/* Flushes stdout. Returns false where something written to it was lost (a full disk). */
+bool terminal_flush(void);
+
+#endif

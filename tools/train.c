@@ -1,0 +1,198 @@
+/* lockstep train: settings from the command line, the environment and files; then the trainer,
+ * its events shown, and Ctrl-C. */
+#include "train.h"
+#include "command.h"
+#include "progress.h"
+#include "terminal.h"
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct option options[] = {
+    {"data", "SPEC", "training data: fashion-mnist, idx:DIR, synthetic:digits"},
+    {"val", "SPEC", "validation data; default: the test part of the data; off: none"},
+    {"run", "DIR", "run directory; one that has a checkpoint is gone on with"},
+    {"fresh", NULL, "start over in a run directory that has checkpoints"},
+    {"epochs", "N", "times through the training data"},
+    {"steps", "N", "stop after this many steps"},
+    {"batch-size", "N", "samples a step, over all devices"},
+    {"batch-per-device", "N", "samples a step on each device, instead of --batch-size"},
+    {"device", "LIST", "devices: 0, 0,2, all, gpu, cpu"},
+    {"shards", "N", "parts of a batch with sums of their own; a power of two"},
+    {"mode", "sync|async", "how several devices work together"},
+    {"seed", "N", "of weights, shuffling and dropout"},
+    {"lr", "X", "learning rate"},
+    {"optimizer", "NAME", "optimizer and its options: 'adam beta_1=0.9'"},
+    {"set", "KEY=VALUE", "any setting of the list below; may be given several times"},
+    {"config", "FILE", "run file, read after RUN.yaml"},
+    {"checkpoint-every", "N", "steps between checkpoints"},
+    {"no-progress", NULL, "no bar and no regular lines"},
+    {"log-format", "text|jsonl", "jsonl: each event on stdout as a line of JSON"},
+    {"quiet", NULL, "errors and the result only"},
+    {0},
+};
+
+/* What the events tell beyond the moment. */
+struct watch {
+    struct progress progress;
+    bool as_json, is_quiet;
+    int64_t first_step, step;
+    double seconds, samples, loss, accuracy; /* of validation */
+    bool has_validation;
+    char hash[80];
+};
+
+static void watch_event(void *context, const struct lk_event *event)
+{
+    struct watch *watch = context;
+    progress_event(&watch->progress, event);
+    if (watch->as_json) {
+        puts(event->json);
+        fflush(stdout); /* whoever reads along sees it now */
+    }
+    watch->step = event->step;
+    switch (event->kind) {
+    case LK_EVENT_START:
+        watch->first_step = event->step;
+        break;
+    case LK_EVENT_STEP:
+        watch->samples += event->samples_per_s * event->step_ms / 1000;
+        break;
+    case LK_EVENT_EVALUATION:
+        watch->has_validation = true;
+        watch->loss = event->loss;
+        watch->accuracy = event->accuracy;
+        break;
+    case LK_EVENT_CHECKPOINT:
+        break;
+    case LK_EVENT_END:
+        watch->seconds = event->seconds;
+        if (event->hash)
+            snprintf(watch->hash, sizeof watch->hash, "%s", event->hash);
+        break;
+    }
+}
+
+static _Atomic(struct lk_trainer *) running;
+static atomic_int interrupts;
+
+static void write_text(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+/* First the trainer is asked to stop; with none there yet, or asked before, it ends here. Any
+ * thread may run this; it may only write and exit. */
+static void interrupt(int number)
+{
+    (void)number;
+    struct lk_trainer *trainer = atomic_load(&running);
+    if (atomic_fetch_add(&interrupts, 1) == 0 && trainer) {
+        lk_trainer_stop(trainer);
+        write_text("\nlockstep: finishing the step; once more stops at once\n");
+        return;
+    }
+    write_text("\nlockstep: stopped at once; nothing was saved now\n");
+    _exit(INTERRUPTED);
+}
+
+static void catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void print_summary(const struct watch *watch, const char *run)
+{
+    char time[32], rate[32];
+    printf("steps              %" PRId64 "\n", watch->step);
+    printf("time               %s\n", duration_text(watch->seconds, time));
+    if (watch->seconds > 0)
+        printf("samples/s          %s\n", rate_text(watch->samples / watch->seconds, rate));
+    if (watch->has_validation)
+        printf("validation         loss %.4f, accuracy %.2f %%\n", watch->loss,
+               100 * watch->accuracy);
+    printf("parameters_sha256  %s\n", watch->hash);
+    if (*run)
+        printf("run                %s\n", run);
+}
+
+static int train(const struct lk_settings *settings, struct watch *watch)
+{
+    struct lk_trainer *trainer = NULL;
+    char run[1024] = "";
+    enum lk_status status = lk_settings_get(settings, "run", run, sizeof run);
+    if (status == LK_OK && !*run && !watch->is_quiet)
+        say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
+    catch_interrupts();
+    if (status == LK_OK)
+        status = lk_trainer_create(settings, watch_event, watch, &trainer);
+    if (status == LK_OK) {
+        atomic_store(&running, trainer);
+        status = lk_trainer_run(trainer);
+        atomic_store(&running, NULL);
+    }
+    terminal_status(NULL);
+    lk_trainer_destroy(trainer);
+    if (status != LK_OK) {
+        const int result = failed(status);
+        if (status == LK_E_INTERRUPTED && *run)
+            say("a checkpoint is in '%s'; the same command goes on from there", run);
+        return result;
+    }
+    if (!watch->as_json)
+        print_summary(watch, run);
+    return DONE;
+}
+
+static int run(const struct arguments *arguments)
+{
+    const char *format = option_text(arguments, "log-format");
+    struct watch watch = {.as_json = format && strcmp(format, "jsonl") == 0,
+                          .is_quiet = option_given(arguments, "quiet")};
+    if (arguments->word_count > 1 ||
+        (!arguments->word_count && !option_text(arguments, "config")))
+        return wrong_usage(arguments->command, "needs one MODEL or RUN.yaml, found %d words",
+                           arguments->word_count);
+    if (format && !watch.as_json && strcmp(format, "text") != 0)
+        return wrong_usage(arguments->command,
+                           "option '--log-format' needs text or jsonl, found '%s'", format);
+    if (watch.is_quiet)
+        terminal_quiet();
+    progress_init(&watch.progress, watch.is_quiet || watch.as_json ? PROGRESS_SILENT
+                                   : option_given(arguments, "no-progress")
+                                       ? PROGRESS_MILESTONES
+                                       : PROGRESS_FULL);
+    struct lk_settings *settings = NULL;
+    const enum lk_status made = lk_settings_create(&settings);
+    if (made != LK_OK)
+        return failed(made);
+    int status = train_settings(arguments, settings);
+    if (status == DONE)
+        status = train(settings, &watch);
+    lk_settings_destroy(settings);
+    return status;
+}
+
+static void more(void)
+{
+    printf(
+        "settings for --set, for the environment (LOCKSTEP_BATCH_SIZE=64) and for run files;\n"
+        "the command line goes before the environment, that before files:\n");
+    for (int i = 0; lk_setting_name(i); i++)
+        printf("  %-18s %s\n", lk_setting_name(i), lk_setting_help(i));
+}
+
+const struct command train_command = {
+    .name = "train",
+    .usage = "MODEL|RUN.yaml [options]",
+    .help = "train a model on data, or go on with a run that was interrupted",
+    .options = options,
+    .more = more,
+    .run = run,
+};

@@ -1,0 +1,11 @@
+/* The parts of lockstep train. */
+#ifndef TOOLS_TRAIN_H
+#define TOOLS_TRAIN_H
+
+#include "command.h"
+
+/* Sets what run files, then the environment, then the command line say: the later goes before
+ * the earlier. Returns the exit status; a failure has been said. */
+int train_settings(const struct arguments *arguments, struct lk_settings *settings);
+
+#endif

@@ -1,0 +1,165 @@
+/* The settings of a training: from files, the environment and the command line. */
+#include "terminal.h"
+#include "train.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options that are settings, and under which name. */
+static const struct {
+    const char *option, *setting;
+} setting_names[] = {
+    {"data", "data"},
+    {"val", "validation"},
+    {"run", "run"},
+    {"fresh", "fresh"},
+    {"epochs", "epochs"},
+    {"steps", "steps"},
+    {"batch-size", "batch_size"},
+    {"device", "device"},
+    {"shards", "shards"},
+    {"mode", "mode"},
+    {"seed", "seed"},
+    {"lr", "lr"},
+    {"optimizer", "optimizer"},
+    {"checkpoint-every", "checkpoint_every"},
+};
+
+static const char *setting_of(const char *option)
+{
+    for (size_t i = 0; i < sizeof setting_names / sizeof *setting_names; i++)
+        if (strcmp(setting_names[i].option, option) == 0)
+            return setting_names[i].setting;
+    return NULL;
+}
+
+/* A run file has a line "model:"; a model file has none. What is neither is the library's to
+ * refuse. */
+static bool is_run_file(const char *path)
+{
+    char line[256];
+    const char *end = strrchr(path, '.');
+    bool found = false;
+    if (!end || (strcmp(end, ".yaml") != 0 && strcmp(end, ".yml") != 0))
+        return false;
+    FILE *file = fopen(path, "r");
+    while (file && !found && fgets(line, sizeof line, file))
+        found = strncmp(line, "model:", 6) == 0;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* LOCKSTEP_BATCH_SIZE and so on. LOCKSTEP_DATA is the folder of data sets, no setting. */
+static enum lk_status apply_environment(struct lk_settings *settings)
+{
+    const char *name;
+    enum lk_status status = LK_OK;
+    for (int i = 0; status == LK_OK && (name = lk_setting_name(i)) != NULL; i++) {
+        char variable[80] = "LOCKSTEP_";
+        size_t length = strlen(variable);
+        for (const char *p = name; *p && length < sizeof variable - 1; p++)
+            variable[length++] = (char)toupper((unsigned char)*p);
+        variable[length] = '\0';
+        const char *value = strcmp(name, "data") == 0 ? NULL : getenv(variable);
+        if (!value || !*value)
+            continue;
+        status = lk_settings_set(settings, name, value);
+        if (status != LK_OK)
+            say("in the environment, %s='%s':", variable, value);
+    }
+    return status;
+}
+
+static int set_pair(const struct arguments *arguments, struct lk_settings *settings,
+                    const char *pair)
+{
+    char name[64];
+    const char *equals = strchr(pair, '=');
+    if (!equals || equals == pair || equals - pair >= (int)sizeof name)
+        return wrong_usage(arguments->command, "option '--set' needs KEY=VALUE, found '%s'",
+                           pair);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - pair), pair);
+    const enum lk_status status = lk_settings_set(settings, name, equals + 1);
+    return status == LK_OK ? DONE : failed(status);
+}
+
+static int apply_options(const struct arguments *arguments, struct lk_settings *settings)
+{
+    for (int i = 0; i < arguments->given_count; i++) {
+        const struct given *given = &arguments->given[i];
+        const char *setting = setting_of(given->option->name);
+        enum lk_status status = LK_OK;
+        int result = DONE;
+        if (strcmp(given->option->name, "set") == 0)
+            result = set_pair(arguments, settings, given->value);
+        else if (setting)
+            status = lk_settings_set(settings, setting, given->value ? given->value : "true");
+        if (status != LK_OK)
+            result = failed(status);
+        if (result != DONE)
+            return result;
+    }
+    return DONE;
+}
+
+/* --batch-per-device: the global batch size, now that the devices are known. */
+static int apply_batch_per_device(const struct arguments *arguments,
+                                  struct lk_settings *settings)
+{
+    int64_t batch = 0;
+    int devices = 0, result = option_number(arguments, "batch-per-device", 1, 1 << 24, &batch);
+    char list[512], number[32];
+    if (result != DONE || !batch)
+        return result;
+    if (option_given(arguments, "batch-size"))
+        return wrong_usage(arguments->command,
+                           "--batch-size and --batch-per-device exclude one another");
+    enum lk_status status = lk_settings_get(settings, "device", list, sizeof list);
+    if (status == LK_OK)
+        status = lk_device_list_count(list, &devices);
+    snprintf(number, sizeof number, "%" PRId64, batch * devices);
+    if (status == LK_OK)
+        status = lk_settings_set(settings, "batch_size", number);
+    return status == LK_OK ? DONE : failed(status);
+}
+
+static int check_data(const struct arguments *arguments, const struct lk_settings *settings)
+{
+    char data[1024];
+    const enum lk_status status = lk_settings_get(settings, "data", data, sizeof data);
+    if (status != LK_OK)
+        return failed(status);
+    if (*data)
+        return DONE;
+    say("train: no data; say which, for example\n"
+        "  --data synthetic:digits      drawn digits, needs no file and no network\n"
+        "  --data fashion-mnist         downloaded once, or found in $LOCKSTEP_DATA\n"
+        "  --data idx:DIR               files with the names MNIST has");
+    say("'lockstep %s --help' lists what there is", arguments->command->name);
+    return USAGE;
+}
+
+int train_settings(const struct arguments *arguments, struct lk_settings *settings)
+{
+    const char *config = option_text(arguments, "config");
+    const char *model = arguments->word_count ? arguments->words[0] : NULL;
+    const bool model_is_file = model && is_run_file(model);
+    enum lk_status status = LK_OK;
+    if (model_is_file)
+        status = lk_settings_read(settings, model);
+    if (status == LK_OK && config)
+        status = lk_settings_read(settings, config);
+    if (status == LK_OK)
+        status = apply_environment(settings);
+    if (status == LK_OK && model && !model_is_file)
+        status = lk_settings_set(settings, "model", model);
+    if (status != LK_OK)
+        return failed(status);
+    int result = apply_options(arguments, settings);
+    if (result == DONE)
+        result = apply_batch_per_device(arguments, settings);
+    return result == DONE ? check_data(arguments, settings) : result;
+}
