@@ -1,0 +1,129 @@
+"""Small trees that break one rule each, and some that break none, for style.py --self-test."""
+
+HEADER = '/* Numbers. Floor 0. */\n#include "base/fail.h"\n'
+MANY = "x = 1;\n"
+
+
+def function(signature, lines=1):
+    return f"{signature}\n{{\n{'    f();' + chr(10)}" + "    g();\n" * (lines - 1) + "}\n"
+
+
+def comment(lines):
+    return "/* a\n" + " * b\n" * (lines - 2) + " * c */\n"
+
+
+LISTED = {
+    "src/ops/meson.build": "op_files = {\n  'gelu': ['gelu'],\n}\n",
+    "src/ops/gelu.c": "static int x = lk_op_kernel();\n",
+    "cl/gelu.cl": "/* gelu */\n",
+    "tests/ops/gelu.c": "/* Cases. */\n",
+}
+
+# A file's path, its text, and what is said of it.
+BAD = [
+    ("src/device/a.c", '#include "tensor/tensor.h"\n', "device (floor 1) includes up"),
+    ("src/base/a.c", "#include <lockstep/graph.h>\n", "base (floor 0) includes up"),
+    ("src/ops/a.c", '#include "optim/schedule.h"\n', "ops (floor 3) includes sideways"),
+    ("src/io/a.c", "#include <lockstep/device.h>\n", "io (floor 1) includes sideways"),
+    ("include/lockstep/data.h", "/* D. Floor 3. */\n#include <lockstep/model.h>\n", "up"),
+    ("src/train/a.c", '#include "bench/probe.h"\n', "train (floor 6) includes up"),
+    ("src/train/a.c", '#include "attic/box.h"\n', "'attic' is no room"),
+    ("src/train/a.c", "#include <lockstep/lockstep.h>\n", "is for programs"),
+    ("src/base/a.c", '#include "fail.h"\n', "without its room"),
+    ("include/lockstep/a.h", '/* A. */\n#include "base/fail.h"\n', "a public header includes"),
+    ("tools/a.c", '#include "base/fail.h"\n', "may see include/lockstep only"),
+    ("cl/a.cl", '/* a */\n#include "b.cl"\n', "not lib/"),
+    ("src/graph/a.c", "#include <CL/cl.h>\n", "belongs to src/device/opencl.h alone"),
+    ("src/device/a.c", "# include <clblast_c.h>\n", "belongs to src/device/blas.c alone"),
+    ("src/model/a.c", "#include <jansson.h>\n", "belongs to src/io/safetensors.c"),
+    ("tools/a.c", "#include <zlib.h>\n", "belongs to src/io/gzip.c alone"),
+    ("src/io/a.c", "#include <hdf5.h>\n", "<hdf5.h> is not a known header"),
+    ("src/base/a.c", "#include <threads.h>\n", "<threads.h> is not a known header"),
+    ("src/io/a.c", function("static void f(void)").replace("f();", 'printf("x");'),
+     "printf is called"),
+    ("src/io/a.c", function("static void f(void)").replace("f();", "fputs(x, stderr);"),
+     "stderr is named"),
+    ("src/io/a.c", function("static void f(void)").replace("f();", "exit (1);"),
+     "exit is called"),
+    ("src/io/a.c", function("static void f(void)").replace("f();", "abort();"),
+     "abort is called"),
+    ("src/ops/a.c", "static cl_mem x;\n", "'cl_mem' outside src/device"),
+    ("tests/ops/a.c", "static cl_int x;\n", "'cl_int' outside src/device"),
+    ("src/ops/a.c", MANY * 601, "601 lines, at most 600"),
+    ("src/ops/a.h", "/* A. Floor 3. */\n" + MANY * 200, "201 lines, at most 200"),
+    ("cl/a.cl", "/* a */\n" + MANY * 300, "301 lines, at most 300"),
+    ("src/ops/a.c", function("static int f(int x)", 61), "a function of 61 lines"),
+    ("src/ops/a.c", "x" * 97 + "\n", "97 columns"),
+    ("tests/ops/a.py", "x" * 97 + "\n", "97 columns"),
+    ("src/ops/a.c", "\tx;\n", "a tab"),
+    ("src/ops/a.c", "x; \n", "blanks at the end"),
+    ("src/ops/a.c", "x;", "one newline"),
+    ("src/ops/a.c", "x;\n\n", "one newline"),
+    ("src/ops/utils.c", "x;\n", "name says nothing"),
+    ("tests/helper.h", "/* H. */\n", "name says nothing"),
+    ("src/ops/a.c", function("int f(void)"), "'f' is seen outside its file"),
+    ("src/ops/a.c", "const struct lk_op *\n" + function("find(const char *name,\n     int x)"),
+     "'find' is seen outside its file"),
+    ("src/ops/a.h", "#define A\n", "does not open with a comment"),
+    ("cl/a.cl", "int x;\n", "does not open with a comment"),
+    ("src/ops/a.h", "/* A. Floor 4. */\n", "does not say 'Floor 3'"),
+    ("include/lockstep/status.h", "/* S. */\n", "does not say 'Floor 0'"),
+    ("src/base/a.h", HEADER + comment(9), "a comment of 9 lines, at most 8"),
+    ("src/base/a.h", comment(15).replace("c */", "Floor 0 */"), "15 lines, at most 14"),
+    ("include/lockstep/data.h", "/* D. Floor 3. */\n\nLK_API int lk_a(void);\n",
+     "a public function without a comment"),
+    ("src/ops/a.c", "/* TO" + "DO */\n", "is unfinished"),
+    ("README.md", "see /" + "work/shared\n", "one machine's place"),
+    ("tools/run.sh", "cd /" + "home/me\n", "one machine's place"),
+]  # fmt: skip
+
+BAD_TREES = [
+    ({**LISTED, "src/ops/gelu.c": None}, "src/ops/gelu.c is missing"),
+    ({**LISTED, "tests/ops/gelu.c": None}, "tests/ops/gelu.c is missing"),
+    ({**LISTED, "cl/gelu.cl": None}, "cl/gelu.cl is missing"),
+    ({"src/ops/a.c": MANY * 200, "src/ops/b.c": MANY * 300, "src/ops/c.c": MANY}, "median"),
+]
+
+GOOD = [
+    {
+        "src/train/a.c": '#include "train/b.h"\n#include "model/c.h"\n#include <stdio.h>\n'
+        '#include <lockstep/train.h>\n#include "base/fail.h"\n',
+        "include/lockstep/status.h": "/* S. Floor 0. */\n/* Says so. */\n"
+        "LK_API int lk_a(void);\nLK_API int\nlk_b(int x);\n",
+        "include/lockstep/lockstep.h": "/* All. */\n#include <lockstep/train.h>\n",
+    },
+    {
+        "src/device/opencl.h": "/* CL. Floor 1. */\n#include <CL/cl.h>\nextern cl_int x;\n",
+        "src/base/log.c": function("void lk_log(void)").replace("f();", "fprintf(stderr, x);"),
+        "src/base/a.c": '/* printf() and exit() are for cl_programs */\nx = "abort()";\n'
+        + function("static int f(void)", 60)
+        + function("enum lk_status\nlk_find(int x)").replace("f();", 'fprintf(file, "x");'),
+        "src/io/helper_bits.c": "x = '\"'; /* \" */ f(y);\n",
+        "src/base/b.h": HEADER + comment(8),
+        "src/base/c.h": comment(14).replace("c */", "Floor 0 */"),
+    },
+    {"tools/a.c": "#include <lockstep/lockstep.h>\n" + function("int main(void)")},
+    {"tests/io/gzip.c": '#include "io/gzip.h"\n#include <zlib.h>\n#include <cmocka.h>\n'},
+    {"cl/a.cl": '/* a */\n#include "lib/real.cl"\n'},
+    {"tests/ops/golden.h": "/* G. */\n" + MANY * 300, "a.c": MANY, "b.c": MANY},
+    {**LISTED, "src/ops/gelu.c": "static int x;\n", "cl/gelu.cl": None},
+    LISTED,
+]
+
+
+def self_test(check):
+    trees = [({path: text, "tests/x.c": "x;\n", "tests/y.c": "y;\n"}, said)
+             for path, text, said in BAD]  # fmt: skip
+    wrong = 0
+    for tree, said in trees + BAD_TREES:
+        broken = check({path: text for path, text in tree.items() if text is not None})
+        if len(broken) != 1 or said not in broken[0][2]:
+            print(f"expected '{said}' alone for {list(tree)[0]}, found {broken}")
+            wrong += 1
+    for tree in GOOD:
+        broken = check({path: text for path, text in tree.items() if text is not None})
+        if broken:
+            print(f"expected nothing, found {broken}")
+            wrong += 1
+    print(f"{len(trees) + len(BAD_TREES) + len(GOOD)} trees, {wrong} judged wrongly")
+    return 1 if wrong else 0

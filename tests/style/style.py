@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Holds the house to its plan: style.py ROOT prints FILE:LINE: RULE for each break, then fails.
+
+style.py --self-test gives every rule a small tree that breaks it and one that does not.
+"""
+import re
+import statistics
+import sys
+from pathlib import Path
+
+from self_test import self_test
+
+# The floors: a room includes headers of its own and of rooms on lower floors, no others.
+FLOORS = {
+    "base": 0,
+    "device": 1, "io": 1,
+    "tensor": 2,
+    "ops": 3, "optim": 3, "mirror": 3, "data": 3,
+    "graph": 4,
+    "model": 5,
+    "train": 6,
+    "bench": 7,
+}  # fmt: skip
+
+# Whose front door a public header is, where it has not the room's name. lockstep.h is all.
+DOORS = {"status": "base"}
+
+# A library's header -> the files that may know it. Tests may use a library as an oracle.
+LIBRARIES = {
+    "CL/": ["src/device/opencl.h"],
+    "clblast_c.h": ["src/device/blas.c"],
+    "clFFT.h": ["src/device/fft.c"],
+    "Random123/": ["src/base/random.c"],
+    "zlib.h": ["src/io/gzip.c"],
+    "openssl/": ["src/io/sha256.c"],
+    "curl/": ["src/io/download.c"],
+    "stb_image.h": ["src/io/image.c"],
+    "yaml.h": ["src/model/yaml.c"],
+    "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
+                  "src/train/run_folder.c", "tools/json.h"],
+}  # fmt: skip
+
+# Headers of C11 and POSIX.
+SYSTEM = set(
+    """assert ctype dirent errno fcntl float inttypes langinfo limits locale math pthread setjmp
+    signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings
+    sys/ioctl sys/mman sys/resource sys/stat sys/time sys/types sys/wait time unistd""".split()
+)
+
+LINES = {".c": 600, ".h": 200, ".cl": 300}
+MEDIAN_LINES = 200
+FUNCTION_LINES = 60
+COLUMNS = 96
+COMMENT_LINES = 8  # of a header's comment; the one that opens it:
+OPENING_LINES = 14
+TEXT_SUFFIXES = {".c", ".h", ".cl", ".py", ".sh", ".build", ".in", ".md", ".yaml", ".yml", ""}
+
+LOUD = re.compile(r"\b(v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort)\s*\(")
+STREAM = re.compile(r"\b(stdout|stderr)\b")
+CL_TYPE = re.compile(r"\bcl_[a-z]\w*")
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b")
+PLACES = re.compile("/" + "work/|/" + "tmp/peers|/" + "home/[a-z]")
+VAGUE = re.compile(r"^(utils?|commons?|misc|helpers?)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+OPENING = re.compile(r"\A/\*.*?\*/", re.S)
+
+
+def line_of(text, at):
+    return text.count("\n", 0, at) + 1
+
+
+def code_of(text):
+    """The text with comments and the inside of strings blank, every line where it was."""
+
+    def blank(match):
+        inside = re.sub(r"[^\n]", " ", match.group()[1:-1])
+        return match.group()[0] + inside + match.group()[-1] if inside else match.group()
+
+    def gone(match):
+        token = match.group()
+        return blank(match) if token[0] in "\"'" else re.sub(r"[^\n]", " ", token)
+
+    return TOKEN.sub(gone, text)
+
+
+def room_of(path):
+    """The room of a source file or a public header; None: no room, may include all of them."""
+    parts = path.split("/")
+    if parts[0] == "src" and len(parts) == 3:
+        return parts[1]
+    if path.startswith("include/lockstep/"):
+        stem = Path(path).stem
+        return None if stem == "lockstep" else DOORS.get(stem, stem)
+    return None
+
+
+def entered_room(header, quoted):
+    if not quoted and header.startswith("lockstep/"):
+        return room_of("include/" + header)
+    return header.split("/")[0] if quoted and "/" in header else None
+
+
+def check_include(path, header, quoted):
+    area, room = path.split("/")[0], room_of(path)
+    if area == "cl":
+        return [] if header.startswith("lib/") else [f"a kernel includes '{header}', not lib/"]
+    if area not in ("src", "include", "tools"):
+        return []
+    if quoted and area == "tools" and "/" in header:
+        return [f"a program includes '{header}': it may see include/lockstep only"]
+    if quoted and area == "src" and "/" not in header:
+        return [f"'{header}' is included without its room"]
+    if quoted and area == "include":
+        return [f"a public header includes '{header}'"]
+    entered = entered_room(header, quoted)
+    if entered is not None and entered not in FLOORS:
+        return [f"'{entered}' is no room"]
+    if room and entered and room != entered and FLOORS[entered] >= FLOORS[room]:
+        way = "up" if FLOORS[entered] > FLOORS[room] else "sideways"
+        return [f"{room} (floor {FLOORS[room]}) includes {way}: '{header}'"]
+    if room and header == "lockstep/lockstep.h":
+        return [f"'{header}' is for programs"]
+    if quoted or header.startswith("lockstep/") or header.removesuffix(".h") in SYSTEM:
+        return []
+    owners = next((files for name, files in LIBRARIES.items() if header.startswith(name)), None)
+    if not owners:
+        return [f"<{header}> is not a known header"]
+    return [] if path in owners else [f"<{header}> belongs to {', '.join(owners)} alone"]
+
+
+def check_includes(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        match = INCLUDE.match(line)
+        if match:
+            for rule in check_include(path, match[2], match[1] == '"'):
+                yield number, rule
+
+
+def functions(code):
+    """(line, signature, lines) of each definition, as .clang-format lays them out."""
+    lines = code.split("\n")
+    for at, line in enumerate(lines):
+        if line != "{":
+            continue
+        top = at
+        while top > 0 and re.search(r"^[^#].*[^\s;}]\s*$|^[^#\s;}]$", lines[top - 1]):
+            top -= 1
+        end = next((i for i in range(at, len(lines)) if lines[i] == "}"), len(lines) - 1)
+        yield top + 1, " ".join(lines[top:at]), end - at - 1
+
+
+def check_functions(path, code):
+    for line, signature, lines in functions(code):
+        name = re.search(r"(\w+)\s*\(", signature)
+        if lines > FUNCTION_LINES:
+            yield line, f"a function of {lines} lines, at most {FUNCTION_LINES}"
+        if (path.startswith("src/") and name and not re.search(r"\bstatic\b", signature)
+                and not name[1].startswith("lk_")):  # fmt: skip
+            yield line, f"'{name[1]}' is seen outside its file but does not begin with lk_"
+
+
+def check_quiet(path, code):
+    if not path.startswith("src/") or path == "src/base/log.c":
+        return
+    for pattern, what in ((LOUD, "is called"), (STREAM, "is named")):
+        for match in pattern.finditer(code):
+            yield line_of(code, match.start()), f"{match[1]} {what} inside the library"
+
+
+def check_opencl(path, code):
+    if path.startswith(("src/device/", "tests/device/")):
+        return
+    for match in CL_TYPE.finditer(code):
+        yield line_of(code, match.start()), f"'{match[0]}' outside src/device"
+
+
+def check_header(path, text):
+    opening = OPENING.match(text)
+    if not opening:
+        yield 1, "does not open with a comment"
+    room = room_of(path)
+    if opening and room in FLOORS:
+        said = re.search(r"\bFloor (\d)\b", opening[0])
+        if not said or int(said[1]) != FLOORS[room]:
+            yield 1, f"the opening comment does not say 'Floor {FLOORS[room]}'"
+    for match in COMMENT.finditer(text):
+        lines = match[0].count("\n") + 1
+        most = OPENING_LINES if match.start() == 0 else COMMENT_LINES
+        if lines > most:
+            yield line_of(text, match.start()), f"a comment of {lines} lines, at most {most}"
+
+
+def check_public(path, text):
+    """Each declaration stands below its comment, or right below one that does."""
+    if not path.startswith("include/"):
+        return
+    before, is_open = "", False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("LK_API"):
+            if not is_open and not before.endswith("*/"):
+                yield number, "a public function without a comment above it"
+            is_open = True
+        elif not line:
+            is_open = False
+        before = line
+
+
+def check_layout(path, text):
+    suffix, lines = Path(path).suffix, text.split("\n")
+    golden = Path(path).stem == "golden"  # recorded numbers
+    if len(lines) - 1 > LINES.get(suffix, len(lines)) and not golden:
+        yield 1, f"{len(lines) - 1} lines, at most {LINES[suffix]}"
+    if text and (not text.endswith("\n") or text.endswith("\n\n")):
+        yield len(lines), "does not end with one newline"
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS and suffix != ".md":
+            yield number, f"{len(line)} columns, at most {COLUMNS}"
+        if "\t" in line:
+            yield number, "a tab"
+        if line != line.rstrip():
+            yield number, "blanks at the end"
+
+
+def check_words(path, text):
+    if VAGUE.match(Path(path).stem):
+        yield 1, "the file's name says nothing"
+    for pattern, what in ((UNFINISHED, "is unfinished"), (PLACES, "is one machine's place")):
+        for match in pattern.finditer(text):
+            yield line_of(text, match.start()), f"'{match[0]}' {what}"
+
+
+def check_file(path, text):
+    suffix = Path(path).suffix
+    yield from check_layout(path, text)
+    yield from check_words(path, text)
+    if suffix in (".c", ".h", ".cl"):
+        yield from check_includes(path, text)
+    if suffix in (".c", ".h"):
+        code = code_of(text)
+        yield from check_functions(path, code)
+        yield from check_quiet(path, code)
+        yield from check_opencl(path, code)
+    if suffix == ".h":
+        yield from check_header(path, text)
+        yield from check_public(path, text)
+    if suffix == ".cl" and not OPENING.match(text):
+        yield 1, "does not open with a comment"
+
+
+def check_operations(tree):
+    """Every file of the list of operations has its test, and its kernels where it runs any."""
+    listing = "src/ops/meson.build"
+    for match in re.finditer(r"^  '(\w+)': \[", tree.get(listing, ""), re.M):
+        stem, line = match[1], line_of(tree[listing], match.start())
+        source = tree.get(f"src/ops/{stem}.c", "")
+        if not source:
+            yield listing, line, f"src/ops/{stem}.c is missing"
+        if f"tests/ops/{stem}.c" not in tree:
+            yield listing, line, f"tests/ops/{stem}.c is missing"
+        if "lk_op_kernel(" in source and f"cl/{stem}.cl" not in tree:
+            yield listing, line, f"cl/{stem}.cl is missing"
+
+
+def check_median(tree):
+    lines = [text.count("\n") for path, text in tree.items() if Path(path).suffix in LINES]
+    if lines and statistics.median(lines) >= MEDIAN_LINES:
+        median = int(statistics.median(lines))
+        yield ".", 0, f"the median file has {median} lines, under {MEDIAN_LINES} expected"
+
+
+def check(tree):
+    """All breaks of a tree {path: text}, sorted: (path, line, rule)."""
+    broken = [(path, *found) for path, text in tree.items() for found in check_file(path, text)]
+    return sorted([*broken, *check_operations(tree), *check_median(tree)])
+
+
+def read_tree(root):
+    """The text files a person wrote: no builds, no runs, no LICENSE."""
+    tree, folders = {}, [root]
+    while folders:
+        for entry in sorted(folders.pop().iterdir()):
+            if entry.is_symlink() or entry.name in (".git", "__pycache__", "out", "runs"):
+                continue
+            if entry.is_dir():
+                if not entry.name.startswith("build"):
+                    folders.append(entry)
+            elif entry.suffix in TEXT_SUFFIXES and entry.name != "LICENSE":
+                tree[entry.relative_to(root).as_posix()] = entry.read_text(encoding="utf-8")
+    return tree
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test(check)
+    tree = read_tree(Path(sys.argv[1]))
+    broken = check(tree)
+    for path, line, rule in broken:
+        print(f"{path}:{line}: {rule}")
+    print(f"{len(tree)} files, {len(broken)} breaks of the house's rules")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
