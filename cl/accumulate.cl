@@ -1,5 +1,5 @@
-/* y += x over [rows][LANES] reals. Group id 0: chunks of `chunk` rows; work-items: PARTS of a row.
- */
+/* y += x over [rows][LANES] reals. Group id 0: chunks of `chunk` rows; work-items: PARTS of a
+ * row. */
 #include "lib/real.cl"
 
 KERNEL void accumulate(__global const V *restrict x, __global V *restrict y, int rows,

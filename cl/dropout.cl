@@ -2,7 +2,7 @@
  *
  *   y[e] = x[e] * scale where the element's random number is at least `threshold`, else 0
  *
- * The number of element e of sample n is word e % 4 of lk_random(key, LK_RANDOM_DROPOUT, n, e / 4);
+ * The number of element e of sample n is word e % 4 of lk_random(key, purpose, n, e/4);
  * n counts over the whole batch, from `first` on this device.
  *
  * Group ids: 0: `each` quadruples of elements; 1: tile. Work-items: PARTS of a tile.

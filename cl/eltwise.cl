@@ -13,8 +13,8 @@
 #define ONE ((V)1)
 #define SIGMOID(x) (ONE / (ONE + exp(-(x))))
 
-/* F(x) and F_SLOPE(k); k is x or y as the row in src/ops/eltwise.c says. A comparison with NaN is
- * false and must then choose the argument. */
+/* F(x) and F_SLOPE(k); k is x or y as the row in src/ops/eltwise.c says. A comparison with NaN
+ * is false and must then choose the argument. */
 #if defined(FUNCTION_relu)
 #define F(x) ((x) < ZERO ? ZERO : (x))
 #define F_SLOPE(y) ((y) > ZERO ? ONE : ZERO)

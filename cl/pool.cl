@@ -1,13 +1,13 @@
 /* Pooling over windows of SIZE_H x SIZE_W pixels, STRIDE_H and STRIDE_W apart; window (oh, ow)
  * starts at pixel (oh * STRIDE_H - before_h, ow * STRIDE_W - before_w), padding is never seen.
  *
- *   max_forward       y = the largest pixel, the first in row order of equal ones; NaN if one is
+ *   max_forward       y = the largest pixel, the first in row order of equals; NaN if one is
  *   max_backward      dx = the sum of dy of the windows whose largest pixel it was
  *   average_forward   y = the mean of the window's real pixels (COUNT_PADDING: padding is 0)
  *   average_backward  dx = the sum of dy / pixels of the windows it is in
  *
  * x, dx: real [tiles][c][height][width][LANES]; y, dy: [tiles][c][out_h][out_w][LANES];
- * positions: POSITION (uchar or ushort) like y, r * SIZE_W + s of the maximum (-DKEEP: written).
+ * positions: POSITION (uchar or ushort) like y, r * SIZE_W + s of the maximum, written if KEEP.
  * Group ids: 0: `each` rows of what is written; 1: plane c; 2: tile. Work-items: PARTS.
  */
 #include "lib/real.cl"

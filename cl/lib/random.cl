@@ -1,4 +1,4 @@
-/* Philox4x32-10 for the samples of a V at once: the numbers of lk_random() in src/base/random.h.
+/* Philox4x32-10 for the samples of a V at once: the numbers of lk_random() in base/random.h.
  * Needs lib/real.cl. source: Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3 (SC11)
  */
 

@@ -1,5 +1,5 @@
-/* Sums over the lanes of a batch tile, in one fixed order: a binary tree over lane numbers, halves
- * first (lane l + lane l + LANES/2, ...), whatever VECTOR is. Needs lib/real.cl. */
+/* Sums over the lanes of a batch tile, in one fixed order: a binary tree over lane numbers,
+ * halves first (lane l + lane l + LANES/2, ...), whatever VECTOR is. Needs lib/real.cl. */
 
 #if VECTOR == 1
 INLINE real sum_vector(V v)

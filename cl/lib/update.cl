@@ -1,5 +1,5 @@
-/* Elementwise kernels over one long array. -D: ITEMS: work-items of a group, GROUP: vectors that
- * a group handles, its work-items taking neighbouring ones in turn. Needs lib/real.cl. */
+/* Elementwise kernels over one long array. -D: ITEMS: work-items of a group, GROUP: vectors
+ * that a group handles, its work-items taking neighbouring ones in turn. Needs lib/real.cl. */
 #define UPDATE_KERNEL __kernel WIDE __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 
 #define FOR_EACH(i, vectors)                                                                   \

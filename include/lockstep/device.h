@@ -52,6 +52,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_device_open(const char *spec, int positio
 /* Waits for the device and releases it; its buffers and kernels must be gone. NULL is fine. */
 LK_API void lk_device_close(struct lk_device *device);
 
+/* What the open device is; lives as long as it. */
 LK_API const struct lk_device_info *lk_device_info(const struct lk_device *device);
 
 /* Where logs of failed kernel builds go; NULL: the cache directory. Copied. */

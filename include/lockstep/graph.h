@@ -69,6 +69,7 @@ struct lk_node_info {
     double flops;       /* forward, one sample */
 };
 
+/* Describes a node as it is now. */
 LK_API struct lk_node_info lk_node_info(const struct lk_node *node);
 
 /* Input `index` of a node; NULL past the last. */

@@ -29,11 +29,13 @@ struct lk_model_shape {
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_open(const char *name, const struct lk_model_shape *shape, struct lk_model **model);
 
+/* Releases the model and its graph. NULL is fine. */
 LK_API void lk_model_destroy(struct lk_model *model);
 
 /* The names of the zoo; NULL past the last. */
 LK_API const char *lk_model_zoo(int index);
 
+/* The model's graph, which lives as long as the model. */
 LK_API struct lk_graph *lk_model_graph(struct lk_model *model);
 
 /* Input `index` in the order of the text; NULL past the last. */

@@ -73,6 +73,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_trainer_run(struct lk_trainer *trainer);
  */
 LK_API void lk_trainer_stop(struct lk_trainer *trainer);
 
+/* Releases the trainer and its device. NULL is fine. */
 LK_API void lk_trainer_destroy(struct lk_trainer *trainer);
 
 /* What an evaluation found. */

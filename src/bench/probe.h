@@ -1,5 +1,5 @@
 /* One operation on a device without a graph, with buffers of its own: what is timed and what is
- * tested. Floor 6. */
+ * tested. Floor 7. */
 #ifndef LK_BENCH_PROBE_H
 #define LK_BENCH_PROBE_H
 
