@@ -1,4 +1,4 @@
-/* Throughput beside a device's measured peaks, and kernels tested with known answers. Floor 6.
+/* Throughput beside a device's measured peaks, and kernels tested with known answers. Floor 7.
  */
 #ifndef LOCKSTEP_BENCH_H
 #define LOCKSTEP_BENCH_H
@@ -51,7 +51,7 @@ lk_bench_kernels(struct lk_device *device, const char *set,
 /* Names of the sets of operations, "convnet"; NULL past the last. */
 LK_API const char *lk_bench_set(int index);
 
-/* Training steps of a model, on random images that wait in host memory. */
+/* Training steps of a model with Adam, on random images that wait in host memory. */
 struct lk_bench_model {
     const char *name;
     int64_t batch;
@@ -60,7 +60,7 @@ struct lk_bench_model {
     double build_s;                /* from opening the model to the end of its first step */
     double host_percent;           /* of a step: the host was busy, not waiting */
     double loss;                   /* of the last step */
-    size_t peak_bytes;             /* of device memory */
+    size_t peak_bytes;             /* of device memory, the model's own */
     size_t resident_bytes;         /* most memory of the process (getrusage) */
 };
 

@@ -6,6 +6,7 @@
 #include "bench/cases.h"
 #include "bench/peaks.h"
 #include "bench/probe.h"
+#include "bench/timing.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,18 +71,6 @@ static bool has_pass(const struct lk_bench_case *c, enum pass pass)
 
 /* --- time ------------------------------------------------------------------------------ */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
-}
-
 static enum lk_status run(struct lk_probe *probe, enum pass pass, int64_t runs, double *seconds)
 {
     const double start = lk_seconds();
@@ -127,8 +116,8 @@ static enum lk_status measure(struct bench *bench, struct lk_probe *probe, enum 
         LK_TRY(measure_peak(bench, result->memory_bound, &peaks[i]));
         LK_TRY(run(probe, pass, runs, &took[i]));
     }
-    const double seconds = median(took, MEASUREMENTS) / (double)runs;
-    const double peak = median(peaks, MEASUREMENTS);
+    const double seconds = lk_median(took, MEASUREMENTS) / (double)runs;
+    const double peak = lk_median(peaks, MEASUREMENTS);
     const double flops = probe->setup.shapes.flops * (double)probe->batch;
     const double bytes = lk_probe_bytes(probe, pass != FORWARD);
     double *rate = result->memory_bound ? &result->gbs : &result->gflops;

@@ -1,0 +1,193 @@
+/* Times training steps of a model. */
+#include "base/fail.h"
+#include "base/option.h"
+#include "base/random.h"
+#include "bench/timing.h"
+#include "device/device.h"
+#include "mirror/shards.h"
+#include "train/stepper.h"
+#include <lockstep/bench.h>
+#include <lockstep/model.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { WARM_UP = 2, FEWEST_STEPS = 10, MOST_STEPS = 8192 };
+
+static const struct known {
+    const char *name;
+    int64_t batch;
+} known_models[] = {{"fashion-convnet", 512}, {"mlp", 512}, {"vgg16", 16}, {"vgg16tail", 16}};
+
+static const char *const later_models[] = {"resnet50", "xception", "mobilenet-v2", "lstm"};
+
+const char *lk_bench_model_name(int index)
+{
+    return index >= 0 && index < LK_COUNT(known_models) ? known_models[index].name : NULL;
+}
+
+int64_t lk_bench_model_batch(int index)
+{
+    return index >= 0 && index < LK_COUNT(known_models) ? known_models[index].batch : 0;
+}
+
+static const char *name_at(const void *context, int index)
+{
+    (void)context;
+    return lk_bench_model_name(index);
+}
+
+static enum lk_status find_model(const char *name, const struct known **known)
+{
+    for (int i = 0; i < LK_COUNT(known_models); i++)
+        if (strcmp(known_models[i].name, name) == 0) {
+            *known = &known_models[i];
+            return LK_OK;
+        }
+    for (int i = 0; i < LK_COUNT(later_models); i++)
+        if (strcmp(later_models[i], name) == 0)
+            return lk_fail(LK_E_UNSUPPORTED, "model '%s' comes later", name);
+    const char *near = lk_nearest_name(name, name_at, NULL);
+    return lk_fail(LK_E_MODEL, "unknown model '%s'%s%s%s", name, near ? "; did you mean '" : "",
+                   near ? near : "", near ? "'?" : "");
+}
+
+/* A model that is being timed. */
+struct run {
+    struct lk_device *device;
+    struct lk_model *model;
+    struct lk_stepper *stepper;
+    int64_t batch, step;
+    struct lk_step_result last;
+    int count;
+    double took[MOST_STEPS], host[MOST_STEPS]; /* seconds of a step, of enqueuing it */
+};
+
+static void fill_slot(const struct run *run, int slot, int64_t pixels, int64_t classes)
+{
+    uint8_t *images = lk_stepper_images(run->stepper, slot);
+    int32_t *labels = lk_stepper_labels(run->stepper, slot);
+    const int64_t count = run->batch * pixels;
+    for (int64_t i = 0; i < count; i += 16) {
+        const struct lk_random4 r = lk_random(1, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
+        memcpy(images + i, r.v, count - i < 16 ? (size_t)(count - i) : 16);
+    }
+    for (int64_t i = 0; i < run->batch; i++) {
+        const struct lk_random4 r = lk_random(2, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
+        labels[i] = (int32_t)(r.v[0] % (uint32_t)classes);
+    }
+}
+
+static enum lk_status open_stepper(struct run *run, const char *name)
+{
+    struct lk_node *labels, *loss;
+    LK_TRY(lk_model_open(name, NULL, &run->model));
+    LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
+    const struct lk_node *images = lk_model_input(run->model, 0);
+    const struct lk_stepper_config config = {.device = run->device,
+                                             .images = images,
+                                             .labels = labels,
+                                             .loss = loss,
+                                             .batch = run->batch,
+                                             .shards = lk_shards_choose(run->batch),
+                                             .real = LK_F32,
+                                             .seed = 1,
+                                             .optimizer = "adam"};
+    LK_TRY(lk_stepper_create(&config, &run->stepper));
+    LK_TRY(lk_stepper_build(run->stepper));
+    const struct lk_shape image = lk_node_info(images).shape;
+    const struct lk_shape output = lk_node_info(lk_model_output(run->model)).shape;
+    for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
+        fill_slot(run, slot, lk_shape_count(&image), output.dim[0]);
+    return LK_OK;
+}
+
+/* --- steps ----------------------------------------------------------------------------- */
+
+static enum lk_status enqueue(struct run *run)
+{
+    const int slot = (int)(run->step % LK_REPLICA_SLOTS);
+    run->step++;
+    return lk_stepper_enqueue(run->stepper, slot, run->batch, 1e-3, run->step);
+}
+
+/* Waits for the step before the last one enqueued. */
+static enum lk_status wait_for(struct run *run, int64_t step)
+{
+    return lk_stepper_wait(run->stepper, (int)((step - 1) % LK_REPLICA_SLOTS), &run->last);
+}
+
+/* One step is always on the device while the host prepares the next: the time between the ends
+ * of two steps is the time of a step. */
+static enum lk_status time_steps(struct run *run, double seconds)
+{
+    LK_TRY(enqueue(run));
+    double before = 0, first = 0;
+    for (int i = 0; i < WARM_UP + MOST_STEPS; i++) {
+        const double start = lk_seconds();
+        LK_TRY(enqueue(run));
+        const double enqueued = lk_seconds();
+        LK_TRY(wait_for(run, run->step - 1));
+        const double now = lk_seconds();
+        if (i < WARM_UP) {
+            before = first = now;
+            continue;
+        }
+        run->took[run->count] = now - before;
+        run->host[run->count++] = enqueued - start;
+        before = now;
+        if (run->count >= FEWEST_STEPS && now - first >= seconds)
+            break;
+    }
+    return wait_for(run, run->step);
+}
+
+static enum lk_status time_model(struct run *run, const char *name, double seconds,
+                                 struct lk_bench_model *result)
+{
+    const size_t bytes_before = lk_device_bytes(run->device);
+    const double start = lk_seconds();
+    LK_TRY(open_stepper(run, name));
+    LK_TRY(enqueue(run));
+    LK_TRY(wait_for(run, run->step));
+    const double built = lk_seconds() - start;
+    LK_TRY(time_steps(run, seconds > 0 ? seconds : 6));
+
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    const double step = lk_median(run->took, run->count),
+                 host = lk_median(run->host, run->count);
+    *result = (struct lk_bench_model){
+        .name = name,
+        .batch = run->batch,
+        .steps = run->count,
+        .samples_per_s = (double)run->batch / step,
+        .step_ms = 1e3 * step,
+        .build_s = built,
+        .host_percent = 100 * host / step,
+        .loss = run->last.loss,
+        .peak_bytes = lk_device_bytes(run->device) - bytes_before,
+        .resident_bytes = (size_t)usage.ru_maxrss * 1024,
+    };
+    return LK_OK;
+}
+
+enum lk_status lk_bench_model(struct lk_device *device, const char *name, int64_t batch,
+                              double seconds, struct lk_bench_model *result)
+{
+    const struct known *known = NULL;
+    LK_TRY(find_model(name, &known));
+    if (batch < 0)
+        return lk_fail(LK_E_ARGUMENT, "model '%s': a batch of %lld samples", name,
+                       (long long)batch);
+    struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return lk_fail_memory("times of steps", sizeof *run);
+    run->device = device;
+    run->batch = batch ? batch : known->batch;
+    const enum lk_status status = time_model(run, known->name, seconds, result);
+    lk_stepper_destroy(run->stepper);
+    lk_model_destroy(run->model);
+    free(run);
+    return status;
+}
