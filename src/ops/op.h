@@ -62,7 +62,7 @@ struct lk_op_setup {
 /* One forward or backward. Pointers that were not asked for are NULL.
  * y, x[i]: real [tiles][shape][lanes]. dw[j]: gradient sums (not means) over the samples of
  * each shard, an array [shards][dw_stride] reals of which the parameter's elements are the
- * first. */
+ * first. Dead lanes: of x anything finite, of dy 0; of y must become finite, of dx 0. */
 struct lk_op_run {
     const struct lk_buffer *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
     struct lk_buffer *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
