@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum lk_status report(struct lk_trainer *trainer, struct lk_event event,
-                             const struct lk_step_times *times)
+enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event event,
+                                 const struct lk_step_times *times)
 {
     event.step = trainer->done;
     event.steps = trainer->total_steps;
@@ -109,7 +109,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
     if (trainer->done > 0 && used > 0 && used < (int)sizeof text)
         snprintf(text + used, sizeof text - (size_t)used, "; going on after step %lld",
                  (long long)trainer->done);
-    return report(trainer, (struct lk_event){.kind = LK_EVENT_START, .text = text}, NULL);
+    return lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_START, .text = text},
+                             NULL);
 }
 
 static enum lk_status create(struct lk_trainer *trainer)
@@ -224,17 +225,17 @@ static enum lk_status finish_step(struct lk_trainer *trainer, int64_t step)
     trainer->last_finish = now;
     trainer->done = step;
     warn_of_divergence(trainer, result.loss);
-    return report(trainer,
-                  (struct lk_event){
-                      .kind = LK_EVENT_STEP,
-                      .epoch = (step - 1) / trainer->steps_per_epoch,
-                      .loss = result.loss,
-                      .accuracy = result.accuracy,
-                      .samples_per_s = (double)flight->samples / seconds,
-                      .step_ms = 1e3 * seconds,
-                      .lr = flight->lr,
-                  },
-                  &times);
+    return lk_trainer_report(trainer,
+                             (struct lk_event){
+                                 .kind = LK_EVENT_STEP,
+                                 .epoch = (step - 1) / trainer->steps_per_epoch,
+                                 .loss = result.loss,
+                                 .accuracy = result.accuracy,
+                                 .samples_per_s = (double)flight->samples / seconds,
+                                 .step_ms = 1e3 * seconds,
+                                 .lr = flight->lr,
+                             },
+                             &times);
 }
 
 /* Trains up to step `last`, one step always on its way while the next one's batch is read; when
@@ -264,11 +265,11 @@ static enum lk_status evaluate(struct lk_trainer *trainer)
                                    trainer->settings->batch_size,
                                    lk_stepper_replica(trainer->stepper), &trainer->evaluator));
     LK_TRY(lk_evaluator_run(trainer->evaluator, trainer->load.validation, &result));
-    return report(trainer,
-                  (struct lk_event){.kind = LK_EVENT_EVALUATION,
-                                    .loss = result.loss,
-                                    .accuracy = result.accuracy},
-                  NULL);
+    return lk_trainer_report(trainer,
+                             (struct lk_event){.kind = LK_EVENT_EVALUATION,
+                                               .loss = result.loss,
+                                               .accuracy = result.accuracy},
+                             NULL);
 }
 
 static int64_t next_multiple(int64_t done, int64_t of)
@@ -290,7 +291,8 @@ static enum lk_status finish(struct lk_trainer *trainer)
 {
     char hash[65];
     LK_TRY(lk_parameters_sha256(lk_stepper_replica(trainer->stepper), hash));
-    LK_TRY(report(trainer, (struct lk_event){.kind = LK_EVENT_END, .hash = hash}, NULL));
+    LK_TRY(lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_END, .hash = hash},
+                             NULL));
     return lk_run_folder_flush(trainer->folder);
 }
 

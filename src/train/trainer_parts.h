@@ -59,6 +59,12 @@ LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_data_load *load,
 /* Waits for it. fails: as the data does */
 LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);
 
+/* Fills in what every event has, writes its line and tells the handler. times: of a step, else
+ * NULL. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_trainer_report(struct lk_trainer *trainer,
+                                               struct lk_event event,
+                                               const struct lk_step_times *times);
+
 /* Writes a checkpoint of the state after trainer->done steps and reports it. */
 LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
 
