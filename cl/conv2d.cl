@@ -1,0 +1,181 @@
+/* Convolution as a gather: every output is one chain of products in ascending order of channel,
+ * tap row, tap column, whatever the blocking. It serves the forward pass and, with turned weights,
+ * the data gradient (with strides once for each phase of the image).
+ *
+ *   y[k, i, j] = bias[k] + sum over c, r, s of
+ *       w[k, c, r, s] * x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X]
+ *
+ * Taps outside the image are left out, not multiplied by zero. Then relu (RELU) and, where ROWS is
+ * 2, a max-pool over 2x2 outputs: `at` keeps which won, 0..3 in row-major order, or 4 where relu
+ * cut it off.
+ *
+ *   x: [tiles][GROUPS][channels][IN_H][IN_W]     w: [GROUPS][blocks][channels][TAPS_Y][TAPS_X][MR]
+ *   y: [tiles][GROUPS][filters][PLANE], rows PITCH apart, columns OUT_STEP apart, from `y_first` on
+ *
+ * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see the
+ * left edge or lie before one that does, RIGHT the right edge or are narrower.
+ *
+ * Group ids: 0: a run of rows_each row blocks, 1: a run of blocks_each filter blocks, 2: tile.
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
+ *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT
+ */
+#include "lib/real.cl"
+
+#define BLOCKS ((OUT_W + NV - 1) / NV)
+#define TAIL (OUT_W - (BLOCKS - 1) * NV)
+#define SPAN_Y ((ROWS - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
+#define ROW_STEP (ROWS == 1 ? GAP_Y : 1)
+
+/* A row of outputs of MR filters. */
+struct job {
+    __global const V *x;       /* channel 0, row `row`, which may lie outside */
+    __global const real *w;    /* of the filters */
+    __global const real *bias; /* of the filters, or null */
+    __global V *y;             /* of the first filter, at column 0 */
+    __global B *at;            /* likewise, or null */
+    int channels, row, filters;
+};
+
+/* Whether tap s of output column j reads a column of the image. */
+INLINE bool inside(int j, int s)
+{
+    const int column = j * STEP_X + s * GAP_X - PAD_X;
+    return column >= 0 && column < IN_W;
+}
+
+/* Adds the products of a row of taps with an input row. */
+INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, int x0, int n,
+                     bool edge)
+{
+    UNROLL for (int s = 0; s < TAPS_X; s++)
+        UNROLL for (int i = 0; i < MR; i++) {
+            const V f = w[s * MR + i];
+            UNROLL for (int j = 0; j < n; j++)
+                if (!edge || inside(x0 + j, s))
+                    a[i][j] = FMA(f, x[(j * STEP_X + s * GAP_X) * PARTS], a[i][j]);
+        }
+}
+
+INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n, bool edge)
+{
+    const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
+    const int last = min(SPAN_Y, IN_H - job->row);
+    __global const V *x = job->x + (x0 * STEP_X - PAD_X) * PARTS;
+    __global const real *w = job->w;
+    for (int c = 0; c < job->channels; c++) {
+        for (int u = first; u < last; u += ROW_STEP)
+            UNROLL for (int m = 0; m < ROWS; m++) {
+                const int v = u - m * STEP_Y, r = v / GAP_Y;
+                if (ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
+                    add_taps(a[m], x + u * IN_W * PARTS, w + r * (TAPS_X * MR), x0, n, edge);
+            }
+        x += IN_H * IN_W * PARTS;
+        w += TAPS_Y * TAPS_X * MR;
+    }
+}
+
+INLINE V activate(V v)
+{
+    return RELU ? (v < (V)0 ? (V)0 : v) : v;
+}
+
+#if ROWS == 2
+/* The first greatest of four, and its number. */
+INLINE V greatest(V v0, V v1, V v2, V v3, I *which)
+{
+    I at = v1 > v0 ? (I)1 : (I)0;
+    V most = v1 > v0 ? v1 : v0;
+    at = v2 > most ? (I)2 : at;
+    most = v2 > most ? v2 : most;
+    *which = v3 > most ? (I)3 : at;
+    return v3 > most ? v3 : most;
+}
+
+INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
+{
+    UNROLL for (int i = 0; i < MR; i++)
+        if (i < job->filters)
+            UNROLL for (int j = 0; j < n; j += 2) {
+                const int to = (i * PLANE + (x0 + j) / 2) * PARTS;
+                I which;
+                const V most =
+                    greatest(a[0][i][j], a[0][i][j + 1], a[1][i][j], a[1][i][j + 1], &which);
+                job->y[to] = activate(most);
+                if (job->at)
+                    job->at[to] = TO_B(RELU ? (most <= (V)0 ? (I)4 : which) : which);
+            }
+}
+#else
+INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
+{
+    UNROLL for (int i = 0; i < MR; i++)
+        if (i < job->filters)
+            UNROLL for (int j = 0; j < n; j++)
+                job->y[(i * PLANE + (x0 + j) * OUT_STEP) * PARTS] = activate(a[0][i][j]);
+}
+#endif
+
+INLINE void block(const struct job *job, int x0, int n, bool edge)
+{
+    V a[ROWS][MR][NV];
+    UNROLL for (int i = 0; i < MR; i++) {
+        const V bias = job->bias && i < job->filters ? job->bias[i] : (real)0;
+        UNROLL for (int m = 0; m < ROWS; m++)
+            UNROLL for (int j = 0; j < n; j++)
+                a[m][i][j] = bias;
+    }
+    add_products(a, job, x0, n, edge);
+    store(a, job, x0, n);
+}
+
+/* The compiler leaves out the taps outside the image of blocks whose place it knows. */
+INLINE void blocks_of_row(const struct job *job)
+{
+#if LEFT > 0
+    block(job, 0, BLOCKS == 1 ? TAIL : NV, true);
+#endif
+#if LEFT > 1
+    for (int b = 1; b < LEFT; b++)
+        block(job, b * NV, NV, true);
+#endif
+#if BLOCKS > LEFT + RIGHT
+    for (int b = LEFT; b < BLOCKS - RIGHT; b++)
+        block(job, b * NV, NV, false);
+#endif
+#if RIGHT > 1
+    for (int b = BLOCKS - RIGHT; b < BLOCKS - 1; b++)
+        block(job, b * NV, NV, true);
+#endif
+#if RIGHT > 0
+    block(job, (BLOCKS - 1) * NV, TAIL, true);
+#endif
+}
+
+KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
+                          __global const real *restrict w, int w_first,
+                          __global const real *restrict bias, __global V *restrict y, int y_first,
+                          __global B *restrict at, int channels, int filters, int rows_each,
+                          int blocks_each)
+{
+    const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
+    const int g = get_group_id(1) / runs, b0 = get_group_id(1) % runs * blocks_each;
+    const size_t image = (size_t)get_group_id(2) * GROUPS + g;
+    const int i0 = get_group_id(0) * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
+    x += x_first / VECTOR + image * channels * (IN_H * IN_W * PARTS) + PART;
+    w += w_first + (size_t)g * blocks * MR * channels * (TAPS_Y * TAPS_X);
+    for (int i = i0; i < i1; i++)
+        for (int b = b0; b < min(b0 + blocks_each, blocks); b++) {
+            const int row = i * ROWS * STEP_Y - PAD_Y, k = b * MR;
+            const size_t to =
+                ((image * filters + k) * PLANE + y_first + i * PITCH) * PARTS + PART;
+            const struct job job = {.x = x + row * (IN_W * PARTS),
+                                    .w = w + (size_t)k * channels * (TAPS_Y * TAPS_X),
+                                    .bias = bias ? bias + g * filters + k : 0,
+                                    .y = y + to,
+                                    .at = at ? at + to : 0,
+                                    .channels = channels,
+                                    .row = row,
+                                    .filters = filters - k};
+            blocks_of_row(&job);
+        }
+}

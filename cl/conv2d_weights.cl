@@ -1,0 +1,237 @@
+/* Weight gradient of a convolution:
+ *
+ *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
+ *       dz[k, i, j] * x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X]
+ *
+ * A part is part_tiles tiles of one shard. Each lane's sum runs over (tile, strip of STRIP columns,
+ * row, column), then the lanes are added as a tree; no blocking below changes this order.
+ *
+ *   x: [tiles][GROUPS][channels][IN_H][IN_W]     out: [parts] out_stride apart, k innermost
+ *   dz: GRADIENT 0: dy itself, [tiles][GROUPS][filters][OUT_H][OUT_W]; 1: dy where y > 0; 2: dy of a
+ *   2x2 max-pool, expanded by the numbers `at` (4: none)
+ *
+ * A register block is CB channels, MB filters and one row of taps. On CPUs a group copies dz of MB
+ * filters, ROWS_EACH rows and a strip to local memory, interleaved, goes over all its channels with
+ * it, and keeps the sums of all its blocks in local memory meanwhile.
+ *
+ * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels; 2: part.
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS
+ *     CB MB STRIP ROWS_EACH LEFT RIGHT: columns that see an edge;
+ *     CHECK: all columns may
+ *     GRADIENT
+ */
+#include "lib/real.cl"
+#include "lib/sum.cl"
+
+#define IN_PLANE (IN_H * IN_W)
+#define OUT_PLANE (OUT_H * OUT_W)
+#define UNIT (CB * MB * TAPS_X) /* sums of a register block */
+#if GRADIENT == 2
+#define DY_PLANE ((OUT_H / 2) * (OUT_W / 2))
+#else
+#define DY_PLANE OUT_PLANE
+#endif
+#define STAGED (PARTS == 1)
+
+/* Rows [i0, i1) and columns [j0, j1) of the outputs of one tile. */
+struct area {
+    int i0, i1, j0, j1;
+};
+
+/* The operands of a register block: those of channel and filter 0. */
+struct block {
+    __global const V *x[CB];
+    __global const V *dy, *y;
+    __global const B *at;
+    __local const V *dz;
+    int filters;
+};
+
+INLINE bool inside(int j, int s)
+{
+    const int column = j * STEP_X + s * GAP_X - PAD_X;
+    return column >= 0 && column < IN_W;
+}
+
+INLINE V gradient(__global const V *dy, __global const V *y, __global const B *at, int i, int j)
+{
+#if GRADIENT == 2
+    const int from = (i / 2 * (OUT_W / 2) + j / 2) * PARTS;
+    return TO_I(at[from]) == (I)(i % 2 * 2 + j % 2) ? dy[from] : (V)0;
+#elif GRADIENT == 1
+    const int from = (i * OUT_W + j) * PARTS;
+    return y[from] > (V)0 ? dy[from] : (V)0;
+#else
+    return dy[(i * OUT_W + j) * PARTS];
+#endif
+}
+
+/* One output pixel; xs: column 0 of the input row of each channel. */
+INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const V *xs[CB],
+                      __local const V *dz, int i, int j, bool edge)
+{
+    V d[MB];
+    UNROLL for (int m = 0; m < MB; m++)
+#if STAGED
+        d[m] = dz[m];
+#else
+        d[m] = m < b->filters ? gradient(b->dy + m * DY_PLANE * PARTS, b->y + m * DY_PLANE * PARTS,
+                                         b->at + m * DY_PLANE * PARTS, i, j)
+                              : (V)0;
+#endif
+    UNROLL for (int c = 0; c < CB; c++)
+        UNROLL for (int s = 0; s < TAPS_X; s++)
+            if (!edge || inside(j, s)) {
+                const V v = xs[c][(j * STEP_X + s * GAP_X - PAD_X) * PARTS];
+                UNROLL for (int m = 0; m < MB; m++)
+                    a[c][m][s] = FMA(d[m], v, a[c][m][s]);
+            }
+}
+
+/* Adds the products of an area with tap row r. */
+INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area area, int r)
+{
+    for (int i = area.i0; i < area.i1; i++) {
+        const int row = i * STEP_Y + r * GAP_Y - PAD_Y;
+        if (row < 0 || row >= IN_H)
+            continue;
+        __global const V *xs[CB];
+        UNROLL for (int c = 0; c < CB; c++)
+            xs[c] = b->x[c] + row * IN_W * PARTS;
+        __local const V *dz = b->dz + (i - area.i0) * (STRIP * MB);
+        const int j0 = area.j0 == 0 ? LEFT : area.j0;
+        const int j1 = area.j1 == OUT_W ? OUT_W - RIGHT : area.j1;
+        if (LEFT > 0 && area.j0 == 0)
+            UNROLL for (int j = 0; j < LEFT; j++)
+                add_pixel(a, b, xs, dz + j * MB, i, j, true);
+        dz += (j0 - area.j0) * MB;
+        for (int j = j0; j < j1; j++, dz += MB)
+            add_pixel(a, b, xs, dz, i, j, CHECK);
+        if (RIGHT > 0 && area.j1 == OUT_W)
+            UNROLL for (int j = 0; j < RIGHT; j++)
+                add_pixel(a, b, xs, dz + j * MB, i, OUT_W - RIGHT + j, true);
+    }
+}
+
+/* Operands of channel c and filter k of a tile; channels past the last are read as the last. */
+INLINE struct block block_at(struct block tile, int c, int k, int channels, int filters)
+{
+    __global const V *x = tile.x[0];
+    UNROLL for (int m = 0; m < CB; m++)
+        tile.x[m] = x + (size_t)min(c + m, channels - 1) * (IN_PLANE * PARTS);
+    const size_t to = (size_t)k * (DY_PLANE * PARTS);
+    tile.dy += to;
+    tile.y = GRADIENT == 1 ? tile.y + to : 0;
+    tile.at = GRADIENT == 2 ? tile.at + to : 0;
+    tile.filters = filters - k;
+    return tile;
+}
+
+/* Operands of the first channel and filter of a group in a tile. */
+INLINE struct block tile_at(__global const V *x, __global const V *dy, __global const V *y,
+                            __global const B *at, size_t image, int channels, int filters)
+{
+    const size_t to = image * filters * (DY_PLANE * PARTS) + PART;
+    const struct block tile = {.x = {x + image * channels * (IN_PLANE * PARTS) + PART},
+                               .dy = dy + to,
+                               .y = GRADIENT == 1 ? y + to : 0,
+                               .at = GRADIENT == 2 ? at + to : 0};
+    return tile;
+}
+
+/* Adds the lanes of a block's sums. */
+INLINE void store(const V a[CB][MB][TAPS_X], __global real *out, int c, int k, int r, int channels,
+                  int filters, int all_filters, __local V *scratch)
+{
+    UNROLL for (int m = 0; m < CB; m++)
+        UNROLL for (int s = 0; s < TAPS_X; s++)
+            UNROLL for (int i = 0; i < MB; i++) {
+                const real sum = sum_lanes(a[m][i][s], scratch);
+                if (PART == 0 && c + m < channels && k + i < filters)
+                    out[(size_t)(((c + m) * TAPS_Y + r) * TAPS_X + s) * all_filters + k + i] = sum;
+            }
+}
+
+#if STAGED
+/* Copies dz of an area to local memory, filters interleaved; 0 for filters past the last. */
+INLINE void stage(__local V *to, const struct block *b, struct area area)
+{
+    UNROLL for (int m = 0; m < MB; m++)
+        for (int i = area.i0; i < area.i1; i++)
+            for (int j = area.j0; j < area.j1; j++)
+                to[((i - area.i0) * STRIP + j - area.j0) * MB + m] =
+                    m < b->filters ? gradient(b->dy + m * DY_PLANE, b->y + m * DY_PLANE,
+                                              b->at + m * DY_PLANE, i, j)
+                                   : (V)0;
+}
+#endif
+
+KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restrict dy, int dy_first,
+                           __global const V *restrict y, __global const B *restrict at,
+                           __global real *restrict out, int out_first, int out_stride,
+                           int channels, int filters, int group_channels, int group_filters,
+                           int shard_tiles, int part_tiles, __local V *sums, __local V *staged)
+{
+    const int runs = (filters + group_filters - 1) / group_filters;
+    const int g = get_group_id(0) / runs, k0 = get_group_id(0) % runs * group_filters;
+    const int k1 = min(k0 + group_filters, filters), c0 = get_group_id(1) * group_channels;
+    const int c1 = min(c0 + group_channels, channels), part = get_group_id(2);
+    const int parts_of_shard = (shard_tiles + part_tiles - 1) / part_tiles;
+    const int t0 = part / parts_of_shard * shard_tiles + part % parts_of_shard * part_tiles;
+    const int t1 = min(t0 + part_tiles, (part / parts_of_shard + 1) * shard_tiles);
+    dy += dy_first / VECTOR;
+    out += out_first + (size_t)part * out_stride + g * filters;
+#if STAGED
+    for (int t = t0; t < t1; t++)
+        for (int j = 0; j < OUT_W; j += STRIP)
+            for (int i = 0; i < OUT_H; i += ROWS_EACH) {
+                const struct area area = {i, min(i + ROWS_EACH, OUT_H), j, min(j + STRIP, OUT_W)};
+                const bool first = t == t0 && i == 0 && j == 0;
+                const struct block tile =
+                    tile_at(x, dy, y, at, (size_t)t * GROUPS + g, channels, filters);
+                __local V *at_sum = sums;
+                for (int k = k0; k < k1; k += MB) {
+                    struct block b = block_at(tile, c0, k, channels, filters);
+                    stage(staged, &b, area);
+                    for (int c = c0; c < c1; c += CB) {
+                        b = block_at(tile, c, k, channels, filters);
+                        b.dz = staged;
+                        for (int r = 0; r < TAPS_Y; r++, at_sum += UNIT) {
+                            V a[CB][MB][TAPS_X];
+                            UNROLL for (int m = 0; m < UNIT; m++)
+                                ((V *)a)[m] = first ? (V)0 : at_sum[m];
+                            add_area(a, &b, area, r);
+                            UNROLL for (int m = 0; m < UNIT; m++)
+                                at_sum[m] = ((V *)a)[m];
+                        }
+                    }
+                }
+            }
+    __local V *at_sum = sums;
+    for (int k = k0; k < k1; k += MB)
+        for (int c = c0; c < c1; c += CB)
+            for (int r = 0; r < TAPS_Y; r++, at_sum += UNIT) {
+                V a[CB][MB][TAPS_X];
+                UNROLL for (int m = 0; m < UNIT; m++)
+                    ((V *)a)[m] = at_sum[m];
+                store(a, out, c, k, r, c1, k1, GROUPS * filters, sums);
+            }
+#else
+    for (int k = k0; k < k1; k += MB)
+        for (int c = c0; c < c1; c += CB)
+            for (int r = 0; r < TAPS_Y; r++) {
+                V a[CB][MB][TAPS_X];
+                UNROLL for (int m = 0; m < UNIT; m++)
+                    ((V *)a)[m] = (V)0;
+                for (int t = t0; t < t1; t++)
+                    for (int j = 0; j < OUT_W; j += STRIP) {
+                        const struct area area = {0, OUT_H, j, min(j + STRIP, OUT_W)};
+                        const struct block b = block_at(
+                            tile_at(x, dy, y, at, (size_t)t * GROUPS + g, channels, filters), c, k,
+                            channels, filters);
+                        add_area(a, &b, area, r);
+                    }
+                store(a, out, c, k, r, c1, k1, GROUPS * filters, sums);
+            }
+#endif
+}

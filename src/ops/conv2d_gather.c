@@ -1,0 +1,154 @@
+/* The gather kernel: register blocks, edges, launches. See cl/conv2d.cl. */
+#include "ops/conv2d.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A convolution of single taps reads an image as one row: cut it into rows that blocks divide.
+ */
+static void fold(struct lk_conv2d_gather *g)
+{
+    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
+    if (y->taps != 1 || x->taps != 1 || y->step != 1 || x->step != 1 || y->pad || x->pad ||
+        g->pool || y->in != y->out || x->in != x->out || g->out_step[0] != 1 ||
+        g->out_step[1] != 1)
+        return;
+    const int64_t pixels = y->in * x->in;
+    int64_t width = x->in;
+    while (width < pixels && (pixels % width != 0 || width < 28))
+        width++;
+    g->axis[0].in = g->axis[0].out = pixels / width;
+    g->axis[1].in = g->axis[1].out = g->plane_width = width;
+}
+
+/* Sums that registers hold beside the operands. */
+static int sums_of(const struct lk_op_setup *setup)
+{
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    return bytes == 64 || setup->tiling.vector == 1 ? 24 : 12;
+}
+
+static void choose_block(const struct lk_op_setup *setup, struct lk_conv2d_gather *g)
+{
+    const int sums = sums_of(setup);
+    if (g->pool) {
+        g->block = (int)least(sums / 4 < 4 ? sums / 4 : 4, g->outs);
+        g->columns = 2;
+        return;
+    }
+    g->block = (int)least(sums == 24 ? 8 : 4, g->outs);
+    g->columns = (int)least(least(sums / g->block, 8), g->axis[1].out);
+}
+
+/* Blocks of a row that see the left or right edge; see cl/conv2d.cl. */
+static void find_edges(const struct lk_conv2d_gather *g, int64_t *left, int64_t *right)
+{
+    const struct lk_conv2d_axis *x = &g->axis[1];
+    const int64_t blocks = ceil_div(x->out, g->columns);
+    const int64_t reach = (x->taps - 1) * x->gap;
+    *left = *right = 0;
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t first = b * g->columns, last = least(first + g->columns, x->out) - 1;
+        if (x->taps > 0 && first * x->step - x->pad < 0)
+            *left = b + 1;
+        if (*right == 0 && ((x->taps > 0 && last * x->step + reach - x->pad >= x->in) ||
+                            last - first + 1 < g->columns))
+            *right = blocks - b;
+    }
+    if (blocks > 1)
+        *left = least(*left, blocks - 1);
+    *right = least(*right, blocks - *left);
+}
+
+enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
+{
+    char text[512];
+    int64_t left, right;
+    fold(g);
+    choose_block(setup, g);
+    find_edges(g, &left, &right);
+    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
+             "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DPLANE=%d -DPITCH=%d "
+             "-DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DMR=%d -DNV=%d -DROWS=%d -DLEFT=%d "
+             "-DRIGHT=%d",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
+             (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
+             (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
+             (int)right);
+    g->packed_count =
+        g->groups * ceil_div(g->outs, g->block) * g->block * g->ins * y->taps * x->taps;
+    if (g->packed_count > 0)
+        LK_TRY(lk_op_kernel(setup, "conv2d_pack", "conv2d_pack", NULL, &g->pack));
+    return lk_op_kernel(setup, "conv2d", "conv2d_gather", text, &g->gather);
+}
+
+void lk_conv2d_gather_release(struct lk_conv2d_gather *gather)
+{
+    lk_kernel_destroy(gather->pack);
+    lk_kernel_destroy(gather->gather);
+}
+
+static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
+                                   const struct lk_conv2d_gather *g,
+                                   const struct lk_conv2d_operands *run)
+{
+    const struct lk_grid grid = {{ceil_div(g->outs, g->block), g->groups, 1},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
+                      LK_INT(g->packed_first), LK_INT(g->block), LK_INT(g->outs),
+                      LK_INT(g->ins), LK_INT(g->axis[0].taps), LK_INT(g->axis[1].taps),
+                      LK_INT(g->from.group_step), LK_INT(g->from.out_step),
+                      LK_INT(g->from.in_step), LK_INT(g->from.first), LK_INT(g->from.row_step),
+                      LK_INT(g->from.column_step));
+}
+
+/* Work-groups of a useful size, and enough of them for every compute unit. */
+static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g,
+                        int64_t rows, int64_t blocks, int64_t *rows_each, int64_t *blocks_each)
+{
+    const struct lk_device_info *info = lk_device_info(setup->device);
+    const int64_t images = setup->tiling.tiles * g->groups;
+    *rows_each = *blocks_each = 1;
+    if (setup->tiling.vector == 1)
+        return;
+    const double row = 2.0 * setup->tiling.lanes * (double)(g->axis[1].out * g->ins * g->outs) *
+                       (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
+    const int64_t wanted = 8 * (int64_t)info->compute_units;
+    *rows_each = least(rows, (int64_t)(2e7 / (row + 1)) + 1);
+    while (*rows_each > 1 && ceil_div(rows, *rows_each) * images < wanted)
+        *rows_each = (*rows_each + 1) / 2;
+    *blocks_each = ceil_div(blocks, ceil_div(wanted, rows * images));
+}
+
+enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
+                                        const struct lk_conv2d_gather *g,
+                                        const struct lk_conv2d_operands *run)
+{
+    const int64_t rows = g->axis[0].out >> g->pool, blocks = ceil_div(g->outs, g->block);
+    int64_t rows_each, blocks_each;
+    choose_runs(setup, g, rows, blocks, &rows_each, &blocks_each);
+    if (g->pack)
+        LK_TRY(enqueue_pack(setup, g, run));
+    const struct lk_grid grid = {{ceil_div(rows, rows_each),
+                                  g->groups * ceil_div(blocks, blocks_each),
+                                  setup->tiling.tiles},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(
+        g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first), LK_BUF(run->workspace),
+        LK_INT(g->packed_first), LK_BUF(run->bias), LK_BUF(run->y),
+        LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]), LK_BUF(run->at),
+        LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
+}

@@ -1,0 +1,163 @@
+/* The weight gradient: blocking, parts, launches. See cl/conv2d_weights.cl. */
+#include "ops/conv2d.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Register block and cache block. */
+struct blocking {
+    int64_t channels, filters;
+    int64_t strip, rows;
+    int64_t left, right;
+    bool check;
+};
+
+static void choose_register_block(const struct lk_op_setup *setup,
+                                  const struct lk_conv2d_shape *s, struct blocking *b)
+{
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    const int64_t sums = bytes == 64 || setup->tiling.vector == 1 ? 24 : 12;
+    const int64_t taps = s->axis[1].taps;
+    b->filters = least(least(4, s->filters), taps < sums ? sums / taps : 1);
+    b->channels = least(s->channels, taps * b->filters < sums ? sums / (taps * b->filters) : 1);
+}
+
+/* Columns of outputs that see an edge; where they would meet, every column is checked. */
+static void find_edges(const struct lk_conv2d_axis *x, struct blocking *b)
+{
+    const int64_t reach = (x->taps - 1) * x->gap,
+                  tail = x->out - (x->out - 1) / b->strip * b->strip;
+    b->left = b->right = 0;
+    for (int64_t j = 0; j < x->out; j++) {
+        if (j * x->step - x->pad < 0)
+            b->left = j + 1;
+        if (b->right == 0 && j * x->step + reach - x->pad >= x->in)
+            b->right = x->out - j;
+    }
+    b->check = b->left + b->right > x->out || b->left > least(4, b->strip) ||
+               b->right > least(4, tail);
+    if (b->check)
+        b->left = b->right = 0;
+}
+
+/* The strip belongs to the numerics: it follows from the shape alone. */
+static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                        struct blocking *b)
+{
+    const struct lk_conv2d_axis *x = &s->axis[1];
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t room = 28 * 1024;
+    b->strip = ceil_div(x->out, ceil_div(x->out, 16));
+    b->rows = least(s->axis[0].out, room / (b->strip * b->filters * vector));
+    if (b->rows < 1)
+        b->rows = 1;
+    find_edges(x, b);
+}
+
+/* As many sums as fit in local memory beside the copied gradients. */
+static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                         const struct blocking *b, struct lk_conv2d_weights *w)
+{
+    const struct lk_device_info *info = lk_device_info(setup->device);
+    const size_t vector = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    const size_t taps = (size_t)(s->axis[0].taps * s->axis[1].taps);
+    w->group_channels = b->channels;
+    w->group_filters = b->filters;
+    w->sums_bytes = vector * (size_t)lk_op_items(setup);
+    w->staged_bytes = vector;
+    if (setup->tiling.vector == 1)
+        return;
+    w->staged_bytes = vector * (size_t)(b->strip * b->rows * b->filters);
+    const size_t half = info->local_bytes / 2;
+    for (;;) {
+        const bool more_filters =
+            w->group_filters < s->filters &&
+            (w->group_filters <= w->group_channels || w->group_channels >= s->channels);
+        if (!more_filters && w->group_channels >= s->channels)
+            break;
+        int64_t *grows = more_filters ? &w->group_filters : &w->group_channels;
+        *grows *= 2;
+        if ((size_t)(w->group_channels * w->group_filters) * taps * vector > half) {
+            *grows /= 2;
+            break;
+        }
+    }
+    w->sums_bytes = vector * taps *
+                    (size_t)(ceil_div(w->group_channels, b->channels) * b->channels *
+                             ceil_div(w->group_filters, b->filters) * b->filters);
+}
+
+enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
+                                         const struct lk_conv2d_shape *s,
+                                         struct lk_conv2d_weights *w)
+{
+    struct blocking b;
+    char text[512];
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    choose_register_block(setup, s, &b);
+    choose_area(setup, s, &b);
+    choose_group(setup, s, &b, w);
+    /* Parts belong to the numerics: they follow from the shape and the class alone. */
+    w->count = s->groups * s->filters * s->channels * y->taps * x->taps;
+    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
+    const int64_t groups = ceil_div(w->count, setup->tiling.vector == 1 ? 64 : 8192);
+    const int64_t tiles = setup->tiling.shard_tiles;
+    w->part_tiles = ceil_div(tiles, least(tiles, ceil_div(wanted, groups)));
+    w->parts = ceil_div(tiles, w->part_tiles);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
+             "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DCB=%d -DMB=%d "
+             "-DSTRIP=%d -DROWS_EACH=%d -DLEFT=%d -DRIGHT=%d -DCHECK=%d -DGRADIENT=%d",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
+             (int)s->groups, (int)b.channels, (int)b.filters, (int)b.strip, (int)b.rows,
+             (int)b.left, (int)b.right, b.check, (int)w->gradient);
+    LK_TRY(lk_op_kernel(setup, "conv2d_weights", "conv2d_weights", text, &w->weights));
+    if (w->parts > 1)
+        LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &w->total));
+    return LK_OK;
+}
+
+void lk_conv2d_weights_release(struct lk_conv2d_weights *weights)
+{
+    lk_kernel_destroy(weights->weights);
+    lk_kernel_destroy(weights->total);
+}
+
+enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
+                                         const struct lk_conv2d_shape *s,
+                                         const struct lk_conv2d_weights *w,
+                                         const struct lk_op_run *run, int64_t dz_first)
+{
+    const struct lk_tiling *t = &setup->tiling;
+    const bool in_parts = w->parts > 1, made = dz_first >= 0;
+    const struct lk_grid grid = {{s->groups * ceil_div(s->filters, w->group_filters),
+                                  ceil_div(s->channels, w->group_channels),
+                                  w->parts * t->shards},
+                                 lk_op_items(setup)};
+    LK_TRY(LK_ENQUEUE(
+        w->weights, grid, LK_BUF(run->x[0]), LK_BUF(made ? run->workspace : run->dy),
+        LK_INT(made ? dz_first : 0), LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+        LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->saved : NULL),
+        LK_BUF(in_parts ? run->workspace : run->dw[0]), LK_INT(in_parts ? w->parts_first : 0),
+        LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
+        LK_INT(w->group_channels), LK_INT(w->group_filters), LK_INT(t->shard_tiles),
+        LK_INT(w->part_tiles), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
+    if (!in_parts)
+        return LK_OK;
+    const int64_t each = 4096;
+    const struct lk_grid sums = {{ceil_div(w->count, each), t->shards, 1}, lk_op_items(setup)};
+    return LK_ENQUEUE(w->total, sums, LK_BUF(run->workspace), LK_INT(w->parts_first),
+                      LK_INT(w->count), LK_INT(each), LK_INT(w->parts), LK_BUF(run->dw[0]),
+                      LK_INT(run->dw_stride));
+}

@@ -1,0 +1,231 @@
+/* Convolutions: paddings, strides, dilations, groups, with relu and pool taken over. */
+#include "ops/conv2d.h"
+
+#include "driver.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The convolution of one problem, with the outputs that a pool drops left out. */
+struct problem {
+    const struct lk_conv2d_options *o;
+    int64_t samples, c, h, w, k, p, q, r, s, top, left;
+};
+
+static int64_t same_pad(int64_t in, int64_t taps, int64_t step, int64_t gap)
+{
+    const int64_t total = ((in + step - 1) / step - 1) * step + (taps - 1) * gap + 1 - in;
+    return total > 0 ? total / 2 : 0;
+}
+
+static struct problem measure(const struct op_problem *p)
+{
+    const struct lk_conv2d_options *o = p->options;
+    const struct lk_shape *x = &p->shapes->x[0], *y = &p->shapes->y;
+    const int scale = o->pool ? 2 : 1;
+    struct problem m = {.o = o,
+                        .samples = p->samples,
+                        .c = x->dim[0],
+                        .h = x->dim[1],
+                        .w = x->dim[2],
+                        .k = y->dim[0],
+                        .p = y->dim[1] * scale,
+                        .q = y->dim[2] * scale,
+                        .r = o->kernel[0],
+                        .s = o->kernel[1]};
+    if (strcmp(o->padding, "same") == 0) {
+        m.top = same_pad(m.h, m.r, o->stride[0], o->dilation[0]);
+        m.left = same_pad(m.w, m.s, o->stride[1], o->dilation[1]);
+    } else if (strcmp(o->padding, "valid") != 0) {
+        m.top = m.left = strtol(o->padding, NULL, 10);
+        const char *comma = strchr(o->padding, ',');
+        if (comma) {
+            m.left = strtol(comma + 1, NULL, 10);
+            if ((comma = strchr(comma + 1, ',')) != NULL)
+                m.left = strtol(comma + 1, NULL, 10);
+        }
+    }
+    return m;
+}
+
+/* Goes over the products of output (k, i, j): visit gets places in x and w. */
+static double products(const struct problem *m, const double *x, const double *w, double *dx,
+                       double *dw, double dz, int64_t k, int64_t i, int64_t j)
+{
+    const struct lk_conv2d_options *o = m->o;
+    const int64_t channels = m->c / o->groups, first = k / (m->k / o->groups) * channels;
+    double sum = 0;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t r = 0; r < m->r; r++)
+            for (int64_t s = 0; s < m->s; s++) {
+                const int64_t row = i * o->stride[0] + r * o->dilation[0] - m->top;
+                const int64_t column = j * o->stride[1] + s * o->dilation[1] - m->left;
+                if (row < 0 || row >= m->h || column < 0 || column >= m->w)
+                    continue;
+                const int64_t at_x = ((first + c) * m->h + row) * m->w + column;
+                const int64_t at_w = ((c * m->r + r) * m->s + s) * m->k + k;
+                sum += x[at_x] * w[at_w];
+                if (dx)
+                    dx[at_x] += dz * w[at_w];
+                if (dw)
+                    dw[at_w] += dz * x[at_x];
+            }
+    return sum;
+}
+
+/* z: [samples][k][p][q], before activation and pool. */
+static double *outputs(const struct problem *m, const double *const x[],
+                       const double *const w[])
+{
+    double *z = calloc((size_t)(m->samples * m->k * m->p * m->q), sizeof *z), *at = z;
+    for (int64_t n = 0; n < m->samples; n++)
+        for (int64_t k = 0; k < m->k; k++)
+            for (int64_t i = 0; i < m->p; i++)
+                for (int64_t j = 0; j < m->q; j++)
+                    *at++ =
+                        (m->o->bias ? w[1][k] : 0) + products(m, x[0] + n * m->c * m->h * m->w,
+                                                              w[0], NULL, NULL, 0, k, i, j);
+    return z;
+}
+
+/* The place in z that output number e shows: itself, or the first greatest of its pool. */
+static int64_t shown(const struct problem *m, const double *z, int64_t e)
+{
+    if (!m->o->pool)
+        return e;
+    const int64_t width = m->q / 2, height = m->p / 2;
+    const int64_t j = e % width * 2, i = e / width % height * 2, plane = e / width / height;
+    const int64_t first = (plane * m->p + i) * m->q + j;
+    const int64_t places[] = {first, first + 1, first + m->q, first + m->q + 1};
+    int64_t best = first;
+    for (int p = 1; p < 4; p++)
+        if (z[places[p]] > z[best])
+            best = places[p];
+    return best;
+}
+
+static int64_t count_y(const struct problem *m)
+{
+    return m->samples * m->k * m->p * m->q / (m->o->pool ? 4 : 1);
+}
+
+static void forward(const struct op_problem *p, const double *const x[],
+                    const double *const w[], double *y)
+{
+    const struct problem m = measure(p);
+    double *z = outputs(&m, x, w);
+    for (int64_t e = 0; e < count_y(&m); e++) {
+        const double v = z[shown(&m, z, e)];
+        y[e] = m.o->activation == LK_CONV2D_RELU && v < 0 ? 0 : v;
+    }
+    free(z);
+}
+
+static void backward(const struct op_problem *p, const double *const x[],
+                     const double *const w[], const double *dy, double *const dx[],
+                     double *const dw[])
+{
+    const struct problem m = measure(p);
+    double *z = outputs(&m, x, w);
+    const int64_t image = m.c * m.h * m.w;
+    for (int64_t e = 0; e < count_y(&m); e++) {
+        const int64_t at = shown(&m, z, e), row = at / m.q, plane = row / m.p;
+        const int64_t n = plane / m.k, k = plane % m.k;
+        if (m.o->activation == LK_CONV2D_RELU && z[at] <= 0)
+            continue;
+        products(&m, x[0] + n * image, w[0], dx[0] ? dx[0] + n * image : NULL, dw[0], dy[e], k,
+                 row % m.p, at % m.q);
+        if (m.o->bias && dw[1])
+            dw[1][k] += dy[e];
+    }
+    free(z);
+}
+
+static const struct op_oracle oracle = {.forward = forward, .backward = backward};
+
+static const struct op_case cases[] = {
+    {"conv2d", "filters=5", .x = {OP_SHAPE(3, 6, 7)}, .samples = 33, .shards = 2,
+     .thorough = true, .sizes = true},
+    {"conv2d", "filters=3 kernel=1", .x = {OP_SHAPE(2, 1, 1)}, .samples = 9, .sizes = true},
+    {"conv2d", "filters=4 kernel=3 padding=same", .x = {OP_SHAPE(3, 1, 1)}, .samples = 20},
+    {"conv2d", "filters=4 kernel=2 padding=same", .x = {OP_SHAPE(3, 2, 2)}, .samples = 20},
+    {"conv2d", "filters=9 kernel=3 padding=same", .x = {OP_SHAPE(5, 7, 7)}, .samples = 20,
+     .shards = 2},
+    {"conv2d", "filters=16 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(16, 10, 14)},
+     .samples = 33, .integers = true, .thorough = true},
+    {"conv2d", "filters=6 kernel=5 padding=2", .x = {OP_SHAPE(3, 9, 11)}, .samples = 17},
+    {"conv2d", "filters=6 kernel=7 stride=2 padding=3 bias=false", .x = {OP_SHAPE(3, 15, 16)},
+     .samples = 17},
+    {"conv2d", "filters=7 kernel=7 padding=same", .x = {OP_SHAPE(2, 3, 4)}, .samples = 5},
+    {"conv2d", "filters=8 kernel=3,1 stride=1,2 padding=1,0", .x = {OP_SHAPE(4, 8, 9)},
+     .samples = 5},
+    {"conv2d", "filters=8 kernel=3 stride=2 padding=same", .x = {OP_SHAPE(8, 13, 14)},
+     .samples = 35, .shards = 2, .thorough = true},
+    {"conv2d", "filters=8 kernel=3 stride=3 padding=0,2,1,0", .x = {OP_SHAPE(4, 10, 11)},
+     .samples = 17},
+    {"conv2d", "filters=8 kernel=1 stride=2", .x = {OP_SHAPE(6, 9, 8)}, .samples = 17},
+    {"conv2d", "filters=8 kernel=1 stride=3 padding=1", .x = {OP_SHAPE(6, 9, 8)}, .samples = 17},
+    {"conv2d", "filters=20 kernel=1 activation=relu", .x = {OP_SHAPE(30, 7, 7)}, .samples = 40,
+     .integers = true},
+    {"conv2d", "filters=4 kernel=3 dilation=2 padding=same", .x = {OP_SHAPE(3, 9, 10)},
+     .samples = 17},
+    {"conv2d", "filters=4 kernel=3 dilation=2,3 stride=2,3 padding=4",
+     .x = {OP_SHAPE(3, 9, 10)}, .samples = 5},
+    {"conv2d", "filters=4 kernel=2 dilation=2 stride=4 padding=1", .x = {OP_SHAPE(3, 9, 10)},
+     .samples = 5},
+    {"conv2d", "filters=6 kernel=3 groups=2 padding=same", .x = {OP_SHAPE(4, 6, 6)},
+     .samples = 33, .shards = 2, .thorough = true},
+    {"conv2d", "filters=12 kernel=3 groups=12 padding=same stride=2", .x = {OP_SHAPE(12, 9, 9)},
+     .samples = 17},
+    {"conv2d", "filters=10 kernel=5 groups=5 padding=same activation=relu",
+     .x = {OP_SHAPE(5, 8, 8)}, .samples = 17, .integers = true},
+    {"conv2d", "filters=32 kernel=3 activation=relu pool=true", .x = {OP_SHAPE(1, 28, 28)},
+     .samples = 40, .shards = 2, .integers = true},
+    {"conv2d", "filters=5 kernel=3 pool=true", .x = {OP_SHAPE(3, 9, 8)}, .samples = 33,
+     .shards = 2, .integers = true, .thorough = true, .sizes = true},
+    {"conv2d", "filters=64 kernel=3 activation=relu pool=true", .x = {OP_SHAPE(32, 13, 13)},
+     .samples = 32, .integers = true},
+    {"conv2d", "filters=12 kernel=3 activation=relu pool=true padding=same",
+     .x = {OP_SHAPE(6, 7, 11)}, .samples = 20, .integers = true},
+    {"conv2d", "filters=6 kernel=3 stride=2 dilation=2 activation=relu pool=true padding=2",
+     .x = {OP_SHAPE(3, 14, 15)}, .samples = 20, .integers = true, .thorough = true},
+    {"conv2d", "filters=64 kernel=3 activation=relu", .x = {OP_SHAPE(64, 5, 5)}, .samples = 64,
+     .integers = true},
+    {"conv2d", "filters=66 kernel=3 padding=same", .x = {OP_SHAPE(67, 8, 9)}, .samples = 32},
+    {"conv2d", "filters=9 kernel=3 padding=same", .x = {OP_SHAPE(4, 5, 40)}, .samples = 17},
+    {"conv2d", "filters=9 kernel=3 activation=relu", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
+     .inference = true},
+    {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
+     .integers = true, .inference = true},
+};
+
+static const struct op_refusal refusals[] = {
+    {"conv2d", "", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_ARGUMENT, .said = "'filters'"},
+    {"conv2d", "filters=0", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_ARGUMENT,
+     .said = "filters"},
+    {"conv2d", "filters=4", .x = {OP_SHAPE(64)}, .status = LK_E_SHAPE, .said = "not [64]"},
+    {"conv2d", "filters=4", .x = {OP_SHAPE(3, 8, 8)}, .labels = {true}, .status = LK_E_SHAPE,
+     .said = "not labels"},
+    {"conv2d", "filters=4 kernel=9", .x = {OP_SHAPE(3, 8, 20)}, .status = LK_E_SHAPE,
+     .said = "kernel of height 9 does not fit an image of height 8"},
+    {"conv2d", "filters=4 kernel=3 dilation=1,4 padding=0,0", .x = {OP_SHAPE(3, 8, 8)},
+     .status = LK_E_SHAPE, .said = "width 9 (dilated) does not fit"},
+    {"conv2d", "filters=4 groups=2", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_SHAPE,
+     .said = "3 channels of [3, 8, 8] do not divide into 2"},
+    {"conv2d", "filters=5 groups=2", .x = {OP_SHAPE(4, 8, 8)}, .status = LK_E_ARGUMENT,
+     .said = "5 filters do not divide into 2"},
+    {"conv2d", "filters=4 padding=some", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_ARGUMENT,
+     .said = "padding 'some'"},
+    {"conv2d", "filters=4 padding=1,2,3", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_ARGUMENT,
+     .said = "padding '1,2,3'"},
+    {"conv2d", "filters=4 padding=-1", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_ARGUMENT,
+     .said = "padding '-1'"},
+    {"conv2d", "filters=4 pool=true", .x = {OP_SHAPE(3, 3, 8)}, .status = LK_E_SHAPE,
+     .said = "too small for a 2x2 pool"},
+};
+
+static const struct op_suite suite = OP_SUITE(&oracle, cases, refusals);
+
+int main(void)
+{
+    return op_test(&suite);
+}
