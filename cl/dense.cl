@@ -27,19 +27,6 @@
 #define STORE(v, p) PASTE(vstore, VECTOR)(v, 0, p)
 #endif
 
-/* Stores the first `count` values of v. */
-INLINE void store_some(V v, __global real *to, int count)
-{
-    if (count >= VECTOR) {
-        STORE(v, to);
-        return;
-    }
-    real values[VECTOR];
-    STORE(v, values);
-    for (int i = 0; i < count; i++)
-        to[i] = values[i];
-}
-
 #ifdef FORWARD
 #define BLOCK (PIECES * ROWS)
 
@@ -47,8 +34,7 @@ INLINE void store_some(V v, __global real *to, int count)
 #define A_SPACE __local
 
 /* packed[piece][d][ROWS] = w[d][m]; rows past the last repeat it and are never stored. */
-INLINE void pack(__global const real *restrict w, __local real *restrict packed, int m0,
-                 int rows, int n)
+INLINE void pack(__global const real *w, __local real *packed, int m0, int rows, int n)
 {
     for (int d = 0; d < n; d++) {
         __global const real *from = w + (size_t)d * rows;
@@ -168,6 +154,19 @@ KERNEL void dense_product(__global const real *restrict w, __global const real *
 }
 
 #else
+
+/* Stores the first `count` values of v. */
+INLINE void store_some(V v, __global real *to, int count)
+{
+    if (count >= VECTOR) {
+        STORE(v, to);
+        return;
+    }
+    real values[VECTOR];
+    STORE(v, values);
+    for (int i = 0; i < count; i++)
+        to[i] = values[i];
+}
 
 /* Where the turned gradients begin in the workspace. */
 INLINE size_t turned(int tiles, int units)
