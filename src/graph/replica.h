@@ -48,6 +48,9 @@ void lk_replica_destroy(struct lk_replica *replica);
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica);
 const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica);
 
+/* LK_F32 or LK_F64. */
+enum lk_dtype lk_replica_real(const struct lk_replica *replica);
+
 /* Parameters in the order of the graph's nodes; NULL past the last. */
 const struct lk_param *lk_replica_param(const struct lk_replica *replica, int index);
 
@@ -80,7 +83,8 @@ void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, i
 LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,
                                              int64_t samples);
 
-/* Runs forward on what was loaded; `step` keys random numbers. Enqueues. */
+/* Runs forward on what was loaded, which later work may overwrite: load before each forward.
+ * `step` keys random numbers. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
 
 /* Runs backward from the loss of the last forward into the gradients. Enqueues. */

@@ -30,6 +30,11 @@ const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica)
     return &replica->tiling;
 }
 
+enum lk_dtype lk_replica_real(const struct lk_replica *replica)
+{
+    return replica->config.real;
+}
+
 enum lk_status lk_replica_write_param(struct lk_replica *replica, int index, const void *from)
 {
     return lk_buffer_write(replica->weight_views[index], 0,

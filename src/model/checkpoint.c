@@ -1,0 +1,468 @@
+#include "model/checkpoint.h"
+
+#include "base/fail.h"
+#include "io/safetensors.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char format[] = "lockstep-checkpoint-1";
+
+/* --- metadata: fields of struct lk_checkpoint ------------------------------------------- */
+
+struct field {
+    const char *key;
+    size_t offset;
+};
+
+#define FIELD(name)                                                                            \
+    {                                                                                          \
+#name, offsetof(struct lk_checkpoint, name)                                            \
+    }
+
+static const struct field texts[] = {
+    FIELD(model),     FIELD(model_text),        FIELD(data),    FIELD(device),
+    FIELD(optimizer), FIELD(optimizer_options), FIELD(version), FIELD(parameters_sha256)};
+static const struct field numbers[] = {FIELD(step),  FIELD(epoch), FIELD(index),
+                                       FIELD(seed),  FIELD(batch), FIELD(shards),
+                                       FIELD(lanes), FIELD(vector)};
+
+enum {
+    TEXTS = sizeof texts / sizeof texts[0],
+    NUMBERS = sizeof numbers / sizeof numbers[0],
+    ENTRIES = TEXTS + NUMBERS + 2 /* format, state_sha256 */
+};
+
+static const char **text_field(const struct field *field, struct lk_checkpoint *about)
+{
+    return (const char **)(void *)((char *)about + field->offset);
+}
+
+static int64_t *number_field(const struct field *field, struct lk_checkpoint *about)
+{
+    return (int64_t *)(void *)((char *)about + field->offset);
+}
+
+/* --- arrays ---------------------------------------------------------------------------- */
+
+/* A parameter, or one slot of the optimizer's state of one; `data` is its copy on the host. */
+struct array {
+    char name[192];
+    int param, slot; /* slot -1: the parameter itself */
+    struct lk_safetensor tensor;
+    void *data;
+};
+
+struct arrays {
+    struct array *list;
+    int count;
+    enum lk_dtype real;
+};
+
+static void clear_arrays(struct arrays *arrays)
+{
+    for (int i = 0; i < arrays->count; i++)
+        free(arrays->list[i].data);
+    free(arrays->list);
+}
+
+static enum lk_status add_array(struct arrays *arrays, const struct lk_param *param, int index,
+                                int slot, const char *slot_name)
+{
+    struct array *array = &arrays->list[arrays->count];
+    *array = (struct array){.param = index, .slot = slot};
+    if (slot_name)
+        snprintf(array->name, sizeof array->name, "optimizer.%s.%s", slot_name, param->name);
+    else
+        snprintf(array->name, sizeof array->name, "%s", param->name);
+    array->tensor = (struct lk_safetensor){
+        .name = array->name,
+        .type = arrays->real == LK_F64 ? LK_SAFETENSOR_F64 : LK_SAFETENSOR_F32,
+        .rank = param->shape.rank,
+        .bytes = (uint64_t)param->count * lk_dtype_bytes(arrays->real),
+    };
+    memcpy(array->tensor.shape, param->shape.dim, sizeof param->shape.dim);
+    array->data = malloc((size_t)array->tensor.bytes + 1);
+    if (!array->data)
+        return lk_fail_memory(array->name, array->tensor.bytes);
+    array->tensor.data = array->data;
+    arrays->count++;
+    return LK_OK;
+}
+
+/* All arrays of a checkpoint of that replica and optimizer, in order; clear_arrays() after. */
+static enum lk_status list_arrays(const struct lk_replica *replica,
+                                  const struct lk_optimizer_info *optimizer,
+                                  struct arrays *arrays)
+{
+    const struct lk_param *param;
+    size_t params = 0;
+    const int slots = optimizer ? optimizer->slots : 0;
+    while (lk_replica_param(replica, (int)params))
+        params++;
+    *arrays = (struct arrays){.real = lk_replica_real(replica)};
+    arrays->list = calloc(params * (1 + (size_t)slots) + 1, sizeof *arrays->list);
+    if (!arrays->list)
+        return lk_fail_memory("a checkpoint", params * sizeof *arrays->list);
+    for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++)
+        LK_TRY(add_array(arrays, param, i, -1, NULL));
+    for (int slot = 0; slot < slots; slot++)
+        for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++)
+            if (param->is_trainable)
+                LK_TRY(add_array(arrays, param, i, slot, optimizer->slot_names[slot]));
+    return LK_OK;
+}
+
+/* Where the state's part of an array begins in its buffer. */
+static size_t state_offset(const struct lk_replica *replica,
+                           const struct lk_optimizer_info *optimizer, const struct array *array)
+{
+    const int64_t first =
+        array->slot * optimizer->stride + lk_replica_param(replica, array->param)->offset;
+    return (size_t)first * lk_dtype_bytes(lk_replica_real(replica));
+}
+
+static enum lk_status from_device(const struct lk_replica *replica,
+                                  const struct lk_optimizer_info *optimizer,
+                                  const struct array *array)
+{
+    if (array->slot < 0)
+        return lk_replica_read_param(replica, array->param, array->data);
+    return lk_buffer_read(optimizer->state, state_offset(replica, optimizer, array),
+                          (size_t)array->tensor.bytes, array->data);
+}
+
+static enum lk_status to_device(struct lk_replica *replica,
+                                const struct lk_optimizer_info *optimizer,
+                                const struct array *array)
+{
+    if (array->slot < 0)
+        return lk_replica_write_param(replica, array->param, array->data);
+    return lk_buffer_write(optimizer->state, state_offset(replica, optimizer, array),
+                           (size_t)array->tensor.bytes, array->data);
+}
+
+/* "optimizer.m.conv2d_1.weight"; a node may be named "optimizer", but has no dot in its name.
+ */
+static bool is_state(const char *name)
+{
+    static const char prefix[] = "optimizer.";
+    const char *dot = strncmp(name, prefix, sizeof prefix - 1) == 0
+                          ? strchr(name + sizeof prefix - 1, '.')
+                          : NULL;
+    return dot && strchr(dot + 1, '.');
+}
+
+/* --- sums ------------------------------------------------------------------------------ */
+
+/* The sum of the parameters' arrays, or of the state's. */
+static enum lk_status sum_arrays(const struct arrays *arrays, bool state,
+                                 char text[LK_SHA256_TEXT])
+{
+    struct lk_sha256 sum = {0};
+    LK_TRY(lk_sha256_init(&sum));
+    for (int i = 0; i < arrays->count; i++)
+        if ((arrays->list[i].slot >= 0) == state)
+            lk_sha256_add(&sum, arrays->list[i].data, (size_t)arrays->list[i].tensor.bytes);
+    lk_sha256_finish(&sum, text);
+    lk_sha256_clear(&sum);
+    return LK_OK;
+}
+
+enum lk_status lk_parameters_sha256(const struct lk_replica *replica, char text[LK_SHA256_TEXT])
+{
+    struct arrays arrays = {0};
+    enum lk_status status;
+    LK_TRY_OUT(list_arrays(replica, NULL, &arrays));
+    for (int i = 0; i < arrays.count; i++)
+        LK_TRY_OUT(from_device(replica, NULL, &arrays.list[i]));
+    status = sum_arrays(&arrays, false, text);
+out:
+    clear_arrays(&arrays);
+    return status;
+}
+
+/* --- writing --------------------------------------------------------------------------- */
+
+/* Metadata of a checkpoint, and the texts it points to. */
+struct metadata {
+    struct lk_safetensors_text entries[ENTRIES];
+    char numbers[NUMBERS][24];
+    char optimizer_options[1024], parameters[LK_SHA256_TEXT], state[LK_SHA256_TEXT];
+};
+
+static void fill_metadata(const struct lk_checkpoint *from, struct metadata *metadata)
+{
+    struct lk_checkpoint about = *from;
+    int used = 0;
+    metadata->entries[used++] = (struct lk_safetensors_text){"format", format};
+    metadata->entries[used++] = (struct lk_safetensors_text){"state_sha256", metadata->state};
+    for (int i = 0; i < TEXTS; i++) {
+        const char *text = *text_field(&texts[i], &about);
+        metadata->entries[used++] =
+            (struct lk_safetensors_text){texts[i].key, text ? text : ""};
+    }
+    for (int i = 0; i < NUMBERS; i++) {
+        snprintf(metadata->numbers[i], sizeof metadata->numbers[i], "%lld",
+                 (long long)*number_field(&numbers[i], &about));
+        metadata->entries[used++] =
+            (struct lk_safetensors_text){numbers[i].key, metadata->numbers[i]};
+    }
+}
+
+static enum lk_status describe(const struct lk_checkpoint *from,
+                               const struct lk_replica *replica,
+                               const struct lk_optimizer_info *optimizer,
+                               const struct arrays *arrays, struct metadata *metadata)
+{
+    const struct lk_tiling *tiling = lk_replica_tiling(replica);
+    struct lk_checkpoint about = *from;
+    LK_TRY(sum_arrays(arrays, false, metadata->parameters));
+    LK_TRY(sum_arrays(arrays, true, metadata->state));
+    if (optimizer &&
+        !lk_options_print(optimizer->kind->options, optimizer->options, true,
+                          metadata->optimizer_options, sizeof metadata->optimizer_options))
+        return lk_fail(LK_E_ARGUMENT, "the options of %s are too long", optimizer->kind->name);
+    about.optimizer = optimizer ? optimizer->kind->name : "";
+    about.optimizer_options = metadata->optimizer_options;
+    about.shards = tiling->shards;
+    about.lanes = tiling->lanes;
+    about.vector = tiling->vector;
+    about.version = LK_VERSION;
+    about.parameters_sha256 = metadata->parameters;
+    fill_metadata(&about, metadata);
+    return LK_OK;
+}
+
+enum lk_status lk_checkpoint_write(const char *path, const struct lk_checkpoint *about,
+                                   const struct lk_replica *replica,
+                                   const struct lk_optimizer_info *optimizer)
+{
+    struct arrays arrays = {0};
+    struct metadata metadata = {0};
+    struct lk_safetensor *tensors = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(list_arrays(replica, optimizer, &arrays));
+    tensors = calloc((size_t)arrays.count + 1, sizeof *tensors);
+    if (!tensors) {
+        status = lk_fail_memory("a checkpoint", (size_t)arrays.count * sizeof *tensors);
+        goto out;
+    }
+    for (int i = 0; i < arrays.count; i++) {
+        LK_TRY_OUT(from_device(replica, optimizer, &arrays.list[i]));
+        tensors[i] = arrays.list[i].tensor;
+    }
+    LK_TRY_OUT(describe(about, replica, optimizer, &arrays, &metadata));
+    status = lk_safetensors_write(path, tensors, arrays.count, metadata.entries, ENTRIES);
+out:
+    free(tensors);
+    clear_arrays(&arrays);
+    return status;
+}
+
+/* --- reading --------------------------------------------------------------------------- */
+
+struct lk_checkpoint_file {
+    char path[1024];
+    struct lk_safetensors *tensors;
+    struct lk_checkpoint about;
+};
+
+static enum lk_status find_text(const struct lk_checkpoint_file *file, const char *key,
+                                const char **text)
+{
+    const char *found = lk_safetensors_text(file->tensors, key);
+    if (!found)
+        return lk_fail(LK_E_DATA,
+                       "%s: a checkpoint says '%s' in its metadata, this one does "
+                       "not",
+                       file->path, key);
+    *text = found;
+    return LK_OK;
+}
+
+static enum lk_status find_number(const struct lk_checkpoint_file *file, const char *key,
+                                  int64_t *number)
+{
+    const char *text = NULL;
+    char *end = NULL;
+    LK_TRY(find_text(file, key, &text));
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno || value < 0)
+        return lk_fail(LK_E_DATA, "%s: '%s' is '%.40s', expected a whole number of at least 0",
+                       file->path, key, text);
+    *number = value;
+    return LK_OK;
+}
+
+static enum lk_status read_metadata(struct lk_checkpoint_file *file)
+{
+    const char *text = lk_safetensors_text(file->tensors, "format");
+    if (!text || strcmp(text, format) != 0)
+        return lk_fail(LK_E_DATA, "%s: expected a checkpoint of format %s, found %s%.40s",
+                       file->path, format, text ? "format " : "other arrays", text ? text : "");
+    for (int i = 0; i < TEXTS; i++)
+        LK_TRY(find_text(file, texts[i].key, text_field(&texts[i], &file->about)));
+    for (int i = 0; i < NUMBERS; i++)
+        LK_TRY(find_number(file, numbers[i].key, number_field(&numbers[i], &file->about)));
+    return LK_OK;
+}
+
+static enum lk_status add_tensors(const struct lk_safetensors *file, bool state, void *room,
+                                  struct lk_sha256 *sum)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct lk_safetensor *tensor = &file->tensors[i];
+        if (is_state(tensor->name) != state)
+            continue;
+        LK_TRY(lk_safetensors_read(file, tensor, room));
+        lk_sha256_add(sum, room, (size_t)tensor->bytes);
+    }
+    return LK_OK;
+}
+
+static enum lk_status check_sum(const struct lk_checkpoint_file *file, bool state, void *room,
+                                const char *expected)
+{
+    struct lk_sha256 sum = {0};
+    char found[LK_SHA256_TEXT];
+    LK_TRY(lk_sha256_init(&sum));
+    const enum lk_status status = add_tensors(file->tensors, state, room, &sum);
+    lk_sha256_finish(&sum, found);
+    lk_sha256_clear(&sum);
+    LK_TRY(status);
+    if (strcmp(found, expected) != 0)
+        return lk_fail(LK_E_DATA,
+                       "%s: damaged: the %s have the SHA-256 sum %.12s..., expected "
+                       "%.12s...",
+                       file->path, state ? "optimizer's arrays" : "parameters", found,
+                       expected);
+    return LK_OK;
+}
+
+static enum lk_status check_sums(const struct lk_checkpoint_file *file)
+{
+    const char *state = NULL;
+    uint64_t most = 1;
+    LK_TRY(find_text(file, "state_sha256", &state));
+    for (int i = 0; i < file->tensors->count; i++)
+        if (file->tensors->tensors[i].bytes > most)
+            most = file->tensors->tensors[i].bytes;
+    void *room = malloc((size_t)most);
+    if (!room)
+        return lk_fail_memory("a checkpoint", most);
+    enum lk_status status = check_sum(file, false, room, file->about.parameters_sha256);
+    if (status == LK_OK)
+        status = check_sum(file, true, room, state);
+    free(room);
+    return status;
+}
+
+enum lk_status lk_checkpoint_open(const char *path, struct lk_checkpoint_file **file)
+{
+    struct lk_checkpoint_file *made = calloc(1, sizeof *made);
+    enum lk_status status;
+    if (!made)
+        return lk_fail_memory("a checkpoint", sizeof *made);
+    snprintf(made->path, sizeof made->path, "%s", path);
+    LK_TRY_OUT(lk_safetensors_open(path, &made->tensors));
+    LK_TRY_OUT(read_metadata(made));
+    LK_TRY_OUT(check_sums(made));
+    *file = made;
+    return LK_OK;
+out:
+    lk_checkpoint_close(made);
+    return status;
+}
+
+void lk_checkpoint_close(struct lk_checkpoint_file *file)
+{
+    if (!file)
+        return;
+    lk_safetensors_close(file->tensors);
+    free(file);
+}
+
+const struct lk_checkpoint *lk_checkpoint_about(const struct lk_checkpoint_file *file)
+{
+    return &file->about;
+}
+
+/* --- into a replica -------------------------------------------------------------------- */
+
+static void print_tensor(const struct lk_safetensor *tensor, char text[160])
+{
+    size_t used = (size_t)snprintf(text, 160, "%s [", lk_safetensor_type_name(tensor->type));
+    for (int i = 0; i < tensor->rank && used < 130; i++)
+        used += (size_t)snprintf(text + used, 160 - used, "%s%lld", i ? ", " : "",
+                                 (long long)tensor->shape[i]);
+    snprintf(text + used, 160 - used, "]");
+}
+
+static bool fits(const struct lk_safetensor *a, const struct lk_safetensor *b)
+{
+    bool same = a->type == b->type && a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->shape[i] == b->shape[i];
+    return same;
+}
+
+static enum lk_status read_array(const struct lk_checkpoint_file *file, struct array *array)
+{
+    char expected[160], found[160];
+    const struct lk_safetensor *there = lk_safetensors_find(file->tensors, array->name);
+    if (!there)
+        return lk_fail(LK_E_DATA, "%s: array '%s' of the model is missing", file->path,
+                       array->name);
+    if (!fits(there, &array->tensor)) {
+        print_tensor(&array->tensor, expected);
+        print_tensor(there, found);
+        return lk_fail(LK_E_DATA, "%s: array '%s' is %s, the model expects %s", file->path,
+                       array->name, found, expected);
+    }
+    return lk_safetensors_read(file->tensors, there, array->data);
+}
+
+static enum lk_status check_extra(const struct lk_checkpoint_file *file,
+                                  const struct arrays *arrays, bool with_state)
+{
+    for (int i = 0; i < file->tensors->count; i++) {
+        const char *name = file->tensors->tensors[i].name;
+        bool known = !with_state && is_state(name);
+        for (int j = 0; !known && j < arrays->count; j++)
+            known = strcmp(arrays->list[j].name, name) == 0;
+        if (!known)
+            return lk_fail(LK_E_DATA, "%s: the model has no array '%.100s'", file->path, name);
+    }
+    return LK_OK;
+}
+
+static enum lk_status check_optimizer(const struct lk_checkpoint_file *file,
+                                      const struct lk_optimizer_info *optimizer)
+{
+    if (!optimizer || strcmp(optimizer->kind->name, file->about.optimizer) == 0)
+        return LK_OK;
+    return lk_fail(LK_E_DATA, "%s: written with optimizer '%s', this run has '%s'", file->path,
+                   file->about.optimizer, optimizer->kind->name);
+}
+
+enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
+                                  struct lk_replica *replica,
+                                  const struct lk_optimizer_info *optimizer)
+{
+    struct arrays arrays = {0};
+    enum lk_status status;
+    LK_TRY_OUT(check_optimizer(file, optimizer));
+    LK_TRY_OUT(list_arrays(replica, optimizer, &arrays));
+    for (int i = 0; i < arrays.count; i++)
+        LK_TRY_OUT(read_array(file, &arrays.list[i]));
+    LK_TRY_OUT(check_extra(file, &arrays, optimizer != NULL));
+    for (int i = 0; i < arrays.count; i++)
+        LK_TRY_OUT(to_device(replica, optimizer, &arrays.list[i]));
+    status = LK_OK;
+out:
+    clear_arrays(&arrays);
+    return status;
+}

@@ -1,0 +1,70 @@
+/* Checkpoints: all from which a run goes on with the same bits, in one safetensors file.
+ * Floor 5.
+ *
+ * Arrays, in this order: every parameter ("conv2d_1.weight", as it lies on the device), then
+ * the optimizer's state of the trainable ones ("optimizer.m.conv2d_1.weight"). Metadata: what
+ * struct lk_checkpoint says, and the sums of both. Knows no data set and no run. */
+#ifndef LK_MODEL_CHECKPOINT_H
+#define LK_MODEL_CHECKPOINT_H
+
+#include "graph/replica.h"
+#include "io/sha256.h"
+#include "optim/optimizer.h"
+
+/* The writer sets the first part; the second is taken from replica and optimizer. Numbers are
+ * at least 0. Texts that were read live until lk_checkpoint_close(). */
+struct lk_checkpoint {
+    const char *model, *model_text; /* name; what lk_model_read() reads */
+    const char *data, *device;      /* SPEC; name */
+    int64_t step;                   /* steps done */
+    int64_t epoch, index;           /* the next sample */
+    int64_t seed, batch;
+
+    int64_t shards, lanes, vector;
+    const char *optimizer, *optimizer_options; /* "": none */
+    const char *version, *parameters_sha256;
+};
+
+/* Writes a checkpoint; the file is whole or not there. Waits for the device. optimizer NULL:
+ * parameters alone. fails: LK_E_IO, LK_E_ARGUMENT (a text is no UTF-8), LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_checkpoint_write(const char *path,
+                                                 const struct lk_checkpoint *about,
+                                                 const struct lk_replica *replica,
+                                                 const struct lk_optimizer_info *optimizer);
+
+struct lk_checkpoint_file;
+
+/* Opens a checkpoint and reads all of it once to compare its sums.
+ * fails: LK_E_IO; LK_E_DATA: no checkpoint, another format's version, cut off, changed bytes */
+LK_MUST_CHECK enum lk_status lk_checkpoint_open(const char *path,
+                                                struct lk_checkpoint_file **file);
+void lk_checkpoint_close(struct lk_checkpoint_file *file);
+
+const struct lk_checkpoint *lk_checkpoint_about(const struct lk_checkpoint_file *file);
+
+/* Sets the parameters of a built replica and the optimizer's state (NULL: parameters alone).
+ * fails: LK_E_DATA for an array that is missing, too many or of another shape or type, or
+ * another optimizer; the device's memory is then untouched */
+LK_MUST_CHECK enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
+                                                struct lk_replica *replica,
+                                                const struct lk_optimizer_info *optimizer);
+
+/* The sum of all parameters' bytes in the order of the graph's nodes. Waits. */
+LK_MUST_CHECK enum lk_status lk_parameters_sha256(const struct lk_replica *replica,
+                                                  char text[LK_SHA256_TEXT]);
+
+/* --- a folder of checkpoints ----------------------------------------------------------- */
+
+/* "FOLDER/step-00000123.safetensors". fails: LK_E_ARGUMENT, too long */
+LK_MUST_CHECK enum lk_status lk_checkpoint_path(const char *folder, int64_t step, char *path,
+                                                size_t bytes);
+
+/* The path of the checkpoint with the most steps that is whole; "" where there is none at all.
+ * Damaged ones are passed over with a warning. fails: LK_E_DATA where all are damaged; LK_E_IO
+ */
+LK_MUST_CHECK enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes);
+
+/* Removes all but the `keep` checkpoints with the most steps. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_checkpoint_prune(const char *folder, int keep);
+
+#endif

@@ -1,0 +1,232 @@
+/* Model text into a graph: what stands at the top of the text. */
+#include "base/fail.h"
+#include "base/log.h"
+#include "graph/node.h"
+#include "model/model.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- inputs ---------------------------------------------------------------------------- */
+
+struct input_options {
+    int64_t shape[3]; /* height, width, channels */
+    double scale, shift;
+};
+
+static const struct lk_option input_table[] = {
+    {.name = "shape",
+     .kind = LK_OPTION_INT,
+     .offset = offsetof(struct input_options, shape),
+     .count = 3,
+     .min = 1,
+     .max = 1 << 16},
+    {.name = "scale",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct input_options, scale),
+     .min = -1e30,
+     .max = 1e30,
+     .standard = "0.00392156862745098"}, /* 1 / 255 */
+    {.name = "shift",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct input_options, shift),
+     .min = -1e30,
+     .max = 1e30,
+     .standard = "0"},
+    {0},
+};
+
+static enum lk_status read_shape(const struct lk_reading *reading, const struct lk_yaml *value,
+                                 struct input_options *options)
+{
+    char text[256];
+    if (value->kind != LK_YAML_LIST || value->count != 3)
+        return lk_yaml_fail(value, "a shape [height, width, channels] expected, found %s of %d",
+                            lk_yaml_found(value, text, sizeof text), value->count);
+    LK_TRY(lk_layer_value(reading, value, text, sizeof text));
+    return lk_yaml_at(value, lk_option_set(input_table, options, "shape", text));
+}
+
+static enum lk_status read_input_options(const struct lk_reading *reading,
+                                         const struct lk_yaml *value,
+                                         struct input_options *options)
+{
+    static const char *const keys[] = {"shape", "scale", "shift", NULL};
+    char text[256];
+    if (value->kind != LK_YAML_MAP)
+        return read_shape(reading, value, options);
+    LK_TRY(lk_yaml_check_keys(value, keys));
+    if (!lk_yaml_find(value, "shape"))
+        return lk_yaml_fail(value, "an input without 'shape'");
+    for (const struct lk_yaml *entry = value->first; entry; entry = entry->next) {
+        if (strcmp(entry->key, "shape") == 0) {
+            LK_TRY(read_shape(reading, entry, options));
+            continue;
+        }
+        LK_TRY(lk_layer_value(reading, entry, text, sizeof text));
+        LK_TRY(lk_yaml_at(entry, lk_option_set(input_table, options, entry->key, text)));
+    }
+    return LK_OK;
+}
+
+static enum lk_status read_input(struct lk_reading *reading, const char *name,
+                                 const struct lk_yaml *value)
+{
+    struct lk_model *model = reading->model;
+    struct input_options options;
+    lk_options_default(input_table, &options);
+    if (model->input_count == LK_MOST_INPUTS)
+        return lk_yaml_fail(value, "more than %d inputs", LK_MOST_INPUTS);
+    LK_TRY(read_input_options(reading, value, &options));
+    const int64_t *shape = options.shape;
+    const struct lk_input input = {
+        .name = name,
+        .dtype = LK_U8,
+        .shape = {3, {shape[2], shape[0], shape[1]}},
+        .scale = options.scale,
+        .shift = options.shift,
+    };
+    struct lk_node **node = &model->inputs[model->input_count];
+    LK_TRY(lk_yaml_at(value, lk_graph_add_input(model->graph, &input, node)));
+    model->input_count++;
+    return LK_OK;
+}
+
+static enum lk_status read_inputs(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    const struct lk_yaml *inputs = lk_yaml_find(root, "input");
+    if (!inputs)
+        return lk_yaml_fail(root, "'input: [height, width, channels]' is missing");
+    if (inputs->kind != LK_YAML_MAP)
+        return read_input(reading, "image", inputs);
+    if (inputs->count == 0)
+        return lk_yaml_fail(inputs, "'input' names no input");
+    for (const struct lk_yaml *entry = inputs->first; entry; entry = entry->next)
+        LK_TRY(read_input(reading, entry->key, entry));
+    return LK_OK;
+}
+
+/* --- the rest -------------------------------------------------------------------------- */
+
+static enum lk_status read_classes(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    static const struct lk_option table[] = {
+        {.name = "classes", .kind = LK_OPTION_INT, .count = 1, .min = 1, .max = 1 << 24}, {0}};
+    const struct lk_yaml *value = lk_yaml_find(root, "classes");
+    char text[64];
+    if (!value)
+        return LK_OK;
+    LK_TRY(lk_layer_value(reading, value, text, sizeof text));
+    return lk_yaml_at(value, lk_option_set(table, &reading->classes, "classes", text));
+}
+
+/* The name of a text that does not say: its file's, without folder and ending. */
+static void name_after_file(const char *where, char name[64])
+{
+    const char *slash = strrchr(where, '/');
+    const char *stem = slash ? slash + 1 : where;
+    const char *dot = strrchr(stem, '.');
+    snprintf(name, 64, "%.*s", dot && dot > stem ? (int)(dot - stem) : 63, stem);
+}
+
+static enum lk_status read_name(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    const struct lk_yaml *value = lk_yaml_find(root, "name");
+    char name[64];
+    if (value)
+        LK_TRY(lk_layer_value(reading, value, name, sizeof name));
+    else
+        name_after_file(root->where, name);
+    return lk_arena_text(&reading->model->arena, name, &reading->model->name);
+}
+
+static enum lk_status read_layers(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    const struct lk_yaml *layers = lk_yaml_find(root, "layers");
+    if (!layers)
+        return lk_yaml_fail(root, "'layers:' is missing");
+    if (layers->kind != LK_YAML_LIST || layers->count == 0)
+        return lk_yaml_fail(layers, "'layers' is a list of at least one operation");
+    for (const struct lk_yaml *entry = layers->first; entry; entry = entry->next)
+        LK_TRY(lk_layer_read(reading, entry));
+    return LK_OK;
+}
+
+static enum lk_status read_output(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    const struct lk_yaml *name = lk_yaml_find(root, "output");
+    reading->model->output = reading->layers[reading->count - 1].last;
+    return name ? lk_layer_find(reading, name, &reading->model->output) : LK_OK;
+}
+
+/* Says which layers and inputs the output does not need: most often a forgotten `from`. */
+static enum lk_status warn_of_unused(const struct lk_reading *reading,
+                                     const struct lk_yaml *root)
+{
+    const struct lk_model *model = reading->model;
+    const struct lk_node *output = model->output;
+    bool *needed = calloc((size_t)model->graph->count, sizeof *needed);
+    if (!needed)
+        return lk_fail_memory("a mark for each layer", (size_t)model->graph->count);
+    needed[output->index] = true;
+    for (int i = output->index; i >= 0; i--) /* inputs come before their readers */
+        for (int j = 0; needed[i] && j < model->graph->nodes[i]->inputs; j++)
+            needed[model->graph->nodes[i]->input_nodes[j]->index] = true;
+    for (int i = 0; i < model->input_count; i++)
+        if (!needed[model->inputs[i]->index])
+            lk_log(LK_LOG_WARNING, "%s:%d: the output '%s' does not depend on input '%s'",
+                   root->where, root->line, output->name, model->inputs[i]->name);
+    for (int i = 0; i < reading->count; i++)
+        if (!needed[reading->layers[i].first->index])
+            lk_log(LK_LOG_WARNING, "%s:%d: the output '%s' does not need layer '%s'",
+                   root->where, reading->layers[i].entry->line, output->name,
+                   reading->layers[i].first->name);
+    free(needed);
+    return LK_OK;
+}
+
+static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    static const char *const keys[] = {"name", "input", "classes", "layers", "output", NULL};
+    LK_TRY(lk_yaml_check_keys(root, keys));
+    LK_TRY(read_classes(reading, root));
+    LK_TRY(read_name(reading, root));
+    LK_TRY(read_inputs(reading, root));
+    LK_TRY(read_layers(reading, root));
+    LK_TRY(read_output(reading, root));
+    return warn_of_unused(reading, root);
+}
+
+/* Empty lines in front only keep the line numbers of a text that was cut out of a run file. */
+static enum lk_status keep_text(struct lk_model *model, const char *text, size_t bytes)
+{
+    void *memory = NULL;
+    while (bytes > 0 && (*text == '\n' || *text == '\r')) {
+        text++;
+        bytes--;
+    }
+    LK_TRY(lk_arena_take(&model->arena, bytes + 1, &memory));
+    model->text = memcpy(memory, text, bytes);
+    return LK_OK;
+}
+
+enum lk_status lk_model_read(const char *text, size_t bytes, const char *where,
+                             struct lk_model **model)
+{
+    struct lk_yaml_document *document = NULL;
+    struct lk_reading reading = {.model = calloc(1, sizeof *reading.model)};
+    enum lk_status status;
+    if (!reading.model)
+        return lk_fail_memory("a model", sizeof *reading.model);
+    LK_TRY_OUT(lk_graph_create(&reading.model->graph));
+    LK_TRY_OUT(lk_yaml_read(text, bytes, where, &document));
+    LK_TRY_OUT(keep_text(reading.model, text, bytes));
+    LK_TRY_OUT(read_root(&reading, lk_yaml_root(document)));
+    lk_yaml_destroy(document);
+    *model = reading.model;
+    return LK_OK;
+out:
+    lk_yaml_destroy(document);
+    lk_model_destroy(reading.model);
+    return status;
+}
