@@ -2,6 +2,7 @@
 
 #include "terminal.h"
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,26 +87,31 @@ static void field_texts(const struct progress *p, const struct lk_event *e,
 {
     char time[32], rate[32];
     snprintf(fields[0], FIELD_BYTES, "epoch %" PRId64 "/%" PRId64, e->epoch + 1, e->epochs);
-    snprintf(fields[1], FIELD_BYTES, "%3.0f%%", floor(100 * share(e)));
+    snprintf(fields[1], FIELD_BYTES, "%.0f%%", floor(100 * share(e)));
     snprintf(fields[2], FIELD_BYTES, "loss %.4f", p->loss);
     snprintf(fields[3], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
     snprintf(fields[4], FIELD_BYTES, "%s samples/s", rate_text(p->samples_per_s, rate));
-    snprintf(fields[5], FIELD_BYTES, "ETA %-7s", duration_text(eta(p, e), time));
+    snprintf(fields[5], FIELD_BYTES, "ETA %s", duration_text(eta(p, e), time));
 }
 
-/* Leaves out the least important fields until the bar has room. */
+/* Leaves out the least important fields until the bar has room. Fields count with the width
+ * they may grow to, so that the bar keeps its length. */
 static void draw_bar(const struct progress *p, const struct lk_event *e)
 {
     static const int least_important_first[FIELDS] = {4, 0, 3, 2, 5, 1};
+    static const int widest[FIELDS] = {0, 4, 11, 10, 15, 11};
     char fields[FIELDS][FIELD_BYTES], bar[4 * BAR_MOST + 1], line[1024];
+    int width[FIELDS], room = terminal_columns() - 1;
     field_texts(p, e, fields);
-    int room = terminal_columns() - 1;
-    for (int i = 0; i < FIELDS; i++)
-        room -= (int)strlen(fields[i]) + 2;
+    for (int i = 0; i < FIELDS; i++) {
+        const int length = (int)strlen(fields[i]);
+        width[i] = 2 + (length > widest[i] ? length : widest[i]);
+        room -= width[i];
+    }
     for (int i = 0; i < FIELDS && room < BAR_LEAST; i++) {
-        char *field = fields[least_important_first[i]];
-        room += (int)strlen(field) + 2;
-        *field = '\0';
+        const int field = least_important_first[i];
+        room += width[field];
+        fields[field][0] = '\0';
     }
     bar_text(bar, room < 0 ? 0 : room > BAR_MOST ? BAR_MOST : room, share(e));
     int used = snprintf(line, sizeof line, "%s%s%s", fields[0], *fields[0] ? "  " : "", bar);
@@ -115,13 +121,42 @@ static void draw_bar(const struct progress *p, const struct lk_event *e)
     terminal_status(line);
 }
 
+/* Prints fields as one line; on a narrow terminal the line breaks between them. */
+static void print_fields(char fields[][FIELD_BYTES], int count)
+{
+    char line[FIELDS * (FIELD_BYTES + 4)];
+    const int room = terminal_has_status() ? terminal_columns() - 1 : INT_MAX;
+    int used = 0, column = 0;
+    for (int i = 0; i < count; i++) {
+        const int length = (int)strlen(fields[i]);
+        const bool breaks = column && column + 2 + length > room;
+        used += snprintf(line + used, sizeof line - (size_t)used, "%s%s",
+                         breaks   ? "\n  "
+                         : column ? "  "
+                                  : "",
+                         fields[i]);
+        column = breaks ? 2 + length : column ? column + 2 + length : length;
+    }
+    say_plain("%s", line);
+}
+
 static void print_line(const struct progress *p, const struct lk_event *e)
 {
-    char time[32], rate[32];
-    say_plain("epoch %" PRId64 "/%" PRId64 "  step %" PRId64 "/%" PRId64
-              "  loss %.4f  accuracy %.1f%%  %s samples/s  ETA %s",
-              e->epoch + 1, e->epochs, e->step, e->steps, p->loss, 100 * p->accuracy,
-              rate_text(p->samples_per_s, rate), duration_text(eta(p, e), time));
+    char fields[FIELDS][FIELD_BYTES];
+    field_texts(p, e, fields);
+    snprintf(fields[1], FIELD_BYTES, "step %" PRId64 "/%" PRId64, e->step, e->steps);
+    print_fields(fields, FIELDS);
+}
+
+static void print_evaluation(const struct progress *p, const struct lk_event *e)
+{
+    char fields[5][FIELD_BYTES];
+    snprintf(fields[0], FIELD_BYTES, "step %" PRId64 "/%" PRId64, e->step, e->steps);
+    snprintf(fields[1], FIELD_BYTES, "loss %.4f", p->loss);
+    snprintf(fields[2], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
+    snprintf(fields[3], FIELD_BYTES, "validation loss %.4f", e->loss);
+    snprintf(fields[4], FIELD_BYTES, "acc %.1f%%", 100 * e->accuracy);
+    print_fields(fields, 5);
 }
 
 static void step_event(struct progress *p, const struct lk_event *e)
@@ -155,10 +190,7 @@ void progress_event(struct progress *progress, const struct lk_event *event)
         step_event(progress, event);
         break;
     case LK_EVENT_EVALUATION:
-        say_plain("step %" PRId64 "/%" PRId64
-                  "  loss %.4f  accuracy %.1f%%  validation loss %.4f  accuracy %.1f%%",
-                  event->step, event->steps, progress->loss, 100 * progress->accuracy,
-                  event->loss, 100 * event->accuracy);
+        print_evaluation(progress, event);
         break;
     case LK_EVENT_CHECKPOINT:
         break;

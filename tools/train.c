@@ -39,8 +39,8 @@ static const struct option options[] = {
 struct watch {
     struct progress progress;
     bool as_json, is_quiet;
-    int64_t first_step, step;
-    double seconds, samples, loss, accuracy; /* of validation */
+    int64_t step;
+    double seconds, step_seconds, samples, loss, accuracy; /* of validation */
     bool has_validation;
     char hash[80];
 };
@@ -55,17 +55,16 @@ static void watch_event(void *context, const struct lk_event *event)
     }
     watch->step = event->step;
     switch (event->kind) {
-    case LK_EVENT_START:
-        watch->first_step = event->step;
-        break;
     case LK_EVENT_STEP:
         watch->samples += event->samples_per_s * event->step_ms / 1000;
+        watch->step_seconds += event->step_ms / 1000;
         break;
     case LK_EVENT_EVALUATION:
         watch->has_validation = true;
         watch->loss = event->loss;
         watch->accuracy = event->accuracy;
         break;
+    case LK_EVENT_START:
     case LK_EVENT_CHECKPOINT:
         break;
     case LK_EVENT_END:
@@ -107,19 +106,19 @@ static void catch_interrupts(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
+/* The sum is that of all parameters: equal bits, equal sums. */
 static void print_summary(const struct watch *watch, const char *run)
 {
     char time[32], rate[32];
-    printf("steps              %" PRId64 "\n", watch->step);
-    printf("time               %s\n", duration_text(watch->seconds, time));
-    if (watch->seconds > 0)
-        printf("samples/s          %s\n", rate_text(watch->samples / watch->seconds, rate));
+    printf("steps       %" PRId64 "\n", watch->step);
+    printf("time        %s\n", duration_text(watch->seconds, time));
+    if (watch->step_seconds > 0)
+        printf("samples/s   %s\n", rate_text(watch->samples / watch->step_seconds, rate));
     if (watch->has_validation)
-        printf("validation         loss %.4f, accuracy %.2f %%\n", watch->loss,
-               100 * watch->accuracy);
-    printf("parameters_sha256  %s\n", watch->hash);
+        printf("validation  loss %.4f, accuracy %.2f %%\n", watch->loss, 100 * watch->accuracy);
+    printf("sha256      %s\n", watch->hash);
     if (*run)
-        printf("run                %s\n", run);
+        printf("run         %s\n", run);
 }
 
 static int train(const struct lk_settings *settings, struct watch *watch)

@@ -1,0 +1,88 @@
+"""Runs the `lockstep` program for the tests beside this file: python3 TEST.py PROGRAM"""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else 'lockstep'
+
+MODEL = """name: tiny
+input: [28, 28, 1]
+layers:
+  - flatten
+  - dense: {units: 10}
+  - softmax
+"""
+DATA = 'synthetic:digits,count=512'
+
+
+class ProgramTest(unittest.TestCase):
+    """Each test has an empty folder to itself and is run in it."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='lockstep-cli-')
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.put('tiny.yaml', MODEL)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def put(self, name, content):
+        with open(self.path(name), 'wb') as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+
+    def environment(self, **changes):
+        kept = {k: v for k, v in os.environ.items()
+                if not k.startswith('LOCKSTEP_') or k == 'LOCKSTEP_CACHE'}
+        return {**kept, 'LC_ALL': 'C.UTF-8', **changes}
+
+    def run_program(self, *arguments, status=0, environment=None, **more):
+        """Runs it to its end; the exit status must be `status`."""
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True,
+                              text=True, timeout=100, stdin=subprocess.DEVNULL,
+                              env=self.environment(**(environment or {})), **more)
+        self.assertEqual(done.returncode, status,
+                         f'{arguments}\nstdout: {done.stdout}\nstderr: {done.stderr}')
+        return done
+
+    def refused(self, status, said, *arguments, **more):
+        """It fails with `status`, says all of `said` on stderr and prints no result."""
+        done = self.run_program(*arguments, status=status, **more)
+        for text in [said] if isinstance(said, str) else said:
+            self.assertIn(text, done.stderr)
+        self.assertEqual(done.stdout, '')
+        self.assertTrue(done.stderr.startswith('lockstep: '), done.stderr)
+        return done
+
+    def train(self, *arguments, **more):
+        return self.run_program('train', 'tiny.yaml', '--data', DATA, '--batch-size', '32',
+                                *arguments, **more)
+
+    def events(self, run, kind=None):
+        """The lines of a run's metrics.jsonl, of one kind or all."""
+        with open(self.path(run + '/metrics.jsonl')) as file:
+            events = [json.loads(line) for line in file]
+        return [e for e in events if kind in (None, e['event'])]
+
+    def sha256(self, run):
+        return self.events(run, 'end')[-1]['parameters_sha256']
+
+
+def png(width, height, pixel):
+    """A grey PNG file; pixel(x, y) gives 0..255."""
+    def chunk(kind, data):
+        return struct.pack('>I', len(data)) + kind + data + struct.pack(
+            '>I', zlib.crc32(kind + data))
+    rows = b''.join(b'\0' + bytes(pixel(x, y) for x in range(width)) for y in range(height))
+    header = struct.pack('>IIBBBBB', width, height, 8, 0, 0, 0, 0)
+    return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + chunk(b'IDAT', zlib.compress(rows))
+            + chunk(b'IEND', b''))
+
+
+def main():
+    unittest.main(verbosity=2)

@@ -1,0 +1,156 @@
+"""Wrong command lines, missing files and devices: exit status and what the message names."""
+import json
+import subprocess
+
+import program
+from program import DATA, MODEL, PROGRAM, ProgramTest
+
+COMMANDS = ['train', 'eval', 'predict', 'summary', 'devices', 'bench', 'selftest']
+
+
+class Help(ProgramTest):
+    def test_lists_commands(self):
+        text = self.run_program('--help').stdout
+        for command in COMMANDS:
+            self.assertIn(f'\n  {command} ', text)
+        self.assertEqual(self.run_program('help').stdout, text)
+
+    def test_tells_of_each_command(self):
+        for command in COMMANDS:
+            text = self.run_program(command, '--help').stdout
+            self.assertTrue(text.startswith(f'usage: lockstep {command} '))
+            self.assertEqual(self.run_program('help', command).stdout, text)
+
+    def test_tells_of_every_setting(self):
+        text = self.run_program('help', 'train').stdout
+        for name in ['--batch-size', '--log-format', 'batch_size', 'checkpoint_every']:
+            self.assertIn(name, text)
+
+    def test_version(self):
+        self.assertRegex(self.run_program('--version').stdout, r'^lockstep \d+\.\d+\.\d+\n$')
+
+
+class CommandLine(ProgramTest):
+    def test_no_command(self):
+        self.run_program(status=2)
+
+    def test_unknown_command(self):
+        self.refused(2, ["'tain'", "did you mean 'train'?"], 'tain')
+
+    def test_later_commands(self):
+        for command in ['tune', 'convert', 'report', 'export', 'serve']:
+            self.refused(2, 'not part of this version', command, 'x')
+            self.assertNotIn(command, self.run_program('--help').stdout.split())
+
+    def test_unknown_option(self):
+        self.refused(2, "'--bach-size'; did you mean '--batch-size'?", 'train', 'mlp',
+                     '--bach-size', '3')
+        self.refused(2, "'-x'", 'devices', '-x')
+
+    def test_values(self):
+        self.refused(2, "'--lr' needs a value", 'train', 'mlp', '--lr')
+        self.refused(2, "'--lr' needs a value", 'train', 'mlp', '--lr', '--fresh')
+        self.refused(2, "'--fresh' takes no value, found '1'", 'train', 'mlp', '--fresh=1')
+        self.refused(2, "found 'xml'", 'train', 'mlp', '--log-format', 'xml')
+        self.refused(2, "found '3x'", 'summary', 'mlp', '--batch-size', '3x')
+        self.refused(2, "found '99999999999999999999'", 'summary', 'mlp',
+                     '--batch-size=99999999999999999999')
+
+    def test_settings(self):
+        self.refused(2, "'many'", 'train', 'mlp', '--data', DATA, '--epochs', 'many')
+        self.refused(2, 'epochs', 'train', 'mlp', '--data', DATA, '--epochs', '0')
+        self.refused(2, "'ssync'", 'train', 'mlp', '--data', DATA, '--mode', 'ssync')
+        self.refused(2, "did you mean 'batch_size'?", 'train', 'mlp', '--set', 'batch_sise=3')
+        self.refused(2, "found 'lr'", 'train', 'mlp', '--set', 'lr')
+        self.refused(2, 'exclude one another', 'train', 'mlp', '--batch-size', '8',
+                     '--batch-per-device', '8')
+        self.refused(2, ['LOCKSTEP_EPOCHS', "'many'"], 'train', 'mlp', '--data', DATA,
+                     environment={'LOCKSTEP_EPOCHS': 'many'})
+        self.refused(2, 'adam', 'train', 'mlp', '--data', DATA, '--optimizer', 'adma')
+
+    def test_words(self):
+        self.refused(2, 'MODEL', 'train')
+        self.refused(2, 'found 2 words', 'train', 'mlp', 'vgg16')
+        self.refused(2, 'RUN', 'eval')
+        self.refused(2, 'image', 'predict', 'run')
+        self.refused(2, "found 'x'", 'devices', 'x')
+
+    def test_without_data(self):
+        self.refused(2, ['no data', '--data synthetic:digits', '--data idx:DIR'], 'train',
+                     'mlp')
+
+
+class Files(ProgramTest):
+    def test_missing_model(self):
+        self.refused(3, ["'nix'", 'mlp'], 'train', 'nix', '--data', DATA)
+        self.refused(3, "'nix.yaml'", 'train', 'nix.yaml', '--data', DATA)
+        self.refused(3, "'nix'", 'summary', 'nix')
+
+    def test_unknown_layer(self):
+        self.put('bad.yaml', MODEL.replace('dense', 'dnese'))
+        for command in (['summary', 'bad.yaml'], ['train', 'bad.yaml', '--data', DATA]):
+            self.refused(3, ['bad.yaml', '5', "'dnese'", "'dense'"], *command)
+
+    def test_bad_run_file(self):
+        self.put('run.yaml', 'model: tiny.yaml\ndata: ' + DATA + '\ntrain:\n  epohcs: 3\n')
+        self.refused(3, ['run.yaml', '4', "'epohcs'", "'epochs'"], 'train', 'run.yaml')
+        self.refused(3, "'nix.yaml'", 'train', 'mlp', '--config', 'nix.yaml', '--data', DATA)
+
+    def test_missing_data(self):
+        self.refused(3, self.path('nix'), 'train', 'tiny.yaml', '--data',
+                     'idx:' + self.path('nix'))
+        self.refused(2, "'nix'", 'train', 'tiny.yaml', '--data', 'nix')
+
+    def test_unwritable_run_directory(self):
+        self.refused(3, 'tiny.yaml/run', 'train', 'tiny.yaml', '--data', DATA, '--run',
+                     'tiny.yaml/run')
+
+    def test_no_trained_model(self):
+        self.refused(3, "nix", 'eval', 'nix')
+        self.refused(3, "tiny.yaml", 'eval', 'tiny.yaml')
+        self.refused(3, "nix", 'predict', 'nix', 'a.png')
+
+    def test_full_stdout(self):
+        with open('/dev/full', 'w') as full:
+            done = subprocess.run([PROGRAM, '--help'], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, env=self.environment(), check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn('stdout', done.stderr)
+
+
+class Devices(ProgramTest):
+    def test_lists_them(self):
+        text = self.run_program('devices').stdout
+        found = json.loads(self.run_program('devices', '--json').stdout)['devices']
+        self.assertGreater(len(found), 0)
+        for index, device in enumerate(found):
+            self.assertEqual(device['index'], index)
+            self.assertIn(device['class'], ['cpu', 'gpu'])
+            self.assertGreater(device['memory_bytes'], 0)
+            self.assertGreater(device['compute_units'], 0)
+            self.assertIn(f"{index}  {device['name']}\n", text)
+
+    def test_no_platform(self):
+        environment = {'OCL_ICD_VENDORS': self.folder}
+        for command in (['devices'], ['train', 'tiny.yaml', '--data', DATA], ['selftest'],
+                        ['bench', 'mlp']):
+            self.refused(4, 'pocl-opencl-icd', *command, environment=environment)
+        done = self.run_program('summary', 'tiny.yaml', environment=environment)
+        self.assertIn('7,850', done.stdout)
+
+    def test_unknown_device(self):
+        self.refused(4, '99', 'train', 'tiny.yaml', '--data', DATA, '--device', '99')
+        self.refused(2, 'nonsense', 'train', 'tiny.yaml', '--data', DATA, '--device',
+                     'nonsense')
+
+
+class Summary(ProgramTest):
+    def test_counts(self):
+        text = self.run_program('summary', 'fashion-convnet', '--batch-size', '64').stdout
+        self.assertRegex(text, r'conv2d_1 +\(26, 26, 32\) +320 ')
+        self.assertIn('93,322 (93,322 trainable)', text)
+        self.assertIn('of device memory', text)
+
+
+if __name__ == '__main__':
+    program.main()
