@@ -1,7 +1,7 @@
 #include "model/checkpoint.h"
 
 #include "base/fail.h"
-#include "io/safetensors.h"
+#include "model/checkpoint_arrays.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct field {
 
 #define FIELD(name)                                                                            \
     {                                                                                          \
-#name, offsetof(struct lk_checkpoint, name)                                            \
+        .key = #name, .offset = offsetof(struct lk_checkpoint, name)                           \
     }
 
 static const struct field texts[] = {
@@ -42,145 +42,6 @@ static const char **text_field(const struct field *field, struct lk_checkpoint *
 static int64_t *number_field(const struct field *field, struct lk_checkpoint *about)
 {
     return (int64_t *)(void *)((char *)about + field->offset);
-}
-
-/* --- arrays ---------------------------------------------------------------------------- */
-
-/* A parameter, or one slot of the optimizer's state of one; `data` is its copy on the host. */
-struct array {
-    char name[192];
-    int param, slot; /* slot -1: the parameter itself */
-    struct lk_safetensor tensor;
-    void *data;
-};
-
-struct arrays {
-    struct array *list;
-    int count;
-    enum lk_dtype real;
-};
-
-static void clear_arrays(struct arrays *arrays)
-{
-    for (int i = 0; i < arrays->count; i++)
-        free(arrays->list[i].data);
-    free(arrays->list);
-}
-
-static enum lk_status add_array(struct arrays *arrays, const struct lk_param *param, int index,
-                                int slot, const char *slot_name)
-{
-    struct array *array = &arrays->list[arrays->count];
-    *array = (struct array){.param = index, .slot = slot};
-    if (slot_name)
-        snprintf(array->name, sizeof array->name, "optimizer.%s.%s", slot_name, param->name);
-    else
-        snprintf(array->name, sizeof array->name, "%s", param->name);
-    array->tensor = (struct lk_safetensor){
-        .name = array->name,
-        .type = arrays->real == LK_F64 ? LK_SAFETENSOR_F64 : LK_SAFETENSOR_F32,
-        .rank = param->shape.rank,
-        .bytes = (uint64_t)param->count * lk_dtype_bytes(arrays->real),
-    };
-    memcpy(array->tensor.shape, param->shape.dim, sizeof param->shape.dim);
-    array->data = malloc((size_t)array->tensor.bytes + 1);
-    if (!array->data)
-        return lk_fail_memory(array->name, array->tensor.bytes);
-    array->tensor.data = array->data;
-    arrays->count++;
-    return LK_OK;
-}
-
-/* All arrays of a checkpoint of that replica and optimizer, in order; clear_arrays() after. */
-static enum lk_status list_arrays(const struct lk_replica *replica,
-                                  const struct lk_optimizer_info *optimizer,
-                                  struct arrays *arrays)
-{
-    const struct lk_param *param;
-    size_t params = 0;
-    const int slots = optimizer ? optimizer->slots : 0;
-    while (lk_replica_param(replica, (int)params))
-        params++;
-    *arrays = (struct arrays){.real = lk_replica_real(replica)};
-    arrays->list = calloc(params * (1 + (size_t)slots) + 1, sizeof *arrays->list);
-    if (!arrays->list)
-        return lk_fail_memory("a checkpoint", params * sizeof *arrays->list);
-    for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++)
-        LK_TRY(add_array(arrays, param, i, -1, NULL));
-    for (int slot = 0; slot < slots; slot++)
-        for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++)
-            if (param->is_trainable)
-                LK_TRY(add_array(arrays, param, i, slot, optimizer->slot_names[slot]));
-    return LK_OK;
-}
-
-/* Where the state's part of an array begins in its buffer. */
-static size_t state_offset(const struct lk_replica *replica,
-                           const struct lk_optimizer_info *optimizer, const struct array *array)
-{
-    const int64_t first =
-        array->slot * optimizer->stride + lk_replica_param(replica, array->param)->offset;
-    return (size_t)first * lk_dtype_bytes(lk_replica_real(replica));
-}
-
-static enum lk_status from_device(const struct lk_replica *replica,
-                                  const struct lk_optimizer_info *optimizer,
-                                  const struct array *array)
-{
-    if (array->slot < 0)
-        return lk_replica_read_param(replica, array->param, array->data);
-    return lk_buffer_read(optimizer->state, state_offset(replica, optimizer, array),
-                          (size_t)array->tensor.bytes, array->data);
-}
-
-static enum lk_status to_device(struct lk_replica *replica,
-                                const struct lk_optimizer_info *optimizer,
-                                const struct array *array)
-{
-    if (array->slot < 0)
-        return lk_replica_write_param(replica, array->param, array->data);
-    return lk_buffer_write(optimizer->state, state_offset(replica, optimizer, array),
-                           (size_t)array->tensor.bytes, array->data);
-}
-
-/* "optimizer.m.conv2d_1.weight"; a node may be named "optimizer", but has no dot in its name.
- */
-static bool is_state(const char *name)
-{
-    static const char prefix[] = "optimizer.";
-    const char *dot = strncmp(name, prefix, sizeof prefix - 1) == 0
-                          ? strchr(name + sizeof prefix - 1, '.')
-                          : NULL;
-    return dot && strchr(dot + 1, '.');
-}
-
-/* --- sums ------------------------------------------------------------------------------ */
-
-/* The sum of the parameters' arrays, or of the state's. */
-static enum lk_status sum_arrays(const struct arrays *arrays, bool state,
-                                 char text[LK_SHA256_TEXT])
-{
-    struct lk_sha256 sum = {0};
-    LK_TRY(lk_sha256_init(&sum));
-    for (int i = 0; i < arrays->count; i++)
-        if ((arrays->list[i].slot >= 0) == state)
-            lk_sha256_add(&sum, arrays->list[i].data, (size_t)arrays->list[i].tensor.bytes);
-    lk_sha256_finish(&sum, text);
-    lk_sha256_clear(&sum);
-    return LK_OK;
-}
-
-enum lk_status lk_parameters_sha256(const struct lk_replica *replica, char text[LK_SHA256_TEXT])
-{
-    struct arrays arrays = {0};
-    enum lk_status status;
-    LK_TRY_OUT(list_arrays(replica, NULL, &arrays));
-    for (int i = 0; i < arrays.count; i++)
-        LK_TRY_OUT(from_device(replica, NULL, &arrays.list[i]));
-    status = sum_arrays(&arrays, false, text);
-out:
-    clear_arrays(&arrays);
-    return status;
 }
 
 /* --- writing --------------------------------------------------------------------------- */
@@ -214,12 +75,13 @@ static void fill_metadata(const struct lk_checkpoint *from, struct metadata *met
 static enum lk_status describe(const struct lk_checkpoint *from,
                                const struct lk_replica *replica,
                                const struct lk_optimizer_info *optimizer,
-                               const struct arrays *arrays, struct metadata *metadata)
+                               const struct lk_checkpoint_arrays *arrays,
+                               struct metadata *metadata)
 {
     const struct lk_tiling *tiling = lk_replica_tiling(replica);
     struct lk_checkpoint about = *from;
-    LK_TRY(sum_arrays(arrays, false, metadata->parameters));
-    LK_TRY(sum_arrays(arrays, true, metadata->state));
+    LK_TRY(lk_checkpoint_arrays_sum(arrays, false, metadata->parameters));
+    LK_TRY(lk_checkpoint_arrays_sum(arrays, true, metadata->state));
     if (optimizer &&
         !lk_options_print(optimizer->kind->options, optimizer->options, true,
                           metadata->optimizer_options, sizeof metadata->optimizer_options))
@@ -239,25 +101,24 @@ enum lk_status lk_checkpoint_write(const char *path, const struct lk_checkpoint 
                                    const struct lk_replica *replica,
                                    const struct lk_optimizer_info *optimizer)
 {
-    struct arrays arrays = {0};
+    struct lk_checkpoint_arrays arrays = {0};
     struct metadata metadata = {0};
     struct lk_safetensor *tensors = NULL;
     enum lk_status status;
-    LK_TRY_OUT(list_arrays(replica, optimizer, &arrays));
+    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, optimizer, &arrays));
     tensors = calloc((size_t)arrays.count + 1, sizeof *tensors);
     if (!tensors) {
         status = lk_fail_memory("a checkpoint", (size_t)arrays.count * sizeof *tensors);
         goto out;
     }
-    for (int i = 0; i < arrays.count; i++) {
-        LK_TRY_OUT(from_device(replica, optimizer, &arrays.list[i]));
+    LK_TRY_OUT(lk_checkpoint_arrays_fetch(&arrays));
+    for (int i = 0; i < arrays.count; i++)
         tensors[i] = arrays.list[i].tensor;
-    }
     LK_TRY_OUT(describe(about, replica, optimizer, &arrays, &metadata));
     status = lk_safetensors_write(path, tensors, arrays.count, metadata.entries, ENTRIES);
 out:
     free(tensors);
-    clear_arrays(&arrays);
+    lk_checkpoint_arrays_clear(&arrays);
     return status;
 }
 
@@ -315,7 +176,7 @@ static enum lk_status add_tensors(const struct lk_safetensors *file, bool state,
 {
     for (int i = 0; i < file->count; i++) {
         const struct lk_safetensor *tensor = &file->tensors[i];
-        if (is_state(tensor->name) != state)
+        if (lk_checkpoint_is_state(tensor->name) != state)
             continue;
         LK_TRY(lk_safetensors_read(file, tensor, room));
         lk_sha256_add(sum, room, (size_t)tensor->bytes);
@@ -409,7 +270,8 @@ static bool fits(const struct lk_safetensor *a, const struct lk_safetensor *b)
     return same;
 }
 
-static enum lk_status read_array(const struct lk_checkpoint_file *file, struct array *array)
+static enum lk_status read_array(const struct lk_checkpoint_file *file,
+                                 struct lk_checkpoint_array *array)
 {
     char expected[160], found[160];
     const struct lk_safetensor *there = lk_safetensors_find(file->tensors, array->name);
@@ -426,11 +288,11 @@ static enum lk_status read_array(const struct lk_checkpoint_file *file, struct a
 }
 
 static enum lk_status check_extra(const struct lk_checkpoint_file *file,
-                                  const struct arrays *arrays, bool with_state)
+                                  const struct lk_checkpoint_arrays *arrays, bool with_state)
 {
     for (int i = 0; i < file->tensors->count; i++) {
         const char *name = file->tensors->tensors[i].name;
-        bool known = !with_state && is_state(name);
+        bool known = !with_state && lk_checkpoint_is_state(name);
         for (int j = 0; !known && j < arrays->count; j++)
             known = strcmp(arrays->list[j].name, name) == 0;
         if (!known)
@@ -452,17 +314,15 @@ enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
                                   struct lk_replica *replica,
                                   const struct lk_optimizer_info *optimizer)
 {
-    struct arrays arrays = {0};
+    struct lk_checkpoint_arrays arrays = {0};
     enum lk_status status;
     LK_TRY_OUT(check_optimizer(file, optimizer));
-    LK_TRY_OUT(list_arrays(replica, optimizer, &arrays));
+    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, optimizer, &arrays));
     for (int i = 0; i < arrays.count; i++)
         LK_TRY_OUT(read_array(file, &arrays.list[i]));
     LK_TRY_OUT(check_extra(file, &arrays, optimizer != NULL));
-    for (int i = 0; i < arrays.count; i++)
-        LK_TRY_OUT(to_device(replica, optimizer, &arrays.list[i]));
-    status = LK_OK;
+    status = lk_checkpoint_arrays_put(&arrays, replica);
 out:
-    clear_arrays(&arrays);
+    lk_checkpoint_arrays_clear(&arrays);
     return status;
 }

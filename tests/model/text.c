@@ -149,78 +149,77 @@ static void warns_of_unused_inputs(void **state)
 #define IN "input: [8, 8, 1]\n"
 #define TOP IN "layers:\n"
 
+static const struct {
+    const char *text, *said;
+} bad_texts[] = {
+    {"layers: [relu]\n", "m.yaml:1: 'input: [height, width, channels]' is missing"},
+    {"- relu\n", "m.yaml:1: expected a map, found a list"},
+    {IN, "m.yaml:1: 'layers:' is missing"},
+    {IN "layers: []\n", "m.yaml:2: 'layers' is a list of at least one operation"},
+    {IN "layers: relu\n", "m.yaml:2: 'layers' is a list"},
+    {IN "layer: [relu]\n", "m.yaml:2: unknown key 'layer'; did you mean 'layers'?"},
+    {"input: [8, 8]\nlayers: [relu]\n", "m.yaml:1: a shape [height, width, channels]"},
+    {"input: [8, 0, 1]\nlayers: [relu]\n", "m.yaml:1: option 'shape': [8, 0, 1] is not in"},
+    {"input: [8, x, 1]\nlayers: [relu]\n", "not one whole number for each axis"},
+    {"input: {a: {scale: 1}}\nlayers: [relu]\n", "m.yaml:1: an input without 'shape'"},
+    {"input: {a: {shape: [8, 8, 1], scala: 1}}\nlayers: [relu]\n", "did you mean 'scale'?"},
+    {"input: {}\nlayers: [relu]\n", "m.yaml:1: 'input' names no input"},
+    {"input: {a: [8, 8, 1], b: [8, 8, 1]}\nlayers: [relu]\n",
+     "m.yaml:2: the first layer of a model with 2 inputs needs 'from'"},
+    {"input: {a b: [8, 8, 1]}\nlayers: [relu]\n", "m.yaml:1: node name 'a b'"},
+    {TOP "- rely\n", "m.yaml:3: unknown operation 'rely'; did you mean 'relu'?"},
+    {TOP "- relu\n- flaten: {}\n",
+     "m.yaml:4: 'flaten' is no operation and no key of a layer; did you mean 'flatten'?"},
+    {TOP "- {relu: , nam: x}\n", "did you mean 'name'?"},
+    {TOP "- {relu: , tanh: }\n", "m.yaml:3: two operations in one layer: relu and tanh"},
+    {TOP "- {name: x}\n", "m.yaml:3: a layer without an operation"},
+    {TOP "- [relu]\n", "m.yaml:3: an operation or {operation: {options}} expected"},
+    {TOP "- flatten\n- dense: 10\n", "m.yaml:4: dense takes {option: value, ...}, found '10'"},
+    {TOP "- flatten\n- dense:\n    units: 10\n    bais: no\n",
+     "m.yaml:6: dense: unknown option 'bais'; did you mean 'bias'?"},
+    {TOP "- flatten\n- dense:\n    units: x\n",
+     "m.yaml:5: dense: option 'units': 'x' is not a whole number"},
+    {TOP "- flatten\n- dense: {units: 0}\n", "m.yaml:4: dense: option 'units': 0 is not in"},
+    {TOP "- flatten\n- dense\n", "m.yaml:4: dense_1: option 'units' is missing"},
+    {TOP "- flatten\n- dense: {units: [[1]]}\n", "m.yaml:4: a number or a word expected"},
+    {TOP "- flatten\n- dense: {units: }\n", "found nothing"},
+    {TOP "- flatten\n- dense: {units: $classes}\n", "'classes:' is missing"},
+    {TOP "- flatten\n- dense: {units: $units}\n", "unknown word '$units'"},
+    {TOP "- flatten\n- dense: {units: '1\" bias=\"no'}\n", "no quotes"},
+    {TOP "- flatten\n- dense: {units: 3, activation: rely}\n",
+     "m.yaml:4: unknown operation 'rely'; did you mean 'relu'?"},
+    {TOP "- flatten\n- dense: {units: 3, activation: dense}\n",
+     "m.yaml:4: dense_2: option 'units' is missing"},
+    {TOP "- dense: {units: 3}\n",
+     "m.yaml:3: dense_1: dense takes a vector [c] or a sequence [t, c], not [1, 8, 8]"},
+    {TOP "- max_pool: {size: 9}\n",
+     "m.yaml:3: max_pool_1: max_pool: height: a window of 9 does not fit into 8 pixels"},
+    {TOP "- {relu: , name: a}\n- {relu: , name: a}\n", "m.yaml:4: two nodes are named 'a'"},
+    {TOP "- {relu: , name: image}\n", "m.yaml:3: two nodes are named 'image'"},
+    {TOP "- {relu: , name: }\n", "m.yaml:3: a name expected, found nothing"},
+    {TOP "- {relu: , name: left}\n- {relu: , from: lift}\n",
+     "m.yaml:4: no layer or input before this one is named 'lift'; did you mean 'left'?"},
+    {TOP "- {relu: , from: later}\n- {relu: , name: later}\n", "is named 'later'"},
+    {TOP "- {relu: , from: []}\n", "m.yaml:3: 'from' names 1 to 8 layers, not 0"},
+    {TOP "- {relu: , from: {a: b}}\n", "m.yaml:3: the name of a layer or input expected"},
+    {TOP "- add\n", "m.yaml:3: add takes 2 to"},
+    {TOP "- {relu: , trainable: maybe}\n", "m.yaml:3: option 'trainable': 'maybe'"},
+    {TOP "- relu\noutput: tanh\n", "m.yaml:4: no layer or input before this one"},
+    {TOP "- relu\nclasses: 0\n", "m.yaml:4: option 'classes': 0 is not in"},
+    {TOP "- relu\nlayers: []\n", "m.yaml:4: key 'layers' stands here twice"},
+    {TOP "- cross_entropy\n", "m.yaml:3: cross_entropy takes 2 to 2 inputs, not 1"},
+};
+
 static void refuses(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *said;
-    } cases[] = {
-        {"layers: [relu]\n", "m.yaml:1: 'input: [height, width, channels]' is missing"},
-        {"- relu\n", "m.yaml:1: expected a map, found a list"},
-        {IN, "m.yaml:1: 'layers:' is missing"},
-        {IN "layers: []\n", "m.yaml:2: 'layers' is a list of at least one operation"},
-        {IN "layers: relu\n", "m.yaml:2: 'layers' is a list"},
-        {IN "layer: [relu]\n", "m.yaml:2: unknown key 'layer'; did you mean 'layers'?"},
-        {"input: [8, 8]\nlayers: [relu]\n", "m.yaml:1: a shape [height, width, channels]"},
-        {"input: [8, 0, 1]\nlayers: [relu]\n", "m.yaml:1: option 'shape': [8, 0, 1] is not in"},
-        {"input: [8, x, 1]\nlayers: [relu]\n", "not one whole number for each axis"},
-        {"input: {a: {scale: 1}}\nlayers: [relu]\n", "m.yaml:1: an input without 'shape'"},
-        {"input: {a: {shape: [8, 8, 1], scala: 1}}\nlayers: [relu]\n", "did you mean 'scale'?"},
-        {"input: {}\nlayers: [relu]\n", "m.yaml:1: 'input' names no input"},
-        {"input: {a: [8, 8, 1], b: [8, 8, 1]}\nlayers: [relu]\n",
-         "m.yaml:2: the first layer of a model with 2 inputs needs 'from'"},
-        {"input: {a b: [8, 8, 1]}\nlayers: [relu]\n", "m.yaml:1: node name 'a b'"},
-        {TOP "- rely\n", "m.yaml:3: unknown operation 'rely'; did you mean 'relu'?"},
-        {TOP "- relu\n- flaten: {}\n",
-         "m.yaml:4: 'flaten' is no operation and no key of a layer; did you mean 'flatten'?"},
-        {TOP "- {relu: , nam: x}\n", "did you mean 'name'?"},
-        {TOP "- {relu: , tanh: }\n", "m.yaml:3: two operations in one layer: relu and tanh"},
-        {TOP "- {name: x}\n", "m.yaml:3: a layer without an operation"},
-        {TOP "- [relu]\n", "m.yaml:3: an operation or {operation: {options}} expected"},
-        {TOP "- flatten\n- dense: 10\n",
-         "m.yaml:4: dense takes {option: value, ...}, found '10'"},
-        {TOP "- flatten\n- dense:\n    units: 10\n    bais: no\n",
-         "m.yaml:6: dense: unknown option 'bais'; did you mean 'bias'?"},
-        {TOP "- flatten\n- dense:\n    units: x\n",
-         "m.yaml:5: dense: option 'units': 'x' is not a whole number"},
-        {TOP "- flatten\n- dense: {units: 0}\n",
-         "m.yaml:4: dense: option 'units': 0 is not in"},
-        {TOP "- flatten\n- dense\n", "m.yaml:4: dense_1: option 'units' is missing"},
-        {TOP "- flatten\n- dense: {units: [[1]]}\n", "m.yaml:4: a number or a word expected"},
-        {TOP "- flatten\n- dense: {units: }\n", "found nothing"},
-        {TOP "- flatten\n- dense: {units: $classes}\n", "'classes:' is missing"},
-        {TOP "- flatten\n- dense: {units: $units}\n", "unknown word '$units'"},
-        {TOP "- flatten\n- dense: {units: '1\" bias=\"no'}\n", "no quotes"},
-        {TOP "- flatten\n- dense: {units: 3, activation: rely}\n",
-         "m.yaml:4: unknown operation 'rely'; did you mean 'relu'?"},
-        {TOP "- flatten\n- dense: {units: 3, activation: dense}\n",
-         "m.yaml:4: dense_2: option 'units' is missing"},
-        {TOP "- dense: {units: 3}\n",
-         "m.yaml:3: dense_1: dense takes a vector [c] or a sequence [t, c], not [1, 8, 8]"},
-        {TOP "- max_pool: {size: 9}\n",
-         "m.yaml:3: max_pool_1: max_pool: height: a window of 9 does not fit into 8 pixels"},
-        {TOP "- {relu: , name: a}\n- {relu: , name: a}\n", "m.yaml:4: two nodes are named 'a'"},
-        {TOP "- {relu: , name: image}\n", "m.yaml:3: two nodes are named 'image'"},
-        {TOP "- {relu: , name: }\n", "m.yaml:3: a name expected, found nothing"},
-        {TOP "- {relu: , name: left}\n- {relu: , from: lift}\n",
-         "m.yaml:4: no layer or input before this one is named 'lift'; did you mean 'left'?"},
-        {TOP "- {relu: , from: later}\n- {relu: , name: later}\n", "is named 'later'"},
-        {TOP "- {relu: , from: []}\n", "m.yaml:3: 'from' names 1 to 8 layers, not 0"},
-        {TOP "- {relu: , from: {a: b}}\n", "m.yaml:3: the name of a layer or input expected"},
-        {TOP "- add\n", "m.yaml:3: add takes 2 to"},
-        {TOP "- {relu: , trainable: maybe}\n", "m.yaml:3: option 'trainable': 'maybe'"},
-        {TOP "- relu\noutput: tanh\n", "m.yaml:4: no layer or input before this one"},
-        {TOP "- relu\nclasses: 0\n", "m.yaml:4: option 'classes': 0 is not in"},
-        {TOP "- relu\nlayers: []\n", "m.yaml:4: key 'layers' stands here twice"},
-        {TOP "- cross_entropy\n", "m.yaml:3: cross_entropy takes 2 to 2 inputs, not 1"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof bad_texts / sizeof bad_texts[0]; i++) {
         struct lk_model *model = NULL;
         const enum lk_status status =
-            lk_model_read(cases[i].text, strlen(cases[i].text), "m.yaml", &model);
-        if (status != LK_E_MODEL || !strstr(lk_error_text(), cases[i].said))
-            fail_msg("'%s' gave %d '%s', expected '%s'", cases[i].text, status, lk_error_text(),
-                     cases[i].said);
+            lk_model_read(bad_texts[i].text, strlen(bad_texts[i].text), "m.yaml", &model);
+        if (status != LK_E_MODEL || !strstr(lk_error_text(), bad_texts[i].said))
+            fail_msg("'%s' gave %d '%s', expected '%s'", bad_texts[i].text, status,
+                     lk_error_text(), bad_texts[i].said);
         assert_null(model);
         lk_error_clear();
     }

@@ -1,0 +1,208 @@
+/* Models by name: shapes and sizes of the zoo, other shapes, files, memory. */
+#include "../scratch.h"
+#include "model/yaml.h"
+#include <lockstep/model.h>
+
+static struct lk_model *open_model(const char *name, const struct lk_model_shape *shape)
+{
+    struct lk_model *model = NULL;
+    lk_error_clear();
+    if (lk_model_open(name, shape, &model) != LK_OK)
+        fail_msg("%s gave '%s'", name, lk_error_text());
+    return model;
+}
+
+/* Elements of all parameters, or of those that are trained. */
+static int64_t parameters(struct lk_model *model, bool trainable)
+{
+    int64_t count = 0;
+    const struct lk_node *node;
+    for (int i = 0; (node = lk_graph_node(lk_model_graph(model), i)) != NULL; i++)
+        if (!trainable || lk_node_info(node).is_trainable)
+            count += lk_node_info(node).parameters;
+    return count;
+}
+
+static int64_t classes(const struct lk_model *model)
+{
+    const struct lk_shape shape = lk_node_info(lk_model_output(model)).shape;
+    assert_int_equal(shape.rank, 1);
+    return shape.dim[0];
+}
+
+/* Counts as Keras's summary() gives them for the same layers. */
+static void has_known_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t parameters, trainable, classes;
+    } cases[] = {
+        {"fashion-convnet", 93322, 93322, 10},
+        {"mlp", 1863690, 1863690, 10},
+        {"vgg16", 14714688 + 25088 * 4 + 4, 14714688 + 25088 * 4 + 4, 4},
+        {"vgg16tail", 14714688 + 25088 * 4 + 4, 3 * 2359808 + 25088 * 4 + 4, 4},
+    };
+    int i = 0;
+    for (; lk_model_zoo(i); i++) {
+        struct lk_model *model = open_model(lk_model_zoo(i), NULL);
+        assert_string_equal(lk_model_zoo(i), cases[i].name);
+        assert_string_equal(lk_model_name(model), cases[i].name);
+        assert_int_equal(parameters(model, false), cases[i].parameters);
+        assert_int_equal(parameters(model, true), cases[i].trainable);
+        assert_int_equal(classes(model), cases[i].classes);
+        struct lk_node *labels = NULL, *loss = NULL;
+        assert_int_equal(lk_model_add_loss(model, &labels, &loss), LK_OK);
+        lk_model_destroy(model);
+    }
+    assert_int_equal(i, sizeof cases / sizeof cases[0]);
+    assert_null(lk_model_zoo(i + 1));
+    assert_null(lk_model_zoo(-1));
+}
+
+static void assert_dims(const struct lk_model *model, const char *name, int64_t c, int64_t h,
+                        int64_t w)
+{
+    const struct lk_node *node =
+        name ? lk_graph_find(lk_model_graph((struct lk_model *)model), name)
+             : lk_model_input(model, 0);
+    assert_non_null(node);
+    const struct lk_shape shape = lk_node_info(node).shape;
+    assert_int_equal(shape.dim[0], c);
+    assert_int_equal(shape.dim[1], h);
+    assert_int_equal(shape.dim[2], w);
+}
+
+static void infers_shapes(void **state)
+{
+    (void)state;
+    struct lk_model *model = open_model("fashion-convnet", NULL);
+    assert_dims(model, "conv2d_1", 32, 26, 26);
+    assert_dims(model, "max_pool_1", 32, 13, 13);
+    assert_dims(model, "conv2d_2", 64, 11, 11);
+    assert_dims(model, "max_pool_2", 64, 5, 5);
+    assert_dims(model, "conv2d_3", 64, 3, 3);
+    lk_model_destroy(model);
+    model = open_model("vgg16tail", NULL);
+    assert_dims(model, "block1_conv2", 64, 224, 224);
+    assert_dims(model, "block5_pool", 512, 7, 7);
+    assert_false(
+        lk_node_info(lk_graph_find(lk_model_graph(model), "block4_conv3")).is_trainable);
+    assert_true(
+        lk_node_info(lk_graph_find(lk_model_graph(model), "block5_conv1")).is_trainable);
+    lk_model_destroy(model);
+}
+
+/* The text that a changed model keeps gives the changed model. */
+static void takes_another_shape(void **state)
+{
+    (void)state;
+    struct lk_model *model = open_model(
+        "vgg16tail", &(struct lk_model_shape){.height = 96, .width = 64, .classes = 6});
+    assert_dims(model, NULL, 3, 96, 64);
+    assert_int_equal(classes(model), 6);
+    const char *text = lk_model_text(model);
+    struct lk_model *again = NULL;
+    assert_int_equal(lk_model_read(text, strlen(text), "again", &again), LK_OK);
+    assert_dims(again, NULL, 3, 96, 64);
+    assert_int_equal(classes(again), 6);
+    assert_string_equal(lk_model_name(again), "vgg16tail");
+    assert_string_equal(lk_model_text(again), text);
+    lk_model_destroy(again);
+    lk_model_destroy(model);
+    model = open_model("mlp", &(struct lk_model_shape){0});
+    assert_dims(model, NULL, 1, 28, 28);
+    lk_model_destroy(model);
+}
+
+static void opens_files(void **state)
+{
+    (void)state;
+    static const char text[] = "classes: 4 # four\ninput:\n  - 8\n  - 8\n  - 1\nlayers:\n"
+                               "  - flatten\n  - dense: {units: $classes}\n  - softmax\n";
+    scratch_put(scratch_path("small.yaml"), text, sizeof text - 1);
+    struct lk_model *model = open_model(scratch_path("small.yaml"), NULL);
+    assert_string_equal(lk_model_name(model), "small");
+    assert_string_equal(lk_model_text(model), text);
+    lk_model_destroy(model);
+    model = open_model(scratch_path("small.yaml"),
+                       &(struct lk_model_shape){.channels = 3, .classes = 9});
+    assert_string_equal(lk_model_text(model),
+                        "classes: 9 # four\ninput:\n  [8, 8, 3]\nlayers:\n"
+                        "  - flatten\n  - dense: {units: $classes}\n  - softmax\n");
+    assert_int_equal(parameters(model, false), 8 * 8 * 3 * 9 + 9);
+    lk_model_destroy(model);
+}
+
+static void check_refused(const char *name, const struct lk_model_shape *shape, int code,
+                          const char *said)
+{
+    struct lk_model *model = NULL;
+    lk_error_clear();
+    assert_refused((int)lk_model_open(name, shape, &model), code, lk_error_text(), said);
+    assert_null(model);
+    lk_error_clear();
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    const struct lk_model_shape shape = {.height = 32, .classes = 5};
+    check_refused("fashion-convent", NULL, LK_E_MODEL,
+                  "no model 'fashion-convent': no file, and none of the zoo (fashion-convnet, "
+                  "mlp, vgg16, vgg16tail); did you mean 'fashion-convnet'?");
+    check_refused("/nowhere/x.yaml", NULL, LK_E_MODEL, "no file, and none of the zoo");
+    check_refused("fashion-convnet", &(struct lk_model_shape){.width = 4}, LK_E_MODEL,
+                  "fashion-convnet.yaml:8: conv2d_2: ");
+    static const char fixed[] = "input: [8, 8, 1]\nlayers: [flatten]\n";
+    scratch_put(scratch_path("fixed.yaml"), fixed, sizeof fixed - 1);
+    check_refused(scratch_path("fixed.yaml"), &shape, LK_E_MODEL,
+                  "fixed.yaml:1: 5 classes are asked for, but the text has no 'classes:'");
+    static const char two[] = "input: {a: [8, 8, 1]}\nlayers: [flatten]\nclasses: 3\n";
+    scratch_put(scratch_path("two.yaml"), two, sizeof two - 1);
+    check_refused(scratch_path("two.yaml"), &shape, LK_E_MODEL,
+                  "two.yaml:1: only 'input: [height, width, channels]'");
+    scratch_put(scratch_path("zero.yaml"), "input: \0\n", 9);
+    check_refused(scratch_path("zero.yaml"), NULL, LK_E_MODEL, "zero.yaml: no text");
+}
+
+static void plans_memory(void **state)
+{
+    (void)state;
+    struct lk_device *device = NULL;
+    struct lk_memory small = {0}, large = {0}, alone = {0};
+    assert_int_equal(lk_device_open(NULL, 0, &device), LK_OK);
+    struct lk_model *model = open_model("fashion-convnet", NULL);
+    assert_int_equal(lk_model_memory(model, device, 256, 4, true, &small), LK_OK);
+    assert_int_equal(lk_model_memory(model, device, 512, 0, true, &large), LK_OK);
+    assert_int_equal(lk_model_memory(model, device, 512, 0, false, &alone), LK_OK);
+    assert_true(small.weights >= 93322 * 4 && small.weights < 93322 * 4 + 16 * 512);
+    assert_true(small.gradients >= 4 * 93322 * 4);
+    assert_int_equal(large.weights, small.weights);
+    assert_int_equal(large.gradients, 2 * small.gradients); /* 8 shards */
+    assert_int_equal(large.inputs, 2 * small.inputs);
+    assert_true(large.activations > small.activations);
+    assert_true(alone.activations < large.activations);
+    assert_int_equal(alone.gradients, 0);
+    assert_int_equal(small.total,
+                     small.weights + small.gradients + small.activations + small.inputs);
+    assert_int_equal(lk_device_bytes(device), 0);
+    assert_int_equal(lk_model_memory(model, device, 1 << 30, 0, true, &small),
+                     LK_E_DEVICE_MEMORY);
+    lk_error_clear();
+    lk_model_destroy(model);
+    lk_device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_known_sizes),
+        cmocka_unit_test(infers_shapes),
+        cmocka_unit_test(takes_another_shape),
+        cmocka_unit_test(opens_files),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(plans_memory),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
