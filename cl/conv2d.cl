@@ -56,21 +56,28 @@ INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, i
         }
 }
 
+/* One loop over channels and input rows: with two, the sums would leave the registers. */
 INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n, bool edge)
 {
     const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
     const int last = min(SPAN_Y, IN_H - job->row);
-    __global const V *x = job->x + (x0 * STEP_X - PAD_X) * PARTS;
+    const int count = (last - first + ROW_STEP - 1) / ROW_STEP;
+    __global const V *x = job->x + (x0 * STEP_X - PAD_X + first * IN_W) * PARTS;
     __global const real *w = job->w;
-    for (int c = 0; c < job->channels; c++) {
-        for (int u = first; u < last; u += ROW_STEP)
-            UNROLL for (int m = 0; m < ROWS; m++) {
-                const int v = u - m * STEP_Y, r = v / GAP_Y;
-                if (ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
-                    add_taps(a[m], x + u * IN_W * PARTS, w + r * (TAPS_X * MR), x0, n, edge);
-            }
-        x += IN_H * IN_W * PARTS;
-        w += TAPS_Y * TAPS_X * MR;
+    int u = first;
+    for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
+        UNROLL for (int m = 0; m < ROWS; m++) {
+            const int v = u - m * STEP_Y, r = v / GAP_Y;
+            if (ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
+                add_taps(a[m], x, w + r * (TAPS_X * MR), x0, n, edge);
+        }
+        x += ROW_STEP * IN_W * PARTS;
+        u += ROW_STEP;
+        if (u >= last) {
+            x += (IN_H - count * ROW_STEP) * IN_W * PARTS;
+            w += TAPS_Y * TAPS_X * MR;
+            u = first;
+        }
     }
 }
 
