@@ -1,0 +1,54 @@
+/* Operations with known answers: one row each. Inputs are small integers, so that sums are
+ * exact in float in any order and every device gives the same bits; functions that are not
+ * exact are compared with the host's. Floor 6. Knows no device. */
+#ifndef LK_BENCH_KNOWN_H
+#define LK_BENCH_KNOWN_H
+
+#include "ops/op.h"
+
+enum { LK_KNOWN_BATCH = 40, LK_KNOWN_SHARDS = 2 };
+
+/* Host arrays in the order of samples: x, dy: [LK_KNOWN_BATCH][shape]. */
+struct lk_known_data {
+    float *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
+    int32_t *labels;
+};
+
+/* What x is drawn from: -3 .. 3; -8, -7.75 .. 8; 1/64 .. 63/64. w and dy: -3 .. 3. */
+enum lk_known_numbers { LK_KNOWN_INTEGERS, LK_KNOWN_QUARTERS, LK_KNOWN_SHARES };
+
+struct lk_known {
+    const char *op, *options;
+    struct lk_shape x; /* of every input but labels */
+    int inputs;        /* labels not counted; 0: one */
+    bool labels;       /* one more input: one of x.dim[0] classes */
+    enum lk_known_numbers numbers;
+
+    /* Exact: sums of the bits of y, of all dx, and of all dw summed over shards. */
+    uint64_t y, dx, dw;
+
+    /* Not exact: the answers in double, y and dx of input 0; they must be met but for a few
+     * units in the last place of max(1, |answer|). f: a function of one number, df: its slope.
+     */
+    void (*expect)(const struct lk_known *known, const struct lk_known_data *data, double *y,
+                   double *dx);
+    double (*f)(double), (*df)(double);
+};
+
+/* Ends with a row without an operation. */
+extern const struct lk_known lk_known_answers[];
+
+enum lk_known_draw { LK_DRAW_X, LK_DRAW_W = LK_MOST_INPUTS, LK_DRAW_DY = 16, LK_DRAW_LABELS };
+
+/* The numbers of one array, the same on every machine: x: LK_DRAW_X + i, w: LK_DRAW_W + j. */
+void lk_known_fill(const struct lk_known *known, int which, int64_t count, float *values);
+void lk_known_labels(const struct lk_known *known, int32_t *labels);
+
+/* `sum` and the bits of the values in it (FNV-1a); -0 counts as 0. Begin with 0. */
+uint64_t lk_known_sum(uint64_t sum, const float *values, int64_t count);
+
+/* Writes "" where all values are met, else the first that is not. */
+void lk_known_compare(const float *values, const double *expected, int64_t count, char *detail,
+                      size_t bytes);
+
+#endif
