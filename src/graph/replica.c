@@ -139,6 +139,23 @@ static enum lk_status check_fits(const struct lk_replica *replica)
                    (long long)fits);
 }
 
+/* Where values have several readers, their gradients are added. */
+static enum lk_status prepare_forks(struct lk_replica *replica)
+{
+    const struct lk_kernel_spec accumulate = {
+        .source = "accumulate",
+        .name = "accumulate",
+        .real_bytes = (int)lk_dtype_bytes(replica->config.real),
+    };
+    bool has_forks = false;
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        for (int j = 0; j < replica->schedule.steps[i].shapes.inputs; j++)
+            has_forks |= replica->prepared[i].extra_dx[j] >= 0;
+    return has_forks
+               ? lk_kernel_create(replica->config.device, &accumulate, &replica->accumulate)
+               : LK_OK;
+}
+
 static enum lk_status create(struct lk_replica *replica)
 {
     const struct lk_replica_config *config = &replica->config;
@@ -150,13 +167,8 @@ static enum lk_status create(struct lk_replica *replica)
     for (int i = 0; i < replica->schedule.step_count; i++)
         LK_TRY(prepare_step(replica, i));
     LK_TRY(lk_loader_create(config->device, &replica->tiling, config->real, &replica->loader));
-    const struct lk_kernel_spec accumulate = {
-        .source = "accumulate",
-        .name = "accumulate",
-        .real_bytes = (int)lk_dtype_bytes(config->real),
-    };
-    LK_TRY(lk_kernel_create(config->device, &accumulate, &replica->accumulate));
     LK_TRY(lk_replica_plan(replica));
+    LK_TRY(prepare_forks(replica));
     return check_fits(replica);
 }
 
