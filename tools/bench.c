@@ -92,15 +92,37 @@ static enum lk_status bench_model(struct bench *bench, const char *name)
     return LK_OK;
 }
 
-/* A word is "kernels", a set of kernels, or a model. */
+/* A word is a model, "kernels", or "kernels:" and the name of a set. */
 static enum lk_status bench_word(struct bench *bench, const char *word)
 {
     if (strcmp(word, "kernels") == 0)
         return lk_bench_kernels(bench->device, NULL, kernel_event, bench);
-    for (int i = 0; lk_bench_set(i); i++)
-        if (strcmp(word, lk_bench_set(i)) == 0)
-            return lk_bench_kernels(bench->device, word, kernel_event, bench);
+    if (strncmp(word, "kernels:", 8) == 0)
+        return lk_bench_kernels(bench->device, word + 8, kernel_event, bench);
     return bench_model(bench, word);
+}
+
+/* Misspelt words are found before anything is measured. */
+static int check_words(const struct arguments *arguments)
+{
+    enum { MOST = 64 };
+    char sets[MOST][64];
+    const char *names[2 * MOST + 2] = {"kernels"};
+    int count = 1;
+    for (int i = 0; i < MOST && lk_bench_model_name(i); i++)
+        names[count++] = lk_bench_model_name(i);
+    for (int i = 0; i < MOST && lk_bench_set(i); i++) {
+        snprintf(sets[i], sizeof sets[i], "kernels:%s", lk_bench_set(i));
+        names[count++] = sets[i];
+    }
+    for (int i = 0; i < arguments->word_count; i++) {
+        const char *word = arguments->words[i], *near = nearest_name(word, names);
+        if (!near || strcmp(near, word) != 0)
+            return wrong_usage(arguments->command, "nothing to measure is called '%s'%s%s%s",
+                               word, near ? "; did you mean '" : "", near ? near : "",
+                               near ? "'?" : "");
+    }
+    return DONE;
 }
 
 /* Without words: the kernels, and all models that this version has. */
@@ -153,6 +175,8 @@ static int run(const struct arguments *arguments)
     struct bench bench = {.kernels = json_array(), .models = json_array()};
     int result = option_number(arguments, "batch-size", 1, 1 << 24, &bench.batch);
     const char *path = option_text(arguments, "json");
+    if (result == DONE)
+        result = check_words(arguments);
     if (result == DONE) {
         enum lk_status status =
             lk_device_open(option_text(arguments, "device"), 0, &bench.device);
@@ -172,10 +196,10 @@ static int run(const struct arguments *arguments)
 
 static void more(void)
 {
-    printf("sets of kernels:");
+    printf("SET (kernels of a model):");
     for (int i = 0; lk_bench_set(i); i++)
         printf(" %s", lk_bench_set(i));
-    printf("\nmodels (batch size):");
+    printf("\nMODEL (batch size):");
     for (int i = 0; lk_bench_model_name(i); i++)
         printf(" %s (%" PRId64 ")", lk_bench_model_name(i), lk_bench_model_batch(i));
     printf(
@@ -192,7 +216,7 @@ static const struct option options[] = {
 
 const struct command bench_command = {
     .name = "bench",
-    .usage = "[kernels|SET|MODEL...] [options]",
+    .usage = "[kernels|kernels:SET|MODEL...] [options]",
     .help = "measure throughput per operation and model, beside the device's peaks",
     .options = options,
     .more = more,

@@ -98,12 +98,17 @@ static void interrupt(int number)
     _exit(INTERRUPTED);
 }
 
+/* A closed terminal is an interrupt too, unless nohup says otherwise; a reader of stdout that
+ * goes away ends no training. */
 static void catch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 /* The sum is that of all parameters: equal bits, equal sums. */

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import zlib
 
-PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else 'lockstep'
+PROGRAM = os.path.abspath(sys.argv.pop(1))
 
 MODEL = """name: tiny
 input: [28, 28, 1]

@@ -124,6 +124,15 @@ class Interrupt(ProgramTest):
         self.assertEqual([e['step'] for e in self.events('cut', 'step')],
                          list(range(1, int(self.STEPS) + 1)))
 
+    def test_reader_gone(self):
+        """The log's reader stops reading; the training goes on and says so at its end."""
+        process = self.start('tiny.yaml', '--data', DATA, '--batch-size', '32', '--run', 'run',
+                             '--steps', self.STEPS, '--epochs', '1000')
+        process.stdout.close()
+        self.assertEqual(process.wait(40), 3)
+        self.assertIn('stdout', process.stderr.read())
+        self.assertEqual(self.events('run', 'end')[0]['steps'], int(self.STEPS))
+
     def test_twice_stops_at_once(self):
         """Both signals are there before the program can act on either."""
         process = self.start('tiny.yaml', '--data', DATA, '--batch-size', '32', '--run', 'run',

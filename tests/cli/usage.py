@@ -74,6 +74,8 @@ class CommandLine(ProgramTest):
         self.refused(2, 'RUN', 'eval')
         self.refused(2, 'image', 'predict', 'run')
         self.refused(2, "found 'x'", 'devices', 'x')
+        self.refused(2, "did you mean 'mlp'?", 'bench', 'mlq')
+        self.refused(2, "did you mean 'kernels:mlp'?", 'bench', 'kernels:mlpp')
 
     def test_without_data(self):
         self.refused(2, ['no data', '--data synthetic:digits', '--data idx:DIR'], 'train',
