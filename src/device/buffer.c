@@ -29,26 +29,45 @@ static enum lk_status wrap(struct lk_device *device, cl_mem mem, size_t bytes, b
     return LK_OK;
 }
 
+/* Many drivers, PoCL among them, promise more than there is and fail at first use, or swap; so
+ * what is beyond the device's memory is refused here. */
 enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
                                 struct lk_buffer **buffer)
 {
     const struct lk_device_info *info = &device->info;
+    const size_t held = lk_device_bytes(device);
     if (bytes > info->allocation_bytes)
         return lk_fail(LK_E_DEVICE_MEMORY, "%zu bytes wanted at once, %s allows %zu", bytes,
                        info->name, info->allocation_bytes);
-    cl_int error;
-    cl_mem mem =
-        clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &error);
+    cl_int error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    cl_mem mem = NULL;
+    if (held <= info->memory_bytes && bytes <= info->memory_bytes - held)
+        mem =
+            clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &error);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_DEVICE_MEMORY,
                        "%zu bytes of device memory: %s (%zu allocated, %s has %zu)", bytes,
-                       lk_opencl_name(error), device->bytes, info->name, info->memory_bytes);
+                       lk_opencl_name(error), held, info->name, info->memory_bytes);
     return wrap(device, mem, bytes, false, buffer);
+}
+
+static enum lk_status check_range(const struct lk_buffer *buffer, size_t offset, size_t bytes)
+{
+    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "%zu bytes from byte %zu on of a buffer of %zu", bytes,
+                   offset, buffer->bytes);
 }
 
 enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset, size_t bytes,
                               struct lk_buffer **view)
 {
+    const size_t align = parent->device->info.align_bytes;
+    if (parent->is_view || offset % align)
+        return lk_fail(LK_E_ARGUMENT, "a view from byte %zu on of a %s: a multiple of %zu %s",
+                       offset, parent->is_view ? "view" : "buffer", align,
+                       "of a whole buffer is expected");
+    LK_TRY(check_range(parent, offset, bytes));
     const cl_buffer_region region = {offset, bytes ? bytes : 1};
     cl_int error;
     cl_mem mem = clCreateSubBuffer(parent->mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
@@ -71,14 +90,6 @@ void lk_buffer_destroy(struct lk_buffer *buffer)
 size_t lk_buffer_bytes(const struct lk_buffer *buffer)
 {
     return buffer->bytes;
-}
-
-static enum lk_status check_range(const struct lk_buffer *buffer, size_t offset, size_t bytes)
-{
-    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset)
-        return LK_OK;
-    return lk_fail(LK_E_ARGUMENT, "bytes %zu to %zu of a buffer of %zu", offset, offset + bytes,
-                   buffer->bytes);
 }
 
 enum lk_status lk_buffer_write(struct lk_buffer *buffer, size_t offset, size_t bytes,

@@ -56,6 +56,8 @@ static enum lk_status create_kernels(struct lk_device *device)
             return lk_fail(LK_E_BUILD, "cl/%s: kernel '%s': %s", kernel->program->stem,
                            kernel->name, lk_opencl_name(error));
         }
+        clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
+                        &kernel->arg_count, NULL);
         device->pending = kernel->next_pending;
         kernel->next_pending = NULL;
     }

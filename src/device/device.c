@@ -35,8 +35,7 @@ static enum lk_status add_entry(struct list *list, struct entry entry)
 
 static enum lk_status add_word(struct list *list, const char *word)
 {
-    int index, parts, used = 0;
-    char sign = '\0';
+    char *end;
     const bool all = strcmp(word, "all") == 0, cpu = strcmp(word, "cpu") == 0;
     if (all || cpu || strcmp(word, "gpu") == 0) {
         const int before = list->count;
@@ -48,22 +47,24 @@ static enum lk_status add_word(struct list *list, const char *word)
                            word, word, list->known, list->known == 1 ? "" : "s");
         return LK_OK;
     }
-    if (sscanf(word, "%d%n", &index, &used) != 1)
+    const long index = strtol(word, &end, 10);
+    if (end == word)
         return lk_fail(LK_E_ARGUMENT,
                        "device '%s' is not a number, 'N/PARTS', 'N*COPIES', all, gpu or cpu",
                        word);
     if (index < 0 || index >= list->known)
-        return lk_fail(LK_E_NO_DEVICE, "device %d is not there: there %s %d, numbered from 0",
+        return lk_fail(LK_E_NO_DEVICE, "device %ld is not there: there %s %d, numbered from 0",
                        index, list->known == 1 ? "is" : "are", list->known);
-    if (!word[used])
-        return add_entry(list, (struct entry){index, 0, 1});
-    int end = 0;
-    if (sscanf(word + used, "%c%d%n", &sign, &parts, &end) != 2 || word[used + end] ||
-        (sign != '/' && sign != '*') || parts < 1 || parts > LK_MOST_DEVICES)
-        return lk_fail(LK_E_ARGUMENT, "device '%s': expected N, N/PARTS or N*COPIES", word);
-    for (int i = 0; i < parts; i++)
-        LK_TRY(add_entry(list,
-                         (struct entry){index, sign == '/' ? i : 0, sign == '/' ? parts : 1}));
+    if (!*end)
+        return add_entry(list, (struct entry){(int)index, 0, 1});
+    const bool cut = *end == '/', copied = *end == '*';
+    const long parts = strtol(end + 1, &end, 10);
+    if ((!cut && !copied) || *end || parts < 1 || parts > LK_MOST_DEVICES)
+        return lk_fail(LK_E_ARGUMENT,
+                       "device '%s': expected N, N/PARTS or N*COPIES, at most %d of them", word,
+                       LK_MOST_DEVICES);
+    for (int i = 0; i < (int)parts; i++)
+        LK_TRY(add_entry(list, (struct entry){(int)index, cut ? i : 0, cut ? (int)parts : 1}));
     return LK_OK;
 }
 

@@ -15,7 +15,8 @@ LK_MUST_CHECK enum lk_status lk_buffer_create(struct lk_device *device, size_t b
                                               struct lk_buffer **buffer);
 
 /* A part of `parent` (itself no view) that acts as a buffer; `offset` is a multiple of the
- * device's align_bytes. The parent must outlive it. */
+ * device's align_bytes. The parent must outlive it. fails: LK_E_ARGUMENT: offset, range, a view
+ * of a view */
 LK_MUST_CHECK enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset,
                                             size_t bytes, struct lk_buffer **view);
 
@@ -108,7 +109,8 @@ struct lk_grid {
 };
 
 /* Enqueues a kernel; does not wait. A grid with no groups does nothing. Numbers must fit an
- * OpenCL int. fails: LK_E_DEVICE, LK_E_ARGUMENT */
+ * OpenCL int. fails: LK_E_DEVICE; LK_E_ARGUMENT: not built, a number too large, too few or too
+ * many arguments */
 LK_MUST_CHECK enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
                                                const struct lk_arg *args, int count);
 

@@ -78,6 +78,9 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
     size_t global[3], local[3] = {(size_t)grid.items, 1, 1};
     if (!kernel->kernel)
         return lk_fail(LK_E_ARGUMENT, "kernel '%s' is not built yet", kernel->name);
+    if ((cl_uint)count != kernel->arg_count)
+        return lk_fail(LK_E_ARGUMENT, "kernel '%s' takes %u arguments, found %d", kernel->name,
+                       kernel->arg_count, count);
     for (int d = 0; d < 3; d++) {
         if (grid.groups[d] == 0)
             return LK_OK;

@@ -19,6 +19,7 @@ struct lk_kernel {
     struct lk_program *program;
     struct lk_kernel *next_pending;
     cl_kernel kernel; /* NULL: not built yet */
+    cl_uint arg_count;
     int real_bytes;
     char name[64];
 };

@@ -5,44 +5,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ERRORS(X)                                                                              \
-    X(CL_DEVICE_NOT_FOUND)                                                                     \
-    X(CL_DEVICE_NOT_AVAILABLE) X(CL_COMPILER_NOT_AVAILABLE) X(                                 \
-        CL_MEM_OBJECT_ALLOCATION_FAILURE) X(CL_OUT_OF_RESOURCES) X(CL_OUT_OF_HOST_MEMORY)      \
-        X(CL_PROFILING_INFO_NOT_AVAILABLE) X(CL_MEM_COPY_OVERLAP) X(                           \
-            CL_BUILD_PROGRAM_FAILURE) X(CL_MAP_FAILURE) X(CL_MISALIGNED_SUB_BUFFER_OFFSET)     \
-            X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) X(CL_COMPILE_PROGRAM_FAILURE) X(   \
-                CL_LINKER_NOT_AVAILABLE) X(CL_LINK_PROGRAM_FAILURE)                            \
-                X(CL_DEVICE_PARTITION_FAILED) X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE) X(           \
-                    CL_INVALID_VALUE) X(CL_INVALID_DEVICE_TYPE) X(CL_INVALID_PLATFORM)         \
-                    X(CL_INVALID_DEVICE) X(CL_INVALID_CONTEXT) X(                              \
-                        CL_INVALID_QUEUE_PROPERTIES) X(CL_INVALID_COMMAND_QUEUE)               \
-                        X(CL_INVALID_HOST_PTR) X(CL_INVALID_MEM_OBJECT) X(                     \
-                            CL_INVALID_BINARY) X(CL_INVALID_BUILD_OPTIONS)                     \
-                            X(CL_INVALID_PROGRAM) X(CL_INVALID_PROGRAM_EXECUTABLE) X(          \
-                                CL_INVALID_KERNEL_NAME) X(CL_INVALID_KERNEL_DEFINITION)        \
-                                X(CL_INVALID_KERNEL) X(CL_INVALID_ARG_INDEX) X(                \
-                                    CL_INVALID_ARG_VALUE) X(CL_INVALID_ARG_SIZE)               \
-                                    X(CL_INVALID_KERNEL_ARGS) X(CL_INVALID_WORK_DIMENSION) X(  \
-                                        CL_INVALID_WORK_GROUP_SIZE)                            \
-                                        X(CL_INVALID_WORK_ITEM_SIZE) X(                        \
-                                            CL_INVALID_GLOBAL_OFFSET)                          \
-                                            X(CL_INVALID_EVENT_WAIT_LIST) X(CL_INVALID_EVENT)  \
-                                                X(CL_INVALID_OPERATION)                        \
-                                                    X(CL_INVALID_BUFFER_SIZE) X(               \
-                                                        CL_INVALID_GLOBAL_WORK_SIZE)           \
-                                                        X(CL_INVALID_PROPERTY) X(              \
-                                                            CL_INVALID_DEVICE_PARTITION_COUNT)
-
 const char *lk_opencl_name(cl_int error)
 {
     static const struct {
         cl_int code;
         const char *name;
     } names[] = {
-#define X(code) {code, #code},
-        ERRORS(X)
-#undef X
+#define NAMED(code) {code, #code}
+        NAMED(CL_DEVICE_NOT_FOUND),
+        NAMED(CL_DEVICE_NOT_AVAILABLE),
+        NAMED(CL_COMPILER_NOT_AVAILABLE),
+        NAMED(CL_MEM_OBJECT_ALLOCATION_FAILURE),
+        NAMED(CL_OUT_OF_RESOURCES),
+        NAMED(CL_OUT_OF_HOST_MEMORY),
+        NAMED(CL_PROFILING_INFO_NOT_AVAILABLE),
+        NAMED(CL_MEM_COPY_OVERLAP),
+        NAMED(CL_BUILD_PROGRAM_FAILURE),
+        NAMED(CL_MAP_FAILURE),
+        NAMED(CL_MISALIGNED_SUB_BUFFER_OFFSET),
+        NAMED(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST),
+        NAMED(CL_COMPILE_PROGRAM_FAILURE),
+        NAMED(CL_LINKER_NOT_AVAILABLE),
+        NAMED(CL_LINK_PROGRAM_FAILURE),
+        NAMED(CL_DEVICE_PARTITION_FAILED),
+        NAMED(CL_KERNEL_ARG_INFO_NOT_AVAILABLE),
+        NAMED(CL_INVALID_VALUE),
+        NAMED(CL_INVALID_DEVICE_TYPE),
+        NAMED(CL_INVALID_PLATFORM),
+        NAMED(CL_INVALID_DEVICE),
+        NAMED(CL_INVALID_CONTEXT),
+        NAMED(CL_INVALID_QUEUE_PROPERTIES),
+        NAMED(CL_INVALID_COMMAND_QUEUE),
+        NAMED(CL_INVALID_HOST_PTR),
+        NAMED(CL_INVALID_MEM_OBJECT),
+        NAMED(CL_INVALID_BINARY),
+        NAMED(CL_INVALID_BUILD_OPTIONS),
+        NAMED(CL_INVALID_PROGRAM),
+        NAMED(CL_INVALID_PROGRAM_EXECUTABLE),
+        NAMED(CL_INVALID_KERNEL_NAME),
+        NAMED(CL_INVALID_KERNEL_DEFINITION),
+        NAMED(CL_INVALID_KERNEL),
+        NAMED(CL_INVALID_ARG_INDEX),
+        NAMED(CL_INVALID_ARG_VALUE),
+        NAMED(CL_INVALID_ARG_SIZE),
+        NAMED(CL_INVALID_KERNEL_ARGS),
+        NAMED(CL_INVALID_WORK_DIMENSION),
+        NAMED(CL_INVALID_WORK_GROUP_SIZE),
+        NAMED(CL_INVALID_WORK_ITEM_SIZE),
+        NAMED(CL_INVALID_GLOBAL_OFFSET),
+        NAMED(CL_INVALID_EVENT_WAIT_LIST),
+        NAMED(CL_INVALID_EVENT),
+        NAMED(CL_INVALID_OPERATION),
+        NAMED(CL_INVALID_BUFFER_SIZE),
+        NAMED(CL_INVALID_GLOBAL_WORK_SIZE),
+        NAMED(CL_INVALID_PROPERTY),
+        NAMED(CL_INVALID_DEVICE_PARTITION_COUNT),
+#undef NAMED
     };
     for (int i = 0; i < LK_COUNT(names); i++)
         if (names[i].code == error)

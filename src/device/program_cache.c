@@ -1,5 +1,6 @@
 #include "device/program_cache.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +25,14 @@ bool lk_cache_folder(const char *part, char *path, size_t bytes)
     return mkdir(path, 0777) == 0 || access(path, W_OK) == 0;
 }
 
-/* FNV-1a over everything that decides the binary. */
-static unsigned long long hash(unsigned long long value, const char *text)
+/* source: Fowler, Noll, Vo, FNV-1a, 64 bits */
+static const uint64_t hash_start = 0xcbf29ce484222325;
+
+static uint64_t hash(uint64_t value, const void *data, size_t bytes)
 {
-    for (; *text; text++)
-        value = (value ^ (unsigned char)*text) * 0x100000001b3ULL;
-    return (value ^ 0xff) * 0x100000001b3ULL;
+    for (size_t i = 0; i < bytes; i++)
+        value = (value ^ ((const unsigned char *)data)[i]) * 0x100000001b3;
+    return value;
 }
 
 /* Whether this platform's binaries are ours to keep; LOCKSTEP_PROGRAM_CACHE=1 or 0 decides. */
@@ -39,21 +42,23 @@ static bool is_wanted(const struct lk_device *device)
     return forced && *forced ? *forced == '1' : !device->info.keeps_programs;
 }
 
+/* The file that is named after all that decides the binary. */
 static bool entry_path(const struct lk_device *device, const struct lk_program *program,
                        char *path, size_t bytes)
 {
     const struct lk_device_info *info = &device->info;
     const char *const parts[] = {info->platform, info->name,       info->driver,
                                  info->version,  program->options, program->text};
-    unsigned long long low = 0xcbf29ce484222325ULL, high = 0x84222325cbf29ce4ULL;
+    uint64_t low = hash_start, high = ~hash_start;
     char folder[512];
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        low = hash(low, parts[i]);
-        high = hash(high ^ low, parts[i]);
+        low = hash(low, parts[i], strlen(parts[i]) + 1);
+        high = hash(high ^ low, parts[i], strlen(parts[i]) + 1);
     }
     if (!is_wanted(device) || !lk_cache_folder("programs", folder, sizeof folder))
         return false;
-    return (size_t)snprintf(path, bytes, "%s/%016llx%016llx.bin", folder, high, low) < bytes;
+    return (size_t)snprintf(path, bytes, "%s/%016" PRIx64 "%016" PRIx64 ".bin", folder, high,
+                            low) < bytes;
 }
 
 static unsigned char *read_whole(const char *path, size_t *bytes)
@@ -75,6 +80,32 @@ static unsigned char *read_whole(const char *path, size_t *bytes)
     return data;
 }
 
+/* A binary stands behind its hash, since drivers do not survive every damaged one. */
+enum { HASH_BYTES = sizeof(uint64_t) };
+
+static bool is_whole(const unsigned char *data, size_t bytes)
+{
+    uint64_t kept;
+    if (bytes <= HASH_BYTES)
+        return false;
+    memcpy(&kept, data, HASH_BYTES);
+    return kept == hash(hash_start, data + HASH_BYTES, bytes - HASH_BYTES);
+}
+
+static cl_program build(const struct lk_device *device, const struct lk_program *program,
+                        const unsigned char *binary, size_t bytes)
+{
+    cl_int error, loaded;
+    cl_program built = clCreateProgramWithBinary(device->context, 1, &device->id, &bytes,
+                                                 &binary, &loaded, &error);
+    if (error == CL_SUCCESS && loaded == CL_SUCCESS &&
+        clBuildProgram(built, 1, &device->id, program->options, NULL, NULL) == CL_SUCCESS)
+        return built;
+    if (built)
+        clReleaseProgram(built);
+    return NULL;
+}
+
 cl_program lk_cache_load(struct lk_device *device, const struct lk_program *program)
 {
     char path[640];
@@ -84,18 +115,13 @@ cl_program lk_cache_load(struct lk_device *device, const struct lk_program *prog
     unsigned char *data = read_whole(path, &bytes);
     if (!data)
         return NULL;
-    const unsigned char *binary = data;
-    cl_int error, loaded;
-    cl_program built = clCreateProgramWithBinary(device->context, 1, &device->id, &bytes,
-                                                 &binary, &loaded, &error);
+    cl_program built = is_whole(data, bytes)
+                           ? build(device, program, data + HASH_BYTES, bytes - HASH_BYTES)
+                           : NULL;
     free(data);
-    if (error == CL_SUCCESS && loaded == CL_SUCCESS &&
-        clBuildProgram(built, 1, &device->id, program->options, NULL, NULL) == CL_SUCCESS)
-        return built;
-    if (built)
-        clReleaseProgram(built);
-    unlink(path); /* torn or foreign: it will be written again */
-    return NULL;
+    if (!built)
+        unlink(path); /* torn or foreign: it will be written again */
+    return built;
 }
 
 void lk_cache_save(struct lk_device *device, const struct lk_program *program)
@@ -114,7 +140,9 @@ void lk_cache_save(struct lk_device *device, const struct lk_program *program)
                      ? fopen(part, "wb")
                      : NULL;
     if (file) {
-        const bool whole = fwrite(binary, 1, bytes, file) == bytes;
+        const uint64_t kept = hash(hash_start, binary, bytes);
+        const bool whole = fwrite(&kept, 1, sizeof kept, file) == sizeof kept &&
+                           fwrite(binary, 1, bytes, file) == bytes;
         if (fclose(file) != 0 || !whole || rename(part, path) != 0)
             unlink(part);
     }

@@ -1,0 +1,186 @@
+/* Programs and kernels: what builds, what does not and what is said of it, calls. */
+#include "rig.h"
+
+#include "../scratch.h"
+
+static struct lk_device *device;
+
+static int open_device(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    setenv("LOCKSTEP_CACHE", scratch, 1);
+    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    lk_device_close(device);
+    return scratch_remove(state);
+}
+
+static struct lk_kernel *announce(const char *options, int real_bytes)
+{
+    struct lk_kernel *kernel = NULL;
+    const struct lk_kernel_spec spec = {.source = "accumulate",
+                                        .name = "accumulate",
+                                        .options = options,
+                                        .real_bytes = real_bytes};
+    assert_ok(lk_kernel_create(device, &spec, &kernel));
+    return kernel;
+}
+
+enum { ROWS = 5, CHUNK = 2 };
+
+/* y += x on the device and here. */
+static void expect_sums(struct lk_kernel *kernel, int real_bytes)
+{
+    const struct lk_device_info *info = lk_device_info(device);
+    const int count = ROWS * info->lanes;
+    const size_t bytes = (size_t)(count * real_bytes);
+    double x[ROWS * 64], y[ROWS * 64];
+    float *x4 = (float *)x, *y4 = (float *)y;
+    struct lk_buffer *from = NULL, *to = NULL;
+    assert_true(info->lanes <= 64);
+    for (int i = 0; i < count; i++)
+        if (real_bytes == 8)
+            x[i] = i + 0x1p-40, y[i] = 3 * i;
+        else
+            x4[i] = (float)i + 0.5f, y4[i] = (float)(3 * i);
+    assert_ok(lk_buffer_create(device, bytes, &from));
+    assert_ok(lk_buffer_create(device, bytes, &to));
+    assert_ok(lk_buffer_write(from, 0, bytes, x));
+    assert_ok(lk_buffer_write(to, 0, bytes, y));
+    const struct lk_grid grid = {{(ROWS + CHUNK - 1) / CHUNK, 1, 1},
+                                 info->lanes / info->vector};
+    assert_ok(LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(to), LK_INT(ROWS), LK_INT(CHUNK)));
+    assert_ok(lk_buffer_read(to, 0, bytes, y));
+    for (int i = 0; i < count; i++)
+        if (real_bytes == 8)
+            assert_true(y[i] == 4.0 * i + 0x1p-40);
+        else
+            assert_true(y4[i] == (float)(4 * i) + 0.5f);
+    lk_buffer_destroy(from);
+    lk_buffer_destroy(to);
+}
+
+static void builds_several(void **state)
+{
+    (void)state;
+    static const char *const options[] = {NULL, "-DA=1", "-DA=2", "-DA=3", "-DA=4", "-DA=1"};
+    struct lk_kernel *kernels[2 * LK_COUNT(options)] = {NULL};
+    int count = 0;
+    for (int i = 0; i < LK_COUNT(options); i++) {
+        kernels[count++] = announce(options[i], 4);
+        if (lk_device_info(device)->has_fp64)
+            kernels[count++] = announce(options[i], 8);
+    }
+    assert_ok(lk_device_build(device));
+    assert_ok(lk_device_build(device)); /* nothing left to do */
+    const int each = count / LK_COUNT(options);
+    for (int i = 0; i < count; i++)
+        expect_sums(kernels[i], each == 2 && i % 2 ? 8 : 4);
+    for (int i = 0; i < count; i++)
+        lk_kernel_destroy(kernels[i]);
+    lk_kernel_destroy(NULL);
+}
+
+static void says_why_it_does_not_build(void **state)
+{
+    (void)state;
+    struct lk_kernel *broken = announce("-DREAL=nonsense", 4);
+    struct lk_kernel *right = announce("-DB=1", 4);
+    char log[512], *at;
+    assert_int_equal(lk_device_build(device), LK_E_BUILD);
+    const char *said = lk_error_text();
+    if (!strstr(said, "cl/accumulate.cl does not build on ") || !strstr(said, "error:") ||
+        !strstr(said, "CL_BUILD_PROGRAM_FAILURE"))
+        fail_msg("said '%s'", said);
+    at = strstr(said, "(log: ");
+    assert_non_null(at);
+    snprintf(log, sizeof log, "%.*s", (int)strcspn(at + 6, ")"), at + 6);
+    assert_true(strncmp(log, scratch, strlen(scratch)) == 0);
+    lk_error_clear();
+    FILE *file = fopen(log, "r");
+    char text[4096] = "";
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    if (!strstr(text, "device: ") || !strstr(text, "-DREAL=nonsense") ||
+        !strstr(text, "error:"))
+        fail_msg("the log says '%s'", text);
+    lk_kernel_destroy(broken);
+    assert_ok(lk_device_build(device)); /* one that fails does not stay in the way */
+    expect_sums(right, 4);
+    lk_kernel_destroy(right);
+}
+
+static void keeps_logs_where_told(void **state)
+{
+    (void)state;
+    char said[256];
+    lk_device_set_log_folder(device, scratch);
+    struct lk_kernel *broken = announce("-DREAL=absurd", 4);
+    snprintf(said, sizeof said, "(log: %s/build-accumulate.log)", scratch);
+    assert_fails(lk_device_build(device), LK_E_BUILD, said);
+    lk_device_set_log_folder(device, "/nonexistent");
+    assert_fails(lk_device_build(device), LK_E_BUILD, "error:"); /* none where it cannot */
+    lk_device_set_log_folder(device, NULL);
+    lk_kernel_destroy(broken);
+}
+
+static void refuses_unknown_names(void **state)
+{
+    (void)state;
+    struct lk_kernel *kernel = NULL;
+    struct lk_kernel_spec spec = {.source = "attic", .name = "accumulate", .real_bytes = 4};
+    assert_fails(lk_kernel_create(device, &spec, &kernel), LK_E_BUILD,
+                 "no kernel source named 'attic.cl'");
+    assert_null(kernel);
+    spec.source = "accumulate";
+    spec.name = "gather";
+    assert_ok(lk_kernel_create(device, &spec, &kernel));
+    assert_fails(lk_device_build(device), LK_E_BUILD,
+                 "cl/accumulate.cl: kernel 'gather': CL_INVALID_KERNEL_NAME");
+    const struct lk_grid grid = {{1, 1, 1}, 1};
+    assert_fails(LK_ENQUEUE(kernel, grid, LK_INT(1)), LK_E_ARGUMENT, "'gather' is not built");
+    lk_kernel_destroy(kernel);
+    assert_ok(lk_device_build(device));
+}
+
+static void refuses_arguments(void **state)
+{
+    (void)state;
+    struct lk_kernel *kernel = announce(NULL, 4);
+    struct lk_buffer *buffer = NULL;
+    const struct lk_grid grid = {{1, 1, 1}, 1}, none = {{1, 0, 1}, 1};
+    assert_ok(lk_buffer_create(device, 4096, &buffer));
+    assert_fails(LK_ENQUEUE(kernel, grid, LK_BUF(buffer), LK_BUF(buffer), LK_INT(0), LK_INT(1)),
+                 LK_E_ARGUMENT, "not built yet");
+    assert_ok(lk_device_build(device));
+    assert_fails(LK_ENQUEUE(kernel, grid, LK_BUF(buffer), LK_BUF(buffer), LK_INT(0)),
+                 LK_E_ARGUMENT, "'accumulate' takes 4 arguments, found 3");
+    assert_fails(LK_ENQUEUE(kernel, grid, LK_BUF(buffer), LK_BUF(buffer), LK_INT(0), LK_INT(1),
+                            LK_INT(1)),
+                 LK_E_ARGUMENT, "'accumulate' takes 4 arguments, found 5");
+    assert_fails(
+        LK_ENQUEUE(kernel, grid, LK_BUF(buffer), LK_BUF(buffer), LK_INT(1LL << 31), LK_INT(1)),
+        LK_E_ARGUMENT, "argument 2 is too large: 2147483648");
+    assert_fails(LK_ENQUEUE(kernel, grid, LK_BUF(buffer), LK_BUF(buffer), LK_INT(0),
+                            LK_INT(-(1LL << 31) - 1)),
+                 LK_E_ARGUMENT, "argument 3 is too large: -2147483649");
+    assert_ok(LK_ENQUEUE(kernel, none, LK_BUF(buffer), LK_BUF(buffer), LK_INT(1), LK_INT(1)));
+    assert_ok(lk_device_finish(device));
+    lk_kernel_destroy(kernel);
+    lk_buffer_destroy(buffer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(builds_several),        cmocka_unit_test(says_why_it_does_not_build),
+        cmocka_unit_test(keeps_logs_where_told), cmocka_unit_test(refuses_unknown_names),
+        cmocka_unit_test(refuses_arguments),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
