@@ -113,6 +113,7 @@ static void print_memory(const struct lk_memory *m, const char *device)
     printf("  gradients    %s\n", bytes_text((double)m->gradients, text));
     printf("  activations  %s\n", bytes_text((double)m->activations, text));
     printf("  inputs       %s\n", bytes_text((double)m->inputs, text));
+    printf("  optimizer    %s\n", bytes_text((double)m->optimizer, text));
 }
 
 /* The table stands without it: a machine without a device, or a small one, gets that too. */

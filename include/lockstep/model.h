@@ -53,9 +53,9 @@ LK_API const char *lk_model_name(const struct lk_model *model);
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_add_loss(struct lk_model *model, struct lk_node **labels, struct lk_node **loss);
 
-/* Bytes of device memory a model takes at a batch size, by use; of them `total` at once. */
+/* Bytes of device memory a model takes at a batch size, by use; training is with Adam. */
 struct lk_memory {
-    size_t weights, gradients, activations, inputs, total;
+    size_t weights, gradients, activations, inputs, optimizer, total;
 };
 
 /* Plans a model's memory on a device and allocates nothing. shards 0: as training would choose.

@@ -115,8 +115,9 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
             (size_t)replica->trainable_count * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
         bytes.inputs += replica->inputs[i].bytes * (1 + LK_REPLICA_SLOTS);
-    bytes.total = bytes.weights + bytes.gradients + bytes.activations + bytes.inputs +
-                  replica->config.reserved_bytes;
+    bytes.guests = (size_t)replica->trainable_count * (size_t)replica->config.guests * real;
+    bytes.total =
+        bytes.weights + bytes.gradients + bytes.activations + bytes.inputs + bytes.guests;
     return bytes;
 }
 

@@ -15,14 +15,14 @@ struct lk_replica_config {
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool training;
     uint64_t seed;
-    size_t reserved_bytes;         /* device memory others will want: optimizer state */
+    int guests; /* arrays of trainable_count reals that others will keep: optimizer state */
     struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
                                     * go before it; NULL: has its own */
 };
 
 /* Bytes of device memory by use. */
 struct lk_replica_bytes {
-    size_t weights, gradients, activations, inputs, total; /* total with reserved_bytes */
+    size_t weights, gradients, activations, inputs, guests, total;
 };
 
 /* One parameter: elements `offset` to `offset + count` of the weights. */

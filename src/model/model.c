@@ -83,6 +83,8 @@ enum lk_status lk_model_add_loss(struct lk_model *model, struct lk_node **labels
     return LK_OK;
 }
 
+enum { ADAM_ARRAYS = 3 }; /* both moments, and the gradient summed over shards */
+
 enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device, int64_t batch,
                                int shards, bool training, struct lk_memory *memory)
 {
@@ -97,6 +99,7 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
         .shards = shards > 0 ? shards : (training ? lk_shards_choose(batch) : 1),
         .real = LK_F32,
         .training = training,
+        .guests = training ? ADAM_ARRAYS : 0,
     };
     LK_TRY(lk_replica_create(&config, &replica));
     const struct lk_replica_bytes bytes = lk_replica_bytes(replica);
@@ -105,6 +108,7 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
                                  .gradients = bytes.gradients,
                                  .activations = bytes.activations,
                                  .inputs = bytes.inputs,
+                                 .optimizer = bytes.guests,
                                  .total = bytes.total};
     return LK_OK;
 }

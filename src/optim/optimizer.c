@@ -105,27 +105,47 @@ static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *
     return lk_buffer_enqueue_fill(info->state, 0);
 }
 
+/* The kind of that name and its options, which the caller frees. */
+static enum lk_status parse(const char *kind, const char *options,
+                            const struct lk_optimizer_kind **found, void **parsed)
+{
+    LK_TRY(lk_optimizer_find(kind, found));
+    void *made = calloc(1, (*found)->options_bytes);
+    if (!made)
+        return lk_fail_memory("an optimizer", (*found)->options_bytes);
+    const enum lk_status status = lk_options_parse((*found)->options, made, options);
+    if (status != LK_OK) {
+        free(made);
+        return lk_fail_within(status, "optimizer '%s'", kind);
+    }
+    *parsed = made;
+    return LK_OK;
+}
+
+enum lk_status lk_optimizer_slots(const char *kind, const char *options, int *slots)
+{
+    const struct lk_optimizer_kind *found = NULL;
+    const char *names[LK_MOST_SLOTS];
+    void *parsed = NULL;
+    LK_TRY(parse(kind, options, &found, &parsed));
+    *slots = found->slots(parsed, names);
+    free(parsed);
+    return LK_OK;
+}
+
 enum lk_status lk_optimizer_create(struct lk_device *device, enum lk_dtype real,
                                    const char *kind, const char *options, int64_t count,
                                    struct lk_optimizer **optimizer)
 {
-    const struct lk_optimizer_kind *found = NULL;
     LK_TRY(check(device, real, count));
-    LK_TRY(lk_optimizer_find(kind, &found));
     struct lk_optimizer *made = calloc(1, sizeof *made);
-    void *parsed = calloc(1, found->options_bytes);
-    if (!made || !parsed) {
-        free(made);
-        free(parsed);
-        return lk_fail_memory("an optimizer", sizeof *made + found->options_bytes);
-    }
-    made->info.kind = found;
+    if (!made)
+        return lk_fail_memory("an optimizer", sizeof *made);
+    void *parsed = NULL;
+    enum lk_status status = parse(kind, options, &made->info.kind, &parsed);
     made->info.options = parsed;
     made->real_bytes = real == LK_F64 ? 8 : 4;
     choose_groups(made, lk_device_info(device));
-    enum lk_status status = lk_options_parse(found->options, parsed, options);
-    if (status != LK_OK)
-        lk_fail_within(status, "optimizer '%s'", kind);
     if (status == LK_OK)
         status = make_kernel(device, made);
     if (status == LK_OK)

@@ -37,6 +37,11 @@ extern const struct lk_optimizer_kind *const lk_optimizer_kinds[];
 LK_MUST_CHECK enum lk_status lk_optimizer_find(const char *name,
                                                const struct lk_optimizer_kind **kind);
 
+/* How many state arrays, each as long as the parameters, that optimizer will keep.
+ * fails: LK_E_ARGUMENT, LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_optimizer_slots(const char *kind, const char *options,
+                                                int *slots);
+
 struct lk_optimizer;
 
 /* An optimizer of `count` reals; its state is zero, its kernel runs after lk_device_build().

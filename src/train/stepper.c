@@ -28,6 +28,8 @@ enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */
 static enum lk_status create(struct lk_stepper *stepper)
 {
     const struct lk_stepper_config *c = &stepper->config;
+    int slots = 0;
+    LK_TRY(lk_optimizer_slots(c->optimizer, c->optimizer_options, &slots));
     const struct lk_replica_config replica = {
         .device = c->device,
         .output = c->loss,
@@ -36,6 +38,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .real = c->real,
         .training = true,
         .seed = c->seed,
+        .guests = slots + 1, /* and the summed gradient */
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));
     return lk_shard_sum_create(c->device, lk_replica_tiling(stepper->replica), c->real,
