@@ -148,15 +148,19 @@ static void print_line(const struct progress *p, const struct lk_event *e)
     print_fields(fields, FIELDS);
 }
 
+/* Where this run has trained nothing yet, there are no figures of training. */
 static void print_evaluation(const struct progress *p, const struct lk_event *e)
 {
     char fields[5][FIELD_BYTES];
-    snprintf(fields[0], FIELD_BYTES, "step %" PRId64 "/%" PRId64, e->step, e->steps);
-    snprintf(fields[1], FIELD_BYTES, "loss %.4f", p->loss);
-    snprintf(fields[2], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
-    snprintf(fields[3], FIELD_BYTES, "validation loss %.4f", e->loss);
-    snprintf(fields[4], FIELD_BYTES, "acc %.1f%%", 100 * e->accuracy);
-    print_fields(fields, 5);
+    int count = 0;
+    snprintf(fields[count++], FIELD_BYTES, "step %" PRId64 "/%" PRId64, e->step, e->steps);
+    if (p->seen) {
+        snprintf(fields[count++], FIELD_BYTES, "loss %.4f", p->loss);
+        snprintf(fields[count++], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
+    }
+    snprintf(fields[count++], FIELD_BYTES, "validation loss %.4f", e->loss);
+    snprintf(fields[count++], FIELD_BYTES, "acc %.1f%%", 100 * e->accuracy);
+    print_fields(fields, count);
 }
 
 static void step_event(struct progress *p, const struct lk_event *e)

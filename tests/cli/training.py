@@ -83,6 +83,15 @@ class Run(ProgramTest):
         self.run_program('train', 'other.yaml', '--data', DATA, '--batch-size', '32', '--run',
                          'run', '--steps', '2', '--fresh')
 
+    def test_finished_run(self):
+        """Nothing is left to train: the same parameters, and no figures of training."""
+        self.train('--run', 'run', '--steps', '4')
+        done = self.train('--run', 'run', '--steps', '4')
+        self.assertIn('going on after step 4', done.stderr)
+        self.assertRegex(done.stderr, r'\nstep 4/4  validation loss ')
+        ends = self.events('run', 'end')
+        self.assertEqual(len({e['parameters_sha256'] for e in ends}), 1)
+
     def test_data_of_another_shape(self):
         self.put('wide.yaml', MODEL.replace('28, 28, 1', '32, 32, 3'))
         self.refused(3, ['32', '28'], 'train', 'wide.yaml', '--data', DATA)

@@ -1,5 +1,6 @@
 """Wrong command lines, missing files and devices: exit status and what the message names."""
 import json
+import re
 import subprocess
 
 import program
@@ -144,6 +145,30 @@ class Devices(ProgramTest):
         self.refused(4, '99', 'train', 'tiny.yaml', '--data', DATA, '--device', '99')
         self.refused(2, 'nonsense', 'train', 'tiny.yaml', '--data', DATA, '--device',
                      'nonsense')
+
+
+    def test_selftest(self):
+        count = len(json.loads(self.run_program('devices', '--json').stdout)['devices'])
+        text = self.run_program('selftest').stdout
+        answers = re.findall(r'\n  (\d+) of (\d+) known answers were found\n', text)
+        self.assertEqual(len(answers), count)
+        for found, wanted in answers:
+            self.assertEqual(found, wanted)
+            self.assertGreater(int(wanted), 0)
+
+    def test_bench(self):
+        text = self.run_program('bench', 'mlp', '--batch-size', '16', '--json', 'b.json').stdout
+        with open(self.path('b.json')) as file:
+            figures = json.load(file)
+        self.assertGreater(figures['device']['fma_gflops'], 0)
+        self.assertGreater(figures['device']['bandwidth_gbs'], 0)
+        self.assertEqual(figures['kernels'], [])
+        model = figures['models'][0]
+        self.assertLessEqual({'name', 'batch', 'samples_per_s', 'step_ms', 'build_s',
+                              'peak_bytes'}, set(model))
+        self.assertEqual((model['name'], model['batch']), ('mlp', 16))
+        self.assertGreater(model['samples_per_s'], 0)
+        self.assertIn('\nmlp ', text)
 
 
 class Summary(ProgramTest):
