@@ -4,24 +4,21 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "bench/cases.h"
-#include "bench/peaks.h"
 #include "bench/probe.h"
 #include "bench/timing.h"
+#include "device/blas.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MEASUREMENTS = 5,
     COPIES_BYTES = 256 << 20, /* of activations that runs take turns with */
     BLOCK = 1 << 20,          /* random numbers, repeated where a tensor is longer */
-    MOST_SETS = 8,
 };
 
-static const double MEASUREMENT = 0.05, PEAK = 0.015; /* seconds */
-
-enum pass { FORWARD, DGRAD, WGRAD, PASSES };
-static const char *const pass_names[] = {"forward", "dgrad", "wgrad"};
+/* LIBRARY: a dense layer's forward product by CLBlast, beside ours. */
+enum pass { FORWARD, LIBRARY, DGRAD, WGRAD, PASSES };
+static const char *const pass_names[] = {"forward", "forward", "dgrad", "wgrad"};
 
 struct bench {
     struct lk_device *device;
@@ -65,67 +62,16 @@ static bool is_product(const struct lk_bench_case *c)
 
 static bool has_pass(const struct lk_bench_case *c, enum pass pass)
 {
-    return pass == FORWARD || (pass == DGRAD && !c->is_first) ||
-           (pass == WGRAD && is_product(c));
-}
-
-/* --- time ------------------------------------------------------------------------------ */
-
-static enum lk_status run(struct lk_probe *probe, enum pass pass, int64_t runs, double *seconds)
-{
-    const double start = lk_seconds();
-    for (int64_t i = 0; i < runs; i++) {
-        const int copy = (int)(i % probe->copies);
-        LK_TRY(pass == FORWARD ? lk_probe_forward(probe, copy)
-                               : lk_probe_backward(probe, copy));
+    switch (pass) {
+    case LIBRARY:
+        return strcmp(c->op, "dense") == 0;
+    case DGRAD:
+        return !c->is_first;
+    case WGRAD:
+        return is_product(c);
+    default:
+        return true;
     }
-    LK_TRY(lk_device_finish(probe->setup.device));
-    *seconds = lk_seconds() - start;
-    return LK_OK;
-}
-
-/* Runs of a measurement, so that it lasts long enough. */
-static enum lk_status choose_runs(struct lk_probe *probe, enum pass pass, int64_t *runs)
-{
-    double took;
-    LK_TRY(run(probe, pass, 1, &took)); /* some drivers compile here */
-    int64_t count = 1;
-    LK_TRY(run(probe, pass, count, &took));
-    while (took < MEASUREMENT / 2) {
-        count *= 2;
-        LK_TRY(run(probe, pass, count, &took));
-    }
-    *runs = took < MEASUREMENT ? 2 * count : count;
-    return LK_OK;
-}
-
-static enum lk_status measure_peak(struct bench *bench, bool memory, double *peak)
-{
-    return memory ? lk_meter_bandwidth(bench->meter, PEAK, peak)
-                  : lk_meter_fma(bench->meter, PEAK, peak);
-}
-
-/* The medians of the operation's time and of the peak, taken in turns. */
-static enum lk_status measure(struct bench *bench, struct lk_probe *probe, enum pass pass,
-                              struct lk_bench_kernel *result)
-{
-    double took[MEASUREMENTS], peaks[MEASUREMENTS];
-    int64_t runs;
-    LK_TRY(choose_runs(probe, pass, &runs));
-    for (int i = 0; i < MEASUREMENTS; i++) {
-        LK_TRY(measure_peak(bench, result->memory_bound, &peaks[i]));
-        LK_TRY(run(probe, pass, runs, &took[i]));
-    }
-    const double seconds = lk_median(took, MEASUREMENTS) / (double)runs;
-    const double peak = lk_median(peaks, MEASUREMENTS);
-    const double flops = probe->setup.shapes.flops * (double)probe->batch;
-    const double bytes = lk_probe_bytes(probe, pass != FORWARD);
-    double *rate = result->memory_bound ? &result->gbs : &result->gflops;
-    *rate = (result->memory_bound ? bytes : flops) / seconds * 1e-9;
-    *(result->memory_bound ? &result->peaks.bandwidth_gbs : &result->peaks.fma_gflops) = peak;
-    result->percent_of_peak = 100 * *rate / peak;
-    result->ms = 1e3 * seconds;
-    return LK_OK;
 }
 
 /* --- data ------------------------------------------------------------------------------ */
@@ -196,12 +142,114 @@ static struct lk_probe_config config_of(const struct bench *bench,
     return config;
 }
 
+static enum lk_status enqueue_forward(void *probe, int64_t turn)
+{
+    const struct lk_probe *p = probe;
+    return lk_probe_forward(probe, (int)(turn % p->copies));
+}
+
+static enum lk_status enqueue_backward(void *probe, int64_t turn)
+{
+    const struct lk_probe *p = probe;
+    return lk_probe_backward(probe, (int)(turn % p->copies));
+}
+
+static enum lk_status measure(struct bench *bench, struct lk_probe *probe, enum pass pass,
+                              struct lk_bench_kernel *result)
+{
+    const struct lk_work work = {
+        .enqueue = pass == FORWARD ? enqueue_forward : enqueue_backward,
+        .context = probe,
+        .amount = result->memory_bound ? lk_probe_bytes(probe, pass != FORWARD)
+                                       : probe->setup.shapes.flops * (double)probe->batch,
+        .memory_bound = result->memory_bound};
+    return lk_work_measure(&work, bench->device, bench->meter, result);
+}
+
+static enum lk_status time_ours(struct bench *bench, const struct lk_bench_case *c,
+                                enum pass pass, struct lk_bench_kernel *result)
+{
+    struct lk_probe probe;
+    const struct lk_probe_config config = config_of(bench, c, pass);
+    enum lk_status status;
+    LK_TRY_OUT(lk_probe_open(&probe, &config));
+    LK_TRY_OUT(lk_device_build(bench->device));
+    LK_TRY_OUT(lk_probe_allocate(&probe, COPIES_BYTES, pass != FORWARD));
+    LK_TRY_OUT(fill_probe(bench, &probe));
+    LK_TRY_OUT(measure(bench, &probe, pass, result));
+out:
+    lk_probe_close(&probe);
+    return status;
+}
+
+/* --- CLBlast --------------------------------------------------------------------------- */
+
+struct library {
+    struct lk_device *device;
+    struct lk_gemm gemm;
+    struct lk_buffer *a, *b, *c;
+};
+
+static enum lk_status enqueue_library(void *context, int64_t turn)
+{
+    struct library *library = context;
+    (void)turn;
+    return lk_blas_gemm(library->device, &library->gemm);
+}
+
+static enum lk_status make_library(struct bench *bench, struct library *library)
+{
+    struct lk_gemm *g = &library->gemm;
+    LK_TRY(lk_buffer_create(bench->device, (size_t)(g->m * g->k) * sizeof(float), &library->a));
+    LK_TRY(lk_buffer_create(bench->device, (size_t)(g->k * g->n) * sizeof(float), &library->b));
+    LK_TRY(lk_buffer_create(bench->device, (size_t)(g->m * g->n) * sizeof(float), &library->c));
+    LK_TRY(fill(bench, library->a));
+    LK_TRY(fill(bench, library->b));
+    g->a = library->a;
+    g->b = library->b;
+    g->c = library->c;
+    return LK_OK;
+}
+
+/* y = x w: [batch, units] = [batch, in] [in, units], row by row as CLBlast has it. */
+static enum lk_status time_library(struct bench *bench, const struct lk_bench_case *c,
+                                   struct lk_bench_kernel *result)
+{
+    struct library library = {.device = bench->device};
+    library.gemm = (struct lk_gemm){.real_bytes = sizeof(float),
+                                    .m = c->batch,
+                                    .n = atoll(strstr(c->options, "units=") + strlen("units=")),
+                                    .k = c->x.dim[0],
+                                    .alpha = 1};
+    const struct lk_gemm *g = &library.gemm;
+    const struct lk_work work = {.enqueue = enqueue_library,
+                                 .context = &library,
+                                 .amount = 2.0 * (double)g->m * (double)g->n * (double)g->k};
+    result->algorithm = "clblast";
+    enum lk_status status;
+    LK_TRY_OUT(make_library(bench, &library));
+    LK_TRY_OUT(lk_work_measure(&work, bench->device, bench->meter, result));
+out:
+    lk_buffer_destroy(library.a);
+    lk_buffer_destroy(library.b);
+    lk_buffer_destroy(library.c);
+    return status;
+}
+
+/* --- all ------------------------------------------------------------------------------- */
+
+/* What this device cannot do is left out; the other figures are still worth having. */
+static bool is_harmless(enum lk_status status, enum pass pass)
+{
+    return status == LK_E_DEVICE_MEMORY || status == LK_E_UNSUPPORTED ||
+           (status == LK_E_DEVICE && pass == LIBRARY);
+}
+
 static enum lk_status time_pass(struct bench *bench, const struct lk_bench_case *c,
                                 enum pass pass)
 {
     char shape[256];
-    struct lk_probe probe;
-    const struct lk_probe_config config = config_of(bench, c, pass);
+    describe(c, shape, sizeof shape);
     struct lk_bench_kernel result = {.set = c->set,
                                      .op = c->op,
                                      .pass = pass_names[pass],
@@ -210,22 +258,17 @@ static enum lk_status time_pass(struct bench *bench, const struct lk_bench_case 
                                      .memory_bound = !is_product(c),
                                      .done = ++bench->done,
                                      .count = bench->count};
-    enum lk_status status;
-    describe(c, shape, sizeof shape);
-    LK_TRY_OUT(lk_probe_open(&probe, &config));
-    LK_TRY_OUT(lk_device_build(bench->device));
-    LK_TRY_OUT(lk_probe_allocate(&probe, COPIES_BYTES, pass != FORWARD));
-    LK_TRY_OUT(fill_probe(bench, &probe));
-    LK_TRY_OUT(measure(bench, &probe, pass, &result));
-    bench->stopped = !bench->handler(bench->context, &result);
-out:
-    lk_probe_close(&probe);
-    if (status == LK_E_DEVICE_MEMORY || status == LK_E_UNSUPPORTED) {
-        lk_log(LK_LOG_WARNING, "%s %s left out: %s", c->op, shape, lk_error_text());
-        lk_error_clear();
-        return LK_OK;
-    }
-    return status;
+    const enum lk_status status =
+        pass == LIBRARY ? time_library(bench, c, &result) : time_ours(bench, c, pass, &result);
+    if (status == LK_OK)
+        bench->stopped = !bench->handler(bench->context, &result);
+    else if (!is_harmless(status, pass))
+        return status;
+    else
+        lk_log(LK_LOG_WARNING, "%s %s %s left out: %s", c->op, result.pass, shape,
+               lk_error_text());
+    lk_error_clear();
+    return LK_OK;
 }
 
 static float *draw_random(void)

@@ -1,6 +1,7 @@
 #include "bench/peaks.h"
 
 #include "base/fail.h"
+#include "bench/timing.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ enum {
     STEPS = 16, /* of a round */
     ARRAY_BYTES = 128 << 20,
     COPY_GROUP = 4096, /* vectors a work-group copies */
+    MOST_RUNS = 256,
 };
 
 static const double ONE_RUN = 4e-3; /* seconds that a run of multiply-adds should last */
@@ -24,6 +26,7 @@ struct lk_meter {
     int chains, items;
     int64_t groups, rounds; /* of the multiply-adds */
     int64_t vectors;        /* of an array */
+    bool is_ready;          /* rounds are chosen */
 };
 
 static void choose_sizes(struct lk_meter *meter)
@@ -109,23 +112,41 @@ static enum lk_status run_fma(struct lk_meter *meter, double *seconds)
     return LK_OK;
 }
 
-enum lk_status lk_meter_fma(struct lk_meter *meter, double seconds, double *gflops)
+/* The launch must not count: runs grow until they are long enough. */
+static enum lk_status choose_rounds(struct lk_meter *meter)
 {
-    const double end = lk_seconds() + seconds;
-    double best = 0, took;
-    for (int runs = 0; runs < 2 || lk_seconds() < end; runs++) {
+    double took = 0;
+    LK_TRY(run_fma(meter, &took)); /* some drivers compile here */
+    LK_TRY(run_fma(meter, &took));
+    while (took < ONE_RUN / 2 && meter->rounds < 1 << 24) {
+        meter->rounds *= took < ONE_RUN / 8 ? 4 : 2;
         LK_TRY(run_fma(meter, &took));
-        const double values =
-            (double)(meter->groups * meter->items) * lk_device_info(meter->device)->vector;
-        const double flops = values * 2 * meter->chains * STEPS * (double)meter->rounds;
-        best = flops / took > best ? flops / took : best;
-        /* the launch must not count: longer runs, as long as they are too short */
-        if (took < ONE_RUN / 2 && meter->rounds < 1 << 24) {
-            meter->rounds *= took < ONE_RUN / 8 ? 4 : 2;
-            runs--;
-        }
     }
-    *gflops = best * 1e-9;
+    meter->is_ready = true;
+    return LK_OK;
+}
+
+static struct lk_rate rate_of(double *rates, int count)
+{
+    const double typical = lk_median(rates, count); /* sorts */
+    return (struct lk_rate){.best = rates[count - 1], .typical = typical};
+}
+
+enum lk_status lk_meter_fma(struct lk_meter *meter, double seconds, struct lk_rate *gflops)
+{
+    double rates[MOST_RUNS], took = 0;
+    if (!meter->is_ready)
+        LK_TRY(choose_rounds(meter));
+    const double values =
+        (double)(meter->groups * meter->items) * lk_device_info(meter->device)->vector;
+    const double flops = values * 2 * meter->chains * STEPS * (double)meter->rounds;
+    const double end = lk_seconds() + seconds;
+    int runs = 0;
+    while (runs < 2 || (runs < MOST_RUNS && lk_seconds() < end)) {
+        LK_TRY(run_fma(meter, &took));
+        rates[runs++] = 1e-9 * flops / took;
+    }
+    *gflops = rate_of(rates, runs);
     return LK_OK;
 }
 
@@ -145,18 +166,22 @@ static enum lk_status run_copy(struct lk_meter *meter, bool triad, double *secon
     return LK_OK;
 }
 
-enum lk_status lk_meter_bandwidth(struct lk_meter *meter, double seconds, double *gbs)
+/* The typical rate is that of the better kernel. */
+enum lk_status lk_meter_bandwidth(struct lk_meter *meter, double seconds, struct lk_rate *gbs)
 {
-    const double end = lk_seconds() + seconds;
+    double rates[2][MOST_RUNS], took = 0;
     const double bytes = (double)lk_buffer_bytes(meter->x);
-    double best = 0, took;
-    for (int runs = 0; runs < 4 || lk_seconds() < end; runs++) {
-        const bool triad = runs % 2 == 1;
-        LK_TRY(run_copy(meter, triad, &took));
-        const double rate = (triad ? 3 : 2) * bytes / took;
-        best = rate > best ? rate : best;
+    const double end = lk_seconds() + seconds;
+    int runs = 0;
+    while (runs < 2 || (runs < MOST_RUNS && lk_seconds() < end)) {
+        LK_TRY(run_copy(meter, false, &took));
+        rates[0][runs] = 2e-9 * bytes / took;
+        LK_TRY(run_copy(meter, true, &took));
+        rates[1][runs++] = 3e-9 * bytes / took;
     }
-    *gbs = best * 1e-9;
+    const struct lk_rate copy = rate_of(rates[0], runs), triad = rate_of(rates[1], runs);
+    gbs->best = copy.best > triad.best ? copy.best : triad.best;
+    gbs->typical = copy.typical > triad.typical ? copy.typical : triad.typical;
     return LK_OK;
 }
 
@@ -165,13 +190,13 @@ enum lk_status lk_peaks_measure(struct lk_device *device, double seconds,
 {
     const double each = seconds > 0 ? seconds : 0.3;
     struct lk_meter *meter = NULL;
-    struct lk_peaks found;
+    struct lk_rate fma, bandwidth;
     enum lk_status status;
     LK_TRY_OUT(lk_meter_create(device, &meter));
     LK_TRY_OUT(lk_device_build(device));
-    LK_TRY_OUT(lk_meter_fma(meter, each, &found.fma_gflops));
-    LK_TRY_OUT(lk_meter_bandwidth(meter, each, &found.bandwidth_gbs));
-    *peaks = found;
+    LK_TRY_OUT(lk_meter_fma(meter, each, &fma));
+    LK_TRY_OUT(lk_meter_bandwidth(meter, each, &bandwidth));
+    *peaks = (struct lk_peaks){fma.best, bandwidth.best};
 out:
     lk_meter_destroy(meter);
     return status;

@@ -12,10 +12,16 @@ struct lk_meter;
 LK_MUST_CHECK enum lk_status lk_meter_create(struct lk_device *device, struct lk_meter **meter);
 void lk_meter_destroy(struct lk_meter *meter);
 
-/* The best of the runs that fit into `seconds`, at least two of each kernel. Wait. */
+/* 1e9 operations or bytes a second over the runs that fit into the time, at least two of each
+ * kernel. Others that load the machine lower the typical rate before the best. */
+struct lk_rate {
+    double best, typical; /* typical: the median */
+};
+
+/* Wait. */
 LK_MUST_CHECK enum lk_status lk_meter_fma(struct lk_meter *meter, double seconds,
-                                          double *gflops);
+                                          struct lk_rate *gflops);
 LK_MUST_CHECK enum lk_status lk_meter_bandwidth(struct lk_meter *meter, double seconds,
-                                                double *gbs);
+                                                struct lk_rate *gbs);
 
 #endif

@@ -1,8 +1,24 @@
-/* Statistics of repeated measurements. Floor 6. */
+/* Repeated measurements. Floor 6. */
 #ifndef LK_BENCH_TIMING_H
 #define LK_BENCH_TIMING_H
 
+#include "bench/peaks.h"
+
 /* The middle one of `count` values, which are sorted; of two middle ones the larger. */
 double lk_median(double *values, int count);
+
+/* Work that can be enqueued again and again; turn: 0, 1, 2 ... */
+struct lk_work {
+    enum lk_status (*enqueue)(void *context, int64_t turn);
+    void *context;
+    double amount;     /* operations or bytes of one turn */
+    bool memory_bound; /* bytes */
+};
+
+/* Fills ms, the rate, its peak and percent_of_peak of `result`: medians over measurements of
+ * the work and of the peak in turns, so that both see the same load of the machine. Waits. */
+LK_MUST_CHECK enum lk_status lk_work_measure(const struct lk_work *work,
+                                             struct lk_device *device, struct lk_meter *meter,
+                                             struct lk_bench_kernel *result);
 
 #endif
