@@ -66,6 +66,15 @@ size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *sha
     return (size_t)count;
 }
 
+static enum lk_status check_samples(const struct lk_tiling *tiling, int64_t samples)
+{
+    const int64_t most = tiling->shard_samples * tiling->shards;
+    if (samples >= 0 && samples <= most)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "%lld samples for batch tiles of %lld", (long long)samples,
+                   (long long)most);
+}
+
 /* Where element e of sample i lies. */
 static size_t tiled_index(const struct lk_tiling *tiling, int64_t count, int64_t i, int64_t e)
 {
@@ -81,6 +90,7 @@ enum lk_status lk_tiled_write(struct lk_buffer *buffer, const struct lk_tiling *
 {
     const size_t bytes = lk_tiled_bytes(tiling, shape, dtype), size = lk_dtype_bytes(dtype);
     const int64_t count = lk_shape_count(shape);
+    LK_TRY(check_samples(tiling, samples));
     char *tiles = calloc(1, bytes);
     if (!tiles)
         return lk_fail_memory("batch tiles", bytes);
@@ -99,6 +109,7 @@ enum lk_status lk_tiled_read(const struct lk_buffer *buffer, const struct lk_til
 {
     const size_t bytes = lk_tiled_bytes(tiling, shape, dtype), size = lk_dtype_bytes(dtype);
     const int64_t count = lk_shape_count(shape);
+    LK_TRY(check_samples(tiling, samples));
     char *tiles = malloc(bytes);
     if (!tiles)
         return lk_fail_memory("batch tiles", bytes);

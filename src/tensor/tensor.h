@@ -38,7 +38,8 @@ size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *sha
                       enum lk_dtype dtype);
 
 /* Copies `samples` samples from or to host order [samples][d...] of the same dtype; waits.
- * write sets dead lanes to zero. For tests, predictions, debugging: it converts on the host. */
+ * write sets dead lanes to zero. For tests, predictions, debugging: it converts on the host.
+ * fails: LK_E_ARGUMENT more samples than the tiling has; LK_E_MEMORY, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_tiled_write(struct lk_buffer *buffer,
                                             const struct lk_tiling *tiling,
                                             const struct lk_shape *shape, enum lk_dtype dtype,
