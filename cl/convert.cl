@@ -19,21 +19,40 @@ INLINE int sample_of(int tile, int lane, int samples, int shard_samples, int sha
     return number < shard_samples && n < samples ? n : -1;
 }
 
-KERNEL void convert_images(__global const uchar *restrict x, __global real *restrict y,
+#if VECTOR == 1
+#define TO_V(x) ((real)(x))
+#else
+#define TO_V(x) PASTE(PASTE(convert_, REAL), VECTOR)(x)
+#endif
+
+KERNEL void convert_images(__global const uchar *restrict x, __global V *restrict y,
                            int channels, int height, int width, int samples, int shard_samples,
                            int shard_tiles, real scale, real shift)
 {
     const int h = get_group_id(0), tile = get_group_id(1);
     const int row = width * channels;
+    __global const uchar *from[VECTOR];
+    union {
+        real lane[VECTOR];
+        V all;
+    } alive;
     for (int v = 0; v < VECTOR; v++) {
-        const int lane = PART * VECTOR + v;
-        const int n = sample_of(tile, lane, samples, shard_samples, shard_tiles);
-        __global const uchar *from = x + ((size_t)max(n, 0) * height + h) * row;
-        for (int c = 0; c < channels; c++) {
-            __global real *to = y + ((size_t)tile * channels + c) * height * width * LANES +
-                                (size_t)h * width * LANES + lane;
-            for (int w = 0; w < width; w++)
-                to[w * LANES] = n < 0 ? (real)0 : from[w * channels + c] * scale + shift;
+        const int n = sample_of(tile, PART * VECTOR + v, samples, shard_samples, shard_tiles);
+        from[v] = x + ((size_t)max(n, 0) * height + h) * row;
+        alive.lane[v] = n >= 0;
+    }
+    const V times = alive.all * scale, plus = alive.all * shift;
+    for (int c = 0; c < channels; c++) {
+        __global V *to = y + (((size_t)tile * channels + c) * height + h) * width * PARTS + PART;
+        for (int w = 0; w < width; w++) {
+            union {
+                uchar lane[VECTOR];
+                B all;
+            } pixel;
+            UNROLL
+            for (int v = 0; v < VECTOR; v++)
+                pixel.lane[v] = from[v][w * channels + c];
+            to[w * PARTS] = TO_V(pixel.all) * times + plus;
         }
     }
 }
