@@ -185,7 +185,9 @@ static void plans_memory(void **state)
     assert_true(alone.activations < large.activations);
     assert_int_equal(alone.gradients, 0);
     assert_int_equal(small.total,
-                     small.weights + small.gradients + small.activations + small.inputs);
+                     small.weights + small.gradients + small.activations + small.inputs +
+                         small.optimizer);
+    assert_int_equal(alone.optimizer, 0);
     assert_int_equal(lk_device_bytes(device), 0);
     assert_int_equal(lk_model_memory(model, device, 1 << 30, 0, true, &small),
                      LK_E_DEVICE_MEMORY);
