@@ -1,5 +1,4 @@
-/* Throughput beside a device's measured peaks, and kernels tested with known answers. Floor 7.
- */
+/* Throughput beside a device's measured peaks; kernels tested with known answers. Floor 7. */
 #ifndef LOCKSTEP_BENCH_H
 #define LOCKSTEP_BENCH_H
 
@@ -29,11 +28,12 @@ LK_API LK_MUST_CHECK enum lk_status lk_peaks_measure(struct lk_device *device, d
  * where `memory_bound`: the figures of `peaks`, measured next to it. The text lives during the
  * call of the handler. */
 struct lk_bench_kernel {
-    const char *set;        /* "convnet" */
-    const char *op, *pass;  /* "conv2d"; "forward", "dgrad" (data) or "wgrad" (weights) */
-    const char *shape;      /* "[1, 28, 28] filters=32 kernel=3 | n 512" */
-    const char *algorithm;  /* "direct"; "clblast" is the library beside ours */
-    bool memory_bound;      /* gbs counts, else gflops; the other one is 0 */
+    const char *set;       /* "convnet" */
+    const char *op, *pass; /* "conv2d"; "forward", "dgrad" (data) or "wgrad" (weights) */
+    const char *shape;     /* "[1, 28, 28] filters=32 kernel=3 | n 512" */
+    const char
+        *algorithm;    /* "direct"; "clblast": that library beside ours, the product alone */
+    bool memory_bound; /* gbs counts, else gflops; the other one is 0 */
     double ms, gflops, gbs; /* gflops: of the forward pass's useful operations */
     double percent_of_peak;
     struct lk_peaks peaks;
@@ -64,10 +64,10 @@ struct lk_bench_model {
     size_t resident_bytes;         /* most memory of the process (getrusage) */
 };
 
-/* Trains for about `seconds` (0: 6) and at least 10 steps. batch 0: the model's usual one.
- * Kernels that a cache of earlier runs holds are not built again: build_s is a cold start only
- * where the caches are empty. fails: LK_E_MODEL (unknown name), LK_E_UNSUPPORTED (known, not
- * there yet), as training does */
+/* Trains for about `seconds` (0: 6) and at least 10 steps: on a slow device they decide. batch
+ * 0: the model's usual one. Kernels that a cache of earlier runs holds are not built again:
+ * build_s is a cold start only where the caches are empty. fails: LK_E_MODEL (unknown name),
+ * LK_E_UNSUPPORTED (known, not there yet), as training does */
 LK_API LK_MUST_CHECK enum lk_status lk_bench_model(struct lk_device *device, const char *name,
                                                    int64_t batch, double seconds,
                                                    struct lk_bench_model *result);

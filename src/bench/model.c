@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { WARM_UP = 2, FEWEST_STEPS = 10, MOST_STEPS = 8192 };
+enum { WARM_UP = 1, FEWEST_STEPS = 10, MOST_STEPS = 8192 };
 
 static const struct known {
     const char *name;

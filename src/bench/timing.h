@@ -1,4 +1,4 @@
-/* Repeated measurements. Floor 6. */
+/* Repeated measurements. Floor 7. */
 #ifndef LK_BENCH_TIMING_H
 #define LK_BENCH_TIMING_H
 
