@@ -15,9 +15,13 @@
  * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see the
  * left edge or lie before one that does, RIGHT the right edge or are narrower.
  *
+ * PANEL: of single taps inside the image, the inputs of NV columns are first copied to local memory,
+ * where they lie densely, and all filters of the group go over them. STREAM: the outputs are too
+ * large for caches, so they are written past them.
+ *
  * Group ids: 0: a run of rows_each row blocks, 1: a run of blocks_each filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
- *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT
+ *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT PANEL STREAM
  */
 #include "lib/real.cl"
 
@@ -26,9 +30,36 @@
 #define SPAN_Y ((ROWS - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
 #define ROW_STEP (ROWS == 1 ? GAP_Y : 1)
 
+#if PANEL
+#define XSPACE __local
+#define X_AT(j, s) (j)
+#define X_ROW 0
+#define X_PLANE NV
+#else
+#define XSPACE __global
+#define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X) * PARTS)
+#define X_ROW (IN_W * PARTS)
+#define X_PLANE (IN_H * IN_W * PARTS)
+#endif
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+#define PREFETCH(p) __builtin_prefetch(p, 0, 3)
+#endif
+#if STREAM && __has_builtin(__builtin_nontemporal_store)
+#define STORE(p, v) __builtin_nontemporal_store(v, p)
+#endif
+#endif
+#ifndef PREFETCH
+#define PREFETCH(p)
+#endif
+#ifndef STORE
+#define STORE(p, v) (*(p) = (v))
+#endif
+
 /* A row of outputs of MR filters. */
 struct job {
-    __global const V *x;       /* channel 0, row `row`, which may lie outside */
+    XSPACE const V *x;         /* channel 0, row `row`, which may lie outside; or the panel */
     __global const real *w;    /* of the filters */
     __global const real *bias; /* of the filters, or null */
     __global V *y;             /* of the first filter, at column 0 */
@@ -44,7 +75,7 @@ INLINE bool inside(int j, int s)
 }
 
 /* Adds the products of a row of taps with an input row. */
-INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, int x0, int n,
+INLINE void add_taps(V a[MR][NV], XSPACE const V *x, __global const real *w, int x0, int n,
                      bool edge)
 {
     UNROLL for (int s = 0; s < TAPS_X; s++)
@@ -52,7 +83,7 @@ INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, i
             const V f = w[s * MR + i];
             UNROLL for (int j = 0; j < n; j++)
                 if (!edge || inside(x0 + j, s))
-                    a[i][j] = FMA(f, x[(j * STEP_X + s * GAP_X) * PARTS], a[i][j]);
+                    a[i][j] = FMA(f, x[X_AT(j, s)], a[i][j]);
         }
 }
 
@@ -62,7 +93,7 @@ INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n
     const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
     const int last = min(SPAN_Y, IN_H - job->row);
     const int count = (last - first + ROW_STEP - 1) / ROW_STEP;
-    __global const V *x = job->x + (x0 * STEP_X - PAD_X + first * IN_W) * PARTS;
+    XSPACE const V *x = job->x + (PANEL ? 0 : (x0 * STEP_X - PAD_X) * PARTS + first * X_ROW);
     __global const real *w = job->w;
     int u = first;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
@@ -71,10 +102,10 @@ INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n
             if (ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
                 add_taps(a[m], x, w + r * (TAPS_X * MR), x0, n, edge);
         }
-        x += ROW_STEP * IN_W * PARTS;
+        x += ROW_STEP * X_ROW;
         u += ROW_STEP;
         if (u >= last) {
-            x += (IN_H - count * ROW_STEP) * IN_W * PARTS;
+            x += X_PLANE - count * ROW_STEP * X_ROW;
             w += TAPS_Y * TAPS_X * MR;
             u = first;
         }
@@ -107,7 +138,7 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
                 I which;
                 const V most =
                     greatest(a[0][i][j], a[0][i][j + 1], a[1][i][j], a[1][i][j + 1], &which);
-                job->y[to] = activate(most);
+                STORE(job->y + to, activate(most));
                 if (job->at)
                     job->at[to] = TO_B(RELU ? (most <= (V)0 ? (I)4 : which) : which);
             }
@@ -118,7 +149,7 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
     UNROLL for (int i = 0; i < MR; i++)
         if (i < job->filters)
             UNROLL for (int j = 0; j < n; j++)
-                job->y[(i * PLANE + (x0 + j) * OUT_STEP) * PARTS] = activate(a[0][i][j]);
+                STORE(job->y + (i * PLANE + (x0 + j) * OUT_STEP) * PARTS, activate(a[0][i][j]));
 }
 #endif
 
@@ -135,6 +166,27 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
     store(a, job, x0, n);
 }
 
+#if PANEL
+/* Columns x0 to x0 + n of all channels. */
+INLINE void copy_panel(__local V *panel, __global const V *x, int channels, int x0, int n)
+{
+    x += x0 * STEP_X;
+    for (int c = 0; c < channels; c++, x += IN_H * IN_W)
+        for (int j = 0; j < n; j++)
+            panel[c * NV + j] = x[j * STEP_X];
+}
+
+/* Fetches a share of what the next panel copies: channels of block b of `blocks`. */
+INLINE void fetch_panel(__global const V *x, int channels, int x0, int b, int blocks)
+{
+    const int each = (channels + blocks - 1) / blocks, last = min((b + 1) * each, channels);
+    x += x0 * STEP_X;
+    if (x0 + NV <= OUT_W)
+        for (int c = b * each; c < last; c++)
+            UNROLL for (int j = 0; j < NV; j++)
+                PREFETCH(x + c * (IN_H * IN_W) + j * STEP_X);
+}
+#else
 /* The compiler leaves out the taps outside the image of blocks whose place it knows. */
 INLINE void blocks_of_row(const struct job *job)
 {
@@ -158,31 +210,53 @@ INLINE void blocks_of_row(const struct job *job)
 #endif
 }
 
+#endif
+
 KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
                           __global const real *restrict bias, __global V *restrict y, int y_first,
                           __global B *restrict at, int channels, int filters, int rows_each,
-                          int blocks_each)
+                          int blocks_each, __local V *panel)
 {
     const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = get_group_id(1) / runs, b0 = get_group_id(1) % runs * blocks_each;
+    const int b1 = min(b0 + blocks_each, blocks);
     const size_t image = (size_t)get_group_id(2) * GROUPS + g;
     const int i0 = get_group_id(0) * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
+    const int unit = MR * channels * (TAPS_Y * TAPS_X);
     x += x_first / VECTOR + image * channels * (IN_H * IN_W * PARTS) + PART;
-    w += w_first + (size_t)g * blocks * MR * channels * (TAPS_Y * TAPS_X);
-    for (int i = i0; i < i1; i++)
-        for (int b = b0; b < min(b0 + blocks_each, blocks); b++) {
-            const int row = i * ROWS * STEP_Y - PAD_Y, k = b * MR;
-            const size_t to =
-                ((image * filters + k) * PLANE + y_first + i * PITCH) * PARTS + PART;
-            const struct job job = {.x = x + row * (IN_W * PARTS),
-                                    .w = w + (size_t)k * channels * (TAPS_Y * TAPS_X),
-                                    .bias = bias ? bias + g * filters + k : 0,
-                                    .y = y + to,
-                                    .at = at ? at + to : 0,
-                                    .channels = channels,
-                                    .row = row,
-                                    .filters = filters - k};
-            blocks_of_row(&job);
+    w += w_first + (size_t)g * blocks * unit;
+    for (int i = i0; i < i1; i++) {
+        const int row = i * ROWS * STEP_Y - PAD_Y;
+        const size_t to = (image * filters * PLANE + y_first + i * PITCH) * PARTS + PART;
+        struct job job = {.channels = channels, .row = row};
+#if PANEL
+        job.x = panel;
+        for (int x0 = 0; x0 < OUT_W; x0 += NV) {
+            copy_panel(panel, x + row * IN_W, channels, x0, min(NV, OUT_W - x0));
+#else
+        job.x = x + row * (IN_W * PARTS);
+        {
+#endif
+            for (int b = b0; b < b1; b++) {
+                const size_t plane = to + (size_t)b * MR * (PLANE * PARTS);
+                job.w = w + (size_t)b * unit;
+                job.bias = bias ? bias + g * filters + b * MR : 0;
+                job.y = y + plane;
+                job.at = at ? at + plane : 0;
+                job.filters = filters - b * MR;
+#if !PANEL
+                blocks_of_row(&job);
+#else
+                fetch_panel(x + row * IN_W, channels, x0 + NV, b - b0, b1 - b0);
+                if (x0 + NV <= OUT_W)
+                    block(&job, x0, NV, false);
+#if TAIL < NV
+                else
+                    block(&job, x0, TAIL, false);
+#endif
+#endif
+            }
         }
+    }
 }

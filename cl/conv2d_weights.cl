@@ -16,7 +16,7 @@
  *
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels; 2: part.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS
- *     CB MB STRIP ROWS_EACH LEFT RIGHT: columns that see an edge;
+ *     CB MB STRIP ROWS_EACH TILES_EACH LEFT RIGHT: columns that see an edge;
  *     CHECK: all columns may
  *     GRADIENT
  */
@@ -32,6 +32,15 @@
 #define DY_PLANE OUT_PLANE
 #endif
 #define STAGED (PARTS == 1)
+#define WHOLE (STRIP >= OUT_W)
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+#define PREFETCH(p) __builtin_prefetch(p, 0, 3)
+#endif
+#endif
+#ifndef PREFETCH
+#define PREFETCH(p)
+#endif
 
 /* Rows [i0, i1) and columns [j0, j1) of the outputs of one tile. */
 struct area {
@@ -66,7 +75,9 @@ INLINE V gradient(__global const V *dy, __global const V *y, __global const B *a
 #endif
 }
 
-/* One output pixel; xs: column 0 of the input row of each channel. */
+#define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X - PAD_X) * PARTS)
+
+/* One output pixel. The operands that are fewer stay in registers. xs: column 0 of the input row of each channel. */
 INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const V *xs[CB],
                       __local const V *dz, int i, int j, bool edge)
 {
@@ -79,37 +90,47 @@ INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const
                                          b->at + m * DY_PLANE * PARTS, i, j)
                               : (V)0;
 #endif
+#if MB > CB * TAPS_X
+    UNROLL for (int m = 0; m < MB; m++)
+        UNROLL for (int c = 0; c < CB; c++)
+            UNROLL for (int s = 0; s < TAPS_X; s++)
+                if (!edge || inside(j, s))
+                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
+#else
     UNROLL for (int c = 0; c < CB; c++)
         UNROLL for (int s = 0; s < TAPS_X; s++)
-            if (!edge || inside(j, s)) {
-                const V v = xs[c][(j * STEP_X + s * GAP_X - PAD_X) * PARTS];
+            if (!edge || inside(j, s))
                 UNROLL for (int m = 0; m < MB; m++)
-                    a[c][m][s] = FMA(d[m], v, a[c][m][s]);
-            }
+                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
+#endif
 }
 
 /* Adds the products of an area with tap row r. */
 INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area area, int r)
 {
-    for (int i = area.i0; i < area.i1; i++) {
-        const int row = i * STEP_Y + r * GAP_Y - PAD_Y;
-        if (row < 0 || row >= IN_H)
-            continue;
-        __global const V *xs[CB];
-        UNROLL for (int c = 0; c < CB; c++)
-            xs[c] = b->x[c] + row * IN_W * PARTS;
-        __local const V *dz = b->dz + (i - area.i0) * (STRIP * MB);
-        const int j0 = area.j0 == 0 ? LEFT : area.j0;
-        const int j1 = area.j1 == OUT_W ? OUT_W - RIGHT : area.j1;
-        if (LEFT > 0 && area.j0 == 0)
+    const int top = PAD_Y - r * GAP_Y, bottom = IN_H - 1 + top;
+    const int i0 = max(area.i0, top > 0 ? (top + STEP_Y - 1) / STEP_Y : 0);
+    const int i1 = min(area.i1, bottom < 0 ? 0 : bottom / STEP_Y + 1);
+    __global const V *xs[CB];
+    UNROLL for (int c = 0; c < CB; c++)
+        xs[c] = b->x[c] + (i0 * STEP_Y - top) * (IN_W * PARTS);
+    __local const V *row = b->dz + (i0 - area.i0) * (STRIP * MB);
+    for (int i = i0; i < i1; i++) {
+        __local const V *dz = row;
+        const int j0 = WHOLE || area.j0 == 0 ? LEFT : area.j0;
+        const int j1 = WHOLE || area.j1 == OUT_W ? OUT_W - RIGHT : area.j1;
+        if (LEFT > 0 && (WHOLE || area.j0 == 0))
             UNROLL for (int j = 0; j < LEFT; j++)
                 add_pixel(a, b, xs, dz + j * MB, i, j, true);
-        dz += (j0 - area.j0) * MB;
+        dz += (j0 - (WHOLE ? 0 : area.j0)) * MB;
         for (int j = j0; j < j1; j++, dz += MB)
             add_pixel(a, b, xs, dz, i, j, CHECK);
-        if (RIGHT > 0 && area.j1 == OUT_W)
+        if (RIGHT > 0 && (WHOLE || area.j1 == OUT_W))
             UNROLL for (int j = 0; j < RIGHT; j++)
                 add_pixel(a, b, xs, dz + j * MB, i, OUT_W - RIGHT + j, true);
+        row += STRIP * MB;
+        UNROLL for (int c = 0; c < CB; c++)
+            xs[c] += STEP_Y * IN_W * PARTS;
     }
 }
 
@@ -139,6 +160,8 @@ INLINE struct block tile_at(__global const V *x, __global const V *dy, __global 
     return tile;
 }
 
+#define TILE_AT(t) tile_at(x, dy, y, at, (size_t)(t)*GROUPS + g, channels, filters)
+
 /* Adds the lanes of a block's sums. */
 INLINE void store(const V a[CB][MB][TAPS_X], __global real *out, int c, int k, int r, int channels,
                   int filters, int all_filters, __local V *scratch)
@@ -153,6 +176,8 @@ INLINE void store(const V a[CB][MB][TAPS_X], __global real *out, int c, int k, i
 }
 
 #if STAGED
+#define STAGE (ROWS_EACH * STRIP * MB) /* values of a tile */
+
 /* Copies dz of an area to local memory, filters interleaved; 0 for filters past the last. */
 INLINE void stage(__local V *to, const struct block *b, struct area area)
 {
@@ -163,6 +188,94 @@ INLINE void stage(__local V *to, const struct block *b, struct area area)
                     m < b->filters ? gradient(b->dy + m * DY_PLANE, b->y + m * DY_PLANE,
                                               b->at + m * DY_PLANE, i, j)
                                    : (V)0;
+}
+
+/* The same operands q tiles on. */
+INLINE struct block tiles_on(struct block b, int q, int2 size)
+{
+    const size_t to = (size_t)q * GROUPS * size.y * DY_PLANE;
+    UNROLL for (int c = 0; c < CB; c++)
+        b.x[c] += (size_t)q * GROUPS * size.x * IN_PLANE;
+    b.dy += to;
+    b.y = GRADIENT == 1 ? b.y + to : 0;
+    b.at = GRADIENT == 2 ? b.at + to : 0;
+    b.dz += q * STAGE;
+    return b;
+}
+
+#define AREAS_Y ((OUT_H + ROWS_EACH - 1) / ROWS_EACH)
+#define AREAS ((OUT_W + STRIP - 1) / STRIP * AREAS_Y) /* of a tile */
+
+INLINE struct area area_at(int n)
+{
+    const int i = n % AREAS_Y * ROWS_EACH, j = n / AREAS_Y * STRIP;
+    const struct area area = {i, min(i + ROWS_EACH, OUT_H), j, min(j + STRIP, OUT_W)};
+    return area;
+}
+
+/* Fetches share `part` of `parts` of the gradients that are copied next. */
+INLINE void fetch_gradients(const struct block *b, struct area area, int part, int parts)
+{
+#if GRADIENT == 0
+    const int runs = (area.i1 - area.i0) * min(MB, b->filters), each = (runs + parts - 1) / parts;
+    for (int n = part * each; n < min((part + 1) * each, runs); n++) {
+        const int m = n % min(MB, b->filters), i = area.i0 + n / min(MB, b->filters);
+        for (int j = area.j0; j < area.j1; j++)
+            PREFETCH(b->dy + m * DY_PLANE + i * OUT_W + j);
+    }
+#endif
+}
+
+/* Fetches what an area reads of a block's channels. */
+INLINE void fetch_inputs(const struct block *b, struct area area)
+{
+    const int i0 = max(area.i0 * STEP_Y - PAD_Y, 0), j0 = max(area.j0 * STEP_X - PAD_X, 0);
+    const int i1 = min((area.i1 - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y - PAD_Y, IN_H - 1);
+    const int j1 = min((area.j1 - 1) * STEP_X + (TAPS_X - 1) * GAP_X - PAD_X, IN_W - 1);
+    UNROLL for (int c = 0; c < CB; c++)
+        for (int i = i0; i <= i1; i++)
+            for (int j = j0; j <= j1; j++)
+                PREFETCH(b->x[c] + i * IN_W + j);
+}
+
+/* The products of an area with all channels and filters of the group. `next`: the operands and the
+ * area that follow, to be fetched meanwhile. */
+INLINE void add_group(__local V *sums, __local V *staged, struct block tile, struct area area,
+                      struct block next, struct area next_area, int4 range, int2 size, bool first, int tiles)
+{
+    const int c0 = range.x, c1 = range.y, k0 = range.z, k1 = range.w;
+    for (int k = k0; k < k1; k += MB) {
+        const bool last = k + MB >= k1;
+        struct block b = block_at(tile, c0, k, size.x, size.y);
+        b.dz = staged;
+        for (int q = 0; q < tiles; q++) {
+            const struct block from = tiles_on(b, q, size);
+            stage(staged + q * STAGE, &from, area);
+        }
+        const struct block then = block_at(last ? next : tile, c0, last ? k0 : k + MB, size.x,
+                                           size.y);
+        for (int c = c0; c < c1; c += CB) {
+            b = block_at(tile, c, k, size.x, size.y);
+            b.dz = staged;
+            fetch_gradients(&then, last ? next_area : area, (c - c0) / CB,
+                            (c1 - c0 + CB - 1) / CB);
+            if (last) {
+                const struct block ahead = block_at(next, c, k0, size.x, size.y);
+                fetch_inputs(&ahead, next_area);
+            }
+            for (int r = 0; r < TAPS_Y; r++, sums += UNIT) {
+                V a[CB][MB][TAPS_X];
+                UNROLL for (int m = 0; m < UNIT; m++)
+                    ((V *)a)[m] = first ? (V)0 : sums[m];
+                for (int q = 0; q < tiles; q++) {
+                    const struct block from = tiles_on(b, q, size);
+                    add_area(a, &from, area, r);
+                }
+                UNROLL for (int m = 0; m < UNIT; m++)
+                    sums[m] = ((V *)a)[m];
+            }
+        }
+    }
 }
 #endif
 
@@ -182,31 +295,12 @@ KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restr
     dy += dy_first / VECTOR;
     out += out_first + (size_t)part * out_stride + g * filters;
 #if STAGED
-    for (int t = t0; t < t1; t++)
-        for (int j = 0; j < OUT_W; j += STRIP)
-            for (int i = 0; i < OUT_H; i += ROWS_EACH) {
-                const struct area area = {i, min(i + ROWS_EACH, OUT_H), j, min(j + STRIP, OUT_W)};
-                const bool first = t == t0 && i == 0 && j == 0;
-                const struct block tile =
-                    tile_at(x, dy, y, at, (size_t)t * GROUPS + g, channels, filters);
-                __local V *at_sum = sums;
-                for (int k = k0; k < k1; k += MB) {
-                    struct block b = block_at(tile, c0, k, channels, filters);
-                    stage(staged, &b, area);
-                    for (int c = c0; c < c1; c += CB) {
-                        b = block_at(tile, c, k, channels, filters);
-                        b.dz = staged;
-                        for (int r = 0; r < TAPS_Y; r++, at_sum += UNIT) {
-                            V a[CB][MB][TAPS_X];
-                            UNROLL for (int m = 0; m < UNIT; m++)
-                                ((V *)a)[m] = first ? (V)0 : at_sum[m];
-                            add_area(a, &b, area, r);
-                            UNROLL for (int m = 0; m < UNIT; m++)
-                                at_sum[m] = ((V *)a)[m];
-                        }
-                    }
-                }
-            }
+    for (int n = 0; n < (t1 - t0) * AREAS; n += TILES_EACH) {
+        const int ahead = min(n + TILES_EACH, (t1 - t0) * AREAS - 1);
+        add_group(sums, staged, TILE_AT(t0 + n / AREAS), area_at(n % AREAS),
+                  TILE_AT(t0 + ahead / AREAS), area_at(ahead % AREAS), (int4)(c0, c1, k0, k1),
+                  (int2)(channels, filters), n == 0, AREAS == 1 ? min(TILES_EACH, t1 - t0 - n) : 1);
+    }
     __local V *at_sum = sums;
     for (int k = k0; k < k1; k += MB)
         for (int c = c0; c < c1; c += CB)
@@ -227,7 +321,7 @@ KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restr
                     for (int j = 0; j < OUT_W; j += STRIP) {
                         const struct area area = {0, OUT_H, j, min(j + STRIP, OUT_W)};
                         const struct block b = block_at(
-                            tile_at(x, dy, y, at, (size_t)t * GROUPS + g, channels, filters), c, k,
+                            TILE_AT(t), c, k,
                             channels, filters);
                         add_area(a, &b, area, r);
                     }

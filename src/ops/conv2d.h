@@ -49,6 +49,7 @@ struct lk_conv2d_gather {
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
     int block, columns;                 /* register block */
+    size_t panel_bytes;                 /* local memory */
     struct lk_kernel *pack, *gather;
 };
 

@@ -4,6 +4,9 @@
 #include "base/fail.h"
 #include <stdio.h>
 
+/* Outputs larger than this are gone from the caches when they are read again. */
+enum { CACHED_BYTES = 12 << 20 };
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -25,7 +28,7 @@ static void fold(struct lk_conv2d_gather *g)
         return;
     const int64_t pixels = y->in * x->in;
     int64_t width = x->in;
-    while (width < pixels && (pixels % width != 0 || width < 28))
+    while (width < pixels && (pixels % width != 0 || width < 100))
         width++;
     g->axis[0].in = g->axis[0].out = pixels / width;
     g->axis[1].in = g->axis[1].out = g->plane_width = width;
@@ -70,6 +73,16 @@ static void find_edges(const struct lk_conv2d_gather *g, int64_t *left, int64_t 
     *right = least(*right, blocks - *left);
 }
 
+static bool reads_panels(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
+{
+    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
+    const size_t row = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    return setup->tiling.vector > 1 && !g->pool && y->taps == 1 && x->taps == 1 &&
+           y->pad == 0 && x->pad == 0 && (y->out - 1) * y->step < y->in &&
+           (x->out - 1) * x->step < x->in &&
+           (size_t)(g->ins * g->columns) * row <= lk_device_info(setup->device)->local_bytes;
+}
+
 enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
 {
     char text[512];
@@ -77,17 +90,22 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
     fold(g);
     choose_block(setup, g);
     find_edges(g, &left, &right);
+    const size_t row = (size_t)setup->tiling.lanes * lk_dtype_bytes(setup->real);
+    const bool panel = reads_panels(setup, g);
+    const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
+    const bool stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
+    g->panel_bytes = panel ? row * (size_t)(g->ins * g->columns) : row;
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DPLANE=%d -DPITCH=%d "
              "-DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DMR=%d -DNV=%d -DROWS=%d -DLEFT=%d "
-             "-DRIGHT=%d",
+             "-DRIGHT=%d -DPANEL=%d -DSTREAM=%d",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
              (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
-             (int)right);
+             (int)right, panel, stream);
     g->packed_count =
         g->groups * ceil_div(g->outs, g->block) * g->block * g->ins * y->taps * x->taps;
     if (g->packed_count > 0)
@@ -146,9 +164,10 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                   g->groups * ceil_div(blocks, blocks_each),
                                   setup->tiling.tiles},
                                  lk_op_items(setup)};
-    return LK_ENQUEUE(
-        g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first), LK_BUF(run->workspace),
-        LK_INT(g->packed_first), LK_BUF(run->bias), LK_BUF(run->y),
-        LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]), LK_BUF(run->at),
-        LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
+    return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
+                      LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
+                      LK_BUF(run->y),
+                      LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]),
+                      LK_BUF(run->at), LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each),
+                      LK_INT(blocks_each), LK_LOCAL(g->panel_bytes));
 }

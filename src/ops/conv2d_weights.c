@@ -17,7 +17,7 @@ static int64_t least(int64_t a, int64_t b)
 /* Register block and cache block. */
 struct blocking {
     int64_t channels, filters;
-    int64_t strip, rows;
+    int64_t strip, rows, tiles; /* tiles: at once, of images that are small */
     int64_t left, right;
     bool check;
 };
@@ -28,7 +28,10 @@ static void choose_register_block(const struct lk_op_setup *setup,
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
     const int64_t sums = bytes == 64 || setup->tiling.vector == 1 ? 24 : 12;
     const int64_t taps = s->axis[1].taps;
-    b->filters = least(least(4, s->filters), taps < sums ? sums / taps : 1);
+    /* Six filters go over a loaded input best, four where six would leave many idle. */
+    const int64_t six = ceil_div(s->filters, 6) * 6, four = ceil_div(s->filters, 4) * 4;
+    b->filters = sums == 24 && (six - four) * 16 <= s->filters ? 6 : 4;
+    b->filters = least(least(b->filters, s->filters), taps < sums ? sums / taps : 1);
     b->channels = least(s->channels, taps * b->filters < sums ? sums / (taps * b->filters) : 1);
 }
 
@@ -56,12 +59,23 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
 {
     const struct lk_conv2d_axis *x = &s->axis[1];
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
-    const int64_t room = 28 * 1024;
+    const int64_t room = 24 * 1024;
     b->strip = ceil_div(x->out, ceil_div(x->out, 16));
     b->rows = least(s->axis[0].out, room / (b->strip * b->filters * vector));
     if (b->rows < 1)
         b->rows = 1;
+    b->tiles = 1;
+    if (b->rows == s->axis[0].out && b->strip == x->out)
+        b->tiles = least(8, room / (b->strip * b->rows * b->filters * vector));
+    if (b->tiles < 1)
+        b->tiles = 1;
     find_edges(x, b);
+}
+
+/* `count` cut into as few runs as with `most`, in multiples of `unit`, as even as can be. */
+static int64_t even_share(int64_t count, int64_t most, int64_t unit)
+{
+    return ceil_div(ceil_div(count, ceil_div(count, most)), unit) * unit;
 }
 
 /* As many sums as fit in local memory beside the copied gradients. */
@@ -77,7 +91,7 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
     w->staged_bytes = vector;
     if (setup->tiling.vector == 1)
         return;
-    w->staged_bytes = vector * (size_t)(b->strip * b->rows * b->filters);
+    w->staged_bytes = vector * (size_t)(b->strip * b->rows * b->tiles * b->filters);
     const size_t half = info->local_bytes / 2;
     for (;;) {
         const bool more_filters =
@@ -92,6 +106,8 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
             break;
         }
     }
+    w->group_filters = even_share(s->filters, w->group_filters, b->filters);
+    w->group_channels = even_share(s->channels, w->group_channels, b->channels);
     w->sums_bytes = vector * taps *
                     (size_t)(ceil_div(w->group_channels, b->channels) * b->channels *
                              ceil_div(w->group_filters, b->filters) * b->filters);
@@ -117,11 +133,12 @@ enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DCB=%d -DMB=%d "
-             "-DSTRIP=%d -DROWS_EACH=%d -DLEFT=%d -DRIGHT=%d -DCHECK=%d -DGRADIENT=%d",
+             "-DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d -DLEFT=%d -DRIGHT=%d -DCHECK=%d "
+             "-DGRADIENT=%d",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)s->groups, (int)b.channels, (int)b.filters, (int)b.strip, (int)b.rows,
-             (int)b.left, (int)b.right, b.check, (int)w->gradient);
+             (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient);
     LK_TRY(lk_op_kernel(setup, "conv2d_weights", "conv2d_weights", text, &w->weights));
     if (w->parts > 1)
         LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &w->total));
