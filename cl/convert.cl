@@ -43,7 +43,8 @@ KERNEL void convert_images(__global const uchar *restrict x, __global V *restric
     }
     const V times = alive.all * scale, plus = alive.all * shift;
     for (int c = 0; c < channels; c++) {
-        __global V *to = y + (((size_t)tile * channels + c) * height + h) * width * PARTS + PART;
+        const size_t line = ((size_t)tile * channels + c) * height + h;
+        __global V *to = y + line * width * PARTS + PART;
         for (int w = 0; w < width; w++) {
             union {
                 uchar lane[VECTOR];

@@ -85,8 +85,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_batches_seek(struct lk_batches *batches,
                                                     struct lk_batches_position position);
 
 /* Reads a PNG or JPEG file that has exactly the height and width of shape[3] = {h, w, c};
- * c: 1 grey, 3 RGB, 4 RGBA, converted to. pixels: [h][w][c]. fails: LK_E_IO; LK_E_DATA no image,
- * broken or too large; LK_E_SHAPE another size; LK_E_ARGUMENT other channels */
+ * c: 1 grey, 3 RGB, 4 RGBA, converted to. pixels: [h][w][c]. fails: LK_E_IO; LK_E_DATA no
+ * image, broken or too large; LK_E_SHAPE another size; LK_E_ARGUMENT other channels */
 LK_API LK_MUST_CHECK enum lk_status lk_image_read(const char *path, const int64_t shape[3],
                                                   uint8_t *pixels);
 

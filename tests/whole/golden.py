@@ -3,9 +3,9 @@
 
 usage: golden.py > golden.h
 
-Weights, images and labels come from one 32-bit generator that tests/whole/golden.c has as well, so
-nothing but these losses needs to be stored. Weights are drawn in this project's layout: convolutions
-[c][r][s][k], dense [in][out], rounded to float.
+Weights, images and labels come from one 32-bit generator that tests/whole/golden.c has as well,
+so nothing but these losses needs to be stored. Weights are drawn in this project's layout:
+convolutions [c][r][s][k], dense [in][out], rounded to float.
 """
 import math
 import sys
