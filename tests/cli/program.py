@@ -41,10 +41,10 @@ class ProgramTest(unittest.TestCase):
                 if not k.startswith('LOCKSTEP_') or k == 'LOCKSTEP_CACHE'}
         return {**kept, 'LC_ALL': 'C.UTF-8', **changes}
 
-    def run_program(self, *arguments, status=0, environment=None, **more):
+    def run_program(self, *arguments, status=0, environment=None, timeout=100, **more):
         """Runs it to its end; the exit status must be `status`."""
         done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True,
-                              text=True, timeout=100, stdin=subprocess.DEVNULL,
+                              text=True, timeout=timeout, stdin=subprocess.DEVNULL,
                               env=self.environment(**(environment or {})), **more)
         self.assertEqual(done.returncode, status,
                          f'{arguments}\nstdout: {done.stdout}\nstderr: {done.stderr}')

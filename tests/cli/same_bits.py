@@ -1,0 +1,80 @@
+"""Runs that must end with the same parameters, bit for bit, and runs that must not."""
+import json
+import signal
+import subprocess
+
+import program
+from program import PROGRAM, ProgramTest
+
+# Everything that sums over samples or draws numbers: convolution, dense layer, dropout.
+NET = """name: net
+input: [28, 28, 1]
+layers:
+  - conv2d: {filters: 8, kernel: 3, activation: relu}
+  - max_pool: {size: 2}
+  - flatten
+  - dropout: {rate: 0.25}
+  - dense: {units: 10}
+  - softmax
+"""
+
+
+class SameBits(ProgramTest):
+    """An epoch is 22 batches; the last one has 28 samples of 48."""
+
+    OPTIONS = ['net.yaml', '--data', 'synthetic:digits,count=1036', '--batch-size', '48',
+               '--epochs', '1000', '--set', 'validation=off']
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET)
+
+    def bits(self, run, *arguments, **environment):
+        self.run_program('train', *self.OPTIONS, '--run', run, *arguments,
+                         environment=environment)
+        return self.sha256(run)
+
+    def test_seeds(self):
+        bits = [self.bits(f'run{i}', '--steps', '30', '--seed', str(seed))
+                for i, seed in enumerate([1, 1, 2, 3])]
+        self.assertEqual(bits[0], bits[1])
+        self.assertEqual(len(set(bits)), 3)
+
+    def test_threads(self):
+        """However many cores the device may use; PoCL is told, others use what they have."""
+        bits = {self.bits(f'run{count}', '--steps', '30', '--shards', '4',
+                          POCL_MAX_PTHREAD_COUNT=str(count)) for count in (1, 2, 3)}
+        self.assertEqual(len(bits), 1)
+
+    def test_gone_on(self):
+        whole = self.bits('whole', '--steps', '40')
+        for stop in '10', '22', '23':  # within an epoch, at its end, behind it
+            first = self.bits('parts' + stop, '--steps', stop)
+            self.assertNotEqual(first, whole)
+            self.assertEqual(self.bits('parts' + stop, '--steps', '40'), whole)
+            self.assertEqual([e['step'] for e in self.events('parts' + stop, 'step')],
+                             list(range(1, 41)))
+
+    def test_killed(self):
+        """Killed between two checkpoints; the steps behind the last one are done again."""
+        common = ['--steps', '3000', '--checkpoint-every', '7']
+        process = subprocess.Popen(
+            [PROGRAM, 'train', *self.OPTIONS, '--run', 'killed', *common, '--log-format',
+             'jsonl'], cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE,
+            text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        for line in process.stdout:
+            if json.loads(line)['step' if '"step"' in line else 'event'] == 31:
+                process.send_signal(signal.SIGKILL)
+                break
+        self.assertEqual(process.wait(20), -signal.SIGKILL)
+        self.assertEqual(self.events('killed', 'end'), [])
+        done = self.run_program('train', *self.OPTIONS, '--run', 'killed', '--steps', '200')
+        self.assertRegex(done.stderr, r'going on after step (28|35)\b')
+        self.assertEqual(self.sha256('killed'), self.bits('whole', '--steps', '200'))
+
+
+if __name__ == '__main__':
+    program.main()
