@@ -15,11 +15,12 @@
  * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see the
  * left edge or lie before one that does, RIGHT the right edge or are narrower.
  *
- * PANEL: of single taps inside the image, the inputs of NV columns are first copied to local memory,
- * where they lie densely, and all filters of the group go over them. STREAM: the outputs are too
+ * PANEL: of single taps inside the image, the inputs of NV columns and `depth` channels are first
+ * copied to local memory, where they lie densely, and all filters of the group go over them; the sums
+ * rest in local memory until the next channels are there. STREAM: the outputs are too
  * large for caches, so they are written past them.
  *
- * Group ids: 0: a run of rows_each row blocks, 1: a run of blocks_each filter blocks, 2: tile.
+ * Group ids: 0: a run of rows_each row blocks (PANEL: of blocks of columns), 1: a run of blocks_each filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
  *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT PANEL STREAM
  */
@@ -65,6 +66,8 @@ struct job {
     __global V *y;             /* of the first filter, at column 0 */
     __global B *at;            /* likewise, or null */
     int channels, row, filters;
+    __local V *sums; /* between panels */
+    bool first, last; /* panel */
 };
 
 /* Whether tap s of output column j reads a column of the image. */
@@ -160,31 +163,49 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
         const V bias = job->bias && i < job->filters ? job->bias[i] : (real)0;
         UNROLL for (int m = 0; m < ROWS; m++)
             UNROLL for (int j = 0; j < n; j++)
-                a[m][i][j] = bias;
+                a[m][i][j] = PANEL && !job->first ? job->sums[i * NV + j] : bias;
     }
     add_products(a, job, x0, n, edge);
-    store(a, job, x0, n);
+    if (!PANEL || job->last)
+        store(a, job, x0, n);
+    else
+        UNROLL for (int i = 0; i < MR; i++)
+            UNROLL for (int j = 0; j < n; j++)
+                job->sums[i * NV + j] = a[0][i][j];
 }
 
 #if PANEL
-/* Columns x0 to x0 + n of all channels. */
-INLINE void copy_panel(__local V *panel, __global const V *x, int channels, int x0, int n)
+/* Channels c0 to c1 of the n columns of inputs from x on. */
+struct panel {
+    __global const V *x;
+    int c0, c1, n;
+};
+
+INLINE void copy_panel(__local V *to, struct panel p)
 {
-    x += x0 * STEP_X;
-    for (int c = 0; c < channels; c++, x += IN_H * IN_W)
-        for (int j = 0; j < n; j++)
-            panel[c * NV + j] = x[j * STEP_X];
+    for (int c = p.c0; c < p.c1; c++)
+        for (int j = 0; j < p.n; j++)
+            to[(c - p.c0) * NV + j] = p.x[c * (IN_H * IN_W) + j * STEP_X];
 }
 
-/* Fetches a share of what the next panel copies: channels of block b of `blocks`. */
-INLINE void fetch_panel(__global const V *x, int channels, int x0, int b, int blocks)
+/* Fetches a share of a panel, part of `parts`. */
+INLINE void fetch_panel(struct panel p, int part, int parts)
 {
-    const int each = (channels + blocks - 1) / blocks, last = min((b + 1) * each, channels);
-    x += x0 * STEP_X;
-    if (x0 + NV <= OUT_W)
-        for (int c = b * each; c < last; c++)
-            UNROLL for (int j = 0; j < NV; j++)
-                PREFETCH(x + c * (IN_H * IN_W) + j * STEP_X);
+    const int each = (p.c1 - p.c0 + parts - 1) / parts;
+    const int c0 = p.c0 + part * each, c1 = min(c0 + each, p.c1);
+    for (int c = c0; c < c1; c++)
+        for (int j = 0; j < p.n; j++)
+            PREFETCH(p.x + c * (IN_H * IN_W) + j * STEP_X);
+}
+
+/* Panel n of the image at x: a block of columns has several, one behind the other. */
+INLINE struct panel panel_at(__global const V *x, int n, int channels, int depth)
+{
+    const int deep = (channels + depth - 1) / depth, block = n / deep, c0 = n % deep * depth;
+    const int i = block / BLOCKS, x0 = block % BLOCKS * NV;
+    const struct panel panel = {x + (i * STEP_Y * IN_W + x0 * STEP_X), c0,
+                                min(c0 + depth, channels), min(NV, OUT_W - x0)};
+    return panel;
 }
 #else
 /* The compiler leaves out the taps outside the image of blocks whose place it knows. */
@@ -216,47 +237,61 @@ KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
                           __global const real *restrict bias, __global V *restrict y, int y_first,
                           __global B *restrict at, int channels, int filters, int rows_each,
-                          int blocks_each, __local V *panel)
+                          int blocks_each, int depth, __local V *panel, __local V *sums)
 {
     const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = get_group_id(1) / runs, b0 = get_group_id(1) % runs * blocks_each;
     const int b1 = min(b0 + blocks_each, blocks);
     const size_t image = (size_t)get_group_id(2) * GROUPS + g;
-    const int i0 = get_group_id(0) * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
     const int unit = MR * channels * (TAPS_Y * TAPS_X);
     x += x_first / VECTOR + image * channels * (IN_H * IN_W * PARTS) + PART;
     w += w_first + (size_t)g * blocks * unit;
-    for (int i = i0; i < i1; i++) {
-        const int row = i * ROWS * STEP_Y - PAD_Y;
-        const size_t to = (image * filters * PLANE + y_first + i * PITCH) * PARTS + PART;
-        struct job job = {.channels = channels, .row = row};
+    y += (image * filters * PLANE + y_first) * PARTS + PART;
+    at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
+    bias = bias ? bias + g * filters : 0;
 #if PANEL
-        job.x = panel;
-        for (int x0 = 0; x0 < OUT_W; x0 += NV) {
-            copy_panel(panel, x + row * IN_W, channels, x0, min(NV, OUT_W - x0));
-#else
-        job.x = x + row * (IN_W * PARTS);
-        {
-#endif
-            for (int b = b0; b < b1; b++) {
-                const size_t plane = to + (size_t)b * MR * (PLANE * PARTS);
-                job.w = w + (size_t)b * unit;
-                job.bias = bias ? bias + g * filters + b * MR : 0;
-                job.y = y + plane;
-                job.at = at ? at + plane : 0;
-                job.filters = filters - b * MR;
-#if !PANEL
-                blocks_of_row(&job);
-#else
-                fetch_panel(x + row * IN_W, channels, x0 + NV, b - b0, b1 - b0);
-                if (x0 + NV <= OUT_W)
-                    block(&job, x0, NV, false);
+    const int deep = (channels + depth - 1) / depth;
+    const int n0 = get_group_id(0) * rows_each * deep;
+    const int n1 = min(n0 + rows_each * deep, OUT_H * BLOCKS * deep);
+    for (int n = n0; n < n1; n++) {
+        const int i = n / deep / BLOCKS, x0 = n / deep % BLOCKS * NV;
+        const struct panel p = panel_at(x, n, channels, depth);
+        const struct panel next = panel_at(x, min(n + 1, n1 - 1), channels, depth);
+        copy_panel(panel, p);
+        for (int b = b0; b < b1; b++) {
+            const struct job job = {.x = panel,
+                                    .w = w + (size_t)b * unit + p.c0 * MR,
+                                    .bias = bias ? bias + b * MR : 0,
+                                    .y = y + ((size_t)b * MR * PLANE + i * PITCH),
+                                    .channels = p.c1 - p.c0,
+                                    .filters = filters - b * MR,
+                                    .sums = sums + (b - b0) * (MR * NV),
+                                    .first = p.c0 == 0,
+                                    .last = p.c1 == channels};
+            fetch_panel(next, b - b0, b1 - b0);
+            if (p.n == NV)
+                block(&job, x0, NV, false);
 #if TAIL < NV
-                else
-                    block(&job, x0, TAIL, false);
+            else
+                block(&job, x0, TAIL, false);
 #endif
-#endif
-            }
         }
     }
+#else
+    const int i0 = get_group_id(0) * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
+    for (int i = i0; i < i1; i++)
+        for (int b = b0; b < b1; b++) {
+            const int row = i * ROWS * STEP_Y - PAD_Y;
+            const size_t to = ((size_t)b * MR * PLANE + i * PITCH) * PARTS;
+            const struct job job = {.x = x + row * (IN_W * PARTS),
+                                    .w = w + (size_t)b * unit,
+                                    .bias = bias ? bias + b * MR : 0,
+                                    .y = y + to,
+                                    .at = at ? at + to : 0,
+                                    .channels = channels,
+                                    .row = row,
+                                    .filters = filters - b * MR};
+            blocks_of_row(&job);
+        }
+#endif
 }

@@ -117,15 +117,15 @@ INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area are
     __local const V *row = b->dz + (i0 - area.i0) * (STRIP * MB);
     for (int i = i0; i < i1; i++) {
         __local const V *dz = row;
-        const int j0 = WHOLE || area.j0 == 0 ? LEFT : area.j0;
-        const int j1 = WHOLE || area.j1 == OUT_W ? OUT_W - RIGHT : area.j1;
-        if (LEFT > 0 && (WHOLE || area.j0 == 0))
+        const bool left = WHOLE || area.j0 == 0, right = WHOLE || area.j1 == OUT_W;
+        const int j0 = left ? LEFT : area.j0, j1 = right ? OUT_W - RIGHT : area.j1;
+        if (LEFT > 0 && left)
             UNROLL for (int j = 0; j < LEFT; j++)
                 add_pixel(a, b, xs, dz + j * MB, i, j, true);
         dz += (j0 - (WHOLE ? 0 : area.j0)) * MB;
         for (int j = j0; j < j1; j++, dz += MB)
             add_pixel(a, b, xs, dz, i, j, CHECK);
-        if (RIGHT > 0 && (WHOLE || area.j1 == OUT_W))
+        if (RIGHT > 0 && right)
             UNROLL for (int j = 0; j < RIGHT; j++)
                 add_pixel(a, b, xs, dz + j * MB, i, OUT_W - RIGHT + j, true);
         row += STRIP * MB;

@@ -1,5 +1,5 @@
 /* The parts of conv2d: its geometry, the gather kernel (forward and data gradient) and the
- * weight gradient. Private to src/ops/conv2d*.c. Knows no other operation. */
+ * weight gradient. Floor 3. Private to src/ops/conv2d*.c. Knows no other operation. */
 #ifndef LK_OPS_CONV2D_H
 #define LK_OPS_CONV2D_H
 
@@ -49,7 +49,7 @@ struct lk_conv2d_gather {
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
     int block, columns;                 /* register block */
-    size_t panel_bytes;                 /* local memory */
+    int64_t depth; /* channels of a panel; 0: no panels */
     struct lk_kernel *pack, *gather;
 };
 

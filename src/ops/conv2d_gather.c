@@ -17,21 +17,16 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A convolution of single taps reads an image as one row: cut it into rows that blocks divide.
- */
+/* A convolution of single taps reads an image as one row. */
 static void fold(struct lk_conv2d_gather *g)
 {
-    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
+    struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     if (y->taps != 1 || x->taps != 1 || y->step != 1 || x->step != 1 || y->pad || x->pad ||
         g->pool || y->in != y->out || x->in != x->out || g->out_step[0] != 1 ||
         g->out_step[1] != 1)
         return;
-    const int64_t pixels = y->in * x->in;
-    int64_t width = x->in;
-    while (width < pixels && (pixels % width != 0 || width < 100))
-        width++;
-    g->axis[0].in = g->axis[0].out = pixels / width;
-    g->axis[1].in = g->axis[1].out = g->plane_width = width;
+    x->in = x->out = g->plane_width = g->plane;
+    y->in = y->out = 1;
 }
 
 /* Sums that registers hold beside the operands. */
@@ -73,14 +68,16 @@ static void find_edges(const struct lk_conv2d_gather *g, int64_t *left, int64_t 
     *right = least(*right, blocks - *left);
 }
 
+/* A panel of this many bytes leaves the first-level cache room for weights. */
+enum { PANEL_BYTES = 24 * 1024 };
+
 static bool reads_panels(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
 {
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
-    const size_t row = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
-    return setup->tiling.vector > 1 && !g->pool && y->taps == 1 && x->taps == 1 &&
-           y->pad == 0 && x->pad == 0 && (y->out - 1) * y->step < y->in &&
-           (x->out - 1) * x->step < x->in &&
-           (size_t)(g->ins * g->columns) * row <= lk_device_info(setup->device)->local_bytes;
+    const size_t local = lk_device_info(setup->device)->local_bytes;
+    return setup->tiling.vector > 1 && local >= 4 * PANEL_BYTES && !g->pool && y->taps == 1 &&
+           x->taps == 1 && y->pad == 0 && x->pad == 0 && (y->out - 1) * y->step < y->in &&
+           (x->out - 1) * x->step < x->in;
 }
 
 enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
@@ -94,7 +91,7 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
     const bool panel = reads_panels(setup, g);
     const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
     const bool stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
-    g->panel_bytes = panel ? row * (size_t)(g->ins * g->columns) : row;
+    g->depth = panel ? least(g->ins, PANEL_BYTES / (int64_t)row / g->columns) : 0;
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
@@ -133,6 +130,12 @@ static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
                       LK_INT(g->from.column_step));
 }
 
+/* Of a register block. */
+static size_t sums_bytes(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
+{
+    return (size_t)(setup->tiling.vector * g->block * g->columns) * lk_dtype_bytes(setup->real);
+}
+
 /* Work-groups of a useful size, and enough of them for every compute unit. */
 static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g,
                         int64_t rows, int64_t blocks, int64_t *rows_each, int64_t *blocks_each)
@@ -142,20 +145,28 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
     *rows_each = *blocks_each = 1;
     if (setup->tiling.vector == 1)
         return;
-    const double row = 2.0 * setup->tiling.lanes * (double)(g->axis[1].out * g->ins * g->outs) *
-                       (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
+    const double row =
+        2.0 * setup->tiling.lanes *
+        (double)((g->depth > 0 ? g->columns : g->axis[1].out) * g->ins * g->outs) *
+        (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
     const int64_t wanted = 8 * (int64_t)info->compute_units;
     *rows_each = least(rows, (int64_t)(2e7 / (row + 1)) + 1);
     while (*rows_each > 1 && ceil_div(rows, *rows_each) * images < wanted)
         *rows_each = (*rows_each + 1) / 2;
-    *blocks_each = ceil_div(blocks, ceil_div(wanted, rows * images));
+    *blocks_each = ceil_div(blocks, ceil_div(wanted, ceil_div(rows, *rows_each) * images));
+    if (g->depth > 0 && g->depth < g->ins) { /* sums rest in local memory */
+        const int64_t room = (int64_t)info->local_bytes / 2;
+        *blocks_each = least(*blocks_each, room / (int64_t)sums_bytes(setup, g));
+    }
 }
 
 enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                         const struct lk_conv2d_gather *g,
                                         const struct lk_conv2d_operands *run)
 {
-    const int64_t rows = g->axis[0].out >> g->pool, blocks = ceil_div(g->outs, g->block);
+    const int64_t columns = g->depth > 0 ? ceil_div(g->axis[1].out, g->columns) : 1;
+    const int64_t rows = (g->axis[0].out >> g->pool) * columns;
+    const int64_t blocks = ceil_div(g->outs, g->block);
     int64_t rows_each, blocks_each;
     choose_runs(setup, g, rows, blocks, &rows_each, &blocks_each);
     if (g->pack)
@@ -164,10 +175,11 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                   g->groups * ceil_div(blocks, blocks_each),
                                   setup->tiling.tiles},
                                  lk_op_items(setup)};
-    return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
-                      LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
-                      LK_BUF(run->y),
-                      LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]),
-                      LK_BUF(run->at), LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each),
-                      LK_INT(blocks_each), LK_LOCAL(g->panel_bytes));
+    return LK_ENQUEUE(
+        g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first), LK_BUF(run->workspace),
+        LK_INT(g->packed_first), LK_BUF(run->bias), LK_BUF(run->y),
+        LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]), LK_BUF(run->at),
+        LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each),
+        LK_INT(g->depth), LK_LOCAL(sums_bytes(setup, g) / g->block * (g->depth ? g->depth : 1)),
+        LK_LOCAL(sums_bytes(setup, g) * (g->depth ? blocks_each : 1)));
 }
