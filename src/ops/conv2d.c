@@ -21,8 +21,7 @@ static const struct lk_option table[] = {
     ROW(dilation, LK_OPTION_INT, 2, 1, 64, "1", "step from tap to tap"),
     ROW(groups, LK_OPTION_INT, 1, 1, 1 << 24, "1",
         "parts that channels and filters are cut in"),
-    ROW(padding, LK_OPTION_TEXT, 32, 0, 0, "valid",
-        "valid, same, or rows and columns added: n, rows,columns or top,bottom,left,right"),
+    LK_PADDING_OPTION(struct lk_conv2d_options),
     ROW(bias, LK_OPTION_BOOL, 1, 0, 0, "true", "add a learned number to every filter's output"),
     ROW(pool, LK_OPTION_BOOL, 1, 0, 0, "false", "max-pool of 2x2 outputs, stride 2"),
     {.name = "activation",
@@ -298,7 +297,7 @@ static bool absorb(void *options, const char *next, const char *next_options)
     }
     if (strcmp(next, "max_pool") == 0 && !o->pool && has(next_options, "size=2,2") &&
         (has(next_options, "stride=2,2") || has(next_options, "stride=0,0")) && /* 0: size */
-        has(next_options, "padding=valid")) {
+        has(next_options, "padding=\"valid\"")) {
         o->pool = true;
         return true;
     }

@@ -4,6 +4,7 @@
 #define LK_OPS_CONV2D_H
 
 #include "ops/op.h"
+#include "ops/window.h"
 
 enum { LK_CONV2D_NONE, LK_CONV2D_RELU };
 
@@ -16,7 +17,7 @@ enum lk_conv2d_gradient {
 
 struct lk_conv2d_options {
     int64_t filters, kernel[2], stride[2], dilation[2], groups;
-    char padding[32];
+    char padding[LK_PADDING_BYTES];
     bool bias, pool;
     int activation;
 };
@@ -49,7 +50,7 @@ struct lk_conv2d_gather {
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
     int block, columns;                 /* register block */
-    int64_t depth; /* channels of a panel; 0: no panels */
+    int64_t depth;                      /* channels of a panel; 0: no panels */
     struct lk_kernel *pack, *gather;
 };
 

@@ -3,30 +3,18 @@
 #include "ops/op.h"
 #include "ops/window.h"
 #include <stdio.h>
+#include <string.h>
 
 struct options {
-    int64_t size[2], stride[2], pads[4];
-    int padding;
+    int64_t size[2], stride[2];
+    char padding[LK_PADDING_BYTES];
     bool count_padding;
 };
 
-/* Windows down and across. */
-struct windows {
-    struct lk_window h, w;
-};
-
 struct state {
-    struct windows windows;
+    struct lk_window window[2]; /* down, across */
     struct lk_kernel *forward, *backward;
 };
-
-static struct lk_window window_of(const struct options *o, int axis)
-{
-    return (struct lk_window){.size = o->size[axis],
-                              .stride = o->stride[axis] ? o->stride[axis] : o->size[axis],
-                              .before = o->pads[axis],
-                              .after = o->pads[2 + axis]};
-}
 
 static enum lk_status check_image(const struct lk_op_shapes *shapes, const char *name)
 {
@@ -39,48 +27,42 @@ static enum lk_status check_image(const struct lk_op_shapes *shapes, const char 
 }
 
 static enum lk_status place(const struct lk_op_shapes *shapes, const char *name,
-                            struct windows *windows)
+                            struct lk_window window[2])
 {
     const struct options *o = shapes->options;
-    const struct lk_shape *x = &shapes->x[0];
-    char what[64];
-    for (int i = 0; i < 4; i++)
-        if (o->pads[i] > 0 && o->padding != LK_PADDING_EXPLICIT)
-            return lk_fail(LK_E_ARGUMENT, "%s: pads go with padding=explicit, found padding=%s",
-                           name, lk_padding_names[o->padding]);
-    *windows = (struct windows){window_of(o, 0), window_of(o, 1)};
-    snprintf(what, sizeof what, "%s: height", name);
-    LK_TRY(lk_window_place(&windows->h, (enum lk_padding)o->padding, x->dim[1], what));
-    snprintf(what, sizeof what, "%s: width", name);
-    return lk_window_place(&windows->w, (enum lk_padding)o->padding, x->dim[2], what);
+    for (int i = 0; i < 2; i++)
+        window[i] = (struct lk_window){
+            .size = o->size[i], .stride = o->stride[i] ? o->stride[i] : o->size[i], .gap = 1};
+    LK_TRY(lk_windows_place(window, o->padding, &shapes->x[0], name));
+    return lk_windows_check_seen(window, name);
 }
 
 static enum lk_status infer_pool(struct lk_op_shapes *shapes, const char *name)
 {
-    struct windows windows;
+    struct lk_window window[2];
     LK_TRY(check_image(shapes, name));
-    LK_TRY(place(shapes, name, &windows));
-    shapes->y = (struct lk_shape){3, {shapes->x[0].dim[0], windows.h.count, windows.w.count}};
+    LK_TRY(place(shapes, name, window));
+    shapes->y = (struct lk_shape){3, {shapes->x[0].dim[0], window[0].count, window[1].count}};
     shapes->flops =
-        (double)lk_shape_count(&shapes->y) * (double)(windows.h.size * windows.w.size);
+        (double)lk_shape_count(&shapes->y) * (double)(window[0].size * window[1].size);
     return LK_OK;
 }
 
 /* --- kernels --------------------------------------------------------------------------- */
 
-static enum lk_status prepare_kernels(struct lk_op_setup *setup, const struct windows *windows,
-                                      const char *forward, const char *backward,
-                                      const char *definitions)
+static enum lk_status prepare_kernels(struct lk_op_setup *setup,
+                                      const struct lk_window window[2], const char *forward,
+                                      const char *backward, const char *definitions)
 {
     void *memory;
     char options[256];
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
     struct state *state = setup->state = memory;
-    state->windows = *windows;
+    memcpy(state->window, window, sizeof state->window);
     snprintf(options, sizeof options,
              "-DSIZE_H=%lld -DSIZE_W=%lld -DSTRIDE_H=%lld -DSTRIDE_W=%lld%s",
-             (long long)windows->h.size, (long long)windows->w.size,
-             (long long)windows->h.stride, (long long)windows->w.stride, definitions);
+             (long long)window[0].size, (long long)window[1].size, (long long)window[0].stride,
+             (long long)window[1].stride, definitions);
     LK_TRY(lk_op_kernel(setup, "pool", forward, options, &state->forward));
     if (setup->training)
         LK_TRY(lk_op_kernel(setup, "pool", backward, options, &state->backward));
@@ -103,7 +85,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, struct lk_kernel 
                               struct lk_buffer *to)
 {
     const struct state *state = setup->state;
-    const struct lk_window *h = &state->windows.h, *w = &state->windows.w;
+    const struct lk_window *h = &state->window[0], *w = &state->window[1];
     const struct lk_shape *x = &setup->shapes.x[0];
     const int64_t rows = kernel == state->forward ? h->count : x->dim[1];
     const int64_t each = setup->tiling.vector == 1 ? 1 : rows;
@@ -138,16 +120,16 @@ static enum lk_status infer_max(struct lk_op_shapes *shapes)
 /* Backward looks up which pixel of its window each maximum was. */
 static enum lk_status prepare_max(struct lk_op_setup *setup)
 {
-    struct windows windows;
-    LK_TRY(place(&setup->shapes, setup->node, &windows));
-    const bool wide = windows.h.size * windows.w.size > 256;
+    struct lk_window window[2];
+    LK_TRY(place(&setup->shapes, setup->node, window));
+    const bool wide = window[0].size * window[1].size > 256;
     if (setup->training)
         setup->saved_bytes =
             lk_tiled_bytes(&setup->tiling, &setup->shapes.y, LK_U8) * (wide ? 2 : 1);
     const char *definitions = !setup->training ? " -DPOSITION=uchar"
                               : wide           ? " -DPOSITION=ushort -DKEEP"
                                                : " -DPOSITION=uchar -DKEEP";
-    return prepare_kernels(setup, &windows, "max_forward", "max_backward", definitions);
+    return prepare_kernels(setup, window, "max_forward", "max_backward", definitions);
 }
 
 static enum lk_status infer_average(struct lk_op_shapes *shapes)
@@ -158,9 +140,9 @@ static enum lk_status infer_average(struct lk_op_shapes *shapes)
 static enum lk_status prepare_average(struct lk_op_setup *setup)
 {
     const struct options *o = setup->options;
-    struct windows windows;
-    LK_TRY(place(&setup->shapes, setup->node, &windows));
-    return prepare_kernels(setup, &windows, "average_forward", "average_backward",
+    struct lk_window window[2];
+    LK_TRY(place(&setup->shapes, setup->node, window));
+    return prepare_kernels(setup, window, "average_forward", "average_backward",
                            o->count_padding ? " -DCOUNT_PADDING" : "");
 }
 
@@ -176,9 +158,9 @@ static enum lk_status infer_global(struct lk_op_shapes *shapes)
 static enum lk_status prepare_global(struct lk_op_setup *setup)
 {
     const int64_t *d = setup->shapes.x[0].dim;
-    const struct windows windows = {{.size = d[1], .stride = 1, .count = 1},
-                                    {.size = d[2], .stride = 1, .count = 1}};
-    return prepare_kernels(setup, &windows, "average_forward", "average_backward", "");
+    const struct lk_window window[2] = {{.size = d[1], .stride = 1, .gap = 1, .count = 1},
+                                        {.size = d[2], .stride = 1, .gap = 1, .count = 1}};
+    return prepare_kernels(setup, window, "average_forward", "average_backward", "");
 }
 
 #define WINDOW_OPTIONS                                                                         \
@@ -198,17 +180,7 @@ static enum lk_status prepare_global(struct lk_op_setup *setup)
          .max = 4096,                                                                          \
          .standard = "0",                                                                      \
          .help = "pixels from window to window, down and across; 0: size"},                    \
-        {.name = "padding",                                                                    \
-         .kind = LK_OPTION_CHOICE,                                                             \
-         .offset = offsetof(struct options, padding),                                          \
-         .standard = "valid",                                                                  \
-         .choices = lk_padding_names,                                                          \
-         .help = "valid: none; same: a window for every stride; explicit: pads"},              \
-    {                                                                                          \
-        .name = "pads", .kind = LK_OPTION_INT, .offset = offsetof(struct options, pads),       \
-        .count = 4, .min = 0, .max = 255, .standard = "0",                                     \
-        .help = "pixels of padding at top, left, bottom, right"                                \
-    }
+        LK_PADDING_OPTION(struct options)
 
 static const struct lk_option max_options[] = {WINDOW_OPTIONS, {0}};
 

@@ -3,26 +3,38 @@
 #ifndef LK_OPS_WINDOW_H
 #define LK_OPS_WINDOW_H
 
-#include <lockstep/status.h>
-#include <stdint.h>
+#include "base/option.h"
+#include <lockstep/tensor.h>
 
-enum lk_padding { LK_PADDING_VALID, LK_PADDING_SAME, LK_PADDING_EXPLICIT };
+enum { LK_PADDING_BYTES = 32 };
 
-/* Names of the above for an option of kind CHOICE. */
-extern const char *const lk_padding_names[];
+/* The row of the option `padding`; `type`: the struct of options, with char
+ * padding[LK_PADDING_BYTES]. */
+#define LK_PADDING_OPTION(type)                                                                \
+    {                                                                                          \
+        .name = "padding", .kind = LK_OPTION_TEXT, .offset = offsetof(type, padding),          \
+        .count = LK_PADDING_BYTES, .standard = "valid",                                        \
+        .help = "valid: none; same: a window for every stride; or pixels: n, rows,columns or " \
+                "top,bottom,left,right"                                                        \
+    }
 
-/* Along one axis: window o covers the `size` pixels from o * stride - before. */
+/* Along one axis: window o covers the pixels o * stride - before + i * gap, i < size. */
 struct lk_window {
-    int64_t size, stride;
-    int64_t before, after; /* pixels of padding: read for EXPLICIT, else set */
+    int64_t size, stride, gap;
+    int64_t before, after; /* pixels of padding: set */
     int64_t count;         /* of windows: set */
 };
 
-/* Places windows on `pixels` pixels. valid: no padding. same: ceil(pixels / stride) windows,
- * the odd pixel of padding behind. explicit: as given, a remainder is dropped. fails:
- * LK_E_SHAPE where none fits or one would see padding alone; `what` names axis and operation,
- * as in "max_pool: height" */
-LK_MUST_CHECK enum lk_status lk_window_place(struct lk_window *window, enum lk_padding padding,
-                                             int64_t pixels, const char *what);
+/* Places the windows down, window[0], and across, window[1], on an image x = [c, h, w].
+ * same: ceil(pixels / stride) windows, the odd pixel of padding behind. A remainder of pixels
+ * behind the last window is dropped. `name`: the operation, for messages. fails: LK_E_ARGUMENT
+ * for `padding` of no known form; LK_E_SHAPE where no window fits */
+LK_MUST_CHECK enum lk_status lk_windows_place(struct lk_window window[2], const char *padding,
+                                              const struct lk_shape *x, const char *name);
+
+/* For operations without a value for padding. fails: LK_E_SHAPE where a window would see
+ * padding alone */
+LK_MUST_CHECK enum lk_status lk_windows_check_seen(const struct lk_window window[2],
+                                                   const char *name);
 
 #endif

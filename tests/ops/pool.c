@@ -2,11 +2,13 @@
 #include "driver.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* As the options struct of src/ops/pool.c begins. */
 struct options {
-    int64_t size[2], stride[2], pads[4];
-    int padding; /* valid, same, explicit */
+    int64_t size[2], stride[2];
+    char padding[32];
     bool count_padding;
 };
 
@@ -15,6 +17,21 @@ struct geometry {
     int64_t size[2], stride[2], before[2];
     bool count_padding;
 };
+
+/* The padding above and to the left; 0 for a word. */
+static void read_padding(const char *text, int64_t before[2])
+{
+    long long n[4];
+    const int count = sscanf(text, "[%lld , %lld , %lld , %lld]", &n[0], &n[1], &n[2], &n[3]);
+    before[0] = before[1] = 0;
+    if (count == 4) {
+        before[0] = n[0];
+        before[1] = n[2];
+    } else if (sscanf(text, "%lld,%lld", &n[0], &n[1]) > 0) {
+        before[0] = n[0];
+        before[1] = strchr(text, ',') ? n[1] : n[0];
+    }
+}
 
 /* The published formulas, apart from src/ops/window.c. */
 static struct geometry geometry_of(const struct op_problem *p)
@@ -33,13 +50,13 @@ static struct geometry geometry_of(const struct op_problem *p)
     g.out_h = y[1];
     g.out_w = y[2];
     g.count_padding = o->count_padding;
+    read_padding(o->padding, g.before);
     for (int i = 0; i < 2; i++) {
         g.size[i] = o->size[i];
         g.stride[i] = o->stride[i] ? o->stride[i] : o->size[i];
-        g.before[i] = o->padding == 2 ? o->pads[i] : 0;
         const int64_t left = x[1 + i] % g.stride[i];
         const int64_t same = g.size[i] - (left ? left : g.stride[i]);
-        if (o->padding == 1)
+        if (strcmp(o->padding, "same") == 0)
             g.before[i] = same > 0 ? same / 2 : 0;
     }
     return g;
@@ -179,7 +196,7 @@ static const struct op_case cases[] = {
      .shards = 2,
      .oracle = &max_oracle},
     {.op = "max_pool",
-     .options = "size=3,2 stride=2,3 padding=explicit pads=[1, 0, 2, 1]",
+     .options = "size=3,2 stride=2,3 padding=[1, 2, 0, 1]",
      .x = {OP_SHAPE(2, 6, 7)},
      .samples = 5,
      .oracle = &max_oracle},
@@ -200,7 +217,7 @@ static const struct op_case cases[] = {
      .inference = true,
      .oracle = &max_odd_values},
     {.op = "max_pool",
-     .options = "size=3 padding=explicit pads=1",
+     .options = "size=3 padding=1",
      .x = {OP_SHAPE(1, 4, 4)},
      .samples = 3,
      .integers = true,
@@ -217,7 +234,7 @@ static const struct op_case cases[] = {
      .sizes = true,
      .oracle = &average_oracle},
     {.op = "average_pool",
-     .options = "size=3 stride=1 padding=explicit pads=[1, 0, 2, 1] count_padding=true",
+     .options = "size=3 stride=1 padding=[1, 2, 0, 1] count_padding=true",
      .x = {OP_SHAPE(2, 5, 7)},
      .samples = 9,
      .shards = 2,
@@ -233,12 +250,12 @@ static const struct op_refusal refusals[] = {
     {.op = "max_pool",
      .x = {OP_SHAPE(3, 1, 4)},
      .status = LK_E_SHAPE,
-     .said = "max_pool: height: a window of 2 does not fit into 1 pixels"},
+     .said = "max_pool: a kernel of height 2 does not fit an image of height 1"},
     {.op = "max_pool",
      .options = "size=2,5",
      .x = {OP_SHAPE(3, 4, 4)},
      .status = LK_E_SHAPE,
-     .said = "max_pool: width: a window of 5"},
+     .said = "max_pool: a kernel of width 5"},
     {.op = "average_pool",
      .x = {OP_SHAPE(3, 4)},
      .status = LK_E_SHAPE,
@@ -248,15 +265,15 @@ static const struct op_refusal refusals[] = {
      .status = LK_E_SHAPE,
      .said = "an image [c, h, w] expected, found [3]"},
     {.op = "max_pool",
-     .options = "padding=explicit pads=2",
+     .options = "padding=2",
      .x = {OP_SHAPE(3, 4, 4)},
      .status = LK_E_SHAPE,
-     .said = "a window of 2 with 2 and 2 pixels of padding"},
-    {.op = "max_pool",
-     .options = "padding=same pads=1",
+     .said = "max_pool: a window of height 2 with 2 and 2 pixels of padding"},
+    {.op = "average_pool",
+     .options = "size=3 padding=1,1,0,3",
      .x = {OP_SHAPE(3, 4, 4)},
-     .status = LK_E_ARGUMENT,
-     .said = "pads go with padding=explicit, found padding=same"},
+     .status = LK_E_SHAPE,
+     .said = "a window of width 3 with 0 and 3 pixels of padding"},
     {.op = "max_pool",
      .options = "size=0",
      .x = {OP_SHAPE(3, 4, 4)},
@@ -266,7 +283,12 @@ static const struct op_refusal refusals[] = {
      .options = "padding=full",
      .x = {OP_SHAPE(3, 4, 4)},
      .status = LK_E_ARGUMENT,
-     .said = "full"},
+     .said = "max_pool: padding 'full' is not valid, same or"},
+    {.op = "average_pool",
+     .options = "padding=1,1,1",
+     .x = {OP_SHAPE(3, 4, 4)},
+     .status = LK_E_ARGUMENT,
+     .said = "padding '1,1,1'"},
 };
 
 int main(void)
