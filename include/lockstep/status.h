@@ -42,6 +42,12 @@ LK_API const char *lk_error_text(void);
 /* Forgets this thread's failure; for callers that go on after one. */
 LK_API void lk_error_clear(void);
 
+/* The name nearest to `wrong` by edit distance among names(context, i) until it gives NULL;
+ * NULL where none is near. For "unknown X 'foo'; did you mean 'food'?" */
+LK_API const char *lk_nearest_name(const char *wrong,
+                                   const char *(*names)(const void *context, int i),
+                                   const void *context);
+
 enum lk_log_level { LK_LOG_DEBUG, LK_LOG_INFO, LK_LOG_WARNING };
 
 /* Sends the library's messages to handler(context, level, text) on the thread that has them;

@@ -1,6 +1,7 @@
 #include "base/option.h"
 
 #include "base/fail.h"
+#include "base/number.h"
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -26,55 +27,26 @@ const struct lk_option *lk_option_find(const struct lk_option *table, const char
     return NULL;
 }
 
-/* Levenshtein distance; names are short, so one row of 64 is enough. */
-static int distance(const char *a, const char *b)
-{
-    enum { LONGEST = 63 };
-    int row[LONGEST + 1];
-    const int n = (int)strlen(b);
-    if (n > LONGEST)
-        return LONGEST;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            const int change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            const int add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = change < add ? change : add;
-        }
-    }
-    return row[n];
-}
-
-const char *lk_nearest_name(const char *wrong, const char *(*names)(const void *, int),
-                            const void *context)
-{
-    const char *best = NULL;
-    int best_distance = (int)strlen(wrong) / 2 + 1;
-    for (int i = 0;; i++) {
-        const char *name = names(context, i);
-        if (!name)
-            return best;
-        const int d = distance(wrong, name);
-        if (d < best_distance) {
-            best_distance = d;
-            best = name;
-        }
-    }
-}
-
 static const char *row_name(const void *table, int i)
 {
     return ((const struct lk_option *)table)[i].name;
 }
 
+static void print_limit(const struct lk_option *row, double limit, char text[32])
+{
+    if (row->kind == LK_OPTION_INT)
+        snprintf(text, 32, "%.0f", limit);
+    else
+        lk_number_print(limit, text, 32);
+}
+
 static enum lk_status out_of_range(const struct lk_option *row, const char *value)
 {
-    return lk_fail(LK_E_ARGUMENT, "option '%s': %s is not in %g..%g", row->name, value,
-                   row->min, row->max);
+    char min[32], max[32];
+    print_limit(row, row->min, min);
+    print_limit(row, row->max, max);
+    return lk_fail(LK_E_ARGUMENT, "option '%s': %s is not in %s..%s", row->name, value, min,
+                   max);
 }
 
 static bool in_range(const struct lk_option *row, double number)
@@ -119,7 +91,7 @@ static enum lk_status set_ints(const struct lk_option *row, void *options, const
 static enum lk_status set_real(const struct lk_option *row, void *options, const char *value)
 {
     char *end;
-    const double number = strtod(value, &end);
+    const double number = lk_number_read(value, &end);
     if (end == value || *skip(end, " ") || !isfinite(number))
         return lk_fail(LK_E_ARGUMENT, "option '%s': '%s' is not a number", row->name, value);
     if (!in_range(row, number))
@@ -268,11 +240,7 @@ void lk_option_print(const struct lk_option *row, const void *options, char *tex
                                      (long long)((const int64_t *)at)[i]);
         break;
     case LK_OPTION_REAL:
-        for (int digits = 6; digits <= 17; digits++) { /* the shortest that reads back */
-            snprintf(text, bytes, "%.*g", digits, *(const double *)at);
-            if (strtod(text, NULL) == *(const double *)at)
-                break;
-        }
+        lk_number_print(*(const double *)at, text, bytes);
         break;
     case LK_OPTION_BOOL:
         snprintf(text, bytes, "%s", *(const bool *)at ? "true" : "false");

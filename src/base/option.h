@@ -56,9 +56,4 @@ bool lk_options_print(const struct lk_option *table, const void *options, bool a
 /* The row of that name; NULL: absent. */
 const struct lk_option *lk_option_find(const struct lk_option *table, const char *name);
 
-/* The name nearest to `wrong` by edit distance among names(context, i) until it gives NULL;
- * NULL where none is near. For "unknown X 'foo'; did you mean 'food'?" */
-const char *lk_nearest_name(const char *wrong, const char *(*names)(const void *context, int i),
-                            const void *context);
-
 #endif

@@ -1,5 +1,6 @@
 /* Data sets by name: where they are, where they come from, what they must hash to. */
 #include "base/fail.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "data/source.h"
 #include "io/download.h"
@@ -55,15 +56,24 @@ static const char *environment(const char *name)
 
 static enum lk_status cache_folder(const char *name, char **folder)
 {
-    const char *cache = environment("LOCKSTEP_CACHE"), *home = environment("HOME");
-    if (!cache && !home)
+    char part[128], path[4096];
+    snprintf(part, sizeof part, "data/%s", name);
+    if (!lk_cache_folder(part, path, sizeof path))
         return lk_fail(LK_E_IO,
                        "%s: neither LOCKSTEP_DATA, LOCKSTEP_CACHE nor HOME is set to a "
                        "folder to keep it in",
                        name);
-    *folder = cache ? joined(cache, "/data/", name, "")
-                    : joined(home, "/.cache/lockstep", "/data/", name);
-    return *folder ? LK_OK : lk_fail_memory("a folder name", strlen(name));
+    *folder = strdup(path);
+    return *folder ? LK_OK : lk_fail_memory("a folder name", strlen(path));
+}
+
+static const char *size_text(int64_t bytes, char text[32])
+{
+    if (bytes < 1000000)
+        snprintf(text, 32, "%lld kB", (long long)(bytes + 999) / 1000);
+    else
+        snprintf(text, 32, "%.1f MB", 1e-6 * (double)bytes);
+    return text;
 }
 
 static bool report(void *context, int64_t done, int64_t total)
@@ -71,8 +81,9 @@ static bool report(void *context, int64_t done, int64_t total)
     int *tenths = context;
     if (total > 0 && done * 10 / total > *tenths) {
         *tenths = (int)(done * 10 / total);
-        lk_log(LK_LOG_INFO, "downloaded %.1f of %.1f MB", 1e-6 * (double)done,
-               1e-6 * (double)total);
+        char now[32], whole[32];
+        lk_log(LK_LOG_INFO, "downloaded %s of %s", size_text(done, now),
+               size_text(total, whole));
     }
     return true;
 }
@@ -86,8 +97,9 @@ static enum lk_status fetch(const struct lk_known *known, const struct lk_known_
     free(url);
     if (!whole)
         return lk_fail_memory("an address", strlen(known->url));
-    lk_log(LK_LOG_INFO, "downloading %s (%.1f MB)", whole, 1e-6 * (double)file->bytes);
-    int tenths = 0;
+    char size[32];
+    lk_log(LK_LOG_INFO, "downloading %s (%s)", whole, size_text(file->bytes, size));
+    int tenths = file->bytes < 1000000 ? 10 : 0; /* a small file is there at once */
     const enum lk_status status = lk_download(&(struct lk_download){.url = whole,
                                                                     .path = path,
                                                                     .sha256 = file->sha256,
@@ -117,6 +129,20 @@ static enum lk_status complete(const struct lk_known *known, const char *folder)
     return LK_OK;
 }
 
+/* Says what to do where no file came. */
+static enum lk_status fail_download(enum lk_status status, const char *name)
+{
+    char text[2048];
+    if (status != LK_E_IO)
+        return lk_fail_within(status, "%s", name);
+    snprintf(text, sizeof text, "%s", lk_error_text());
+    lk_error_clear();
+    return lk_fail(status,
+                   "%s: %s; without a network, put its files into $LOCKSTEP_DATA/%s, or take "
+                   "synthetic:digits, which needs no file",
+                   name, text, name);
+}
+
 enum lk_status lk_known_folder(const struct lk_known *known, char **folder)
 {
     /* Train and test parts may be opened side by side; one of them downloads. */
@@ -139,7 +165,7 @@ enum lk_status lk_known_folder(const struct lk_known *known, char **folder)
     pthread_mutex_unlock(&mutex);
     if (status != LK_OK) {
         free(found);
-        return lk_fail_within(status, "%s", known->name);
+        return fail_download(status, known->name);
     }
     *folder = found;
     return LK_OK;

@@ -2,6 +2,7 @@
 
 #include "base/embedded.h"
 #include "base/fail.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "device/program_cache.h"
 #include <stdio.h>
@@ -90,7 +91,7 @@ static void keep_log(const struct lk_device *device, const struct lk_program *pr
     char folder[512];
     if (device->log_folder[0])
         snprintf(folder, sizeof folder, "%s", device->log_folder);
-    else if (!lk_cache_folder("logs", folder, sizeof folder))
+    else if (!lk_cache_folder("logs", folder, sizeof folder) || !lk_folder_create(folder))
         folder[0] = '\0';
     snprintf(path, bytes, "%s/build-%.*s.log", folder, (int)strcspn(program->stem, "."),
              program->stem);

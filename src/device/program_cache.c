@@ -1,29 +1,12 @@
 #include "device/program_cache.h"
 
+#include "base/folder.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-bool lk_cache_folder(const char *part, char *path, size_t bytes)
-{
-    const char *cache = getenv("LOCKSTEP_CACHE"), *home = getenv("HOME");
-    int n = 0;
-    if (cache && *cache)
-        n = snprintf(path, bytes, "%s/%s", cache, part);
-    else if (home && *home)
-        n = snprintf(path, bytes, "%s/.cache/lockstep/%s", home, part);
-    if (n <= 0 || (size_t)n >= bytes)
-        return false;
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0777);
-        *slash = '/';
-    }
-    return mkdir(path, 0777) == 0 || access(path, W_OK) == 0;
-}
 
 /* source: Fowler, Noll, Vo, FNV-1a, 64 bits */
 static const uint64_t hash_start = 0xcbf29ce484222325;
@@ -55,7 +38,8 @@ static bool entry_path(const struct lk_device *device, const struct lk_program *
         low = hash(low, parts[i], strlen(parts[i]) + 1);
         high = hash(high ^ low, parts[i], strlen(parts[i]) + 1);
     }
-    if (!is_wanted(device) || !lk_cache_folder("programs", folder, sizeof folder))
+    if (!is_wanted(device) || !lk_cache_folder("programs", folder, sizeof folder) ||
+        !lk_folder_create(folder))
         return false;
     return (size_t)snprintf(path, bytes, "%s/%016" PRIx64 "%016" PRIx64 ".bin", folder, high,
                             low) < bytes;

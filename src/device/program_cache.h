@@ -4,9 +4,6 @@
 
 #include "device/kernel.h"
 
-/* Writes $LOCKSTEP_CACHE/`part` (~/.cache/lockstep/`part`) and makes it. False: cannot. */
-bool lk_cache_folder(const char *part, char *path, size_t bytes);
-
 /* The program built from a kept binary; NULL where there is none or it does not fit. */
 cl_program lk_cache_load(struct lk_device *device, const struct lk_program *program);
 

@@ -230,7 +230,9 @@ static enum lk_status transfer_all(CURL *curl, struct transfer *t)
         if (outcome == REFUSED || failures == ATTEMPTS)
             return lk_fail(LK_E_IO, "cannot download '%s' (%lld bytes are there): %s",
                            t->asked->url, (long long)t->bytes, t->text);
-        lk_log(LK_LOG_INFO, "'%s': %s; trying again", t->asked->url, t->text);
+        if (failures == 1)
+            lk_log(LK_LOG_INFO, "'%s': %s; trying again, up to %d times", t->asked->url,
+                   t->text, ATTEMPTS - 1);
         wait_ms(first_wait << (failures - 1));
     }
 }

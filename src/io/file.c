@@ -1,6 +1,7 @@
 #include "io/file.h"
 
 #include "base/fail.h"
+#include "base/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,26 +175,7 @@ enum lk_status lk_file_write(const char *path, const void *data, size_t bytes)
 
 enum lk_status lk_folder_make(const char *path)
 {
-    char *name = strdup(path);
-    if (!name)
-        return lk_fail_memory("a folder name", strlen(path));
-    for (char *end = name;; end++) {
-        if (*end == '\0' || (*end == '/' && end != name)) {
-            const char stop = *end;
-            *end = '\0';
-            /* Some file systems say EROFS or EACCES for a folder that is there. */
-            if (mkdir(name, 0777) && !lk_folder_exists(name)) {
-                const enum lk_status status = lk_file_fail("make the folder", name);
-                free(name);
-                return status;
-            }
-            *end = stop;
-        }
-        if (*end == '\0')
-            break;
-    }
-    free(name);
-    return LK_OK;
+    return lk_folder_create(path) ? LK_OK : lk_file_fail("make the folder", path);
 }
 
 bool lk_file_exists(const char *path)

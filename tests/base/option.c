@@ -22,7 +22,7 @@ static const struct lk_option table[] = {
      .kind = LK_OPTION_INT,
      .offset = offsetof(struct options, filters),
      .min = 1,
-     .max = 100},
+     .max = 1 << 24},
     {.name = "kernel",
      .kind = LK_OPTION_INT,
      .offset = offsetof(struct options, kernel),
@@ -76,7 +76,7 @@ static void refuses(void **state)
         const char *text, *said;
     } cases[] = {
         {"", "'filters' is missing"},
-        {"filters=0", "not in 1..100"},
+        {"filters=0", "0 is not in 1..16777216"},
         {"filters=x", "not a whole number"},
         {"filters=99999999999999999999", "not a whole number"},
         {"filters=1 kernel=1,2,3", "one whole number for each axis"},

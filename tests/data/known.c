@@ -138,6 +138,15 @@ static void refuses_wrong_bytes(void **state)
     assert_null(data);
 }
 
+static char message[512];
+
+static void keep_message(void *context, enum lk_log_level level, const char *text)
+{
+    (void)context;
+    (void)level;
+    snprintf(message, sizeof message, "%s", text);
+}
+
 static void refuses_other_places(void **state)
 {
     (void)state;
@@ -147,8 +156,13 @@ static void refuses_other_places(void **state)
             "begins with https://");
     struct server server;
     serve(&server, scratch, "ok"); /* has no such file */
+    lk_log_set(keep_message, NULL);
     refused(lk_data_open("fashion-mnist", LK_DATA_TRAIN, &data), LK_E_IO, "404");
+    refused(lk_data_open("fashion-mnist", LK_DATA_TRAIN, &data), LK_E_IO,
+            "put its files into $LOCKSTEP_DATA/fashion-mnist, or take synthetic:digits");
     server_stop(&server);
+    lk_log_set(NULL, NULL);
+    assert_non_null(strstr(message, "train-labels-idx1-ubyte.gz (30 kB)"));
     unsetenv("LOCKSTEP_CACHE");
     unsetenv("HOME");
     refused(lk_data_open("fashion-mnist", LK_DATA_TRAIN, &data), LK_E_IO, "nor HOME is set");

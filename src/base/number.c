@@ -1,0 +1,40 @@
+#include "base/number.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static locale_t plain; /* 0, should it not be there: the thread's locale then stays */
+
+static void open_plain(void)
+{
+    plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* Puts this thread into the C locale; returns the one it was in. */
+static locale_t enter(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, open_plain);
+    return uselocale(plain);
+}
+
+double lk_number_read(const char *text, char **end)
+{
+    const locale_t before = enter();
+    const double number = strtod(text, end);
+    uselocale(before);
+    return number;
+}
+
+void lk_number_print(double number, char *text, size_t bytes)
+{
+    const locale_t before = enter();
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, bytes, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    uselocale(before);
+}
