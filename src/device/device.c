@@ -126,23 +126,26 @@ static bool can_be_cut(cl_device_id id)
         CL_SUCCESS)
         return false;
     for (int i = 0; i < LK_COUNT(ways); i++)
-        if (ways[i] == CL_DEVICE_PARTITION_EQUALLY)
+        if (ways[i] == CL_DEVICE_PARTITION_BY_COUNTS)
             return true;
     return false;
 }
 
-/* Cuts the device into equal parts and keeps one of them. */
+/* Cuts the device into equal parts and keeps one of them. By counts, since cutting "equally"
+ * makes parts of what is left over too. */
 static enum lk_status take_part(struct lk_device *device, struct entry entry)
 {
     cl_device_id parts[LK_MOST_DEVICES];
     cl_uint made = 0;
     const int units = device->info.compute_units / entry.parts;
-    const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_EQUALLY, units, 0};
+    cl_device_partition_property how[LK_MOST_DEVICES + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
     if (units < 1)
         return lk_fail(LK_E_ARGUMENT, "device %d has %d compute units, not enough for %d parts",
                        entry.index, device->info.compute_units, entry.parts);
     if (!can_be_cut(device->id))
         return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts", entry.index);
+    for (int i = 0; i < entry.parts; i++)
+        how[1 + i] = units; /* zeros end the counts and the properties */
     const cl_int error = clCreateSubDevices(device->id, how, LK_MOST_DEVICES, parts, &made);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts: %s", entry.index,

@@ -141,24 +141,37 @@ static bool keeps_programs(const char *platform)
     return false;
 }
 
-/* Lanes: one vector on a CPU; on a GPU the smallest number that fills every vendor's wave. */
-static void choose_tile(struct lk_device_info *info)
+/* The environment's word as its place among `known`; stays as it is where nothing is set. */
+static enum lk_status read_choice(const char *variable, const char *const *known,
+                                  const char *expected, int *choice)
 {
-    const char *forced_class = getenv("LOCKSTEP_CLASS"), *vector = getenv("LOCKSTEP_VECTOR");
-    if (forced_class && strcmp(forced_class, "gpu") == 0)
-        info->device_class = LK_CLASS_GPU;
-    else if (forced_class && strcmp(forced_class, "cpu") == 0)
-        info->device_class = LK_CLASS_CPU;
-    if (info->device_class == LK_CLASS_GPU) {
-        info->lanes = 32;
-        info->vector = 1;
-        while ((size_t)info->lanes > info->group_items)
-            info->lanes /= 2;
-        return;
-    }
-    int wanted = vector ? atoi(vector) : info->vector_width;
-    info->vector = wanted >= 16 ? 16 : wanted >= 8 ? 8 : 4;
-    info->lanes = info->vector;
+    const char *word = getenv(variable);
+    if (!word || !*word)
+        return LK_OK;
+    for (int i = 0; known[i]; i++)
+        if (strcmp(word, known[i]) == 0) {
+            *choice = i;
+            return LK_OK;
+        }
+    return lk_fail(LK_E_ARGUMENT, "%s='%s' in the environment: expected %s", variable, word,
+                   expected);
+}
+
+/* Lanes: one vector on a CPU; on a GPU the smallest number that fills every vendor's wave. */
+static enum lk_status choose_tile(struct lk_device_info *info)
+{
+    static const char *const classes[] = {"cpu", "gpu", NULL};
+    static const char *const vectors[] = {"4", "8", "16", NULL};
+    int class = info->device_class == LK_CLASS_GPU;
+    int vector = info->vector_width >= 16 ? 2 : info->vector_width >= 8;
+    LK_TRY(read_choice("LOCKSTEP_CLASS", classes, "cpu or gpu", &class));
+    LK_TRY(read_choice("LOCKSTEP_VECTOR", vectors, "4, 8 or 16", &vector));
+    info->device_class = class ? LK_CLASS_GPU : LK_CLASS_CPU;
+    info->vector = class ? 1 : 4 << vector;
+    info->lanes = class ? 32 : info->vector;
+    while (class && (size_t)info->lanes > info->group_items)
+        info->lanes /= 2;
+    return LK_OK;
 }
 
 enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_info *info)
@@ -190,6 +203,5 @@ enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_i
     info->shares_memory = get_number(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool)) != 0;
     info->has_fp64 = strstr(info->extensions, "cl_khr_fp64") != NULL;
     info->keeps_programs = keeps_programs(info->platform);
-    choose_tile(info);
-    return LK_OK;
+    return choose_tile(info);
 }

@@ -175,8 +175,15 @@ static void forces_the_class(void **state)
         assert_true(info.device_class == LK_CLASS_CPU);
         assert_true(info.vector == vector && info.lanes == vector);
     }
-    unsetenv("LOCKSTEP_CLASS");
+    setenv("LOCKSTEP_VECTOR", "banana", 1);
+    assert_fails(lk_device_query(0, &info), LK_E_ARGUMENT,
+                 "'banana' in the environment: expected 4");
+    setenv("LOCKSTEP_VECTOR", "32", 1);
+    assert_fails(lk_device_query(0, &info), LK_E_ARGUMENT, "LOCKSTEP_VECTOR='32'");
     unsetenv("LOCKSTEP_VECTOR");
+    setenv("LOCKSTEP_CLASS", "banana", 1);
+    assert_fails(lk_device_query(0, &info), LK_E_ARGUMENT, "expected cpu or gpu");
+    unsetenv("LOCKSTEP_CLASS");
 }
 
 static void says_what_to_install(void **state)
@@ -196,6 +203,27 @@ static int no_platform(void)
     return wrong + (device != NULL);
 }
 
+/* More parts than wanted fit into 190 units: those left over belong to nobody. */
+static void cuts_many_parts(void **state)
+{
+    (void)state;
+    assert_int_equal(run_child("many_parts", "POCL_MAX_PTHREAD_COUNT", "190"), 0);
+}
+
+static int many_parts(void)
+{
+    struct lk_device *device = NULL;
+    const enum lk_status status = lk_device_open("0/64", LK_MOST_DEVICES - 1, &device);
+    const bool is_small = status == LK_E_ARGUMENT && strstr(lk_error_text(), "not enough for");
+    const bool is_whole = status == LK_E_UNSUPPORTED &&
+                          !strstr(lk_error_text(), "CL_INVALID_VALUE"); /* cannot be cut */
+    if (status != LK_OK)
+        return !is_small && !is_whole;
+    const bool is_right = lk_device_info(device)->compute_units >= 2;
+    lk_device_close(device);
+    return !is_right;
+}
+
 int main(int count, char **text)
 {
     const struct CMUnitTest tests[] = {
@@ -203,8 +231,10 @@ int main(int count, char **text)
         cmocka_unit_test(refuses_lists),          cmocka_unit_test(names_classes),
         cmocka_unit_test(reads_the_environment),  cmocka_unit_test(opens_entries),
         cmocka_unit_test(cuts_devices),           cmocka_unit_test(forces_the_class),
-        cmocka_unit_test(says_what_to_install),
+        cmocka_unit_test(says_what_to_install),   cmocka_unit_test(cuts_many_parts),
     };
+    if (count == 2 && strcmp(text[1], "many_parts") == 0)
+        return many_parts();
     if (count == 2 && strcmp(text[1], "no_platform") == 0)
         return no_platform();
     return cmocka_run_group_tests(tests, NULL, NULL);
