@@ -7,5 +7,5 @@ KERNEL void accumulate(__global const V *restrict x, __global V *restrict y, int
 {
     const int first = get_group_id(0) * chunk, last = min(first + chunk, rows);
     for (int row = first; row < last; row++)
-        y[row * PARTS + PART] += x[row * PARTS + PART];
+        y[(size_t)row * PARTS + PART] += x[(size_t)row * PARTS + PART];
 }
