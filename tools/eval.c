@@ -25,7 +25,7 @@ static struct class_figures figures_of(const struct lk_evaluation *e, int class)
     const double right = (double)e->confusion[(int64_t) class * e->classes + class];
     f.precision = predicted ? right / (double)predicted : 0;
     f.recall = f.count ? right / (double)f.count : 0;
-    if (e->class_names)
+    if (class < e->named_classes)
         snprintf(f.name, sizeof f.name, "%s", e->class_names[class]);
     else
         snprintf(f.name, sizeof f.name, "%d", class);

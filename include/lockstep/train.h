@@ -82,7 +82,8 @@ struct lk_evaluation {
     int classes;
     double loss, accuracy, seconds;
     const int64_t *confusion;       /* [classes][classes]: rows truth, columns prediction */
-    const char *const *class_names; /* [classes]; NULL: not known */
+    int named_classes;              /* the data's: fewer than the model's, or 0 */
+    const char *const *class_names; /* [named_classes] */
 };
 
 /* A trained model, ready to predict. */
@@ -104,7 +105,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run(struct lk_predictor *predic
                                                      int64_t count, const uint8_t *images,
                                                      float *probabilities);
 
-/* Evaluates on the data SPEC's test part (NULL: the data the model was trained with). The
+/* Evaluates on the data SPEC's test part (NULL: what training validated with). The
  * result's pointers live until the next evaluation or close. fails: LK_E_SHAPE where model and
  * data do not fit, as lk_data_open() */
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor,

@@ -121,25 +121,6 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     return bytes;
 }
 
-/* Activations and inputs grow with the batch, the rest does not. */
-static enum lk_status check_fits(const struct lk_replica *replica)
-{
-    const struct lk_replica_bytes need = lk_replica_bytes(replica);
-    const struct lk_device_info *info = lk_device_info(replica->config.device);
-    const double there = (double)info->memory_bytes * 0.95;
-    const double grows = (double)(need.activations + need.inputs);
-    const double rest = there - ((double)need.total - grows);
-    const int64_t batch = replica->config.batch;
-    if ((double)need.total <= there)
-        return LK_OK;
-    const int64_t fits = rest > 0 ? (int64_t)(rest / (grows / (double)batch)) : 0;
-    return lk_fail(LK_E_DEVICE_MEMORY,
-                   "batch size %lld needs %.1f MB of device memory, %s has %.1f MB; "
-                   "a batch size of about %lld would fit",
-                   (long long)batch, (double)need.total * 1e-6, info->name, there * 1e-6,
-                   (long long)fits);
-}
-
 /* Where values have several readers, their gradients are added. */
 static enum lk_status prepare_forks(struct lk_replica *replica)
 {
@@ -170,7 +151,7 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(lk_loader_create(config->device, &replica->tiling, config->real, &replica->loader));
     LK_TRY(lk_replica_plan(replica));
     LK_TRY(prepare_forks(replica));
-    return check_fits(replica);
+    return lk_replica_check_fits(replica);
 }
 
 enum lk_status lk_replica_create(const struct lk_replica_config *config,

@@ -41,6 +41,7 @@ struct lk_replica {
     int blob_count;
     int *activation, *gradient; /* blob of each value */
     struct lk_plan plan;
+    bool is_planned;
     struct lk_buffer *slabs[LK_MOST_SLABS], **blob_views;
 
     struct lk_replica_input inputs[LK_MOST_INPUTS];
@@ -48,7 +49,11 @@ struct lk_replica {
     int64_t samples, step; /* of the last forward */
 };
 
-/* Numbers all memory the schedule needs and places it. */
+/* Numbers all memory the schedule needs and places it where that is possible. */
 LK_MUST_CHECK enum lk_status lk_replica_plan(struct lk_replica *replica);
+
+/* Whether the plan fits beside what is allocated already. fails: LK_E_DEVICE_MEMORY, with the
+ * batch size that would */
+LK_MUST_CHECK enum lk_status lk_replica_check_fits(const struct lk_replica *replica);
 
 #endif

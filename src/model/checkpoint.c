@@ -21,12 +21,19 @@ struct field {
         .key = #name, .offset = offsetof(struct lk_checkpoint, name)                           \
     }
 
-static const struct field texts[] = {
-    FIELD(model),     FIELD(model_text),        FIELD(data),    FIELD(device),
-    FIELD(optimizer), FIELD(optimizer_options), FIELD(version), FIELD(parameters_sha256)};
-static const struct field numbers[] = {FIELD(step),  FIELD(epoch), FIELD(index),
-                                       FIELD(seed),  FIELD(batch), FIELD(shards),
-                                       FIELD(lanes), FIELD(vector)};
+static const struct field texts[] = {FIELD(model),
+                                     FIELD(model_text),
+                                     FIELD(data),
+                                     FIELD(validation),
+                                     FIELD(data_sum),
+                                     FIELD(device),
+                                     FIELD(optimizer),
+                                     FIELD(version),
+                                     FIELD(optimizer_options),
+                                     FIELD(parameters_sha256)};
+static const struct field numbers[] = {FIELD(step),   FIELD(epoch), FIELD(index),
+                                       FIELD(seed),   FIELD(batch), FIELD(shuffle),
+                                       FIELD(shards), FIELD(lanes), FIELD(vector)};
 
 enum {
     TEXTS = sizeof texts / sizeof texts[0],

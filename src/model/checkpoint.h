@@ -15,10 +15,12 @@
  * at least 0. Texts that were read live until lk_checkpoint_close(). */
 struct lk_checkpoint {
     const char *model, *model_text; /* name; what lk_model_read() reads */
-    const char *data, *device;      /* SPEC; name */
+    const char *data, *validation;  /* SPECs; validation "": the test part of data */
+    const char *data_sum;           /* tells one data set from another */
+    const char *device;             /* name */
     int64_t step;                   /* steps done */
     int64_t epoch, index;           /* the next sample */
-    int64_t seed, batch;
+    int64_t seed, batch, shuffle;
 
     int64_t shards, lanes, vector;
     const char *optimizer, *optimizer_options; /* "": none */
@@ -64,7 +66,12 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_path(const char *folder, int64_t step
  */
 LK_MUST_CHECK enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes);
 
-/* Removes all but the `keep` checkpoints with the most steps. fails: LK_E_IO */
+/* Removes all but the `keep` checkpoints with the most steps, and what writers that were killed
+ * have left. Nobody else may write there. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_checkpoint_prune(const char *folder, int keep);
+
+/* Renames checkpoints of more than `step` steps to "*.damaged": a run that goes on from `step`
+ * could not read them. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_checkpoint_set_aside(const char *folder, int64_t step);
 
 #endif

@@ -106,17 +106,61 @@ enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes
     return LK_OK;
 }
 
+/* "step-00000123.safetensors.PID-N.tmp": a writer that was killed leaves it. */
+static bool is_left_over(const char *name)
+{
+    const size_t length = strlen(name);
+    return strncmp(name, "step-", 5) == 0 && strstr(name, ".safetensors.") && length > 4 &&
+           strcmp(name + length - 4, ".tmp") == 0;
+}
+
+static enum lk_status remove_left_overs(const char *folder)
+{
+    char path[1024];
+    enum lk_status status = LK_OK;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return lk_file_fail("list", folder);
+    for (struct dirent *entry; status == LK_OK && (entry = readdir(dir)) != NULL;) {
+        if (!is_left_over(entry->d_name))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (unlink(path) != 0 && errno != ENOENT)
+            status = lk_file_fail("remove", path);
+    }
+    closedir(dir);
+    return status;
+}
+
 enum lk_status lk_checkpoint_prune(const char *folder, int keep)
 {
     char path[1024];
     int64_t *steps = NULL;
     int count = 0;
+    LK_TRY(remove_left_overs(folder));
     LK_TRY(list_steps(folder, &steps, &count));
     enum lk_status status = LK_OK;
     for (int i = keep; status == LK_OK && i < count; i++) {
         status = lk_checkpoint_path(folder, steps[i], path, sizeof path);
         if (status == LK_OK && unlink(path) != 0 && errno != ENOENT)
             status = lk_file_fail("remove", path);
+    }
+    free(steps);
+    return status;
+}
+
+enum lk_status lk_checkpoint_set_aside(const char *folder, int64_t step)
+{
+    char path[1024], aside[1040];
+    int64_t *steps = NULL;
+    int count = 0;
+    LK_TRY(list_steps(folder, &steps, &count));
+    enum lk_status status = LK_OK;
+    for (int i = 0; status == LK_OK && i < count && steps[i] > step; i++) {
+        status = lk_checkpoint_path(folder, steps[i], path, sizeof path);
+        snprintf(aside, sizeof aside, "%s.damaged", path);
+        if (status == LK_OK && rename(path, aside) != 0)
+            status = lk_file_fail("rename", path);
     }
     free(steps);
     return status;

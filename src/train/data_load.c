@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The standard validation data is the test part of the training data, where it has one. */
@@ -54,4 +55,42 @@ enum lk_status lk_data_load_join(struct lk_data_load *load)
         load->is_running = false;
     }
     return load->status == LK_OK ? LK_OK : lk_fail(load->status, "%s", load->text);
+}
+
+static enum lk_status add_samples(const struct lk_data *data, uint8_t *sample,
+                                  struct lk_sha256 *sum)
+{
+    enum { SAMPLES = 256 };
+    const struct lk_data_info *info = lk_data_info(data);
+    const size_t bytes = (size_t)info->height * (size_t)info->width * (size_t)info->channels;
+    const int64_t count = info->count < SAMPLES ? info->count : SAMPLES;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t index = i * info->count / count;
+        int32_t label;
+        LK_TRY(lk_data_read(data, &index, 1, sample, &label));
+        lk_sha256_add(sum, sample, bytes);
+        lk_sha256_add(sum, &label, sizeof label);
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_data_sum(const struct lk_data *data, char text[LK_SHA256_TEXT])
+{
+    const struct lk_data_info *info = lk_data_info(data);
+    const int64_t shape[] = {info->count, info->height, info->width, info->channels,
+                             info->classes};
+    struct lk_sha256 sum = {0};
+    uint8_t *sample =
+        malloc((size_t)info->height * (size_t)info->width * (size_t)info->channels);
+    if (!sample)
+        return lk_fail_memory("a sample", 0);
+    enum lk_status status = lk_sha256_init(&sum);
+    if (status == LK_OK) {
+        lk_sha256_add(&sum, shape, sizeof shape);
+        status = add_samples(data, sample, &sum);
+        lk_sha256_finish(&sum, text);
+    }
+    lk_sha256_clear(&sum);
+    free(sample);
+    return status;
 }

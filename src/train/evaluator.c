@@ -134,8 +134,9 @@ static void count_sample(struct lk_evaluator *evaluator, const float *p, int lab
     for (int k = 1; k < evaluator->classes; k++)
         if (p[k] > p[best])
             best = k;
-    *loss -= log(p[label] > FLT_MIN ? p[label] : FLT_MIN);
-    *correct += best == label;
+    const bool is_number = p[label] == p[label];
+    *loss -= log(p[label] < FLT_MIN ? FLT_MIN : p[label]); /* NaN stays NaN */
+    *correct += is_number && best == label;
     evaluator->confusion[(int64_t)label * evaluator->classes + best]++;
 }
 
@@ -177,6 +178,7 @@ enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_
         .seconds = lk_seconds() - start,
         .confusion = evaluator->confusion,
         .class_names = lk_data_info(data)->class_names,
+        .named_classes = lk_data_info(data)->class_names ? lk_data_info(data)->classes : 0,
     };
     return LK_OK;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct lk_predictor {
-    char data[512]; /* the SPEC it was trained with */
+    char data[512]; /* the SPEC it was validated with */
     struct lk_device *device;
     struct lk_model *model;
     struct lk_evaluator *evaluator;
@@ -39,7 +39,9 @@ static enum lk_status open_file(struct lk_predictor *predictor,
                                 int64_t batch)
 {
     const struct lk_checkpoint *about = lk_checkpoint_about(file);
-    snprintf(predictor->data, sizeof predictor->data, "%s", about->data);
+    const bool is_own = about->validation[0] && strcmp(about->validation, "off") != 0;
+    snprintf(predictor->data, sizeof predictor->data, "%s",
+             is_own ? about->validation : about->data);
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
     LK_TRY(lk_device_open(device, 0, &predictor->device));

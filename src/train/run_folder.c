@@ -2,35 +2,58 @@
 
 #include "base/fail.h"
 #include "io/file.h"
-#include <dirent.h>
+#include "model/checkpoint.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 struct lk_run_folder {
     char path[512], checkpoints[544], metrics[544];
     FILE *file; /* metrics.jsonl */
+    int lock;   /* the directory, held against other processes; -1: none */
+    bool is_new, has_begun;
 };
 
 enum { MOST_METRICS_BYTES = 1 << 30 };
+
+/* Two processes in one directory would mix their metrics and remove each other's files. */
+static enum lk_status lock(struct lk_run_folder *folder)
+{
+    folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->lock < 0)
+        return lk_file_fail("open", folder->path);
+    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return LK_OK; /* file systems without locks are not refused */
+    return lk_fail(LK_E_IO, "another process trains into it");
+}
+
+static enum lk_status make_folders(struct lk_run_folder *folder)
+{
+    folder->is_new = !lk_folder_exists(folder->path);
+    LK_TRY(lk_folder_make(folder->checkpoints));
+    if (access(folder->checkpoints, W_OK) != 0)
+        return lk_file_fail("write in", folder->checkpoints);
+    return lock(folder);
+}
 
 enum lk_status lk_run_folder_open(const char *path, struct lk_run_folder **folder)
 {
     struct lk_run_folder *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a run directory", sizeof *made);
+    made->lock = -1;
     snprintf(made->path, sizeof made->path, "%s", path);
     if (*path) {
         snprintf(made->checkpoints, sizeof made->checkpoints, "%s/checkpoints", path);
         snprintf(made->metrics, sizeof made->metrics, "%s/metrics.jsonl", path);
-        enum lk_status status = lk_folder_make(made->checkpoints);
-        if (status == LK_OK && access(made->checkpoints, W_OK) != 0)
-            status = lk_file_fail("write in", made->checkpoints);
+        const enum lk_status status = make_folders(made);
         if (status != LK_OK) {
-            free(made);
+            lk_run_folder_close(made);
             return lk_fail_within(status, "run directory '%s'", path);
         }
     }
@@ -44,6 +67,12 @@ void lk_run_folder_close(struct lk_run_folder *folder)
         return;
     if (folder->file)
         fclose(folder->file);
+    if (folder->is_new && !folder->has_begun) { /* nothing was put there: leave no trace */
+        rmdir(folder->checkpoints);
+        rmdir(folder->path);
+    }
+    if (folder->lock >= 0)
+        close(folder->lock);
     free(folder);
 }
 
@@ -57,30 +86,11 @@ const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder)
     return folder->checkpoints;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder)
 {
-    char path[1024];
     if (!folder->path[0])
         return LK_OK;
-    DIR *dir = opendir(folder->checkpoints);
-    if (!dir)
-        return lk_file_fail("list", folder->checkpoints);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (!ends_with(entry->d_name, ".safetensors"))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", folder->checkpoints, entry->d_name);
-        if (unlink(path) != 0) {
-            closedir(dir);
-            return lk_file_fail("remove", path);
-        }
-    }
-    closedir(dir);
+    LK_TRY(lk_checkpoint_prune(folder->checkpoints, 0));
     if (unlink(folder->metrics) != 0 && errno != ENOENT)
         return lk_file_fail("remove", folder->metrics);
     return LK_OK;
@@ -124,23 +134,22 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
                                 "vector", device->vector));
 }
 
-/* The step a line of metrics belongs to; -1 for a line that is none. */
-static int64_t step_of(const char *line, size_t bytes)
+/* Whether a line of metrics still holds for a run that goes on after `step`. What has ended
+ * will end again, and then be evaluated again. */
+static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished)
 {
     json_t *json = json_loadb(line, bytes, 0, NULL);
-    const json_t *step = json_object_get(json, "step");
-    const json_t *steps = json_object_get(json, "steps");
-    int64_t number = -1;
-    if (json_is_integer(step))
-        number = json_integer_value(step);
-    else if (json_is_integer(steps))
-        number = json_integer_value(steps);
+    const json_t *number = json_object_get(json, "step");
+    const char *event = json_string_value(json_object_get(json, "event"));
+    const int64_t at = json_is_integer(number) ? json_integer_value(number) : -1;
+    const bool is_last = is_finished && at == step && event && strcmp(event, "eval") == 0;
     json_decref(json);
-    return number;
+    return at >= 0 && at <= step && !is_last; /* "end" has no step */
 }
 
-/* Rewrites metrics.jsonl without the lines after `step` and without a torn last line. */
-static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t step)
+/* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line. */
+static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t step,
+                                  bool is_finished)
 {
     void *data = NULL;
     size_t bytes = 0, kept = 0;
@@ -151,8 +160,7 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
         const size_t length = end ? (size_t)(end - (text + at)) + 1 : bytes - at;
-        const int64_t number = end ? step_of(text + at, length) : -1;
-        if (number >= 0 && number <= step) {
+        if (end && holds(text + at, length, step, is_finished)) {
             memmove(text + kept, text + at, length);
             kept += length;
         }
@@ -166,13 +174,15 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 
 enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                    const struct lk_settings *settings,
-                                   const struct lk_device_info *device, int64_t step)
+                                   const struct lk_device_info *device, int64_t step,
+                                   bool is_finished)
 {
     if (!folder->path[0])
         return LK_OK;
+    folder->has_begun = true;
     LK_TRY(write_config(folder, settings));
     LK_TRY(write_environment(folder, device));
-    LK_TRY(cut_metrics(folder, step));
+    LK_TRY(cut_metrics(folder, step, is_finished));
     folder->file = fopen(folder->metrics, "a");
     return folder->file ? LK_OK : lk_file_fail("append to", folder->metrics);
 }
@@ -239,7 +249,7 @@ enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const char *line)
 
 enum lk_status lk_run_folder_flush(struct lk_run_folder *folder)
 {
-    if (folder->file && fflush(folder->file) != 0)
+    if (folder->file && (fflush(folder->file) != 0 || fsync(fileno(folder->file)) != 0))
         return lk_file_fail("append to", folder->metrics);
     return LK_OK;
 }

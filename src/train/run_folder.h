@@ -8,7 +8,8 @@
 struct lk_run_folder;
 
 /* Makes the directory and those in it; nothing there is changed. An empty path keeps no files:
- * all functions below then do nothing. fails: LK_E_IO (unwritable, no directory) */
+ * all functions below then do nothing. fails: LK_E_IO (unwritable, no directory, another
+ * process trains there) */
 LK_MUST_CHECK enum lk_status lk_run_folder_open(const char *path,
                                                 struct lk_run_folder **folder);
 void lk_run_folder_close(struct lk_run_folder *folder);
@@ -25,7 +26,7 @@ LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *fold
 LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                                  const struct lk_settings *settings,
                                                  const struct lk_device_info *device,
-                                                 int64_t step);
+                                                 int64_t step, bool is_finished);
 
 /* What a step line says beside the event. */
 struct lk_step_times {

@@ -1,5 +1,6 @@
 /* Saving a trainer's state and going on from it. */
 #include "base/fail.h"
+#include "base/log.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
 #include "train/trainer_parts.h"
@@ -17,15 +18,19 @@ enum lk_status lk_trainer_save(struct lk_trainer *trainer)
         .model = lk_model_name(trainer->model),
         .model_text = lk_model_text(trainer->model),
         .data = trainer->settings->data,
+        .validation = trainer->settings->validation,
+        .data_sum = trainer->data_sum,
         .device = lk_device_info(trainer->device)->name,
         .step = trainer->done,
         .epoch = position.epoch,
         .index = position.index,
         .seed = trainer->settings->seed,
         .batch = trainer->settings->batch_size,
+        .shuffle = trainer->settings->shuffle,
     };
     if (!*folder)
         return LK_OK;
+    LK_TRY(lk_run_folder_flush(trainer->folder)); /* no checkpoint is ahead of its metrics */
     LK_TRY(lk_checkpoint_path(folder, trainer->done, path, sizeof path));
     LK_TRY(lk_checkpoint_write(path, &about, lk_stepper_replica(trainer->stepper),
                                lk_optimizer_info(lk_stepper_optimizer(trainer->stepper))));
@@ -43,6 +48,20 @@ static enum lk_status differs(const char *what, long long there, long long asked
         what, there, asked);
 }
 
+static enum lk_status check_same_optimizer(const struct lk_settings *s,
+                                           const struct lk_checkpoint *there)
+{
+    char kind[64];
+    const char *options;
+    lk_settings_split_optimizer(s, kind, &options);
+    if (strcmp(there->optimizer, kind) == 0)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT,
+                   "the run directory's checkpoint has optimizer '%s', asked for is '%s'; use "
+                   "--fresh to start over, or another directory",
+                   there->optimizer, kind);
+}
+
 static enum lk_status check_same_run(const struct lk_trainer *trainer,
                                      const struct lk_checkpoint *there)
 {
@@ -58,6 +77,34 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
         return differs("seed", there->seed, s->seed);
     if (s->shards && there->shards != s->shards)
         return differs("shards", there->shards, s->shards);
+    if (there->shuffle != s->shuffle)
+        return differs("shuffle", there->shuffle, s->shuffle);
+    return check_same_optimizer(s, there);
+}
+
+/* Choices that go on, but to other weights than those of one undisturbed run. */
+static enum lk_status check_same_bits(const struct lk_trainer *trainer,
+                                      const struct lk_checkpoint *there)
+{
+    const struct lk_device_info *info = lk_device_info(trainer->device);
+    const struct lk_optimizer_info *o =
+        lk_optimizer_info(lk_stepper_optimizer(trainer->stepper));
+    char options[1024] = "";
+    if (strcmp(there->data_sum, trainer->data_sum) != 0)
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "run directory '%s' was trained on other data ('%s', asked for is '%s'); "
+            "use --fresh to start over, or another directory",
+            trainer->settings->run, there->data, trainer->settings->data);
+    if (there->lanes != info->lanes || there->vector != info->vector)
+        lk_log(LK_LOG_WARNING,
+               "the run began with %lld samples a tile in vectors of %lld, this device has %d "
+               "and %d: weights will differ in their last bits from one undisturbed run",
+               (long long)there->lanes, (long long)there->vector, info->lanes, info->vector);
+    (void)!lk_options_print(o->kind->options, o->options, true, options, sizeof options);
+    if (strcmp(there->optimizer_options, options) != 0)
+        lk_log(LK_LOG_WARNING, "the run began with the optimizer's options '%s', now '%s'",
+               there->optimizer_options, options);
     return LK_OK;
 }
 
@@ -84,12 +131,16 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer, const char *path)
     LK_TRY(lk_checkpoint_open(path, &file));
     const struct lk_checkpoint *about = lk_checkpoint_about(file);
     const struct lk_batches_position position = {about->epoch, about->index};
-    enum lk_status status =
-        lk_checkpoint_read(file, lk_stepper_replica(trainer->stepper),
-                           lk_optimizer_info(lk_stepper_optimizer(trainer->stepper)));
+    enum lk_status status = check_same_bits(trainer, about);
+    if (status == LK_OK)
+        status = lk_checkpoint_read(file, lk_stepper_replica(trainer->stepper),
+                                    lk_optimizer_info(lk_stepper_optimizer(trainer->stepper)));
+    if (status == LK_OK)
+        status =
+            lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step);
     if (status == LK_OK)
         status = lk_batches_seek(trainer->batches, position);
     trainer->done = about->step;
     lk_checkpoint_close(file);
-    return status == LK_OK ? LK_OK : lk_fail_within(status, "going on from '%s'", path);
+    return status;
 }

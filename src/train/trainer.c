@@ -82,6 +82,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     LK_TRY(lk_check_data(trainer->model, trainer->load.train));
     if (trainer->load.validation)
         LK_TRY(lk_check_data(trainer->model, trainer->load.validation));
+    LK_TRY(lk_data_sum(trainer->load.train, trainer->data_sum));
     const int64_t count = lk_data_info(trainer->load.train)->count;
     trainer->steps_per_epoch = (count + s->batch_size - 1) / s->batch_size;
     if (__builtin_mul_overflow(trainer->steps_per_epoch, s->epochs, &trainer->total_steps))
@@ -89,6 +90,16 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     if (s->steps > 0 && s->steps < trainer->total_steps)
         trainer->total_steps = s->steps;
     return lk_batches_create(trainer->load.train, &options, &trainer->batches);
+}
+
+/* Evaluation uses the trained weights in place, in batches of the training's size. Its memory
+ * is taken now: what does not fit is said before the first step. */
+static enum lk_status create_evaluator(struct lk_trainer *trainer)
+{
+    if (!trainer->load.validation)
+        return LK_OK;
+    return lk_evaluator_create(trainer->device, trainer->model, trainer->settings->batch_size,
+                               lk_stepper_replica(trainer->stepper), &trainer->evaluator);
 }
 
 static enum lk_status announce(struct lk_trainer *trainer)
@@ -126,12 +137,14 @@ static enum lk_status create(struct lk_trainer *trainer)
     LK_TRY(open_device(trainer));
     LK_TRY(create_stepper(trainer));
     LK_TRY(open_batches(trainer));
+    LK_TRY(create_evaluator(trainer));
     if (trainer->settings->fresh)
         LK_TRY(lk_run_folder_start_over(trainer->folder));
     if (*checkpoint)
         LK_TRY(lk_trainer_resume(trainer, checkpoint));
     LK_TRY(lk_run_folder_begin(trainer->folder, trainer->settings,
-                               lk_device_info(trainer->device), trainer->done));
+                               lk_device_info(trainer->device), trainer->done,
+                               trainer->done == trainer->total_steps));
     return announce(trainer);
 }
 
@@ -254,16 +267,11 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
     return LK_OK;
 }
 
-/* Evaluation uses the trained weights in place, in batches of the training's size. */
 static enum lk_status evaluate(struct lk_trainer *trainer)
 {
     struct lk_evaluation result;
-    if (!trainer->load.validation)
-        return LK_OK;
     if (!trainer->evaluator)
-        LK_TRY(lk_evaluator_create(trainer->device, trainer->model,
-                                   trainer->settings->batch_size,
-                                   lk_stepper_replica(trainer->stepper), &trainer->evaluator));
+        return LK_OK;
     LK_TRY(lk_evaluator_run(trainer->evaluator, trainer->load.validation, &result));
     return lk_trainer_report(trainer,
                              (struct lk_event){.kind = LK_EVENT_EVALUATION,
@@ -304,12 +312,11 @@ enum lk_status lk_trainer_run(struct lk_trainer *trainer)
         LK_TRY(run_steps(trainer, next_stop(trainer)));
         const bool ends = trainer->done == trainer->total_steps;
         const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
+        if (every == 0 || ends || trainer->done % every == 0 || atomic_load(&trainer->stop))
+            LK_TRY(lk_trainer_save(trainer));
         is_evaluated = (ends_epoch || ends) && !atomic_load(&trainer->stop);
         if (is_evaluated)
             LK_TRY(evaluate(trainer));
-        if (every == 0 || ends || trainer->done % every == 0 || atomic_load(&trainer->stop))
-            LK_TRY(lk_trainer_save(trainer));
-        LK_TRY(lk_run_folder_flush(trainer->folder));
     }
     if (trainer->done < trainer->total_steps)
         return lk_fail(LK_E_INTERRUPTED, "interrupted after step %lld of %lld",

@@ -2,6 +2,7 @@
 #ifndef LK_TRAIN_TRAINER_PARTS_H
 #define LK_TRAIN_TRAINER_PARTS_H
 
+#include "io/sha256.h"
 #include "optim/schedule.h"
 #include "train/evaluator.h"
 #include "train/run_folder.h"
@@ -38,12 +39,13 @@ struct lk_trainer {
     struct lk_node *labels, *loss;
     struct lk_device *device;
     struct lk_stepper *stepper;
-    struct lk_evaluator *evaluator; /* made when first wanted */
+    struct lk_evaluator *evaluator; /* NULL: no validation */
     struct lk_data_load load;
     struct lk_batches *batches;
     struct lk_schedule schedule;
     double rate;
     int shards;
+    char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;
     int64_t done; /* steps finished */
@@ -58,6 +60,10 @@ LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_data_load *load,
 
 /* Waits for it. fails: as the data does */
 LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);
+
+/* A sum over the shape of the data and some of its samples: tells one data set from another.
+ * fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_data_sum(const struct lk_data *data, char sum[LK_SHA256_TEXT]);
 
 /* Fills in what every event has, writes its line and tells the handler. times: of a step, else
  * NULL. fails: LK_E_IO */
