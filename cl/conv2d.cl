@@ -1,30 +1,32 @@
 /* Convolution as a gather: every output is one chain of products in ascending order of channel,
- * tap row, tap column, whatever the blocking. It serves the forward pass and, with turned weights,
- * the data gradient (with strides once for each phase of the image).
+ * tap row, tap column, whatever the blocking. It serves the forward pass and, with turned
+ * weights, the data gradient (with strides once for each phase of the image).
  *
  *   y[k, i, j] = bias[k] + sum over c, r, s of
  *       w[k, c, r, s] * x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X]
  *
- * Taps outside the image are left out, not multiplied by zero. Then relu (RELU) and, where ROWS is
- * 2, a max-pool over 2x2 outputs: `at` keeps which won, 0..3 in row-major order, or 4 where relu
- * cut it off.
+ * Taps outside the image are left out, not multiplied by zero. Then relu (RELU) and, where ROWS
+ * is 2, a max-pool over 2x2 outputs: `at` keeps which won, 0..3 in row-major order, or 4 where
+ * relu cut it off.
  *
- *   x: [tiles][GROUPS][channels][IN_H][IN_W]     w: [GROUPS][blocks][channels][TAPS_Y][TAPS_X][MR]
- *   y: [tiles][GROUPS][filters][PLANE], rows PITCH apart, columns OUT_STEP apart, from `y_first` on
+ *   x: [tiles][GROUPS][channels][IN_H][IN_W]
+ *   w: [GROUPS][blocks][channels][TAPS_Y][TAPS_X][MR]
+ *   y: [tiles][GROUPS][filters][PLANE] from y_first on, rows PITCH, columns OUT_STEP apart
  *
- * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see the
- * left edge or lie before one that does, RIGHT the right edge or are narrower.
+ * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see
+ * the left edge or lie before one that does, RIGHT the right edge or are narrower.
+ * PANEL: of single taps inside the image, the inputs of NV columns and `depth` channels are
+ * first copied to local memory, densely, and all filters of the group go over them; the sums
+ * rest in local memory until the next channels are there. STREAM: the outputs are too large for
+ * caches, so they are written past them.
  *
- * PANEL: of single taps inside the image, the inputs of NV columns and `depth` channels are first
- * copied to local memory, where they lie densely, and all filters of the group go over them; the sums
- * rest in local memory until the next channels are there. STREAM: the outputs are too
- * large for caches, so they are written past them.
- *
- * Group ids: 0: a run of rows_each row blocks (PANEL: of blocks of columns), 1: a run of blocks_each filter blocks, 2: tile.
+ * Group ids: 0: run of rows_each row blocks (PANEL: blocks of columns), 1: run of blocks_each
+ * filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
  *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT PANEL STREAM
  */
 #include "lib/real.cl"
+#include "lib/taps.cl"
 
 #define BLOCKS ((OUT_W + NV - 1) / NV)
 #define TAIL (OUT_W - (BLOCKS - 1) * NV)
@@ -43,18 +45,9 @@
 #define X_PLANE (IN_H * IN_W * PARTS)
 #endif
 
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-#define PREFETCH(p) __builtin_prefetch(p, 0, 3)
-#endif
-#if STREAM && __has_builtin(__builtin_nontemporal_store)
-#define STORE(p, v) __builtin_nontemporal_store(v, p)
-#endif
-#endif
-#ifndef PREFETCH
-#define PREFETCH(p)
-#endif
-#ifndef STORE
+#if STREAM
+#define STORE(p, v) STREAM_STORE(p, v)
+#else
 #define STORE(p, v) (*(p) = (v))
 #endif
 
@@ -69,13 +62,6 @@ struct job {
     __local V *sums; /* between panels */
     bool first, last; /* panel */
 };
-
-/* Whether tap s of output column j reads a column of the image. */
-INLINE bool inside(int j, int s)
-{
-    const int column = j * STEP_X + s * GAP_X - PAD_X;
-    return column >= 0 && column < IN_W;
-}
 
 /* Adds the products of a row of taps with an input row. */
 INLINE void add_taps(V a[MR][NV], XSPACE const V *x, __global const real *w, int x0, int n,
@@ -235,9 +221,10 @@ INLINE void blocks_of_row(const struct job *job)
 
 KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
-                          __global const real *restrict bias, __global V *restrict y, int y_first,
-                          __global B *restrict at, int channels, int filters, int rows_each,
-                          int blocks_each, int depth, __local V *panel, __local V *sums)
+                          __global const real *restrict bias, __global V *restrict y,
+                          int y_first, __global B *restrict at, int channels, int filters,
+                          int rows_each, int blocks_each, int depth, __local V *panel,
+                          __local V *sums)
 {
     const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = get_group_id(1) / runs, b0 = get_group_id(1) % runs * blocks_each;

@@ -1,11 +1,11 @@
 /* What the gradients of a convolution need beside the two large kernels.
  *
- *   conv2d_expand  dz[k, i, j] = dy[k, i, j] where relu let y pass (relu, y > 0), or dy of the
- *                  output's 2x2 pool where it won (pool, number in `at`); db[shard][k] = sum of dz
+ *   conv2d_expand  dz[k, i, j] = dy[k, i, j] where relu let y pass (y > 0), or dy of the
+ *                  2x2 pool where it won (`at` is its number); db[shard][k] = sum of dz
  *   conv2d_total   dw[shard][i] = sum over the parts of a shard, in order
  *
- * dy, y, at: [tiles][filters][pooled or all of height x width]; dz: [tiles][filters][height][width],
- * null: not wanted; db: null: not wanted.
+ * dy, y, at: [tiles][filters][height x width, or pooled]; dz: [tiles][filters][height][width].
+ * Null: y: no relu; at: no pool; dz, db: not wanted.
  *
  * Group ids: expand: 0: filter k, 1: shard; total: 0: run of `each` numbers, 1: shard.
  */
@@ -32,7 +32,8 @@ INLINE V expand_pooled(__global const V *dy, __global const B *at, __global V *d
     return sum;
 }
 
-INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz, int count, V sum)
+INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz, int count,
+                      V sum)
 {
     for (int i = 0; i < count; i++) {
         const V d = dy[i * PARTS];
@@ -46,8 +47,8 @@ INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz,
 
 KERNEL void conv2d_expand(__global const V *restrict dy, __global const V *restrict y,
                           __global const B *restrict at, __global V *restrict dz, int dz_first,
-                          __global real *restrict db, int db_stride, int shard_tiles, int filters,
-                          int height, int width, __local V *scratch)
+                          __global real *restrict db, int db_stride, int shard_tiles,
+                          int filters, int height, int width, __local V *scratch)
 {
     const int k = get_group_id(0), shard = get_group_id(1);
     const int plane = height * width, pooled = at ? plane / 4 : plane;

@@ -3,25 +3,26 @@
  *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
  *       dz[k, i, j] * x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X]
  *
- * A part is part_tiles tiles of one shard. Each lane's sum runs over (tile, strip of STRIP columns,
- * row, column), then the lanes are added as a tree; no blocking below changes this order.
+ * A part is part_tiles tiles of one shard. Each lane's sum runs over (tile, strip of STRIP
+ * columns, row, column), then the lanes are added as a tree; no blocking changes this order.
  *
- *   x: [tiles][GROUPS][channels][IN_H][IN_W]     out: [parts] out_stride apart, k innermost
- *   dz: GRADIENT 0: dy itself, [tiles][GROUPS][filters][OUT_H][OUT_W]; 1: dy where y > 0; 2: dy of a
- *   2x2 max-pool, expanded by the numbers `at` (4: none)
+ *   x: [tiles][GROUPS][channels][IN_H][IN_W]; out: [parts] out_stride apart, k innermost
+ *   dz: GRADIENT 0: dy itself, [tiles][GROUPS][filters][OUT_H][OUT_W]; 1: dy where y > 0;
+ *       2: dy of a 2x2 max-pool, expanded by the numbers `at` (4: none)
  *
- * A register block is CB channels, MB filters and one row of taps. On CPUs a group copies dz of MB
- * filters, ROWS_EACH rows and a strip to local memory, interleaved, goes over all its channels with
- * it, and keeps the sums of all its blocks in local memory meanwhile.
+ * A register block is CB channels, MB filters and one row of taps. On CPUs a group copies dz
+ * of MB filters, ROWS_EACH rows and a strip (or TILES_EACH whole tiles) to local memory,
+ * filters interleaved, and goes over all its channels with it. The sums of all its blocks rest
+ * in local memory meanwhile; what comes next is fetched ahead.
  *
- * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels; 2: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS
- *     CB MB STRIP ROWS_EACH TILES_EACH LEFT RIGHT: columns that see an edge;
- *     CHECK: all columns may
- *     GRADIENT
+ * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
+ * 2: part.
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS GRADIENT
+ *     CB MB STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge, CHECK: all may
  */
 #include "lib/real.cl"
 #include "lib/sum.cl"
+#include "lib/taps.cl"
 
 #define IN_PLANE (IN_H * IN_W)
 #define OUT_PLANE (OUT_H * OUT_W)
@@ -33,147 +34,8 @@
 #endif
 #define STAGED (PARTS == 1)
 #define WHOLE (STRIP >= OUT_W)
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-#define PREFETCH(p) __builtin_prefetch(p, 0, 3)
-#endif
-#endif
-#ifndef PREFETCH
-#define PREFETCH(p)
-#endif
 
-/* Rows [i0, i1) and columns [j0, j1) of the outputs of one tile. */
-struct area {
-    int i0, i1, j0, j1;
-};
-
-/* The operands of a register block: those of channel and filter 0. */
-struct block {
-    __global const V *x[CB];
-    __global const V *dy, *y;
-    __global const B *at;
-    __local const V *dz;
-    int filters;
-};
-
-INLINE bool inside(int j, int s)
-{
-    const int column = j * STEP_X + s * GAP_X - PAD_X;
-    return column >= 0 && column < IN_W;
-}
-
-INLINE V gradient(__global const V *dy, __global const V *y, __global const B *at, int i, int j)
-{
-#if GRADIENT == 2
-    const int from = (i / 2 * (OUT_W / 2) + j / 2) * PARTS;
-    return TO_I(at[from]) == (I)(i % 2 * 2 + j % 2) ? dy[from] : (V)0;
-#elif GRADIENT == 1
-    const int from = (i * OUT_W + j) * PARTS;
-    return y[from] > (V)0 ? dy[from] : (V)0;
-#else
-    return dy[(i * OUT_W + j) * PARTS];
-#endif
-}
-
-#define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X - PAD_X) * PARTS)
-
-/* One output pixel. The operands that are fewer stay in registers. xs: column 0 of the input row of each channel. */
-INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const V *xs[CB],
-                      __local const V *dz, int i, int j, bool edge)
-{
-    V d[MB];
-    UNROLL for (int m = 0; m < MB; m++)
-#if STAGED
-        d[m] = dz[m];
-#else
-        d[m] = m < b->filters ? gradient(b->dy + m * DY_PLANE * PARTS, b->y + m * DY_PLANE * PARTS,
-                                         b->at + m * DY_PLANE * PARTS, i, j)
-                              : (V)0;
-#endif
-#if MB > CB * TAPS_X
-    UNROLL for (int m = 0; m < MB; m++)
-        UNROLL for (int c = 0; c < CB; c++)
-            UNROLL for (int s = 0; s < TAPS_X; s++)
-                if (!edge || inside(j, s))
-                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
-#else
-    UNROLL for (int c = 0; c < CB; c++)
-        UNROLL for (int s = 0; s < TAPS_X; s++)
-            if (!edge || inside(j, s))
-                UNROLL for (int m = 0; m < MB; m++)
-                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
-#endif
-}
-
-/* Adds the products of an area with tap row r. */
-INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area area, int r)
-{
-    const int top = PAD_Y - r * GAP_Y, bottom = IN_H - 1 + top;
-    const int i0 = max(area.i0, top > 0 ? (top + STEP_Y - 1) / STEP_Y : 0);
-    const int i1 = min(area.i1, bottom < 0 ? 0 : bottom / STEP_Y + 1);
-    __global const V *xs[CB];
-    UNROLL for (int c = 0; c < CB; c++)
-        xs[c] = b->x[c] + (i0 * STEP_Y - top) * (IN_W * PARTS);
-    __local const V *row = b->dz + (i0 - area.i0) * (STRIP * MB);
-    for (int i = i0; i < i1; i++) {
-        __local const V *dz = row;
-        const bool left = WHOLE || area.j0 == 0, right = WHOLE || area.j1 == OUT_W;
-        const int j0 = left ? LEFT : area.j0, j1 = right ? OUT_W - RIGHT : area.j1;
-        if (LEFT > 0 && left)
-            UNROLL for (int j = 0; j < LEFT; j++)
-                add_pixel(a, b, xs, dz + j * MB, i, j, true);
-        dz += (j0 - (WHOLE ? 0 : area.j0)) * MB;
-        for (int j = j0; j < j1; j++, dz += MB)
-            add_pixel(a, b, xs, dz, i, j, CHECK);
-        if (RIGHT > 0 && right)
-            UNROLL for (int j = 0; j < RIGHT; j++)
-                add_pixel(a, b, xs, dz + j * MB, i, OUT_W - RIGHT + j, true);
-        row += STRIP * MB;
-        UNROLL for (int c = 0; c < CB; c++)
-            xs[c] += STEP_Y * IN_W * PARTS;
-    }
-}
-
-/* Operands of channel c and filter k of a tile; channels past the last are read as the last. */
-INLINE struct block block_at(struct block tile, int c, int k, int channels, int filters)
-{
-    __global const V *x = tile.x[0];
-    UNROLL for (int m = 0; m < CB; m++)
-        tile.x[m] = x + (size_t)min(c + m, channels - 1) * (IN_PLANE * PARTS);
-    const size_t to = (size_t)k * (DY_PLANE * PARTS);
-    tile.dy += to;
-    tile.y = GRADIENT == 1 ? tile.y + to : 0;
-    tile.at = GRADIENT == 2 ? tile.at + to : 0;
-    tile.filters = filters - k;
-    return tile;
-}
-
-/* Operands of the first channel and filter of a group in a tile. */
-INLINE struct block tile_at(__global const V *x, __global const V *dy, __global const V *y,
-                            __global const B *at, size_t image, int channels, int filters)
-{
-    const size_t to = image * filters * (DY_PLANE * PARTS) + PART;
-    const struct block tile = {.x = {x + image * channels * (IN_PLANE * PARTS) + PART},
-                               .dy = dy + to,
-                               .y = GRADIENT == 1 ? y + to : 0,
-                               .at = GRADIENT == 2 ? at + to : 0};
-    return tile;
-}
-
-#define TILE_AT(t) tile_at(x, dy, y, at, (size_t)(t)*GROUPS + g, channels, filters)
-
-/* Adds the lanes of a block's sums. */
-INLINE void store(const V a[CB][MB][TAPS_X], __global real *out, int c, int k, int r, int channels,
-                  int filters, int all_filters, __local V *scratch)
-{
-    UNROLL for (int m = 0; m < CB; m++)
-        UNROLL for (int s = 0; s < TAPS_X; s++)
-            UNROLL for (int i = 0; i < MB; i++) {
-                const real sum = sum_lanes(a[m][i][s], scratch);
-                if (PART == 0 && c + m < channels && k + i < filters)
-                    out[(size_t)(((c + m) * TAPS_Y + r) * TAPS_X + s) * all_filters + k + i] = sum;
-            }
-}
+#include "lib/conv2d_block.cl"
 
 #if STAGED
 #define STAGE (ROWS_EACH * STRIP * MB) /* values of a tile */
@@ -217,9 +79,10 @@ INLINE struct area area_at(int n)
 INLINE void fetch_gradients(const struct block *b, struct area area, int part, int parts)
 {
 #if GRADIENT == 0
-    const int runs = (area.i1 - area.i0) * min(MB, b->filters), each = (runs + parts - 1) / parts;
-    for (int n = part * each; n < min((part + 1) * each, runs); n++) {
-        const int m = n % min(MB, b->filters), i = area.i0 + n / min(MB, b->filters);
+    const int filters = min(MB, b->filters), rows = (area.i1 - area.i0) * filters;
+    const int each = (rows + parts - 1) / parts;
+    for (int n = part * each; n < min((part + 1) * each, rows); n++) {
+        const int m = n % filters, i = area.i0 + n / filters;
         for (int j = area.j0; j < area.j1; j++)
             PREFETCH(b->dy + m * DY_PLANE + i * OUT_W + j);
     }
@@ -238,12 +101,23 @@ INLINE void fetch_inputs(const struct block *b, struct area area)
                 PREFETCH(b->x[c] + i * IN_W + j);
 }
 
-/* The products of an area with all channels and filters of the group. `next`: the operands and the
- * area that follow, to be fetched meanwhile. */
-INLINE void add_group(__local V *sums, __local V *staged, struct block tile, struct area area,
-                      struct block next, struct area next_area, int4 range, int2 size, bool first, int tiles)
+/* An area of some tiles, and the one that follows, to be fetched meanwhile. */
+struct step {
+    struct block tile, next;
+    struct area area, next_area;
+    int tiles;
+    bool first;
+};
+
+/* The products of a step with channels range.xy and filters range.zw of the group, which has
+ * size.x and size.y of them. */
+INLINE void add_group(__local V *sums, __local V *staged, const struct step *step, int4 range,
+                      int2 size)
 {
     const int c0 = range.x, c1 = range.y, k0 = range.z, k1 = range.w;
+    const struct block tile = step->tile, next = step->next;
+    const struct area area = step->area, next_area = step->next_area;
+    const int tiles = step->tiles;
     for (int k = k0; k < k1; k += MB) {
         const bool last = k + MB >= k1;
         struct block b = block_at(tile, c0, k, size.x, size.y);
@@ -266,7 +140,7 @@ INLINE void add_group(__local V *sums, __local V *staged, struct block tile, str
             for (int r = 0; r < TAPS_Y; r++, sums += UNIT) {
                 V a[CB][MB][TAPS_X];
                 UNROLL for (int m = 0; m < UNIT; m++)
-                    ((V *)a)[m] = first ? (V)0 : sums[m];
+                    ((V *)a)[m] = step->first ? (V)0 : sums[m];
                 for (int q = 0; q < tiles; q++) {
                     const struct block from = tiles_on(b, q, size);
                     add_area(a, &from, area, r);
@@ -279,11 +153,12 @@ INLINE void add_group(__local V *sums, __local V *staged, struct block tile, str
 }
 #endif
 
-KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restrict dy, int dy_first,
-                           __global const V *restrict y, __global const B *restrict at,
-                           __global real *restrict out, int out_first, int out_stride,
-                           int channels, int filters, int group_channels, int group_filters,
-                           int shard_tiles, int part_tiles, __local V *sums, __local V *staged)
+KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restrict dy,
+                           int dy_first, __global const V *restrict y,
+                           __global const B *restrict at, __global real *restrict out,
+                           int out_first, int out_stride, int channels, int filters,
+                           int group_channels, int group_filters, int shard_tiles,
+                           int part_tiles, __local V *sums, __local V *staged)
 {
     const int runs = (filters + group_filters - 1) / group_filters;
     const int g = get_group_id(0) / runs, k0 = get_group_id(0) % runs * group_filters;
@@ -297,9 +172,13 @@ KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restr
 #if STAGED
     for (int n = 0; n < (t1 - t0) * AREAS; n += TILES_EACH) {
         const int ahead = min(n + TILES_EACH, (t1 - t0) * AREAS - 1);
-        add_group(sums, staged, TILE_AT(t0 + n / AREAS), area_at(n % AREAS),
-                  TILE_AT(t0 + ahead / AREAS), area_at(ahead % AREAS), (int4)(c0, c1, k0, k1),
-                  (int2)(channels, filters), n == 0, AREAS == 1 ? min(TILES_EACH, t1 - t0 - n) : 1);
+        const struct step step = {.tile = TILE_AT(t0 + n / AREAS),
+                                  .next = TILE_AT(t0 + ahead / AREAS),
+                                  .area = area_at(n % AREAS),
+                                  .next_area = area_at(ahead % AREAS),
+                                  .tiles = AREAS == 1 ? min(TILES_EACH, t1 - t0 - n) : 1,
+                                  .first = n == 0};
+        add_group(sums, staged, &step, (int4)(c0, c1, k0, k1), (int2)(channels, filters));
     }
     __local V *at_sum = sums;
     for (int k = k0; k < k1; k += MB)

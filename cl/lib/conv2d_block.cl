@@ -1,0 +1,133 @@
+/* The register block of conv2d_weights: CB channels, MB filters and one row of taps, its
+ * operands and the order of its sums. Needs lib/real.cl, lib/sum.cl, lib/taps.cl and the names
+ * that conv2d_weights.cl defines. */
+
+/* Rows [i0, i1) and columns [j0, j1) of the outputs of one tile. */
+struct area {
+    int i0, i1, j0, j1;
+};
+
+/* The operands of a register block: those of channel and filter 0. */
+struct block {
+    __global const V *x[CB];
+    __global const V *dy, *y;
+    __global const B *at;
+    __local const V *dz;
+    int filters;
+};
+
+INLINE V gradient(__global const V *dy, __global const V *y, __global const B *at, int i, int j)
+{
+#if GRADIENT == 2
+    const int from = (i / 2 * (OUT_W / 2) + j / 2) * PARTS;
+    return TO_I(at[from]) == (I)(i % 2 * 2 + j % 2) ? dy[from] : (V)0;
+#elif GRADIENT == 1
+    const int from = (i * OUT_W + j) * PARTS;
+    return y[from] > (V)0 ? dy[from] : (V)0;
+#else
+    return dy[(i * OUT_W + j) * PARTS];
+#endif
+}
+
+#define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X - PAD_X) * PARTS)
+
+/* One output pixel. The operands that are fewer stay in registers. xs: column 0 of the input
+ * row of each channel. */
+INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const V *xs[CB],
+                      __local const V *dz, int i, int j, bool edge)
+{
+    V d[MB];
+    UNROLL for (int m = 0; m < MB; m++)
+#if STAGED
+        d[m] = dz[m];
+#else
+        d[m] = m < b->filters ? gradient(b->dy + m * DY_PLANE * PARTS,
+                                         b->y + m * DY_PLANE * PARTS,
+                                         b->at + m * DY_PLANE * PARTS, i, j)
+                              : (V)0;
+#endif
+#if MB > CB * TAPS_X
+    UNROLL for (int m = 0; m < MB; m++)
+        UNROLL for (int c = 0; c < CB; c++)
+            UNROLL for (int s = 0; s < TAPS_X; s++)
+                if (!edge || inside(j, s))
+                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
+#else
+    UNROLL for (int c = 0; c < CB; c++)
+        UNROLL for (int s = 0; s < TAPS_X; s++)
+            if (!edge || inside(j, s))
+                UNROLL for (int m = 0; m < MB; m++)
+                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
+#endif
+}
+
+/* Adds the products of an area with tap row r. */
+INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area area, int r)
+{
+    const int top = PAD_Y - r * GAP_Y, bottom = IN_H - 1 + top;
+    const int i0 = max(area.i0, top > 0 ? (top + STEP_Y - 1) / STEP_Y : 0);
+    const int i1 = min(area.i1, bottom < 0 ? 0 : bottom / STEP_Y + 1);
+    __global const V *xs[CB];
+    UNROLL for (int c = 0; c < CB; c++)
+        xs[c] = b->x[c] + (i0 * STEP_Y - top) * (IN_W * PARTS);
+    __local const V *row = b->dz + (i0 - area.i0) * (STRIP * MB);
+    for (int i = i0; i < i1; i++) {
+        __local const V *dz = row;
+        const bool left = WHOLE || area.j0 == 0, right = WHOLE || area.j1 == OUT_W;
+        const int j0 = left ? LEFT : area.j0, j1 = right ? OUT_W - RIGHT : area.j1;
+        if (LEFT > 0 && left)
+            UNROLL for (int j = 0; j < LEFT; j++)
+                add_pixel(a, b, xs, dz + j * MB, i, j, true);
+        dz += (j0 - (WHOLE ? 0 : area.j0)) * MB;
+        for (int j = j0; j < j1; j++, dz += MB)
+            add_pixel(a, b, xs, dz, i, j, CHECK);
+        if (RIGHT > 0 && right)
+            UNROLL for (int j = 0; j < RIGHT; j++)
+                add_pixel(a, b, xs, dz + j * MB, i, OUT_W - RIGHT + j, true);
+        row += STRIP * MB;
+        UNROLL for (int c = 0; c < CB; c++)
+            xs[c] += STEP_Y * IN_W * PARTS;
+    }
+}
+
+/* Operands of channel c and filter k of a tile; channels past the last are read as the last. */
+INLINE struct block block_at(struct block tile, int c, int k, int channels, int filters)
+{
+    __global const V *x = tile.x[0];
+    UNROLL for (int m = 0; m < CB; m++)
+        tile.x[m] = x + (size_t)min(c + m, channels - 1) * (IN_PLANE * PARTS);
+    const size_t to = (size_t)k * (DY_PLANE * PARTS);
+    tile.dy += to;
+    tile.y = GRADIENT == 1 ? tile.y + to : 0;
+    tile.at = GRADIENT == 2 ? tile.at + to : 0;
+    tile.filters = filters - k;
+    return tile;
+}
+
+/* Operands of the first channel and filter of a group in a tile. */
+INLINE struct block tile_at(__global const V *x, __global const V *dy, __global const V *y,
+                            __global const B *at, size_t image, int channels, int filters)
+{
+    const size_t to = image * filters * (DY_PLANE * PARTS) + PART;
+    const struct block tile = {.x = {x + image * channels * (IN_PLANE * PARTS) + PART},
+                               .dy = dy + to,
+                               .y = GRADIENT == 1 ? y + to : 0,
+                               .at = GRADIENT == 2 ? at + to : 0};
+    return tile;
+}
+
+#define TILE_AT(t) tile_at(x, dy, y, at, (size_t)(t)*GROUPS + g, channels, filters)
+
+/* Adds the lanes of a block's sums. */
+INLINE void store(const V a[CB][MB][TAPS_X], __global real *out, int c, int k, int r,
+                  int channels, int filters, int all_filters, __local V *scratch)
+{
+    UNROLL for (int m = 0; m < CB; m++)
+        UNROLL for (int s = 0; s < TAPS_X; s++)
+            UNROLL for (int i = 0; i < MB; i++) {
+                const real sum = sum_lanes(a[m][i][s], scratch);
+                const int tap = ((c + m) * TAPS_Y + r) * TAPS_X + s;
+                if (PART == 0 && c + m < channels && k + i < filters)
+                    out[(size_t)tap * all_filters + k + i] = sum;
+            }
+}
