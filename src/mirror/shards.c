@@ -1,24 +1,19 @@
 #include "mirror/shards.h"
 
 #include "base/fail.h"
+#include "tensor/elementwise.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum {
-    PAD = 32,         /* reals; the widest vector of any device divides it */
-    CPU_GROUP = 4096, /* reals a work-group sums */
-    GPU_ITEMS = 256,
-    GPU_STEPS = 2, /* work-items a group, values each */
-    METRICS = 2,
-};
+enum { METRICS = 2 };
 
 struct lk_shard_sum {
     struct lk_tiling tiling;
+    struct lk_elementwise elementwise;
     size_t real_bytes;
-    int items;
-    int64_t group; /* vectors of a work-group */
     struct lk_kernel *sum, *metrics;
-    struct lk_buffer *partial; /* [shards][PAD]: metrics of each shard */
+    struct lk_buffer *partial; /* [shards][LK_PAD]: metrics of each shard */
 };
 
 int lk_shards_choose(int64_t batch)
@@ -29,27 +24,16 @@ int lk_shards_choose(int64_t batch)
     return shards;
 }
 
-/* Elements are independent: how they are dealt out changes no bit. */
-static void choose_groups(struct lk_shard_sum *sum, const struct lk_device_info *info)
-{
-    sum->items = 1;
-    sum->group = CPU_GROUP / info->vector;
-    if (info->device_class == LK_CLASS_GPU) {
-        sum->items = GPU_ITEMS;
-        while ((size_t)sum->items > info->group_items)
-            sum->items /= 2;
-        sum->group = (int64_t)sum->items * GPU_STEPS;
-    }
-}
-
 static enum lk_status make_kernels(struct lk_device *device, struct lk_shard_sum *sum)
 {
     char options[128];
     int levels = 0;
     while (1 << levels < sum->tiling.shards)
         levels++;
-    snprintf(options, sizeof options, "-DITEMS=%d -DGROUP=%lld -DSHARDS=%d -DLEVELS=%d",
-             sum->items, (long long)sum->group, sum->tiling.shards, levels);
+    lk_elementwise_define(&sum->elementwise, options, sizeof options);
+    const size_t used = strlen(options);
+    snprintf(options + used, sizeof options - used, " -DSHARDS=%d -DLEVELS=%d",
+             sum->tiling.shards, levels);
     struct lk_kernel_spec spec = {.source = "shards",
                                   .name = "shards_sum",
                                   .options = options,
@@ -61,7 +45,7 @@ static enum lk_status make_kernels(struct lk_device *device, struct lk_shard_sum
 
 static enum lk_status make_partial(struct lk_device *device, struct lk_shard_sum *sum)
 {
-    const size_t bytes = (size_t)sum->tiling.shards * PAD * sum->real_bytes;
+    const size_t bytes = (size_t)sum->tiling.shards * LK_PAD * sum->real_bytes;
     LK_TRY(lk_buffer_create(device, bytes, &sum->partial));
     return lk_buffer_enqueue_fill(sum->partial, 0);
 }
@@ -80,7 +64,7 @@ enum lk_status lk_shard_sum_create(struct lk_device *device, const struct lk_til
         return lk_fail_memory("a sum over shards", sizeof *made);
     made->tiling = *tiling;
     made->real_bytes = lk_dtype_bytes(real);
-    choose_groups(made, lk_device_info(device));
+    made->elementwise = lk_elementwise_make(lk_device_info(device));
     enum lk_status status = make_kernels(device, made);
     if (status == LK_OK)
         status = make_partial(device, made);
@@ -113,19 +97,17 @@ static enum lk_status check_bytes(const char *what, const struct lk_buffer *buff
 enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum, const struct lk_buffer *x,
                                     int64_t stride, int64_t count, struct lk_buffer *y)
 {
-    const int vector = sum->tiling.vector;
-    const int64_t padded = (count + PAD - 1) / PAD * PAD;
-    if (count < 1 || padded > stride || stride % PAD)
+    const int64_t padded = lk_elementwise_padded(count);
+    if (count < 1 || padded > stride || stride % LK_PAD)
         return lk_fail(LK_E_ARGUMENT,
                        "sum over shards: %lld values in a stride of %lld; expected a multiple "
                        "of %d that holds them",
-                       (long long)count, (long long)stride, PAD);
+                       (long long)count, (long long)stride, LK_PAD);
     LK_TRY(check_bytes("x", x, (size_t)stride * (size_t)sum->tiling.shards * sum->real_bytes));
     LK_TRY(check_bytes("y", y, (size_t)padded * sum->real_bytes));
-    const int64_t vectors = (count + vector - 1) / vector;
-    const struct lk_grid grid = {{(vectors + sum->group - 1) / sum->group, 1, 1}, sum->items};
-    return LK_ENQUEUE(sum->sum, grid, LK_BUF(x), LK_BUF(y), LK_INT(vectors),
-                      LK_INT(stride / vector));
+    return LK_ENQUEUE(sum->sum, lk_elementwise_grid(&sum->elementwise, count), LK_BUF(x),
+                      LK_BUF(y), LK_INT(lk_elementwise_vectors(&sum->elementwise, count)),
+                      LK_INT(stride / sum->tiling.vector));
 }
 
 enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum, const struct lk_buffer *x,
@@ -136,5 +118,5 @@ enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum, const stru
     const struct lk_grid grid = {{t->shards, METRICS, 1}, t->lanes / t->vector};
     LK_TRY(LK_ENQUEUE(sum->metrics, grid, LK_BUF(x), LK_BUF(sum->partial),
                       LK_INT(t->shard_tiles)));
-    return lk_shard_sum_enqueue(sum, sum->partial, PAD, METRICS, y);
+    return lk_shard_sum_enqueue(sum, sum->partial, LK_PAD, METRICS, y);
 }

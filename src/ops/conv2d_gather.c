@@ -7,16 +7,6 @@
 /* Outputs larger than this are gone from the caches when they are read again. */
 enum { CACHED_BYTES = 12 << 20 };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A convolution of single taps reads an image as one row. */
 static void fold(struct lk_conv2d_gather *g)
 {
@@ -40,23 +30,23 @@ static void choose_block(const struct lk_op_setup *setup, struct lk_conv2d_gathe
 {
     const int sums = sums_of(setup);
     if (g->pool) {
-        g->block = (int)least(sums / 4 < 4 ? sums / 4 : 4, g->outs);
+        g->block = (int)lk_least(sums / 4 < 4 ? sums / 4 : 4, g->outs);
         g->columns = 2;
         return;
     }
-    g->block = (int)least(sums == 24 ? 8 : 4, g->outs);
-    g->columns = (int)least(least(sums / g->block, 8), g->axis[1].out);
+    g->block = (int)lk_least(sums == 24 ? 8 : 4, g->outs);
+    g->columns = (int)lk_least(lk_least(sums / g->block, 8), g->axis[1].out);
 }
 
 /* Blocks of a row that see the left or right edge; see cl/conv2d.cl. */
 static void find_edges(const struct lk_conv2d_gather *g, int64_t *left, int64_t *right)
 {
     const struct lk_conv2d_axis *x = &g->axis[1];
-    const int64_t blocks = ceil_div(x->out, g->columns);
+    const int64_t blocks = lk_divide_up(x->out, g->columns);
     const int64_t reach = (x->taps - 1) * x->gap;
     *left = *right = 0;
     for (int64_t b = 0; b < blocks; b++) {
-        const int64_t first = b * g->columns, last = least(first + g->columns, x->out) - 1;
+        const int64_t first = b * g->columns, last = lk_least(first + g->columns, x->out) - 1;
         if (x->taps > 0 && first * x->step - x->pad < 0)
             *left = b + 1;
         if (*right == 0 && ((x->taps > 0 && last * x->step + reach - x->pad >= x->in) ||
@@ -64,8 +54,8 @@ static void find_edges(const struct lk_conv2d_gather *g, int64_t *left, int64_t 
             *right = blocks - b;
     }
     if (blocks > 1)
-        *left = least(*left, blocks - 1);
-    *right = least(*right, blocks - *left);
+        *left = lk_least(*left, blocks - 1);
+    *right = lk_least(*right, blocks - *left);
 }
 
 /* A panel of this many bytes leaves the first-level cache room for weights. */
@@ -91,7 +81,7 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
     const bool panel = reads_panels(setup, g);
     const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
     const bool stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
-    g->depth = panel ? least(g->ins, PANEL_BYTES / (int64_t)row / g->columns) : 0;
+    g->depth = panel ? lk_least(g->ins, PANEL_BYTES / (int64_t)row / g->columns) : 0;
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
@@ -104,7 +94,7 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
              (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
              (int)right, panel, stream);
     g->packed_count =
-        g->groups * ceil_div(g->outs, g->block) * g->block * g->ins * y->taps * x->taps;
+        g->groups * lk_divide_up(g->outs, g->block) * g->block * g->ins * y->taps * x->taps;
     if (g->packed_count > 0)
         LK_TRY(lk_op_kernel(setup, "conv2d_pack", "conv2d_pack", NULL, &g->pack));
     return lk_op_kernel(setup, "conv2d", "conv2d_gather", text, &g->gather);
@@ -120,7 +110,7 @@ static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
                                    const struct lk_conv2d_gather *g,
                                    const struct lk_conv2d_operands *run)
 {
-    const struct lk_grid grid = {{ceil_div(g->outs, g->block), g->groups, 1},
+    const struct lk_grid grid = {{lk_divide_up(g->outs, g->block), g->groups, 1},
                                  lk_op_items(setup)};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
                       LK_INT(g->packed_first), LK_INT(g->block), LK_INT(g->outs),
@@ -150,13 +140,14 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
         (double)((g->depth > 0 ? g->columns : g->axis[1].out) * g->ins * g->outs) *
         (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
     const int64_t wanted = 8 * (int64_t)info->compute_units;
-    *rows_each = least(rows, (int64_t)(2e7 / (row + 1)) + 1);
-    while (*rows_each > 1 && ceil_div(rows, *rows_each) * images < wanted)
+    *rows_each = lk_least(rows, (int64_t)(2e7 / (row + 1)) + 1);
+    while (*rows_each > 1 && lk_divide_up(rows, *rows_each) * images < wanted)
         *rows_each = (*rows_each + 1) / 2;
-    *blocks_each = ceil_div(blocks, ceil_div(wanted, ceil_div(rows, *rows_each) * images));
+    *blocks_each =
+        lk_divide_up(blocks, lk_divide_up(wanted, lk_divide_up(rows, *rows_each) * images));
     if (g->depth > 0 && g->depth < g->ins) { /* sums rest in local memory */
         const int64_t room = (int64_t)info->local_bytes / 2;
-        *blocks_each = least(*blocks_each, room / (int64_t)sums_bytes(setup, g));
+        *blocks_each = lk_least(*blocks_each, room / (int64_t)sums_bytes(setup, g));
     }
 }
 
@@ -164,15 +155,15 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                         const struct lk_conv2d_gather *g,
                                         const struct lk_conv2d_operands *run)
 {
-    const int64_t columns = g->depth > 0 ? ceil_div(g->axis[1].out, g->columns) : 1;
+    const int64_t columns = g->depth > 0 ? lk_divide_up(g->axis[1].out, g->columns) : 1;
     const int64_t rows = (g->axis[0].out >> g->pool) * columns;
-    const int64_t blocks = ceil_div(g->outs, g->block);
+    const int64_t blocks = lk_divide_up(g->outs, g->block);
     int64_t rows_each, blocks_each;
     choose_runs(setup, g, rows, blocks, &rows_each, &blocks_each);
     if (g->pack)
         LK_TRY(enqueue_pack(setup, g, run));
-    const struct lk_grid grid = {{ceil_div(rows, rows_each),
-                                  g->groups * ceil_div(blocks, blocks_each),
+    const struct lk_grid grid = {{lk_divide_up(rows, rows_each),
+                                  g->groups * lk_divide_up(blocks, blocks_each),
                                   setup->tiling.tiles},
                                  lk_op_items(setup)};
     return LK_ENQUEUE(

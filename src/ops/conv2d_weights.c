@@ -4,16 +4,6 @@
 #include "base/fail.h"
 #include <stdio.h>
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Register block and cache block. */
 struct blocking {
     int64_t channels, filters;
@@ -29,10 +19,11 @@ static void choose_register_block(const struct lk_op_setup *setup,
     const int64_t sums = bytes == 64 || setup->tiling.vector == 1 ? 24 : 12;
     const int64_t taps = s->axis[1].taps;
     /* Six filters go over a loaded input best, four where six would leave many idle. */
-    const int64_t six = ceil_div(s->filters, 6) * 6, four = ceil_div(s->filters, 4) * 4;
+    const int64_t six = lk_divide_up(s->filters, 6) * 6, four = lk_divide_up(s->filters, 4) * 4;
     b->filters = sums == 24 && (six - four) * 16 <= s->filters ? 6 : 4;
-    b->filters = least(least(b->filters, s->filters), taps < sums ? sums / taps : 1);
-    b->channels = least(s->channels, taps * b->filters < sums ? sums / (taps * b->filters) : 1);
+    b->filters = lk_least(lk_least(b->filters, s->filters), taps < sums ? sums / taps : 1);
+    b->channels =
+        lk_least(s->channels, taps * b->filters < sums ? sums / (taps * b->filters) : 1);
 }
 
 /* Columns of outputs that see an edge; where they would meet, every column is checked. */
@@ -47,8 +38,8 @@ static void find_edges(const struct lk_conv2d_axis *x, struct blocking *b)
         if (b->right == 0 && j * x->step + reach - x->pad >= x->in)
             b->right = x->out - j;
     }
-    b->check = b->left + b->right > x->out || b->left > least(4, b->strip) ||
-               b->right > least(4, tail);
+    b->check = b->left + b->right > x->out || b->left > lk_least(4, b->strip) ||
+               b->right > lk_least(4, tail);
     if (b->check)
         b->left = b->right = 0;
 }
@@ -60,13 +51,13 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
     const struct lk_conv2d_axis *x = &s->axis[1];
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t room = 24 * 1024;
-    b->strip = ceil_div(x->out, ceil_div(x->out, 16));
-    b->rows = least(s->axis[0].out, room / (b->strip * b->filters * vector));
+    b->strip = lk_divide_up(x->out, lk_divide_up(x->out, 16));
+    b->rows = lk_least(s->axis[0].out, room / (b->strip * b->filters * vector));
     if (b->rows < 1)
         b->rows = 1;
     b->tiles = 1;
     if (b->rows == s->axis[0].out && b->strip == x->out)
-        b->tiles = least(8, room / (b->strip * b->rows * b->filters * vector));
+        b->tiles = lk_least(8, room / (b->strip * b->rows * b->filters * vector));
     if (b->tiles < 1)
         b->tiles = 1;
     find_edges(x, b);
@@ -75,7 +66,7 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
 /* `count` cut into as few runs as with `most`, in multiples of `unit`, as even as can be. */
 static int64_t even_share(int64_t count, int64_t most, int64_t unit)
 {
-    return ceil_div(ceil_div(count, ceil_div(count, most)), unit) * unit;
+    return lk_divide_up(lk_divide_up(count, lk_divide_up(count, most)), unit) * unit;
 }
 
 /* As many sums as fit in local memory beside the copied gradients. */
@@ -109,8 +100,8 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
     w->group_filters = even_share(s->filters, w->group_filters, b->filters);
     w->group_channels = even_share(s->channels, w->group_channels, b->channels);
     w->sums_bytes = vector * taps *
-                    (size_t)(ceil_div(w->group_channels, b->channels) * b->channels *
-                             ceil_div(w->group_filters, b->filters) * b->filters);
+                    (size_t)(lk_divide_up(w->group_channels, b->channels) * b->channels *
+                             lk_divide_up(w->group_filters, b->filters) * b->filters);
 }
 
 enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
@@ -126,10 +117,10 @@ enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
     /* Parts belong to the numerics: they follow from the shape and the class alone. */
     w->count = s->groups * s->filters * s->channels * y->taps * x->taps;
     const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
-    const int64_t groups = ceil_div(w->count, setup->tiling.vector == 1 ? 64 : 8192);
+    const int64_t groups = lk_divide_up(w->count, setup->tiling.vector == 1 ? 64 : 8192);
     const int64_t tiles = setup->tiling.shard_tiles;
-    w->part_tiles = ceil_div(tiles, least(tiles, ceil_div(wanted, groups)));
-    w->parts = ceil_div(tiles, w->part_tiles);
+    w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
+    w->parts = lk_divide_up(tiles, w->part_tiles);
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DCB=%d -DMB=%d "
@@ -158,8 +149,8 @@ enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
 {
     const struct lk_tiling *t = &setup->tiling;
     const bool in_parts = w->parts > 1, made = dz_first >= 0;
-    const struct lk_grid grid = {{s->groups * ceil_div(s->filters, w->group_filters),
-                                  ceil_div(s->channels, w->group_channels),
+    const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->group_filters),
+                                  lk_divide_up(s->channels, w->group_channels),
                                   w->parts * t->shards},
                                  lk_op_items(setup)};
     LK_TRY(LK_ENQUEUE(
@@ -173,7 +164,8 @@ enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
     if (!in_parts)
         return LK_OK;
     const int64_t each = 4096;
-    const struct lk_grid sums = {{ceil_div(w->count, each), t->shards, 1}, lk_op_items(setup)};
+    const struct lk_grid sums = {{lk_divide_up(w->count, each), t->shards, 1},
+                                 lk_op_items(setup)};
     return LK_ENQUEUE(w->total, sums, LK_BUF(run->workspace), LK_INT(w->parts_first),
                       LK_INT(w->count), LK_INT(each), LK_INT(w->parts), LK_BUF(run->dw[0]),
                       LK_INT(run->dw_stride));

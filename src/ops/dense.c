@@ -79,11 +79,6 @@ struct state {
     int64_t panels;
 };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* As many sums as the registers hold beside the operands: 24 where a vector fills a 64-byte
  * register, else 12, over no more columns than there are. */
 static struct block choose_block(const struct lk_op_setup *setup, int64_t columns)
@@ -106,8 +101,8 @@ static int64_t choose_step(const struct lk_op_setup *setup, int64_t count, int64
 {
     const struct lk_device_info *info = lk_device_info(setup->device);
     const int64_t wanted = info->compute_units * (setup->tiling.vector == 1 ? 32 : 8);
-    const int64_t units = ceil_div(count, unit), parts = ceil_div(wanted, groups);
-    return ceil_div(units, parts < units ? parts : units) * unit;
+    const int64_t units = lk_divide_up(count, unit), parts = lk_divide_up(wanted, groups);
+    return lk_divide_up(units, parts < units ? parts : units) * unit;
 }
 
 static enum lk_status create_product(const struct lk_op_setup *setup, bool forward,
@@ -162,8 +157,8 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     s->tiles = tiling->tiles * steps;
     s->shard_tiles = tiling->shard_tiles * steps;
     s->product = choose_block(setup, s->tiles);
-    s->panel = choose_block(setup, ceil_div(s->units, tiling->lanes));
-    s->panels = ceil_div(s->units, (int64_t)s->panel.cols * tiling->lanes);
+    s->panel = choose_block(setup, lk_divide_up(s->units, tiling->lanes));
+    s->panels = lk_divide_up(s->units, (int64_t)s->panel.cols * tiling->lanes);
     s->pieces = tiling->vector > 1 ? 24 / s->product.rows : 1;
     LK_TRY(create_product(setup, true, &s->forward));
     return setup->training ? create_gradients(setup) : LK_OK;
@@ -177,9 +172,9 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
     const bool forward = kernel == s->forward;
     const int64_t rows = forward ? s->units : s->channels;
     const int64_t depth = forward ? s->channels : s->units;
-    const int64_t blocks = ceil_div(rows, (int64_t)s->pieces * s->product.rows);
+    const int64_t blocks = lk_divide_up(rows, (int64_t)s->pieces * s->product.rows);
     const int64_t step = choose_step(setup, s->tiles, s->product.cols, blocks);
-    const struct lk_grid grid = {{blocks, ceil_div(s->tiles, step), 1}, lk_op_items(setup)};
+    const struct lk_grid grid = {{blocks, lk_divide_up(s->tiles, step), 1}, lk_op_items(setup)};
     return LK_ENQUEUE(kernel, grid, LK_BUF(run->w[0]), LK_BUF(forward ? run->w[1] : NULL),
                       LK_BUF(x), LK_BUF(y), LK_INT(rows), LK_INT(depth), LK_INT(s->tiles),
                       LK_INT(step));
@@ -197,7 +192,7 @@ static enum lk_status enqueue_weight(const struct lk_op_setup *setup,
     const struct state *s = setup->state;
     const int64_t shards = setup->tiling.shards;
     const int64_t step = choose_step(setup, s->channels, s->panel.rows, s->panels * shards);
-    const struct lk_grid grid = {{s->panels, ceil_div(s->channels, step), shards},
+    const struct lk_grid grid = {{s->panels, lk_divide_up(s->channels, step), shards},
                                  lk_op_items(setup)};
     return LK_ENQUEUE(s->weight, grid, LK_BUF(run->x[0]), LK_BUF(run->workspace),
                       LK_BUF(run->dw[0]), LK_INT(s->channels), LK_INT(s->units),

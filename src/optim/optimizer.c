@@ -1,24 +1,18 @@
 #include "optim/optimizer.h"
 
 #include "base/fail.h"
+#include "tensor/elementwise.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PAD = 32,         /* reals; the widest vector of any device divides it */
-    CPU_GROUP = 4096, /* reals a work-group updates */
-    GPU_ITEMS = 256,
-    GPU_STEPS = 4, /* work-items a group, values each */
-};
 static const int64_t most_count = INT32_MAX - 65536; /* so that kernels count in an int */
 
 struct lk_optimizer {
     struct lk_optimizer_info info;
     struct lk_kernel *kernel;
+    struct lk_elementwise elementwise;
     size_t real_bytes;
-    int vector, items;
-    int64_t group; /* vectors a work-group updates */
 };
 
 static const char *kind_name(const void *kinds, int i)
@@ -63,28 +57,14 @@ static enum lk_status check(const struct lk_device *device, enum lk_dtype real, 
     return LK_OK;
 }
 
-/* How the elements are dealt out: they are independent, so no bit depends on it. */
-static void choose_groups(struct lk_optimizer *optimizer, const struct lk_device_info *info)
-{
-    optimizer->vector = info->vector;
-    optimizer->items = 1;
-    optimizer->group = CPU_GROUP / info->vector;
-    if (info->device_class == LK_CLASS_GPU) {
-        optimizer->items = GPU_ITEMS;
-        while ((size_t)optimizer->items > info->group_items)
-            optimizer->items /= 2;
-        optimizer->group = (int64_t)optimizer->items * GPU_STEPS;
-    }
-}
-
 static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer *optimizer)
 {
     char name[64], options[256];
     const struct lk_optimizer_kind *kind = optimizer->info.kind;
-    const int used = snprintf(options, sizeof options, "-DITEMS=%d -DGROUP=%lld ",
-                              optimizer->items, (long long)optimizer->group);
+    lk_elementwise_define(&optimizer->elementwise, options, sizeof options - 1);
+    const size_t used = strlen(strcat(options, " "));
     if (kind->define)
-        kind->define(optimizer->info.options, options + used, sizeof options - (size_t)used);
+        kind->define(optimizer->info.options, options + used, sizeof options - used);
     snprintf(name, sizeof name, "%s_update", kind->source);
     const struct lk_kernel_spec spec = {.source = kind->source,
                                         .name = name,
@@ -98,7 +78,7 @@ static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *
 {
     struct lk_optimizer_info *info = &optimizer->info;
     info->count = count;
-    info->stride = (count + PAD - 1) / PAD * PAD;
+    info->stride = lk_elementwise_padded(count);
     info->slots = info->kind->slots(info->options, info->slot_names);
     const size_t bytes = (size_t)info->slots * (size_t)info->stride * optimizer->real_bytes;
     LK_TRY(lk_buffer_create(device, bytes, &info->state));
@@ -145,7 +125,7 @@ enum lk_status lk_optimizer_create(struct lk_device *device, enum lk_dtype real,
     enum lk_status status = parse(kind, options, &made->info.kind, &parsed);
     made->info.options = parsed;
     made->real_bytes = real == LK_F64 ? 8 : 4;
-    choose_groups(made, lk_device_info(device));
+    made->elementwise = lk_elementwise_make(lk_device_info(device));
     if (status == LK_OK)
         status = make_kernel(device, made);
     if (status == LK_OK)
@@ -183,18 +163,17 @@ enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_bu
                        info->kind->name, (long long)step);
     double numbers[LK_MOST_NUMBERS];
     const int count = info->kind->numbers(info->options, lr, step, numbers);
-    const int64_t vectors = (info->count + optimizer->vector - 1) / optimizer->vector;
+    const struct lk_elementwise *e = &optimizer->elementwise;
     struct lk_arg args[6 + LK_MOST_NUMBERS] = {LK_BUF(w),
                                                LK_BUF(g),
                                                LK_BUF(info->state),
-                                               LK_INT(vectors),
-                                               LK_INT(info->stride / optimizer->vector),
+                                               LK_INT(lk_elementwise_vectors(e, info->count)),
+                                               LK_INT(info->stride / e->vector),
                                                LK_REAL(scale)};
     for (int i = 0; i < count; i++)
         args[6 + i] = (struct lk_arg)LK_REAL(numbers[i]);
-    const int64_t groups = (vectors + optimizer->group - 1) / optimizer->group;
-    const struct lk_grid grid = {{groups, 1, 1}, optimizer->items};
-    return lk_kernel_enqueue(optimizer->kernel, grid, args, 6 + count);
+    return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, info->count), args,
+                             6 + count);
 }
 
 double lk_optimizer_rate(const struct lk_optimizer *optimizer)

@@ -8,8 +8,8 @@
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards)
 {
     struct lk_tiling tiling = {.lanes = info->lanes, .vector = info->vector, .shards = shards};
-    tiling.shard_samples = (batch + shards - 1) / shards;
-    tiling.shard_tiles = (tiling.shard_samples + tiling.lanes - 1) / tiling.lanes;
+    tiling.shard_samples = lk_divide_up(batch, shards);
+    tiling.shard_tiles = lk_divide_up(tiling.shard_samples, tiling.lanes);
     tiling.tiles = tiling.shard_tiles * shards;
     return tiling;
 }

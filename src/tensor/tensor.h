@@ -13,6 +13,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* ceil(a / b), for a >= 0 and b > 0. */
+static inline int64_t lk_divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static inline int64_t lk_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 struct lk_tiling {
     int lanes, vector; /* of the device */
     int shards;

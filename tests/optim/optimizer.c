@@ -271,7 +271,7 @@ static void refuses(void **state)
         {"lbfgs", "", "unknown optimizer 'lbfgs'", 1, LK_F32},
         {"adam", "beta1=0.9",
          "optimizer 'adam': unknown option 'beta1'; did you mean 'beta_1'?", 1, LK_F32},
-        {"adam", "beta_1=1", "not in 0..1", 1, LK_F32},
+        {"adam", "beta_1=1", "not in 0..0.9999999", 1, LK_F32},
         {"adam", "epsilon=0", "'epsilon': 0 is not in", 1, LK_F32},
         {"sgd", "lr=-1", "'lr': -1 is not in", 1, LK_F32},
         {"sgd", "", "0 parameters", 0, LK_F32},
