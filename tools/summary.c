@@ -116,7 +116,8 @@ static void print_memory(const struct lk_memory *m, const char *device)
     printf("  optimizer    %s\n", bytes_text((double)m->optimizer, text));
 }
 
-/* The table stands without it: a machine without a device, or a small one, gets that too. */
+/* The table stands without it: a machine without a device, or a small one, gets that too, and a
+ * model that no loss fits. */
 static int plan_memory(struct lk_model *model, const char *list, int64_t batch)
 {
     struct lk_device *device = NULL;
@@ -127,7 +128,8 @@ static int plan_memory(struct lk_model *model, const char *list, int64_t batch)
     if (status == LK_OK)
         print_memory(&memory, lk_device_info(device)->name);
     lk_device_close(device);
-    if (status == LK_E_DEVICE_MEMORY || (status == LK_E_NO_DEVICE && !list)) {
+    if (status == LK_E_DEVICE_MEMORY || status == LK_E_MODEL ||
+        (status == LK_E_NO_DEVICE && !list)) {
         say("no memory plan: %s", lk_error_text());
         lk_error_clear();
         return DONE;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "graph/replica.h"
 #include "mirror/shards.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,10 +54,19 @@ static void warn_of_raw_output(const struct lk_model *model)
                model->name, model->output->name);
 }
 
+/* "labels", or with a number where the model has a layer of that name. */
+static enum lk_status add_labels(struct lk_model *model)
+{
+    char name[32] = "labels";
+    for (int i = 1; lk_graph_find(model->graph, name); i++)
+        snprintf(name, sizeof name, "labels_%d", i);
+    const struct lk_input input = {.name = name, .dtype = LK_I32};
+    return lk_graph_add_input(model->graph, &input, &model->labels);
+}
+
 enum lk_status lk_model_add_loss(struct lk_model *model, struct lk_node **labels,
                                  struct lk_node **loss)
 {
-    static const struct lk_input input = {.name = "labels", .dtype = LK_I32};
     const struct lk_shape *shape = &model->output->shapes.y;
     if (!model->loss) {
         char text[96];
@@ -69,7 +79,7 @@ enum lk_status lk_model_add_loss(struct lk_model *model, struct lk_node **labels
         warn_of_raw_output(model);
         enum lk_status status = LK_OK;
         if (!model->labels)
-            status = lk_graph_add_input(model->graph, &input, &model->labels);
+            status = add_labels(model);
         if (status == LK_OK)
             status = lk_graph_add_many(model->graph, "cross_entropy", 2,
                                        (struct lk_node *[]){model->output, model->labels}, "",
