@@ -5,6 +5,7 @@
 #include "progress.h"
 #include "terminal.h"
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -75,7 +76,8 @@ static void watch_event(void *context, const struct lk_event *event)
     }
 }
 
-static _Atomic(struct lk_trainer *) running;
+static pthread_t main_thread;
+static _Atomic(struct lk_trainer *) running; /* stored by the main thread */
 static atomic_int interrupts;
 
 static void write_text(const char *text)
@@ -83,11 +85,15 @@ static void write_text(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* First the trainer is asked to stop; with none there yet, or asked before, it ends here. Any
- * thread may run this; it may only write and exit. */
+/* First the trainer is asked to stop; with none there yet, or asked before, it ends here. The
+ * main thread alone acts, so that it cannot destroy the trainer meanwhile; others hand the
+ * signal on. */
 static void interrupt(int number)
 {
-    (void)number;
+    if (!pthread_equal(pthread_self(), main_thread)) {
+        pthread_kill(main_thread, number);
+        return;
+    }
     struct lk_trainer *trainer = atomic_load(&running);
     if (atomic_fetch_add(&interrupts, 1) == 0 && trainer) {
         lk_trainer_stop(trainer);
@@ -103,6 +109,7 @@ static void interrupt(int number)
 static void catch_interrupts(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}, before;
+    main_thread = pthread_self();
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

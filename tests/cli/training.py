@@ -1,4 +1,5 @@
 """Training, going on after an interruption, evaluating and predicting with the program."""
+import ctypes
 import json
 import os
 import resource
@@ -67,6 +68,15 @@ class Run(ProgramTest):
     def test_config_is_a_run_file(self):
         self.train('--run', 'a', '--steps', '3', '--seed', '5')
         self.run_program('train', 'a/config.yaml', '--run', 'b')
+        self.assertEqual(self.sha256('a'), self.sha256('b'))
+
+    def test_run_file_in_flow_style(self):
+        self.put('run.yaml', f'{{model: tiny.yaml, data: "{DATA}", train: {{batch_size: 32, '
+                             'steps: 3, schedule: {cosine: {steps: 3}}}}\n')
+        self.run_program('train', 'run.yaml', '--run', 'a')
+        with open(self.path('a/config.yaml')) as file:
+            self.assertIn('schedule: "kind=cosine steps=3"', file.read())
+        self.train('--run', 'b', '--steps', '3', '--set', 'schedule=kind=cosine steps=3')
         self.assertEqual(self.sha256('a'), self.sha256('b'))
 
     def test_batch_per_device(self):
@@ -211,6 +221,18 @@ class Interrupt(ProgramTest):
             process.send_signal(number)
         self.assertEqual(process.wait(5), 130)
         self.assertIn('stopped at once', process.stderr.read())
+
+    def test_signal_to_another_thread(self):
+        """Whichever thread is given the signal, the training stops and saves."""
+        process = self.start('tiny.yaml', '--data', DATA, '--batch-size', '32', '--run', 'run',
+                             '--steps', self.STEPS, '--epochs', '1000')
+        threads = [int(t) for t in os.listdir(f'/proc/{process.pid}/task')]
+        others = [t for t in threads if t != process.pid]
+        if not others:
+            self.skipTest('this device works in the one thread')
+        self.assertEqual(ctypes.CDLL(None).tgkill(process.pid, others[-1], signal.SIGINT), 0)
+        self.assertEqual(process.wait(20), 130)
+        self.assertIn('interrupted after step', process.stderr.read())
 
     def test_full_disk(self):
         """Once it trains no file may pass 80 KiB; a checkpoint of the model needs 90."""
