@@ -35,23 +35,6 @@ static const char *setting_of(const char *option)
     return NULL;
 }
 
-/* A run file has a line "model:"; a model file has none. What is neither is the library's to
- * refuse. */
-static bool is_run_file(const char *path)
-{
-    char line[256];
-    const char *end = strrchr(path, '.');
-    bool found = false;
-    if (!end || (strcmp(end, ".yaml") != 0 && strcmp(end, ".yml") != 0))
-        return false;
-    FILE *file = fopen(path, "r");
-    while (file && !found && fgets(line, sizeof line, file))
-        found = strncmp(line, "model:", 6) == 0;
-    if (file)
-        fclose(file);
-    return found;
-}
-
 /* LOCKSTEP_BATCH_SIZE and so on. LOCKSTEP_DATA is the folder of data sets, no setting. */
 static enum lk_status apply_environment(struct lk_settings *settings)
 {
@@ -97,8 +80,11 @@ static int apply_options(const struct arguments *arguments, struct lk_settings *
             result = set_pair(arguments, settings, given->value);
         else if (setting)
             status = lk_settings_set(settings, setting, given->value ? given->value : "true");
-        if (status != LK_OK)
+        if (status != LK_OK) {
+            say("on the command line, '--%s%s%s':", given->option->name,
+                given->value ? " " : "", given->value ? given->value : "");
             result = failed(status);
+        }
         if (result != DONE)
             return result;
     }
@@ -146,7 +132,7 @@ int train_settings(const struct arguments *arguments, struct lk_settings *settin
 {
     const char *config = option_text(arguments, "config");
     const char *model = arguments->word_count ? arguments->words[0] : NULL;
-    const bool model_is_file = model && is_run_file(model);
+    const bool model_is_file = model && lk_settings_is_run_file(model);
     enum lk_status status = LK_OK;
     if (model_is_file)
         status = lk_settings_read(settings, model);

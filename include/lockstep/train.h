@@ -28,6 +28,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_settings_set(struct lk_settings *settings
 LK_API LK_MUST_CHECK enum lk_status lk_settings_read(struct lk_settings *settings,
                                                      const char *path);
 
+/* Whether lk_settings_read() is for this file: YAML, a map with `model`. */
+LK_API bool lk_settings_is_run_file(const char *path);
+
 /* Writes a setting's value as text. fails: LK_E_ARGUMENT for an unknown name or no room */
 LK_API LK_MUST_CHECK enum lk_status lk_settings_get(const struct lk_settings *settings,
                                                     const char *name, char *value,

@@ -17,7 +17,8 @@ struct lk_settings {
     double lr; /* 0: the optimizer's own */
     int mode;
     bool shuffle, fresh;
-    char *model_text; /* of an inline model in a run file; NULL: none */
+    char *model_text;      /* of an inline model in a run file; NULL: none */
+    char model_where[512]; /* that file */
 };
 
 /* The table over struct lk_settings. */

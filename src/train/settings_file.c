@@ -52,8 +52,8 @@ static enum lk_status append_options(struct text *text, const struct lk_yaml *ma
     return LK_OK;
 }
 
-/* A value as lk_option_set() takes it: a list in brackets; `{adam: {beta_1: 0.8}}` and
- * `{kind: cosine, steps: 9}` as options. */
+/* A value as lk_option_set() takes it: a list in brackets; `{adam: {beta_1: 0.8}}`,
+ * `{cosine: {steps: 9}}` and `{kind: cosine, steps: 9}` as options. */
 static enum lk_status value_text(const struct lk_yaml *value, struct text *text)
 {
     if (value->kind == LK_YAML_SCALAR) {
@@ -70,7 +70,8 @@ static enum lk_status value_text(const struct lk_yaml *value, struct text *text)
         return LK_OK;
     }
     if (value->count == 1 && value->first->kind == LK_YAML_MAP) {
-        append(text, "%s", value->first->key);
+        append(text, "%s%s", strcmp(value->key, "schedule") == 0 ? "kind=" : "",
+               value->first->key);
         return append_options(text, value->first);
     }
     return append_options(text, value);
@@ -98,14 +99,20 @@ static enum lk_status set_model(struct lk_settings *settings, const struct lk_ya
     LK_TRY(lk_yaml_cut(whole, entry, &text));
     free(settings->model_text);
     settings->model_text = text;
+    snprintf(settings->model_where, sizeof settings->model_where, "%s", entry->where);
     snprintf(settings->model, sizeof settings->model, "inline");
     return LK_OK;
+}
+
+static bool is_run_file(const struct lk_yaml *root)
+{
+    return root->kind == LK_YAML_MAP && lk_yaml_find(root, "model");
 }
 
 static enum lk_status set_all(struct lk_settings *settings, const struct lk_yaml *root,
                               const char *whole)
 {
-    if (root->kind != LK_YAML_MAP || !lk_yaml_find(root, "model"))
+    if (!is_run_file(root))
         return lk_yaml_fail(root, "a run file is a map with 'model', 'data' and 'train'");
     for (const struct lk_yaml *entry = root->first; entry; entry = entry->next) {
         if (strcmp(entry->key, "model") == 0) {
@@ -120,6 +127,22 @@ static enum lk_status set_all(struct lk_settings *settings, const struct lk_yaml
         }
     }
     return LK_OK;
+}
+
+bool lk_settings_is_run_file(const char *path)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    struct lk_yaml_document *document = NULL;
+    enum lk_status status = lk_file_read(path, LK_YAML_MOST_BYTES, &data, &bytes);
+    if (status == LK_OK)
+        status = lk_yaml_read(data, bytes, path, &document);
+    const bool is_one = status == LK_OK && is_run_file(lk_yaml_root(document));
+    lk_yaml_destroy(document);
+    free(data);
+    if (status != LK_OK)
+        lk_error_clear();
+    return is_one;
 }
 
 enum lk_status lk_settings_read(struct lk_settings *settings, const char *path)
@@ -210,8 +233,8 @@ enum lk_status lk_settings_open_model(const struct lk_settings *settings,
     const struct lk_model_shape shape = {settings->input[0], settings->input[1],
                                          settings->input[2], settings->classes};
     if (settings->model_text)
-        return lk_model_read(settings->model_text, strlen(settings->model_text), "model",
-                             model);
+        return lk_model_read(settings->model_text, strlen(settings->model_text),
+                             settings->model_where, model);
     if (!settings->model[0])
         return lk_fail(LK_E_ARGUMENT, "no model: name one of the zoo or a model file");
     return lk_model_open(settings->model, &shape, model);

@@ -43,6 +43,12 @@ class CommandLine(ProgramTest):
             self.refused(2, 'not part of this version', command, 'x')
             self.assertNotIn(command, self.run_program('--help').stdout.split())
 
+    def test_later_options(self):
+        for command, option in ('bench', '--html=f'), ('selftest', '--faults'), (
+                'train', '--profile'):
+            self.refused(2, ["'--" + option[2:6], 'not part of this version'], command, option)
+            self.assertNotIn(option[:6], self.run_program(command, '--help').stdout)
+
     def test_unknown_option(self):
         self.refused(2, "'--bach-size'; did you mean '--batch-size'?", 'train', 'mlp',
                      '--bach-size', '3')
@@ -59,7 +65,8 @@ class CommandLine(ProgramTest):
 
     def test_settings(self):
         self.refused(2, "'many'", 'train', 'mlp', '--data', DATA, '--epochs', 'many')
-        self.refused(2, 'epochs', 'train', 'mlp', '--data', DATA, '--epochs', '0')
+        self.refused(2, ["'--batch-size 0'", '0 is not in 1..16777216'], 'train', 'mlp',
+                     '--data', DATA, '--batch-size', '0')
         self.refused(2, "'ssync'", 'train', 'mlp', '--data', DATA, '--mode', 'ssync')
         self.refused(2, "did you mean 'batch_size'?", 'train', 'mlp', '--set', 'batch_sise=3')
         self.refused(2, "found 'lr'", 'train', 'mlp', '--set', 'lr')
@@ -98,6 +105,9 @@ class Files(ProgramTest):
         self.put('run.yaml', 'model: tiny.yaml\ndata: ' + DATA + '\ntrain:\n  epohcs: 3\n')
         self.refused(3, ['run.yaml', '4', "'epohcs'", "'epochs'"], 'train', 'run.yaml')
         self.refused(3, "'nix.yaml'", 'train', 'mlp', '--config', 'nix.yaml', '--data', DATA)
+        self.put('run.yaml', 'data: ' + DATA + '\nmodel:\n  input: [28, 28, 1]\n  layers:\n'
+                             '    - flatten\n    - dnese: {units: 10}\n')
+        self.refused(3, "run.yaml:6: ", 'train', 'run.yaml')
 
     def test_missing_data(self):
         self.refused(3, self.path('nix'), 'train', 'tiny.yaml', '--data',
@@ -177,6 +187,13 @@ class Summary(ProgramTest):
         self.assertRegex(text, r'conv2d_1 +\(26, 26, 32\) +320 ')
         self.assertIn('93,322 (93,322 trainable)', text)
         self.assertIn('of device memory', text)
+
+    def test_no_plan(self):
+        """The output is a map: no loss fits, the table does."""
+        self.put('map.yaml', 'input: [8, 8, 1]\nlayers:\n  - {relu: , name: labels}\n')
+        done = self.run_program('summary', 'map.yaml')
+        self.assertRegex(done.stdout, r'labels +\(8, 8, 1\)')
+        self.assertIn("no memory plan: model 'map': the output 'labels'", done.stderr)
 
 
 if __name__ == '__main__':
