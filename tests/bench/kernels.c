@@ -2,28 +2,7 @@
 #include "bench/cases.h"
 #include "bench/peaks.h"
 #include "bench/probe.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct lk_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    lk_device_close(device);
-    return 0;
-}
+#include "device/rig.h"
 
 /* A row whose operation, options or shape are wrong would be found out only after minutes. */
 static void every_case_can_be_prepared(void **state)

@@ -1,27 +1,6 @@
 /* Models whose training steps are timed. */
+#include "device/rig.h"
 #include <lockstep/bench.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct lk_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    lk_device_close(device);
-    return 0;
-}
 
 static void times_training_steps(void **state)
 {

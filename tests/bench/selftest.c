@@ -1,30 +1,7 @@
 /* The self-test passes on a sound device, and fails where results are spoiled. */
 #include "bench/selftest.h"
-#include "base/fail.h"
+#include "device/rig.h"
 #include "optim/optimizer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct lk_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    lk_device_close(device);
-    return 0;
-}
 
 static void expect_ok(void *context, const struct lk_selftest *test)
 {

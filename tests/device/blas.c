@@ -1,36 +1,8 @@
 /* Products by CLBlast against double precision; first use from two threads at once. */
 #include "device/blas.h"
-#include "base/fail.h"
+#include "rig.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct lk_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    lk_device_close(device);
-    return 0;
-}
-
-static void assert_ok(enum lk_status status)
-{
-    if (status != LK_OK)
-        fail_msg("%s", lk_error_text());
-}
 
 /* A matrix in device memory and its numbers as doubles, each exact in float. */
 struct matrix {

@@ -1,21 +1,6 @@
 /* Device memory, pinned memory, marks: what goes in comes out, and nothing outside. */
 #include "rig.h"
 
-static struct lk_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    lk_device_close(device);
-    return 0;
-}
-
 static void expect_bytes(const struct lk_buffer *buffer, const uint8_t *want, size_t bytes)
 {
     uint8_t got[4096];

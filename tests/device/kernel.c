@@ -3,19 +3,17 @@
 
 #include "../scratch.h"
 
-static struct lk_device *device;
-
-static int open_device(void **state)
+static int open_with_cache(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
     setenv("LOCKSTEP_CACHE", scratch, 1);
-    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
+    return open_device(state);
 }
 
-static int close_device(void **state)
+static int close_with_cache(void **state)
 {
-    lk_device_close(device);
+    close_device(state);
     return scratch_remove(state);
 }
 
@@ -182,5 +180,5 @@ int main(void)
         cmocka_unit_test(keeps_logs_where_told), cmocka_unit_test(refuses_unknown_names),
         cmocka_unit_test(refuses_arguments),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, open_with_cache, close_with_cache);
 }

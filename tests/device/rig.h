@@ -1,4 +1,4 @@
-/* What the tests of the device room share: an open device, a child process with another
+/* What tests that work on a device share: an open device, a child process with another
  * environment, messages. Knows cmocka. */
 #ifndef TESTS_DEVICE_RIG_H
 #define TESTS_DEVICE_RIG_H
@@ -18,10 +18,37 @@
 
 #include <cmocka.h>
 
+static const char *const classes[] = {"cpu", "gpu"};
+
+/* The default device, open between the two functions: group setup and teardown. */
+static struct lk_device *device;
+
+static inline int open_device(void **state)
+{
+    (void)state;
+    return lk_device_open(NULL, 0, &device) == LK_OK ? 0 : -1;
+}
+
+static inline int close_device(void **state)
+{
+    (void)state;
+    lk_device_close(device);
+    return 0;
+}
+
 static inline void assert_ok(enum lk_status status)
 {
     if (status != LK_OK)
         fail_msg("%s", lk_error_text());
+}
+
+/* The default device with the kernels of a class; the caller closes it. */
+static inline struct lk_device *open_class(const char *class)
+{
+    struct lk_device *opened = NULL;
+    setenv("LOCKSTEP_CLASS", class, 1);
+    assert_ok(lk_device_open(NULL, 0, &opened));
+    return opened;
 }
 
 /* The call failed with `code` and said `said`; forgets the message. */

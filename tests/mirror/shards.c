@@ -2,29 +2,7 @@
 #include "mirror/shards.h"
 
 #include "base/random.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static const char *const classes[] = {"cpu", "gpu"};
-
-static struct lk_device *open_device(const char *class)
-{
-    struct lk_device *device;
-    setenv("LOCKSTEP_CLASS", class, 1);
-    if (lk_device_open(NULL, 0, &device) != LK_OK)
-        fail_msg("%s", lk_error_text());
-    return device;
-}
-
-static void check(enum lk_status status)
-{
-    if (status != LK_OK)
-        fail_msg("%s", lk_error_text());
-}
+#include "device/rig.h"
 
 /* Values of many sizes, so that every order of additions gives other bits. */
 static double value(int64_t i)
@@ -72,15 +50,15 @@ static void check_sum(struct lk_device *device, enum lk_dtype real, int shards, 
     const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), shards, shards);
     struct lk_shard_sum *sum;
     struct lk_buffer *x, *y;
-    check(lk_shard_sum_create(device, &tiling, real, &sum));
-    check(lk_device_build(device));
-    check(lk_buffer_create(device, (size_t)(shards * stride) * size, &x));
-    check(lk_buffer_create(device, (size_t)(padded + 32) * size, &y));
+    assert_ok(lk_shard_sum_create(device, &tiling, real, &sum));
+    assert_ok(lk_device_build(device));
+    assert_ok(lk_buffer_create(device, (size_t)(shards * stride) * size, &x));
+    assert_ok(lk_buffer_create(device, (size_t)(padded + 32) * size, &y));
     char *from = values(real, shards * stride), *to = malloc((size_t)(padded + 32) * size);
-    check(lk_buffer_write(x, 0, (size_t)(shards * stride) * size, from));
-    check(lk_buffer_enqueue_fill(y, 0x5a));
-    check(lk_shard_sum_enqueue(sum, x, stride, count, y));
-    check(lk_buffer_read(y, 0, (size_t)(padded + 32) * size, to));
+    assert_ok(lk_buffer_write(x, 0, (size_t)(shards * stride) * size, from));
+    assert_ok(lk_buffer_enqueue_fill(y, 0x5a));
+    assert_ok(lk_shard_sum_enqueue(sum, x, stride, count, y));
+    assert_ok(lk_buffer_read(y, 0, (size_t)(padded + 32) * size, to));
     for (int64_t i = 0; i < count; i++) {
         double terms[LK_MOST_SHARDS];
         for (int s = 0; s < shards; s++)
@@ -103,7 +81,7 @@ static void adds_along_the_tree(void **state)
 {
     (void)state;
     for (int class = 0; class < 2; class ++) {
-        struct lk_device *device = open_device(classes[class]);
+        struct lk_device *device = open_class(classes[class]);
         for (enum lk_dtype real = LK_F32; real <= LK_F64; real++) {
             if (real == LK_F64 && !lk_device_info(device)->has_fp64)
                 continue;
@@ -151,21 +129,21 @@ static void check_metrics(struct lk_device *device, enum lk_dtype real, int64_t 
     const size_t bytes = lk_tiled_bytes(&t, &shape, real), size = lk_dtype_bytes(real);
     struct lk_shard_sum *sum;
     struct lk_buffer *x, *y;
-    check(lk_shard_sum_create(device, &t, real, &sum));
-    check(lk_device_build(device));
-    check(lk_buffer_create(device, bytes, &x));
-    check(lk_buffer_create(device, 32 * size, &y));
+    assert_ok(lk_shard_sum_create(device, &t, real, &sum));
+    assert_ok(lk_device_build(device));
+    assert_ok(lk_buffer_create(device, bytes, &x));
+    assert_ok(lk_buffer_create(device, 32 * size, &y));
     char *from = values(real, (int64_t)(bytes / size)), first[2 * 8], again[2 * 8];
-    check(lk_buffer_write(x, 0, bytes, from));
-    check(lk_shard_sum_enqueue_metrics(sum, x, y));
-    check(lk_buffer_read(y, 0, 2 * size, first));
+    assert_ok(lk_buffer_write(x, 0, bytes, from));
+    assert_ok(lk_shard_sum_enqueue_metrics(sum, x, y));
+    assert_ok(lk_buffer_read(y, 0, 2 * size, first));
     for (int j = 0; j < 2; j++)
         if (get(first, real, j) != host_metric(&t, real, from, j))
             fail_msg("batch %lld in %d shards, metric %d: %.17g, expected %.17g",
                      (long long)batch, shards, j, get(first, real, j),
                      host_metric(&t, real, from, j));
-    check(lk_shard_sum_enqueue_metrics(sum, x, y));
-    check(lk_buffer_read(y, 0, 2 * size, again));
+    assert_ok(lk_shard_sum_enqueue_metrics(sum, x, y));
+    assert_ok(lk_buffer_read(y, 0, 2 * size, again));
     assert_memory_equal(first, again, 2 * size);
     free(from);
     lk_buffer_destroy(x);
@@ -177,7 +155,7 @@ static void adds_metrics(void **state)
 {
     (void)state;
     for (int class = 0; class < 2; class ++) {
-        struct lk_device *device = open_device(classes[class]);
+        struct lk_device *device = open_class(classes[class]);
         for (enum lk_dtype real = LK_F32; real <= LK_F64; real++) {
             if (real == LK_F64 && !lk_device_info(device)->has_fp64)
                 continue;
@@ -214,7 +192,7 @@ static void refused(enum lk_status status, const char *said)
 static void refuses(void **state)
 {
     (void)state;
-    struct lk_device *device = open_device("cpu");
+    struct lk_device *device = open_class("cpu");
     struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), 64, 2);
     struct lk_shard_sum *sum = NULL;
     struct lk_buffer *x;
@@ -226,8 +204,8 @@ static void refuses(void **state)
     }
     refused(lk_shard_sum_create(device, &tiling, LK_U8, &sum), "float32 or float64");
     assert_null(sum);
-    check(lk_shard_sum_create(device, &tiling, LK_F32, &sum));
-    check(lk_buffer_create(device, 2 * 32 * 4, &x));
+    assert_ok(lk_shard_sum_create(device, &tiling, LK_F32, &sum));
+    assert_ok(lk_buffer_create(device, 2 * 32 * 4, &x));
     refused(lk_shard_sum_enqueue(sum, x, 33, 33, x), "multiple of 32");
     refused(lk_shard_sum_enqueue(sum, x, 32, 33, x), "holds them");
     refused(lk_shard_sum_enqueue(sum, x, 32, 0, x), "0 values");

@@ -1,34 +1,12 @@
 /* Every optimizer against PyTorch in double, on both kernel classes, in float and in double. */
 #include "optim/optimizer.h"
+#include "device/rig.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "golden.h"
 
 enum { SENTINELS = 32 };
-static const char *const classes[] = {"cpu", "gpu"};
-
-static struct lk_device *open_device(const char *class)
-{
-    struct lk_device *device;
-    setenv("LOCKSTEP_CLASS", class, 1);
-    if (lk_device_open(NULL, 0, &device) != LK_OK)
-        fail_msg("%s", lk_error_text());
-    return device;
-}
-
-static void check(enum lk_status status)
-{
-    if (status != LK_OK)
-        fail_msg("%s", lk_error_text());
-}
 
 /* The formulas of golden.py; exact in float. */
 static double weight_of(int64_t i)
@@ -73,16 +51,16 @@ static void bench_open(struct bench *b, struct lk_device *device, enum lk_dtype 
     b->padded = (count + 31) / 32 * 32;
     b->bytes = (size_t)(b->padded + SENTINELS) * size;
     b->host = calloc(1, b->bytes);
-    check(
+    assert_ok(
         lk_optimizer_create(device, real, golden->kind, golden->options, count, &b->optimizer));
-    check(lk_device_build(device));
-    check(lk_buffer_create(device, b->bytes, &b->w));
-    check(lk_buffer_create(device, b->bytes, &b->g));
+    assert_ok(lk_device_build(device));
+    assert_ok(lk_buffer_create(device, b->bytes, &b->w));
+    assert_ok(lk_buffer_create(device, b->bytes, &b->g));
     for (int64_t i = 0; i < count; i++)
         set(b->host, real, i, weight_of(i % ELEMENTS));
     for (int i = 0; i < SENTINELS; i++)
         set(b->host, real, b->padded + i, 77);
-    check(lk_buffer_write(b->w, 0, b->bytes, b->host));
+    assert_ok(lk_buffer_write(b->w, 0, b->bytes, b->host));
 }
 
 static void bench_close(struct bench *b)
@@ -100,14 +78,14 @@ static void bench_step(struct bench *b, int64_t step)
     memset(b->host, 0, b->bytes);
     for (int64_t i = 0; i < b->count; i++)
         set(b->host, b->real, i, 4 * gradient_of(i % ELEMENTS, step));
-    check(lk_buffer_write(b->g, 0, b->bytes, b->host));
-    check(lk_optimizer_enqueue(b->optimizer, b->w, b->g, 0.25, lr, step));
+    assert_ok(lk_buffer_write(b->g, 0, b->bytes, b->host));
+    assert_ok(lk_optimizer_enqueue(b->optimizer, b->w, b->g, 0.25, lr, step));
 }
 
 static void expect(struct bench *b, const struct golden *golden, int shown)
 {
     const double tolerance = b->real == LK_F64 ? 1e-13 : 2e-5;
-    check(lk_buffer_read(b->w, 0, b->bytes, b->host));
+    assert_ok(lk_buffer_read(b->w, 0, b->bytes, b->host));
     for (int64_t i = 0; i < b->count; i++) {
         const double w = get(b->host, b->real, i), wanted = golden->w[shown][i % ELEMENTS];
         if (!(fabs(w - wanted) <= tolerance))
@@ -125,7 +103,7 @@ static void equals_pytorch(void **state)
 {
     (void)state;
     for (int class = 0; class < 2; class ++) {
-        struct lk_device *device = open_device(classes[class]);
+        struct lk_device *device = open_class(classes[class]);
         for (enum lk_dtype real = LK_F32; real <= LK_F64; real++)
             for (size_t k = 0; k < sizeof goldens / sizeof goldens[0]; k++) {
                 struct bench b;
@@ -148,7 +126,7 @@ static void handles_every_count(void **state)
     (void)state;
     static const int64_t counts[] = {1, 2, 15, 31, 32, 33, 127, 4095, 4096, 4097};
     for (int class = 0; class < 2; class ++) {
-        struct lk_device *device = open_device(classes[class]);
+        struct lk_device *device = open_class(classes[class]);
         for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
             struct bench b;
             const struct golden *golden = &goldens[n % (sizeof goldens / sizeof goldens[0])];
@@ -165,7 +143,7 @@ static void handles_every_count(void **state)
 static char *outcome(const char *class, enum lk_dtype real, const struct golden *golden,
                      size_t *bytes)
 {
-    struct lk_device *device = open_device(class);
+    struct lk_device *device = open_class(class);
     struct bench b;
     bench_open(&b, device, real, golden, 1001);
     for (int step = 1; step <= 10; step++)
@@ -174,8 +152,8 @@ static char *outcome(const char *class, enum lk_dtype real, const struct golden 
     const size_t state_bytes = (size_t)(info->slots * info->stride) * (real == LK_F64 ? 8 : 4);
     *bytes = b.bytes + state_bytes;
     char *out = malloc(*bytes);
-    check(lk_buffer_read(b.w, 0, b.bytes, out));
-    check(lk_buffer_read(info->state, 0, state_bytes, out + b.bytes));
+    assert_ok(lk_buffer_read(b.w, 0, b.bytes, out));
+    assert_ok(lk_buffer_read(info->state, 0, state_bytes, out + b.bytes));
     bench_close(&b);
     lk_device_close(device);
     return out;
@@ -205,7 +183,7 @@ static void gives_the_same_bits(void **state)
 static void goes_on_from_a_checkpoint(void **state)
 {
     (void)state;
-    struct lk_device *device = open_device("cpu");
+    struct lk_device *device = open_class("cpu");
     for (size_t k = 0; k < sizeof goldens / sizeof goldens[0]; k++) {
         struct bench a, b;
         char text[512];
@@ -217,9 +195,9 @@ static void goes_on_from_a_checkpoint(void **state)
             lk_options_print(info->kind->options, info->options, true, text, sizeof text));
         const struct golden same = {.kind = info->kind->name, .options = text};
         bench_open(&b, device, LK_F32, &same, 37);
-        check(lk_buffer_enqueue_copy(a.w, b.w, a.bytes));
-        check(lk_buffer_enqueue_copy(info->state, lk_optimizer_info(b.optimizer)->state,
-                                     lk_buffer_bytes(info->state)));
+        assert_ok(lk_buffer_enqueue_copy(a.w, b.w, a.bytes));
+        assert_ok(lk_buffer_enqueue_copy(info->state, lk_optimizer_info(b.optimizer)->state,
+                                         lk_buffer_bytes(info->state)));
         for (int step = 51; step <= STEPS; step++)
             bench_step(&b, step);
         expect(&b, &goldens[k], SHOWN - 1);
@@ -243,11 +221,11 @@ static void names_its_state(void **state)
         {"adam", "", "mv"},
         {"adamw", "", "mv"},
     };
-    struct lk_device *device = open_device("cpu");
+    struct lk_device *device = open_class("cpu");
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         struct lk_optimizer *optimizer;
-        check(lk_optimizer_create(device, LK_F32, cases[k].kind, cases[k].options, 33,
-                                  &optimizer));
+        assert_ok(lk_optimizer_create(device, LK_F32, cases[k].kind, cases[k].options, 33,
+                                      &optimizer));
         const struct lk_optimizer_info *info = lk_optimizer_info(optimizer);
         assert_int_equal(info->slots, strlen(cases[k].names));
         assert_int_equal(info->stride, 64);
@@ -278,7 +256,7 @@ static void refuses(void **state)
         {"sgd", "", "expected 1..", INT64_MAX, LK_F32},
         {"sgd", "", "float32 or float64", 1, LK_I32},
     };
-    struct lk_device *device = open_device("cpu");
+    struct lk_device *device = open_class("cpu");
     struct lk_optimizer *optimizer = NULL;
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         lk_error_clear();
@@ -296,11 +274,11 @@ static void refuses(void **state)
 static void refuses_to_update(void **state)
 {
     (void)state;
-    struct lk_device *device = open_device("cpu");
+    struct lk_device *device = open_class("cpu");
     struct bench b;
     struct lk_buffer *small;
     bench_open(&b, device, LK_F32, &goldens[0], 33);
-    check(lk_buffer_create(device, 63 * 4, &small));
+    assert_ok(lk_buffer_create(device, 63 * 4, &small));
     assert_int_equal(lk_optimizer_enqueue(b.optimizer, small, b.g, 1, 1, 1), LK_E_ARGUMENT);
     assert_non_null(strstr(lk_error_text(), "252 bytes"));
     assert_int_equal(lk_optimizer_enqueue(b.optimizer, b.w, small, 1, 1, 1), LK_E_ARGUMENT);

@@ -1,13 +1,6 @@
 /* Images and labels into batch tiles by the device, against plain C, in both kernel classes. */
-#include "base/fail.h"
+#include "device/rig.h"
 #include "tensor/tensor.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { GUARD = 64 }; /* bytes behind each buffer that must stay as they were */
 
@@ -16,12 +9,6 @@ struct trial {
     int shards;
     struct lk_shape shape; /* [c, h, w] */
 };
-
-static void assert_ok(enum lk_status status)
-{
-    if (status != LK_OK)
-        fail_msg("%s", lk_error_text());
-}
 
 static uint8_t pixel(int64_t at)
 {

@@ -1,19 +1,6 @@
 /* Shapes, tilings, and samples on their way into batch tiles and back. */
 #include "tensor/tensor.h"
-#include "base/fail.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static void assert_ok(enum lk_status status)
-{
-    if (status != LK_OK)
-        fail_msg("%s", lk_error_text());
-}
+#include "device/rig.h"
 
 static void counts_shapes(void **state)
 {
