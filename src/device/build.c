@@ -1,11 +1,21 @@
-/* Builds what announced kernels need, on as many threads as the host has cores. */
+/* Builds what announced kernels need, on as many threads as the host has cores, or fewer. */
 #include "base/fail.h"
 #include "device/kernel.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 16 };
+
+/* $LOCKSTEP_BUILD_THREADS, for drivers whose compiler is not safe in several threads. */
+static long thread_count(void)
+{
+    const char *text = getenv("LOCKSTEP_BUILD_THREADS");
+    const long wanted = text ? strtol(text, NULL, 10) : 0;
+    const long count = wanted > 0 ? wanted : sysconf(_SC_NPROCESSORS_ONLN);
+    return count < MOST_THREADS ? count : MOST_THREADS;
+}
 
 struct work {
     struct lk_device *device;
@@ -49,11 +59,14 @@ static enum lk_status create_kernels(struct lk_device *device)
 {
     while (device->pending) {
         struct lk_kernel *kernel = device->pending;
+        const struct lk_program *program = kernel->program;
+        char name[80];
         cl_int error;
-        kernel->kernel = clCreateKernel(kernel->program->program, kernel->name, &error);
+        snprintf(name, sizeof name, program->unit ? "%s_%d" : "%s", kernel->name, program->unit);
+        kernel->kernel = clCreateKernel(program->program, name, &error);
         if (error != CL_SUCCESS) {
             kernel->kernel = NULL;
-            return lk_fail(LK_E_BUILD, "cl/%s: kernel '%s': %s", kernel->program->stem,
+            return lk_fail(LK_E_BUILD, "cl/%s: kernel '%s': %s", kernel->program->source->name,
                            kernel->name, lk_opencl_name(error));
         }
         clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
@@ -82,10 +95,13 @@ enum lk_status lk_device_build(struct lk_device *device)
 {
     pthread_t threads[MOST_THREADS];
     struct work work = {.device = device, .next = device->programs};
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const int todo = mark_wanted(device);
-    int started = 0;
-    while (started < MOST_THREADS && started < todo - 1 && started < cores - 1 &&
+    const long most = thread_count();
+    int todo = mark_wanted(device), started = 0;
+    if (todo > 1 && device->builds_in_turn) {
+        lk_programs_build_together(device);
+        todo = mark_wanted(device);
+    }
+    while (started < todo - 1 && started < most - 1 &&
            pthread_create(&threads[started], NULL, build_programs, &work) == 0)
         started++;
     build_programs(&work);
