@@ -1,0 +1,313 @@
+/* Runs every kernel on small shapes: first each operation alone, in buffers that end where its
+ * tensors end, so that a checker sees every step outside them; then networks through training
+ * steps, whose losses it prints: "adam 1 2.302585093". Results of operations are not looked at
+ * here: tests/ops does that. */
+#include "base/fail.h"
+#include "base/random.h"
+#include "bench/probe.h"
+#include "train/stepper.h"
+#include <lockstep/graph.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHARDS = 2, CLASSES = 3, SIDE = 9, CHANNELS = 2 };
+
+/* --- operations ------------------------------------------------------------------------ */
+
+struct operation {
+    const char *op, *options;
+    struct lk_shape x;
+    int inputs;                /* 0: one */
+    bool is_first, has_labels; /* no dx is wanted; input 1 are labels */
+};
+
+/* clang-format off */
+#define IMAGE(c, h, w) {3, {c, h, w}}
+#define ROW(k) {1, {k}}
+#define CASE(op_, options_, ...) {.op = op_, .options = options_, .x = __VA_ARGS__}
+static const struct operation operations[] = {
+    CASE("conv2d", "filters=5 kernel=3", IMAGE(3, 5, 6)),
+    CASE("conv2d", "filters=9 kernel=3 padding=same activation=relu", IMAGE(2, 4, 11)),
+    CASE("conv2d", "filters=9 kernel=3 padding=same activation=relu", IMAGE(2, 4, 5),
+         .is_first = true),
+    CASE("conv2d", "filters=5 kernel=3 pool=true activation=relu", IMAGE(2, 7, 6)),
+    CASE("conv2d", "filters=5 kernel=3 pool=true", IMAGE(2, 6, 7), .is_first = true),
+    CASE("conv2d", "filters=6 kernel=1", IMAGE(5, 3, 4)),
+    CASE("conv2d", "filters=3 kernel=1 stride=2 padding=1", IMAGE(2, 4, 5)),
+    CASE("conv2d", "filters=3 kernel=3 stride=2 padding=same", IMAGE(4, 5, 6)),
+    CASE("conv2d", "filters=3 kernel=2 dilation=2 stride=4 padding=1", IMAGE(2, 6, 7)),
+    CASE("conv2d", "filters=4 kernel=3 groups=2 padding=same bias=false", IMAGE(4, 4, 4)),
+    CASE("conv2d", "filters=4 kernel=3 groups=4 padding=same", IMAGE(4, 4, 4)),
+    CASE("conv2d", "filters=3 kernel=5 padding=same", IMAGE(2, 2, 3)),
+    CASE("conv2d", "filters=2 kernel=3", IMAGE(1, 5, 20)),
+    CASE("dense", "units=5", ROW(7)),
+    CASE("dense", "units=33 activation=relu", ROW(18)),
+    CASE("dense", "units=9 bias=false", ROW(35), .is_first = true),
+    CASE("max_pool", "size=2", IMAGE(3, 5, 4)),
+    CASE("max_pool", "size=3 stride=2 padding=same", IMAGE(2, 5, 6)),
+    CASE("max_pool", "size=17,16", IMAGE(1, 18, 17)),
+    CASE("average_pool", "size=2", IMAGE(3, 5, 4)),
+    CASE("average_pool", "size=3 stride=2 padding=same", IMAGE(2, 5, 6)),
+    CASE("average_pool", "size=3 padding=same count_padding=true", IMAGE(2, 4, 5)),
+    CASE("global_average_pool", "", IMAGE(3, 4, 5)),
+    CASE("softmax", "", ROW(7)),
+    CASE("softmax_cross_entropy", "", ROW(7), .inputs = 2, .has_labels = true),
+    CASE("cross_entropy", "", ROW(7), .inputs = 2, .has_labels = true),
+    CASE("dropout", "rate=0.3", IMAGE(2, 3, 5)),
+    CASE("relu", "", ROW(9)), CASE("relu6", "", ROW(9)), CASE("leaky_relu", "", ROW(9)),
+    CASE("elu", "", ROW(9)),
+    CASE("sigmoid", "", ROW(9)), CASE("hard_sigmoid", "", ROW(9)), CASE("tanh", "", ROW(9)),
+    CASE("softsign", "", ROW(9)), CASE("exp", "", ROW(9)), CASE("softplus", "", ROW(9)),
+    CASE("gelu", "", ROW(9)), CASE("silu", "", ROW(9)), CASE("hard_swish", "", ROW(9)),
+    CASE("abs", "", ROW(9)), CASE("square", "", ROW(9)),
+    CASE("add", "", ROW(9), .inputs = 2), CASE("add", "", ROW(9), .inputs = 3),
+    CASE("multiply", "", ROW(9), .inputs = 2),
+};
+/* clang-format on */
+
+/* Numbers of either sign, or labels, some of them -1 as in dead lanes. */
+static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype)
+{
+    if (!buffer)
+        return LK_OK;
+    const size_t count = lk_buffer_bytes(buffer) / 4;
+    int32_t *values = calloc(count + 1, sizeof *values);
+    if (!values)
+        return lk_fail_memory("values", count * sizeof *values);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t bits = lk_random(1, LK_RANDOM_DATA, 0, i).v[0];
+        const float value = (float)lk_random_unit(bits) - 0.25f;
+        if (dtype == LK_I32)
+            values[i] = (int32_t)(bits % (CLASSES + 1)) - 1;
+        else
+            memcpy(&values[i], &value, sizeof value);
+    }
+    const enum lk_status status =
+        lk_buffer_write((struct lk_buffer *)(uintptr_t)buffer, 0, count * 4, values);
+    free(values);
+    return status;
+}
+
+static enum lk_status run_probe(struct lk_probe *probe, const struct lk_probe_config *config)
+{
+    LK_TRY(lk_probe_open(probe, config));
+    LK_TRY(lk_device_build(config->device));
+    LK_TRY(lk_probe_allocate(probe, 1, config->training));
+    const struct lk_op_run *run = &probe->runs[0];
+    for (int i = 0; i < config->inputs; i++)
+        LK_TRY(fill(run->x[i], config->x_dtype[i]));
+    for (int j = 0; j < probe->setup.shapes.params; j++)
+        LK_TRY(fill(run->w[j], LK_F32));
+    LK_TRY(fill(run->dy, LK_F32));
+    LK_TRY(lk_probe_forward(probe, 0));
+    if (config->training)
+        LK_TRY(lk_probe_backward(probe, 0));
+    return lk_device_finish(config->device);
+}
+
+/* The batch fills more than one tile of each shard, and the last one not wholly. */
+static enum lk_status run_operation(struct lk_device *device, const struct operation *o,
+                                    bool training)
+{
+    struct lk_probe probe;
+    struct lk_probe_config config = {.device = device,
+                                     .op = o->op,
+                                     .options = o->options,
+                                     .inputs = o->inputs ? o->inputs : 1,
+                                     .batch = lk_device_info(device)->lanes * 3 + 1,
+                                     .shards = SHARDS,
+                                     .training = training,
+                                     .dx = training && !o->is_first,
+                                     .dw = training,
+                                     .seed = 3};
+    for (int i = 0; i < config.inputs; i++) {
+        const bool labels = i == 1 && o->has_labels;
+        config.x[i] = labels ? (struct lk_shape){0} : o->x;
+        config.x_dtype[i] = labels ? LK_I32 : LK_F32;
+    }
+    const enum lk_status status = run_probe(&probe, &config);
+    lk_probe_close(&probe);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "%s %s", o->op, o->options);
+}
+
+/* Each in a context of its own: Oclgrind 21.10 takes values for uninitialized when a kernel
+ * runs again in the same one. */
+static enum lk_status run_operations(void)
+{
+    for (int i = 0; i < 2 * LK_COUNT(operations); i++) {
+        const struct operation *o = &operations[i / 2];
+        const bool training = i % 2 == 0;
+        struct lk_device *device = NULL;
+        if (!training && (o->is_first || strcmp(o->op, "dropout") == 0))
+            continue;
+        LK_TRY(lk_device_open(NULL, 0, &device));
+        const enum lk_status status = run_operation(device, o, training);
+        lk_device_close(device);
+        LK_TRY(status);
+    }
+    return LK_OK;
+}
+
+/* --- kernels that measure -------------------------------------------------------------- */
+
+static enum lk_status enqueue_bench(struct lk_kernel *kernel[3], struct lk_buffer *buffer[3],
+                                    int items, int64_t vectors)
+{
+    const struct lk_grid one = {{1, 1, 1}, items}, all = {{(vectors + 7) / 8, 1, 1}, items};
+    LK_TRY(
+        LK_ENQUEUE(kernel[0], one, LK_BUF(buffer[2]), LK_INT(2), LK_REAL(0.75), LK_REAL(0.5)));
+    LK_TRY(LK_ENQUEUE(kernel[1], all, LK_BUF(buffer[0]), LK_BUF(buffer[1]), LK_INT(vectors)));
+    return LK_ENQUEUE(kernel[2], all, LK_BUF(buffer[0]), LK_BUF(buffer[1]), LK_BUF(buffer[2]),
+                      LK_INT(vectors), LK_REAL(0.5));
+}
+
+static enum lk_status run_bench(struct lk_device *device)
+{
+    static const char *const names[] = {"bench_fma", "bench_copy", "bench_triad"};
+    const struct lk_device_info *info = lk_device_info(device);
+    const int items = info->device_class == LK_CLASS_GPU ? 4 : 1;
+    const int64_t vectors = 19; /* 3 groups of 8, the last one not full */
+    struct lk_kernel *kernel[3] = {0};
+    struct lk_buffer *buffer[3] = {0};
+    enum lk_status status;
+    char options[64];
+    snprintf(options, sizeof options, "-DCHAINS=2 -DITEMS=%d -DGROUP=8", items);
+    for (int i = 0; i < 3; i++) {
+        const struct lk_kernel_spec spec = {
+            .source = "bench", .name = names[i], .options = options, .real_bytes = 4};
+        LK_TRY_OUT(lk_kernel_create(device, &spec, &kernel[i]));
+        LK_TRY_OUT(lk_buffer_create(device, (size_t)(vectors * info->vector) * 4, &buffer[i]));
+        LK_TRY_OUT(fill(buffer[i], LK_F32));
+    }
+    LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(enqueue_bench(kernel, buffer, items, vectors));
+    LK_TRY_OUT(lk_device_finish(device));
+out:
+    for (int i = 0; i < 3; i++) {
+        lk_kernel_destroy(kernel[i]);
+        lk_buffer_destroy(buffer[i]);
+    }
+    return status;
+}
+
+/* --- networks -------------------------------------------------------------------------- */
+
+struct network {
+    struct lk_graph *graph;
+    struct lk_node *images, *labels, *loss;
+};
+
+/* A fork, a fused pool, dropout, both losses' kernels by turns. */
+static enum lk_status make_network(bool has_logits, struct network *net)
+{
+    const struct lk_input images = {"image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0};
+    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0};
+    struct lk_node *x, *y, *pair[2];
+    LK_TRY(lk_graph_create(&net->graph));
+    LK_TRY(lk_graph_add_input(net->graph, &images, &net->images));
+    LK_TRY(lk_graph_add_input(net->graph, &labels, &net->labels));
+    LK_TRY(lk_graph_add(net->graph, "conv2d", net->images, "filters=5 padding=same", &x));
+    LK_TRY(lk_graph_add(net->graph, "tanh", x, "", &x));
+    LK_TRY(lk_graph_add(net->graph, "conv2d", x, "filters=5 padding=same", &y));
+    LK_TRY(lk_graph_add_many(net->graph, "add", 2, (struct lk_node *[]){x, y}, "", &x));
+    LK_TRY(lk_graph_add(net->graph, "conv2d", x, "filters=4 kernel=2 activation=relu", &x));
+    LK_TRY(lk_graph_add(net->graph, "max_pool", x, "size=2", &x));
+    LK_TRY(lk_graph_add(net->graph, "dropout", x, "rate=0.25", &x));
+    LK_TRY(lk_graph_add(net->graph, "average_pool", x, "size=2 stride=1", &x));
+    LK_TRY(lk_graph_add(net->graph, "flatten", x, "", &x));
+    LK_TRY(lk_graph_add(net->graph, "dense", x, "units=6 activation=relu", &x));
+    LK_TRY(lk_graph_add(net->graph, "dense", x, "units=3", &pair[0]));
+    if (!has_logits)
+        LK_TRY(lk_graph_add(net->graph, "softmax", pair[0], "", &pair[0]));
+    pair[1] = net->labels;
+    return lk_graph_add_many(net->graph, has_logits ? "softmax_cross_entropy" : "cross_entropy",
+                             2, pair, "", &net->loss);
+}
+
+static void fill_batch(struct lk_stepper *stepper, int slot, int batch, int64_t step)
+{
+    uint8_t *images = lk_stepper_images(stepper, slot);
+    int32_t *labels = lk_stepper_labels(stepper, slot);
+    for (int i = 0; i < batch * SIDE * SIDE * CHANNELS; i++)
+        images[i] = (uint8_t)lk_random(3, LK_RANDOM_DATA, (uint32_t)step, (uint64_t)i).v[0];
+    for (int i = 0; i < batch; i++)
+        labels[i] = (i + (int)step) % CLASSES;
+}
+
+/* Three steps, the second one on a batch that is not full. */
+static enum lk_status run_steps(struct lk_stepper *stepper, const char *name, int batch)
+{
+    LK_TRY(lk_stepper_build(stepper));
+    for (int64_t step = 1; step <= 3; step++) {
+        const int slot = step % 2;
+        struct lk_step_result result;
+        fill_batch(stepper, slot, batch, step);
+        LK_TRY(lk_stepper_enqueue(stepper, slot, step == 2 ? batch - 2 : batch, 0.02, step));
+        LK_TRY(lk_stepper_wait(stepper, slot, &result));
+        printf("%s %d %.9f\n", name, (int)step, result.loss);
+    }
+    return LK_OK;
+}
+
+static enum lk_status train(struct lk_device *device, const char *optimizer,
+                            const char *options, bool has_logits)
+{
+    enum { BATCH = 13 };
+    struct network net = {0};
+    struct lk_stepper *stepper = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(make_network(has_logits, &net));
+    const struct lk_stepper_config config = {.device = device,
+                                             .images = net.images,
+                                             .labels = net.labels,
+                                             .loss = net.loss,
+                                             .batch = BATCH,
+                                             .shards = SHARDS,
+                                             .real = LK_F32,
+                                             .seed = 5,
+                                             .optimizer = optimizer,
+                                             .optimizer_options = options};
+    LK_TRY_OUT(lk_stepper_create(&config, &stepper));
+    LK_TRY_OUT(run_steps(stepper, optimizer, BATCH));
+out:
+    lk_stepper_destroy(stepper);
+    lk_graph_destroy(net.graph);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "training with %s", optimizer);
+}
+
+static enum lk_status run_networks(struct lk_device *device)
+{
+    LK_TRY(run_bench(device));
+    LK_TRY(train(device, "adam", "", false));
+    LK_TRY(train(device, "rmsprop", "centered=true momentum=0.9", true));
+    return train(device, "sgd", "momentum=0.9 nesterov=true", false);
+}
+
+static enum lk_status run(const char *part, struct lk_device *device)
+{
+    const struct lk_device_info *info = lk_device_info(device);
+    printf("# %s, %s, %d lanes, vectors of %d\n", info->platform, info->name, info->lanes,
+           info->vector);
+    const bool all = strcmp(part, "all") == 0;
+    if (all || strcmp(part, "operations") == 0)
+        LK_TRY(run_operations());
+    if (all || strcmp(part, "networks") == 0)
+        LK_TRY(run_networks(device));
+    return LK_OK;
+}
+
+/* kernels all | operations | networks | device (only names it). 0: done, 77: the device cannot
+ * be had, 1: failed. */
+int main(int count, char **words)
+{
+    struct lk_device *device = NULL;
+    enum lk_status status = lk_device_open(NULL, 0, &device);
+    const bool is_there = status == LK_OK;
+    if (is_there)
+        status = run(count > 1 ? words[1] : "all", device);
+    lk_device_close(device);
+    if (status != LK_OK)
+        fprintf(stderr, "%s: %s\n", lk_status_text(status), lk_error_text());
+    return status == LK_OK ? 0 : is_there ? 1 : 77;
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Runs every kernel under Oclgrind: oclgrind.py PROGRAM CL_FOLDER cpu|gpu.
+
+Fails when the program does, when Oclgrind reports anything, or when a kernel of CL_FOLDER never
+ran. Exits with 77 where Oclgrind is not installed.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SKIPPED = 77
+KERNEL = re.compile(r"\b(?:KERNEL|UPDATE_KERNEL|__kernel)\s+void\s+(\w+)\s*\(")
+RAN = re.compile(r"Instructions executed for kernel '(\w+)'")
+
+# Oclgrind 21.10 simulates what clang gives it, but not all that its optimizer makes: it does not
+# know llvm.prefetch, llvm.usub.sat, nor the marks that inlining a function with a noalias
+# parameter leaves, and widens a vector's true to -1. So nothing is optimized, which
+# --uninitialized demands anyway, and nothing inlined. Networks have their memory filled with
+# zeros: there is nothing uninitialized in it to be found. A GPU's batch tile has 32 lanes, or as
+# many as a work-group may: 4 show all in an eighth of the time.
+COMMON = ["--data-races", "--inst-counts", "--max-wgsize", "4", "--build-options",
+          "-cl-opt-disable -Dalways_inline= -D__builtin_prefetch(...)="]  # fmt: skip
+COUNTS = re.compile(r"^\d+ warnings? generated\.$", re.M)
+PARTS = {"operations": ["--uninitialized"], "networks": []}
+
+
+def environment(kernel_class, cache):
+    """Oclgrind's compiler is not safe in several threads; small vectors are enough."""
+    changes = {
+        "LOCKSTEP_CLASS": kernel_class,
+        "LOCKSTEP_VECTOR": "4",
+        "LOCKSTEP_BUILD_THREADS": "1",
+        "LOCKSTEP_CACHE": str(cache),
+    }
+    return {**os.environ, **changes, "LOCKSTEP_DEVICE": "0"}
+
+
+def run(program, part, options, kernel_class, folder):
+    """The names of the kernels that ran, and what was wrong. A log file would be emptied by every
+    context that the program creates; standard error has the compiler's counts in it, too."""
+    command = ["oclgrind", "--log", "/dev/stderr", *COMMON, *options, program, part]
+    done = subprocess.run(
+        command, env=environment(kernel_class, folder / part), capture_output=True, text=True
+    )
+    wrong = COUNTS.sub("", done.stderr)
+    if "Oclgrind" not in done.stdout:
+        wrong += "\nthe program ran on another device"
+    if done.returncode != 0:
+        wrong += f"\nexit status {done.returncode}"
+    return set(RAN.findall(done.stdout)), wrong.strip()
+
+
+def main(program, kernels, kernel_class):
+    if not shutil.which("oclgrind"):
+        print("skipped: oclgrind is not installed")
+        return SKIPPED
+    sources = [path.read_text() for path in Path(kernels).glob("*.cl")]
+    known = {name for source in sources for name in KERNEL.findall(source)}
+    assert len(known) > 30, f"only {len(known)} kernels found in {kernels}"
+    failed, ran = False, set()
+    with tempfile.TemporaryDirectory() as folder:
+        for part, options in PARTS.items():
+            names, wrong = run(program, part, options, kernel_class, Path(folder))
+            ran |= names
+            print(f"{part}: {len(names)} kernels: {wrong[:8000] or 'nothing found'}")
+            failed |= bool(wrong)
+    for name in sorted(known - ran):
+        print(f"kernel {name} never ran: give it a case in tests/oclgrind/kernels.c")
+    return 1 if failed or known - ran else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
