@@ -16,12 +16,12 @@ SKIPPED = 77
 KERNEL = re.compile(r"\b(?:KERNEL|UPDATE_KERNEL|__kernel)\s+void\s+(\w+)\s*\(")
 RAN = re.compile(r"Instructions executed for kernel '(\w+)'")
 
-# Oclgrind 21.10 simulates what clang gives it, but not all that its optimizer makes: it does not
-# know llvm.prefetch, llvm.usub.sat, nor the marks that inlining a function with a noalias
+# Oclgrind 21.10 simulates what clang gives it, but not all that its optimizer makes: it knows
+# no llvm.prefetch, no llvm.usub.sat, nor the marks that inlining a function with a noalias
 # parameter leaves, and widens a vector's true to -1. So nothing is optimized, which
 # --uninitialized demands anyway, and nothing inlined. Networks have their memory filled with
-# zeros: there is nothing uninitialized in it to be found. A GPU's batch tile has 32 lanes, or as
-# many as a work-group may: 4 show all in an eighth of the time.
+# zeros: there is nothing uninitialized in it to be found. A GPU's batch tile has 32 lanes, or
+# as many as a work-group may: 4 show all in an eighth of the time.
 COMMON = ["--data-races", "--inst-counts", "--max-wgsize", "4", "--build-options",
           "-cl-opt-disable -Dalways_inline= -D__builtin_prefetch(...)="]  # fmt: skip
 COUNTS = re.compile(r"^\d+ warnings? generated\.$", re.M)
@@ -40,8 +40,11 @@ def environment(kernel_class, cache):
 
 
 def run(program, part, options, kernel_class, folder):
-    """The names of the kernels that ran, and what was wrong. A log file would be emptied by every
-    context that the program creates; standard error has the compiler's counts in it, too."""
+    """The names of the kernels that ran, and what was wrong.
+
+    A log file would be emptied by every context that the program creates; standard error has
+    the compiler's counts in it, too.
+    """
     command = ["oclgrind", "--log", "/dev/stderr", *COMMON, *options, program, part]
     done = subprocess.run(
         command, env=environment(kernel_class, folder / part), capture_output=True, text=True
