@@ -9,6 +9,7 @@ struct lk_embedded {
     const char *name;
     const char *text;
     size_t bytes;
+    const char *declared, *macros; /* of a kernel file: names, separated by blanks */
 };
 
 /* The row named `name`; NULL: absent. */

@@ -62,7 +62,8 @@ static enum lk_status create_kernels(struct lk_device *device)
         const struct lk_program *program = kernel->program;
         char name[80];
         cl_int error;
-        snprintf(name, sizeof name, program->unit ? "%s_%d" : "%s", kernel->name, program->unit);
+        snprintf(name, sizeof name, program->unit ? "%s_%d" : "%s", kernel->name,
+                 program->unit);
         kernel->kernel = clCreateKernel(program->program, name, &error);
         if (error != CL_SUCCESS) {
             kernel->kernel = NULL;

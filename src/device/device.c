@@ -167,6 +167,8 @@ static enum lk_status start(struct lk_device *device, struct entry entry)
         LK_TRY(take_part(device, entry));
         LK_TRY(lk_opencl_describe(device->id, entry.index, &device->info));
     }
+    device->builds_in_turn =
+        strstr(device->info.platform, "Portable Computing Language") != NULL;
     clGetDeviceInfo(device->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp, NULL);
     snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s",
              fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT

@@ -14,6 +14,7 @@ struct lk_device {
     cl_context context;
     cl_command_queue queue;
     bool is_sub_device;
+    bool builds_in_turn;   /* its compiler takes one program at a time */
     pthread_mutex_t mutex; /* programs, kernels and byte counts */
     struct lk_program *programs;
     struct lk_kernel *pending; /* created, not yet built */

@@ -39,10 +39,11 @@ enum lk_status lk_program_find(struct lk_device *device, const struct lk_kernel_
         free(options);
         return lk_fail_memory("a program", sizeof *made);
     }
-    *made = (struct lk_program){.stem = source->name, .text = source->text, .options = options};
+    *made = (struct lk_program){.source = source, .options = options};
     pthread_mutex_lock(&device->mutex);
     struct lk_program *known = device->programs;
-    while (known && (known->text != made->text || strcmp(known->options, made->options) != 0))
+    while (known &&
+           (known->source != made->source || strcmp(known->options, made->options) != 0))
         known = known->next;
     if (!known) {
         made->next = device->programs;
@@ -93,16 +94,16 @@ static void keep_log(const struct lk_device *device, const struct lk_program *pr
         snprintf(folder, sizeof folder, "%s", device->log_folder);
     else if (!lk_cache_folder("logs", folder, sizeof folder) || !lk_folder_create(folder))
         folder[0] = '\0';
-    snprintf(path, bytes, "%s/build-%.*s.log", folder, (int)strcspn(program->stem, "."),
-             program->stem);
+    snprintf(path, bytes, "%s/build-%.*s.log", folder, (int)strcspn(program->source->name, "."),
+             program->source->name);
     FILE *file = folder[0] ? fopen(path, "w") : NULL;
     if (!file) {
         path[0] = '\0';
         return;
     }
     fprintf(file, "device: %s, %s, driver %s\nsource: cl/%s\noptions: %s\n\n%s\n",
-            device->info.name, device->info.platform, device->info.driver, program->stem,
-            program->options, log);
+            device->info.name, device->info.platform, device->info.driver,
+            program->source->name, program->options, log);
     if (fclose(file) != 0)
         path[0] = '\0';
 }
@@ -116,9 +117,9 @@ static enum lk_status fail_build(const struct lk_device *device,
     first_error(log ? log : "", line, sizeof line);
     keep_log(device, program, log ? log : "", path, sizeof path);
     free(log);
-    return lk_fail(LK_E_BUILD, "cl/%s does not build on %s: %s: %s%s%s%s", program->stem,
-                   device->info.name, lk_opencl_name(error), line, path[0] ? " (log: " : "",
-                   path, path[0] ? ")" : "");
+    return lk_fail(LK_E_BUILD, "cl/%s does not build on %s: %s: %s%s%s%s",
+                   program->source->name, device->info.name, lk_opencl_name(error), line,
+                   path[0] ? " (log: " : "", path, path[0] ? ")" : "");
 }
 
 /* Plain options drop what only makes code faster or rounding stricter; definitions stay. */
@@ -136,7 +137,8 @@ enum lk_status lk_program_build(struct lk_device *device, struct lk_program *pro
         return LK_OK;
     }
     cl_int error;
-    built = clCreateProgramWithSource(device->context, 1, &program->text, NULL, &error);
+    const char *text = program->source->text;
+    built = clCreateProgramWithSource(device->context, 1, &text, NULL, &error);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "clCreateProgramWithSource");
     error = clBuildProgram(built, 1, &device->id, program->options, NULL, NULL);

@@ -18,8 +18,7 @@ static uint64_t hash(uint64_t value, const void *data, size_t bytes)
     return value;
 }
 
-/* Whether this platform's binaries are ours to keep; LOCKSTEP_PROGRAM_CACHE=1 or 0 decides. */
-static bool is_wanted(const struct lk_device *device)
+bool lk_cache_is_wanted(const struct lk_device *device)
 {
     const char *forced = getenv("LOCKSTEP_PROGRAM_CACHE");
     return forced && *forced ? *forced == '1' : !device->info.keeps_programs;
@@ -31,14 +30,14 @@ static bool entry_path(const struct lk_device *device, const struct lk_program *
 {
     const struct lk_device_info *info = &device->info;
     const char *const parts[] = {info->platform, info->name,       info->driver,
-                                 info->version,  program->options, program->text};
+                                 info->version,  program->options, program->source->text};
     uint64_t low = hash_start, high = ~hash_start;
     char folder[512];
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         low = hash(low, parts[i], strlen(parts[i]) + 1);
         high = hash(high ^ low, parts[i], strlen(parts[i]) + 1);
     }
-    if (!is_wanted(device) || !lk_cache_folder("programs", folder, sizeof folder) ||
+    if (!lk_cache_is_wanted(device) || !lk_cache_folder("programs", folder, sizeof folder) ||
         !lk_folder_create(folder))
         return false;
     return (size_t)snprintf(path, bytes, "%s/%016" PRIx64 "%016" PRIx64 ".bin", folder, high,

@@ -4,6 +4,9 @@
 
 #include "device/kernel.h"
 
+/* Whether this platform's binaries are ours to keep; LOCKSTEP_PROGRAM_CACHE=1 or 0 decides. */
+bool lk_cache_is_wanted(const struct lk_device *device);
+
 /* The program built from a kept binary; NULL where there is none or it does not fit. */
 cl_program lk_cache_load(struct lk_device *device, const struct lk_program *program);
 

@@ -1,0 +1,19 @@
+/* Text that grows. Floor 0. */
+#ifndef LK_BASE_TEXT_H
+#define LK_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* {0} is empty; the owner frees `bytes`, which ends in '\0' once something was appended. */
+struct lk_text {
+    char *bytes;
+    size_t used, room;
+    bool failed; /* memory ran out: what is there is not all */
+};
+
+/* Appends; does nothing after a failure. */
+void lk_text_append(struct lk_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif
