@@ -22,7 +22,8 @@ def text_of(path, root):
     return re.sub(rb'^#include "([^"]+)"\n', included, data, flags=re.M)
 
 
-DECLARED = (rb"^(?:INLINE|\w*KERNEL|__kernel)\b[^(;{]*?(\w+)\(", rb"^(?:struct|union|enum) (\w+) \{",
+DECLARED = (rb"^(?:INLINE|\w*KERNEL|__kernel)\b[^(;{]*?(\w+)\(",
+            rb"^(?:struct|union|enum) (\w+) \{",
             rb"^typedef [^;]*?(\w+);", rb"^__constant [^=;]*?(\w+)(?:\[|;| =)")
 
 
@@ -46,8 +47,8 @@ def main():
         macros = names_of(data, [rb"^[ \t]*#[ \t]*define (\w+)"]) if is_kernel else ""
         rows += [f'    {{"{relative}", (const char *)data{i}, sizeof data{i} - 1,',
                  f'     "{declared}",', f'     "{macros}"}},']
-    lines += ["", f"const struct lk_embedded {table}[] = {{", *rows, "    {0, 0, 0, 0, 0},", "};",
-              ""]
+    lines += ["", f"const struct lk_embedded {table}[] = {{", *rows,
+              "    {0, 0, 0, 0, 0},", "};", ""]
     Path(output).write_text("\n".join(lines))
 
 

@@ -103,7 +103,8 @@ class Run(ProgramTest):
                 (['seed 0', '9'], DATA, '--batch-size', '32', '--seed', '9'),
                 (['shards 1', '2'], DATA, '--batch-size', '32', '--shards', '2'),
                 (["'adam'", "'sgd'"], DATA, '--batch-size', '32', '--optimizer', 'sgd'),
-                (['other data', 'count=96'], 'synthetic:digits,count=96', '--batch-size', '32')):
+                (['other data', 'count=96'], 'synthetic:digits,count=96', '--batch-size',
+                 '32')):
             done = self.refused(2, said, *start, *changes)
             self.assertIn('--fresh', done.stderr)
             self.assertEqual(self.snapshot('run'), before)
@@ -138,7 +139,8 @@ class Run(ProgramTest):
         self.assertIn('step-00000006.safetensors', names)
 
     def test_bad_data_leaves_no_directory(self):
-        self.refused(3, 'nowhere', 'train', 'tiny.yaml', '--data', 'idx:nowhere', '--run', 'run')
+        self.refused(3, 'nowhere', 'train', 'tiny.yaml', '--data', 'idx:nowhere', '--run',
+                     'run')
         self.assertFalse(os.path.exists(self.path('run')))
 
     def test_more_classes_than_names(self):
@@ -150,8 +152,8 @@ class Run(ProgramTest):
         self.run_program('eval', 'run')
 
     def test_a_batch_that_does_not_fit(self):
-        done = self.refused(4, 'would fit', 'train', 'tiny.yaml', '--data', DATA, '--batch-size',
-                            '16777216', '--run', 'run')
+        done = self.refused(4, 'would fit', 'train', 'tiny.yaml', '--data', DATA,
+                            '--batch-size', '16777216', '--run', 'run')
         self.assertRegex(done.stderr, 'a batch size of about [1-9][0-9]* would fit')
 
     def test_finished_run(self):
