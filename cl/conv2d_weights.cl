@@ -102,22 +102,22 @@ INLINE void fetch_inputs(const struct block *b, struct area area)
 }
 
 /* An area of some tiles, and the one that follows, to be fetched meanwhile. */
-struct step {
+struct turn {
     struct block tile, next;
     struct area area, next_area;
     int tiles;
     bool first;
 };
 
-/* The products of a step with channels range.xy and filters range.zw of the group, which has
+/* The products of a turn with channels range.xy and filters range.zw of the group, which has
  * size.x and size.y of them. */
-INLINE void add_group(__local V *sums, __local V *staged, const struct step *step, int4 range,
+INLINE void add_group(__local V *sums, __local V *staged, const struct turn *now, int4 range,
                       int2 size)
 {
     const int c0 = range.x, c1 = range.y, k0 = range.z, k1 = range.w;
-    const struct block tile = step->tile, next = step->next;
-    const struct area area = step->area, next_area = step->next_area;
-    const int tiles = step->tiles;
+    const struct block tile = now->tile, next = now->next;
+    const struct area area = now->area, next_area = now->next_area;
+    const int tiles = now->tiles;
     for (int k = k0; k < k1; k += MB) {
         const bool last = k + MB >= k1;
         struct block b = block_at(tile, c0, k, size.x, size.y);
@@ -140,7 +140,7 @@ INLINE void add_group(__local V *sums, __local V *staged, const struct step *ste
             for (int r = 0; r < TAPS_Y; r++, sums += UNIT) {
                 V a[CB][MB][TAPS_X];
                 UNROLL for (int m = 0; m < UNIT; m++)
-                    ((V *)a)[m] = step->first ? (V)0 : sums[m];
+                    ((V *)a)[m] = now->first ? (V)0 : sums[m];
                 for (int q = 0; q < tiles; q++) {
                     const struct block from = tiles_on(b, q, size);
                     add_area(a, &from, area, r);
@@ -172,13 +172,13 @@ KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restr
 #if STAGED
     for (int n = 0; n < (t1 - t0) * AREAS; n += TILES_EACH) {
         const int ahead = min(n + TILES_EACH, (t1 - t0) * AREAS - 1);
-        const struct step step = {.tile = TILE_AT(t0 + n / AREAS),
+        const struct turn now = {.tile = TILE_AT(t0 + n / AREAS),
                                   .next = TILE_AT(t0 + ahead / AREAS),
                                   .area = area_at(n % AREAS),
                                   .next_area = area_at(ahead % AREAS),
                                   .tiles = AREAS == 1 ? min(TILES_EACH, t1 - t0 - n) : 1,
                                   .first = n == 0};
-        add_group(sums, staged, &step, (int4)(c0, c1, k0, k1), (int2)(channels, filters));
+        add_group(sums, staged, &now, (int4)(c0, c1, k0, k1), (int2)(channels, filters));
     }
     __local V *at_sum = sums;
     for (int k = k0; k < k1; k += MB)

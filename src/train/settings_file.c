@@ -1,77 +1,44 @@
 /* Run files: settings as YAML, read and written. */
 #include "base/fail.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "model/yaml.h"
 #include "train/settings.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Text that grows; a failed allocation is remembered. */
-struct text {
-    char *bytes;
-    size_t used, room;
-    bool failed;
-};
-
-static void append(struct text *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void append(struct text *text, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const int need = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    if (need < 0 || text->failed)
-        return;
-    if (text->used + (size_t)need + 1 > text->room) {
-        const size_t room = 2 * (text->used + (size_t)need + 1);
-        char *bytes = realloc(text->bytes, room);
-        text->failed = !bytes;
-        if (!bytes)
-            return;
-        text->bytes = bytes;
-        text->room = room;
-    }
-    va_start(args, format);
-    vsnprintf(text->bytes + text->used, text->room - text->used, format, args);
-    va_end(args);
-    text->used += (size_t)need;
-}
-
 /* Options of a map as "name=value ...". */
-static enum lk_status append_options(struct text *text, const struct lk_yaml *map)
+static enum lk_status append_options(struct lk_text *text, const struct lk_yaml *map)
 {
     for (const struct lk_yaml *entry = map->first; entry; entry = entry->next) {
         if (entry->kind != LK_YAML_SCALAR)
             return lk_yaml_fail(entry, "option '%s' is no single value", entry->key);
-        append(text, "%s%s=%s", text->used ? " " : "", entry->key, entry->text);
+        lk_text_append(text, "%s%s=%s", text->used ? " " : "", entry->key, entry->text);
     }
     return LK_OK;
 }
 
 /* A value as lk_option_set() takes it: a list in brackets; `{adam: {beta_1: 0.8}}`,
  * `{cosine: {steps: 9}}` and `{kind: cosine, steps: 9}` as options. */
-static enum lk_status value_text(const struct lk_yaml *value, struct text *text)
+static enum lk_status value_text(const struct lk_yaml *value, struct lk_text *text)
 {
     if (value->kind == LK_YAML_SCALAR) {
-        append(text, "%s", value->is_null ? "" : value->text);
+        lk_text_append(text, "%s", value->is_null ? "" : value->text);
         return LK_OK;
     }
     if (value->kind == LK_YAML_LIST) {
         for (const struct lk_yaml *entry = value->first; entry; entry = entry->next) {
             if (entry->kind != LK_YAML_SCALAR)
                 return lk_yaml_fail(entry, "'%s' is a list of single values", value->key);
-            append(text, "%s%s", text->used ? ", " : "[", entry->text);
+            lk_text_append(text, "%s%s", text->used ? ", " : "[", entry->text);
         }
-        append(text, text->used ? "]" : "[]");
+        lk_text_append(text, text->used ? "]" : "[]");
         return LK_OK;
     }
     if (value->count == 1 && value->first->kind == LK_YAML_MAP) {
-        append(text, "%s%s", strcmp(value->key, "schedule") == 0 ? "kind=" : "",
-               value->first->key);
+        lk_text_append(text, "%s%s", strcmp(value->key, "schedule") == 0 ? "kind=" : "",
+                       value->first->key);
         return append_options(text, value->first);
     }
     return append_options(text, value);
@@ -79,7 +46,7 @@ static enum lk_status value_text(const struct lk_yaml *value, struct text *text)
 
 static enum lk_status set_one(struct lk_settings *settings, const struct lk_yaml *entry)
 {
-    struct text text = {0};
+    struct lk_text text = {0};
     enum lk_status status = value_text(entry, &text);
     if (status == LK_OK && text.failed)
         status = lk_fail_memory("a setting", text.room);
@@ -160,43 +127,43 @@ enum lk_status lk_settings_read(struct lk_settings *settings, const char *path)
 }
 
 /* A value in double quotes, as YAML reads it back. */
-static void append_quoted(struct text *text, const char *value)
+static void append_quoted(struct lk_text *text, const char *value)
 {
-    append(text, "\"");
+    lk_text_append(text, "\"");
     for (const char *p = value; *p; p++) {
         if (*p == '"' || *p == '\\')
-            append(text, "\\%c", *p);
+            lk_text_append(text, "\\%c", *p);
         else if ((unsigned char)*p < ' ')
-            append(text, "\\x%02x", (unsigned char)*p);
+            lk_text_append(text, "\\x%02x", (unsigned char)*p);
         else
-            append(text, "%c", *p);
+            lk_text_append(text, "%c", *p);
     }
-    append(text, "\"");
+    lk_text_append(text, "\"");
 }
 
-static void append_setting(struct text *text, const struct lk_option *row,
+static void append_setting(struct lk_text *text, const struct lk_option *row,
                            const struct lk_settings *settings, const char *indent)
 {
     char value[1024];
     lk_option_print(row, settings, value, sizeof value);
-    append(text, "%s%s: ", indent, row->name);
+    lk_text_append(text, "%s%s: ", indent, row->name);
     if (row->kind == LK_OPTION_TEXT)
         append_quoted(text, value);
     else if (row->count > 1)
-        append(text, "[%s]", value);
+        lk_text_append(text, "[%s]", value);
     else
-        append(text, "%s", value);
-    append(text, "\n");
+        lk_text_append(text, "%s", value);
+    lk_text_append(text, "\n");
 }
 
 /* The lines of an inline model, moved below "model:". */
-static void append_model(struct text *text, const char *model)
+static void append_model(struct lk_text *text, const char *model)
 {
-    append(text, "model:\n");
+    lk_text_append(text, "model:\n");
     while (*model) {
         const size_t length = strcspn(model, "\n");
         if (strspn(model, " ") < length)
-            append(text, "  %.*s\n", (int)length, model);
+            lk_text_append(text, "  %.*s\n", (int)length, model);
         model += length + (model[length] == '\n');
     }
 }
@@ -204,13 +171,13 @@ static void append_model(struct text *text, const char *model)
 enum lk_status lk_settings_print(const struct lk_settings *settings, char **result)
 {
     static const char *const outside[] = {"model", "input", "classes", "data", "validation"};
-    struct text text = {0};
+    struct lk_text text = {0};
     for (int i = 0; i < LK_COUNT(outside); i++)
         if (i == 0 && settings->model_text)
             append_model(&text, settings->model_text);
         else
             append_setting(&text, lk_option_find(lk_settings_table, outside[i]), settings, "");
-    append(&text, "train:\n");
+    lk_text_append(&text, "train:\n");
     for (const struct lk_option *row = lk_settings_table; row->kind != LK_OPTION_END; row++) {
         bool is_outside =
             strcmp(row->name, "fresh") == 0; /* said once, not for the next time */
