@@ -236,6 +236,17 @@ static void check_view(struct trial *t)
         rig_fail("a view's oracle changes its input");
 }
 
+static bool is_asked(const struct op_case *c, const struct configuration *at)
+{
+    const bool gpu = at->device == GPU, twice = at->real == LK_F64;
+    const int kind = gpu ? (twice ? OP_GPU_DOUBLE : OP_GPU) : (twice ? OP_CPU_DOUBLE : OP_CPU);
+    if (!devices[at->device] || (twice && !lk_device_info(devices[at->device])->has_fp64))
+        return false;
+    if (!at->usual && !c->thorough)
+        return false;
+    return !c->only || (c->only & kind) || !devices[CPU_16];
+}
+
 static void check_trial(struct trial *t)
 {
     const struct op_case *c = t->c;
@@ -244,8 +255,7 @@ static void check_trial(struct trial *t)
         const struct configuration *at = &configurations[i];
         if (t->op->is_view || (t->op->only_trains && !t->training))
             break;
-        if (!devices[at->device] || !(at->usual || c->thorough) ||
-            (at->real == LK_F64 && !lk_device_info(devices[at->device])->has_fp64))
+        if (!is_asked(c, at))
             continue;
         snprintf(rig_where, sizeof rig_where, "%s '%s', %lld of %lld samples, %d shards, %s",
                  c->op, c->options ? c->options : "", (long long)t->samples,

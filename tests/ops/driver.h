@@ -41,6 +41,9 @@ struct op_oracle {
                     double *const w[]);
 };
 
+/* Kinds of configurations: a class of kernels and a number type. */
+enum { OP_CPU = 1, OP_CPU_DOUBLE = 2, OP_GPU = 4, OP_GPU_DOUBLE = 8 };
+
 struct op_case {
     const char *op, *options;
     int inputs; /* 0: one */
@@ -59,6 +62,8 @@ struct op_case {
                      * asked for in parts; else the most usual three configurations */
     bool sizes;     /* also with 1, 2, 17, 127, 128, 129 samples in 1, 2, 8 shards */
     bool inference; /* without training: forward alone */
+    int only; /* of the configurations, those of these kinds: for a case much like others where
+               * compilers take long; 0: all. A device that is a GPU runs every case. */
     const struct op_oracle *oracle; /* NULL: the suite's */
 };
 
