@@ -67,7 +67,7 @@ static void reads_a_chain(void **state)
     (void)state;
     struct lk_model *model = read_model("input: [20, 16, 3]\n"
                                         "layers:\n"
-                                        "  - max_pool: {size: [5, 2]}\n"
+                                        "  - max_pool: {size: [5, 2], padding: [0, 0, 1, 1]}\n"
                                         "  - flatten\n"
                                         "  - dense: {units: 10, activation: relu}\n"
                                         "    name: head\n"
@@ -76,9 +76,9 @@ static void reads_a_chain(void **state)
     assert_shape(lk_node_info(lk_model_input(model, 0)).shape, 3, 3, 20, 16);
     assert_string_equal(lk_node_info(lk_model_input(model, 0)).name, "image");
     assert_null(lk_model_input(model, 1));
-    assert_shape(find(model, "max_pool_1").shape, 3, 3, 4, 8);
-    assert_shape(find(model, "flatten_1").shape, 1, 96, 0, 0);
-    assert_int_equal(find(model, "head").parameters, 96 * 10 + 10);
+    assert_shape(find(model, "max_pool_1").shape, 3, 3, 4, 9);
+    assert_shape(find(model, "flatten_1").shape, 1, 108, 0, 0);
+    assert_int_equal(find(model, "head").parameters, 108 * 10 + 10);
     assert_false(find(model, "head").is_trainable);
     assert_true(find(model, "softmax_1").is_trainable);
     assert_string_equal(lk_node_info(lk_model_output(model)).name, "softmax_1");
