@@ -8,9 +8,9 @@ INLINE bool inside(int j, int s)
     return column >= 0 && column < IN_W;
 }
 
-/* PREFETCH(p): into the caches. STREAM_STORE(p, v): past them. Where the compiler makes code for a
- * CPU: translators to SPIR-V know neither, whatever they say of builtins, and some end the process.
- */
+/* PREFETCH(p): into the caches. STREAM_STORE(p, v): past them. Where the compiler makes code
+ * for a CPU: translators to SPIR-V know neither, whatever they say of builtins, and some end
+ * the process. */
 #if defined(__has_builtin) && (defined(__x86_64__) || defined(__aarch64__))
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(p) __builtin_prefetch(p, 0, 3)
