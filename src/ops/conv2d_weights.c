@@ -50,8 +50,9 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
 {
     const struct lk_conv2d_axis *x = &s->axis[1];
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
-    const int64_t room = 24 * 1024;
-    b->strip = lk_divide_up(x->out, lk_divide_up(x->out, 16));
+    const bool is_row = s->axis[0].out == 1;
+    const int64_t room = (is_row ? 12 : 24) * 1024, most = is_row ? 32 : 16;
+    b->strip = lk_divide_up(x->out, lk_divide_up(x->out, most));
     b->rows = lk_least(s->axis[0].out, room / (b->strip * b->filters * vector));
     if (b->rows < 1)
         b->rows = 1;
@@ -104,10 +105,27 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
                              lk_divide_up(w->group_filters, b->filters) * b->filters);
 }
 
+/* Single taps on every pixel do not know rows: the image is one long row, read without a break.
+ */
+static struct lk_conv2d_shape in_one_row(const struct lk_conv2d_shape *s)
+{
+    struct lk_conv2d_shape made = *s;
+    bool is_plain = !s->pool;
+    for (int i = 0; i < 2; i++)
+        is_plain &= s->axis[i].taps == 1 && s->axis[i].step == 1 && s->axis[i].pad == 0 &&
+                    s->axis[i].in == s->axis[i].out;
+    if (is_plain) {
+        made.axis[1].in = made.axis[1].out = s->axis[0].out * s->axis[1].out;
+        made.axis[0].in = made.axis[0].out = 1;
+    }
+    return made;
+}
+
 enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
-                                         const struct lk_conv2d_shape *s,
+                                         const struct lk_conv2d_shape *shape,
                                          struct lk_conv2d_weights *w)
 {
+    const struct lk_conv2d_shape row = in_one_row(shape), *s = &row;
     struct blocking b;
     char text[512];
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
