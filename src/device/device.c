@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* One device of a list: device `index`, or part `part` of `parts` equal ones. */
 struct entry {
@@ -203,12 +204,33 @@ enum lk_status lk_device_open(const char *spec, int position, struct lk_device *
     return LK_OK;
 }
 
+/* PoCL's threads let go of a command after saying that it is done; where the program ends or
+ * the context goes in between, they read freed memory. So the queue is finished when nobody but
+ * us holds its last command, or after a second. */
+static void finish_quietly(const struct lk_device *device)
+{
+    cl_event last = NULL;
+    const struct timespec moment = {.tv_nsec = 1000000};
+    clFinish(device->queue);
+    if (clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &last) != CL_SUCCESS)
+        return;
+    clFinish(device->queue);
+    for (int i = 0; i < 1000; i++) {
+        cl_uint holders = 1;
+        nanosleep(&moment, NULL);
+        clGetEventInfo(last, CL_EVENT_REFERENCE_COUNT, sizeof holders, &holders, NULL);
+        if (holders <= 1)
+            break;
+    }
+    clReleaseEvent(last);
+}
+
 void lk_device_close(struct lk_device *device)
 {
     if (!device)
         return;
     if (device->queue) {
-        clFinish(device->queue);
+        finish_quietly(device);
         clReleaseCommandQueue(device->queue);
     }
     while (device->programs) {
