@@ -37,7 +37,7 @@ static void place_params(struct lk_replica *replica, bool trainable)
         if (param->is_trainable != trainable)
             continue;
         param->offset = replica->weight_count;
-        replica->weight_count += (param->count + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+        replica->weight_count += lk_divide_up(param->count, PARAM_ALIGN) * PARAM_ALIGN;
     }
 }
 

@@ -68,7 +68,7 @@ static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *e
 {
     enum { CHUNK = 4096 };
     const int64_t count = (int64_t)(lk_buffer_bytes(dx) / lk_dtype_bytes(replica->config.real));
-    const struct lk_grid grid = {{(count + CHUNK - 1) / CHUNK, 1, 1},
+    const struct lk_grid grid = {{lk_divide_up(count, CHUNK), 1, 1},
                                  replica->tiling.lanes / replica->tiling.vector};
     return LK_ENQUEUE(replica->accumulate, grid, LK_BUF(extra), LK_BUF(dx),
                       LK_INT(count / replica->tiling.lanes),

@@ -75,7 +75,7 @@ static struct rows cut_rows(const struct lk_op_setup *setup)
     struct rows rows = {.count = setup->tiling.tiles * lk_shape_count(&setup->shapes.y),
                         .each = gpu ? 16 : 256};
     rows.grid =
-        (struct lk_grid){{(rows.count + rows.each - 1) / rows.each, 1, 1}, lk_op_items(setup)};
+        (struct lk_grid){{lk_divide_up(rows.count, rows.each), 1, 1}, lk_op_items(setup)};
     return rows;
 }
 

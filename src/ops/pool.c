@@ -89,7 +89,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, struct lk_kernel 
     const struct lk_shape *x = &setup->shapes.x[0];
     const int64_t rows = kernel == state->forward ? h->count : x->dim[1];
     const int64_t each = setup->tiling.vector == 1 ? 1 : rows;
-    const struct lk_grid grid = {{(rows + each - 1) / each, x->dim[0], setup->tiling.tiles},
+    const struct lk_grid grid = {{lk_divide_up(rows, each), x->dim[0], setup->tiling.tiles},
                                  lk_op_items(setup)};
     return LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(positions), LK_BUF(to),
                       LK_INT(x->dim[1]), LK_INT(x->dim[2]), LK_INT(h->count), LK_INT(w->count),

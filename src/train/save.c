@@ -108,39 +108,32 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
     return LK_OK;
 }
 
-enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer, char path[1024])
+enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
 {
-    struct lk_checkpoint_file *file = NULL;
-    path[0] = '\0';
+    char path[1024];
     if (!lk_run_folder_path(trainer->folder)[0])
         return LK_OK;
-    LK_TRY(lk_checkpoint_newest(lk_run_folder_checkpoints(trainer->folder), path, 1024));
+    LK_TRY(lk_checkpoint_newest(lk_run_folder_checkpoints(trainer->folder), path, sizeof path));
     if (!*path)
         return LK_OK;
-    LK_TRY(lk_checkpoint_open(path, &file));
-    const struct lk_checkpoint *there = lk_checkpoint_about(file);
-    const enum lk_status status = check_same_run(trainer, there);
+    LK_TRY(lk_checkpoint_open(path, &trainer->checkpoint));
+    const struct lk_checkpoint *there = lk_checkpoint_about(trainer->checkpoint);
+    LK_TRY(check_same_run(trainer, there));
     trainer->settings->shards = there->shards; /* a run keeps its order of sums */
-    lk_checkpoint_close(file);
-    return status;
+    return LK_OK;
 }
 
-enum lk_status lk_trainer_resume(struct lk_trainer *trainer, const char *path)
+enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
 {
-    struct lk_checkpoint_file *file = NULL;
-    LK_TRY(lk_checkpoint_open(path, &file));
-    const struct lk_checkpoint *about = lk_checkpoint_about(file);
+    const struct lk_checkpoint *about = lk_checkpoint_about(trainer->checkpoint);
     const struct lk_batches_position position = {about->epoch, about->index};
-    enum lk_status status = check_same_bits(trainer, about);
-    if (status == LK_OK)
-        status = lk_checkpoint_read(file, lk_stepper_replica(trainer->stepper),
-                                    lk_optimizer_info(lk_stepper_optimizer(trainer->stepper)));
-    if (status == LK_OK)
-        status =
-            lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step);
-    if (status == LK_OK)
-        status = lk_batches_seek(trainer->batches, position);
+    LK_TRY(check_same_bits(trainer, about));
+    LK_TRY(lk_checkpoint_read(trainer->checkpoint, lk_stepper_replica(trainer->stepper),
+                              lk_optimizer_info(lk_stepper_optimizer(trainer->stepper))));
+    LK_TRY(lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step));
+    LK_TRY(lk_batches_seek(trainer->batches, position));
     trainer->done = about->step;
-    lk_checkpoint_close(file);
-    return status;
+    lk_checkpoint_close(trainer->checkpoint);
+    trainer->checkpoint = NULL;
+    return LK_OK;
 }

@@ -84,7 +84,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
         LK_TRY(lk_check_data(trainer->model, trainer->load.validation));
     LK_TRY(lk_data_sum(trainer->load.train, trainer->data_sum));
     const int64_t count = lk_data_info(trainer->load.train)->count;
-    trainer->steps_per_epoch = (count + s->batch_size - 1) / s->batch_size;
+    trainer->steps_per_epoch = lk_divide_up(count, s->batch_size);
     if (__builtin_mul_overflow(trainer->steps_per_epoch, s->epochs, &trainer->total_steps))
         return lk_fail(LK_E_ARGUMENT, "%lld epochs are too many", (long long)s->epochs);
     if (s->steps > 0 && s->steps < trainer->total_steps)
@@ -126,13 +126,12 @@ static enum lk_status announce(struct lk_trainer *trainer)
 
 static enum lk_status create(struct lk_trainer *trainer)
 {
-    char checkpoint[1024] = "";
     LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
     LK_TRY(lk_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_data_load_start(&trainer->load, trainer->settings));
     LK_TRY(lk_run_folder_open(trainer->settings->run, &trainer->folder));
     if (!trainer->settings->fresh)
-        LK_TRY(lk_trainer_check_resume(trainer, checkpoint));
+        LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss));
     LK_TRY(open_device(trainer));
     LK_TRY(create_stepper(trainer));
@@ -140,8 +139,8 @@ static enum lk_status create(struct lk_trainer *trainer)
     LK_TRY(create_evaluator(trainer));
     if (trainer->settings->fresh)
         LK_TRY(lk_run_folder_start_over(trainer->folder));
-    if (*checkpoint)
-        LK_TRY(lk_trainer_resume(trainer, checkpoint));
+    if (trainer->checkpoint)
+        LK_TRY(lk_trainer_resume(trainer));
     LK_TRY(lk_run_folder_begin(trainer->folder, trainer->settings,
                                lk_device_info(trainer->device), trainer->done,
                                trainer->done == trainer->total_steps));
@@ -174,6 +173,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     if (!trainer)
         return;
     (void)!lk_data_load_join(&trainer->load);
+    lk_checkpoint_close(trainer->checkpoint);
     lk_evaluator_destroy(trainer->evaluator);
     lk_stepper_destroy(trainer->stepper);
     lk_batches_destroy(trainer->batches);

@@ -42,6 +42,7 @@ struct lk_trainer {
     struct lk_evaluator *evaluator; /* NULL: no validation */
     struct lk_data_load load;
     struct lk_batches *batches;
+    struct lk_checkpoint_file *checkpoint; /* to go on from; NULL: none, or done */
     struct lk_schedule schedule;
     double rate;
     int shards;
@@ -74,13 +75,12 @@ LK_MUST_CHECK enum lk_status lk_trainer_report(struct lk_trainer *trainer,
 /* Writes a checkpoint of the state after trainer->done steps and reports it. */
 LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
 
-/* Whether the run directory's newest checkpoint belongs to this model and these settings; its
- * path,
- * "" where there is none. fails: LK_E_ARGUMENT, naming what differs */
-LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer,
-                                                     char path[1024]);
+/* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model
+ * and these settings. fails: LK_E_ARGUMENT, naming what differs */
+LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer);
 
-/* Goes on from a checkpoint: weights, optimizer, step, position in the data. */
-LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer, const char *path);
+/* Goes on from the checkpoint that is open, and closes it: weights, optimizer, step, position
+ * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
+LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
 
 #endif
