@@ -75,9 +75,21 @@ struct state {
     struct block product, panel;
     int pieces;
     int64_t channels, units;
-    int64_t tiles, shard_tiles; /* steps of a sequence count as tiles */
+    int64_t steps; /* of a sequence: they count as tiles */
     int64_t panels;
 };
+
+static int64_t tiles_of(const struct lk_op_setup *setup)
+{
+    const struct state *s = setup->state;
+    return setup->tiling.tiles * s->steps;
+}
+
+static int64_t shard_tiles_of(const struct lk_op_setup *setup)
+{
+    const struct state *s = setup->state;
+    return setup->tiling.shard_tiles * s->steps;
+}
 
 /* As many sums as the registers hold beside the operands: 24 where a vector fills a 64-byte
  * register, else 12, over no more columns than there are. */
@@ -136,7 +148,7 @@ static enum lk_status create_gradients(struct lk_op_setup *setup)
     if (setup->wants_dw && o->bias)
         LK_TRY(lk_op_kernel(setup, "dense", "dense_bias", text, &s->bias));
     const int64_t real = (int64_t)lk_dtype_bytes(setup->real);
-    const int64_t lanes = s->tiles * setup->tiling.lanes;
+    const int64_t lanes = tiles_of(setup) * setup->tiling.lanes;
     const int64_t width = (int64_t)s->panel.cols * setup->tiling.lanes;
     const int64_t kept = o->activation == RELU ? s->units : 0;
     const int64_t turned = setup->wants_dw ? s->panels * width : 0;
@@ -151,12 +163,10 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     void *memory;
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
-    const int64_t steps = x->rank == 2 ? x->dim[0] : 1;
+    s->steps = x->rank == 2 ? x->dim[0] : 1;
     s->channels = x->dim[x->rank - 1];
     s->units = setup->shapes.y.dim[x->rank - 1];
-    s->tiles = tiling->tiles * steps;
-    s->shard_tiles = tiling->shard_tiles * steps;
-    s->product = choose_block(setup, s->tiles);
+    s->product = choose_block(setup, tiles_of(setup));
     s->panel = choose_block(setup, lk_divide_up(s->units, tiling->lanes));
     s->panels = lk_divide_up(s->units, (int64_t)s->panel.cols * tiling->lanes);
     s->pieces = tiling->vector > 1 ? 24 / s->product.rows : 1;
@@ -173,10 +183,11 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
     const int64_t rows = forward ? s->units : s->channels;
     const int64_t depth = forward ? s->channels : s->units;
     const int64_t blocks = lk_divide_up(rows, (int64_t)s->pieces * s->product.rows);
-    const int64_t step = choose_step(setup, s->tiles, s->product.cols, blocks);
-    const struct lk_grid grid = {{blocks, lk_divide_up(s->tiles, step), 1}, lk_op_items(setup)};
+    const int64_t tiles = tiles_of(setup);
+    const int64_t step = choose_step(setup, tiles, s->product.cols, blocks);
+    const struct lk_grid grid = {{blocks, lk_divide_up(tiles, step), 1}, lk_op_items(setup)};
     return LK_ENQUEUE(kernel, grid, LK_BUF(run->w[0]), LK_BUF(forward ? run->w[1] : NULL),
-                      LK_BUF(x), LK_BUF(y), LK_INT(rows), LK_INT(depth), LK_INT(s->tiles),
+                      LK_BUF(x), LK_BUF(y), LK_INT(rows), LK_INT(depth), LK_INT(tiles),
                       LK_INT(step));
 }
 
@@ -196,8 +207,8 @@ static enum lk_status enqueue_weight(const struct lk_op_setup *setup,
                                  lk_op_items(setup)};
     return LK_ENQUEUE(s->weight, grid, LK_BUF(run->x[0]), LK_BUF(run->workspace),
                       LK_BUF(run->dw[0]), LK_INT(s->channels), LK_INT(s->units),
-                      LK_INT(s->tiles), LK_INT(s->shard_tiles), LK_INT(run->dw_stride),
-                      LK_INT(step));
+                      LK_INT(tiles_of(setup)), LK_INT(shard_tiles_of(setup)),
+                      LK_INT(run->dw_stride), LK_INT(step));
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -206,20 +217,21 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct state *s = setup->state;
     const bool relu = o->activation == RELU;
     const int items = lk_op_items(setup);
+    const int64_t tiles = tiles_of(setup);
     if (s->gradient)
-        LK_TRY(LK_ENQUEUE(s->gradient, ((struct lk_grid){{s->panels, s->tiles, 1}, items}),
+        LK_TRY(LK_ENQUEUE(s->gradient, ((struct lk_grid){{s->panels, tiles, 1}, items}),
                           LK_BUF(run->dy), LK_BUF(relu ? run->y : NULL), LK_BUF(run->workspace),
-                          LK_INT(s->units), LK_INT(s->tiles), LK_INT(setup->wants_dw)));
+                          LK_INT(s->units), LK_INT(tiles), LK_INT(setup->wants_dw)));
     if (run->dx[0])
         LK_TRY(
             enqueue_product(setup, s->data, run, relu ? run->workspace : run->dy, run->dx[0]));
     if (run->dw[0])
         LK_TRY(enqueue_weight(setup, run));
     if (run->dw[1])
-        LK_TRY(LK_ENQUEUE(s->bias,
-                          ((struct lk_grid){{s->panels, setup->tiling.shards, 1}, items}),
-                          LK_BUF(run->workspace), LK_BUF(run->dw[1]), LK_INT(s->units),
-                          LK_INT(s->tiles), LK_INT(s->shard_tiles), LK_INT(run->dw_stride)));
+        LK_TRY(
+            LK_ENQUEUE(s->bias, ((struct lk_grid){{s->panels, setup->tiling.shards, 1}, items}),
+                       LK_BUF(run->workspace), LK_BUF(run->dw[1]), LK_INT(s->units),
+                       LK_INT(tiles), LK_INT(shard_tiles_of(setup)), LK_INT(run->dw_stride)));
     return LK_OK;
 }
 

@@ -46,9 +46,10 @@ struct lk_op_setup {
     const char *node; /* for messages */
     const void *options;
     struct lk_op_shapes shapes;
-    struct lk_tiling tiling;
-    enum lk_dtype real; /* LK_F32 or LK_F64 */
-    bool training;      /* backward will be called; dropout drops */
+    struct lk_tiling tiling; /* to prepare: with the most shards; to forward and backward: with
+                              * those of this run, shards and tiles alone being fewer */
+    enum lk_dtype real;      /* LK_F32 or LK_F64 */
+    bool training;           /* backward will be called; dropout drops */
     bool wants_dx[LK_MOST_INPUTS], wants_dw;
     uint64_t seed;          /* of the run */
     uint32_t stream;        /* this node's own stream of random numbers */

@@ -67,7 +67,7 @@ static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
 struct state {
     struct lk_kernel *forward, *backward;
     int64_t channels;
-    int64_t tiles; /* steps of a sequence count as tiles */
+    int64_t steps; /* of a sequence: they count as tiles */
 };
 
 static enum lk_status create(struct lk_op_setup *setup, const char *forward,
@@ -78,7 +78,7 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     s->channels = x->dim[x->rank - 1];
-    s->tiles = setup->tiling.tiles * (x->rank == 2 ? x->dim[0] : 1);
+    s->steps = x->rank == 2 ? x->dim[0] : 1;
     LK_TRY(lk_op_kernel(setup, "softmax", forward, NULL, &s->forward));
     if (setup->training && setup->wants_dx[0])
         LK_TRY(lk_op_kernel(setup, "softmax", backward, NULL, &s->backward));
@@ -88,7 +88,7 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
 static struct lk_grid grid_of(const struct lk_op_setup *setup)
 {
     const struct state *s = setup->state;
-    return (struct lk_grid){{s->tiles, 1, 1}, lk_op_items(setup)};
+    return (struct lk_grid){{setup->tiling.tiles * s->steps, 1, 1}, lk_op_items(setup)};
 }
 
 /* --- softmax, alone or with the loss of logits ------------------------------------------ */
