@@ -3,9 +3,8 @@
 #ifndef LK_MIRROR_SHARDS_H
 #define LK_MIRROR_SHARDS_H
 
+#include "mirror/tree.h"
 #include "tensor/tensor.h"
-
-enum { LK_MOST_SHARDS = 256 };
 
 /* The standard number of shards of a batch: the largest power of two, at most 8, that leaves
  * each 32 samples; at least 1. Eighths are fine enough to share work between unequal devices;
