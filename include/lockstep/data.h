@@ -59,10 +59,12 @@ struct lk_batches_position {
     int64_t epoch, index;
 };
 
+/* Epochs of batches, numbered through from 0: what batch b holds depends on nothing but the
+ * data, the options and b. All functions: any thread, several at once. */
 struct lk_batches;
 
-/* Batches of a data set, which must outlive them; starts at epoch 0, index 0. One thread at a
- * time. fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count */
+/* Batches of a data set, which must outlive them.
+ * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data,
                                                       const struct lk_batches_options *options,
                                                       struct lk_batches **batches);
@@ -70,19 +72,29 @@ LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data
 /* Releases them, not the data set. NULL is fine. */
 LK_API void lk_batches_destroy(struct lk_batches *batches);
 
-/* Reads the next batch. samples: [size, h, w, c] and labels: [size], of which `count` are
- * filled; 0 at the end of an epoch, after which the next one begins. Allocates nothing.
- * fails: as lk_data_read(); the position is then unchanged */
-LK_API LK_MUST_CHECK enum lk_status
-lk_batches_next(struct lk_batches *batches, uint8_t *samples, int32_t *labels, int *count);
+/* Batches in an epoch, at least 1. */
+LK_API int64_t lk_batches_per_epoch(const struct lk_batches *batches);
 
-/* Where the next batch begins; what a checkpoint keeps. */
-LK_API struct lk_batches_position lk_batches_position(const struct lk_batches *batches);
+/* Samples in batch number `batch`: the last one of an epoch may have fewer than the others. */
+LK_API int64_t lk_batches_size(const struct lk_batches *batches, int64_t batch);
 
-/* Goes on from a position: the batches that follow are bitwise those that followed it then.
- * fails: LK_E_ARGUMENT for a position outside the data */
-LK_API LK_MUST_CHECK enum lk_status lk_batches_seek(struct lk_batches *batches,
-                                                    struct lk_batches_position position);
+/* Reads samples first..first+count-1 of a batch. samples: [count, h, w, c]; labels: [count].
+ * Allocates nothing; the first to read of an epoch puts it in order. Readers of more than three
+ * epochs at once wait for each other.
+ * fails: LK_E_ARGUMENT for samples that the batch does not have; as lk_data_read() */
+LK_API LK_MUST_CHECK enum lk_status lk_batches_read(struct lk_batches *batches, int64_t batch,
+                                                    int64_t first, int64_t count,
+                                                    uint8_t *samples, int32_t *labels);
+
+/* Where a batch begins; what a checkpoint keeps. */
+LK_API struct lk_batches_position lk_batches_position(const struct lk_batches *batches,
+                                                      int64_t batch);
+
+/* The batch that begins at a position; the end of an epoch is the beginning of the next.
+ * fails: LK_E_ARGUMENT for a position where no batch begins */
+LK_API LK_MUST_CHECK enum lk_status lk_batches_find(const struct lk_batches *batches,
+                                                    struct lk_batches_position position,
+                                                    int64_t *batch);
 
 /* Reads a PNG or JPEG file that has exactly the height and width of shape[3] = {h, w, c};
  * c: 1 grey, 3 RGB, 4 RGBA, converted to. pixels: [h][w][c]. fails: LK_E_IO; LK_E_DATA no

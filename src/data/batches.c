@@ -2,14 +2,26 @@
 #include "base/random.h"
 
 #include <lockstep/data.h>
+#include <pthread.h>
 #include <stdlib.h>
+
+/* Epochs whose orders are kept: where one ends some read its last batches, others the next. */
+enum { ORDERS = 3 };
+
+struct order {
+    int64_t epoch;  /* -1: none yet */
+    int readers;    /* who may not be disturbed */
+    int64_t *items; /* [samples of the data set] */
+};
 
 struct lk_batches {
     const struct lk_data *data;
     struct lk_batches_options options;
-    struct lk_batches_position next;
-    int64_t count;  /* samples of an epoch, without a remainder that is left out */
-    int64_t *order; /* of epoch next.epoch */
+    int64_t count; /* samples of an epoch, without a remainder that is left out */
+    int64_t per_epoch;
+    pthread_mutex_t mutex; /* of the orders */
+    pthread_cond_t is_free;
+    struct order orders[ORDERS];
 };
 
 /* 64 random bits scaled to [0, bound): the top 64 bits of a product of 96, for bound <= 2^32.
@@ -32,12 +44,16 @@ void lk_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t *order)
     }
 }
 
-static void begin_epoch(struct lk_batches *b, int64_t epoch)
+static enum lk_status allocate_orders(struct lk_batches *b)
 {
-    if (b->options.shuffle)
-        lk_data_order(b->options.seed, epoch, lk_data_info(b->data)->count, b->order);
-    b->next.epoch = epoch;
-    b->next.index = 0;
+    const int64_t count = lk_data_info(b->data)->count;
+    for (int i = 0; i < ORDERS; i++) {
+        b->orders[i].epoch = -1;
+        b->orders[i].items = calloc((size_t)count, sizeof(int64_t));
+        if (!b->orders[i].items)
+            return lk_fail_memory("the order of an epoch", (size_t)count * sizeof(int64_t));
+    }
+    return LK_OK;
 }
 
 enum lk_status lk_batches_create(const struct lk_data *data,
@@ -45,65 +61,128 @@ enum lk_status lk_batches_create(const struct lk_data *data,
                                  struct lk_batches **batches)
 {
     const int64_t count = lk_data_info(data)->count;
-    if (options->size < 1 || (options->drop_remainder && options->size > count))
+    const bool drops = options->drop_remainder;
+    if (options->size < 1 || (drops && options->size > count))
         return lk_fail(LK_E_ARGUMENT, "a batch of %d: expected 1..%lld", options->size,
-                       options->drop_remainder ? (long long)count : (long long)INT32_MAX);
+                       drops ? (long long)count : (long long)INT32_MAX);
     if (count > UINT32_MAX)
         return lk_fail(LK_E_UNSUPPORTED, "%lld samples; at most 2^32 - 1 can be put in order",
                        (long long)count);
     struct lk_batches *b = calloc(1, sizeof *b);
-    int64_t *order = calloc((size_t)count, sizeof *order);
-    if (!b || !order) {
-        free(b);
-        free(order);
-        return lk_fail_memory("the order of an epoch", (size_t)count * sizeof *order);
+    if (!b)
+        return lk_fail_memory("batches", sizeof *b);
+    *b = (struct lk_batches){.data = data,
+                             .options = *options,
+                             .count = drops ? count - count % options->size : count};
+    b->per_epoch = (b->count + options->size - 1) / options->size;
+    pthread_mutex_init(&b->mutex, NULL);
+    pthread_cond_init(&b->is_free, NULL);
+    const enum lk_status status = allocate_orders(b);
+    if (status != LK_OK) {
+        lk_batches_destroy(b);
+        return status;
     }
-    *b = (struct lk_batches){.data = data, .options = *options, .count = count, .order = order};
-    if (options->drop_remainder)
-        b->count -= count % options->size;
-    for (int64_t i = 0; i < count; i++)
-        order[i] = i;
-    begin_epoch(b, 0);
     *batches = b;
     return LK_OK;
 }
 
 void lk_batches_destroy(struct lk_batches *batches)
 {
-    if (batches)
-        free(batches->order);
+    if (!batches)
+        return;
+    for (int i = 0; i < ORDERS; i++)
+        free(batches->orders[i].items);
+    pthread_cond_destroy(&batches->is_free);
+    pthread_mutex_destroy(&batches->mutex);
     free(batches);
 }
 
-enum lk_status lk_batches_next(struct lk_batches *b, uint8_t *samples, int32_t *labels,
-                               int *count)
+int64_t lk_batches_per_epoch(const struct lk_batches *batches)
 {
-    const int64_t left = b->count - b->next.index;
-    const int size = left < b->options.size ? (int)left : b->options.size;
-    if (size == 0)
-        begin_epoch(b, b->next.epoch + 1);
-    else
-        LK_TRY(lk_data_read(b->data, b->order + b->next.index, size, samples, labels));
-    b->next.index += size;
-    *count = size;
-    return LK_OK;
+    return batches->per_epoch;
 }
 
-struct lk_batches_position lk_batches_position(const struct lk_batches *batches)
+struct lk_batches_position lk_batches_position(const struct lk_batches *b, int64_t batch)
 {
-    return batches->next;
+    return (struct lk_batches_position){batch / b->per_epoch,
+                                        batch % b->per_epoch * b->options.size};
 }
 
-enum lk_status lk_batches_seek(struct lk_batches *b, struct lk_batches_position position)
+int64_t lk_batches_size(const struct lk_batches *b, int64_t batch)
 {
+    const int64_t left = b->count - lk_batches_position(b, batch).index;
+    return left < b->options.size ? left : b->options.size;
+}
+
+enum lk_status lk_batches_find(const struct lk_batches *b, struct lk_batches_position position,
+                               int64_t *batch)
+{
+    const int64_t size = b->options.size;
+    const bool is_end = position.index == b->count;
     if (position.epoch < 0 || position.epoch > UINT32_MAX || position.index < 0 ||
-        position.index > b->count)
+        position.index > b->count || (position.index % size != 0 && !is_end))
         return lk_fail(LK_E_ARGUMENT,
                        "position (epoch %lld, sample %lld): expected an epoch from 0 and a "
-                       "sample in 0..%lld",
+                       "sample in 0..%lld where a batch of %lld begins",
                        (long long)position.epoch, (long long)position.index,
-                       (long long)b->count);
-    begin_epoch(b, position.epoch);
-    b->next.index = position.index;
+                       (long long)b->count, (long long)size);
+    *batch = position.epoch * b->per_epoch + (is_end ? b->per_epoch : position.index / size);
     return LK_OK;
+}
+
+/* The order of `epoch`, else the oldest that nobody reads; NULL: all are being read. */
+static struct order *find_order(struct lk_batches *b, int64_t epoch)
+{
+    struct order *oldest = NULL;
+    for (int i = 0; i < ORDERS; i++) {
+        struct order *order = &b->orders[i];
+        if (order->epoch == epoch)
+            return order;
+        if (order->readers == 0 && (!oldest || order->epoch < oldest->epoch))
+            oldest = order;
+    }
+    return oldest;
+}
+
+/* Other readers wait while an epoch is put in order: most of them want the same one. */
+static struct order *take_order(struct lk_batches *b, int64_t epoch)
+{
+    struct order *order;
+    pthread_mutex_lock(&b->mutex);
+    while (!(order = find_order(b, epoch)))
+        pthread_cond_wait(&b->is_free, &b->mutex);
+    if (order->epoch != epoch) {
+        const int64_t count = lk_data_info(b->data)->count;
+        for (int64_t i = 0; i < count && !b->options.shuffle; i++)
+            order->items[i] = i;
+        if (b->options.shuffle)
+            lk_data_order(b->options.seed, epoch, count, order->items);
+        order->epoch = epoch;
+    }
+    order->readers++;
+    pthread_mutex_unlock(&b->mutex);
+    return order;
+}
+
+static void give_order(struct lk_batches *b, struct order *order)
+{
+    pthread_mutex_lock(&b->mutex);
+    if (--order->readers == 0)
+        pthread_cond_broadcast(&b->is_free);
+    pthread_mutex_unlock(&b->mutex);
+}
+
+enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t first,
+                               int64_t count, uint8_t *samples, int32_t *labels)
+{
+    if (batch < 0 || batch / b->per_epoch > UINT32_MAX || first < 0 || count < 0 ||
+        first > lk_batches_size(b, batch) || count > lk_batches_size(b, batch) - first)
+        return lk_fail(LK_E_ARGUMENT, "batch %lld has no %lld samples from %lld on",
+                       (long long)batch, (long long)count, (long long)first);
+    const struct lk_batches_position at = lk_batches_position(b, batch);
+    struct order *order = take_order(b, b->options.shuffle ? at.epoch : 0);
+    const enum lk_status status =
+        lk_data_read(b->data, order->items + at.index + first, (int)count, samples, labels);
+    give_order(b, order);
+    return status;
 }

@@ -143,18 +143,19 @@ static void count_sample(struct lk_evaluator *evaluator, const float *p, int lab
 static enum lk_status run_all(struct lk_evaluator *evaluator, double *loss, int64_t *correct,
                               int64_t *samples)
 {
-    for (int count = 1;;) {
-        LK_TRY(lk_batches_next(evaluator->batches,
+    const int64_t batches = lk_batches_per_epoch(evaluator->batches);
+    for (int64_t batch = 0; batch < batches; batch++) {
+        const int64_t count = lk_batches_size(evaluator->batches, batch);
+        LK_TRY(lk_batches_read(evaluator->batches, batch, 0, count,
                                lk_replica_slot(evaluator->replica, evaluator->images, 0),
-                               evaluator->labels, &count));
-        if (count == 0)
-            return LK_OK;
+                               evaluator->labels));
         LK_TRY(predict_slot(evaluator, count, evaluator->probabilities));
-        for (int i = 0; i < count; i++)
-            count_sample(evaluator, evaluator->probabilities + (int64_t)i * evaluator->classes,
+        for (int64_t i = 0; i < count; i++)
+            count_sample(evaluator, evaluator->probabilities + i * evaluator->classes,
                          evaluator->labels[i], loss, correct);
         *samples += count;
     }
+    return LK_OK;
 }
 
 enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_data *data,

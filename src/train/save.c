@@ -13,7 +13,8 @@ enum lk_status lk_trainer_save(struct lk_trainer *trainer)
 {
     char path[1024];
     const char *folder = lk_run_folder_checkpoints(trainer->folder);
-    const struct lk_batches_position position = lk_batches_position(trainer->batches);
+    const struct lk_batches_position position =
+        lk_batches_position(trainer->batches, trainer->done);
     const struct lk_checkpoint about = {
         .model = lk_model_name(trainer->model),
         .model_text = lk_model_text(trainer->model),
@@ -131,7 +132,13 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     LK_TRY(lk_checkpoint_read(trainer->checkpoint, lk_stepper_replica(trainer->stepper),
                               lk_optimizer_info(lk_stepper_optimizer(trainer->stepper))));
     LK_TRY(lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step));
-    LK_TRY(lk_batches_seek(trainer->batches, position));
+    int64_t batch = 0;
+    LK_TRY(lk_batches_find(trainer->batches, position, &batch));
+    if (batch != about->step)
+        return lk_fail(LK_E_DATA,
+                       "the run directory's checkpoint is of step %lld but at batch %lld of "
+                       "the data",
+                       (long long)about->step, (long long)batch);
     trainer->done = about->step;
     lk_checkpoint_close(trainer->checkpoint);
     trainer->checkpoint = NULL;

@@ -197,10 +197,10 @@ static enum lk_status start_step(struct lk_trainer *trainer, int64_t step)
     const int slot = (int)(step % LK_REPLICA_SLOTS);
     struct lk_flight *flight = &trainer->flights[slot];
     const double start = lk_seconds();
-    int count = 0;
-    for (int tries = 0; count == 0 && tries < 2; tries++) /* 0: an epoch has ended */
-        LK_TRY(lk_batches_next(trainer->batches, lk_stepper_images(trainer->stepper, slot),
-                               lk_stepper_labels(trainer->stepper, slot), &count));
+    const int64_t count = lk_batches_size(trainer->batches, step - 1);
+    LK_TRY(lk_batches_read(trainer->batches, step - 1, 0, count,
+                           lk_stepper_images(trainer->stepper, slot),
+                           lk_stepper_labels(trainer->stepper, slot)));
     *flight = (struct lk_flight){
         .samples = count,
         .lr = lk_schedule_rate(&trainer->schedule, trainer->rate, step),

@@ -1,7 +1,8 @@
-/* Orders and batches: permutations that repeat, every sample once, exact resume. */
+/* Orders and batches: permutations that repeat, every sample once, the same whoever reads. */
 #include "scratch.h"
 
 #include <lockstep/data.h>
+#include <pthread.h>
 
 enum { COUNT = 50, SAMPLE = 28 * 28 };
 
@@ -97,6 +98,14 @@ static void orders_are_fair(void **state)
     assert_true(chi > 60 && chi < 190);
 }
 
+static void read_all(struct lk_batches *batches, int64_t batch, uint8_t *samples,
+                     int32_t *labels)
+{
+    const int64_t count = lk_batches_size(batches, batch);
+    if (lk_batches_read(batches, batch, 0, count, samples, labels) != LK_OK)
+        fail_msg("%s", lk_error_text());
+}
+
 static void batches_cover_an_epoch(void **state)
 {
     (void)state;
@@ -104,45 +113,43 @@ static void batches_cover_an_epoch(void **state)
     static uint8_t samples[1000 * SAMPLE], want[SAMPLE];
     int32_t labels[1000], label = 0;
     struct lk_data *data = open_digits();
-    for (int k = 0; k < 7; k++)
-        for (int epoch = 0; epoch < 2; epoch++) {
-            struct lk_batches *batches = create(data, sizes[k], true, false);
-            int64_t order[COUNT], seen = 0;
-            assert_int_equal(lk_batches_seek(batches, (struct lk_batches_position){epoch, 0}),
-                             LK_OK);
+    for (int k = 0; k < 7; k++) {
+        struct lk_batches *batches = create(data, sizes[k], true, false);
+        const int64_t per_epoch = lk_batches_per_epoch(batches);
+        assert_int_equal(per_epoch, (COUNT + sizes[k] - 1) / sizes[k]);
+        for (int64_t batch = 0, seen = 0; batch < 3 * per_epoch; batch++) {
+            const int64_t count = lk_batches_size(batches, batch), epoch = batch / per_epoch;
+            int64_t order[COUNT];
+            seen = batch % per_epoch == 0 ? 0 : seen;
+            assert_int_equal(count, COUNT - seen < sizes[k] ? COUNT - seen : sizes[k]);
+            assert_int_equal(lk_batches_position(batches, batch).epoch, epoch);
+            assert_int_equal(lk_batches_position(batches, batch).index, seen);
             lk_data_order(9, epoch, COUNT, order);
-            for (int count = 1; count > 0; seen += count) {
-                assert_int_equal(lk_batches_next(batches, samples, labels, &count), LK_OK);
-                assert_int_equal(count, COUNT - seen < sizes[k] ? COUNT - seen : sizes[k]);
-                for (int i = 0; i < count; i++) {
-                    assert_int_equal(lk_data_read(data, order + seen + i, 1, want, &label),
-                                     LK_OK);
-                    assert_int_equal(labels[i], label);
-                    assert_memory_equal(samples + i * SAMPLE, want, SAMPLE);
-                }
+            read_all(batches, batch, samples, labels);
+            for (int i = 0; i < count; i++) {
+                assert_int_equal(lk_data_read(data, order + seen + i, 1, want, &label), LK_OK);
+                assert_int_equal(labels[i], label);
+                assert_memory_equal(samples + i * SAMPLE, want, SAMPLE);
             }
-            assert_int_equal(seen, COUNT);
-            assert_int_equal(lk_batches_position(batches).epoch, epoch + 1);
-            assert_int_equal(lk_batches_position(batches).index, 0);
-            lk_batches_destroy(batches);
+            seen += count;
+            assert_int_equal(seen == COUNT, batch % per_epoch == per_epoch - 1);
         }
+        lk_batches_destroy(batches);
+    }
     lk_data_close(data);
 }
 
 static void drops_a_remainder(void **state)
 {
     (void)state;
-    static uint8_t samples[20 * SAMPLE];
-    int32_t labels[20];
     struct lk_data *data = open_digits();
     struct lk_batches *batches = create(data, 20, true, true);
-    static const int counts[] = {20, 20, 0, 20, 20, 0};
+    assert_int_equal(lk_batches_per_epoch(batches), 2);
     for (int i = 0; i < 6; i++) {
-        int count = -1;
-        assert_int_equal(lk_batches_next(batches, samples, labels, &count), LK_OK);
-        assert_int_equal(count, counts[i]);
+        assert_int_equal(lk_batches_size(batches, i), 20);
+        assert_int_equal(lk_batches_position(batches, i).epoch, i / 2);
+        assert_int_equal(lk_batches_position(batches, i).index, i % 2 * 20);
     }
-    assert_int_equal(lk_batches_position(batches).epoch, 2);
     lk_batches_destroy(batches);
     lk_data_close(data);
 }
@@ -153,50 +160,95 @@ static void keeps_index_order_without_shuffling(void **state)
     static uint8_t samples[COUNT * SAMPLE], want[COUNT * SAMPLE];
     int32_t labels[COUNT];
     int64_t order[COUNT];
-    int count = 0;
     struct lk_data *data = open_digits();
     struct lk_batches *batches = create(data, COUNT, false, false);
     for (int i = 0; i < COUNT; i++)
         order[i] = i;
     assert_int_equal(lk_data_read(data, order, COUNT, want, labels), LK_OK);
-    for (int epoch = 0; epoch < 2; epoch++) {
-        assert_int_equal(lk_batches_next(batches, samples, labels, &count), LK_OK);
-        assert_int_equal(count, COUNT);
+    for (int64_t batch = 0; batch < 7; batch++) {
+        memset(samples, 0, sizeof samples);
+        assert_int_equal(lk_batches_size(batches, batch), COUNT);
+        read_all(batches, batch, samples, labels);
         assert_memory_equal(samples, want, sizeof want);
-        assert_int_equal(lk_batches_next(batches, samples, labels, &count), LK_OK);
-        assert_int_equal(count, 0);
     }
     lk_batches_destroy(batches);
     lk_data_close(data);
 }
 
-/* From any position of three epochs on, another iterator gives the same batches. */
-static void resumes_exactly(void **state)
+/* What the threads of read_from_many_threads() know: batches to read part by part. */
+struct reading {
+    struct lk_batches *batches;
+    uint8_t (*samples)[12 * SAMPLE];
+    int32_t (*labels)[12];
+    int64_t first_batch, step;
+    int wrong;
+};
+
+enum { BATCHES = 20 };
+
+/* Every batch in parts of 1, 2, 3... samples, in an order of its own. */
+static void *read_parts(void *argument)
+{
+    struct reading *r = argument;
+    static const int64_t parts[] = {1, 2, 3, 6};
+    for (int64_t n = 0; n < 20 * BATCHES; n++) {
+        const int64_t batch = (r->first_batch + n * r->step) % BATCHES;
+        const int64_t part = parts[n % 4], size = lk_batches_size(r->batches, batch);
+        uint8_t samples[12 * SAMPLE];
+        int32_t labels[12];
+        for (int64_t i = 0; i < size; i += part) {
+            const int64_t count = size - i < part ? size - i : part;
+            r->wrong += lk_batches_read(r->batches, batch, i, count, samples + i * SAMPLE,
+                                        labels + i) != LK_OK;
+        }
+        r->wrong += memcmp(samples, r->samples[batch], (size_t)size * SAMPLE) != 0;
+        r->wrong += memcmp(labels, r->labels[batch], (size_t)size * sizeof *labels) != 0;
+    }
+    return NULL;
+}
+
+/* 5 batches an epoch: 4 epochs are read at once, more than the orders that are kept. */
+static void reads_the_same_from_many_threads(void **state)
 {
     (void)state;
-    enum { CALLS = 15 };
-    static uint8_t first[CALLS][12 * SAMPLE], again[12 * SAMPLE];
-    int counts[CALLS];
-    int32_t labels[CALLS][12], label[12];
-    struct lk_batches_position positions[CALLS];
+    enum { THREADS = 6 };
+    static uint8_t samples[BATCHES][12 * SAMPLE];
+    static int32_t labels[BATCHES][12];
     struct lk_data *data = open_digits();
     struct lk_batches *batches = create(data, 12, true, false);
-    for (int i = 0; i < CALLS; i++) {
-        positions[i] = lk_batches_position(batches);
-        assert_int_equal(lk_batches_next(batches, first[i], labels[i], &counts[i]), LK_OK);
+    pthread_t threads[THREADS];
+    struct reading readings[THREADS];
+    for (int i = 0; i < BATCHES; i++) {
+        struct lk_batches *other = create(data, 12, true, false);
+        read_all(other, i, samples[i], labels[i]);
+        lk_batches_destroy(other);
     }
-    for (int from = 0; from < CALLS; from++) {
-        struct lk_batches *resumed = create(data, 12, true, false);
-        assert_int_equal(lk_batches_seek(resumed, positions[from]), LK_OK);
-        for (int i = from; i < CALLS; i++) {
-            int count = -1;
-            assert_int_equal(lk_batches_next(resumed, again, label, &count), LK_OK);
-            assert_int_equal(count, counts[i]);
-            assert_memory_equal(again, first[i], (size_t)count * SAMPLE);
-            assert_memory_equal(label, labels[i], (size_t)count * sizeof *label);
-        }
-        lk_batches_destroy(resumed);
+    for (int i = 0; i < THREADS; i++) {
+        readings[i] = (struct reading){batches, samples, labels, 4 * i, 2 * i + 1, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, read_parts, &readings[i]), 0);
     }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(readings[i].wrong, 0);
+    }
+    lk_batches_destroy(batches);
+    lk_data_close(data);
+}
+
+static void finds_positions(void **state)
+{
+    (void)state;
+    struct lk_data *data = open_digits();
+    struct lk_batches *batches = create(data, 12, true, false);
+    int64_t found = -1;
+    for (int64_t i = 0; i < 12; i++) {
+        assert_int_equal(lk_batches_find(batches, lk_batches_position(batches, i), &found),
+                         LK_OK);
+        assert_int_equal(found, i);
+    }
+    const struct lk_batches_position end = {1, COUNT}; /* as older versions write it */
+    assert_int_equal(lk_batches_find(batches, end, &found), LK_OK);
+    assert_int_equal(found, 10);
     lk_batches_destroy(batches);
     lk_data_close(data);
 }
@@ -213,10 +265,24 @@ static void refuses(void **state)
     assert_null(batches);
     batches = create(data, 20, true, true);
     static const struct lk_batches_position positions[] = {
-        {-1, 0}, {0, -1}, {0, 41}, {(int64_t)1 << 32, 0}};
-    for (int i = 0; i < 4; i++)
-        refused(lk_batches_seek(batches, positions[i]), LK_E_ARGUMENT, "expected an epoch");
-    assert_int_equal(lk_batches_position(batches).epoch, 0);
+        {-1, 0}, {0, -20}, {0, 5}, {0, 41}, {0, 60}, {(int64_t)1 << 32, 0}};
+    int64_t found = -1;
+    for (int i = 0; i < 6; i++)
+        refused(lk_batches_find(batches, positions[i], &found), LK_E_ARGUMENT,
+                "expected an epoch");
+    assert_int_equal(found, -1);
+    static const int64_t parts[][3] = {{-1, 0, 1},
+                                       {0, -1, 1},
+                                       {0, 0, -1},
+                                       {0, 0, 21},
+                                       {0, 20, 1},
+                                       {0, 21, 0},
+                                       {(int64_t)1 << 40, 0, 1},
+                                       {0, 1, INT64_MAX}};
+    for (int i = 0; i < 8; i++)
+        refused(lk_batches_read(batches, parts[i][0], parts[i][1], parts[i][2], NULL, NULL),
+                LK_E_ARGUMENT, " has no ");
+    assert_int_equal(lk_batches_read(batches, 0, 20, 0, NULL, NULL), LK_OK);
     lk_batches_destroy(batches);
     lk_batches_destroy(NULL);
     lk_data_close(data);
@@ -231,7 +297,8 @@ int main(void)
         cmocka_unit_test(batches_cover_an_epoch),
         cmocka_unit_test(drops_a_remainder),
         cmocka_unit_test(keeps_index_order_without_shuffling),
-        cmocka_unit_test(resumes_exactly),
+        cmocka_unit_test(reads_the_same_from_many_threads),
+        cmocka_unit_test(finds_positions),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,14 +31,12 @@ static const char net[] = "input: [28, 28, 1]\n"
 
 static void take_steps(struct lk_stepper *stepper, struct lk_batches *batches)
 {
-    for (int step = 1; step <= STEPS;) {
+    for (int step = 1; step <= STEPS; step++) {
         struct lk_step_result result;
-        int count;
-        ASSERT_OK(lk_batches_next(batches, lk_stepper_images(stepper, 0),
-                                  lk_stepper_labels(stepper, 0), &count));
-        if (count == 0)
-            continue;
-        ASSERT_OK(lk_stepper_enqueue(stepper, 0, count, 0.001, step++));
+        const int64_t count = lk_batches_size(batches, step - 1);
+        ASSERT_OK(lk_batches_read(batches, step - 1, 0, count, lk_stepper_images(stepper, 0),
+                                  lk_stepper_labels(stepper, 0)));
+        ASSERT_OK(lk_stepper_enqueue(stepper, 0, count, 0.001, step));
         ASSERT_OK(lk_stepper_wait(stepper, 0, &result));
     }
 }
