@@ -1,0 +1,178 @@
+/* What the layer remembers of contexts, events, queues and maps. */
+#include "fault/layer.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_EVENTS = 4096, MOST_QUEUES = 64, MOST_MAPS = 4096 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static cl_context contexts[MOST_DEVICES];
+
+static struct {
+    cl_event event;
+    cl_int code;
+} spoiled[MOST_EVENTS];
+static int spoiled_count;
+
+static struct {
+    cl_command_queue queue;
+    cl_int code;
+} owed[MOST_QUEUES];
+
+static struct map maps[MOST_MAPS];
+
+static void full(const char *what)
+{
+    fprintf(stderr, "fault: no room for another %s\n", what);
+    _exit(99);
+}
+
+void layer_add_context(cl_context context, int device)
+{
+    if (device >= MOST_DEVICES)
+        full("context");
+    pthread_mutex_lock(&mutex);
+    contexts[device] = context;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* The newest of that address: older ones are gone. */
+int layer_device_of_context(cl_context context)
+{
+    int device = context ? MOST_DEVICES - 1 : -1;
+    pthread_mutex_lock(&mutex);
+    while (device >= 0 && contexts[device] != context)
+        device--;
+    pthread_mutex_unlock(&mutex);
+    return device;
+}
+
+#define DEVICE_OF(kind, type, get, what)                                                       \
+    int layer_device_of_##kind(type object)                                                    \
+    {                                                                                          \
+        cl_context context = NULL;                                                             \
+        if (layer_target->get(object, what, sizeof context, &context, NULL) != CL_SUCCESS)     \
+            return -1;                                                                         \
+        return layer_device_of_context(context);                                               \
+    }
+DEVICE_OF(queue, cl_command_queue, clGetCommandQueueInfo, CL_QUEUE_CONTEXT)
+DEVICE_OF(mem, cl_mem, clGetMemObjectInfo, CL_MEM_CONTEXT)
+DEVICE_OF(program, cl_program, clGetProgramInfo, CL_PROGRAM_CONTEXT)
+DEVICE_OF(kernel, cl_kernel, clGetKernelInfo, CL_KERNEL_CONTEXT)
+DEVICE_OF(event, cl_event, clGetEventInfo, CL_EVENT_CONTEXT)
+
+static void wait_ms(long ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    while (nanosleep(&left, &left) != 0)
+        ;
+}
+
+cl_int layer_enter(enum call call, int device, size_t bytes, const struct fault **fault)
+{
+    const struct fault *found = fault_find(call, device, bytes);
+    *fault = found;
+    if (!found)
+        return fault_lost(device);
+    if (found->kind == FAULT_ERROR)
+        return found->code;
+    while (found->kind == FAULT_HANG)
+        pause();
+    if (found->kind == FAULT_DELAY) {
+        wait_ms(found->ms);
+        *fault = NULL;
+    }
+    return CL_SUCCESS;
+}
+
+void layer_spoil_event(cl_event event, cl_int code)
+{
+    layer_target->clRetainEvent(event);
+    pthread_mutex_lock(&mutex);
+    if (spoiled_count == MOST_EVENTS)
+        full("spoiled event");
+    spoiled[spoiled_count].event = event;
+    spoiled[spoiled_count++].code = code;
+    pthread_mutex_unlock(&mutex);
+}
+
+cl_int layer_event_code(cl_event event)
+{
+    cl_int code = CL_SUCCESS;
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < spoiled_count && code == CL_SUCCESS; i++)
+        if (spoiled[i].event == event)
+            code = spoiled[i].code;
+    pthread_mutex_unlock(&mutex);
+    return code;
+}
+
+void layer_set_owed(cl_command_queue queue, cl_int code)
+{
+    int place = 0;
+    pthread_mutex_lock(&mutex);
+    while (place < MOST_QUEUES && owed[place].queue && owed[place].queue != queue)
+        place++;
+    if (place == MOST_QUEUES)
+        full("queue");
+    owed[place].queue = queue;
+    owed[place].code = code;
+    pthread_mutex_unlock(&mutex);
+}
+
+cl_int layer_take_owed(cl_command_queue queue)
+{
+    cl_int code = CL_SUCCESS;
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < MOST_QUEUES; i++)
+        if (owed[i].queue == queue) {
+            code = owed[i].code;
+            owed[i].code = CL_SUCCESS;
+        }
+    pthread_mutex_unlock(&mutex);
+    return code;
+}
+
+/* The map's place, or that of an empty one for NULL; the mutex is held. */
+static struct map *place_of(const void *memory)
+{
+    for (int i = 0; i < MOST_MAPS; i++)
+        if (maps[i].memory == memory)
+            return &maps[i];
+    return NULL;
+}
+
+void layer_add_map(struct map map)
+{
+    pthread_mutex_lock(&mutex);
+    struct map *place = place_of(NULL);
+    if (!place)
+        full("map");
+    *place = map;
+    pthread_mutex_unlock(&mutex);
+}
+
+struct map layer_find_map(const void *memory)
+{
+    pthread_mutex_lock(&mutex);
+    const struct map *place = memory ? place_of(memory) : NULL;
+    const struct map found = place ? *place : (struct map){0};
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+struct map layer_take_map(const void *memory)
+{
+    pthread_mutex_lock(&mutex);
+    struct map *place = memory ? place_of(memory) : NULL;
+    const struct map found = place ? *place : (struct map){0};
+    if (place)
+        *place = (struct map){0};
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
