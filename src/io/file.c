@@ -173,6 +173,85 @@ enum lk_status lk_file_write(const char *path, const void *data, size_t bytes)
     return lk_file_write_parts(path, &(struct lk_file_part){data, bytes}, 1);
 }
 
+struct lk_file_draft {
+    char *path, *name; /* its own while it is written: `name` */
+    FILE *stream;
+};
+
+static enum lk_status begin_draft(struct lk_file_draft *draft, const char *path)
+{
+    const size_t bytes = strlen(path) + 48;
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return lk_fail(LK_E_IO, "cannot write '%s': it is %s, not a file", path,
+                       S_ISDIR(about.st_mode) ? "a folder" : "a device or a pipe");
+    draft->path = strdup(path);
+    draft->name = calloc(1, bytes);
+    if (!draft->path || !draft->name)
+        return lk_fail_memory("a file name", bytes);
+    const int fd = open_beside(path, draft->name, bytes);
+    draft->stream = fd < 0 ? NULL : fdopen(fd, "w");
+    if (draft->stream)
+        return LK_OK;
+    const enum lk_status status = lk_file_fail("create", path);
+    if (fd >= 0) {
+        close(fd);
+        unlink(draft->name);
+    }
+    return status;
+}
+
+static void free_draft(struct lk_file_draft *draft)
+{
+    free(draft->path);
+    free(draft->name);
+    free(draft);
+}
+
+enum lk_status lk_file_draft_open(const char *path, struct lk_file_draft **draft)
+{
+    struct lk_file_draft *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory(path, sizeof *made);
+    const enum lk_status status = begin_draft(made, path);
+    if (status != LK_OK) {
+        free_draft(made);
+        return status;
+    }
+    *draft = made;
+    return LK_OK;
+}
+
+FILE *lk_file_draft_stream(struct lk_file_draft *draft)
+{
+    return draft->stream;
+}
+
+enum lk_status lk_file_draft_keep(struct lk_file_draft *draft)
+{
+    FILE *stream = draft->stream;
+    errno = EIO; /* should a write have failed earlier, and none does now */
+    const bool whole = fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
+    enum lk_status status = whole ? LK_OK : lk_file_fail("write", draft->path);
+    if (fclose(stream) != 0 && status == LK_OK)
+        status = lk_file_fail("write", draft->path);
+    if (status == LK_OK)
+        status = lk_file_move(draft->name, draft->path);
+    if (status != LK_OK)
+        unlink(draft->name);
+    free_draft(draft);
+    return status;
+}
+
+void lk_file_draft_drop(struct lk_file_draft *draft)
+{
+    if (!draft)
+        return;
+    fclose(draft->stream);
+    unlink(draft->name);
+    free_draft(draft);
+}
+
 enum lk_status lk_folder_make(const char *path)
 {
     return lk_folder_create(path) ? LK_OK : lk_file_fail("make the folder", path);

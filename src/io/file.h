@@ -6,6 +6,7 @@
 #include <lockstep/status.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Reads a regular file of at most `limit` bytes. The caller frees `data`; a '\0' stands behind
  * its last byte (not counted), so that text can be used as it is.
@@ -28,6 +29,23 @@ LK_MUST_CHECK enum lk_status lk_file_write_parts(const char *path,
 
 /* As lk_file_write_parts() with one part. */
 LK_MUST_CHECK enum lk_status lk_file_write(const char *path, const void *data, size_t bytes);
+
+/* A file that is written piece by piece beside the one whose place it takes when it is whole.
+ */
+struct lk_file_draft;
+
+/* Begins one for `path`, which stays as it is meanwhile. fails: LK_E_IO where it cannot be
+ * created, and where `path` is something but no file */
+LK_MUST_CHECK enum lk_status lk_file_draft_open(const char *path, struct lk_file_draft **draft);
+
+/* Where its bytes go; lk_file_draft_keep() tells whether they got there. */
+FILE *lk_file_draft_stream(struct lk_file_draft *draft);
+
+/* Puts the file in place, as lk_file_write_parts() does, and frees the draft in any case. */
+LK_MUST_CHECK enum lk_status lk_file_draft_keep(struct lk_file_draft *draft);
+
+/* Removes what was written. NULL is fine. */
+void lk_file_draft_drop(struct lk_file_draft *draft);
 
 /* Renames `from` to `to` (same file system) and syncs the folder of `to`. `from` must already
  * be synced if it has to survive a crash. fails: LK_E_IO */

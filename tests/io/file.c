@@ -1,6 +1,7 @@
 /* Files: read with a limit, replace or leave alone, make folders. */
 #include "io/file.h"
 
+#include "base/fail.h"
 #include "scratch.h"
 
 #include <lockstep/status.h>
@@ -65,12 +66,10 @@ static void refuses_to_read(void **state)
 
 /* A write that hits the file size limit fails as on a full disk: part of the bytes are taken.
  */
-static void full_disk_leaves_the_old_file(void **state)
+static enum lk_status write_on_full_disk(enum lk_status (*write)(const char *, const void *,
+                                                                 size_t),
+                                         const char *path)
 {
-    (void)state;
-    assert_int_equal(lk_folder_make(scratch_path("full")), LK_OK);
-    const char *path = scratch_path("full/file");
-    assert_int_equal(lk_file_write(path, "old", 3), LK_OK);
     static char large[300000];
     struct rlimit before, tight;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -78,13 +77,61 @@ static void full_disk_leaves_the_old_file(void **state)
     tight.rlim_cur = 100000;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-    const enum lk_status status = lk_file_write(path, large, sizeof large);
+    const enum lk_status status = write(path, large, sizeof large);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
+    return status;
+}
+
+static void full_disk_leaves_the_old_file(void **state)
+{
+    (void)state;
+    assert_int_equal(lk_folder_make(scratch_path("full")), LK_OK);
+    const char *path = scratch_path("full/file");
+    assert_int_equal(lk_file_write(path, "old", 3), LK_OK);
+    const enum lk_status status = write_on_full_disk(lk_file_write, path);
     assert_non_null(strstr(lk_error_text(), path));
     refused(status, LK_E_IO, "File too large");
     expect_content(path, "old");
     assert_int_equal(scratch_entries(scratch_path("full")), 1);
+}
+
+static enum lk_status write_draft(const char *path, const void *data, size_t bytes)
+{
+    struct lk_file_draft *draft;
+    LK_TRY(lk_file_draft_open(path, &draft));
+    for (size_t i = 0; i < bytes; i++)
+        fputc(((const char *)data)[i], lk_file_draft_stream(draft));
+    return lk_file_draft_keep(draft);
+}
+
+static void drafts(void **state)
+{
+    (void)state;
+    struct lk_file_draft *draft = NULL;
+    assert_int_equal(lk_folder_make(scratch_path("drafts")), LK_OK);
+    const char *path = scratch_path("drafts/file");
+    assert_int_equal(write_draft(path, "first", 5), LK_OK);
+    expect_content(path, "first");
+    assert_int_equal(lk_file_draft_open(path, &draft), LK_OK);
+    fprintf(lk_file_draft_stream(draft), "sec");
+    expect_content(path, "first");
+    fprintf(lk_file_draft_stream(draft), "ond");
+    assert_int_equal(lk_file_draft_keep(draft), LK_OK);
+    expect_content(path, "second");
+    assert_int_equal(lk_file_draft_open(path, &draft), LK_OK);
+    fprintf(lk_file_draft_stream(draft), "third");
+    lk_file_draft_drop(draft);
+    lk_file_draft_drop(NULL);
+    expect_content(path, "second");
+    refused(write_on_full_disk(write_draft, path), LK_E_IO, "File too large");
+    expect_content(path, "second");
+    assert_int_equal(scratch_entries(scratch_path("drafts")), 1);
+    draft = NULL;
+    refused(lk_file_draft_open(scratch_path("drafts"), &draft), LK_E_IO, "it is a folder");
+    refused(lk_file_draft_open("/dev/null", &draft), LK_E_IO, "a device");
+    refused(lk_file_draft_open(scratch_path("no/where"), &draft), LK_E_IO, "No such file");
+    assert_null(draft);
 }
 
 static void refuses_to_write(void **state)
@@ -116,6 +163,7 @@ int main(void)
         cmocka_unit_test(writes_and_reads_back),
         cmocka_unit_test(refuses_to_read),
         cmocka_unit_test(full_disk_leaves_the_old_file),
+        cmocka_unit_test(drafts),
         cmocka_unit_test(refuses_to_write),
         cmocka_unit_test(makes_folders),
     };
