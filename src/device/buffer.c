@@ -98,8 +98,12 @@ enum lk_status lk_buffer_write(struct lk_buffer *buffer, size_t offset, size_t b
     LK_TRY(check_range(buffer, offset, bytes));
     if (bytes == 0)
         return LK_OK;
-    const cl_int error = clEnqueueWriteBuffer(buffer->device->queue, buffer->mem, CL_TRUE,
-                                              offset, bytes, from, 0, NULL, NULL);
+    struct lk_device *device = buffer->device;
+    cl_event event = NULL;
+    const cl_int error =
+        clEnqueueWriteBuffer(device->queue, buffer->mem, CL_TRUE, offset, bytes, from, 0, NULL,
+                             lk_trace_place(device, &event));
+    lk_trace_add(device, device->queue, "write", bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueWriteBuffer");
 }
 
@@ -109,8 +113,11 @@ enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, siz
     LK_TRY(check_range(buffer, offset, bytes));
     if (bytes == 0)
         return LK_OK;
-    const cl_int error = clEnqueueReadBuffer(buffer->device->queue, buffer->mem, CL_TRUE,
-                                             offset, bytes, to, 0, NULL, NULL);
+    struct lk_device *device = buffer->device;
+    cl_event event = NULL;
+    const cl_int error = clEnqueueReadBuffer(device->queue, buffer->mem, CL_TRUE, offset, bytes,
+                                             to, 0, NULL, lk_trace_place(device, &event));
+    lk_trace_add(device, device->queue, "read", bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueReadBuffer");
 }
 
@@ -118,8 +125,12 @@ enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, uint8_t byte)
 {
     if (buffer->bytes == 0)
         return LK_OK;
-    const cl_int error = clEnqueueFillBuffer(buffer->device->queue, buffer->mem, &byte,
-                                             sizeof byte, 0, buffer->bytes, 0, NULL, NULL);
+    struct lk_device *device = buffer->device;
+    cl_event event = NULL;
+    const cl_int error =
+        clEnqueueFillBuffer(device->queue, buffer->mem, &byte, sizeof byte, 0, buffer->bytes, 0,
+                            NULL, lk_trace_place(device, &event));
+    lk_trace_add(device, device->queue, "fill", buffer->bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueFillBuffer");
 }
 
@@ -130,7 +141,10 @@ enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from, struct lk_bu
     LK_TRY(check_range(to, 0, bytes));
     if (bytes == 0)
         return LK_OK;
-    const cl_int error = clEnqueueCopyBuffer(from->device->queue, from->mem, to->mem, 0, 0,
-                                             bytes, 0, NULL, NULL);
+    struct lk_device *device = from->device;
+    cl_event event = NULL;
+    const cl_int error = clEnqueueCopyBuffer(device->queue, from->mem, to->mem, 0, 0, bytes, 0,
+                                             NULL, lk_trace_place(device, &event));
+    lk_trace_add(device, device->queue, "copy", bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueCopyBuffer");
 }

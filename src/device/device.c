@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "device/kernel.h"
 #include "device/opencl.h"
+#include "device/trace.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,7 @@ void lk_device_close(struct lk_device *device)
 {
     if (!device)
         return;
+    lk_trace_end(device);
     if (device->queue) {
         finish_quietly(device);
         clReleaseCommandQueue(device->queue);

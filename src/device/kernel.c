@@ -96,8 +96,11 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
             return lk_fail(LK_E_DEVICE, "kernel '%s', argument %d: %s", kernel->name, i,
                            lk_opencl_name(error));
     }
-    const cl_int error = clEnqueueNDRangeKernel(kernel->device->queue, kernel->kernel, 3, NULL,
-                                                global, local, 0, NULL, NULL);
+    struct lk_device *device = kernel->device;
+    cl_event event = NULL;
+    const cl_int error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, 3, NULL, global,
+                                                local, 0, NULL, lk_trace_place(device, &event));
+    lk_trace_add(device, device->queue, kernel->name, 0, event);
     if (error == CL_SUCCESS)
         return LK_OK;
     char what[160];

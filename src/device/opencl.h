@@ -5,6 +5,7 @@
 #include <CL/cl.h>
 #include <lockstep/device.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { LK_MOST_DEVICES = 64 };
 
@@ -19,7 +20,9 @@ struct lk_device {
     struct lk_program *programs;
     struct lk_kernel *pending; /* created, not yet built */
     size_t bytes, peak_bytes;
-    bool blas_ready[2]; /* float, double: CLBlast has given the right answers */
+    bool blas_ready[2];          /* float, double: CLBlast has given the right answers */
+    struct lk_trace *trace;      /* NULL: none was begun */
+    _Atomic int64_t traced_step; /* of what is enqueued now; 0: is not traced */
     char log_folder[512];
     char options[256]; /* build options of every program */
 };
@@ -43,5 +46,21 @@ enum lk_status lk_opencl_list(cl_device_id *ids, int *count);
 
 /* Fills `info` from the device, class, lanes and vector included. */
 enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_info *info);
+
+/* For device/trace.h, round each command that is enqueued: where its event goes that nobody
+ * else needs, NULL while nothing is traced; */
+static inline cl_event *lk_trace_place(struct lk_device *device, cl_event *event)
+{
+    return atomic_load_explicit(&device->traced_step, memory_order_relaxed) ? event : NULL;
+}
+
+/* and the event that came, which is the trace's from now on. `bytes`: that the command moves;
+ * 0: a kernel. Does nothing for NULL. */
+void lk_trace_add(struct lk_device *device, cl_command_queue queue, const char *name,
+                  size_t bytes, cl_event event);
+
+/* The same with an event that the caller keeps, for a command that is traced or not. */
+void lk_trace_share(struct lk_device *device, cl_command_queue queue, const char *name,
+                    size_t bytes, cl_event event);
 
 #endif

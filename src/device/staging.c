@@ -76,6 +76,7 @@ enum lk_status lk_staging_enqueue_write(struct lk_staging *staging, struct lk_bu
                        staging->bytes, to->bytes);
     const cl_int error = clEnqueueWriteBuffer(staging->device->queue, to->mem, CL_FALSE, 0,
                                               bytes, staging->memory, 0, NULL, &event);
+    lk_trace_share(staging->device, staging->device->queue, "write", bytes, event);
     return sent(staging, error, event, "clEnqueueWriteBuffer");
 }
 
@@ -88,6 +89,7 @@ enum lk_status lk_staging_enqueue_read(struct lk_staging *staging, const struct 
                        from->bytes, staging->bytes);
     const cl_int error = clEnqueueReadBuffer(staging->device->queue, from->mem, CL_FALSE, 0,
                                              bytes, staging->memory, 0, NULL, &event);
+    lk_trace_share(staging->device, staging->device->queue, "read", bytes, event);
     return sent(staging, error, event, "clEnqueueReadBuffer");
 }
 
