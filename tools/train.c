@@ -30,6 +30,7 @@ static const struct option options[] = {
     {"set", "KEY=VALUE", "any setting of the list below; may be given several times"},
     {"config", "FILE", "run file, read after RUN.yaml"},
     {"checkpoint-every", "N", "steps between checkpoints"},
+    {"profile", "FILE", "trace of kernels and transfers for chrome://tracing and Perfetto"},
     {"no-progress", NULL, "no bar and no regular lines"},
     {"log-format", "text|jsonl", "jsonl: each event on stdout as a line of JSON"},
     {"quiet", NULL, "errors and the result only"},

@@ -25,6 +25,7 @@ static const struct {
     {"lr", "lr"},
     {"optimizer", "optimizer"},
     {"checkpoint-every", "checkpoint_every"},
+    {"profile", "profile"},
 };
 
 static const char *setting_of(const char *option)

@@ -12,6 +12,7 @@ enum { KEPT_CHECKPOINTS = 3 };
 enum lk_status lk_trainer_save(struct lk_trainer *trainer)
 {
     char path[1024];
+    const double start = lk_seconds();
     const char *folder = lk_run_folder_checkpoints(trainer->folder);
     const struct lk_batches_position position =
         lk_batches_position(trainer->batches, trainer->done);
@@ -36,6 +37,8 @@ enum lk_status lk_trainer_save(struct lk_trainer *trainer)
     LK_TRY(lk_checkpoint_write(path, &about, lk_stepper_replica(trainer->stepper),
                                lk_optimizer_info(lk_stepper_optimizer(trainer->stepper))));
     LK_TRY(lk_checkpoint_prune(folder, KEPT_CHECKPOINTS));
+    lk_profile_span(trainer->profile, "trainer", "checkpoint", trainer->done, start,
+                    lk_seconds());
     return lk_trainer_report(
         trainer, (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .file = path}, NULL);
 }

@@ -101,6 +101,16 @@ const struct lk_option lk_settings_table[] = {
      AT(fresh),
      .standard = "false",
      .help = "start over in a run directory that has checkpoints"},
+    {.name = "profile",
+     TEXT(profile),
+     .standard = "",
+     .help = "file for a trace of kernels and transfers, for chrome://tracing and Perfetto"},
+    {.name = "profile_steps",
+     .kind = LK_OPTION_INT,
+     AT(profile_steps),
+     .max = 1e15,
+     .standard = "50",
+     .help = "steps in the trace, from the second one on; 0: all"},
     {0},
 };
 

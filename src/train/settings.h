@@ -17,6 +17,8 @@ struct lk_settings {
     double lr; /* 0: the optimizer's own */
     int mode;
     bool shuffle, fresh;
+    char profile[512];
+    int64_t profile_steps;
     char *model_text;      /* of an inline model in a run file; NULL: none */
     char model_where[512]; /* that file */
 };

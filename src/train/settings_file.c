@@ -179,8 +179,8 @@ enum lk_status lk_settings_print(const struct lk_settings *settings, char **resu
             append_setting(&text, lk_option_find(lk_settings_table, outside[i]), settings, "");
     lk_text_append(&text, "train:\n");
     for (const struct lk_option *row = lk_settings_table; row->kind != LK_OPTION_END; row++) {
-        bool is_outside =
-            strcmp(row->name, "fresh") == 0; /* said once, not for the next time */
+        bool is_outside = strcmp(row->name, "fresh") == 0 || /* said once, not for */
+                          strcmp(row->name, "profile") == 0; /* the next time */
         for (int i = 0; i < LK_COUNT(outside); i++)
             is_outside |= strcmp(row->name, outside[i]) == 0;
         if (!is_outside)

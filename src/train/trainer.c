@@ -130,6 +130,8 @@ static enum lk_status create(struct lk_trainer *trainer)
     LK_TRY(lk_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_data_load_start(&trainer->load, trainer->settings));
     LK_TRY(lk_run_folder_open(trainer->settings->run, &trainer->folder));
+    LK_TRY(lk_profile_open(trainer->settings->profile, trainer->settings->profile_steps,
+                           &trainer->profile));
     if (!trainer->settings->fresh)
         LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss));
@@ -173,6 +175,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     if (!trainer)
         return;
     (void)!lk_data_load_join(&trainer->load);
+    (void)!lk_profile_close(trainer->profile);
     lk_checkpoint_close(trainer->checkpoint);
     lk_evaluator_destroy(trainer->evaluator);
     lk_stepper_destroy(trainer->stepper);
@@ -206,7 +209,12 @@ static enum lk_status start_step(struct lk_trainer *trainer, int64_t step)
         .lr = lk_schedule_rate(&trainer->schedule, trainer->rate, step),
         .input_ms = 1e3 * (lk_seconds() - start),
     };
-    return lk_stepper_enqueue(trainer->stepper, slot, count, flight->lr, step);
+    const double read = lk_seconds();
+    lk_profile_step(trainer->profile, trainer->device, step);
+    lk_profile_span(trainer->profile, "trainer", "read batch", step, start, read);
+    LK_TRY(lk_stepper_enqueue(trainer->stepper, slot, count, flight->lr, step));
+    lk_profile_span(trainer->profile, "trainer", "enqueue", step, read, lk_seconds());
+    return LK_OK;
 }
 
 static void warn_of_divergence(struct lk_trainer *trainer, double loss)
@@ -237,6 +245,8 @@ static enum lk_status finish_step(struct lk_trainer *trainer, int64_t step)
     };
     trainer->last_finish = now;
     trainer->done = step;
+    lk_profile_span(trainer->profile, "trainer", "wait", step, start, now);
+    lk_profile_take(trainer->profile, trainer->device, 0, step);
     warn_of_divergence(trainer, result.loss);
     return lk_trainer_report(trainer,
                              (struct lk_event){
@@ -270,9 +280,13 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
 static enum lk_status evaluate(struct lk_trainer *trainer)
 {
     struct lk_evaluation result;
+    const double start = lk_seconds();
     if (!trainer->evaluator)
         return LK_OK;
     LK_TRY(lk_evaluator_run(trainer->evaluator, trainer->load.validation, &result));
+    lk_profile_span(trainer->profile, "trainer", "evaluate", trainer->done, start,
+                    lk_seconds());
+    lk_profile_take(trainer->profile, trainer->device, 0, trainer->done);
     return lk_trainer_report(trainer,
                              (struct lk_event){.kind = LK_EVENT_EVALUATION,
                                                .loss = result.loss,
@@ -304,7 +318,7 @@ static enum lk_status finish(struct lk_trainer *trainer)
     return lk_run_folder_flush(trainer->folder);
 }
 
-enum lk_status lk_trainer_run(struct lk_trainer *trainer)
+static enum lk_status run(struct lk_trainer *trainer)
 {
     const int64_t every = trainer->settings->checkpoint_every;
     bool is_evaluated = false;
@@ -324,4 +338,12 @@ enum lk_status lk_trainer_run(struct lk_trainer *trainer)
     if (!is_evaluated)
         LK_TRY(evaluate(trainer));
     return finish(trainer);
+}
+
+enum lk_status lk_trainer_run(struct lk_trainer *trainer)
+{
+    LK_TRY(lk_profile_add(trainer->profile, trainer->device, 0));
+    const enum lk_status status = run(trainer), closed = lk_profile_close(trainer->profile);
+    trainer->profile = NULL;
+    return status == LK_OK ? closed : status;
 }

@@ -5,6 +5,7 @@
 #include "io/sha256.h"
 #include "optim/schedule.h"
 #include "train/evaluator.h"
+#include "train/profile.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/stepper.h"
@@ -40,6 +41,7 @@ struct lk_trainer {
     struct lk_device *device;
     struct lk_stepper *stepper;
     struct lk_evaluator *evaluator; /* NULL: no validation */
+    struct lk_profile *profile;     /* NULL: none is asked for */
     struct lk_data_load load;
     struct lk_batches *batches;
     struct lk_checkpoint_file *checkpoint; /* to go on from; NULL: none, or done */
