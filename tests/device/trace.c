@@ -176,6 +176,33 @@ static void passes_over_what_failed(void **state)
     clReleaseEvent(late);
 }
 
+static void tells_queues_apart(void **state)
+{
+    (void)state;
+    struct lk_traced got[MOST];
+    int64_t dropped;
+    uint8_t byte = 0;
+    cl_int error;
+    cl_event event = NULL;
+    cl_command_queue other =
+        clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
+    assert_int_equal(error, CL_SUCCESS);
+    assert_ok(lk_trace_begin(device, MOST));
+    lk_trace_step(device, 1);
+    assert_int_equal(clEnqueueReadBuffer(other, x->mem, CL_TRUE, 0, 1, &byte, 0, NULL, &event),
+                     CL_SUCCESS);
+    lk_trace_share(device, other, "read", 1, event);
+    add(1);
+    assert_ok(lk_device_finish(device));
+    clFinish(other);
+    assert_int_equal(take(got, &dropped), 2);
+    assert_int_equal(got[0].queue, LK_TRACE_TRANSFER);
+    assert_int_equal(got[1].queue, LK_TRACE_COMPUTE);
+    lk_trace_end(device);
+    assert_int_equal(clReleaseEvent(event), CL_SUCCESS); /* still ours */
+    clReleaseCommandQueue(other);
+}
+
 enum { COMMANDS = 2000 };
 
 static void *enqueue_many(void *unused)
@@ -214,9 +241,8 @@ static void takes_on_another_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_commands_in_order),
-        cmocka_unit_test(counts_what_finds_no_room),
-        cmocka_unit_test(passes_over_what_failed),
+        cmocka_unit_test(keeps_commands_in_order), cmocka_unit_test(counts_what_finds_no_room),
+        cmocka_unit_test(passes_over_what_failed), cmocka_unit_test(tells_queues_apart),
         cmocka_unit_test(takes_on_another_thread),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
