@@ -118,7 +118,7 @@ static void write_command(struct lk_profile *profile, int position, const struct
 {
     FILE *file = lk_file_draft_stream(profile->draft);
     char name[96], rate[32];
-    const double seconds = t->end - t->start;
+    const int64_t taken = nanoseconds(profile, t->end) - nanoseconds(profile, t->start);
     if (t->bytes)
         name_transfer(t, name, sizeof name);
     else
@@ -136,8 +136,8 @@ static void write_command(struct lk_profile *profile, int position, const struct
              t->start > t->queued ? llround(1e9 * (t->start - t->queued)) : 0);
     if (t->bytes)
         fprintf(file, ",\"bytes\":%zu", t->bytes);
-    if (t->bytes && seconds > 0) {
-        lk_number_print(round(1e-6 * (double)t->bytes / seconds) / 1e3, rate, sizeof rate);
+    if (t->bytes && taken > 0) {
+        lk_number_print(round(1e3 * (double)t->bytes / (double)taken) / 1e3, rate, sizeof rate);
         fprintf(file, ",\"GB/s\":%s", rate);
     }
     end_event(profile);
