@@ -80,6 +80,16 @@ enum lk_status lk_opencl_fail(cl_int error, const char *what)
     return lk_fail(status, "%s: %s (%d)", what, lk_opencl_name(error), (int)error);
 }
 
+cl_int lk_opencl_wait(cl_event event)
+{
+    cl_int status = CL_COMPLETE;
+    const cl_int error = clWaitForEvents(1, &event);
+    if (error != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+        return error;
+    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    return status < 0 ? status : error;
+}
+
 enum lk_status lk_opencl_list(cl_device_id *ids, int *count)
 {
     cl_platform_id platforms[16];

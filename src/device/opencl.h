@@ -41,6 +41,9 @@ const char *lk_opencl_name(cl_int error);
  * out, LK_E_BUILD for builds, else LK_E_DEVICE. */
 enum lk_status lk_opencl_fail(cl_int error, const char *what);
 
+/* Waits for the event; returns the command's own error where it ended with one. */
+cl_int lk_opencl_wait(cl_event event);
+
 /* All devices of all platforms in their order, at most LK_MOST_DEVICES. */
 enum lk_status lk_opencl_list(cl_device_id *ids, int *count);
 

@@ -117,9 +117,10 @@ static enum lk_status fail_build(const struct lk_device *device,
     first_error(log ? log : "", line, sizeof line);
     keep_log(device, program, log ? log : "", path, sizeof path);
     free(log);
-    return lk_fail(LK_E_BUILD, "cl/%s does not build on %s: %s: %s%s%s%s",
-                   program->source->name, device->info.name, lk_opencl_name(error), line,
-                   path[0] ? " (log: " : "", path, path[0] ? ")" : "");
+    return lk_fail(LK_E_BUILD, "cl/%s does not build on %s: %s%s%s%s%s%s",
+                   program->source->name, device->info.name, lk_opencl_name(error),
+                   line[0] ? ": " : "", line, path[0] ? " (log: " : "", path,
+                   path[0] ? ")" : "");
 }
 
 /* Plain options drop what only makes code faster or rounding stricter; definitions stay. */

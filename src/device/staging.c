@@ -63,8 +63,8 @@ static enum lk_status sent(struct lk_staging *staging, cl_int error, cl_event ev
     if (staging->event)
         clReleaseEvent(staging->event);
     staging->event = event;
-    clFlush(staging->device->queue);
-    return LK_OK;
+    error = clFlush(staging->device->queue);
+    return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFlush");
 }
 
 enum lk_status lk_staging_enqueue_write(struct lk_staging *staging, struct lk_buffer *to,
@@ -97,7 +97,7 @@ enum lk_status lk_staging_wait(struct lk_staging *staging)
 {
     if (!staging->event)
         return LK_OK;
-    const cl_int error = clWaitForEvents(1, &staging->event);
+    const cl_int error = lk_opencl_wait(staging->event);
     clReleaseEvent(staging->event);
     staging->event = NULL;
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clWaitForEvents");

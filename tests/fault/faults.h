@@ -51,7 +51,7 @@ enum fault_kind {
     FAULT_ERROR,       /* the call does nothing and returns `code` */
     FAULT_HANG,        /* the call never returns */
     FAULT_HANG_EVENT,  /* the command, and all behind it in its queue, never end */
-    FAULT_EVENT_ERROR, /* the command runs; its event, or the queue's next, reports `code` */
+    FAULT_EVENT_ERROR, /* the command runs; its event, or all later ones, report `code` */
     FAULT_CORRUPT,     /* one bit of what is transferred changes */
     FAULT_NAN,         /* one float of what is transferred becomes NaN */
     FAULT_DELAY,       /* the call takes `ms` longer */

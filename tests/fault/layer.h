@@ -33,9 +33,10 @@ int layer_device_of_event(cl_event event);
 void layer_spoil_event(cl_event event, cl_int code);
 cl_int layer_event_code(cl_event event); /* CL_SUCCESS: a good one */
 
-/* The error that the queue's next event is to report; taking it forgets it. */
-void layer_set_owed(cl_command_queue queue, cl_int code);
-cl_int layer_take_owed(cl_command_queue queue);
+/* The error that all later events of the queue report, since a command without an event of its
+ * own failed; CL_SUCCESS: none. */
+void layer_spoil_queue(cl_command_queue queue, cl_int code);
+cl_int layer_queue_code(cl_command_queue queue);
 
 /* Mapped memory, to be found again when it is unmapped. */
 struct map {

@@ -48,21 +48,21 @@ static cl_int begin(struct command *command, enum call call, cl_command_queue qu
     return CL_SUCCESS;
 }
 
-/* `event`: the command's; NULL: it was not asked for. What a command without one has to report
- * falls to the queue's next one. */
+/* `event`: the command's; NULL: it was not asked for. Then the queue's later ones report what
+ * it has to, as those of a queue that is in order may. */
 static cl_int end(const struct command *command, cl_int error, cl_bool blocking,
                   const cl_event *event)
 {
     if (error != CL_SUCCESS)
         return error;
-    const cl_int before = event || blocking ? layer_take_owed(command->queue) : CL_SUCCESS;
+    const cl_int before = layer_queue_code(command->queue);
     const cl_int code = command->code != CL_SUCCESS ? command->code : before;
     if (code == CL_SUCCESS)
         return CL_SUCCESS;
     if (event)
         layer_spoil_event(*event, code);
-    else if (!blocking)
-        layer_set_owed(command->queue, code);
+    else if (!blocking && before == CL_SUCCESS)
+        layer_spoil_queue(command->queue, code);
     return blocking ? code : CL_SUCCESS;
 }
 

@@ -16,13 +16,14 @@ static cl_context contexts[MOST_DEVICES];
 static struct {
     cl_event event;
     cl_int code;
-} spoiled[MOST_EVENTS];
-static int spoiled_count;
+} events[MOST_EVENTS];
+static int event_count;
 
 static struct {
     cl_command_queue queue;
     cl_int code;
-} owed[MOST_QUEUES];
+} queues[MOST_QUEUES];
+static int queue_count;
 
 static struct map maps[MOST_MAPS];
 
@@ -94,10 +95,10 @@ void layer_spoil_event(cl_event event, cl_int code)
 {
     layer_target->clRetainEvent(event);
     pthread_mutex_lock(&mutex);
-    if (spoiled_count == MOST_EVENTS)
+    if (event_count == MOST_EVENTS)
         full("spoiled event");
-    spoiled[spoiled_count].event = event;
-    spoiled[spoiled_count++].code = code;
+    events[event_count].event = event;
+    events[event_count++].code = code;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -105,35 +106,30 @@ cl_int layer_event_code(cl_event event)
 {
     cl_int code = CL_SUCCESS;
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < spoiled_count && code == CL_SUCCESS; i++)
-        if (spoiled[i].event == event)
-            code = spoiled[i].code;
+    for (int i = 0; i < event_count && code == CL_SUCCESS; i++)
+        if (events[i].event == event)
+            code = events[i].code;
     pthread_mutex_unlock(&mutex);
     return code;
 }
 
-void layer_set_owed(cl_command_queue queue, cl_int code)
+void layer_spoil_queue(cl_command_queue queue, cl_int code)
 {
-    int place = 0;
     pthread_mutex_lock(&mutex);
-    while (place < MOST_QUEUES && owed[place].queue && owed[place].queue != queue)
-        place++;
-    if (place == MOST_QUEUES)
-        full("queue");
-    owed[place].queue = queue;
-    owed[place].code = code;
+    if (queue_count == MOST_QUEUES)
+        full("spoiled queue");
+    queues[queue_count].queue = queue;
+    queues[queue_count++].code = code;
     pthread_mutex_unlock(&mutex);
 }
 
-cl_int layer_take_owed(cl_command_queue queue)
+cl_int layer_queue_code(cl_command_queue queue)
 {
     cl_int code = CL_SUCCESS;
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < MOST_QUEUES; i++)
-        if (owed[i].queue == queue) {
-            code = owed[i].code;
-            owed[i].code = CL_SUCCESS;
-        }
+    for (int i = 0; i < queue_count && code == CL_SUCCESS; i++)
+        if (queues[i].queue == queue)
+            code = queues[i].code;
     pthread_mutex_unlock(&mutex);
     return code;
 }
