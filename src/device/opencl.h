@@ -58,7 +58,7 @@ static inline cl_event *lk_trace_place(struct lk_device *device, cl_event *event
 }
 
 /* and the event that came, which is the trace's from now on. `bytes`: that the command moves;
- * 0: a kernel. Does nothing for NULL. */
+ * 0: none, as a kernel. Does nothing for NULL. */
 void lk_trace_add(struct lk_device *device, cl_command_queue queue, const char *name,
                   size_t bytes, cl_event event);
 

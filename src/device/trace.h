@@ -9,10 +9,10 @@ enum lk_trace_queue { LK_TRACE_COMPUTE, LK_TRACE_TRANSFER };
 
 /* A command that has run; seconds are of lk_seconds()'s clock. */
 struct lk_traced {
-    char name[64]; /* the kernel's, or read, write, fill, copy */
+    char name[64]; /* the kernel's, or read, write, fill, copy, map, unmap */
     enum lk_trace_queue queue;
     int64_t step; /* that lk_trace_step() gave when it was enqueued */
-    size_t bytes; /* moved; 0: a kernel */
+    size_t bytes; /* moved; 0: none, as kernels and maps */
     double queued, start, end;
 };
 

@@ -117,6 +117,7 @@ static void name_transfer(const struct lk_traced *t, char *name, size_t room)
 static void write_command(struct lk_profile *profile, int position, const struct lk_traced *t)
 {
     FILE *file = lk_file_draft_stream(profile->draft);
+    const bool is_kernel = t->queue == LK_TRACE_COMPUTE && !t->bytes;
     char name[96], rate[32];
     const int64_t taken = nanoseconds(profile, t->end) - nanoseconds(profile, t->start);
     if (t->bytes)
@@ -127,7 +128,7 @@ static void write_command(struct lk_profile *profile, int position, const struct
                              .process = FIRST_DEVICE + position,
                              .thread = t->queue,
                              .name = name,
-                             .kind = t->bytes ? "transfer" : "kernel",
+                             .kind = is_kernel ? "kernel" : "transfer",
                              .step = t->step,
                              .begin = t->start,
                              .end = t->end,
