@@ -29,6 +29,7 @@ DOORS = {"status": "base"}
 LIBRARIES = {
     "CL/": ["src/device/opencl.h"],
     "clblast_c.h": ["src/device/blas.c"],
+    "emmintrin.h": ["src/mirror/tree_sum.c"],
     "clFFT.h": ["src/device/fft.c"],
     "Random123/": ["src/base/random.c"],
     "zlib.h": ["src/io/gzip.c"],

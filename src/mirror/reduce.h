@@ -1,0 +1,52 @@
+/* Sums in host memory along the tree over shards, on several threads: the part of averaging
+ * that no device can do alone. Floor 3. Knows no device and no network. */
+#ifndef LK_MIRROR_REDUCE_H
+#define LK_MIRROR_REDUCE_H
+
+#include "mirror/tree.h"
+#include <lockstep/status.h>
+#include <lockstep/tensor.h>
+#include <stdint.h>
+
+enum { LK_MOST_COPIES = 64 };
+
+/* A subtree's sum. Each copy has memory for all of it; a copy may be the values of a term of
+ * the same subtree, and overlaps nothing else. */
+struct lk_reduced {
+    struct lk_subtree subtree;
+    void *const *copies; /* [copy_count]: where it is written, for each device its own */
+    int copy_count;
+    uint32_t checksum; /* set where the job asks for checks: as of the terms, */
+    bool is_finite;    /* and whether all values are */
+};
+
+struct lk_reduction {
+    enum lk_dtype dtype;         /* LK_F32, LK_F64 */
+    int64_t count;               /* reals of each term and each sum */
+    const struct lk_term *terms; /* ascending, aligned as their type is */
+    int term_count;
+    struct lk_reduced *sums; /* of the subtrees that lk_terms_join() gives */
+    int sum_count;
+    uint32_t *checksums; /* [term_count]: sum of w[i] * (2 i + 1) over a term's 32-bit words w,
+                            modulo 2^32; NULL: nothing is checked */
+};
+
+/* The fewest subtrees that the terms, ascending, add up to; returns how many. A run of shards
+ * without a gap gives those of lk_subtrees_of(). */
+int lk_terms_join(const struct lk_term *terms, int count,
+                  struct lk_subtree subtrees[LK_MOST_SHARDS]);
+
+struct lk_reducer;
+
+/* threads: 1 to 256, the calling thread among them; the others sleep between jobs.
+ * fails: LK_E_ARGUMENT, LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_reducer_create(int threads, struct lk_reducer **reducer);
+void lk_reducer_destroy(struct lk_reducer *reducer);
+
+/* Each sum of siblings is lower + higher, as cl/shards.cl has it: the same bits. Waits,
+ * allocates nothing; one job at a time. fails: LK_E_ARGUMENT for terms that overlap or are no
+ * subtrees, or sums that are not theirs; nothing is written then */
+LK_MUST_CHECK enum lk_status lk_reducer_sum(struct lk_reducer *reducer,
+                                            const struct lk_reduction *job);
+
+#endif
