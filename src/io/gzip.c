@@ -101,22 +101,38 @@ static enum lk_status inflate_all(struct inflation *s)
     }
 }
 
+static enum lk_status inflate_framed(struct inflation *s, int framing, size_t room)
+{
+    if (s->limit >= SIZE_MAX / 2)
+        return lk_fail(LK_E_ARGUMENT, "gzip: a limit of %zu bytes is none", s->limit);
+    if (inflateInit2(&s->z, framing) != Z_OK)
+        return lk_fail_memory("inflating", 1 << 16);
+    enum lk_status status = grow(s, room);
+    if (status == LK_OK)
+        status = inflate_all(s);
+    inflateEnd(&s->z);
+    if (status != LK_OK)
+        free(s->data);
+    return status;
+}
+
+enum { WINDOW = 15, GZIP_ONLY = 16 }; /* a window of 32 KB; what is added to it */
+
 enum lk_status lk_gzip_inflate(const void *packed, size_t packed_bytes, size_t limit,
                                void **data, size_t *bytes)
 {
     struct inflation s = {.packed = packed, .packed_left = packed_bytes, .limit = limit};
-    if (limit >= SIZE_MAX / 2)
-        return lk_fail(LK_E_ARGUMENT, "gzip: a limit of %zu bytes is none", limit);
-    if (inflateInit2(&s.z, 15 + 16) != Z_OK) /* a window of 32 KB, gzip framing only */
-        return lk_fail_memory("inflating", 1 << 16);
-    enum lk_status status = grow(&s, first_room(packed, packed_bytes, limit));
-    if (status == LK_OK)
-        status = inflate_all(&s);
-    inflateEnd(&s.z);
-    if (status != LK_OK) {
-        free(s.data);
-        return status;
-    }
+    LK_TRY(inflate_framed(&s, WINDOW + GZIP_ONLY, first_room(packed, packed_bytes, limit)));
+    *data = s.data;
+    *bytes = s.bytes;
+    return LK_OK;
+}
+
+enum lk_status lk_zlib_inflate(const void *packed, size_t packed_bytes, size_t limit,
+                               void **data, size_t *bytes)
+{
+    struct inflation s = {.packed = packed, .packed_left = packed_bytes, .limit = limit};
+    LK_TRY(inflate_framed(&s, WINDOW, lesser(limit, LEAST_ROOM) + 1));
     *data = s.data;
     *bytes = s.bytes;
     return LK_OK;

@@ -1,4 +1,4 @@
-/* Gzip files into memory. Floor 1. The only room that knows zlib. source: RFC 1952 */
+/* Gzip files into memory. Floor 1. The only room that knows zlib. source: RFC 1950, RFC 1952 */
 #ifndef LK_IO_GZIP_H
 #define LK_IO_GZIP_H
 
@@ -9,6 +9,10 @@
  * caller frees `data`.
  * fails: LK_E_DATA corrupt, cut short, followed by junk, or larger than `limit`; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_gzip_inflate(const void *packed, size_t packed_bytes,
+                                             size_t limit, void **data, size_t *bytes);
+
+/* As lk_gzip_inflate() for a zlib stream, which has no members. */
+LK_MUST_CHECK enum lk_status lk_zlib_inflate(const void *packed, size_t packed_bytes,
                                              size_t limit, void **data, size_t *bytes);
 
 /* As lk_gzip_inflate() for a file. fails: LK_E_IO too; messages name the file */

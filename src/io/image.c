@@ -2,6 +2,9 @@
 
 #include "base/fail.h"
 #include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The decoder sees memory only, and two formats. */
 #define STB_IMAGE_IMPLEMENTATION
@@ -15,29 +18,170 @@
 
 enum { MOST_PIXELS = 64 << 20 };
 
+/* Formats that are often met under the name of another one. */
+static const struct {
+    const char *name, *mark;
+    size_t at, bytes;
+} others[] = {
+    {"GIF", "GIF8", 0, 4},       {"WebP", "WEBP", 8, 4},        {"BMP", "BM", 0, 2},
+    {"TIFF", "II*\0", 0, 4},     {"TIFF", "MM\0*", 0, 4},       {"HEIF or AVIF", "ftyp", 4, 4},
+    {"JPEG 2000", "jP  ", 4, 4}, {"JPEG XL", "\xff\x0a", 0, 2}, {"SVG", "<svg", 0, 4},
+    {"HTML", "<!DOCTYPE", 0, 9}, {"HTML", "<html", 0, 5}};
+
+static bool starts_with(const void *data, size_t bytes, const char *mark, size_t length)
+{
+    return bytes >= length && memcmp(data, mark, length) == 0;
+}
+
+static bool is_jpeg(const void *data, size_t bytes)
+{
+    return starts_with(data, bytes, "\xff\xd8\xff", 3);
+}
+
+static enum lk_status refuse_format(const uint8_t *data, size_t bytes, const char *where)
+{
+    if (bytes == 0)
+        return lk_fail(LK_E_DATA, "'%s': expected a PNG or JPEG image, found nothing", where);
+    for (int i = 0; i < LK_COUNT(others); i++)
+        if (bytes >= others[i].at && starts_with(data + others[i].at, bytes - others[i].at,
+                                                 others[i].mark, others[i].bytes))
+            return lk_fail(LK_E_DATA, "'%s': expected a PNG or JPEG image, found %s", where,
+                           others[i].name);
+    return lk_fail(LK_E_DATA, "'%s': expected a PNG or JPEG image: %s", where,
+                   bytes > INT_MAX ? "too large" : stbi_failure_reason());
+}
+
+static enum lk_status check_size(int64_t height, int64_t width, const char *where)
+{
+    if (width < 1 || height < 1 || width > STBI_MAX_DIMENSIONS ||
+        height > STBI_MAX_DIMENSIONS || width * height > MOST_PIXELS)
+        return lk_fail(LK_E_DATA, "'%s': an image of %lld x %lld pixels; at most %d a side, %d",
+                       where, (long long)width, (long long)height, STBI_MAX_DIMENSIONS,
+                       MOST_PIXELS);
+    return LK_OK;
+}
+
+enum lk_status lk_image_measure(const void *data, size_t bytes, const char *where, int shape[3])
+{
+    int width = 0, height = 0, channels = 0;
+    if (bytes > INT_MAX || !stbi_info_from_memory(data, (int)bytes, &width, &height, &channels))
+        return refuse_format(data, bytes, where);
+    LK_TRY(check_size(height, width, where));
+    shape[0] = height;
+    shape[1] = width;
+    shape[2] = channels;
+    return LK_OK;
+}
+
+static enum lk_status decode_stb(const void *data, size_t bytes, int channels,
+                                 const char *where, struct lk_image *image)
+{
+    int shape[3], found;
+    LK_TRY(lk_image_measure(data, bytes, where, shape));
+    uint8_t *pixels =
+        stbi_load_from_memory(data, (int)bytes, &shape[1], &shape[0], &found, channels);
+    if (!pixels)
+        return lk_fail(LK_E_DATA, "'%s': broken image: %s", where, stbi_failure_reason());
+    *image = (struct lk_image){shape[0], shape[1], channels, pixels};
+    return LK_OK;
+}
+
+#ifdef LK_TURBOJPEG
+#include <turbojpeg.h>
+
+/* The smallest number of eighths that keeps `least` pixels of `size`. */
+static int eighths(int size, int least)
+{
+    int n = 1;
+    while (n < 8 && (size * n + 7) / 8 < least)
+        n++;
+    return n;
+}
+
+/* Bytes between two segments hurt nobody and are common; other warnings are about pixels that
+ * the file does not have. */
+static bool is_broken(tjhandle jpeg)
+{
+    return tjGetErrorCode(jpeg) == TJERR_FATAL ||
+           !strstr(tjGetErrorStr2(jpeg), "extraneous bytes");
+}
+
+/* false: stb_image is to decode it, a JPEG in colours of printing. */
+static bool decode_turbo(tjhandle jpeg, const void *data, size_t bytes, const int least[2],
+                         const char *where, struct lk_image *image, enum lk_status *status)
+{
+    static const int formats[] = {[1] = TJPF_GRAY, [3] = TJPF_RGB, [4] = TJPF_RGBA};
+    int width = 0, height = 0, subsampling = 0, colours = 0;
+    if (tjDecompressHeader3(jpeg, data, bytes, &width, &height, &subsampling, &colours)) {
+        *status = lk_fail(LK_E_DATA, "'%s': broken image: %s", where, tjGetErrorStr2(jpeg));
+        return true;
+    }
+    if (colours == TJCS_CMYK || colours == TJCS_YCCK)
+        return false;
+    *status = check_size(height, width, where);
+    if (*status != LK_OK)
+        return true;
+    const int down = eighths(height, least[0]), across = eighths(width, least[1]);
+    const int n = down > across ? down : across;
+    height = (height * n + 7) / 8;
+    width = (width * n + 7) / 8;
+    uint8_t *pixels = malloc((size_t)height * (size_t)width * (size_t)image->channels);
+    if (!pixels) {
+        *status = lk_fail_memory(where, (size_t)height * (size_t)width);
+    } else if (tjDecompress2(jpeg, data, bytes, pixels, width, 0, height,
+                             formats[image->channels], TJFLAG_LIMITSCANS) &&
+               is_broken(jpeg)) {
+        *status = lk_fail(LK_E_DATA, "'%s': broken image: %s", where, tjGetErrorStr2(jpeg));
+        free(pixels);
+    } else {
+        *image = (struct lk_image){height, width, image->channels, pixels};
+    }
+    return true;
+}
+
+static enum lk_status decode_jpeg(const void *data, size_t bytes, const int least[2],
+                                  const char *where, struct lk_image *image)
+{
+    tjhandle jpeg = tjInitDecompress();
+    if (!jpeg)
+        return lk_fail_memory("a JPEG decoder", 0);
+    enum lk_status status = LK_OK;
+    const bool is_done = decode_turbo(jpeg, data, bytes, least, where, image, &status);
+    tjDestroy(jpeg);
+    return is_done ? status : decode_stb(data, bytes, image->channels, where, image);
+}
+#else
+static enum lk_status decode_jpeg(const void *data, size_t bytes, const int least[2],
+                                  const char *where, struct lk_image *image)
+{
+    (void)least;
+    return decode_stb(data, bytes, image->channels, where, image);
+}
+#endif
+
+enum lk_status lk_image_decode_least(const void *data, size_t bytes, int channels,
+                                     const int least[2], const char *where,
+                                     struct lk_image *image)
+{
+    if (channels != 1 && channels != 3 && channels != 4)
+        return lk_fail(LK_E_ARGUMENT, "images have 1, 3 or 4 channels, not %d", channels);
+    if (!is_jpeg(data, bytes))
+        return decode_stb(data, bytes, channels, where, image);
+    struct lk_image decoded = {.channels = channels};
+    LK_TRY(decode_jpeg(data, bytes, least, where, &decoded));
+    *image = decoded;
+    return LK_OK;
+}
+
 enum lk_status lk_image_decode(const void *data, size_t bytes, int channels, const char *where,
                                struct lk_image *image)
 {
-    int width = 0, height = 0, found = 0;
-    if (channels != 1 && channels != 3 && channels != 4)
-        return lk_fail(LK_E_ARGUMENT, "images have 1, 3 or 4 channels, not %d", channels);
-    if (bytes > INT_MAX || !stbi_info_from_memory(data, (int)bytes, &width, &height, &found))
-        return lk_fail(LK_E_DATA, "'%s': expected a PNG or JPEG image: %s", where,
-                       bytes > INT_MAX ? "too large" : stbi_failure_reason());
-    if (width < 1 || height < 1 || width > STBI_MAX_DIMENSIONS ||
-        height > STBI_MAX_DIMENSIONS || (int64_t)width * height > MOST_PIXELS)
-        return lk_fail(LK_E_DATA, "'%s': an image of %d x %d pixels; at most %d a side, %d",
-                       where, width, height, STBI_MAX_DIMENSIONS, MOST_PIXELS);
-    uint8_t *pixels =
-        stbi_load_from_memory(data, (int)bytes, &width, &height, &found, channels);
-    if (!pixels)
-        return lk_fail(LK_E_DATA, "'%s': broken image: %s", where, stbi_failure_reason());
-    *image = (struct lk_image){height, width, channels, pixels};
-    return LK_OK;
+    static const int all[] = {STBI_MAX_DIMENSIONS, STBI_MAX_DIMENSIONS};
+    return lk_image_decode_least(data, bytes, channels, all, where, image);
 }
 
 void lk_image_clear(struct lk_image *image)
 {
-    stbi_image_free(image->pixels);
+    free(image->pixels); /* as stbi_image_free() does */
     *image = (struct lk_image){0};
 }

@@ -1,4 +1,5 @@
-/* Image files: PNG and JPEG to 8-bit pixels. Floor 1. Knows bytes only. */
+/* Image files: PNG and JPEG to 8-bit pixels, and pixels to another size. Floor 1. Knows bytes
+ * only. TurboJPEG decodes JPEG where it was there to build with, stb_image all else. */
 #ifndef LK_IO_IMAGE_H
 #define LK_IO_IMAGE_H
 
@@ -13,9 +14,33 @@ struct lk_image {
 };
 
 /* Decodes an image of at most 16384 pixels a side and 64 Mi in all into 1 (grey), 3 (RGB) or 4
- * (RGBA) channels; `where` names it in messages. fails: LK_E_DATA; LK_E_ARGUMENT channels */
+ * (RGBA) channels; `where` names it in messages. Any thread.
+ * fails: LK_E_DATA another format (it is named), broken, cut short; LK_E_ARGUMENT channels */
 LK_MUST_CHECK enum lk_status lk_image_decode(const void *data, size_t bytes, int channels,
                                              const char *where, struct lk_image *image);
+
+/* As lk_image_decode(), but where TurboJPEG can decode a JPEG smaller for less work, the
+ * smallest size in eighths with at least least[0] rows and least[1] columns. */
+LK_MUST_CHECK enum lk_status lk_image_decode_least(const void *data, size_t bytes, int channels,
+                                                   const int least[2], const char *where,
+                                                   struct lk_image *image);
 void lk_image_clear(struct lk_image *image);
+
+/* Size and channels as they are in the file. fails: LK_E_DATA no PNG or JPEG, too large */
+LK_MUST_CHECK enum lk_status lk_image_measure(const void *data, size_t bytes, const char *where,
+                                              int shape[3]);
+
+/* A part of an image, in pixels from its upper left corner. */
+struct lk_image_box {
+    double left, top, right, bottom;
+};
+
+/* Scales a part of an image (NULL: all) to [height][width]: bilinear, and where it shrinks, a
+ * triangle as wide as the pixels it covers. to: [height][width][channels].
+ * fails: LK_E_MEMORY; LK_E_ARGUMENT a size below 1, a box without area or outside the image.
+ * source: Pillow's Resample.c, whose results it has to the bit */
+LK_MUST_CHECK enum lk_status lk_image_resize(const struct lk_image *from,
+                                             const struct lk_image_box *box, int height,
+                                             int width, uint8_t *to);
 
 #endif

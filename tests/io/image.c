@@ -1,4 +1,5 @@
-/* PNG images decode to known pixels; broken and oversized ones are refused, not followed. */
+/* PNG and JPEG images decode to known pixels; broken and oversized ones are refused, not
+ * followed. */
 #include "io/image.h"
 
 #include "scratch.h"
@@ -12,6 +13,120 @@ static const uint8_t png[] = {
     6,   55,  99,  226, 205, 59,  0,   0,   0, 0,   73,  69,  78,  68,  174, 66, 96, 130};
 static const uint8_t pixels[] = {255, 0,   0,   0, 255, 0, 0,  0,  255,
                                  255, 255, 255, 0, 0,   0, 10, 20, 30};
+
+/* 24 x 16 RGB in stripes of 8 columns: (200, 30, 40), (20, 180, 60), (30, 40, 220). Written by
+ * Pillow, in colours and in those of printing. */
+static const uint8_t jpeg[] = {
+    255, 216, 255, 224, 0,  16,  74,  70,  73, 70,  0,   1,   1,   0,   0,   1,   0,   1,   0,
+    0,   255, 219, 0,   67, 0,   13,  9,   10, 11,  10,  8,   13,  11,  10,  11,  14,  14,  13,
+    15,  19,  32,  21,  19, 18,  18,  19,  39, 28,  30,  23,  32,  46,  41,  49,  48,  46,  41,
+    45,  44,  51,  58,  74, 62,  51,  54,  70, 55,  44,  45,  64,  87,  65,  70,  76,  78,  82,
+    83,  82,  50,  62,  90, 97,  90,  80,  96, 74,  81,  82,  79,  255, 219, 0,   67,  1,   14,
+    14,  14,  19,  17,  19, 38,  21,  21,  38, 79,  53,  45,  53,  79,  79,  79,  79,  79,  79,
+    79,  79,  79,  79,  79, 79,  79,  79,  79, 79,  79,  79,  79,  79,  79,  79,  79,  79,  79,
+    79,  79,  79,  79,  79, 79,  79,  79,  79, 79,  79,  79,  79,  79,  79,  79,  79,  79,  79,
+    79,  79,  79,  79,  79, 79,  255, 192, 0,  17,  8,   0,   16,  0,   24,  3,   1,   17,  0,
+    2,   17,  1,   3,   17, 1,   255, 196, 0,  22,  0,   1,   1,   1,   0,   0,   0,   0,   0,
+    0,   0,   0,   0,   0,  0,   0,   0,   5,  6,   4,   255, 196, 0,   20,  16,  1,   0,   0,
+    0,   0,   0,   0,   0,  0,   0,   0,   0,  0,   0,   0,   0,   0,   255, 196, 0,   24,  1,
+    1,   0,   3,   1,   0,  0,   0,   0,   0,  0,   0,   0,   0,   0,   0,   0,   7,   3,   5,
+    6,   4,   255, 196, 0,  20,  17,  1,   0,  0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
+    0,   0,   0,   0,   0,  255, 218, 0,   12, 3,   1,   0,   2,   17,  3,   17,  0,   63,  0,
+    13,  194, 216, 22,  68, 39,  77,  18,  23, 173, 227, 198, 236, 178, 33,  58,  104, 144, 189,
+    127, 255, 217};
+static const uint8_t jpeg_cmyk[] = {
+    255, 216, 255, 238, 0,   14,  65,  100, 111, 98,  101, 0,   100, 0,   0,   0,   0,   0,
+    255, 219, 0,   67,  0,   27,  18,  20,  23,  20,  17,  27,  23,  22,  23,  30,  28,  27,
+    32,  40,  66,  43,  40,  37,  37,  40,  81,  58,  61,  48,  66,  96,  85,  101, 100, 95,
+    85,  93,  91,  106, 120, 153, 129, 106, 113, 144, 115, 91,  93,  133, 181, 134, 144, 158,
+    163, 171, 173, 171, 103, 128, 188, 201, 186, 166, 199, 153, 168, 171, 164, 255, 192, 0,
+    20,  8,   0,   16,  0,   24,  4,   67,  17,  0,   77,  17,  0,   89,  17,  0,   75,  17,
+    0,   255, 196, 0,   24,  0,   1,   0,   3,   1,   0,   0,   0,   0,   0,   0,   0,   0,
+    0,   0,   0,   0,   6,   0,   2,   5,   3,   255, 196, 0,   20,  16,  1,   0,   0,   0,
+    0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   255, 218, 0,   14,  4,
+    67,  0,   77,  0,   89,  0,   75,  0,   0,   63,  0,   213, 97,  49,  73,  130, 139, 29,
+    145, 113, 98,  244, 50,  80,  41,  2,   139, 29,  145, 113, 98,  244, 127, 255, 217};
+
+static void expect_stripes(const struct lk_image *image, int near)
+{
+    static const uint8_t colours[3][3] = {{200, 30, 40}, {20, 180, 60}, {30, 40, 220}};
+    for (int y = 0; y < image->height; y++)
+        for (int x = 0; x < image->width; x++)
+            for (int c = 0; c < 3; c++) {
+                const int found = image->pixels[(y * image->width + x) * 3 + c];
+                const int want = colours[3 * x / image->width][c];
+                if (found < want - near || found > want + near)
+                    fail_msg("pixel (%d, %d) channel %d: %d, expected %d", x, y, c, found,
+                             want);
+            }
+}
+
+static void decodes_a_jpeg(void **state)
+{
+    struct lk_image image;
+    (void)state;
+    assert_int_equal(lk_image_decode(jpeg, sizeof jpeg, 3, "a", &image), LK_OK);
+    assert_int_equal(image.width, 24);
+    assert_int_equal(image.height, 16);
+    expect_stripes(&image, 5);
+    lk_image_clear(&image);
+    assert_int_equal(lk_image_decode(jpeg_cmyk, sizeof jpeg_cmyk, 3, "a", &image), LK_OK);
+    assert_int_equal(image.width, 24);
+    expect_stripes(&image, 20);
+    lk_image_clear(&image);
+    assert_int_equal(lk_image_decode(jpeg, sizeof jpeg, 1, "a", &image), LK_OK);
+    assert_in_range(image.pixels[0], 80, 84); /* 0.299 r + 0.587 g + 0.114 b = 82 */
+    lk_image_clear(&image);
+}
+
+/* Smaller where that is less work, never smaller than asked for. */
+static void decodes_a_jpeg_to_what_is_needed(void **state)
+{
+    (void)state;
+    static const int leasts[][4] = {{16, 24, 16, 24}, {1, 1, 2, 3},    {8, 12, 8, 12},
+                                    {8, 13, 10, 15},  {99, 1, 16, 24}, {3, 1, 4, 6}};
+    for (int i = 0; i < 6; i++) {
+        struct lk_image image;
+        assert_int_equal(lk_image_decode_least(jpeg, sizeof jpeg, 3, leasts[i], "a", &image),
+                         LK_OK);
+#ifdef LK_TURBOJPEG
+        assert_int_equal(image.height, leasts[i][2]);
+        assert_int_equal(image.width, leasts[i][3]);
+#else
+        assert_int_equal(image.height, 16);
+        assert_int_equal(image.width, 24);
+#endif
+        expect_stripes(&image, 8);
+        lk_image_clear(&image);
+    }
+}
+
+static void refuses_other_formats_by_name(void **state)
+{
+    (void)state;
+    struct lk_image image;
+    int shape[3];
+    static const char gif[] = "GIF89a\1\0\1\0", webp[] = "RIFF\20\0\0\0WEBPVP8 ";
+    assert_refused(lk_image_decode(gif, sizeof gif, 3, "a.jpg", &image), LK_E_DATA,
+                   lk_error_text(), "'a.jpg': expected a PNG or JPEG image, found GIF");
+    lk_error_clear();
+    assert_refused(lk_image_measure(webp, sizeof webp, "b.png", shape), LK_E_DATA,
+                   lk_error_text(), "found WebP");
+    lk_error_clear();
+    assert_refused(lk_image_decode("", 0, 3, "c.png", &image), LK_E_DATA, lk_error_text(),
+                   "found nothing");
+    lk_error_clear();
+}
+
+static void measures(void **state)
+{
+    (void)state;
+    int shape[3];
+    assert_int_equal(lk_image_measure(png, sizeof png, "a", shape), LK_OK);
+    assert_memory_equal(shape, ((int[]){2, 3, 3}), sizeof shape);
+    assert_int_equal(lk_image_measure(jpeg, sizeof jpeg, "a", shape), LK_OK);
+    assert_memory_equal(shape, ((int[]){16, 24, 3}), sizeof shape);
+}
 
 static void decodes_a_png(void **state)
 {
@@ -54,6 +169,14 @@ static void refuses_what_is_cut_off(void **state)
         lk_error_clear();
         free(copy);
     }
+    for (size_t bytes = 0; bytes < sizeof jpeg - 2; bytes++) { /* 2: the mark of the end */
+        uint8_t *copy = malloc(bytes ? bytes : 1);
+        memcpy(copy, jpeg, bytes);
+        assert_refused(lk_image_decode(copy, bytes, 3, "cut.jpg", &image), LK_E_DATA,
+                       lk_error_text(), "cut.jpg");
+        lk_error_clear();
+        free(copy);
+    }
 }
 
 static void refuses_huge_sizes(void **state)
@@ -91,6 +214,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_a_png),
+        cmocka_unit_test(decodes_a_jpeg),
+        cmocka_unit_test(decodes_a_jpeg_to_what_is_needed),
+        cmocka_unit_test(refuses_other_formats_by_name),
+        cmocka_unit_test(measures),
         cmocka_unit_test(converts_channels),
         cmocka_unit_test(refuses_what_is_cut_off),
         cmocka_unit_test(refuses_huge_sizes),

@@ -36,6 +36,7 @@ LIBRARIES = {
     "openssl/": ["src/io/sha256.c"],
     "curl/": ["src/io/download.c"],
     "stb_image.h": ["src/io/image.c"],
+    "turbojpeg.h": ["src/io/image.c"],
     "yaml.h": ["src/model/yaml.c"],
     "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
                   "src/train/run_folder.c", "tools/json.h"],

@@ -1,0 +1,31 @@
+/* TFRecord files: records by number. Floor 1. Knows bytes only; what a record holds is its
+ * reader's affair. source: tensorflow/core/lib/io/record_writer.h */
+#ifndef LK_IO_TFRECORD_H
+#define LK_IO_TFRECORD_H
+
+#include <lockstep/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lk_tfrecord;
+
+/* Finds the records of a file, reading no more of it than their lengths. A GZIP or ZLIB file,
+ * which cannot be read from the middle, is inflated to at most `limit` bytes of memory.
+ * fails: LK_E_IO; LK_E_DATA no TFRecord file, a length whose checksum is wrong, more than
+ * `limit` bytes inflated; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_tfrecord_open(const char *path, size_t limit,
+                                              struct lk_tfrecord **file);
+void lk_tfrecord_close(struct lk_tfrecord *file);
+
+const char *lk_tfrecord_path(const struct lk_tfrecord *file);
+int64_t lk_tfrecord_count(const struct lk_tfrecord *file);
+
+/* Bytes behind the last whole record: of one that was cut short. 0: none */
+int64_t lk_tfrecord_tail(const struct lk_tfrecord *file);
+
+/* Reads record number `index`, which is there. The caller frees `data`. Any thread.
+ * fails: LK_E_IO; LK_E_DATA a wrong checksum, a record of another length than it had */
+LK_MUST_CHECK enum lk_status lk_tfrecord_read(const struct lk_tfrecord *file, int64_t index,
+                                              void **data, size_t *bytes);
+
+#endif
