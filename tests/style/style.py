@@ -38,6 +38,7 @@ LIBRARIES = {
     "stb_image.h": ["src/io/image.c"],
     "turbojpeg.h": ["src/io/image.c"],
     "yaml.h": ["src/model/yaml.c"],
+    "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
                   "src/train/run_folder.c", "tools/json.h"],
 }  # fmt: skip

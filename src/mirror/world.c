@@ -1,0 +1,265 @@
+#include "mirror/world_parts.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef LK_MPI
+static const struct lk_wire_kind *const wire_kind = &lk_wire_mpi;
+#else
+static const struct lk_wire_kind *const wire_kind = NULL;
+#endif
+
+/* How many ranks the launcher started, from what it puts in the environment: plain runs never
+ * start MPI, which takes a third of a second. 0: a launcher that does not tell how many. */
+static int launched_ranks(void)
+{
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                        "MV2_COMM_WORLD_SIZE"};
+    for (int i = 0; i < LK_COUNT(sizes); i++) {
+        const char *size = getenv(sizes[i]);
+        if (size && atoi(size) > 0)
+            return atoi(size);
+    }
+    return getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("PMI_ID") ? 0 : 1;
+}
+
+int lk_world_transfers(const struct lk_world *world)
+{
+    return LK_TRANSFER_TOLD + world->size;
+}
+
+static enum lk_status listen(struct lk_world *world)
+{
+    LK_TRY(world->kind->reserve(world->wire, lk_world_transfers(world)));
+    return world->kind->receive(world->wire, LK_TRANSFER_NOTICE, LK_WIRE_ANY, LK_TAG_NOTICE,
+                                sizeof world->heard, &world->heard);
+}
+
+static enum lk_status join(struct lk_world *world)
+{
+    const int ranks = launched_ranks();
+    if (ranks == 1)
+        return LK_OK;
+    if (!wire_kind)
+        return lk_fail(LK_E_UNSUPPORTED,
+                       "started as one of several ranks by an MPI launcher, but this build has "
+                       "no MPI: install Open MPI's development files (libopenmpi-dev) and "
+                       "build again");
+    LK_TRY(wire_kind->open(&world->wire, &world->rank, &world->size));
+    world->kind = wire_kind;
+    world->staging = malloc(LK_STAGING);
+    if (!world->staging)
+        return lk_fail_memory("messages between ranks", LK_STAGING);
+    return listen(world);
+}
+
+enum lk_status lk_world_open(struct lk_world **world)
+{
+    struct lk_world *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("the ranks of a job", sizeof *made);
+    made->size = 1;
+    const enum lk_status status = join(made);
+    if (status != LK_OK) {
+        lk_world_close(made);
+        return status;
+    }
+    *world = made;
+    return LK_OK;
+}
+
+void lk_world_close(struct lk_world *world)
+{
+    if (!world)
+        return;
+    if (world->kind && !world->is_over)
+        (void)!world->kind->forget(world->wire, LK_TRANSFER_NOTICE);
+    if (world->kind)
+        world->kind->close(world->wire);
+    lk_world_sums_destroy(world->sums);
+    free(world->staging);
+    free(world);
+}
+
+int lk_world_rank(const struct lk_world *world)
+{
+    return world->rank;
+}
+
+int lk_world_size(const struct lk_world *world)
+{
+    return world->size;
+}
+
+static enum lk_status listen_to_failure(struct lk_world *world)
+{
+    struct lk_notice *heard = &world->heard;
+    world->is_over = true;
+    heard->text[sizeof heard->text - 1] = '\0';
+    lk_error_clear();
+    return lk_fail(heard->status, "rank %d: %s", heard->rank, heard->text);
+}
+
+static enum lk_status ended(struct lk_world *world, int transfer)
+{
+    if (transfer == LK_TRANSFER_NOTICE)
+        return listen_to_failure(world);
+    if (transfer == LK_TRANSFER_TOGETHER)
+        world->is_together = true;
+    else if (transfer < lk_world_transfers(world))
+        world->untold--;
+    else
+        return lk_world_sums_ended(world, transfer);
+    return LK_OK;
+}
+
+enum lk_status lk_world_poll(struct lk_world *world)
+{
+    const int *transfers;
+    int count = 0;
+    if (!world->kind)
+        return LK_OK;
+    if (world->is_over)
+        return lk_fail(world->heard.status, "rank %d: %s", world->heard.rank,
+                       world->heard.text);
+    LK_TRY(world->kind->poll(world->wire, &transfers, &count));
+    for (int i = 0; i < count; i++)
+        LK_TRY(ended(world, transfers[i]));
+    return LK_OK;
+}
+
+/* Spinning would take a core from the devices, and sleeping long would make each message late.
+ */
+static void be_patient(int polls)
+{
+    const struct timespec pause = {.tv_nsec = polls < 100 ? 10000 : 100000};
+    if (polls > 10)
+        nanosleep(&pause, NULL);
+}
+
+enum lk_status lk_world_wait(struct lk_world *world, const bool *is_done)
+{
+    for (int polls = 0; !*is_done; polls += polls < 100) {
+        LK_TRY(lk_world_poll(world));
+        be_patient(polls);
+    }
+    return LK_OK;
+}
+
+static enum lk_status wait_together(struct lk_world *world)
+{
+    return lk_world_wait(world, &world->is_together);
+}
+
+enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values)
+{
+    if (!world->kind)
+        return LK_OK;
+    world->is_together = false;
+    memcpy(world->staging, values, count * sizeof *values);
+    LK_TRY(world->kind->sum(world->wire, LK_TRANSFER_TOGETHER, 8, count, world->staging));
+    LK_TRY(wait_together(world));
+    memcpy(values, world->staging, count * sizeof *values);
+    return LK_OK;
+}
+
+enum lk_status lk_world_share_from(struct lk_world *world, int root, size_t bytes, void *memory)
+{
+    char *at = memory;
+    while (world->kind && bytes > 0) {
+        const size_t part = bytes < LK_STAGING ? bytes : LK_STAGING;
+        if (world->rank == root)
+            memcpy(world->staging, at, part);
+        world->is_together = false;
+        LK_TRY(
+            world->kind->share(world->wire, LK_TRANSFER_TOGETHER, root, part, world->staging));
+        LK_TRY(wait_together(world));
+        memcpy(at, world->staging, part);
+        at += part;
+        bytes -= part;
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_world_share(struct lk_world *world, size_t bytes, void *memory)
+{
+    return lk_world_share_from(world, 0, bytes, memory);
+}
+
+enum lk_status lk_world_agree(struct lk_world *world, enum lk_status status)
+{
+    double none = 0;
+    if (status != LK_OK)
+        return lk_world_fail(world, status);
+    return lk_world_add(world, 1, &none);
+}
+
+enum { TELL_MS = 5000 };
+
+/* Until the notices are out, or have had their time; whatever else ends is of no use now. */
+static bool is_told(struct lk_world *world)
+{
+    const int *transfers;
+    int count;
+    for (int ms = 0; world->untold > 0 && ms < TELL_MS; ms++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+        if (world->kind->poll(world->wire, &transfers, &count) != LK_OK)
+            return false;
+        for (int i = 0; i < count; i++)
+            world->untold -=
+                transfers[i] >= LK_TRANSFER_TOLD && transfers[i] < lk_world_transfers(world);
+        nanosleep(&pause, NULL);
+    }
+    return world->untold == 0;
+}
+
+static bool tell(struct lk_world *world)
+{
+    for (int peer = 0; peer < world->size; peer++) {
+        if (peer == world->rank)
+            continue;
+        if (world->kind->send(world->wire, LK_TRANSFER_TOLD + peer, peer, LK_TAG_NOTICE,
+                              sizeof world->told, &world->told) != LK_OK)
+            return false;
+        world->untold++;
+    }
+    return is_told(world);
+}
+
+enum lk_status lk_world_fail(struct lk_world *world, enum lk_status status)
+{
+    struct lk_notice *told = &world->told;
+    if (!world->kind || world->is_over)
+        return status;
+    *told = (struct lk_notice){.rank = world->rank, .status = (int)status};
+    snprintf(told->text, sizeof told->text, "%s", lk_error_text());
+    if (!tell(world))
+        lk_log(LK_LOG_WARNING, "rank %d cannot tell the other ranks that it failed: %s",
+               world->rank, told->text);
+    world->heard = *told;
+    world->is_over = true;
+    lk_error_clear();
+    return lk_fail(status, "rank %d: %s", told->rank, told->text);
+}
+
+enum lk_status lk_world_run_of(const struct lk_world *world, int shards, int *first, int *count)
+{
+    if (shards < world->size)
+        return lk_fail(LK_E_ARGUMENT,
+                       "%d shards cannot be shared by %d ranks: start at most %d, or set more "
+                       "shards",
+                       shards, world->size, shards);
+    lk_world_split(world, shards, world->rank, first, count);
+    return LK_OK;
+}
+
+void lk_world_split(const struct lk_world *world, int shards, int rank, int *first, int *count)
+{
+    const int begin = rank * shards / world->size;
+    *count = (rank + 1) * shards / world->size - begin;
+    *first = begin;
+}
