@@ -1,0 +1,440 @@
+/* Shares against every other way to share; splits followed through steps of simulated devices.
+ */
+#include "mirror/split.h"
+
+#include "base/random.h"
+#include "mirror/tree.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define assert_ok(call) assert_int_equal(call, LK_OK)
+#define assert_failed(call, code, text)                                                        \
+    do {                                                                                       \
+        assert_int_equal(call, code);                                                          \
+        assert_non_null(strstr(lk_error_text(), text));                                        \
+        lk_error_clear();                                                                      \
+    } while (0)
+
+static uint64_t drawn;
+
+static double draw(void)
+{
+    return lk_random_unit(lk_random(11, LK_RANDOM_DATA, 0, drawn++).v[0]);
+}
+
+/* --- policies ----------------------------------------------------------------------------- */
+
+static void test_policies(void **state)
+{
+    struct lk_split_policy p;
+    (void)state;
+    assert_ok(lk_split_parse("measured", 2, &p));
+    assert_int_equal(p.kind, LK_SPLIT_MEASURED);
+    assert_true(p.weights[0] == 1 && p.weights[1] == 1);
+    assert_ok(lk_split_parse("equal", 64, &p));
+    assert_int_equal(p.kind, LK_SPLIT_EQUAL);
+    assert_true(p.weights[63] == 1);
+    assert_ok(lk_split_parse("2:0:0.25", 3, &p));
+    assert_int_equal(p.kind, LK_SPLIT_WEIGHTS);
+    assert_true(p.weights[0] == 2 && p.weights[1] == 0 && p.weights[2] == 0.25);
+    assert_ok(lk_split_parse("1e6", 1, &p));
+    assert_true(p.weights[0] == 1e6);
+}
+
+static void test_wrong_policies(void **state)
+{
+    static const struct {
+        const char *policy;
+        int devices;
+        const char *text;
+    } cases[] = {
+        {"fair", 2, "expected measured, equal, or a weight"},
+        {"", 1, "expected measured"},
+        {"1:", 2, "found ''"},
+        {"1:x", 2, "found 'x'"},
+        {"1:-1", 2, "found '-1'"},
+        {"1:nan", 2, "found 'nan'"},
+        {"1:inf", 2, "found 'inf'"},
+        {"1:1000001", 2, "found '1000001'"},
+        {"1", 2, "found '' after the one of device 0"},
+        {"1:2:3", 2, "found ':3' after the one of device 1"},
+        {"1,2", 2, "found ',2' after the one of device 0"},
+        {"1:2 ", 2, "found ' ' after the one of device 1"},
+        {"0:0", 2, "all weights are 0"},
+        {"equal", 0, "0 devices"},
+        {"equal", 65, "65 devices"},
+    };
+    struct lk_split_policy p = {.kind = LK_SPLIT_EQUAL, .weights = {7}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_failed(lk_split_parse(cases[i].policy, cases[i].devices, &p), LK_E_ARGUMENT,
+                      cases[i].text);
+    assert_true(p.weights[0] == 7);
+}
+
+/* --- shares ------------------------------------------------------------------------------- */
+
+enum { MOST_TRIED = 4 };
+
+/* The shortest time over all ways to give `shards` to devices from `device` on. */
+static double shortest(int shards, int device, int devices, const double *rates,
+                       const int *most)
+{
+    double best = INFINITY;
+    if (device == devices || device == MOST_TRIED)
+        return shards == 0 ? 0 : INFINITY;
+    for (int n = 0; n <= shards && n <= most[device]; n++) {
+        const double own = n == 0 ? 0 : n / rates[device];
+        const double rest = shortest(shards - n, device + 1, devices, rates, most);
+        best = fmin(best, fmax(own, rest));
+    }
+    return best;
+}
+
+static void test_shares_are_best(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 300; n++) {
+        const int devices = 1 + (int)(MOST_TRIED * draw()), shards = 1 + (int)(12 * draw());
+        double rates[MOST_TRIED] = {0}, took = 0;
+        int most[MOST_TRIED], counts[MOST_TRIED], sum = 0;
+        for (int i = 0; i < devices; i++) {
+            rates[i] = i > 0 && draw() < 0.2 ? 0 : pow(10, 2 * draw());
+            most[i] = i > 0 ? (int)(14 * draw()) : shards;
+        }
+        assert_ok(lk_split_share(shards, devices, rates, most, counts));
+        for (int i = 0; i < devices; i++) {
+            assert_in_range(counts[i], 0, rates[i] > 0 ? most[i] : 0);
+            took = fmax(took, counts[i] > 0 ? counts[i] / rates[i] : 0);
+            sum += counts[i];
+        }
+        assert_int_equal(sum, shards);
+        assert_true(took == shortest(shards, 0, devices, rates, most));
+    }
+}
+
+static void test_equal_shares(void **state)
+{
+    double rates[LK_MOST_SHARERS];
+    int counts[LK_MOST_SHARERS];
+    (void)state;
+    for (int i = 0; i < LK_MOST_SHARERS; i++)
+        rates[i] = 0.3;
+    for (int devices = 1; devices <= LK_MOST_SHARERS; devices += 3)
+        for (int shards = 1; shards <= LK_MOST_SHARDS; shards *= 2) {
+            assert_ok(lk_split_share(shards, devices, rates, NULL, counts));
+            for (int i = 0; i < devices; i++)
+                assert_int_equal(counts[i], shards / devices + (i < shards % devices));
+        }
+}
+
+static void test_refused_shares(void **state)
+{
+    const double rates[] = {1, 2}, none[] = {0, 0}, negative[] = {1, -1}, odd[] = {NAN, 1};
+    const double infinite[] = {INFINITY, 1}, first[] = {1, 0};
+    const int most[] = {3, 2}, below[] = {8, -100};
+    int counts[2] = {9, 9};
+    (void)state;
+    assert_failed(lk_split_share(0, 2, rates, NULL, counts), LK_E_ARGUMENT, "0 shards");
+    assert_failed(lk_split_share(257, 2, rates, NULL, counts), LK_E_ARGUMENT, "257 shards");
+    assert_failed(lk_split_share(8, 0, rates, NULL, counts), LK_E_ARGUMENT, "0 devices");
+    assert_failed(lk_split_share(8, 65, rates, NULL, counts), LK_E_ARGUMENT, "65 devices");
+    assert_failed(lk_split_share(8, 2, none, NULL, counts), LK_E_ARGUMENT, "can take 0");
+    assert_failed(lk_split_share(8, 2, negative, NULL, counts), LK_E_ARGUMENT, "device 1");
+    assert_failed(lk_split_share(8, 2, odd, NULL, counts), LK_E_ARGUMENT, "device 0");
+    assert_failed(lk_split_share(8, 2, infinite, NULL, counts), LK_E_ARGUMENT, "device 0");
+    assert_failed(lk_split_share(8, 2, rates, most, counts), LK_E_ARGUMENT, "can take 5");
+    assert_failed(lk_split_share(8, 2, first, most, counts), LK_E_ARGUMENT, "can take 3");
+    assert_true(counts[0] == 9 && counts[1] == 9);
+    assert_ok(lk_split_share(5, 2, rates, most, counts));
+    assert_true(counts[0] == 3 && counts[1] == 2);
+    assert_ok(lk_split_share(8, 2, rates, below, counts));
+    assert_true(counts[0] == 8 && counts[1] == 0);
+}
+
+/* --- steps of simulated devices ----------------------------------------------------------- */
+
+struct devices {
+    int count;
+    double shard_seconds[LK_MOST_SHARERS]; /* 0: lost, nothing comes from it */
+    double overhead;                       /* seconds of each step */
+    double noise, hiccups; /* standard deviation; share of steps ten times slower */
+    struct lk_split split;
+    double seconds; /* that the steps took so far */
+    int trials;     /* of idle devices */
+};
+
+static void start(struct devices *d, const char *policy, int shards, const int *most)
+{
+    struct lk_split_policy p;
+    assert_ok(lk_split_parse(policy, d->count, &p));
+    assert_ok(lk_split_init(&d->split, &p, shards, d->count, most));
+}
+
+static double normal(void)
+{
+    return sqrt(-2 * log(1 - draw())) * cos(6.283185307179586 * draw());
+}
+
+/* Returns how many of the steps changed the split, trials of idle devices left out. */
+static int run(struct devices *d, int steps)
+{
+    int changes = 0;
+    for (int s = 0; s < steps; s++) {
+        double seconds[LK_MOST_SHARERS], longest = 0;
+        int sum = 0;
+        for (int i = 0; i < d->count; i++) {
+            sum += d->split.counts[i];
+            seconds[i] = d->overhead + d->split.counts[i] * d->shard_seconds[i];
+            seconds[i] *= exp(d->noise * normal()) * (draw() < d->hiccups ? 10 : 1);
+            if (d->split.counts[i] == 0)
+                seconds[i] = -1;
+            longest = fmax(longest, seconds[i]);
+        }
+        assert_int_equal(sum, d->split.shards);
+        d->seconds += longest;
+        const bool was_trying = d->split.is_trying;
+        int before[LK_MOST_SHARERS];
+        memcpy(before, was_trying ? d->split.before : d->split.counts, sizeof before);
+        const bool changed = lk_split_step(&d->split, seconds);
+        if (!d->split.is_trying)
+            changes += changed && memcmp(before, d->split.counts, sizeof before) != 0;
+        else
+            d->trials += !was_trying;
+    }
+    return changes;
+}
+
+/* The step's time without noise, by the best split's. */
+static double excess(const struct devices *d)
+{
+    double rates[LK_MOST_SHARERS], took = 0, best = 0;
+    int counts[LK_MOST_SHARERS];
+    for (int i = 0; i < d->count; i++)
+        rates[i] = d->shard_seconds[i] > 0 ? 1 / d->shard_seconds[i] : 0;
+    assert_ok(lk_split_share(d->split.shards, d->count, rates, d->split.most, counts));
+    for (int i = 0; i < d->count; i++) {
+        took = fmax(took, d->split.counts[i] * d->shard_seconds[i]);
+        best = fmax(best, counts[i] * d->shard_seconds[i]);
+    }
+    return took / best;
+}
+
+static void test_measured_split(void **state)
+{
+    struct devices d = {.count = 3, .shard_seconds = {4, 2, 1}};
+    (void)state;
+    start(&d, "measured", 28, NULL);
+    assert_int_equal(d.split.counts[0], 10);
+    assert_int_equal(run(&d, 8), 1);
+    assert_int_equal(d.split.counts[0], 4);
+    assert_int_equal(d.split.counts[1], 8);
+    assert_int_equal(d.split.counts[2], 16);
+    assert_true(fabs(lk_split_rate(&d.split, 1) - 0.5) < 1e-12);
+    assert_int_equal(run(&d, 1000), 0);
+}
+
+/* What is not measured stays as it began. */
+static void test_fixed_splits(void **state)
+{
+    struct devices d = {.count = 3, .shard_seconds = {4, 2, 1}};
+    (void)state;
+    start(&d, "equal", 32, NULL);
+    assert_int_equal(run(&d, 600), 0);
+    assert_int_equal(d.split.counts[2], 10);
+    start(&d, "0:1:3", 32, NULL);
+    assert_int_equal(run(&d, 600), 0);
+    assert_int_equal(d.split.counts[0], 0);
+    assert_int_equal(d.split.counts[1], 8);
+}
+
+/* Less than 5 % to be gained is no reason: 32 shards on 1.04 and 1 would go 16:16 or 15:17. */
+static void test_small_gain(void **state)
+{
+    struct devices d = {.count = 2, .shard_seconds = {1.04, 1}};
+    (void)state;
+    start(&d, "measured", 64, NULL);
+    assert_int_equal(run(&d, 300), 0);
+    d.shard_seconds[0] = 1.2;
+    assert_int_equal(run(&d, 300), 1);
+    assert_true(excess(&d) < 1.05);
+}
+
+/* Noise and a hiccup in 3 % of the steps: near the best split after 100 steps, and few changes
+ * in 2000 more. */
+static void test_noise(void **state)
+{
+    int all = 0;
+    (void)state;
+    for (int n = 0; n < 60; n++) {
+        struct devices d = {.count = 2 + n % 7, .noise = 0.05, .hiccups = 0.03};
+        for (int i = 0; i < d.count; i++)
+            d.shard_seconds[i] = n % 2 ? 1 : 1 + 2 * draw();
+        start(&d, "measured", n % 3 == 0 ? 8 : n % 3 == 1 ? 32 : 128, NULL);
+        run(&d, 100);
+        assert_true(excess(&d) < 1.12);
+        const int changes = run(&d, 2000);
+        assert_in_range(changes, 0, 5);
+        assert_true(excess(&d) < 1.08);
+        all += changes;
+    }
+    assert_in_range(all, 0, 60);
+}
+
+/* A hiccup in less than half of a window's steps does not count at all. */
+static void test_hiccups(void **state)
+{
+    struct devices d = {.count = 4, .shard_seconds = {1, 1, 1, 1}, .hiccups = 0.1};
+    (void)state;
+    start(&d, "measured", 32, NULL);
+    assert_int_equal(run(&d, 1000), 0);
+}
+
+/* Three times slower from one step to the next, then as before. */
+static void test_slower_and_back(void **state)
+{
+    struct devices d = {.count = 4, .shard_seconds = {1, 1, 1, 1}, .noise = 0.03};
+    (void)state;
+    start(&d, "measured", 64, NULL);
+    assert_int_equal(run(&d, 200), 0);
+    d.shard_seconds[2] = 3;
+    assert_in_range(run(&d, 30), 1, 3);
+    assert_true(excess(&d) < 1.06);
+    assert_in_range(d.split.counts[2], 5, 7);
+    assert_in_range(run(&d, 500), 0, 1);
+    d.shard_seconds[2] = 1;
+    assert_in_range(run(&d, 30), 1, 3);
+    assert_true(excess(&d) < 1.07);
+    assert_in_range(d.split.counts[2], 15, 17);
+    assert_in_range(run(&d, 500), 0, 1);
+    assert_int_equal(d.trials, 0);
+}
+
+/* So slow that it gets no shard: tried again, seldom enough, and taken back when it is well. */
+static void test_idle_and_back(void **state)
+{
+    struct devices d = {.count = 4, .shard_seconds = {1, 1, 1, 1}};
+    (void)state;
+    start(&d, "measured", 8, NULL);
+    run(&d, 50);
+    d.shard_seconds[3] = 500;
+    run(&d, 50);
+    assert_int_equal(d.split.counts[3], 0);
+    d.seconds = 0;
+    assert_int_equal(run(&d, 100000), 0);
+    assert_in_range(d.trials, 1, 4);
+    assert_true(d.seconds < 3 * 100000 * 1.015); /* 3, 3 and 2 shards take 3 seconds */
+    d.shard_seconds[3] = 1;
+    run(&d, 60000);
+    assert_int_equal(d.split.counts[3], 2);
+}
+
+/* More devices than shards, and the fast ones come last: they are found. */
+static void test_more_devices_than_shards(void **state)
+{
+    struct devices d = {.count = 6, .shard_seconds = {5, 5, 5, 5, 1, 1}};
+    (void)state;
+    start(&d, "measured", 4, NULL);
+    run(&d, 100);
+    assert_int_equal(d.split.counts[4], 2);
+    assert_int_equal(d.split.counts[5], 2);
+}
+
+static void test_lost_device(void **state)
+{
+    struct devices d = {.count = 3, .shard_seconds = {1, 1, 2}, .noise = 0.02};
+    const int most[] = {32, 20, 20};
+    (void)state;
+    start(&d, "measured", 40, most);
+    run(&d, 50);
+    assert_int_equal(d.split.counts[0], 16);
+    assert_ok(lk_split_lose(&d.split, 1));
+    d.shard_seconds[1] = 0;
+    assert_int_equal(d.split.counts[1], 0);
+    assert_in_range(d.split.counts[0], 26, 28);
+    assert_true(lk_split_rate(&d.split, 1) == 0);
+    assert_in_range(run(&d, 1000), 0, 2);
+    assert_int_equal(d.split.counts[1], 0);
+    const struct lk_split before = d.split;
+    assert_failed(lk_split_lose(&d.split, 0), LK_E_NO_DEVICE, "can take 20 of 40");
+    assert_memory_equal(&before, &d.split, sizeof before);
+}
+
+/* Before anything was measured, and where nothing ever is. */
+static void test_lost_at_once(void **state)
+{
+    static const char *const policies[] = {"measured", "equal", "2:1:1"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct devices d = {.count = 3, .shard_seconds = {1, 1, 1}};
+        start(&d, policies[i], 8, NULL);
+        assert_ok(lk_split_lose(&d.split, 2));
+        assert_int_equal(d.split.counts[0], i == 2 ? 6 : 4);
+        assert_int_equal(d.split.counts[1], i == 2 ? 2 : 4);
+        assert_ok(lk_split_lose(&d.split, 0));
+        assert_int_equal(d.split.counts[1], 8);
+        assert_failed(lk_split_lose(&d.split, 1), LK_E_NO_DEVICE, "can take 0 of 8");
+    }
+}
+
+/* Lost while it is tried: its trial is over, nobody goes back to it. */
+static void test_lost_in_trial(void **state)
+{
+    struct devices d = {.count = 3, .shard_seconds = {1, 1, 1}};
+    (void)state;
+    start(&d, "measured", 2, NULL);
+    for (int i = 0; i < 100 && !d.split.is_trying; i++)
+        run(&d, 1);
+    assert_true(d.split.is_trying);
+    assert_int_equal(d.split.counts[2], 1);
+    assert_ok(lk_split_lose(&d.split, 2));
+    d.shard_seconds[2] = 0;
+    run(&d, 600);
+    assert_int_equal(d.split.counts[2], 0);
+}
+
+/* Times that are none change nothing. */
+static void test_odd_times(void **state)
+{
+    const double odd[] = {0, -1, NAN, INFINITY};
+    struct lk_split_policy p;
+    struct lk_split split;
+    (void)state;
+    assert_ok(lk_split_parse("measured", 4, &p));
+    assert_ok(lk_split_init(&split, &p, 8, 4, NULL));
+    for (int i = 0; i < 50; i++)
+        assert_false(lk_split_step(&split, odd));
+    for (int i = 0; i < 4; i++)
+        assert_true(lk_split_rate(&split, i) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_wrong_policies),
+        cmocka_unit_test(test_shares_are_best),
+        cmocka_unit_test(test_equal_shares),
+        cmocka_unit_test(test_refused_shares),
+        cmocka_unit_test(test_measured_split),
+        cmocka_unit_test(test_fixed_splits),
+        cmocka_unit_test(test_small_gain),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_hiccups),
+        cmocka_unit_test(test_slower_and_back),
+        cmocka_unit_test(test_idle_and_back),
+        cmocka_unit_test(test_more_devices_than_shards),
+        cmocka_unit_test(test_lost_device),
+        cmocka_unit_test(test_lost_at_once),
+        cmocka_unit_test(test_lost_in_trial),
+        cmocka_unit_test(test_odd_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
