@@ -1,11 +1,11 @@
 /* Sums over shards along the fixed binary tree over shard numbers, ((0+1)+(2+3))+...
  *
- *   shards_sum      y[i] = tree over s of x[s * stride + i]
+ *   shards_sum      y[y_first + i] = tree over s of x[(shard + s) * stride + x_first + i]
  *   shards_metrics  y[s * 32 + j] = tree over lanes of the sum over shard s's tiles of x
  *
- * sum: x: real [SHARDS][stride * VECTOR], y: real [vectors * VECTOR]; groups: GROUP vectors.
- * metrics: x: real [SHARDS * shard_tiles][2][LANES], y: real [SHARDS][32]; tiles in ascending
- * order, then the lanes as in lib/sum.cl; group ids: 0: shard s, 1: j. -D: SHARDS = 2^LEVELS.
+ * sum: s < SHARDS = 2^LEVELS; offsets and stride in vectors; groups: GROUP vectors.
+ * metrics: x: real [shards][shard_tiles][2][LANES], y: real [shards][32]; tiles in ascending
+ * order, then the lanes as in lib/sum.cl; group ids: 0: shard s, 1: j.
  */
 #include "lib/real.cl"
 #include "lib/sum.cl"
@@ -14,13 +14,15 @@
 /* Shard s joins the finished subtrees of its size to its left, as a binary counter carries:
  * level l of `open` holds a subtree of 2^l shards. */
 UPDATE_KERNEL void shards_sum(__global const V *restrict x, __global V *restrict y, int vectors,
-                              int stride)
+                              int stride, int shard, int x_first, int y_first)
 {
+    x += (size_t)shard * stride + x_first;
+    y += y_first;
     FOR_EACH (i, vectors) {
         V open[LEVELS + 1];
         V sum = x[i];
         open[0] = sum;
-        UNROLL for (int s = 1; s < SHARDS; s++)
+        UNROLL for (int s = 1; s < 1 << LEVELS; s++)
         {
             sum = x[(size_t)s * stride + i];
             int level = 0;

@@ -84,11 +84,12 @@ enum { SHARDS = 8, COUNT = 96 };
 static enum lk_status sum(struct lk_device *device, struct lk_buffer *x, struct lk_buffer *y)
 {
     const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), SHARDS * 32, SHARDS);
+    const struct lk_shard_slice slice = {.x = x, .stride = COUNT, .count = COUNT};
     struct lk_shard_sum *sum;
-    LK_TRY(lk_shard_sum_create(device, &tiling, LK_F32, &sum));
+    LK_TRY(lk_shard_sum_create(device, &tiling, LK_F32, false, &sum));
     enum lk_status status;
     LK_TRY_OUT(lk_device_build(device));
-    LK_TRY_OUT(lk_shard_sum_enqueue(sum, x, COUNT, COUNT, y));
+    LK_TRY_OUT(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, SHARDS}, &slice, y, 0));
     LK_TRY_OUT(lk_device_finish(device));
 out:
     lk_shard_sum_destroy(sum);

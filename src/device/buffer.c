@@ -31,8 +31,8 @@ static enum lk_status wrap(struct lk_device *device, cl_mem mem, size_t bytes, b
 
 /* Many drivers, PoCL among them, promise more than there is and fail at first use, or swap; so
  * what is beyond the device's memory is refused here. */
-enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
-                                struct lk_buffer **buffer)
+enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_mem_flags flags,
+                                     struct lk_buffer **buffer)
 {
     const struct lk_device_info *info = &device->info;
     const size_t held = lk_device_bytes(device);
@@ -42,13 +42,18 @@ enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
     cl_int error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     cl_mem mem = NULL;
     if (held <= info->memory_bytes && bytes <= info->memory_bytes - held)
-        mem =
-            clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &error);
+        mem = clCreateBuffer(device->context, flags, bytes ? bytes : 1, NULL, &error);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_DEVICE_MEMORY,
                        "%zu bytes of device memory: %s (%zu allocated, %s has %zu)", bytes,
                        lk_opencl_name(error), held, info->name, info->memory_bytes);
     return wrap(device, mem, bytes, false, buffer);
+}
+
+enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
+                                struct lk_buffer **buffer)
+{
+    return lk_buffer_create_with(device, bytes, CL_MEM_READ_WRITE, buffer);
 }
 
 static enum lk_status check_range(const struct lk_buffer *buffer, size_t offset, size_t bytes)

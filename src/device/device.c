@@ -181,6 +181,9 @@ static enum lk_status start(struct lk_device *device, struct entry entry)
         return lk_opencl_fail(error, "clCreateContext");
     device->queue =
         clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
+    if (error == CL_SUCCESS)
+        device->transfer = clCreateCommandQueue(device->context, device->id,
+                                                CL_QUEUE_PROFILING_ENABLE, &error);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clCreateCommandQueue");
 }
 
@@ -208,14 +211,14 @@ enum lk_status lk_device_open(const char *spec, int position, struct lk_device *
 /* PoCL's threads let go of a command after saying that it is done; where the program ends or
  * the context goes in between, they read freed memory. So the queue is finished when nobody but
  * us holds its last command, or after a second. */
-static void finish_quietly(const struct lk_device *device)
+static void finish_quietly(cl_command_queue queue)
 {
     cl_event last = NULL;
     const struct timespec moment = {.tv_nsec = 1000000};
-    clFinish(device->queue);
-    if (clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &last) != CL_SUCCESS)
+    clFinish(queue);
+    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &last) != CL_SUCCESS)
         return;
-    clFinish(device->queue);
+    clFinish(queue);
     for (int i = 0; i < 1000; i++) {
         cl_uint holders = 1;
         nanosleep(&moment, NULL);
@@ -232,8 +235,12 @@ void lk_device_close(struct lk_device *device)
         return;
     lk_trace_end(device);
     if (device->queue) {
-        finish_quietly(device);
+        finish_quietly(device->queue);
         clReleaseCommandQueue(device->queue);
+    }
+    if (device->transfer) {
+        finish_quietly(device->transfer);
+        clReleaseCommandQueue(device->transfer);
     }
     while (device->programs) {
         struct lk_program *program = device->programs;
@@ -270,6 +277,8 @@ size_t lk_device_peak_bytes(const struct lk_device *device)
 
 enum lk_status lk_device_finish(struct lk_device *device)
 {
-    const cl_int error = clFinish(device->queue);
+    cl_int error = clFinish(device->queue);
+    if (error == CL_SUCCESS)
+        error = clFinish(device->transfer);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFinish");
 }

@@ -55,6 +55,32 @@ lk_staging_enqueue_read(struct lk_staging *staging, const struct lk_buffer *from
 /* Waits for the staging's last transfer; at once where there was none. */
 LK_MUST_CHECK enum lk_status lk_staging_wait(struct lk_staging *staging);
 
+/* Memory that device and host use in turns, one of them writing and the other reading: one
+ * piece where the device shares the host's memory, else device memory and a pinned copy. */
+struct lk_shared;
+enum lk_shared_writer { LK_DEVICE_WRITES, LK_HOST_WRITES };
+
+/* The device has it first; kernels use lk_shared_buffer(). fails: LK_E_DEVICE_MEMORY,
+ * LK_E_DEVICE
+ */
+LK_MUST_CHECK enum lk_status lk_shared_create(struct lk_device *device, size_t bytes,
+                                              enum lk_shared_writer writer,
+                                              struct lk_shared **shared);
+void lk_shared_destroy(struct lk_shared *shared);
+struct lk_buffer *lk_shared_buffer(struct lk_shared *shared);
+
+/* Hands its first `bytes` bytes to the host when all that was enqueued before has run; beside
+ * what is enqueued later. Nothing where the host has it. Does not wait. */
+LK_MUST_CHECK enum lk_status lk_shared_enqueue_to_host(struct lk_shared *shared, size_t bytes);
+
+/* Waits until the host has it; its memory is then valid until the turn ends. */
+LK_MUST_CHECK enum lk_status lk_shared_wait(struct lk_shared *shared, void **memory);
+
+/* Hands it back: what is enqueued later sees the first `bytes` bytes as the host left them.
+ * Nothing where the device has it. Does not wait. */
+LK_MUST_CHECK enum lk_status lk_shared_enqueue_to_device(struct lk_shared *shared,
+                                                         size_t bytes);
+
 /* --- kernels --------------------------------------------------------------------------- */
 
 struct lk_kernel_spec {

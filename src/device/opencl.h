@@ -13,7 +13,8 @@ struct lk_device {
     struct lk_device_info info;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue;
+    cl_command_queue queue;    /* kernels, and copies that go with them */
+    cl_command_queue transfer; /* what travels while kernels run */
     bool is_sub_device;
     bool builds_in_turn;   /* its compiler takes one program at a time */
     pthread_mutex_t mutex; /* programs, kernels and byte counts */
@@ -33,6 +34,10 @@ struct lk_buffer {
     size_t bytes;
     bool is_view;
 };
+
+/* lk_buffer_create() with flags of clCreateBuffer. */
+enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_mem_flags flags,
+                                     struct lk_buffer **buffer);
 
 /* "CL_OUT_OF_RESOURCES" and so on; "unknown OpenCL error" for others. */
 const char *lk_opencl_name(cl_int error);

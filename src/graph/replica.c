@@ -145,6 +145,7 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(take(replica, replica->schedule.step_count, sizeof *replica->prepared,
                 &replica->prepared));
     LK_TRY(list_params(replica));
+    lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));
     for (int i = 0; i < replica->schedule.step_count; i++)
         LK_TRY(prepare_step(replica, i));

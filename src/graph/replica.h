@@ -72,23 +72,51 @@ LK_MUST_CHECK enum lk_status lk_replica_write_param(struct lk_replica *replica, 
 LK_MUST_CHECK enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index,
                                                    void *to);
 
+/* Trainable parameters whose gradients backward finishes together: elements first to
+ * first + count - 1 of the weights. */
+struct lk_bucket {
+    int64_t first, count;
+};
+
+enum { LK_MOST_BUCKETS = 64 };
+
+/* Buckets in the order in which backward finishes them: the last layers' first; each about
+ * 2^18 elements or one parameter, whatever is more. They cover all of 0 to trainable_count. */
+int lk_replica_bucket_count(const struct lk_replica *replica);
+struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index);
+
 enum { LK_REPLICA_SLOTS = 2 };
+
+/* What is run at once of a batch that devices share: `shards` shards (at most config.shards)
+ * that begin with sample `first_sample` of the batch and have `samples` samples, perhaps none.
+ */
+struct lk_share {
+    int shards;
+    int64_t first_sample, samples;
+};
 
 /* Pinned memory of slot 0 or 1 for a batch of one input: uint8 [batch][h][w][c] or int32
  * [batch]. NULL for an input the output does not need. */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
 
-/* Uploads the slot's first `samples` samples into the inputs. Enqueues; the slot may be filled
- * again when that is done. fails: LK_E_ARGUMENT for more than a batch */
+/* Waits until the slot's last upload is done: it may be filled again. */
+LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);
+
+/* Uploads the slot's first `samples` samples into the inputs, or those of a share, on which
+ * what follows then runs. Enqueues. fails: LK_E_ARGUMENT for more than the replica holds */
 LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,
                                              int64_t samples);
+LK_MUST_CHECK enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
+                                                   const struct lk_share *share);
 
 /* Runs forward on what was loaded, which later work may overwrite: load before each forward.
  * `step` keys random numbers. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
 
-/* Runs backward from the loss of the last forward into the gradients. Enqueues. */
+/* Runs backward from the loss of the last forward into the gradients: all of it, or on until
+ * those of `bucket` are there (buckets in their order). Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_backward(struct lk_replica *replica);
+LK_MUST_CHECK enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket);
 
 /* The output's values in batch tiles, and its shape; valid until the next forward. */
 const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,

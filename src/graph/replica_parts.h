@@ -46,8 +46,17 @@ struct lk_replica {
 
     struct lk_replica_input inputs[LK_MOST_INPUTS];
     int input_count;
-    int64_t samples, step; /* of the last forward */
+    struct lk_share share; /* as loaded */
+    int64_t step;          /* of the last forward */
+    struct bucket_end {
+        struct lk_bucket elements;
+        int step; /* of the schedule: backward has to come down to it */
+    } buckets[LK_MOST_BUCKETS];
+    int bucket_count, next_backward; /* step of the schedule that backward runs next */
 };
+
+/* Cuts the trainable parameters into buckets. */
+void lk_replica_cut_buckets(struct lk_replica *replica);
 
 /* Numbers all memory the schedule needs and places it where that is possible. */
 LK_MUST_CHECK enum lk_status lk_replica_plan(struct lk_replica *replica);

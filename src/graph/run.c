@@ -14,12 +14,13 @@ static enum lk_status load_input(struct lk_replica *replica, int index, int slot
     const struct lk_input *about = &input->node->input;
     struct lk_buffer *y = blob(replica, replica->activation[input->value]);
     const size_t bytes =
-        input->bytes / (size_t)replica->config.batch * (size_t)replica->samples;
-    LK_TRY(lk_staging_enqueue_write(input->staging[slot], input->raw, bytes));
+        input->bytes / (size_t)replica->config.batch * (size_t)replica->share.samples;
+    if (bytes > 0)
+        LK_TRY(lk_staging_enqueue_write(input->staging[slot], input->raw, bytes));
     if (about->dtype == LK_I32)
-        return lk_loader_enqueue_labels(replica->loader, input->raw, replica->samples, y);
+        return lk_loader_enqueue_labels(replica->loader, input->raw, replica->share.samples, y);
     return lk_loader_enqueue_images(replica->loader, input->raw, &about->shape,
-                                    replica->samples, about->scale, about->shift, y);
+                                    replica->share.samples, about->scale, about->shift, y);
 }
 
 static struct lk_op_run base_run(const struct lk_replica *replica, int i)
@@ -30,8 +31,9 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
         .y = blob(replica, replica->activation[step->y]),
         .saved = blob(replica, prepared->saved),
         .dw_stride = replica->trainable_count,
-        .samples = replica->samples,
+        .samples = replica->share.samples,
         .step = replica->step,
+        .first_sample = replica->share.first_sample,
     };
     for (int j = 0; j < step->shapes.inputs; j++)
         run.x[j] = blob(replica, replica->activation[step->x[j]]);
@@ -42,18 +44,43 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
 
 enum lk_status lk_replica_load(struct lk_replica *replica, int slot, int64_t samples)
 {
+    const struct lk_share all = {.shards = replica->tiling.shards, .samples = samples};
     if (samples < 1 || samples > replica->config.batch)
         return lk_fail(LK_E_ARGUMENT, "%lld samples, the batch has room for %lld",
                        (long long)samples, (long long)replica->config.batch);
-    replica->samples = samples;
+    return lk_replica_load_share(replica, slot, &all);
+}
+
+enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
+                                     const struct lk_share *share)
+{
+    const struct lk_tiling whole = replica->tiling;
+    if (share->shards < 1 || share->shards > whole.shards || share->samples < 0 ||
+        share->samples > share->shards * whole.shard_samples)
+        return lk_fail(LK_E_ARGUMENT, "%lld samples in %d shards; there is room for %lld in %d",
+                       (long long)share->samples, share->shards,
+                       (long long)(whole.shards * whole.shard_samples), whole.shards);
+    replica->share = *share;
+    const struct lk_tiling used = lk_tiling_cut(&whole, share->shards);
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        replica->prepared[i].setup.tiling = used;
+    lk_loader_use(replica->loader, &used);
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(load_input(replica, i, slot));
+    return LK_OK;
+}
+
+enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot)
+{
+    for (int i = 0; i < replica->input_count; i++)
+        LK_TRY(lk_staging_wait(replica->inputs[i].staging[slot]));
     return LK_OK;
 }
 
 enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
 {
     replica->step = step;
+    replica->next_backward = replica->schedule.step_count - 1;
     for (int i = 0; i < replica->schedule.step_count; i++) {
         struct lk_op_run run = base_run(replica, i);
         run.workspace = blob(replica, replica->prepared[i].forward_workspace);
@@ -100,9 +127,16 @@ static enum lk_status backward_step(struct lk_replica *replica, int i)
 
 enum lk_status lk_replica_backward(struct lk_replica *replica)
 {
-    for (int i = replica->schedule.step_count - 1; i >= 0; i--)
-        if (replica->schedule.steps[i].has_backward)
-            LK_TRY(backward_step(replica, i));
+    return lk_replica_backward_bucket(replica, replica->bucket_count - 1);
+}
+
+enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket)
+{
+    const bool is_last = bucket == replica->bucket_count - 1;
+    const int end = is_last ? 0 : replica->buckets[bucket].step;
+    for (; replica->next_backward >= end; replica->next_backward--)
+        if (replica->schedule.steps[replica->next_backward].has_backward)
+            LK_TRY(backward_step(replica, replica->next_backward));
     return LK_OK;
 }
 

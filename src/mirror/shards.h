@@ -13,25 +13,44 @@ int lk_shards_choose(int64_t batch);
 
 struct lk_shard_sum;
 
-/* Sums over tiling->shards shards, a power of two, of `real` (LK_F32, LK_F64); its kernels run
- * after lk_device_build(). fails: LK_E_ARGUMENT, LK_E_MEMORY, LK_E_DEVICE_MEMORY */
+/* Sums over tiling->shards shards, a power of two, of `real` (LK_F32, LK_F64), or with `parts`
+ * also over fewer, and checksums; its kernels run after lk_device_build().
+ * fails: LK_E_ARGUMENT, LK_E_MEMORY, LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_shard_sum_create(struct lk_device *device,
                                                  const struct lk_tiling *tiling,
-                                                 enum lk_dtype real, struct lk_shard_sum **sum);
+                                                 enum lk_dtype real, bool parts,
+                                                 struct lk_shard_sum **sum);
 void lk_shard_sum_destroy(struct lk_shard_sum *sum);
 
-/* y[i] = ((x[0][i] + x[1][i]) + (x[2][i] + x[3][i])) + ... over shards. x: [shards][stride],
- * y: [count], padded to a multiple of 32 as stride is; they do not overlap. Enqueues.
- * fails: LK_E_ARGUMENT for a stride or buffers that do not fit */
-LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum,
-                                                  const struct lk_buffer *x, int64_t stride,
-                                                  int64_t count, struct lk_buffer *y);
+/* A part of an array [shards][stride]: reals first to first + count - 1 of each shard. All but
+ * count are multiples of LK_PAD. */
+struct lk_shard_slice {
+    const struct lk_buffer *x;
+    int64_t stride, first, count;
+};
 
-/* y[0], y[1]: sums over all samples of the two values a loss gives for each, x: real
- * [tiles][2][lanes]. In a shard: tiles ascending, then the lanes' tree; then the shards' tree.
- * y: padded to 32. Enqueues. fails: as above */
+/* y[y_first + i] = ((x[0][i] + x[1][i]) + (x[2][i] + x[3][i])) + ... over the shards of
+ * `subtree`, counted from x's first one, i in the slice; padded to LK_PAD. y_first: a multiple
+ * of LK_PAD. Enqueues. fails: LK_E_ARGUMENT for slices or buffers that do not fit */
+LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum,
+                                                  struct lk_subtree subtree,
+                                                  const struct lk_shard_slice *slice,
+                                                  struct lk_buffer *y, int64_t y_first);
+
+/* Sums of each shard over the two values a loss gives for each sample, x: real
+ * [tiles][2][lanes] of the first `shards` shards: tiles ascending, then the lanes' tree.
+ * *slice: where they are, until the next call, to be summed over subtrees. Enqueues. fails: as
+ * above */
 LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum,
-                                                          const struct lk_buffer *x,
-                                                          struct lk_buffer *y);
+                                                          const struct lk_buffer *x, int shards,
+                                                          struct lk_shard_slice *slice);
+
+/* y[at] = sum over i of word[i] * (2 i + 1) mod 2^32 over the 32-bit words of x's reals first
+ * to first + count - 1, count a multiple of LK_PAD: tells a changed word from the right one.
+ * Enqueues. */
+LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue_checksum(struct lk_shard_sum *sum,
+                                                           const struct lk_buffer *x,
+                                                           int64_t first, int64_t count,
+                                                           struct lk_buffer *y, int64_t at);
 
 #endif

@@ -38,6 +38,11 @@ void lk_loader_destroy(struct lk_loader *loader)
     free(loader);
 }
 
+void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling)
+{
+    loader->tiling = *tiling;
+}
+
 enum lk_status lk_loader_enqueue_images(struct lk_loader *loader, const struct lk_buffer *from,
                                         const struct lk_shape *y_shape, int64_t samples,
                                         double scale, double shift, struct lk_buffer *y)

@@ -14,6 +14,14 @@ struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch
     return tiling;
 }
 
+struct lk_tiling lk_tiling_cut(const struct lk_tiling *tiling, int shards)
+{
+    struct lk_tiling made = *tiling;
+    made.shards = shards;
+    made.tiles = shards * tiling->shard_tiles;
+    return made;
+}
+
 size_t lk_dtype_bytes(enum lk_dtype dtype)
 {
     static const size_t bytes[] = {[LK_F32] = 4, [LK_F64] = 8, [LK_U8] = 1, [LK_I32] = 4};

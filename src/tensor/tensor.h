@@ -34,6 +34,9 @@ struct lk_tiling {
 /* The tiling of batches of up to `batch` samples in `shards` shards on a device. */
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards);
 
+/* The same tiles, of the first `shards` shards alone. */
+struct lk_tiling lk_tiling_cut(const struct lk_tiling *tiling, int shards);
+
 size_t lk_dtype_bytes(enum lk_dtype dtype);
 const char *lk_dtype_name(enum lk_dtype dtype);
 
@@ -69,6 +72,10 @@ LK_MUST_CHECK enum lk_status lk_loader_create(struct lk_device *device,
                                               const struct lk_tiling *tiling,
                                               enum lk_dtype real, struct lk_loader **loader);
 void lk_loader_destroy(struct lk_loader *loader);
+
+/* What follows fills that tiling, which differs from the one before in shards and tiles alone.
+ */
+void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling);
 
 /* y[t,c,h,w,l] = from[n,h,w,c] * scale + shift, for uint8 images [samples][h][w][c] of sample
  * shape y_shape = [c, h, w]; dead lanes 0. Enqueues. */

@@ -41,7 +41,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .guests = slots + 1, /* and the summed gradient */
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));
-    return lk_shard_sum_create(c->device, lk_replica_tiling(stepper->replica), c->real,
+    return lk_shard_sum_create(c->device, lk_replica_tiling(stepper->replica), c->real, false,
                                &stepper->sum);
 }
 
@@ -132,8 +132,10 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
 {
     struct lk_replica *replica = stepper->replica;
     const int64_t count = lk_replica_trainable_count(replica);
-    LK_TRY(lk_shard_sum_enqueue(stepper->sum, lk_replica_gradients(replica), count, count,
-                                stepper->gradient));
+    const struct lk_shard_slice slice = {
+        .x = lk_replica_gradients(replica), .stride = count, .count = count};
+    LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
+                                &slice, stepper->gradient, 0));
     return lk_optimizer_enqueue(stepper->optimizer, lk_replica_weights(replica),
                                 stepper->gradient, 1.0 / (double)samples, lr, step);
 }
@@ -143,14 +145,18 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
 {
     struct slot *s = &stepper->slots[slot];
     struct lk_shape shape;
+    struct lk_shard_slice slice;
     const size_t bytes = METRICS * lk_dtype_bytes(stepper->config.real);
     s->samples = samples;
     LK_TRY(lk_mark_enqueue(s->marks[AT_START]));
     LK_TRY(lk_replica_load(stepper->replica, slot, samples));
     LK_TRY(lk_mark_enqueue(s->marks[AT_LOADED]));
     LK_TRY(lk_replica_forward(stepper->replica, step));
-    LK_TRY(lk_shard_sum_enqueue_metrics(
-        stepper->sum, lk_replica_output(stepper->replica, &shape), stepper->metrics));
+    LK_TRY(lk_shard_sum_enqueue_metrics(stepper->sum,
+                                        lk_replica_output(stepper->replica, &shape),
+                                        stepper->config.shards, &slice));
+    LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
+                                &slice, stepper->metrics, 0));
     LK_TRY(lk_replica_backward(stepper->replica));
     LK_TRY(lk_mark_enqueue(s->marks[AT_BACKWARD]));
     LK_TRY(reduce_and_update(stepper, samples, lr, step));

@@ -50,14 +50,15 @@ static void check_sum(struct lk_device *device, enum lk_dtype real, int shards, 
     const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), shards, shards);
     struct lk_shard_sum *sum;
     struct lk_buffer *x, *y;
-    assert_ok(lk_shard_sum_create(device, &tiling, real, &sum));
+    assert_ok(lk_shard_sum_create(device, &tiling, real, true, &sum));
     assert_ok(lk_device_build(device));
     assert_ok(lk_buffer_create(device, (size_t)(shards * stride) * size, &x));
     assert_ok(lk_buffer_create(device, (size_t)(padded + 32) * size, &y));
     char *from = values(real, shards * stride), *to = malloc((size_t)(padded + 32) * size);
     assert_ok(lk_buffer_write(x, 0, (size_t)(shards * stride) * size, from));
     assert_ok(lk_buffer_enqueue_fill(y, 0x5a));
-    assert_ok(lk_shard_sum_enqueue(sum, x, stride, count, y));
+    const struct lk_shard_slice slice = {.x = x, .stride = stride, .count = count};
+    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice, y, 0));
     assert_ok(lk_buffer_read(y, 0, (size_t)(padded + 32) * size, to));
     for (int64_t i = 0; i < count; i++) {
         double terms[LK_MOST_SHARDS];
@@ -128,21 +129,24 @@ static void check_metrics(struct lk_device *device, enum lk_dtype real, int64_t 
     const struct lk_shape shape = {1, {2}};
     const size_t bytes = lk_tiled_bytes(&t, &shape, real), size = lk_dtype_bytes(real);
     struct lk_shard_sum *sum;
+    struct lk_shard_slice slice;
     struct lk_buffer *x, *y;
-    assert_ok(lk_shard_sum_create(device, &t, real, &sum));
+    assert_ok(lk_shard_sum_create(device, &t, real, true, &sum));
     assert_ok(lk_device_build(device));
     assert_ok(lk_buffer_create(device, bytes, &x));
     assert_ok(lk_buffer_create(device, 32 * size, &y));
     char *from = values(real, (int64_t)(bytes / size)), first[2 * 8], again[2 * 8];
     assert_ok(lk_buffer_write(x, 0, bytes, from));
-    assert_ok(lk_shard_sum_enqueue_metrics(sum, x, y));
+    assert_ok(lk_shard_sum_enqueue_metrics(sum, x, shards, &slice));
+    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice, y, 0));
     assert_ok(lk_buffer_read(y, 0, 2 * size, first));
     for (int j = 0; j < 2; j++)
         if (get(first, real, j) != host_metric(&t, real, from, j))
             fail_msg("batch %lld in %d shards, metric %d: %.17g, expected %.17g",
                      (long long)batch, shards, j, get(first, real, j),
                      host_metric(&t, real, from, j));
-    assert_ok(lk_shard_sum_enqueue_metrics(sum, x, y));
+    assert_ok(lk_shard_sum_enqueue_metrics(sum, x, shards, &slice));
+    assert_ok(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, shards}, &slice, y, 0));
     assert_ok(lk_buffer_read(y, 0, 2 * size, again));
     assert_memory_equal(first, again, 2 * size);
     free(from);
@@ -189,6 +193,69 @@ static void refused(enum lk_status status, const char *said)
     lk_error_clear();
 }
 
+static void refused_slice(struct lk_shard_sum *sum, struct lk_buffer *x, int64_t stride,
+                          int64_t count, const char *said)
+{
+    const struct lk_shard_slice slice = {.x = x, .stride = stride, .count = count};
+    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, 2}, &slice, x, 0), said);
+}
+
+/* A slice of the shards of one subtree, and its checksum. */
+static void check_part(struct lk_device *device, enum lk_dtype real, struct lk_subtree subtree)
+{
+    enum { SHARDS = 8, STRIDE = 70016, FIRST = 64, COUNT = 69920, TO = 32 };
+    const size_t size = lk_dtype_bytes(real);
+    const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), SHARDS, SHARDS);
+    struct lk_shard_sum *sum;
+    struct lk_buffer *x, *y, *check;
+    uint32_t found, wanted = 0;
+    assert_ok(lk_shard_sum_create(device, &tiling, real, true, &sum));
+    assert_ok(lk_device_build(device));
+    assert_ok(lk_buffer_create(device, SHARDS * STRIDE * size, &x));
+    assert_ok(lk_buffer_create(device, (TO + COUNT) * size, &y));
+    assert_ok(lk_buffer_create(device, 4 * sizeof wanted, &check));
+    char *from = values(real, SHARDS * STRIDE), *to = malloc((TO + COUNT) * size);
+    assert_ok(lk_buffer_write(x, 0, SHARDS * STRIDE * size, from));
+    const struct lk_shard_slice slice = {
+        .x = x, .stride = STRIDE, .first = FIRST, .count = COUNT};
+    assert_ok(lk_shard_sum_enqueue(sum, subtree, &slice, y, TO));
+    assert_ok(lk_shard_sum_enqueue_checksum(sum, y, TO, COUNT, check, 3));
+    assert_ok(lk_buffer_read(y, 0, (TO + COUNT) * size, to));
+    assert_ok(lk_buffer_read(check, 3 * sizeof found, sizeof found, &found));
+    for (int64_t i = 0; i < COUNT; i++) {
+        double terms[SHARDS];
+        for (int s = 0; s < subtree.count; s++)
+            terms[s] = get(from, real, (subtree.first + s) * STRIDE + FIRST + i);
+        assert_true(get(to, real, TO + i) == tree(real, terms, subtree.count));
+    }
+    for (size_t i = 0; i < COUNT * size / sizeof found; i++) {
+        uint32_t word;
+        memcpy(&word, to + TO * size + i * sizeof word, sizeof word);
+        wanted += word * (2 * (uint32_t)i + 1);
+    }
+    assert_int_equal(found, wanted);
+    free(from);
+    free(to);
+    lk_buffer_destroy(x);
+    lk_buffer_destroy(y);
+    lk_buffer_destroy(check);
+    lk_shard_sum_destroy(sum);
+}
+
+static void adds_parts(void **state)
+{
+    static const struct lk_subtree subtrees[] = {{0, 8}, {4, 4}, {2, 2}, {7, 1}};
+    (void)state;
+    for (int class = 0; class < 2; class ++) {
+        struct lk_device *device = open_class(classes[class]);
+        for (enum lk_dtype real = LK_F32; real <= LK_F64; real++)
+            for (size_t i = 0; i < sizeof subtrees / sizeof subtrees[0]; i++)
+                if (real == LK_F32 || lk_device_info(device)->has_fp64)
+                    check_part(device, real, subtrees[i]);
+        lk_device_close(device);
+    }
+}
+
 static void refuses(void **state)
 {
     (void)state;
@@ -200,16 +267,21 @@ static void refuses(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct lk_tiling odd = tiling;
         odd.shards = wrong[i];
-        refused(lk_shard_sum_create(device, &odd, LK_F32, &sum), "expected a power of two");
+        refused(lk_shard_sum_create(device, &odd, LK_F32, true, &sum),
+                "expected a power of two");
     }
-    refused(lk_shard_sum_create(device, &tiling, LK_U8, &sum), "float32 or float64");
+    refused(lk_shard_sum_create(device, &tiling, LK_U8, true, &sum), "float32 or float64");
     assert_null(sum);
-    assert_ok(lk_shard_sum_create(device, &tiling, LK_F32, &sum));
+    assert_ok(lk_shard_sum_create(device, &tiling, LK_F32, true, &sum));
     assert_ok(lk_buffer_create(device, 2 * 32 * 4, &x));
-    refused(lk_shard_sum_enqueue(sum, x, 33, 33, x), "multiple of 32");
-    refused(lk_shard_sum_enqueue(sum, x, 32, 33, x), "holds them");
-    refused(lk_shard_sum_enqueue(sum, x, 32, 0, x), "0 values");
-    refused(lk_shard_sum_enqueue(sum, x, 64, 33, x), "x has 256 bytes, expected 512");
+    refused_slice(sum, x, 33, 33, "multiples of 32");
+    refused_slice(sum, x, 32, 33, "hold them");
+    refused_slice(sum, x, 32, 0, "0 values");
+    refused_slice(sum, x, 64, 33, "x has 256 bytes, expected 512");
+    const struct lk_shard_slice slice = {.x = x, .stride = 32, .count = 32};
+    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){0, 4}, &slice, x, 0), "4 shards");
+    refused(lk_shard_sum_enqueue(sum, (struct lk_subtree){2, 1}, &slice, x, 0), "x has 256");
+    refused(lk_shard_sum_enqueue_checksum(sum, x, 0, 33, x, 0), "33 values");
     lk_buffer_destroy(x);
     lk_shard_sum_destroy(sum);
     lk_device_close(device);
@@ -220,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds_along_the_tree),
         cmocka_unit_test(adds_metrics),
+        cmocka_unit_test(adds_parts),
         cmocka_unit_test(chooses),
         cmocka_unit_test(refuses),
     };

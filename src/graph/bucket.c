@@ -1,0 +1,44 @@
+/* Buckets of gradients. Parameters lie in the order of the schedule, so those that backward
+ * finishes first lie last. */
+#include "graph/replica_parts.h"
+
+enum { BUCKET_ELEMENTS = 1 << 18 };
+
+/* The step that owns a parameter. */
+static int owner(const struct lk_replica *replica, int param)
+{
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
+            if (replica->prepared[i].param[j] == param)
+                return i;
+    return 0;
+}
+
+void lk_replica_cut_buckets(struct lk_replica *replica)
+{
+    int64_t end = replica->trainable_count;
+    for (int p = replica->param_count - 1; p >= 0; p--) {
+        const struct lk_param *param = &replica->params[p];
+        const int step = owner(replica, p);
+        const bool ends_step = p == 0 || owner(replica, p - 1) != step;
+        if (!param->is_trainable || !ends_step)
+            continue;
+        const bool is_full = end - param->offset >= BUCKET_ELEMENTS &&
+                             replica->bucket_count < LK_MOST_BUCKETS - 1;
+        if (!is_full && param->offset > 0)
+            continue;
+        replica->buckets[replica->bucket_count++] =
+            (struct bucket_end){{param->offset, end - param->offset}, step};
+        end = param->offset;
+    }
+}
+
+int lk_replica_bucket_count(const struct lk_replica *replica)
+{
+    return replica->bucket_count;
+}
+
+struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index)
+{
+    return replica->buckets[index].elements;
+}
