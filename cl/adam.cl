@@ -4,16 +4,19 @@
  *   w = w * keep - rate * (m / (sqrt(v) * root + epsilon))
  *
  * with rate = lr / (1 - beta_1^t), root = 1 / sqrt(1 - beta_2^t), keep = 1 - lr * weight_decay.
- * w, g: real [vectors * VECTOR]; state: m, then v, `stride` vectors apart.
+ * w, g: real [vectors * VECTOR], w and state from vector `first` on; state: m, then v, `stride`
+ * vectors apart.
  */
 #include "lib/real.cl"
 #include "lib/update.cl"
 
 UPDATE_KERNEL void adam_update(__global V *restrict w, __global const V *restrict g,
-                               __global V *restrict state, int vectors, int stride, real scale,
-                               real rate, real root, real beta_1, real rest_1, real beta_2,
-                               real rest_2, real epsilon, real keep)
+                               __global V *restrict state, int first, int vectors, int stride,
+                               real scale, real rate, real root, real beta_1, real rest_1,
+                               real beta_2, real rest_2, real epsilon, real keep)
 {
+    w += first;
+    state += first;
     __global V *restrict squares = state + (size_t)stride;
     FOR_EACH (i, vectors) {
         const V d = g[i] * scale;

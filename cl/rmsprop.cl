@@ -4,17 +4,19 @@
  *   d = d / (sqrt(r) + epsilon), d = g * scale;  MOMENTUM: m = momentum * m + d, d = m
  *   w = w - rate * d
  *
- * w, g: real [vectors * VECTOR]; state: v, then a, then m, as far as they are there, `stride`
- * vectors apart. -D: CENTERED, MOMENTUM: 0 or 1.
+ * w, g: real [vectors * VECTOR], w and state from vector `first` on; state: v, then a, then m,
+ * as far as they are there, `stride` vectors apart. -D: CENTERED, MOMENTUM: 0 or 1.
  */
 #include "lib/real.cl"
 #include "lib/update.cl"
 
 UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *restrict g,
-                                  __global V *restrict state, int vectors, int stride,
-                                  real scale, real rate, real rho, real rest, real momentum,
-                                  real epsilon)
+                                  __global V *restrict state, int first, int vectors,
+                                  int stride, real scale, real rate, real rho, real rest,
+                                  real momentum, real epsilon)
 {
+    w += first;
+    state += first;
     __global V *restrict means = state + (size_t)stride;
     __global V *restrict directions = state + (size_t)stride * (1 + CENTERED);
     FOR_EACH (i, vectors) {

@@ -3,15 +3,18 @@
  *   d = g * scale + decay * w;  m = momentum * m + d
  *   w = w - rate * (MOMENTUM ? NESTEROV ? d + momentum * m : m : d)
  *
- * w, g: real [vectors * VECTOR]; state: m, the same. -D: MOMENTUM, NESTEROV: 0 or 1.
+ * w, g: real [vectors * VECTOR], w and state from vector `first` on; state: m, the same.
+ * -D: MOMENTUM, NESTEROV: 0 or 1.
  */
 #include "lib/real.cl"
 #include "lib/update.cl"
 
 UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict g,
-                              __global V *restrict state, int vectors, int stride, real scale,
-                              real rate, real momentum, real decay)
+                              __global V *restrict state, int first, int vectors, int stride,
+                              real scale, real rate, real momentum, real decay)
 {
+    w += first;
+    state += first;
     FOR_EACH (i, vectors) {
         V d = g[i] * scale + decay * w[i];
 #if MOMENTUM

@@ -148,32 +148,58 @@ void lk_optimizer_destroy(struct lk_optimizer *optimizer)
     free(optimizer);
 }
 
+static enum lk_status check_update(const struct lk_optimizer *optimizer,
+                                   const struct lk_buffer *w, const struct lk_buffer *g,
+                                   const struct lk_update *update)
+{
+    const struct lk_optimizer_info *info = &optimizer->info;
+    const size_t whole = (size_t)info->stride * optimizer->real_bytes;
+    const size_t part = (size_t)lk_elementwise_padded(update->count) * optimizer->real_bytes;
+    if (update->step < 1)
+        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': step %lld; the first is 1",
+                       info->kind->name, (long long)update->step);
+    if (update->first < 0 || update->first % LK_PAD || update->count < 1 ||
+        update->count > info->count - update->first)
+        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': %lld elements from %lld on, of %lld",
+                       info->kind->name, (long long)update->count, (long long)update->first,
+                       (long long)info->count);
+    if (lk_buffer_bytes(w) < whole || lk_buffer_bytes(g) < part)
+        return lk_fail(LK_E_ARGUMENT,
+                       "optimizer '%s': parameters have %zu bytes, gradients %zu; expected %zu "
+                       "and %zu",
+                       info->kind->name, lk_buffer_bytes(w), lk_buffer_bytes(g), whole, part);
+    return LK_OK;
+}
+
+enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                         const struct lk_buffer *g,
+                                         const struct lk_update *update)
+{
+    const struct lk_optimizer_info *info = &optimizer->info;
+    const struct lk_elementwise *e = &optimizer->elementwise;
+    double numbers[LK_MOST_NUMBERS];
+    LK_TRY(check_update(optimizer, w, g, update));
+    const int count = info->kind->numbers(info->options, update->lr, update->step, numbers);
+    struct lk_arg args[7 + LK_MOST_NUMBERS] = {LK_BUF(w),
+                                               LK_BUF(g),
+                                               LK_BUF(info->state),
+                                               LK_INT(update->first / e->vector),
+                                               LK_INT(lk_elementwise_vectors(e, update->count)),
+                                               LK_INT(info->stride / e->vector),
+                                               LK_REAL(update->scale)};
+    for (int i = 0; i < count; i++)
+        args[7 + i] = (struct lk_arg)LK_REAL(numbers[i]);
+    return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, update->count), args,
+                             7 + count);
+}
+
 enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_buffer *w,
                                     const struct lk_buffer *g, double scale, double lr,
                                     int64_t step)
 {
-    const struct lk_optimizer_info *info = &optimizer->info;
-    const size_t need = (size_t)info->stride * optimizer->real_bytes;
-    if (lk_buffer_bytes(w) < need || lk_buffer_bytes(g) < need)
-        return lk_fail(LK_E_ARGUMENT,
-                       "optimizer '%s': parameters have %zu bytes, gradients %zu; expected %zu",
-                       info->kind->name, lk_buffer_bytes(w), lk_buffer_bytes(g), need);
-    if (step < 1)
-        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': step %lld; the first is 1",
-                       info->kind->name, (long long)step);
-    double numbers[LK_MOST_NUMBERS];
-    const int count = info->kind->numbers(info->options, lr, step, numbers);
-    const struct lk_elementwise *e = &optimizer->elementwise;
-    struct lk_arg args[6 + LK_MOST_NUMBERS] = {LK_BUF(w),
-                                               LK_BUF(g),
-                                               LK_BUF(info->state),
-                                               LK_INT(lk_elementwise_vectors(e, info->count)),
-                                               LK_INT(info->stride / e->vector),
-                                               LK_REAL(scale)};
-    for (int i = 0; i < count; i++)
-        args[6 + i] = (struct lk_arg)LK_REAL(numbers[i]);
-    return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, info->count), args,
-                             6 + count);
+    const struct lk_update all = {
+        .count = optimizer->info.count, .scale = scale, .lr = lr, .step = step};
+    return lk_optimizer_enqueue_part(optimizer, w, g, &all);
 }
 
 double lk_optimizer_rate(const struct lk_optimizer *optimizer)

@@ -60,6 +60,18 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer
                                                   const struct lk_buffer *g, double scale,
                                                   double lr, int64_t step);
 
+/* The same of elements first to first + count - 1 of w, multiples of 32 both (or up to the
+ * end), whose gradients are the first of g. */
+struct lk_update {
+    int64_t first, count;
+    double scale, lr;
+    int64_t step;
+};
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer,
+                                                       struct lk_buffer *w,
+                                                       const struct lk_buffer *g,
+                                                       const struct lk_update *update);
+
 /* The option `lr`: the rate before any schedule. */
 double lk_optimizer_rate(const struct lk_optimizer *optimizer);
 
