@@ -14,7 +14,7 @@ struct lk_exchange {
     struct lk_device *device;
     struct lk_replica *replica;
     struct lk_shard_sum *sum;
-    size_t real_bytes, bytes;
+    size_t real_bytes;
     int most;       /* shards at a time */
     int buckets;    /* without the metrics */
     int most_terms; /* of any run */
@@ -48,7 +48,7 @@ static int list_subtrees(struct lk_shard_run run, int most,
     return count;
 }
 
-static int count_most_terms(int shards, int most)
+int lk_exchange_terms(int shards, int most)
 {
     struct lk_subtree subtrees[LK_MOST_SHARDS + LK_MOST_SUBTREES];
     int found = 1;
@@ -65,7 +65,6 @@ static enum lk_status create_shared(struct lk_exchange *e, size_t bytes,
                                     enum lk_shared_writer writer, struct lk_shared **shared)
 {
     LK_TRY(lk_shared_create(e->device, bytes, writer, shared));
-    e->bytes += bytes;
     return lk_buffer_enqueue_fill(lk_shared_buffer(*shared), 0);
 }
 
@@ -92,7 +91,7 @@ static enum lk_status create(struct lk_exchange *e, int shards)
     const struct lk_tiling *tiling = lk_replica_tiling(e->replica);
     e->most = tiling->shards;
     e->buckets = lk_replica_bucket_count(e->replica);
-    e->most_terms = count_most_terms(shards, e->most);
+    e->most_terms = lk_exchange_terms(shards, e->most);
     const int64_t line = LK_PAD * (int64_t)(e->real_bytes / sizeof(uint32_t));
     e->head = lk_divide_up(e->most_terms, line) * LK_PAD;
     LK_TRY(lk_shard_sum_create(e->device, tiling, lk_replica_real(e->replica), true, &e->sum));
@@ -128,11 +127,6 @@ void lk_exchange_destroy(struct lk_exchange *exchange)
     lk_shared_destroy(exchange->checks);
     lk_shard_sum_destroy(exchange->sum);
     free(exchange);
-}
-
-size_t lk_exchange_bytes(const struct lk_exchange *exchange)
-{
-    return exchange->bytes;
 }
 
 static size_t parcel_bytes(const struct lk_exchange *e, const struct parcel *p)

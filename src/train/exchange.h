@@ -25,8 +25,9 @@ LK_MUST_CHECK enum lk_status lk_exchange_create(struct lk_device *device,
                                                 struct lk_exchange **exchange);
 void lk_exchange_destroy(struct lk_exchange *exchange);
 
-/* Bytes of device memory it takes. */
-size_t lk_exchange_bytes(const struct lk_exchange *exchange);
+/* The most subtrees that any run of `shards` shards is cut into, `most` at a time: sums as long
+ * as the gradient that it holds on the device, beside the one over all shards. */
+int lk_exchange_terms(int shards, int most);
 
 /* Begins a step's part: the shards of `run`. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,

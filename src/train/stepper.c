@@ -1,46 +1,29 @@
-#include "train/stepper.h"
+#include "train/stepper_parts.h"
 
 #include "base/fail.h"
-#include "mirror/shards.h"
 #include <stdlib.h>
-
-/* Points in a step whose times are taken. */
-enum { AT_START, AT_LOADED, AT_BACKWARD, AT_END, MARKS };
-
-struct slot {
-    struct lk_staging *metrics; /* real [2]: sums of loss and of correct answers */
-    struct lk_mark *marks[MARKS];
-    int64_t samples;
-};
-
-struct lk_stepper {
-    struct lk_stepper_config config;
-    struct lk_replica *replica;
-    struct lk_optimizer *optimizer;
-    struct lk_shard_sum *sum;
-    struct lk_buffer *gradient; /* summed over shards */
-    struct lk_buffer *metrics;
-    struct slot slots[LK_REPLICA_SLOTS];
-};
 
 enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */
 
 static enum lk_status create(struct lk_stepper *stepper)
 {
     const struct lk_stepper_config *c = &stepper->config;
+    const int shards = c->most_shards ? c->most_shards : c->shards;
     int slots = 0;
     LK_TRY(lk_optimizer_slots(c->optimizer, c->optimizer_options, &slots));
     const struct lk_replica_config replica = {
         .device = c->device,
         .output = c->loss,
-        .batch = c->batch,
-        .shards = c->shards,
+        .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
+        .shards = shards,
         .real = c->real,
         .training = true,
         .seed = c->seed,
-        .guests = slots + 1, /* and the summed gradient */
+        .guests = slots + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));
+    if (c->most_shards)
+        return LK_OK;
     return lk_shard_sum_create(c->device, lk_replica_tiling(stepper->replica), c->real, false,
                                &stepper->sum);
 }
@@ -61,29 +44,31 @@ enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
     return LK_OK;
 }
 
-static enum lk_status allocate_slots(struct lk_stepper *stepper, size_t real)
+static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real, int64_t count)
 {
-    for (int i = 0; i < LK_REPLICA_SLOTS; i++) {
-        struct slot *slot = &stepper->slots[i];
-        LK_TRY(lk_staging_create(stepper->config.device, METRICS * real, &slot->metrics));
-        for (int j = 0; j < MARKS; j++)
-            LK_TRY(lk_mark_create(stepper->config.device, &slot->marks[j]));
-    }
+    struct lk_device *device = stepper->config.device;
+    LK_TRY(lk_buffer_create(device, (size_t)count * real, &stepper->gradient));
+    LK_TRY(lk_buffer_create(device, METRICS * real, &stepper->metrics));
+    for (int i = 0; i < LK_REPLICA_SLOTS; i++)
+        LK_TRY(lk_staging_create(device, METRICS * real, &stepper->slots[i].metrics));
     return LK_OK;
 }
 
 enum lk_status lk_stepper_build(struct lk_stepper *stepper)
 {
     const struct lk_stepper_config *c = &stepper->config;
-    const size_t real = lk_dtype_bytes(c->real);
     const int64_t count = lk_replica_trainable_count(stepper->replica);
     if (count == 0)
         return lk_fail(LK_E_MODEL, "the model has no parameter to train");
     LK_TRY(lk_optimizer_create(c->device, c->real, c->optimizer, c->optimizer_options, count,
                                &stepper->optimizer));
-    LK_TRY(lk_buffer_create(c->device, (size_t)count * real, &stepper->gradient));
-    LK_TRY(lk_buffer_create(c->device, METRICS * real, &stepper->metrics));
-    LK_TRY(allocate_slots(stepper, real));
+    for (int i = 0; i < LK_REPLICA_SLOTS; i++)
+        for (int j = 0; j < LK_STEP_MARKS; j++)
+            LK_TRY(lk_mark_create(c->device, &stepper->slots[i].marks[j]));
+    if (c->most_shards)
+        LK_TRY(lk_exchange_create(c->device, stepper->replica, c->shards, &stepper->exchange));
+    else
+        LK_TRY(allocate_alone(stepper, lk_dtype_bytes(c->real), count));
     LK_TRY(lk_replica_build(stepper->replica));
     return lk_replica_init_weights(stepper->replica, c->seed);
 }
@@ -95,9 +80,10 @@ void lk_stepper_destroy(struct lk_stepper *stepper)
     (void)!lk_device_finish(stepper->config.device);
     for (int i = 0; i < LK_REPLICA_SLOTS; i++) {
         lk_staging_destroy(stepper->slots[i].metrics);
-        for (int j = 0; j < MARKS; j++)
+        for (int j = 0; j < LK_STEP_MARKS; j++)
             lk_mark_destroy(stepper->slots[i].marks[j]);
     }
+    lk_exchange_destroy(stepper->exchange);
     lk_buffer_destroy(stepper->metrics);
     lk_buffer_destroy(stepper->gradient);
     lk_shard_sum_destroy(stepper->sum);
@@ -143,14 +129,14 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
 enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t samples,
                                   double lr, int64_t step)
 {
-    struct slot *s = &stepper->slots[slot];
+    struct lk_stepper_slot *s = &stepper->slots[slot];
     struct lk_shape shape;
     struct lk_shard_slice slice;
     const size_t bytes = METRICS * lk_dtype_bytes(stepper->config.real);
     s->samples = samples;
-    LK_TRY(lk_mark_enqueue(s->marks[AT_START]));
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_START]));
     LK_TRY(lk_replica_load(stepper->replica, slot, samples));
-    LK_TRY(lk_mark_enqueue(s->marks[AT_LOADED]));
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_LOADED]));
     LK_TRY(lk_replica_forward(stepper->replica, step));
     LK_TRY(lk_shard_sum_enqueue_metrics(stepper->sum,
                                         lk_replica_output(stepper->replica, &shape),
@@ -158,20 +144,20 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
                                 &slice, stepper->metrics, 0));
     LK_TRY(lk_replica_backward(stepper->replica));
-    LK_TRY(lk_mark_enqueue(s->marks[AT_BACKWARD]));
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_BACKWARD]));
     LK_TRY(reduce_and_update(stepper, samples, lr, step));
-    LK_TRY(lk_mark_enqueue(s->marks[AT_END]));
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_END]));
     return lk_staging_enqueue_read(s->metrics, stepper->metrics, bytes);
 }
 
 enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
                                struct lk_step_result *result)
 {
-    const struct slot *s = &stepper->slots[slot];
+    const struct lk_stepper_slot *s = &stepper->slots[slot];
     LK_TRY(lk_staging_wait(s->metrics));
     const void *sums = lk_staging_memory(s->metrics);
-    double at[MARKS];
-    for (int i = 0; i < MARKS; i++)
+    double at[LK_STEP_MARKS];
+    for (int i = 0; i < LK_STEP_MARKS; i++)
         at[i] = 1e3 * lk_mark_seconds(s->marks[i]);
     const bool is_f64 = stepper->config.real == LK_F64;
     const double loss = is_f64 ? ((const double *)sums)[0] : ((const float *)sums)[0];
@@ -179,9 +165,9 @@ enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
     *result = (struct lk_step_result){
         .loss = loss / (double)s->samples,
         .accuracy = correct / (double)s->samples,
-        .transfer_ms = at[AT_LOADED] - at[AT_START],
-        .compute_ms = at[AT_BACKWARD] - at[AT_LOADED],
-        .reduce_ms = at[AT_END] - at[AT_BACKWARD],
+        .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
+        .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED],
+        .reduce_ms = at[LK_AT_END] - at[LK_AT_BACKWARD],
     };
     return LK_OK;
 }
