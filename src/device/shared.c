@@ -90,9 +90,11 @@ static cl_int take(struct lk_shared *shared, size_t bytes, cl_event after)
         else if (clRetainEvent(after) == CL_SUCCESS) /* it comes after the last write */
             shared->event = after;
     }
-    if (error == CL_SUCCESS)
-        error = clFlush(device->transfer);
-    return error;
+    if (error != CL_SUCCESS)
+        return error;
+    lk_trace_share(shared->device, device->transfer, shared->copy ? "read" : "map", bytes,
+                   shared->event);
+    return clFlush(device->transfer);
 }
 
 enum lk_status lk_shared_enqueue_to_host(struct lk_shared *shared, size_t bytes)
@@ -139,9 +141,11 @@ static cl_int give(struct lk_shared *shared, size_t bytes, cl_event *given)
     else if (shared->writer == LK_HOST_WRITES)
         error = clEnqueueWriteBuffer(device->transfer, shared->buffer->mem, CL_FALSE, 0, bytes,
                                      shared->memory, 0, NULL, given);
-    if (error == CL_SUCCESS)
-        error = clFlush(device->transfer);
-    return error;
+    if (error != CL_SUCCESS)
+        return error;
+    lk_trace_share(shared->device, device->transfer, shared->copy ? "write" : "unmap", bytes,
+                   *given);
+    return clFlush(device->transfer);
 }
 
 enum lk_status lk_shared_enqueue_to_device(struct lk_shared *shared, size_t bytes)
