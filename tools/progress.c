@@ -197,6 +197,7 @@ void progress_event(struct progress *progress, const struct lk_event *event)
         print_evaluation(progress, event);
         break;
     case LK_EVENT_CHECKPOINT:
+    case LK_EVENT_DEVICES: /* warnings have said it */
         break;
     case LK_EVENT_END:
         terminal_status(NULL);

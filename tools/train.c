@@ -68,6 +68,7 @@ static void watch_event(void *context, const struct lk_event *event)
         break;
     case LK_EVENT_START:
     case LK_EVENT_CHECKPOINT:
+    case LK_EVENT_DEVICES:
         break;
     case LK_EVENT_END:
         watch->seconds = event->seconds;

@@ -45,7 +45,17 @@ enum lk_event_kind {
     LK_EVENT_STEP,       /* a step's figures have come in */
     LK_EVENT_EVALUATION, /* validation has run */
     LK_EVENT_CHECKPOINT, /* file has been written */
+    LK_EVENT_DEVICES,    /* a device was lost, repaired or given other work: text says what */
     LK_EVENT_END,        /* training is over, hash is set */
+};
+
+/* What one of the devices did for a step. */
+struct lk_device_times {
+    bool is_left; /* false: lost, all else is 0 */
+    int64_t samples;
+    double share;         /* of the batch's shards */
+    double samples_per_s; /* while it computed */
+    double input_ms, transfer_ms, compute_ms, reduce_ms, wait_ms;
 };
 
 struct lk_event {
@@ -54,6 +64,9 @@ struct lk_event {
     int64_t epoch, epochs; /* being in, from 0; in all */
     double loss, accuracy; /* means: of the step, or of the evaluation */
     double samples_per_s, step_ms, lr, seconds;
+    int64_t samples;    /* of the step */
+    int tries, devices; /* how often it was computed; devices at the start */
+    const struct lk_device_times *device_times; /* [devices]: of a step */
     const char *text, *file, *hash;
     const char *json; /* the event as a line of metrics.jsonl */
 };

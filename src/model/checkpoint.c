@@ -95,7 +95,6 @@ static enum lk_status describe(const struct lk_checkpoint *from,
         return lk_fail(LK_E_ARGUMENT, "the options of %s are too long", optimizer->kind->name);
     about.optimizer = optimizer ? optimizer->kind->name : "";
     about.optimizer_options = metadata->optimizer_options;
-    about.shards = tiling->shards;
     about.lanes = tiling->lanes;
     about.vector = tiling->vector;
     about.version = LK_VERSION;
@@ -104,28 +103,72 @@ static enum lk_status describe(const struct lk_checkpoint *from,
     return LK_OK;
 }
 
+struct lk_snapshot {
+    struct lk_checkpoint_arrays arrays;
+    struct metadata metadata;
+    struct lk_safetensor *tensors;
+    int64_t step;
+};
+
+static enum lk_status take(const struct lk_checkpoint *about, const struct lk_replica *replica,
+                           const struct lk_optimizer_info *optimizer, struct lk_snapshot *s)
+{
+    LK_TRY(lk_checkpoint_arrays_list(replica, optimizer, &s->arrays));
+    s->tensors = calloc((size_t)s->arrays.count + 1, sizeof *s->tensors);
+    if (!s->tensors)
+        return lk_fail_memory("a checkpoint", (size_t)s->arrays.count * sizeof *s->tensors);
+    LK_TRY(lk_checkpoint_arrays_fetch(&s->arrays));
+    for (int i = 0; i < s->arrays.count; i++)
+        s->tensors[i] = s->arrays.list[i].tensor;
+    return describe(about, replica, optimizer, &s->arrays, &s->metadata);
+}
+
+enum lk_status lk_snapshot_take(const struct lk_checkpoint *about,
+                                const struct lk_replica *replica,
+                                const struct lk_optimizer_info *optimizer,
+                                struct lk_snapshot **snapshot)
+{
+    struct lk_snapshot *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a checkpoint", sizeof *made);
+    made->step = about->step;
+    const enum lk_status status = take(about, replica, optimizer, made);
+    if (status != LK_OK) {
+        lk_snapshot_destroy(made);
+        return status;
+    }
+    *snapshot = made;
+    return LK_OK;
+}
+
+void lk_snapshot_destroy(struct lk_snapshot *snapshot)
+{
+    if (!snapshot)
+        return;
+    free(snapshot->tensors);
+    lk_checkpoint_arrays_clear(&snapshot->arrays);
+    free(snapshot);
+}
+
+int64_t lk_snapshot_step(const struct lk_snapshot *snapshot)
+{
+    return snapshot->step;
+}
+
+enum lk_status lk_snapshot_write(const struct lk_snapshot *snapshot, const char *path)
+{
+    return lk_safetensors_write(path, snapshot->tensors, snapshot->arrays.count,
+                                snapshot->metadata.entries, ENTRIES);
+}
+
 enum lk_status lk_checkpoint_write(const char *path, const struct lk_checkpoint *about,
                                    const struct lk_replica *replica,
                                    const struct lk_optimizer_info *optimizer)
 {
-    struct lk_checkpoint_arrays arrays = {0};
-    struct metadata metadata = {0};
-    struct lk_safetensor *tensors = NULL;
-    enum lk_status status;
-    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, optimizer, &arrays));
-    tensors = calloc((size_t)arrays.count + 1, sizeof *tensors);
-    if (!tensors) {
-        status = lk_fail_memory("a checkpoint", (size_t)arrays.count * sizeof *tensors);
-        goto out;
-    }
-    LK_TRY_OUT(lk_checkpoint_arrays_fetch(&arrays));
-    for (int i = 0; i < arrays.count; i++)
-        tensors[i] = arrays.list[i].tensor;
-    LK_TRY_OUT(describe(about, replica, optimizer, &arrays, &metadata));
-    status = lk_safetensors_write(path, tensors, arrays.count, metadata.entries, ENTRIES);
-out:
-    free(tensors);
-    lk_checkpoint_arrays_clear(&arrays);
+    struct lk_snapshot *snapshot = NULL;
+    LK_TRY(lk_snapshot_take(about, replica, optimizer, &snapshot));
+    const enum lk_status status = lk_snapshot_write(snapshot, path);
+    lk_snapshot_destroy(snapshot);
     return status;
 }
 

@@ -20,9 +20,9 @@ struct lk_checkpoint {
     const char *device;             /* name */
     int64_t step;                   /* steps done */
     int64_t epoch, index;           /* the next sample */
-    int64_t seed, batch, shuffle;
+    int64_t seed, batch, shuffle, shards;
 
-    int64_t shards, lanes, vector;
+    int64_t lanes, vector;
     const char *optimizer, *optimizer_options; /* "": none */
     const char *version, *parameters_sha256;
 };
@@ -33,6 +33,22 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_write(const char *path,
                                                  const struct lk_checkpoint *about,
                                                  const struct lk_replica *replica,
                                                  const struct lk_optimizer_info *optimizer);
+
+/* A checkpoint in host memory: what would be written now. */
+struct lk_snapshot;
+
+/* Reads all of it from the device; waits. Texts of `about` are borrowed until it is destroyed.
+ */
+LK_MUST_CHECK enum lk_status lk_snapshot_take(const struct lk_checkpoint *about,
+                                              const struct lk_replica *replica,
+                                              const struct lk_optimizer_info *optimizer,
+                                              struct lk_snapshot **snapshot);
+void lk_snapshot_destroy(struct lk_snapshot *snapshot);
+int64_t lk_snapshot_step(const struct lk_snapshot *snapshot);
+
+/* Writes it as lk_checkpoint_write() does; needs no device. */
+LK_MUST_CHECK enum lk_status lk_snapshot_write(const struct lk_snapshot *snapshot,
+                                               const char *path);
 
 struct lk_checkpoint_file;
 

@@ -119,19 +119,24 @@ static enum lk_status write_json(const char *path, json_t *json)
     return status;
 }
 
+static json_t *about_device(const struct lk_device_info *device)
+{
+    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i}", "index", device->index,
+                     "name", device->name, "platform", device->platform, "vendor",
+                     device->vendor, "driver", device->driver, "class",
+                     device->device_class == LK_CLASS_CPU ? "cpu" : "gpu", "compute_units",
+                     device->compute_units, "lanes", device->lanes, "vector", device->vector);
+}
+
 static enum lk_status write_environment(const struct lk_run_folder *folder,
-                                        const struct lk_device_info *device)
+                                        const struct lk_device_info *const *devices)
 {
     char path[544];
+    json_t *list = json_array();
     snprintf(path, sizeof path, "%s/env.json", folder->path);
-    return write_json(path,
-                      json_pack("{s:s, s:[{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i}]}",
-                                "lockstep", LK_VERSION, "devices", "index", device->index,
-                                "name", device->name, "platform", device->platform, "vendor",
-                                device->vendor, "driver", device->driver, "class",
-                                device->device_class == LK_CLASS_CPU ? "cpu" : "gpu",
-                                "compute_units", device->compute_units, "lanes", device->lanes,
-                                "vector", device->vector));
+    for (int i = 0; devices[i]; i++)
+        json_array_append_new(list, about_device(devices[i]));
+    return write_json(path, json_pack("{s:s, s:o}", "lockstep", LK_VERSION, "devices", list));
 }
 
 /* Whether a line of metrics still holds for a run that goes on after `step`. What has ended
@@ -174,14 +179,14 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 
 enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                    const struct lk_settings *settings,
-                                   const struct lk_device_info *device, int64_t step,
+                                   const struct lk_device_info *const *devices, int64_t step,
                                    bool is_finished)
 {
     if (!folder->path[0])
         return LK_OK;
     folder->has_begun = true;
     LK_TRY(write_config(folder, settings));
-    LK_TRY(write_environment(folder, device));
+    LK_TRY(write_environment(folder, devices));
     LK_TRY(cut_metrics(folder, step, is_finished));
     folder->file = fopen(folder->metrics, "a");
     return folder->file ? LK_OK : lk_file_fail("append to", folder->metrics);
@@ -194,33 +199,47 @@ static json_t *number(double value)
     return json ? json : json_null();
 }
 
-static json_t *step_line(const struct lk_event *e, const struct lk_step_times *t)
+static json_t *device_times(const struct lk_device_times *t)
 {
-    return json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
-                     "s:[{s:o, s:o, s:o, s:o, s:o, s:o}]}",
-                     "event", "step", "step", (json_int_t)e->step, "epoch",
-                     (json_int_t)e->epoch, "loss", number(e->loss), "accuracy",
-                     number(e->accuracy), "samples_per_s", number(e->samples_per_s), "step_ms",
-                     number(e->step_ms), "lr", number(e->lr), "devices", "samples_per_s",
-                     number(e->samples_per_s), "compute_ms", number(t->compute_ms),
-                     "transfer_ms", number(t->transfer_ms), "reduce_ms", number(t->reduce_ms),
-                     "wait_ms", number(t->wait_ms), "input_ms", number(t->input_ms));
+    if (!t->is_left)
+        return json_null();
+    return json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "samples_per_s",
+                     number(t->samples_per_s), "share", number(t->share), "samples",
+                     (json_int_t)t->samples, "compute_ms", number(t->compute_ms), "transfer_ms",
+                     number(t->transfer_ms), "reduce_ms", number(t->reduce_ms), "wait_ms",
+                     number(t->wait_ms), "input_ms", number(t->input_ms));
 }
 
-static json_t *event_line(const struct lk_event *e, const struct lk_step_times *times)
+static json_t *step_line(const struct lk_event *e)
+{
+    json_t *devices = json_array();
+    for (int i = 0; i < e->devices; i++)
+        json_array_append_new(devices, device_times(&e->device_times[i]));
+    return json_pack("{s:s, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:i, s:o}", "event", "step",
+                     "step", (json_int_t)e->step, "epoch", (json_int_t)e->epoch, "loss",
+                     number(e->loss), "accuracy", number(e->accuracy), "samples",
+                     (json_int_t)e->samples, "samples_per_s", number(e->samples_per_s),
+                     "step_ms", number(e->step_ms), "lr", number(e->lr), "tries", e->tries,
+                     "devices", devices);
+}
+
+static json_t *event_line(const struct lk_event *e)
 {
     switch (e->kind) {
     case LK_EVENT_START:
         return json_pack("{s:s, s:I, s:s}", "event", "start", "step", (json_int_t)e->step,
                          "text", e->text);
     case LK_EVENT_STEP:
-        return step_line(e, times);
+        return step_line(e);
     case LK_EVENT_EVALUATION:
         return json_pack("{s:s, s:I, s:o, s:o}", "event", "eval", "step", (json_int_t)e->step,
                          "loss", number(e->loss), "accuracy", number(e->accuracy));
     case LK_EVENT_CHECKPOINT:
         return json_pack("{s:s, s:I, s:s}", "event", "checkpoint", "step", (json_int_t)e->step,
                          "file", e->file);
+    case LK_EVENT_DEVICES:
+        return json_pack("{s:s, s:I, s:s}", "event", "devices", "step", (json_int_t)e->step,
+                         "text", e->text);
     case LK_EVENT_END:
         return json_pack("{s:s, s:I, s:o, s:s}", "event", "end", "steps", (json_int_t)e->step,
                          "seconds", number(e->seconds), "parameters_sha256", e->hash);
@@ -228,10 +247,9 @@ static json_t *event_line(const struct lk_event *e, const struct lk_step_times *
     return NULL;
 }
 
-enum lk_status lk_event_print(const struct lk_event *event, const struct lk_step_times *times,
-                              char **line)
+enum lk_status lk_event_print(const struct lk_event *event, char **line)
 {
-    json_t *json = event_line(event, times);
+    json_t *json = event_line(event);
     char *text = json ? json_dumps(json, JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
     if (!text)

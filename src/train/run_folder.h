@@ -21,22 +21,16 @@ const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);
 /* Removes checkpoints and metrics of an earlier run: --fresh. */
 LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder);
 
-/* Writes config.yaml and env.json, and opens metrics.jsonl behind the lines of steps up to
- * `step`; later ones were never saved and are dropped. */
+/* Writes config.yaml and env.json (of devices up to a NULL), and opens metrics.jsonl behind the
+ * lines of steps up to `step`; later ones were never saved and are dropped. */
 LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                                  const struct lk_settings *settings,
-                                                 const struct lk_device_info *device,
+                                                 const struct lk_device_info *const *devices,
                                                  int64_t step, bool is_finished);
 
-/* What a step line says beside the event. */
-struct lk_step_times {
-    double compute_ms, transfer_ms, reduce_ms, wait_ms, input_ms;
-};
-
-/* An event as its line of metrics.jsonl, without the newline; the caller frees it. `times`: of
- * a step, else NULL. fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_event_print(const struct lk_event *event,
-                                            const struct lk_step_times *times, char **line);
+/* An event as its line of metrics.jsonl, without the newline; the caller frees it.
+ * fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_event_print(const struct lk_event *event, char **line);
 
 /* Appends a line to metrics.jsonl. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_run_folder_log(struct lk_run_folder *folder, const char *line);

@@ -9,11 +9,9 @@
 
 enum { KEPT_CHECKPOINTS = 3 };
 
-enum lk_status lk_trainer_save(struct lk_trainer *trainer)
+static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
 {
-    char path[1024];
-    const double start = lk_seconds();
-    const char *folder = lk_run_folder_checkpoints(trainer->folder);
+    struct lk_trainer *trainer = context;
     const struct lk_batches_position position =
         lk_batches_position(trainer->batches, trainer->done);
     const struct lk_checkpoint about = {
@@ -22,25 +20,62 @@ enum lk_status lk_trainer_save(struct lk_trainer *trainer)
         .data = trainer->settings->data,
         .validation = trainer->settings->validation,
         .data_sum = trainer->data_sum,
-        .device = lk_device_info(trainer->device)->name,
+        .device = lk_device_info(worker->device)->name,
         .step = trainer->done,
         .epoch = position.epoch,
         .index = position.index,
         .seed = trainer->settings->seed,
         .batch = trainer->settings->batch_size,
         .shuffle = trainer->settings->shuffle,
+        .shards = trainer->shards,
     };
-    if (!*folder)
+    struct lk_snapshot *taken = NULL;
+    LK_TRY(lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
+                            lk_optimizer_info(lk_stepper_optimizer(worker->stepper)), &taken));
+    lk_snapshot_destroy(trainer->shadow);
+    trainer->shadow = taken;
+    return LK_OK;
+}
+
+enum lk_status lk_trainer_shadow(struct lk_trainer *trainer)
+{
+    if (!*lk_run_folder_checkpoints(trainer->folder))
         return LK_OK;
+    LK_TRY(lk_team_call(trainer->team, take_snapshot, trainer));
+    trainer->shadow_at = lk_seconds();
+    return LK_OK;
+}
+
+static enum lk_status write_shadow(struct lk_trainer *trainer)
+{
+    char path[1024];
+    const char *folder = lk_run_folder_checkpoints(trainer->folder);
     LK_TRY(lk_run_folder_flush(trainer->folder)); /* no checkpoint is ahead of its metrics */
-    LK_TRY(lk_checkpoint_path(folder, trainer->done, path, sizeof path));
-    LK_TRY(lk_checkpoint_write(path, &about, lk_stepper_replica(trainer->stepper),
-                               lk_optimizer_info(lk_stepper_optimizer(trainer->stepper))));
+    LK_TRY(lk_checkpoint_path(folder, lk_snapshot_step(trainer->shadow), path, sizeof path));
+    LK_TRY(lk_snapshot_write(trainer->shadow, path));
     LK_TRY(lk_checkpoint_prune(folder, KEPT_CHECKPOINTS));
+    return lk_trainer_report(trainer,
+                             (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .file = path});
+}
+
+enum lk_status lk_trainer_save(struct lk_trainer *trainer)
+{
+    const double start = lk_seconds();
+    if (!*lk_run_folder_checkpoints(trainer->folder))
+        return LK_OK;
+    LK_TRY(lk_trainer_shadow(trainer));
+    LK_TRY(write_shadow(trainer));
     lk_profile_span(trainer->profile, "trainer", "checkpoint", trainer->done, start,
                     lk_seconds());
-    return lk_trainer_report(
-        trainer, (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .file = path}, NULL);
+    return LK_OK;
+}
+
+enum lk_status lk_trainer_save_shadow(struct lk_trainer *trainer)
+{
+    if (!trainer->shadow)
+        return LK_OK;
+    trainer->done = lk_snapshot_step(trainer->shadow);
+    return write_shadow(trainer);
 }
 
 static enum lk_status differs(const char *what, long long there, long long asked)
@@ -90,9 +125,9 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
 static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                                       const struct lk_checkpoint *there)
 {
-    const struct lk_device_info *info = lk_device_info(trainer->device);
-    const struct lk_optimizer_info *o =
-        lk_optimizer_info(lk_stepper_optimizer(trainer->stepper));
+    const struct lk_worker *lead = lk_team_lead(trainer->team);
+    const struct lk_device_info *info = lk_device_info(lead->device);
+    const struct lk_optimizer_info *o = lk_optimizer_info(lk_stepper_optimizer(lead->stepper));
     char options[1024] = "";
     if (strcmp(there->data_sum, trainer->data_sum) != 0)
         return lk_fail(
@@ -127,13 +162,19 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     return LK_OK;
 }
 
+static enum lk_status read_checkpoint(void *context, struct lk_worker *worker)
+{
+    return lk_checkpoint_read(context, lk_stepper_replica(worker->stepper),
+                              lk_optimizer_info(lk_stepper_optimizer(worker->stepper)));
+}
+
 enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
 {
     const struct lk_checkpoint *about = lk_checkpoint_about(trainer->checkpoint);
     const struct lk_batches_position position = {about->epoch, about->index};
     LK_TRY(check_same_bits(trainer, about));
-    LK_TRY(lk_checkpoint_read(trainer->checkpoint, lk_stepper_replica(trainer->stepper),
-                              lk_optimizer_info(lk_stepper_optimizer(trainer->stepper))));
+    LK_TRY(lk_team_call(trainer->team, read_checkpoint, trainer->checkpoint));
+    LK_TRY(lk_team_spread(trainer->team));
     LK_TRY(lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step));
     int64_t batch = 0;
     LK_TRY(lk_batches_find(trainer->batches, position, &batch));

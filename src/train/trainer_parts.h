@@ -8,7 +8,7 @@
 #include "train/profile.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
-#include "train/stepper.h"
+#include "train/team.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -23,12 +23,6 @@ struct lk_data_load {
     struct lk_data *train, *validation;
 };
 
-/* A step on its way. */
-struct lk_flight {
-    int64_t samples;
-    double lr, input_ms;
-};
-
 struct lk_trainer {
     struct lk_settings *settings;
     void (*handler)(void *context, const struct lk_event *event);
@@ -38,10 +32,12 @@ struct lk_trainer {
     struct lk_run_folder *folder;
     struct lk_model *model;
     struct lk_node *labels, *loss;
-    struct lk_device *device;
-    struct lk_stepper *stepper;
-    struct lk_evaluator *evaluator; /* NULL: no validation */
-    struct lk_profile *profile;     /* NULL: none is asked for */
+    struct lk_team *team;
+    struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
+    const struct lk_worker *evaluator_of; /* the device that it is on */
+    struct lk_snapshot *shadow; /* what is saved where no device is left; NULL: nothing */
+    double shadow_at;           /* lk_seconds() */
+    struct lk_profile *profile; /* NULL: none is asked for */
     struct lk_data_load load;
     struct lk_batches *batches;
     struct lk_checkpoint_file *checkpoint; /* to go on from; NULL: none, or done */
@@ -51,8 +47,9 @@ struct lk_trainer {
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;
-    int64_t done; /* steps finished */
-    struct lk_flight flights[LK_REPLICA_SLOTS];
+    int64_t done;                   /* steps finished */
+    struct lk_team_step steps[2];   /* on their way, by their number's last bit */
+    struct lk_team_counts reported; /* of the devices' events */
     double started, last_finish;
     bool has_warned;
 };
@@ -68,14 +65,26 @@ LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);
  * fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_data_sum(const struct lk_data *data, char sum[LK_SHA256_TEXT]);
 
-/* Fills in what every event has, writes its line and tells the handler. times: of a step, else
- * NULL. fails: LK_E_IO */
+/* Fills in what every event has, writes its line and tells the handler. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_trainer_report(struct lk_trainer *trainer,
-                                               struct lk_event event,
-                                               const struct lk_step_times *times);
+                                               struct lk_event event);
+
+/* Keeps the state after trainer->done steps in host memory, where there is a run directory. No
+ * step may be on its way, here and below. */
+LK_MUST_CHECK enum lk_status lk_trainer_shadow(struct lk_trainer *trainer);
 
 /* Writes a checkpoint of the state after trainer->done steps and reports it. */
 LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
+
+/* Where no device is left: writes the state that was kept last, unless it is saved already. */
+LK_MUST_CHECK enum lk_status lk_trainer_save_shadow(struct lk_trainer *trainer);
+
+/* Prepares validation on the first device that is left; nothing where there is none. */
+LK_MUST_CHECK enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer);
+void lk_trainer_close_evaluator(struct lk_trainer *trainer);
+
+/* Runs validation on the first device that is left, and reports it. */
+LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
 
 /* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model
  * and these settings. fails: LK_E_ARGUMENT, naming what differs */

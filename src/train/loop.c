@@ -1,0 +1,189 @@
+/* The training loop: steps, and what happens between them. */
+#include "train/trainer_parts.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "model/checkpoint.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { SHADOW_SECONDS = 10 };
+
+/* --- steps ------------------------------------------------------------------------------ */
+
+static struct lk_team_step *step_of(struct lk_trainer *trainer, int64_t number)
+{
+    return &trainer->steps[number % LK_COUNT(trainer->steps)];
+}
+
+static enum lk_status begin_step(struct lk_trainer *trainer, int64_t number)
+{
+    struct lk_team_step *step = step_of(trainer, number);
+    *step = (struct lk_team_step){
+        .step = number,
+        .samples = lk_batches_size(trainer->batches, number - 1),
+        .lr = lk_schedule_rate(&trainer->schedule, trainer->rate, number),
+    };
+    return lk_team_begin(trainer->team, step);
+}
+
+static void warn_of_divergence(struct lk_trainer *trainer, double loss)
+{
+    if (isfinite(loss) || trainer->has_warned)
+        return;
+    lk_log(LK_LOG_WARNING,
+           "the loss is no longer a number at step %lld: a lower learning rate "
+           "may help",
+           (long long)trainer->done);
+    trainer->has_warned = true;
+}
+
+/* Tells what has happened to the devices since it was last told. */
+static enum lk_status report_devices(struct lk_trainer *trainer)
+{
+    const struct lk_team_counts now = lk_team_counts(trainer->team), was = trainer->reported;
+    char text[256];
+    if (now.lost == was.lost && now.repaired == was.repaired &&
+        now.repeated_steps == was.repeated_steps && now.dealt == was.dealt)
+        return LK_OK;
+    snprintf(text, sizeof text,
+             "%d of %d devices left; so far %lld steps repeated, %lld replicas mended, shards "
+             "dealt %lld times",
+             lk_team_left(trainer->team), lk_team_devices(trainer->team),
+             (long long)now.repeated_steps, (long long)now.repaired, (long long)now.dealt);
+    trainer->reported = now;
+    return lk_trainer_report(trainer,
+                             (struct lk_event){.kind = LK_EVENT_DEVICES, .text = text});
+}
+
+static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
+{
+    const struct lk_team_step *step = step_of(trainer, number);
+    struct lk_team_result result;
+    const double start = lk_seconds();
+    LK_TRY(lk_team_end(trainer->team, &result));
+    const double now = lk_seconds(), seconds = now - trainer->last_finish;
+    trainer->last_finish = now;
+    trainer->done = number;
+    lk_profile_span(trainer->profile, "trainer", "wait", number, start, now);
+    warn_of_divergence(trainer, result.loss);
+    LK_TRY(lk_trainer_report(trainer, (struct lk_event){
+                                          .kind = LK_EVENT_STEP,
+                                          .epoch = (number - 1) / trainer->steps_per_epoch,
+                                          .loss = result.loss,
+                                          .accuracy = result.accuracy,
+                                          .samples = step->samples,
+                                          .samples_per_s = (double)step->samples / seconds,
+                                          .step_ms = 1e3 * seconds,
+                                          .lr = step->lr,
+                                          .tries = result.tries,
+                                          .devices = lk_team_devices(trainer->team),
+                                          .device_times = result.devices,
+                                      }));
+    return report_devices(trainer);
+}
+
+/* Trains up to step `last`, the next step always begun before one is ended; when it returns
+ * none is on its way. Stops early when asked to, or when it is time to keep a copy of the
+ * state. */
+static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
+{
+    trainer->last_finish = lk_seconds();
+    LK_TRY(begin_step(trainer, trainer->done + 1));
+    for (int64_t step = trainer->done + 1; step <= last; step++) {
+        if (atomic_load(&trainer->stop) || lk_seconds() - trainer->shadow_at > SHADOW_SECONDS)
+            last = step;
+        if (step < last)
+            LK_TRY(begin_step(trainer, step + 1));
+        LK_TRY(end_step(trainer, step));
+    }
+    return LK_OK;
+}
+
+/* --- between steps ---------------------------------------------------------------------- */
+
+static int64_t next_multiple(int64_t done, int64_t of)
+{
+    return (done / of + 1) * of;
+}
+
+/* The step after which something else has to happen. */
+static int64_t next_stop(const struct lk_trainer *trainer)
+{
+    const int64_t every = trainer->settings->checkpoint_every;
+    int64_t stop = next_multiple(trainer->done, trainer->steps_per_epoch);
+    if (every > 0 && next_multiple(trainer->done, every) < stop)
+        stop = next_multiple(trainer->done, every);
+    return stop < trainer->total_steps ? stop : trainer->total_steps;
+}
+
+static enum lk_status sum_parameters(void *context, struct lk_worker *worker)
+{
+    return lk_parameters_sha256(lk_stepper_replica(worker->stepper), context);
+}
+
+static enum lk_status finish(struct lk_trainer *trainer)
+{
+    char hash[LK_SHA256_TEXT];
+    LK_TRY(lk_team_call(trainer->team, sum_parameters, hash));
+    LK_TRY(lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_END, .hash = hash}));
+    return lk_run_folder_flush(trainer->folder);
+}
+
+/* Saves and evaluates where it is time to. */
+static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated)
+{
+    const int64_t every = trainer->settings->checkpoint_every;
+    const bool is_stopped = atomic_load(&trainer->stop);
+    const bool ends = trainer->done == trainer->total_steps;
+    const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
+    *is_evaluated = false;
+    if (ends || is_stopped || (every == 0 ? ends_epoch : trainer->done % every == 0))
+        LK_TRY(lk_trainer_save(trainer));
+    else
+        LK_TRY(lk_trainer_shadow(trainer));
+    if ((!ends_epoch && !ends) || is_stopped)
+        return LK_OK;
+    *is_evaluated = true;
+    return lk_trainer_evaluate(trainer);
+}
+
+static enum lk_status run(struct lk_trainer *trainer)
+{
+    bool is_evaluated = false;
+    LK_TRY(lk_trainer_shadow(trainer));
+    while (trainer->done < trainer->total_steps && !atomic_load(&trainer->stop)) {
+        LK_TRY(run_steps(trainer, next_stop(trainer)));
+        LK_TRY(pause_steps(trainer, &is_evaluated));
+    }
+    if (trainer->done < trainer->total_steps)
+        return lk_fail(LK_E_INTERRUPTED, "interrupted after step %lld of %lld",
+                       (long long)trainer->done, (long long)trainer->total_steps);
+    if (!is_evaluated)
+        LK_TRY(lk_trainer_evaluate(trainer));
+    return finish(trainer);
+}
+
+/* A run whose devices are all gone can go on elsewhere from what was kept of it. */
+static enum lk_status give_up(struct lk_trainer *trainer, enum lk_status status)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s", lk_error_text());
+    lk_error_clear();
+    const enum lk_status saved = lk_trainer_save_shadow(trainer);
+    if (saved != LK_OK)
+        lk_log(LK_LOG_WARNING, "the state could not be saved: %s", lk_error_text());
+    lk_error_clear();
+    return lk_fail(status, "%s", text);
+}
+
+enum lk_status lk_trainer_run(struct lk_trainer *trainer)
+{
+    LK_TRY(lk_team_set_profile(trainer->team, trainer->profile));
+    enum lk_status status = run(trainer);
+    if (status != LK_OK && lk_team_left(trainer->team) == 0)
+        status = give_up(trainer, status);
+    const enum lk_status closed = lk_profile_close(trainer->profile);
+    trainer->profile = NULL;
+    return status == LK_OK ? closed : status;
+}

@@ -1,0 +1,409 @@
+#include "train/team_parts.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Limits of patience, in multiples of the hang limit: a device's first step compiles kernels, a
+ * call may build them or evaluate a data set. */
+enum { FIRST_STEP_LIMITS = 4, CALL_LIMITS = 20, MEDIAN_STEPS = 10 };
+
+/* --- waiting ---------------------------------------------------------------------------- */
+
+bool lk_team_wait(struct lk_team *team, double until)
+{
+    const struct timespec at = {(time_t)floor(until), (long)(1e9 * (until - floor(until)))};
+    return pthread_cond_timedwait(&team->changed, &team->mutex, &at) == 0 ||
+           lk_seconds() < until;
+}
+
+double lk_team_limit(const struct lk_team *team)
+{
+    const double usual = MEDIAN_STEPS * team->step_seconds;
+    if (team->step_seconds == 0)
+        return FIRST_STEP_LIMITS * team->hang_seconds;
+    return usual > team->hang_seconds ? usual : team->hang_seconds;
+}
+
+void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *text)
+{
+    if (worker->is_lost)
+        return;
+    worker->is_lost = true;
+    team->counts.lost++;
+    const int left = lk_team_left(team);
+    lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
+           worker->device ? lk_device_info(worker->device)->name : "not opened", text, left,
+           left == 1 ? " is" : "s are");
+}
+
+static bool is_device_trouble(enum lk_status status)
+{
+    return status == LK_E_DEVICE || status == LK_E_DEVICE_MEMORY || status == LK_E_BUILD;
+}
+
+/* Orders a call; the mutex is held. */
+static void order_call(struct lk_worker *worker,
+                       enum lk_status (*call)(void *, struct lk_worker *), void *context)
+{
+    const struct lk_order order = {.kind = LK_ORDER_CALL, .call = call, .context = context};
+    worker->has_returned = false;
+    worker->status = LK_OK;
+    lk_worker_order(worker, &order);
+}
+
+/* Waits for the call's end; the mutex is held. A device that is in trouble is lost. */
+static enum lk_status await_call(struct lk_team *team, struct lk_worker *worker)
+{
+    const double until = lk_seconds() + CALL_LIMITS * team->hang_seconds;
+    while (!worker->has_returned && lk_team_wait(team, until))
+        ;
+    if (!worker->has_returned) {
+        lk_team_lose(team, worker, "it does not answer");
+        return LK_E_DEVICE;
+    }
+    if (is_device_trouble(worker->status))
+        lk_team_lose(team, worker, worker->text);
+    return worker->status;
+}
+
+static enum lk_status none_left(const struct lk_worker *worker)
+{
+    return lk_fail(worker->status ? worker->status : LK_E_DEVICE, "no device is left: %s",
+                   worker->text[0] ? worker->text : "it does not answer");
+}
+
+enum lk_status lk_team_call(struct lk_team *team,
+                            enum lk_status (*call)(void *, struct lk_worker *), void *context)
+{
+    enum lk_status status = LK_E_DEVICE;
+    struct lk_worker *worker = NULL;
+    pthread_mutex_lock(&team->mutex);
+    for (int i = 0; i < team->count; i++) {
+        if (team->workers[i]->is_lost)
+            continue;
+        worker = team->workers[i];
+        order_call(worker, call, context);
+        status = await_call(team, worker);
+        if (!is_device_trouble(status))
+            break;
+    }
+    pthread_mutex_unlock(&team->mutex);
+    if (status == LK_OK)
+        return LK_OK;
+    if (!worker || is_device_trouble(status))
+        return none_left(worker ? worker : team->workers[0]);
+    return lk_fail(status, "%s", worker->text);
+}
+
+enum lk_status lk_team_call_one(struct lk_team *team, struct lk_worker *worker,
+                                enum lk_status (*call)(void *, struct lk_worker *),
+                                void *context)
+{
+    pthread_mutex_lock(&team->mutex);
+    order_call(worker, call, context);
+    const enum lk_status status = await_call(team, worker);
+    pthread_mutex_unlock(&team->mutex);
+    return status == LK_OK ? LK_OK
+                           : lk_fail(status, "device %d: %s", worker->position, worker->text);
+}
+
+/* Calls on every device that is left: one after another, or on all at once. */
+static enum lk_status call_each(struct lk_team *team,
+                                enum lk_status (*call)(void *, struct lk_worker *),
+                                void *context, bool at_once)
+{
+    enum lk_status status = LK_OK;
+    struct lk_worker *failed = NULL;
+    pthread_mutex_lock(&team->mutex);
+    for (int i = 0; i < team->count && at_once; i++)
+        if (!team->workers[i]->is_lost)
+            order_call(team->workers[i], call, context);
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_lost)
+            continue;
+        if (!at_once)
+            order_call(worker, call, context);
+        const enum lk_status found = await_call(team, worker);
+        if (found != LK_OK && !failed) {
+            failed = worker;
+            status = found;
+        }
+    }
+    const int left = lk_team_left(team);
+    pthread_mutex_unlock(&team->mutex);
+    if (status == LK_OK || (is_device_trouble(status) && left > 0))
+        return LK_OK;
+    if (team->count > 1 && is_device_trouble(status))
+        return none_left(failed);
+    return lk_fail(status, "%s", failed->text[0] ? failed->text : "device 0 does not answer");
+}
+
+/* --- creating --------------------------------------------------------------------------- */
+
+static enum lk_status open_device(void *context, struct lk_worker *worker)
+{
+    const struct lk_team_config *c = context;
+    LK_TRY(lk_device_open(c->devices, worker->position, &worker->device));
+    lk_device_set_log_folder(worker->device, c->log_folder);
+    return LK_OK;
+}
+
+/* Twice its equal share, so that a fast device can take more at once, and all where one device
+ * of two is left. */
+static int choose_most_shards(const struct lk_team *team)
+{
+    const int share = (int)lk_divide_up(team->config.shards, team->count);
+    int most = 2;
+    while (most / 2 < share)
+        most *= 2;
+    return most < team->config.shards ? most : team->config.shards;
+}
+
+static enum lk_status create_stepper(struct lk_worker *worker, int most)
+{
+    const struct lk_team_config *c = &worker->team->config;
+    const struct lk_stepper_config config = {
+        .device = worker->device,
+        .images = c->images,
+        .labels = c->labels,
+        .loss = c->loss,
+        .batch = c->batch,
+        .shards = c->shards,
+        .most_shards = most,
+        .real = c->real,
+        .seed = c->seed,
+        .optimizer = c->optimizer,
+        .optimizer_options = c->optimizer_options,
+    };
+    return lk_stepper_create(&config, &worker->stepper);
+}
+
+/* Plans, and builds where it is time, with half as many shards at a time until they fit. */
+static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
+{
+    struct lk_team *team = worker->team;
+    int most = team->is_alone ? 0 : worker->most_shards;
+    for (;;) {
+        enum lk_status status = worker->stepper ? LK_OK : create_stepper(worker, most);
+        if (status == LK_OK && builds)
+            status = lk_stepper_build(worker->stepper);
+        if (status == LK_OK)
+            break;
+        lk_stepper_destroy(worker->stepper);
+        worker->stepper = NULL;
+        if (status != LK_E_DEVICE_MEMORY || most < 2)
+            return status;
+        most /= 2;
+        lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
+               worker->position, most, team->config.shards, lk_error_text());
+        lk_error_clear();
+    }
+    worker->most_shards = most;
+    return LK_OK;
+}
+
+static enum lk_status plan(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    return fit_stepper(worker, false);
+}
+
+static enum lk_status build(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    LK_TRY(fit_stepper(worker, true));
+    return lk_device_finish(worker->device);
+}
+
+static enum lk_status create_worker(struct lk_team *team, int position)
+{
+    struct lk_worker *worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return lk_fail_memory("a worker", sizeof *worker);
+    team->workers[team->count++] = worker;
+    worker->team = team;
+    worker->position = position;
+    worker->slowness = 1;
+    /* For tests: LOCKSTEP_SLOW=1:3 makes device 1 take three times as long. */
+    const char *slow = getenv("LOCKSTEP_SLOW");
+    int which = 0;
+    double times = 1;
+    if (slow && sscanf(slow, "%d:%lf", &which, &times) == 2 && which == position && times > 1)
+        worker->slowness = times;
+    return lk_worker_start(worker);
+}
+
+static enum lk_status create(struct lk_team *team)
+{
+    const struct lk_team_config *c = &team->config;
+    int devices = 0;
+    LK_TRY(lk_device_list_count(c->devices, &devices));
+    if (devices > c->shards)
+        return lk_fail(LK_E_ARGUMENT,
+                       "%d devices for a batch of %lld in %d shard%s: at most one device a "
+                       "shard; a larger batch or --shards %d would do",
+                       devices, (long long)c->batch, c->shards, c->shards == 1 ? "" : "s",
+                       devices);
+    team->is_alone = devices == 1;
+    for (int i = 0; i < devices; i++)
+        LK_TRY(create_worker(team, i));
+    LK_TRY(call_each(team, open_device, &team->config, false));
+    for (int i = 0; i < team->count; i++)
+        team->workers[i]->most_shards = choose_most_shards(team);
+    return call_each(team, plan, NULL, false);
+}
+
+static enum lk_status init(struct lk_team *team)
+{
+    const char *hang = getenv("LOCKSTEP_HANG_SECONDS");
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&team->mutex, NULL);
+    pthread_cond_init(&team->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    team->hang_seconds = hang && atof(hang) > 0 ? atof(hang) : 30;
+    return lk_reducer_create(cores < 1 ? 1 : cores > 8 ? 8 : (int)cores, &team->reducer);
+}
+
+enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_team **team)
+{
+    struct lk_team *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a team", sizeof *made);
+    made->config = *config;
+    enum lk_status status = init(made);
+    if (status == LK_OK)
+        status = create(made);
+    if (status != LK_OK) {
+        lk_team_destroy(made);
+        return status;
+    }
+    *team = made;
+    return LK_OK;
+}
+
+static enum lk_status create_arrivals(struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_lost)
+            continue;
+        team->buckets = lk_replica_bucket_count(lk_stepper_replica(worker->stepper));
+        const size_t count = (size_t)team->buckets + 1;
+        worker->arrivals = calloc(count, sizeof *worker->arrivals);
+        if (!worker->arrivals)
+            return lk_fail_memory("arrivals", count * sizeof *worker->arrivals);
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_team_build(struct lk_team *team)
+{
+    LK_TRY(call_each(team, build, NULL, true));
+    return create_arrivals(team);
+}
+
+/* --- what others ask for ---------------------------------------------------------------- */
+
+void lk_team_set_batches(struct lk_team *team, struct lk_batches *batches)
+{
+    team->batches = batches;
+}
+
+static enum lk_status add_profile(void *context, struct lk_worker *worker)
+{
+    return lk_profile_add(context, worker->device, worker->position);
+}
+
+enum lk_status lk_team_set_profile(struct lk_team *team, struct lk_profile *profile)
+{
+    team->profile = profile;
+    return profile ? call_each(team, add_profile, profile, false) : LK_OK;
+}
+
+int lk_team_devices(const struct lk_team *team)
+{
+    return team->count;
+}
+
+int lk_team_left(const struct lk_team *team)
+{
+    int left = 0;
+    for (int i = 0; i < team->count; i++)
+        left += !team->workers[i]->is_lost;
+    return left;
+}
+
+const struct lk_worker *lk_team_worker(const struct lk_team *team, int position)
+{
+    return team->workers[position];
+}
+
+const struct lk_worker *lk_team_lead(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost)
+            return team->workers[i];
+    return team->workers[0];
+}
+
+struct lk_team_counts lk_team_counts(const struct lk_team *team)
+{
+    return team->counts;
+}
+
+/* --- the end ---------------------------------------------------------------------------- */
+
+static enum lk_status close_device(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    lk_stepper_destroy(worker->stepper);
+    worker->stepper = NULL;
+    lk_device_close(worker->device);
+    worker->device = NULL;
+    return LK_OK;
+}
+
+/* A lost device's memory and its thread, which may hang, are left as they are. */
+static bool end_worker(struct lk_team *team, struct lk_worker *worker)
+{
+    const struct lk_order quit = {.kind = LK_ORDER_QUIT};
+    pthread_mutex_lock(&team->mutex);
+    if (worker->has_thread && !worker->is_lost) {
+        order_call(worker, close_device, NULL);
+        (void)!await_call(team, worker);
+        lk_worker_order(worker, &quit);
+    }
+    pthread_mutex_unlock(&team->mutex);
+    if (worker->is_lost)
+        return false;
+    if (worker->has_thread)
+        pthread_join(worker->thread, NULL);
+    free(worker->arrivals);
+    free(worker);
+    return true;
+}
+
+void lk_team_destroy(struct lk_team *team)
+{
+    bool all_ended = true;
+    if (!team)
+        return;
+    for (int i = 0; i < team->count; i++)
+        all_ended &= end_worker(team, team->workers[i]);
+    lk_reducer_destroy(team->reducer);
+    if (!all_ended)
+        return; /* threads that are left behind may still look at it */
+    pthread_cond_destroy(&team->changed);
+    pthread_mutex_destroy(&team->mutex);
+    free(team);
+}

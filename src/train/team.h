@@ -1,0 +1,95 @@
+/* Devices that train one model together, in lockstep. Floor 6.
+ *
+ * Each has a replica and a host thread. A step's batch is cut into shards, every device
+ * computes a run of them, the host adds their sums along the fixed tree and every device
+ * updates by the same sum. A device that fails is left behind: its step is computed again by
+ * the others from the same parameters, so that nothing is lost or counted twice. A device that
+ * is alone from the start needs no host for its sums. One thread calls these functions. */
+#ifndef LK_TRAIN_TEAM_H
+#define LK_TRAIN_TEAM_H
+
+#include "train/worker.h"
+#include <lockstep/train.h>
+
+enum { LK_MOST_TEAM = 64 };
+
+struct lk_profile;
+
+struct lk_team_config {
+    const char *devices; /* a list as lk_device_open() takes it */
+    const char *split;   /* as lk_split_parse() takes it */
+    const char *log_folder;
+    const struct lk_node *images, *labels, *loss;
+    int64_t batch;
+    int shards;
+    enum lk_dtype real;
+    uint64_t seed;
+    const char *optimizer, *optimizer_options;
+    int64_t check_every; /* steps between comparisons of the replicas' parameters; 0: none */
+};
+
+/* Opens the devices and plans; what a device cannot hold is computed in several passes. A
+ * device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
+ * shards; as the first device where none is left */
+LK_MUST_CHECK enum lk_status lk_team_create(const struct lk_team_config *config,
+                                            struct lk_team **team);
+
+/* Builds kernels and allocates, on all devices at once; weights are set from the seed. */
+LK_MUST_CHECK enum lk_status lk_team_build(struct lk_team *team);
+void lk_team_destroy(struct lk_team *team);
+
+/* What steps read from now on; must outlive the team's threads, so destroy it after the team.
+ */
+void lk_team_set_batches(struct lk_team *team, struct lk_batches *batches);
+
+/* Traces the devices and what the host does; NULL: does not. */
+LK_MUST_CHECK enum lk_status lk_team_set_profile(struct lk_team *team,
+                                                 struct lk_profile *profile);
+
+/* Devices at the start, and those that are left. */
+int lk_team_devices(const struct lk_team *team);
+int lk_team_left(const struct lk_team *team);
+
+/* The first device that is left; its replica and optimizer are touched in lk_team_call() alone,
+ * but for what they know without asking the device. */
+const struct lk_worker *lk_team_lead(const struct lk_team *team);
+const struct lk_worker *lk_team_worker(const struct lk_team *team, int position);
+
+/* Calls call(context, worker) on the thread of the first device that is left and waits; where
+ * the device fails, again on the next one. No step may be on its way.
+ * fails: LK_E_DEVICE where none is left; otherwise as the call does */
+LK_MUST_CHECK enum lk_status lk_team_call(struct lk_team *team,
+                                          enum lk_status (*call)(void *, struct lk_worker *),
+                                          void *context);
+
+/* Copies parameters and optimizer state of the first device to all others. */
+LK_MUST_CHECK enum lk_status lk_team_spread(struct lk_team *team);
+
+/* A step to be done: step - 1 is the batch's number. */
+struct lk_team_step {
+    int64_t step, samples;
+    double lr;
+};
+
+struct lk_team_result {
+    double loss, accuracy;
+    struct lk_device_times devices[LK_MOST_TEAM];
+    int tries; /* how often the step was computed */
+};
+
+/* Announces the next step, which may begin at once; at most one beyond the one that is not
+ * ended. */
+LK_MUST_CHECK enum lk_status lk_team_begin(struct lk_team *team,
+                                           const struct lk_team_step *step);
+
+/* Waits until the oldest step that was begun is committed: all shards have arrived once, and
+ * the update is on its way everywhere. fails: LK_E_DEVICE where no device is left */
+LK_MUST_CHECK enum lk_status lk_team_end(struct lk_team *team, struct lk_team_result *result);
+
+/* Events since the start, for reports. */
+struct lk_team_counts {
+    int64_t lost, repeated_steps, repaired, dealt;
+};
+struct lk_team_counts lk_team_counts(const struct lk_team *team);
+
+#endif

@@ -1,0 +1,152 @@
+/* Whether all replicas are the same, and making them so. */
+#include "train/team_parts.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include <stdlib.h>
+
+static bool is_at_work(const struct lk_worker *worker)
+{
+    return !worker->is_lost && worker->run.count > 0 && worker->checks;
+}
+
+/* Whether the device has got the last step's sums as the host made them. */
+static bool has_right_sums(const struct lk_team *team, const struct lk_worker *worker)
+{
+    for (int b = 0; b < team->buckets; b++)
+        if (worker->checks[b] != team->sums[b])
+            return false;
+    return true;
+}
+
+/* Of the devices with right sums, one whose parameters most of them have; the first at a tie.
+ */
+static struct lk_worker *find_right(struct lk_team *team)
+{
+    struct lk_worker *right = NULL;
+    int most = 0;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        int same = 0;
+        if (!is_at_work(worker) || !has_right_sums(team, worker))
+            continue;
+        for (int j = 0; j < team->count; j++)
+            same += is_at_work(team->workers[j]) &&
+                    team->workers[j]->checks[team->buckets] == worker->checks[team->buckets];
+        if (same > most) {
+            most = same;
+            right = worker;
+        }
+    }
+    return right;
+}
+
+/* --- copying a device's state ----------------------------------------------------------- */
+
+struct state {
+    void *weights, *optimizer;
+    size_t weights_bytes, optimizer_bytes;
+};
+
+static enum lk_status read_state(void *context, struct lk_worker *worker)
+{
+    struct state *s = context;
+    const struct lk_optimizer_info *info =
+        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
+    const struct lk_buffer *weights = lk_replica_weights(lk_stepper_replica(worker->stepper));
+    s->weights_bytes = lk_buffer_bytes(weights);
+    s->optimizer_bytes = lk_buffer_bytes(info->state);
+    s->weights = malloc(s->weights_bytes + 1);
+    s->optimizer = malloc(s->optimizer_bytes + 1);
+    if (!s->weights || !s->optimizer)
+        return lk_fail_memory("a replica's state", s->weights_bytes + s->optimizer_bytes);
+    LK_TRY(lk_buffer_read(weights, 0, s->weights_bytes, s->weights));
+    return lk_buffer_read(info->state, 0, s->optimizer_bytes, s->optimizer);
+}
+
+static enum lk_status write_state(void *context, struct lk_worker *worker)
+{
+    const struct state *s = context;
+    const struct lk_optimizer_info *info =
+        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
+    LK_TRY(lk_buffer_write(lk_replica_weights(lk_stepper_replica(worker->stepper)), 0,
+                           s->weights_bytes, s->weights));
+    worker->has_updated = false; /* its last checks are of what is overwritten */
+    return lk_buffer_write(info->state, 0, s->optimizer_bytes, s->optimizer);
+}
+
+static void clear_state(struct state *s)
+{
+    free(s->weights);
+    free(s->optimizer);
+}
+
+static enum lk_status copy_state(struct lk_team *team, struct lk_worker *from,
+                                 bool (*is_wrong)(const struct lk_team *,
+                                                  const struct lk_worker *,
+                                                  const struct lk_worker *))
+{
+    struct state state = {0};
+    enum lk_status status = lk_team_call_one(team, from, read_state, &state);
+    for (int i = 0; i < team->count && status == LK_OK; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_lost || worker == from || !is_wrong(team, worker, from))
+            continue;
+        /* One that cannot be mended is lost, which does not stop the others. */
+        (void)!lk_team_call_one(team, worker, write_state, &state);
+        lk_error_clear();
+    }
+    clear_state(&state);
+    return status;
+}
+
+static bool differs(const struct lk_team *team, const struct lk_worker *worker,
+                    const struct lk_worker *right)
+{
+    return !is_at_work(worker) || !has_right_sums(team, worker) ||
+           worker->checks[team->buckets] != right->checks[team->buckets];
+}
+
+static bool is_any(const struct lk_team *team, const struct lk_worker *worker,
+                   const struct lk_worker *from)
+{
+    (void)team;
+    return worker != from;
+}
+
+enum lk_status lk_team_spread(struct lk_team *team)
+{
+    if (team->is_alone)
+        return LK_OK;
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost)
+            return copy_state(team, team->workers[i], is_any);
+    return LK_OK;
+}
+
+enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
+{
+    struct lk_worker *right = team->has_sums ? find_right(team) : NULL;
+    int wrong = 0;
+    bool has_checks = false;
+    for (int i = 0; i < team->count && right; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        if (worker == right || !is_at_work(worker) || !differs(team, worker, right))
+            continue;
+        lk_log(LK_LOG_WARNING,
+               "device %d's parameters differ from those of device %d after step %lld: they "
+               "are copied anew",
+               worker->position, right->position, (long long)team->steps[0].step - 1);
+        wrong++;
+    }
+    for (int i = 0; i < team->count; i++)
+        has_checks |= team->has_sums && is_at_work(team->workers[i]);
+    if (has_checks && !right)
+        return lk_fail(LK_E_DEVICE, "no device has got the sums of step %lld as they were sent",
+                       (long long)team->steps[0].step - 1);
+    if (wrong == 0)
+        return LK_OK;
+    team->counts.repaired += wrong;
+    *is_right = false;
+    return copy_state(team, right, differs);
+}

@@ -1,0 +1,64 @@
+/* The inside of a team, for the files that make it up. Floor 6. */
+#ifndef LK_TRAIN_TEAM_PARTS_H
+#define LK_TRAIN_TEAM_PARTS_H
+
+#include "mirror/reduce.h"
+#include "train/profile.h"
+#include "train/team.h"
+
+struct lk_team {
+    struct lk_team_config config;
+    struct lk_worker *workers[LK_MOST_TEAM];
+    int count;
+    bool is_alone; /* from the start: one device, whose sums stay on it */
+    struct lk_batches *batches;
+    struct lk_profile *profile;
+    struct lk_reducer *reducer;
+    int buckets;
+    struct lk_team_counts counts;
+
+    pthread_mutex_t mutex; /* of all workers' orders and arrivals, and `pending` */
+    pthread_cond_t changed;
+
+    struct lk_team_step steps[2]; /* begun, not ended: the older first */
+    int begun;
+    struct lk_part pending; /* the step after the one at work; step 0: not known yet */
+    int64_t ticket;
+    bool is_at_work; /* parts of steps[0] were ordered */
+    double hang_seconds;
+    double step_seconds; /* running estimate; 0: no step was done */
+    double ordered_at;
+
+    uint32_t sums[LK_MOST_BUCKETS]; /* checksums of the last step's results */
+    bool has_sums;                  /* a step was committed, and its sums may be compared */
+    bool has_worked;                /* a step was done: kernels are compiled */
+    bool has_diverged;              /* a step gave no numbers twice */
+    bool has_no_numbers;
+    double reduce_seconds;
+};
+
+/* Gives every device that is left its run of shards. */
+void lk_team_deal(struct lk_team *team);
+
+/* Takes a device out: an order of its failed, or `text` says what else is wrong. The mutex is
+ * held. */
+void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *text);
+
+/* Waits until something has changed; the mutex is held. False: lk_seconds() has passed `until`.
+ */
+bool lk_team_wait(struct lk_team *team, double until);
+
+/* Seconds after which a device that computes is taken for one that hangs. */
+double lk_team_limit(const struct lk_team *team);
+
+/* Compares what the devices at work have sent as checks of the step before; where one is wrong
+ * its state is copied from another's and *is_right becomes false. The mutex is not held.
+ * fails: LK_E_DEVICE where none is right */
+LK_MUST_CHECK enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right);
+
+/* lk_team_call() on that device alone. */
+LK_MUST_CHECK enum lk_status
+lk_team_call_one(struct lk_team *team, struct lk_worker *worker,
+                 enum lk_status (*call)(void *, struct lk_worker *), void *context);
+
+#endif

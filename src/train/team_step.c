@@ -1,0 +1,335 @@
+/* A team's steps: parts are ordered, their sums added up bucket by bucket as they come, and the
+ * update ordered when all is there and right. */
+#include "train/team_parts.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "tensor/elementwise.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_TRIES = 8 };
+
+/* --- ordering --------------------------------------------------------------------------- */
+
+static void order_part(struct lk_team *team, struct lk_worker *worker)
+{
+    const struct lk_team_step *step = &team->steps[0];
+    const struct lk_order order = {
+        .kind = LK_ORDER_PART,
+        .part = {.step = step->step, .samples = step->samples, .run = worker->run},
+        .ticket = team->ticket,
+    };
+    worker->ticket = team->ticket;
+    worker->arrived = 0;
+    lk_worker_order(worker, &order);
+}
+
+/* Gives the oldest step to all devices; the mutex is held. */
+static void order_parts(struct lk_team *team)
+{
+    lk_team_deal(team);
+    team->ticket++;
+    team->is_at_work = true;
+    team->ordered_at = lk_seconds();
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost && team->workers[i]->run.count > 0)
+            order_part(team, team->workers[i]);
+}
+
+static void order_alone(struct lk_team *team, enum lk_order_kind kind,
+                        const struct lk_team_step *step)
+{
+    const struct lk_order order = {.kind = kind,
+                                   .part = {.step = step->step, .samples = step->samples},
+                                   .ticket = step->step,
+                                   .lr = step->lr};
+    lk_worker_order(team->workers[0], &order);
+}
+
+enum lk_status lk_team_begin(struct lk_team *team, const struct lk_team_step *step)
+{
+    if (team->begun == LK_COUNT(team->steps))
+        return lk_fail(LK_E_ARGUMENT, "step %lld is begun before step %lld is ended",
+                       (long long)step->step, (long long)team->steps[0].step);
+    pthread_mutex_lock(&team->mutex);
+    team->steps[team->begun++] = *step;
+    if (team->is_alone)
+        order_alone(team, LK_ORDER_START, step);
+    else if (team->begun == 1)
+        order_parts(team);
+    else
+        team->pending = (struct lk_part){.step = step->step, .samples = step->samples};
+    pthread_mutex_unlock(&team->mutex);
+    return LK_OK;
+}
+
+/* --- collecting ------------------------------------------------------------------------- */
+
+static bool works(const struct lk_worker *worker)
+{
+    return !worker->is_lost && worker->run.count > 0;
+}
+
+/* Waits until every device at work has brought its first `arrived` buckets, metrics included.
+ * False: one is lost. The mutex is held. */
+static bool await_arrivals(struct lk_team *team, int arrived)
+{
+    const double until = team->ordered_at + lk_team_limit(team);
+    for (;;) {
+        bool is_complete = true, has_lost = false;
+        for (int i = 0; i < team->count; i++) {
+            struct lk_worker *worker = team->workers[i];
+            if (!works(worker))
+                continue;
+            if (worker->has_failed)
+                lk_team_lose(team, worker, worker->text);
+            has_lost |= worker->is_lost;
+            is_complete &= worker->arrived >= arrived;
+        }
+        if (has_lost || is_complete)
+            return !has_lost;
+        if (lk_team_wait(team, until))
+            continue;
+        for (int i = 0; i < team->count; i++)
+            if (works(team->workers[i]) && team->workers[i]->arrived < arrived)
+                lk_team_lose(team, team->workers[i], "it does not answer");
+    }
+}
+
+/* The terms of all devices at work, ascending, as their runs are. Returns how many. */
+static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
+                  struct lk_worker **owners, uint32_t *checksums)
+{
+    int count = 0;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        const struct lk_arrival *a = &worker->arrivals[arrival];
+        for (int j = 0; works(worker) && j < a->count; j++, count++) {
+            terms[count] = a->terms[j];
+            owners[count] = worker;
+            checksums[count] = a->checksums[j];
+        }
+    }
+    return count;
+}
+
+/* Adds up a bucket (-1: the metrics, into metrics) for every device that is left.
+ * False: what has come is not what was sent, or no numbers. */
+static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bool *is_right)
+{
+    struct lk_term terms[LK_MOST_SHARDS];
+    struct lk_worker *owners[LK_MOST_SHARDS];
+    uint32_t sent[LK_MOST_SHARDS], found[LK_MOST_SHARDS];
+    void *copies[LK_MOST_TEAM] = {metrics};
+    struct lk_reduced sum = {
+        .subtree = {0, team->config.shards}, .copies = copies, .copy_count = 1};
+    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
+    const struct lk_reduction job = {
+        .dtype = team->config.real,
+        .count = bucket < 0 ? LK_PAD : lk_replica_bucket(replica, bucket).count,
+        .terms = terms,
+        .term_count = gather(team, bucket + 1, terms, owners, sent),
+        .sums = &sum,
+        .sum_count = 1,
+        .checksums = found};
+    if (bucket >= 0) {
+        sum.copy_count = 0;
+        for (int i = 0; i < team->count; i++)
+            if (works(team->workers[i]))
+                copies[sum.copy_count++] = team->workers[i]->arrivals[bucket + 1].result;
+    }
+    const double start = lk_seconds();
+    LK_TRY(lk_reducer_sum(team->reducer, &job));
+    lk_profile_span(team->profile, "host", "reduce", team->steps[0].step, start, lk_seconds());
+    team->reduce_seconds += lk_seconds() - start;
+    if (bucket >= 0)
+        team->sums[bucket] = sum.checksum;
+    *is_right = sum.is_finite || team->has_diverged;
+    team->has_no_numbers |= !*is_right;
+    for (int i = 0; i < job.term_count; i++)
+        if (found[i] != sent[i]) {
+            lk_log(LK_LOG_WARNING,
+                   "device %d: gradients were changed on their way in step %lld",
+                   owners[i]->position, (long long)team->steps[0].step);
+            owners[i]->strikes++;
+            *is_right = false;
+        }
+    return LK_OK;
+}
+
+/* Adds up all that the devices bring for the oldest step. False in *is_whole: it has to be
+ * computed again. The mutex is held, but not while adding. */
+static enum lk_status collect(struct lk_team *team, void *metrics, bool *is_whole)
+{
+    *is_whole = true;
+    team->reduce_seconds = 0;
+    for (int bucket = -1; bucket < team->buckets && *is_whole; bucket++) {
+        if (!await_arrivals(team, bucket + 2)) {
+            *is_whole = false;
+            return LK_OK;
+        }
+        bool is_right = true;
+        pthread_mutex_unlock(&team->mutex);
+        enum lk_status status = reduce(team, bucket, metrics, &is_right);
+        if (status == LK_OK && bucket < 0)
+            status = lk_team_check_replicas(team, &is_right);
+        pthread_mutex_lock(&team->mutex);
+        LK_TRY(status);
+        *is_whole = is_right;
+    }
+    return LK_OK;
+}
+
+/* --- ending ----------------------------------------------------------------------------- */
+
+static enum lk_status no_device(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (team->workers[i]->text[0])
+            return lk_fail(LK_E_DEVICE, "no device is left: device %d: %s", i,
+                           team->workers[i]->text);
+    return lk_fail(LK_E_DEVICE, "no device is left: they do not answer");
+}
+
+static void fill_result(const struct lk_team *team, const void *metrics, int tries,
+                        struct lk_team_result *result)
+{
+    const bool is_f64 = team->config.real == LK_F64;
+    const struct lk_team_step *step = &team->steps[0];
+    const int64_t each = lk_divide_up(team->config.batch, team->config.shards);
+    const double now = lk_seconds(), samples = (double)step->samples;
+    const double loss = is_f64 ? ((const double *)metrics)[0] : ((const float *)metrics)[0];
+    const double correct = is_f64 ? ((const double *)metrics)[1] : ((const float *)metrics)[1];
+    *result = (struct lk_team_result){
+        .loss = loss / samples, .accuracy = correct / samples, .tries = tries};
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *w = team->workers[i];
+        struct lk_device_times *t = &result->devices[i];
+        if (!works(w))
+            continue;
+        const int64_t end = lk_least((w->run.first + w->run.count) * each, step->samples);
+        t->is_left = true;
+        t->samples = end - lk_least(w->run.first * each, step->samples);
+        t->share = (double)w->run.count / team->config.shards;
+        t->input_ms = w->times.input_ms;
+        t->transfer_ms = w->times.transfer_ms;
+        t->compute_ms = w->times.compute_ms;
+        t->reduce_ms = 1e3 * team->reduce_seconds;
+        t->wait_ms = 1e3 * (now - w->came_at);
+    }
+}
+
+/* From here on the step counts. The mutex is held. */
+static void commit(struct lk_team *team)
+{
+    const struct lk_team_step *step = &team->steps[0];
+    const int64_t every = team->config.check_every;
+    const double seconds = lk_seconds() - team->ordered_at;
+    const bool weighs = every > 0 && step->step % every == 0;
+    team->has_sums = true;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        const struct lk_order order = {.kind = LK_ORDER_UPDATE,
+                                       .part = {.step = step->step, .samples = step->samples},
+                                       .lr = step->lr,
+                                       .weights = weighs};
+        if (!worker->is_lost)
+            lk_worker_order(worker, &order);
+        worker->strikes = 0;
+    }
+    /* Rises fast and falls slowly; the first step, which compiles, does not count. */
+    if (team->has_worked)
+        team->step_seconds =
+            seconds > team->step_seconds ? seconds : 0.9 * team->step_seconds + 0.1 * seconds;
+    team->has_worked = true;
+}
+
+/* The step after this one begins before anybody reports this one. */
+static void go_on(struct lk_team *team)
+{
+    team->steps[0] = team->steps[1];
+    team->begun--;
+    team->pending = (struct lk_part){0};
+    team->is_at_work = false;
+    if (team->begun > 0)
+        order_parts(team);
+}
+
+/* Devices whose gradients were changed twice in a step are no longer trusted. */
+static void lose_struck(struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost && team->workers[i]->strikes > 1)
+            lk_team_lose(team, team->workers[i], "what it sends does not arrive unchanged");
+}
+
+static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *result)
+{
+    double metrics[LK_PAD];
+    bool had_no_numbers = false; /* by a fault, or by nature: then they are none again */
+    team->has_no_numbers = false;
+    for (int tries = 1;; tries++) {
+        bool is_whole = false;
+        LK_TRY(collect(team, metrics, &is_whole));
+        if (is_whole) {
+            fill_result(team, metrics, tries, result);
+            commit(team);
+            go_on(team);
+            return LK_OK;
+        }
+        lose_struck(team);
+        if (lk_team_left(team) == 0)
+            return no_device(team);
+        if (tries == MOST_TRIES)
+            return lk_fail(LK_E_DEVICE, "step %lld has failed %d times",
+                           (long long)team->steps[0].step, tries);
+        team->has_diverged |= had_no_numbers && team->has_no_numbers; /* so be it */
+        had_no_numbers = team->has_no_numbers;
+        team->has_no_numbers = false;
+        team->counts.repeated_steps++;
+        order_parts(team);
+    }
+}
+
+static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *result)
+{
+    struct lk_worker *worker = team->workers[0];
+    const struct lk_team_step *step = &team->steps[0];
+    const double start = lk_seconds();
+    order_alone(team, LK_ORDER_FINISH, step);
+    while (worker->ticket != step->step && !worker->has_failed && !worker->is_lost)
+        if (!lk_team_wait(team, start + lk_team_limit(team)))
+            lk_team_lose(team, worker, "it does not answer");
+    if (worker->has_failed)
+        lk_team_lose(team, worker, worker->text);
+    if (worker->is_lost)
+        return no_device(team);
+    *result = (struct lk_team_result){
+        .loss = worker->result.loss, .accuracy = worker->result.accuracy, .tries = 1};
+    result->devices[0] = (struct lk_device_times){.is_left = true,
+                                                  .samples = step->samples,
+                                                  .share = 1,
+                                                  .input_ms = worker->times.input_ms,
+                                                  .transfer_ms = worker->result.transfer_ms,
+                                                  .compute_ms = worker->result.compute_ms,
+                                                  .reduce_ms = worker->result.reduce_ms,
+                                                  .wait_ms = 1e3 * (lk_seconds() - start)};
+    if (team->has_worked)
+        team->step_seconds = lk_seconds() - start;
+    team->has_worked = true;
+    team->steps[0] = team->steps[1];
+    team->begun--;
+    return LK_OK;
+}
+
+enum lk_status lk_team_end(struct lk_team *team, struct lk_team_result *result)
+{
+    if (team->begun == 0)
+        return lk_fail(LK_E_ARGUMENT, "no step was begun");
+    pthread_mutex_lock(&team->mutex);
+    const enum lk_status status =
+        team->is_alone ? end_alone(team, result) : end_shared(team, result);
+    pthread_mutex_unlock(&team->mutex);
+    return status;
+}

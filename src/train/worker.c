@@ -1,0 +1,205 @@
+#include "train/worker.h"
+
+#include "base/fail.h"
+#include "train/team_parts.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+void lk_worker_order(struct lk_worker *worker, const struct lk_order *order)
+{
+    const int at = (worker->first_order + worker->order_count) % LK_MOST_ORDERS;
+    worker->orders[at] = *order;
+    if (worker->order_count++ == 0 && worker->busy_since == 0)
+        worker->busy_since = lk_seconds();
+    pthread_cond_broadcast(&worker->team->changed);
+}
+
+/* For tests: a device that takes `slowness` times as long. */
+static void be_slow(const struct lk_worker *worker, double seconds)
+{
+    const double more = (worker->slowness - 1) * seconds;
+    const struct timespec pause = {(time_t)more, (long)(1e9 * (more - (double)(time_t)more))};
+    if (more > 0)
+        nanosleep(&pause, NULL);
+}
+
+/* Makes what has come known; false where nobody waits for it any more. */
+static bool publish(struct lk_worker *worker, int64_t ticket)
+{
+    pthread_mutex_lock(&worker->team->mutex);
+    const bool is_wanted = !worker->is_lost && worker->ticket == ticket;
+    if (is_wanted) {
+        worker->arrived++;
+        worker->came_at = lk_seconds();
+        pthread_cond_broadcast(&worker->team->changed);
+    }
+    pthread_mutex_unlock(&worker->team->mutex);
+    return is_wanted;
+}
+
+static enum lk_status take_metrics(struct lk_worker *worker, int64_t ticket)
+{
+    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
+    struct lk_arrival *arrival = &worker->arrivals[0];
+    LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
+                            &arrival->checksums, &arrival->count));
+    worker->checks = NULL;
+    if (worker->has_updated)
+        LK_TRY(lk_exchange_checks(exchange, &worker->checks));
+    publish(worker, ticket);
+    return LK_OK;
+}
+
+static enum lk_status take_bucket(struct lk_worker *worker, int bucket)
+{
+    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
+    struct lk_arrival *arrival = &worker->arrivals[bucket + 1];
+    LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
+                            &arrival->count));
+    return lk_exchange_result(exchange, bucket, &arrival->result);
+}
+
+/* The next step's samples are read while the device computes this one's. */
+static enum lk_status prefetch(struct lk_worker *worker)
+{
+    struct lk_team *team = worker->team;
+    pthread_mutex_lock(&team->mutex);
+    struct lk_part next = team->pending;
+    next.run = worker->run;
+    pthread_mutex_unlock(&team->mutex);
+    return next.step ? lk_stepper_prefetch(worker->stepper, team->batches, &next) : LK_OK;
+}
+
+static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *order)
+{
+    struct lk_team *team = worker->team;
+    const double start = lk_seconds();
+    lk_profile_step(team->profile, worker->device, order->part.step);
+    LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->part));
+    LK_TRY(prefetch(worker));
+    LK_TRY(take_metrics(worker, order->ticket));
+    for (int bucket = 0; bucket < team->buckets; bucket++) {
+        LK_TRY(take_bucket(worker, bucket));
+        if (bucket == team->buckets - 1) {
+            be_slow(worker, lk_seconds() - start);
+            worker->times = lk_stepper_part_times(worker->stepper);
+            worker->times.compute_ms *= worker->slowness;
+        }
+        if (!publish(worker, order->ticket))
+            break;
+    }
+    lk_profile_take(team->profile, worker->device, worker->position, order->part.step);
+    return LK_OK;
+}
+
+static enum lk_status do_update(struct lk_worker *worker, const struct lk_order *order)
+{
+    worker->has_updated = true;
+    return lk_stepper_update(worker->stepper, order->part.samples, order->lr, order->part.step,
+                             order->weights);
+}
+
+static enum lk_status do_start(struct lk_worker *worker, const struct lk_order *order)
+{
+    struct lk_team *team = worker->team;
+    const struct lk_part *part = &order->part;
+    const int slot = (int)(part->step % LK_REPLICA_SLOTS);
+    const double start = lk_seconds();
+    LK_TRY(lk_batches_read(team->batches, part->step - 1, 0, part->samples,
+                           lk_stepper_images(worker->stepper, slot),
+                           lk_stepper_labels(worker->stepper, slot)));
+    const double read = lk_seconds();
+    worker->input_ms[slot] = 1e3 * (read - start);
+    lk_profile_span(team->profile, "device 0", "read batch", part->step, start, read);
+    lk_profile_step(team->profile, worker->device, part->step);
+    return lk_stepper_enqueue(worker->stepper, slot, part->samples, order->lr, part->step);
+}
+
+static enum lk_status do_finish(struct lk_worker *worker, const struct lk_order *order)
+{
+    struct lk_step_result result;
+    const int slot = (int)(order->part.step % LK_REPLICA_SLOTS);
+    LK_TRY(lk_stepper_wait(worker->stepper, slot, &result));
+    lk_profile_take(worker->team->profile, worker->device, worker->position, order->part.step);
+    pthread_mutex_lock(&worker->team->mutex);
+    worker->result = result;
+    worker->times.input_ms = worker->input_ms[slot];
+    worker->ticket = order->ticket;
+    pthread_cond_broadcast(&worker->team->changed);
+    pthread_mutex_unlock(&worker->team->mutex);
+    return LK_OK;
+}
+
+static enum lk_status carry_out(struct lk_worker *worker, const struct lk_order *order)
+{
+    switch (order->kind) {
+    case LK_ORDER_CALL:
+        return order->call(order->context, worker);
+    case LK_ORDER_START:
+        return do_start(worker, order);
+    case LK_ORDER_FINISH:
+        return do_finish(worker, order);
+    case LK_ORDER_PART:
+        return do_part(worker, order);
+    case LK_ORDER_UPDATE:
+        return do_update(worker, order);
+    case LK_ORDER_QUIT:
+        break;
+    }
+    return LK_OK;
+}
+
+/* Waits for an order; the mutex is held. */
+static struct lk_order next_order(struct lk_worker *worker)
+{
+    while (worker->order_count == 0)
+        pthread_cond_wait(&worker->team->changed, &worker->team->mutex);
+    const struct lk_order order = worker->orders[worker->first_order];
+    worker->first_order = (worker->first_order + 1) % LK_MOST_ORDERS;
+    worker->order_count--;
+    worker->busy_since = lk_seconds();
+    return order;
+}
+
+/* A call's failure may be the caller's affair; every other one is the device's. */
+static void end_order(struct lk_worker *worker, const struct lk_order *order,
+                      enum lk_status status)
+{
+    worker->busy_since = worker->order_count ? lk_seconds() : 0;
+    if (order->kind == LK_ORDER_CALL)
+        worker->has_returned = true;
+    if (status != LK_OK) {
+        worker->status = status;
+        snprintf(worker->text, sizeof worker->text, "%s", lk_error_text());
+        lk_error_clear();
+        if (order->kind != LK_ORDER_CALL)
+            worker->has_failed = true;
+    }
+    pthread_cond_broadcast(&worker->team->changed);
+}
+
+static void *run(void *context)
+{
+    struct lk_worker *worker = context;
+    pthread_mutex_t *mutex = &worker->team->mutex;
+    pthread_mutex_lock(mutex);
+    for (bool goes_on = true; goes_on;) {
+        const struct lk_order order = next_order(worker);
+        pthread_mutex_unlock(mutex);
+        const enum lk_status status = carry_out(worker, &order);
+        pthread_mutex_lock(mutex);
+        end_order(worker, &order, status);
+        goes_on = order.kind != LK_ORDER_QUIT && !worker->is_lost && !worker->has_failed;
+    }
+    pthread_mutex_unlock(mutex);
+    return NULL;
+}
+
+enum lk_status lk_worker_start(struct lk_worker *worker)
+{
+    if (pthread_create(&worker->thread, NULL, run, worker) != 0)
+        return lk_fail_memory("a thread", 0);
+    worker->has_thread = true;
+    return LK_OK;
+}

@@ -1,0 +1,84 @@
+/* The host thread of one device of a team, and what it has been told to do. Floor 6. Private to
+ * team*.c and worker.c. All that calls OpenCL for a device runs on its thread: where a driver
+ * hangs, that thread alone does, and is left behind with everything that belongs to it. */
+#ifndef LK_TRAIN_WORKER_H
+#define LK_TRAIN_WORKER_H
+
+#include "train/stepper.h"
+#include <pthread.h>
+
+struct lk_team;
+struct lk_worker;
+
+enum lk_order_kind {
+    LK_ORDER_CALL,   /* call(context, worker) */
+    LK_ORDER_START,  /* alone: read a batch and enqueue a step on it */
+    LK_ORDER_FINISH, /* alone: wait for that step */
+    LK_ORDER_PART, /* one of several: a part of a step, until all of it has come to the host */
+    LK_ORDER_UPDATE, /* one of several: the step's end */
+    LK_ORDER_QUIT,
+};
+
+struct lk_order {
+    enum lk_order_kind kind;
+    struct lk_part part;
+    int64_t ticket; /* of a part: tells a repeated one from the one before */
+    double lr;
+    bool weights; /* UPDATE: make their checksum */
+    enum lk_status (*call)(void *context, struct lk_worker *worker);
+    void *context;
+};
+
+/* A bucket that has come from a device. */
+struct lk_arrival {
+    struct lk_term terms[LK_MOST_SHARDS];
+    const uint32_t *checksums;
+    int count;
+    void *result; /* where the sum over all shards goes; NULL for the metrics */
+};
+
+enum { LK_MOST_ORDERS = 8 };
+
+struct lk_worker {
+    struct lk_team *team;
+    int position; /* in the list of devices */
+    struct lk_device *device;
+    struct lk_stepper *stepper;
+    pthread_t thread;
+    bool has_thread;
+
+    /* Guarded by the team's mutex. */
+    struct lk_order orders[LK_MOST_ORDERS];
+    int first_order, order_count;
+    double busy_since;     /* 0: has nothing to do */
+    bool is_lost;          /* left behind: nobody waits for it, nobody touches what it has */
+    bool has_failed;       /* an order that the device must carry out */
+    bool has_returned;     /* from its call */
+    enum lk_status status; /* of its call or failure, with the text */
+    char text[512];
+
+    int64_t ticket; /* of the part whose arrivals these are */
+    int arrived;    /* the metrics, then buckets in their order */
+    struct lk_arrival *arrivals;
+    const uint32_t *checks; /* of the step before, once the metrics are there */
+    struct lk_part_times times;
+    double came_at; /* lk_seconds() of the last arrival */
+    int strikes;    /* times that what it sent in this step did not arrive unchanged */
+    struct lk_step_result result; /* alone */
+
+    struct lk_shard_run run; /* the part it has been given */
+    int most_shards;         /* that it computes at a time */
+
+    /* Its thread's own. */
+    bool has_updated;
+    double slowness; /* for tests: takes that many times as long as it needs; 1: as it is */
+    double input_ms[LK_REPLICA_SLOTS];
+};
+
+/* Starts the thread. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_worker_start(struct lk_worker *worker);
+
+/* Gives an order; the team's mutex is held. */
+void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
+
+#endif
