@@ -254,6 +254,7 @@ static enum lk_status create(struct lk_team *team)
     team->is_alone = devices == 1;
     for (int i = 0; i < devices; i++)
         LK_TRY(create_worker(team, i));
+    LK_TRY(lk_team_init_deal(team));
     LK_TRY(call_each(team, open_device, &team->config, false));
     for (int i = 0; i < team->count; i++)
         team->workers[i]->most_shards = choose_most_shards(team);

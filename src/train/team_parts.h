@@ -3,6 +3,7 @@
 #define LK_TRAIN_TEAM_PARTS_H
 
 #include "mirror/reduce.h"
+#include "mirror/split.h"
 #include "train/profile.h"
 #include "train/team.h"
 
@@ -14,6 +15,7 @@ struct lk_team {
     struct lk_batches *batches;
     struct lk_profile *profile;
     struct lk_reducer *reducer;
+    struct lk_split split;
     int buckets;
     struct lk_team_counts counts;
 
@@ -37,8 +39,14 @@ struct lk_team {
     double reduce_seconds;
 };
 
+/* Reads the policy. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_team_init_deal(struct lk_team *team);
+
 /* Gives every device that is left its run of shards. */
 void lk_team_deal(struct lk_team *team);
+
+/* Learns from a step's times how fast the devices are. */
+void lk_team_measure(struct lk_team *team);
 
 /* Takes a device out: an order of its failed, or `text` says what else is wrong. The mutex is
  * held. */

@@ -238,8 +238,7 @@ static void commit(struct lk_team *team)
             lk_worker_order(worker, &order);
         worker->strikes = 0;
     }
-    /* Rises fast and falls slowly; the first step, which compiles, does not count. */
-    if (team->has_worked)
+    if (team->has_worked) /* rises fast, falls slowly */
         team->step_seconds =
             seconds > team->step_seconds ? seconds : 0.9 * team->step_seconds + 0.1 * seconds;
     team->has_worked = true;
@@ -275,6 +274,9 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
         if (is_whole) {
             fill_result(team, metrics, tries, result);
             commit(team);
+            if (team->has_worked) /* the first step compiles kernels */
+                lk_team_measure(team);
+            team->has_worked = true;
             go_on(team);
             return LK_OK;
         }

@@ -40,6 +40,7 @@ static void make(struct rig *rig, const char *model, const char *optimizer, uint
                                              .output = loss,
                                              .batch = 8,
                                              .shards = 2,
+                                             .shards = 2,
                                              .real = LK_F32,
                                              .training = true};
     ok(lk_replica_create(&config, &rig->replica));
