@@ -192,6 +192,13 @@ static enum lk_status no_device(const struct lk_team *team)
     return lk_fail(LK_E_DEVICE, "no device is left: they do not answer");
 }
 
+/* Samples a second while the device worked. */
+static double rate(const struct lk_device_times *t)
+{
+    const double ms = t->transfer_ms + t->compute_ms;
+    return ms > 0 ? 1e3 * (double)t->samples / ms : 0;
+}
+
 static void fill_result(const struct lk_team *team, const void *metrics, int tries,
                         struct lk_team_result *result)
 {
@@ -217,6 +224,7 @@ static void fill_result(const struct lk_team *team, const void *metrics, int tri
         t->compute_ms = w->times.compute_ms;
         t->reduce_ms = 1e3 * team->reduce_seconds;
         t->wait_ms = 1e3 * (now - w->came_at);
+        t->samples_per_s = rate(t);
     }
 }
 
@@ -241,7 +249,6 @@ static void commit(struct lk_team *team)
     if (team->has_worked) /* rises fast, falls slowly */
         team->step_seconds =
             seconds > team->step_seconds ? seconds : 0.9 * team->step_seconds + 0.1 * seconds;
-    team->has_worked = true;
 }
 
 /* The step after this one begins before anybody reports this one. */
@@ -317,6 +324,7 @@ static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *res
                                                   .compute_ms = worker->result.compute_ms,
                                                   .reduce_ms = worker->result.reduce_ms,
                                                   .wait_ms = 1e3 * (lk_seconds() - start)};
+    result->devices[0].samples_per_s = rate(&result->devices[0]);
     if (team->has_worked)
         team->step_seconds = lk_seconds() - start;
     team->has_worked = true;

@@ -40,7 +40,6 @@ static void make(struct rig *rig, const char *model, const char *optimizer, uint
                                              .output = loss,
                                              .batch = 8,
                                              .shards = 2,
-                                             .shards = 2,
                                              .real = LK_F32,
                                              .training = true};
     ok(lk_replica_create(&config, &rig->replica));
@@ -93,7 +92,8 @@ static const struct lk_checkpoint about = {.model = "small",
                                            .epoch = 7,
                                            .index = 4096,
                                            .seed = 42,
-                                           .batch = 8};
+                                           .batch = 8,
+                                           .shards = 2};
 
 static void write_one(const char *path)
 {
