@@ -13,7 +13,7 @@ struct lk_settings {
     char optimizer[256], schedule[256], split[256];
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;
-    int64_t epochs, steps, batch_size, batch_per_device, shards, seed, checkpoint_every;
+    int64_t epochs, steps, batch_size, shards, seed, checkpoint_every;
     int64_t check_every;
     double lr; /* 0: the optimizer's own */
     int mode;

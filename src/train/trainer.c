@@ -24,17 +24,6 @@ enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event eve
     return status;
 }
 
-/* How many samples a step has: those of all devices together. */
-static enum lk_status choose_batch(struct lk_settings *s)
-{
-    int devices = 0;
-    if (s->batch_per_device == 0)
-        return LK_OK;
-    LK_TRY(lk_device_list_count(s->device, &devices));
-    s->batch_size = s->batch_per_device * devices;
-    return LK_OK;
-}
-
 static enum lk_status create_team(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
@@ -140,7 +129,6 @@ static enum lk_status begin_folder(struct lk_trainer *trainer)
 
 static enum lk_status create(struct lk_trainer *trainer)
 {
-    LK_TRY(choose_batch(trainer->settings));
     LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
     LK_TRY(lk_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_data_load_start(&trainer->load, trainer->settings));

@@ -71,13 +71,25 @@ static enum lk_status prefetch(struct lk_worker *worker)
     return next.step ? lk_stepper_prefetch(worker->stepper, team->batches, &next) : LK_OK;
 }
 
+/* A span of this thread, for the trace. */
+static void note(const struct lk_worker *worker, const char *what, int64_t step, double begin,
+                 double end)
+{
+    char name[32];
+    snprintf(name, sizeof name, "device %d", worker->position);
+    lk_profile_span(worker->team->profile, name, what, step, begin, end);
+}
+
 static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *order)
 {
     struct lk_team *team = worker->team;
+    const int64_t step = order->part.step;
     const double start = lk_seconds();
-    lk_profile_step(team->profile, worker->device, order->part.step);
+    lk_profile_step(team->profile, worker->device, step);
     LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->part));
+    const double begun = lk_seconds();
     LK_TRY(prefetch(worker));
+    const double fetched = lk_seconds();
     LK_TRY(take_metrics(worker, order->ticket));
     for (int bucket = 0; bucket < team->buckets; bucket++) {
         LK_TRY(take_bucket(worker, bucket));
@@ -89,7 +101,10 @@ static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *o
         if (!publish(worker, order->ticket))
             break;
     }
-    lk_profile_take(team->profile, worker->device, worker->position, order->part.step);
+    note(worker, "enqueue", step, start, begun);
+    note(worker, "read next batch", step, begun, fetched);
+    note(worker, "wait", step, fetched, lk_seconds());
+    lk_profile_take(team->profile, worker->device, worker->position, step);
     return LK_OK;
 }
 
@@ -111,9 +126,11 @@ static enum lk_status do_start(struct lk_worker *worker, const struct lk_order *
                            lk_stepper_labels(worker->stepper, slot)));
     const double read = lk_seconds();
     worker->input_ms[slot] = 1e3 * (read - start);
-    lk_profile_span(team->profile, "device 0", "read batch", part->step, start, read);
     lk_profile_step(team->profile, worker->device, part->step);
-    return lk_stepper_enqueue(worker->stepper, slot, part->samples, order->lr, part->step);
+    LK_TRY(lk_stepper_enqueue(worker->stepper, slot, part->samples, order->lr, part->step));
+    note(worker, "read batch", part->step, start, read);
+    note(worker, "enqueue", part->step, read, lk_seconds());
+    return LK_OK;
 }
 
 static enum lk_status do_finish(struct lk_worker *worker, const struct lk_order *order)

@@ -18,10 +18,11 @@ class Run(ProgramTest):
         self.assertEqual([e['epoch'] for e in steps], [0] * 16 + [1] * 16)
         for event in steps:
             self.assertEqual(set(event), {'event', 'step', 'epoch', 'loss', 'accuracy',
-                                          'samples_per_s', 'step_ms', 'lr', 'devices'})
+                                          'samples', 'samples_per_s', 'step_ms', 'lr', 'tries',
+                                          'devices'})
             self.assertEqual(set(event['devices'][0]),
-                             {'samples_per_s', 'compute_ms', 'transfer_ms', 'reduce_ms',
-                              'wait_ms', 'input_ms'})
+                             {'samples_per_s', 'share', 'samples', 'compute_ms', 'transfer_ms',
+                              'reduce_ms', 'wait_ms', 'input_ms'})
             self.assertEqual(event['lr'], 0.01)
         self.assertLess(steps[-1]['loss'], steps[0]['loss'])
         self.assertEqual([set(e) for e in self.events('run', 'eval')],
