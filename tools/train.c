@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const struct option options[] = {
-    {"data", "SPEC", "training data: fashion-mnist, idx:DIR, synthetic:digits"},
+    {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
     {"val", "SPEC", "validation data; default: the test part of the data; off: none"},
     {"run", "DIR", "run directory; one that has a checkpoint is gone on with"},
     {"fresh", NULL, "start over in a run directory that has checkpoints"},

@@ -11,7 +11,11 @@
 extern "C" {
 #endif
 
-enum lk_data_part { LK_DATA_TRAIN, LK_DATA_TEST };
+enum lk_data_part {
+    LK_DATA_TRAIN, /* a set without parts is a training part */
+    LK_DATA_TEST,
+    LK_DATA_TEST_OR_ALL, /* the test part, or all of a set without parts */
+};
 
 /* Labels lie in [0, classes). The pointers live as long as the data set. */
 struct lk_data_info {
@@ -23,6 +27,12 @@ struct lk_data_info {
 
 struct lk_data;
 
+/* How samples from image files are wanted, where the SPEC's own options do not say it. */
+struct lk_data_options {
+    int height, width, channels; /* scaled and converted to; 0: as the first image */
+    const char *max_bad;         /* how many may be broken: "1%" (NULL), "3" */
+};
+
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),
  * "synthetic:digits[,count=N][,seed=N]" (drawn, needs no file), or a known name
  * ("fashion-mnist": from $LOCKSTEP_DATA, else the cache, else downloaded into the cache).
@@ -31,6 +41,15 @@ struct lk_data;
 LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_part part,
                                                  struct lk_data **data);
 
+/* As lk_data_open(); JPEG and PNG files too: "folder:DIR" (a folder a class, in train/ and
+ * test/ where these are there), "csv:FILE" (lines "path,label"), "tfrecord:GLOB"
+ * (tf.train.Example). Behind a comma: size=96x96 channels=3 max_bad=1% classes=FILE
+ * cache=memory; folder: part=val; tfrecord: image=KEY label=KEY offset=-1. options: NULL for
+ * all standards */
+LK_API LK_MUST_CHECK enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
+                                                    const struct lk_data_options *options,
+                                                    struct lk_data **data);
+
 /* Releases a data set, after the batches that read it. NULL is fine. */
 LK_API void lk_data_close(struct lk_data *data);
 
@@ -38,10 +57,15 @@ LK_API void lk_data_close(struct lk_data *data);
 LK_API const struct lk_data_info *lk_data_info(const struct lk_data *data);
 
 /* Reads the samples of those indices. samples: [count, h, w, c]; labels: [count]. Any thread,
- * several at once; allocates nothing. fails: LK_E_ARGUMENT for an index outside the set */
+ * several at once; allocates nothing but what decoding an image file takes. A broken file is
+ * named in a warning, and the next one in the set that is not broken stands in for it.
+ * fails: LK_E_ARGUMENT an index outside the set; LK_E_DATA more are broken than may be */
 LK_API LK_MUST_CHECK enum lk_status lk_data_read(const struct lk_data *data,
                                                  const int64_t *indices, int count,
                                                  uint8_t *samples, int32_t *labels);
+
+/* Samples found to be broken until now. */
+LK_API int64_t lk_data_bad(const struct lk_data *data);
 
 /* Writes the order of an epoch: a permutation of 0..count-1 that depends on nothing but (seed,
  * epoch, count). count: below 2^32. source: Fisher-Yates, Knuth TAOCP 2, 3.4.2 P */

@@ -1,16 +1,19 @@
 #include "base/fail.h"
 #include "base/option.h"
-#include "data/source.h"
+#include "data/images.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct lk_source *const sources[] = {&lk_source_idx, &lk_source_synthetic, NULL};
+static const struct lk_source *const sources[] = {&lk_source_idx,       &lk_source_folder,
+                                                  &lk_source_csv,       &lk_source_tfrecord,
+                                                  &lk_source_synthetic, NULL};
 
 struct lk_data {
     const struct lk_source *source;
     void *state;
+    struct lk_images *images; /* NULL: the source has pixels */
     struct lk_data_info info;
     size_t sample_bytes;
 };
@@ -39,20 +42,97 @@ static enum lk_status refuse_spec(const char *spec, const char *word)
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known);
 }
 
+void lk_source_name(const char *path, char name[64])
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    snprintf(name, 64, "%.*s", (int)(end - begin), path + begin);
+}
+
+enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
+{
+    return lk_fail(LK_E_IO, "'%s:%s' has no test part; --val SPEC names one", kind, text);
+}
+
+/* Where ",name=" begins; the end of the text: nowhere. */
+static char *find_options(char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    for (char *c = text; (c = strchr(c, ',')); c++) {
+        const size_t length = strspn(c + 1, letters);
+        if (length > 0 && c[1 + length] == '=')
+            return c;
+    }
+    return text + strlen(text);
+}
+
+/* Cuts "DIR,size=96x96,max_bad=3" into DIR and options. */
+static enum lk_status parse_options(const struct lk_option *table, char *text,
+                                    struct lk_image_options *options)
+{
+    char *next = find_options(text);
+    lk_options_default(table, options);
+    while (*next) {
+        char *name = next + 1, *value = strchr(name, '=');
+        *next = *value++ = '\0'; /* where options begin, a name and '=' stand */
+        next = find_options(value);
+        const char end = *next;
+        *next = '\0';
+        LK_TRY(lk_option_set(table, options, name, value));
+        *next = end;
+    }
+    return LK_OK;
+}
+
+static enum lk_status open_images(struct lk_data *data, const char *text,
+                                  enum lk_data_part part, const struct lk_data_options *wanted)
+{
+    struct lk_image_options options;
+    char *path = strdup(text);
+    if (!path)
+        return lk_fail_memory("a SPEC", strlen(text));
+    struct lk_data_request request = {.text = path, .part = part, .options = &options};
+    enum lk_status status = parse_options(data->source->options, path, &options);
+    if (status == LK_OK)
+        status = data->source->open(&request, &data->info, &data->state);
+    if (status == LK_OK) {
+        status = lk_images_create(data->source, data->state, &request, wanted, &data->info,
+                                  &data->images);
+        if (status != LK_OK)
+            data->source->close(data->state);
+    }
+    free(path);
+    return status;
+}
+
+static enum lk_status open_source(struct lk_data *data, const char *text,
+                                  enum lk_data_part part, const struct lk_data_options *wanted)
+{
+    struct lk_data_request request = {.text = text, .part = part};
+    if (data->source->fetch)
+        return open_images(data, text, part, wanted);
+    return data->source->open(&request, &data->info, &data->state);
+}
+
 static enum lk_status open_known(const struct lk_known *known, enum lk_data_part part,
-                                 struct lk_data *data)
+                                 const struct lk_data_options *wanted, struct lk_data *data)
 {
     char *folder = NULL;
     LK_TRY(lk_known_folder(known, &folder));
     data->source = known->source;
     data->info.name = known->name;
     data->info.class_names = known->class_names;
-    enum lk_status status = known->source->open(folder, part, &data->info, &data->state);
+    const enum lk_status status = open_source(data, folder, part, wanted);
     free(folder);
     return status;
 }
 
-static enum lk_status open_spec(const char *spec, enum lk_data_part part, struct lk_data *data)
+static enum lk_status open_spec(const char *spec, enum lk_data_part part,
+                                const struct lk_data_options *wanted, struct lk_data *data)
 {
     char word[64];
     const size_t length = strcspn(spec, ":");
@@ -60,23 +140,25 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part, struct
     for (int i = 0; spec[length] == ':' && sources[i]; i++)
         if (strcmp(word, sources[i]->kind) == 0) {
             data->source = sources[i];
-            return sources[i]->open(spec + length + 1, part, &data->info, &data->state);
+            return open_source(data, spec + length + 1, part, wanted);
         }
     for (const struct lk_known *row = lk_known_data; row->name; row++)
         if (strcmp(spec, row->name) == 0)
-            return open_known(row, part, data);
+            return open_known(row, part, wanted, data);
     return refuse_spec(spec, word);
 }
 
-enum lk_status lk_data_open(const char *spec, enum lk_data_part part, struct lk_data **data)
+enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
+                               const struct lk_data_options *options, struct lk_data **data)
 {
-    if (part != LK_DATA_TRAIN && part != LK_DATA_TEST)
+    static const struct lk_data_options standard;
+    if (part != LK_DATA_TRAIN && part != LK_DATA_TEST && part != LK_DATA_TEST_OR_ALL)
         return lk_fail(LK_E_ARGUMENT, "data '%s': part %d is neither train nor test", spec,
                        (int)part);
     struct lk_data *opened = calloc(1, sizeof *opened);
     if (!opened)
         return lk_fail_memory("a data set", sizeof *opened);
-    const enum lk_status status = open_spec(spec, part, opened);
+    const enum lk_status status = open_spec(spec, part, options ? options : &standard, opened);
     if (status != LK_OK) {
         free(opened);
         return status;
@@ -87,11 +169,23 @@ enum lk_status lk_data_open(const char *spec, enum lk_data_part part, struct lk_
     return LK_OK;
 }
 
+enum lk_status lk_data_open(const char *spec, enum lk_data_part part, struct lk_data **data)
+{
+    return lk_data_open_as(spec, part, NULL, data);
+}
+
 void lk_data_close(struct lk_data *data)
 {
-    if (data)
+    if (data) {
+        lk_images_destroy(data->images);
         data->source->close(data->state);
+    }
     free(data);
+}
+
+int64_t lk_data_bad(const struct lk_data *data)
+{
+    return data->images ? lk_images_bad(data->images) : 0;
 }
 
 const struct lk_data_info *lk_data_info(const struct lk_data *data)
@@ -106,8 +200,10 @@ enum lk_status lk_data_read(const struct lk_data *data, const int64_t *indices, 
         if (indices[i] < 0 || indices[i] >= data->info.count)
             return lk_fail(LK_E_ARGUMENT, "%s: sample %lld is not in 0..%lld", data->info.name,
                            (long long)indices[i], (long long)data->info.count - 1);
-    for (int i = 0; i < count; i++)
-        LK_TRY(data->source->read(data->state, indices[i],
-                                  samples + (size_t)i * data->sample_bytes, labels + i));
+    for (int i = 0; i < count; i++) {
+        uint8_t *sample = samples + (size_t)i * data->sample_bytes;
+        LK_TRY(data->images ? lk_images_read(data->images, indices[i], sample, labels + i)
+                            : data->source->read(data->state, indices[i], sample, labels + i));
+    }
     return LK_OK;
 }

@@ -203,12 +203,14 @@ static enum lk_status parse(const char *text, struct settings *settings)
     return status == LK_OK ? LK_OK : lk_fail_within(status, "synthetic:%s", text);
 }
 
-static enum lk_status digits_open(const char *text, enum lk_data_part part,
-                                  struct lk_data_info *info, void **state)
+static enum lk_status digits_open(struct lk_data_request *request, struct lk_data_info *info,
+                                  void **state)
 {
+    const enum lk_data_part part =
+        request->part == LK_DATA_TRAIN ? LK_DATA_TRAIN : LK_DATA_TEST;
     static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
     struct settings settings;
-    LK_TRY(parse(text, &settings));
+    LK_TRY(parse(request->text, &settings));
     struct digits *digits = malloc(sizeof *digits);
     if (!digits)
         return lk_fail_memory("a data set", sizeof *digits);

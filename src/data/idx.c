@@ -11,7 +11,8 @@
 
 enum { MOST_SIDE = 4096, UBYTE = 0x08 };
 static const size_t most_bytes = (size_t)1 << 31;
-static const char *const parts[] = {[LK_DATA_TRAIN] = "train", [LK_DATA_TEST] = "t10k"};
+static const char *const parts[] = {
+    [LK_DATA_TRAIN] = "train", [LK_DATA_TEST] = "t10k", [LK_DATA_TEST_OR_ALL] = "t10k"};
 
 /* sides[0] is the count of samples; body points into data. */
 struct file {
@@ -173,25 +174,19 @@ static void idx_close(void *state)
     free(idx);
 }
 
-static enum lk_status idx_open(const char *text, enum lk_data_part part,
-                               struct lk_data_info *info, void **state)
+static enum lk_status idx_open(struct lk_data_request *request, struct lk_data_info *info,
+                               void **state)
 {
     struct idx *idx = calloc(1, sizeof *idx);
     if (!idx)
         return lk_fail_memory("a data set", sizeof *idx);
-    const enum lk_status status = read_files(text, part, idx, info);
+    const enum lk_status status = read_files(request->text, request->part, idx, info);
     if (status != LK_OK) {
         idx_close(idx);
         return status;
     }
     if (!info->name) {
-        size_t end = strlen(text);
-        while (end > 1 && text[end - 1] == '/')
-            end--;
-        size_t begin = end;
-        while (begin > 0 && text[begin - 1] != '/')
-            begin--;
-        snprintf(idx->name, sizeof idx->name, "%.*s", (int)(end - begin), text + begin);
+        lk_source_name(request->text, idx->name);
         info->name = idx->name;
     }
     *state = idx;

@@ -1,26 +1,89 @@
 /* What a kind of data set is: how SPEC's "kind:text" is opened and read. Floor 3.
- * A new kind is one file that defines a const struct lk_source, and one row of the table. */
+ * A new kind is one file that defines a const struct lk_source, and one row of the table.
+ * Sources know no shuffling and no chance: sample i is always the same. */
 #ifndef LK_DATA_SOURCE_H
 #define LK_DATA_SOURCE_H
 
+#include "base/option.h"
 #include <lockstep/data.h>
 
-struct lk_source {
-    const char *kind;  /* what stands before the colon */
-    const char *usage; /* for messages: "idx:DIR" */
+/* Options of sources of image files: what stands behind the commas of "folder:DIR,size=96x96".
+ * Each source's table has LK_IMAGE_OPTIONS and may have rows of its own. */
+struct lk_image_options {
+    char size[32]; /* "96x96": height x width; "": as is asked for, else as the first image */
+    int64_t channels;
+    char max_bad[16];  /* "1%" of the samples, or how many */
+    char classes[512]; /* a file of names, or how many; "": as they are found */
+    int cache;
+    char part[64];               /* folder: the subfolder to read */
+    char image[128], label[128]; /* tfrecord: keys */
+    int64_t offset;              /* added to labels as they are in the file */
+};
 
-    /* Opens one part of what `text` (behind the colon) names and fills `info`; a name and class
-     * names that a known data set has put there stay. `state` is the source's own.
+enum lk_image_cache { LK_CACHE_NONE, LK_CACHE_MEMORY };
+
+#define LK_IMAGE_OPTION(field)                                                                 \
+    .name = #field, .offset = offsetof(struct lk_image_options, field)
+#define LK_IMAGE_TEXT(field)                                                                   \
+    LK_IMAGE_OPTION(field), .kind = LK_OPTION_TEXT,                                            \
+                            .count = sizeof((struct lk_image_options *)0)->field
+#define LK_IMAGE_OPTIONS                                                                       \
+    {LK_IMAGE_TEXT(size), .standard = ""},                                                     \
+        {LK_IMAGE_OPTION(channels), .kind = LK_OPTION_INT, .count = 1, .max = 4,               \
+         .standard = "0"},                                                                     \
+        {LK_IMAGE_TEXT(max_bad), .standard = ""}, {LK_IMAGE_TEXT(classes), .standard = ""},    \
+    {                                                                                          \
+        LK_IMAGE_OPTION(cache), .kind = LK_OPTION_CHOICE, .standard = "none",                  \
+                                .choices = lk_image_caches                                     \
+    }
+
+extern const char *const lk_image_caches[];
+
+enum { LK_MOST_CLASSES = 1 << 20 };
+
+/* What a source is to open. */
+struct lk_data_request {
+    const char *text; /* what stands behind the colon, without options of images */
+    enum lk_data_part part;
+    const struct lk_image_options *options; /* NULL for sources without `options` */
+    int64_t lost; /* set by open: samples known to be broken, beside those it counts */
+};
+
+/* An image file in memory. */
+struct lk_encoded {
+    void *data; /* the reader frees it */
+    size_t bytes;
+    int64_t label;
+    char where[512]; /* names it in messages */
+};
+
+struct lk_source {
+    const char *kind;                /* what stands before the colon */
+    const char *usage;               /* for messages: "idx:DIR" */
+    const struct lk_option *options; /* of a source that fetches */
+
+    /* Opens one part of what the request names and fills `info`; a name and class names that a
+     * known data set has put there stay. A source that fetches leaves the shape open, and
+     * classes at 0 where it does not know them. `state` is the source's own.
      * fails: see lk_data_open() */
-    enum lk_status (*open)(const char *text, enum lk_data_part part, struct lk_data_info *info,
+    enum lk_status (*open)(struct lk_data_request *request, struct lk_data_info *info,
                            void **state);
     void (*close)(void *state);
 
-    /* Reads sample `index`, which lies in the set: [h, w, c]. Any thread; allocates nothing. */
+    /* One of two, for sample `index`, which lies in the set; any thread. Its pixels [h, w, c],
+     * allocating nothing; or the file it is in, which others decode. */
     enum lk_status (*read)(const void *state, int64_t index, uint8_t *sample, int32_t *label);
+    enum lk_status (*fetch)(const void *state, int64_t index, struct lk_encoded *encoded);
 };
 
-extern const struct lk_source lk_source_idx, lk_source_synthetic;
+extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,
+    lk_source_csv, lk_source_tfrecord;
+
+/* The last part of a path: a data set's short name. */
+void lk_source_name(const char *path, char name[64]);
+
+/* fails: LK_E_IO, saying that `text` has no test part and how to name one */
+enum lk_status lk_source_fail_no_test(const char *kind, const char *text);
 
 /* A data set with a name of its own: which source reads its folder, what its classes are called
  * and where its files come from. The tables end with an empty row. */

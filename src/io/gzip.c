@@ -138,6 +138,11 @@ enum lk_status lk_zlib_inflate(const void *packed, size_t packed_bytes, size_t l
     return LK_OK;
 }
 
+uint32_t lk_crc32(const void *data, size_t bytes)
+{
+    return (uint32_t)crc32_z(0, data, bytes);
+}
+
 enum lk_status lk_gzip_read(const char *path, size_t limit, void **data, size_t *bytes)
 {
     void *packed = NULL;

@@ -4,6 +4,7 @@
 
 #include <lockstep/status.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Inflates a gzip file held in memory, of one or more members, to at most `limit` bytes. The
  * caller frees `data`.
@@ -14,6 +15,9 @@ LK_MUST_CHECK enum lk_status lk_gzip_inflate(const void *packed, size_t packed_b
 /* As lk_gzip_inflate() for a zlib stream, which has no members. */
 LK_MUST_CHECK enum lk_status lk_zlib_inflate(const void *packed, size_t packed_bytes,
                                              size_t limit, void **data, size_t *bytes);
+
+/* The checksum of gzip and PNG files. */
+uint32_t lk_crc32(const void *data, size_t bytes);
 
 /* As lk_gzip_inflate() for a file. fails: LK_E_IO too; messages name the file */
 LK_MUST_CHECK enum lk_status lk_gzip_read(const char *path, size_t limit, void **data,

@@ -1,6 +1,7 @@
 #include "io/image.h"
 
 #include "base/fail.h"
+#include "io/gzip.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -73,11 +74,36 @@ enum lk_status lk_image_measure(const void *data, size_t bytes, const char *wher
     return LK_OK;
 }
 
+static uint32_t big_endian(const uint8_t *b)
+{
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* Chunks (length, kind, bytes, checksum) behind the mark of a PNG: stb_image looks at no
+ * checksum. Where a chunk is not whole it refuses the file itself. */
+static enum lk_status check_png(const uint8_t *data, size_t bytes, const char *where)
+{
+    static const uint8_t mark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    if (!starts_with(data, bytes, (const char *)mark, sizeof mark))
+        return LK_OK;
+    for (size_t at = sizeof mark; bytes - at >= 12;) {
+        const size_t length = big_endian(data + at);
+        if (length > bytes - at - 12)
+            break;
+        if (lk_crc32(data + at + 4, length + 4) != big_endian(data + at + 8 + length))
+            return lk_fail(LK_E_DATA, "'%s': broken image: a wrong checksum at byte %zu", where,
+                           at);
+        at += 12 + length;
+    }
+    return LK_OK;
+}
+
 static enum lk_status decode_stb(const void *data, size_t bytes, int channels,
                                  const char *where, struct lk_image *image)
 {
     int shape[3], found;
     LK_TRY(lk_image_measure(data, bytes, where, shape));
+    LK_TRY(check_png(data, bytes, where));
     uint8_t *pixels =
         stbi_load_from_memory(data, (int)bytes, &shape[1], &shape[0], &found, channels);
     if (!pixels)

@@ -208,6 +208,11 @@ int64_t lk_tfrecord_count(const struct lk_tfrecord *file)
     return file->count;
 }
 
+size_t lk_tfrecord_memory(const struct lk_tfrecord *file)
+{
+    return file->inflated ? (size_t)file->bytes : 0;
+}
+
 int64_t lk_tfrecord_tail(const struct lk_tfrecord *file)
 {
     return file->bytes - file->begins[file->count];

@@ -20,6 +20,9 @@ void lk_tfrecord_close(struct lk_tfrecord *file);
 const char *lk_tfrecord_path(const struct lk_tfrecord *file);
 int64_t lk_tfrecord_count(const struct lk_tfrecord *file);
 
+/* Bytes of memory that hold the inflated file. 0: it is read where it lies */
+size_t lk_tfrecord_memory(const struct lk_tfrecord *file);
+
 /* Bytes behind the last whole record: of one that was cut short. 0: none */
 int64_t lk_tfrecord_tail(const struct lk_tfrecord *file);
 

@@ -13,9 +13,9 @@ static enum lk_status open_validation(struct lk_data_load *load)
     if (strcmp(spec, "off") == 0)
         return LK_OK;
     if (*spec)
-        return lk_data_open(spec, LK_DATA_TEST, &load->validation);
+        return lk_data_open_as(spec, LK_DATA_TEST_OR_ALL, &load->wanted, &load->validation);
     const enum lk_status status =
-        lk_data_open(load->settings->data, LK_DATA_TEST, &load->validation);
+        lk_data_open_as(load->settings->data, LK_DATA_TEST, &load->wanted, &load->validation);
     if (status != LK_E_IO)
         return status;
     lk_log(LK_LOG_WARNING, "no validation: %s", lk_error_text());
@@ -26,7 +26,8 @@ static enum lk_status open_validation(struct lk_data_load *load)
 static void *load_data(void *argument)
 {
     struct lk_data_load *load = argument;
-    load->status = lk_data_open(load->settings->data, LK_DATA_TRAIN, &load->train);
+    load->status =
+        lk_data_open_as(load->settings->data, LK_DATA_TRAIN, &load->wanted, &load->train);
     if (load->status == LK_OK)
         load->status = open_validation(load);
     if (load->status != LK_OK) {
@@ -36,12 +37,15 @@ static void *load_data(void *argument)
     return NULL;
 }
 
-enum lk_status lk_data_load_start(struct lk_data_load *load, const struct lk_settings *settings)
+enum lk_status lk_data_load_start(struct lk_data_load *load, const struct lk_settings *settings,
+                                  const struct lk_model *model)
 {
     if (!settings->data[0])
-        return lk_fail(LK_E_ARGUMENT,
-                       "no data: give --data idx:DIR, fashion-mnist or synthetic:digits");
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "no data: give --data folder:DIR, idx:DIR, fashion-mnist or synthetic:digits");
     load->settings = settings;
+    load->wanted = lk_data_wanted(model);
     if (pthread_create(&load->thread, NULL, load_data, load) != 0)
         return lk_fail(LK_E_MEMORY, "cannot start a thread");
     load->is_running = true;

@@ -38,6 +38,15 @@ enum lk_status lk_check_data(const struct lk_model *model, const struct lk_data 
     return LK_OK;
 }
 
+struct lk_data_options lk_data_wanted(const struct lk_model *model)
+{
+    const struct lk_shape x = lk_node_info(lk_model_input(model, 0)).shape;
+    if (x.rank != 3)
+        return (struct lk_data_options){0};
+    return (struct lk_data_options){
+        .height = (int)x.dim[1], .width = (int)x.dim[2], .channels = (int)x.dim[0]};
+}
+
 static enum lk_status create(struct lk_evaluator *evaluator, struct lk_model *model,
                              struct lk_replica *weights_of)
 {

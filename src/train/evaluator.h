@@ -30,6 +30,9 @@ LK_MUST_CHECK enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator,
                                               const struct lk_data *data,
                                               struct lk_evaluation *result);
 
+/* Images of the size and channels that the model takes. */
+struct lk_data_options lk_data_wanted(const struct lk_model *model);
+
 /* Whether data of that kind fits the model's input and classes. fails: LK_E_SHAPE, with both */
 LK_MUST_CHECK enum lk_status lk_check_data(const struct lk_model *model,
                                            const struct lk_data *data);

@@ -8,6 +8,7 @@
 
 struct lk_predictor {
     char data[512]; /* the SPEC it was validated with */
+    enum lk_data_part part;
     struct lk_device *device;
     struct lk_model *model;
     struct lk_evaluator *evaluator;
@@ -42,6 +43,7 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     const bool is_own = about->validation[0] && strcmp(about->validation, "off") != 0;
     snprintf(predictor->data, sizeof predictor->data, "%s",
              is_own ? about->validation : about->data);
+    predictor->part = is_own ? LK_DATA_TEST_OR_ALL : LK_DATA_TEST;
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
     LK_TRY(lk_device_open(device, 0, &predictor->device));
@@ -100,7 +102,9 @@ enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char 
                                      struct lk_evaluation *result)
 {
     struct lk_data *opened = NULL;
-    LK_TRY(lk_data_open(data ? data : predictor->data, LK_DATA_TEST, &opened));
+    const struct lk_data_options wanted = lk_data_wanted(predictor->model);
+    LK_TRY(lk_data_open_as(data ? data : predictor->data,
+                           data ? LK_DATA_TEST_OR_ALL : predictor->part, &wanted, &opened));
     lk_data_close(predictor->evaluated);
     predictor->evaluated = opened;
     LK_TRY(lk_check_data(predictor->model, opened));

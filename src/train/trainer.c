@@ -131,7 +131,7 @@ static enum lk_status create(struct lk_trainer *trainer)
 {
     LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
     LK_TRY(lk_schedule_parse(trainer->settings->schedule, &trainer->schedule));
-    LK_TRY(lk_data_load_start(&trainer->load, trainer->settings));
+    LK_TRY(lk_data_load_start(&trainer->load, trainer->settings, trainer->model));
     LK_TRY(lk_run_folder_open(trainer->settings->run, &trainer->folder));
     LK_TRY(lk_profile_open(trainer->settings->profile, trainer->settings->profile_steps,
                            &trainer->profile));

@@ -15,6 +15,7 @@
 /* Data being read on a thread of its own while kernels are built. */
 struct lk_data_load {
     const struct lk_settings *settings;
+    struct lk_data_options wanted;
     pthread_t thread;
     bool is_running;
     atomic_bool has_failed;
@@ -54,9 +55,10 @@ struct lk_trainer {
     bool has_warned;
 };
 
-/* Starts reading the data of `settings`, which must outlive the load. */
+/* Starts reading the data of `settings`, which must outlive the load, as the model wants it. */
 LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_data_load *load,
-                                                const struct lk_settings *settings);
+                                                const struct lk_settings *settings,
+                                                const struct lk_model *model);
 
 /* Waits for it. fails: as the data does */
 LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);

@@ -202,7 +202,7 @@ static void refuses_what_is_missing(void **state)
     refused(lk_data_open("idx:/tmp/lockstep-absent", LK_DATA_TRAIN, &data), LK_E_IO,
             "there is no folder '/tmp/lockstep-absent'");
     refused(lk_data_open("idx:", LK_DATA_TRAIN, &data), LK_E_IO, "there is no folder ''");
-    refused(lk_data_open(spec, (enum lk_data_part)2, &data), LK_E_ARGUMENT, "part 2");
+    refused(lk_data_open(spec, (enum lk_data_part)3, &data), LK_E_ARGUMENT, "part 3");
     assert_null(data);
 }
 
@@ -212,7 +212,7 @@ static void refuses_specs(void **state)
     static const struct {
         const char *spec, *said;
     } cases[] = {
-        {"idy:/tmp", "did you mean 'idx'?; known are idx:DIR, synthetic:digits"},
+        {"idy:/tmp", "did you mean 'idx'?; known are idx:DIR, folder:DIR"},
         {"idx", "unknown data 'idx'"},
         {"", "unknown data ''"},
         {"fashion-mnits", "did you mean 'fashion-mnist'?"},

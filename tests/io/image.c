@@ -179,6 +179,20 @@ static void refuses_what_is_cut_off(void **state)
     }
 }
 
+static void refuses_changed_bytes(void **state)
+{
+    struct lk_image image;
+    uint8_t copy[sizeof png];
+    (void)state;
+    for (size_t i = 8; i < sizeof png - 12; i++) {
+        memcpy(copy, png, sizeof png);
+        copy[i] ^= 4;
+        assert_refused(lk_image_decode(copy, sizeof copy, 3, "b.png", &image), LK_E_DATA,
+                       lk_error_text(), "b.png");
+        lk_error_clear();
+    }
+}
+
 static void refuses_huge_sizes(void **state)
 {
     struct lk_image image;
@@ -220,6 +234,7 @@ int main(void)
         cmocka_unit_test(measures),
         cmocka_unit_test(converts_channels),
         cmocka_unit_test(refuses_what_is_cut_off),
+        cmocka_unit_test(refuses_changed_bytes),
         cmocka_unit_test(refuses_huge_sizes),
         cmocka_unit_test(reads_files_of_the_right_size_only),
     };

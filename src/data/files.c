@@ -1,0 +1,76 @@
+#include "data/files.h"
+
+#include "base/fail.h"
+#include "io/file.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MOST_FILE_BYTES = 256 << 20 };
+
+static enum lk_status grow(struct lk_files *files)
+{
+    const int64_t room = files->room ? 2 * files->room : 1024;
+    const char **paths = realloc(files->paths, (size_t)room * sizeof *paths);
+    if (paths)
+        files->paths = paths;
+    int32_t *labels = realloc(files->labels, (size_t)room * sizeof *labels);
+    if (labels)
+        files->labels = labels;
+    if (!paths || !labels)
+        return lk_fail_memory("a list of files", (size_t)room * sizeof *paths);
+    files->room = room;
+    return LK_OK;
+}
+
+enum lk_status lk_files_add(struct lk_files *files, const char *folder, const char *name,
+                            int32_t label)
+{
+    if (files->count == files->room)
+        LK_TRY(grow(files));
+    void *path = NULL;
+    const size_t bytes = strlen(folder) + strlen(name) + 2;
+    LK_TRY(lk_arena_take(&files->arena, bytes, &path));
+    snprintf(path, bytes, "%s%s%s", folder, *folder ? "/" : "", name);
+    files->paths[files->count] = path;
+    files->labels[files->count] = label;
+    files->count++;
+    return LK_OK;
+}
+
+void lk_files_describe(const struct lk_files *files, struct lk_data_info *info)
+{
+    info->name = files->name;
+    info->count = files->count;
+    info->classes = files->classes.count;
+    info->class_names = files->classes.items;
+}
+
+enum lk_status lk_files_fetch(const void *state, int64_t index, struct lk_encoded *encoded)
+{
+    const struct lk_files *files = state;
+    encoded->label = files->labels[index];
+    snprintf(encoded->where, sizeof encoded->where, "%s", files->paths[index]);
+    return lk_file_read(files->paths[index], MOST_FILE_BYTES, &encoded->data, &encoded->bytes);
+}
+
+void lk_files_close(void *state)
+{
+    struct lk_files *files = state;
+    lk_names_clear(&files->classes);
+    lk_arena_clear(&files->arena);
+    free(files->paths);
+    free(files->labels);
+    free(files);
+}
+
+bool lk_files_is_image(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    const char *dot = strrchr(name, '.');
+    for (int i = 0; dot && i < LK_COUNT(endings); i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}

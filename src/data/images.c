@@ -1,0 +1,261 @@
+#include "data/images.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "io/image.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const lk_image_caches[] = {"none", "memory", NULL};
+
+enum { MOST_SIDE = 4096, MOST_NAMED = 20, FIRST_TRIES = 100 };
+
+/* States of a sample that is kept decoded. */
+enum { EMPTY, BEING_FILLED, KEPT };
+
+struct lk_images {
+    const struct lk_source *source;
+    const void *state;
+    struct lk_data_info info;
+    size_t bytes; /* of a sample */
+    int64_t most_bad;
+    char max_bad[16];
+    atomic_llong bad;
+    atomic_uchar *is_bad; /* [count] */
+    uint8_t *kept;        /* [count][bytes]; NULL: nothing is kept */
+    int32_t *kept_labels; /* [count] */
+    atomic_uchar *keeps;  /* [count] */
+};
+
+/* "1%" of all, or a number. */
+static enum lk_status parse_max_bad(const char *text, int64_t count, int64_t *most)
+{
+    char *end;
+    const double number = lk_number_read(text, &end);
+    const bool is_share = *end == '%';
+    if (end == text || *(end + is_share) || !(number >= 0 && number <= (is_share ? 100 : 1e15)))
+        return lk_fail(LK_E_ARGUMENT,
+                       "max_bad '%s': expected a share such as 1%%, or a number of samples",
+                       text);
+    *most = (int64_t)(is_share ? number / 100 * (double)count : number);
+    return LK_OK;
+}
+
+static enum lk_status parse_size(const char *text, struct lk_data_info *info)
+{
+    char more;
+    int height, width;
+    if (!*text)
+        return LK_OK;
+    if (sscanf(text, "%dx%d%c", &height, &width, &more) != 2 || height < 1 || width < 1 ||
+        height > MOST_SIDE || width > MOST_SIDE)
+        return lk_fail(LK_E_ARGUMENT,
+                       "size '%s': expected height x width of at most %d, such as 96x96", text,
+                       MOST_SIDE);
+    info->height = height;
+    info->width = width;
+    return LK_OK;
+}
+
+/* The shape of the first image that can be read. */
+static enum lk_status measure_first(const struct lk_images *images, int shape[3])
+{
+    const int64_t count = images->info.count;
+    enum lk_status status = LK_OK;
+    for (int64_t i = 0; i < count && i < FIRST_TRIES; i++) {
+        struct lk_encoded encoded;
+        lk_error_clear();
+        status = images->source->fetch(images->state, i, &encoded);
+        if (status == LK_OK) {
+            status = lk_image_measure(encoded.data, encoded.bytes, encoded.where, shape);
+            free(encoded.data);
+        }
+        if (status == LK_OK)
+            return LK_OK;
+    }
+    return status;
+}
+
+/* Into images->info. A file has grey or colours, with or without a transparency that is
+ * dropped.
+ */
+static enum lk_status find_shape(struct lk_images *images, const struct lk_image_options *o,
+                                 const struct lk_data_options *wanted)
+{
+    struct lk_data_info *info = &images->info;
+    int shape[3] = {0};
+    info->height = wanted->height;
+    info->width = wanted->width;
+    info->channels = o->channels ? (int)o->channels : wanted->channels;
+    LK_TRY(parse_size(o->size, info));
+    if (info->height == 0 || info->channels == 0)
+        LK_TRY(measure_first(images, shape));
+    if (info->height == 0) {
+        info->height = shape[0];
+        info->width = shape[1];
+    }
+    if (info->channels == 0)
+        info->channels = shape[2] < 3 ? 1 : 3;
+    if (info->channels == 2 || info->height > MOST_SIDE || info->width > MOST_SIDE)
+        return lk_fail(LK_E_ARGUMENT,
+                       "samples of %dx%dx%d: expected sides of at most %d and 1, 3 or 4 "
+                       "channels",
+                       info->height, info->width, info->channels, MOST_SIDE);
+    images->bytes = (size_t)info->height * (size_t)info->width * (size_t)info->channels;
+    return LK_OK;
+}
+
+static enum lk_status create(struct lk_images *images, const struct lk_data_request *request,
+                             const struct lk_data_options *wanted)
+{
+    const struct lk_image_options *o = request->options;
+    const size_t count = (size_t)images->info.count;
+    const char *max_bad = *o->max_bad ? o->max_bad : wanted->max_bad ? wanted->max_bad : "1%";
+    snprintf(images->max_bad, sizeof images->max_bad, "%s", max_bad);
+    LK_TRY(parse_max_bad(max_bad, images->info.count, &images->most_bad));
+    LK_TRY(find_shape(images, o, wanted));
+    images->is_bad = calloc(count, sizeof *images->is_bad);
+    if (!images->is_bad)
+        return lk_fail_memory("marks of broken samples", count);
+    atomic_init(&images->bad, request->lost);
+    if (o->cache == LK_CACHE_NONE)
+        return LK_OK;
+    images->kept = calloc(count, images->bytes);
+    images->kept_labels = calloc(count, sizeof *images->kept_labels);
+    images->keeps = calloc(count, sizeof *images->keeps);
+    if (!images->kept || !images->kept_labels || !images->keeps)
+        return lk_fail_memory("decoded samples (option cache)", count * images->bytes);
+    lk_log(LK_LOG_INFO, "%s: decoded samples are kept, %.0f MB when all are", images->info.name,
+           1e-6 * (double)count * (double)images->bytes);
+    return LK_OK;
+}
+
+enum lk_status lk_images_create(const struct lk_source *source, const void *state,
+                                const struct lk_data_request *request,
+                                const struct lk_data_options *wanted, struct lk_data_info *info,
+                                struct lk_images **images)
+{
+    struct lk_images *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a data set", sizeof *made);
+    made->source = source;
+    made->state = state;
+    made->info = *info;
+    const enum lk_status status = create(made, request, wanted);
+    if (status != LK_OK) {
+        lk_images_destroy(made);
+        return lk_fail_within(status, "%s:%s", source->kind, request->text);
+    }
+    *info = made->info;
+    *images = made;
+    return LK_OK;
+}
+
+void lk_images_destroy(struct lk_images *images)
+{
+    if (!images)
+        return;
+    free(images->is_bad);
+    free(images->kept);
+    free(images->kept_labels);
+    free(images->keeps);
+    free(images);
+}
+
+int64_t lk_images_bad(const struct lk_images *images)
+{
+    return atomic_load(&images->bad);
+}
+
+static enum lk_status decode(const struct lk_images *images, const struct lk_encoded *encoded,
+                             uint8_t *sample)
+{
+    const struct lk_data_info *info = &images->info;
+    struct lk_image image;
+    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels,
+                                 (int[]){info->height, info->width}, encoded->where, &image));
+    const enum lk_status status =
+        lk_image_resize(&image, NULL, info->height, info->width, sample);
+    lk_image_clear(&image);
+    return status;
+}
+
+static enum lk_status read_file(const struct lk_images *images, int64_t index, uint8_t *sample,
+                                int32_t *label)
+{
+    struct lk_encoded encoded;
+    LK_TRY(images->source->fetch(images->state, index, &encoded));
+    enum lk_status status;
+    if (encoded.label < 0 || encoded.label >= images->info.classes)
+        status = lk_fail(LK_E_DATA, "'%s': label %lld is not in 0..%d", encoded.where,
+                         (long long)encoded.label, images->info.classes - 1);
+    else
+        status = decode(images, &encoded, sample);
+    free(encoded.data);
+    if (status == LK_OK)
+        *label = (int32_t)encoded.label;
+    return status;
+}
+
+/* Says once that a sample is broken and why. fails: LK_E_DATA where that is one too many */
+static enum lk_status note_bad(struct lk_images *images, int64_t index)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", lk_error_text());
+    lk_error_clear();
+    if (atomic_exchange(&images->is_bad[index], 1))
+        return LK_OK;
+    const long long bad = atomic_fetch_add(&images->bad, 1) + 1;
+    if (bad > images->most_bad)
+        return lk_fail(LK_E_DATA,
+                       "%s: %lld of %lld samples are broken, max_bad=%s allows %lld; the last "
+                       "is %s",
+                       images->info.name, bad, (long long)images->info.count, images->max_bad,
+                       (long long)images->most_bad, why);
+    if (bad <= MOST_NAMED)
+        lk_log(LK_LOG_WARNING, "%s: broken sample %lld is left out: %s%s", images->info.name,
+               (long long)index, why, bad == MOST_NAMED ? " (others are not named)" : "");
+    return LK_OK;
+}
+
+static enum lk_status read_good(struct lk_images *images, int64_t index, uint8_t *sample,
+                                int32_t *label)
+{
+    const int64_t count = images->info.count;
+    for (int64_t tried = 0; tried < count; tried++) {
+        const int64_t i = (index + tried) % count;
+        if (atomic_load(&images->is_bad[i]))
+            continue;
+        const enum lk_status status = read_file(images, i, sample, label);
+        if (status != LK_E_DATA && status != LK_E_IO)
+            return status;
+        LK_TRY(note_bad(images, i));
+    }
+    return lk_fail(LK_E_DATA, "%s: all %lld samples are broken", images->info.name,
+                   (long long)count);
+}
+
+enum lk_status lk_images_read(struct lk_images *images, int64_t index, uint8_t *sample,
+                              int32_t *label)
+{
+    if (!images->kept)
+        return read_good(images, index, sample, label);
+    uint8_t *kept = images->kept + (size_t)index * images->bytes;
+    if (atomic_load(&images->keeps[index]) == KEPT) {
+        memcpy(sample, kept, images->bytes);
+        *label = images->kept_labels[index];
+        return LK_OK;
+    }
+    LK_TRY(read_good(images, index, sample, label));
+    unsigned char empty = EMPTY;
+    if (atomic_compare_exchange_strong(&images->keeps[index], &empty, BEING_FILLED)) {
+        memcpy(kept, sample, images->bytes);
+        images->kept_labels[index] = *label;
+        atomic_store(&images->keeps[index], KEPT);
+    }
+    return LK_OK;
+}

@@ -1,0 +1,28 @@
+/* Samples from image files: decoded, scaled, kept where there is memory for it; broken ones
+ * counted, named and replaced. Floor 3. Knows no source but by its verbs. */
+#ifndef LK_DATA_IMAGES_H
+#define LK_DATA_IMAGES_H
+
+#include "data/source.h"
+
+struct lk_images;
+
+/* Images of an open source, which must outlive them. Fills the shape in `info`: of the SPEC's
+ * options, else `wanted`, else of the first image that can be read.
+ * fails: LK_E_ARGUMENT options; LK_E_DATA no image can be read; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_images_create(const struct lk_source *source, const void *state,
+                                              const struct lk_data_request *request,
+                                              const struct lk_data_options *wanted,
+                                              struct lk_data_info *info,
+                                              struct lk_images **images);
+void lk_images_destroy(struct lk_images *images);
+
+/* Reads a sample: [h, w, c]. One that is broken is replaced by the next one that is not. Any
+ * thread. fails: LK_E_DATA more are broken than may be; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_images_read(struct lk_images *images, int64_t index,
+                                            uint8_t *sample, int32_t *label);
+
+/* Samples found to be broken so far. */
+int64_t lk_images_bad(const struct lk_images *images);
+
+#endif

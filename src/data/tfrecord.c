@@ -1,0 +1,293 @@
+/* tfrecord:GLOB: images and labels in tf.train.Example records. The files of GLOB, in the order
+ * of their names, are one set; of a folder the files train* are one part, test* (or val*) the
+ * other. */
+#include "io/tfrecord.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "data/names.h"
+#include "data/source.h"
+#include "io/example.h"
+#include "io/file.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What files that cannot be read from the middle may take in memory, all together. */
+static const size_t most_inflated = (size_t)4 << 30;
+
+struct records {
+    struct lk_tfrecord **files;
+    int64_t *ends; /* [file_count]: records up to and with this file */
+    int file_count;
+    int64_t count;
+    struct lk_image_options options;
+    struct lk_names classes;
+    char name[64];
+};
+
+static void records_close(void *state)
+{
+    struct records *records = state;
+    for (int i = 0; i < records->file_count; i++)
+        lk_tfrecord_close(records->files[i]);
+    lk_names_clear(&records->classes);
+    free(records->files);
+    free(records->ends);
+    free(records);
+}
+
+/* The file that record `index` of all is in; `index` becomes its number there. */
+static const struct lk_tfrecord *find_file(const struct records *records, int64_t *index)
+{
+    int low = 0, high = records->file_count - 1;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (*index < records->ends[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    *index -= low > 0 ? records->ends[low - 1] : 0;
+    return records->files[low];
+}
+
+static enum lk_status fail_key(const char *what, const char *key,
+                               struct lk_example_bytes record)
+{
+    char keys[512];
+    lk_example_print_keys(record, keys, sizeof keys);
+    return lk_fail(LK_E_DATA, "no %s under the key '%s'; there are %s (option %s=KEY)", what,
+                   key, *keys ? keys : "no keys", what);
+}
+
+/* A whole number, or with classes that have names one of these. */
+static enum lk_status find_label(const struct records *records, struct lk_example_bytes record,
+                                 int64_t *label)
+{
+    const char *key = records->options.label;
+    struct lk_example_list list;
+    struct lk_example_bytes name;
+    int64_t found = 0;
+    LK_TRY(lk_example_find(record, key, &list));
+    if (lk_example_int_at(&list, 0, &found)) {
+        if (__builtin_add_overflow(found, records->options.offset, label))
+            return lk_fail(LK_E_DATA, "label %lld is none", (long long)found);
+        return LK_OK;
+    }
+    if (!lk_example_bytes_at(&list, 0, &name))
+        return fail_key("label", key, record);
+    for (int i = 0; i < records->classes.count; i++)
+        if (strlen(records->classes.items[i]) == name.bytes &&
+            memcmp(records->classes.items[i], name.data, name.bytes) == 0) {
+            *label = i;
+            return LK_OK;
+        }
+    return lk_fail(LK_E_DATA, "label '%.*s' is no number%s",
+                   (int)(name.bytes < 64 ? name.bytes : 64), (const char *)name.data,
+                   records->classes.count ? " and none of the classes"
+                                          : "; classes=FILE says what it stands for");
+}
+
+static enum lk_status find_image(const struct records *records, struct lk_example_bytes record,
+                                 struct lk_example_bytes *image)
+{
+    struct lk_example_list list;
+    LK_TRY(lk_example_find(record, records->options.image, &list));
+    if (!lk_example_bytes_at(&list, 0, image))
+        return fail_key("image", records->options.image, record);
+    return LK_OK;
+}
+
+static enum lk_status records_fetch(const void *state, int64_t index,
+                                    struct lk_encoded *encoded)
+{
+    const struct records *records = state;
+    const struct lk_tfrecord *file = find_file(records, &index);
+    void *data = NULL;
+    size_t bytes = 0;
+    struct lk_example_bytes image;
+    snprintf(encoded->where, sizeof encoded->where, "%s' record '%lld", lk_tfrecord_path(file),
+             (long long)index);
+    LK_TRY(lk_tfrecord_read(file, index, &data, &bytes));
+    const struct lk_example_bytes record = {data, bytes};
+    enum lk_status status = find_label(records, record, &encoded->label);
+    if (status == LK_OK)
+        status = find_image(records, record, &image);
+    if (status != LK_OK) {
+        free(data);
+        return lk_fail_within(status, "'%s", encoded->where);
+    }
+    memmove(data, image.data, image.bytes);
+    encoded->data = data;
+    encoded->bytes = image.bytes;
+    return LK_OK;
+}
+
+static enum lk_status open_file(struct records *records, const char *path, size_t *inflated,
+                                int64_t *lost)
+{
+    struct lk_tfrecord *file;
+    LK_TRY(lk_tfrecord_open(path, most_inflated - *inflated, &file));
+    *inflated += lk_tfrecord_memory(file);
+    records->files[records->file_count] = file;
+    records->count += lk_tfrecord_count(file);
+    records->ends[records->file_count++] = records->count;
+    if (lk_tfrecord_tail(file) > 0) {
+        lk_log(LK_LOG_WARNING, "'%s' was cut short: %lld bytes of a record end it", path,
+               (long long)lk_tfrecord_tail(file));
+        ++*lost;
+    }
+    return LK_OK;
+}
+
+static enum lk_status open_files(struct records *records, const char *pattern, int64_t *lost)
+{
+    glob_t found = {0};
+    const int code = glob(pattern, 0, NULL, &found);
+    enum lk_status status = LK_OK;
+    size_t inflated = 0;
+    if (code == GLOB_NOMATCH)
+        status = lk_fail(LK_E_IO, "there is no file '%s'", pattern);
+    else if (code != 0)
+        status = code == GLOB_NOSPACE ? lk_fail_memory("names of files", 0)
+                                      : lk_file_fail("list", pattern);
+    if (status == LK_OK) {
+        records->files = calloc(found.gl_pathc, sizeof(struct lk_tfrecord *));
+        records->ends = calloc(found.gl_pathc, sizeof(int64_t));
+        if (!records->files || !records->ends)
+            status = lk_fail_memory("names of files", found.gl_pathc);
+    }
+    for (size_t i = 0; status == LK_OK && i < found.gl_pathc; i++)
+        status = open_file(records, found.gl_pathv[i], &inflated, lost);
+    globfree(&found);
+    if (status == LK_OK && records->count == 0)
+        return lk_fail(LK_E_DATA, "'%s': there is no record", pattern);
+    return status;
+}
+
+/* The pattern of the request's part. */
+static enum lk_status find_part(const struct lk_data_request *request, char *pattern,
+                                size_t room)
+{
+    const char *text = request->text;
+    if (!lk_folder_exists(text)) {
+        if (request->part == LK_DATA_TEST)
+            return lk_source_fail_no_test("tfrecord", text);
+        snprintf(pattern, room, "%s", text);
+        return LK_OK;
+    }
+    snprintf(pattern, room, "%s/train*", text);
+    if (request->part == LK_DATA_TRAIN)
+        return LK_OK;
+    static const char *const tests[] = {"test", "val"};
+    for (int i = 0; i < LK_COUNT(tests); i++) {
+        glob_t found = {0};
+        snprintf(pattern, room, "%s/%s*", text, tests[i]);
+        const int code = glob(pattern, 0, NULL, &found);
+        globfree(&found);
+        if (code == 0)
+            return LK_OK;
+    }
+    return lk_source_fail_no_test("tfrecord", text);
+}
+
+/* Labels go from 0 to the largest there is; records without one are another's affair. */
+static int count_classes(const struct records *records)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < records->count; i++) {
+        int64_t index = i, label = 0;
+        const struct lk_tfrecord *file = find_file(records, &index);
+        void *data;
+        size_t bytes;
+        if (lk_tfrecord_read(file, index, &data, &bytes) == LK_OK) {
+            const struct lk_example_bytes record = {data, bytes};
+            if (find_label(records, record, &label) == LK_OK && label > most &&
+                label < LK_MOST_CLASSES)
+                most = label;
+            free(data);
+        }
+        lk_error_clear();
+    }
+    return (int)most + 1;
+}
+
+static enum lk_status find_classes(struct records *records, struct lk_data_info *info)
+{
+    const char *given = records->options.classes;
+    char *end;
+    const long number = strtol(given, &end, 10);
+    if (*given && !*end && number >= 1 && number <= LK_MOST_CLASSES) {
+        info->classes = (int)number;
+    } else if (*given) {
+        LK_TRY(lk_names_read(&records->classes, given));
+        info->classes = records->classes.count;
+        info->class_names = records->classes.items;
+    } else {
+        info->classes = count_classes(records);
+    }
+    return LK_OK;
+}
+
+/* Other keys than expected are the same in all records: said at once. */
+static enum lk_status try_keys(const struct records *records)
+{
+    void *data;
+    size_t bytes;
+    int64_t label;
+    struct lk_example_bytes image;
+    if (lk_tfrecord_read(records->files[0], 0, &data, &bytes) != LK_OK) {
+        lk_error_clear();
+        return LK_OK;
+    }
+    enum lk_status status = find_image(records, (struct lk_example_bytes){data, bytes}, &image);
+    if (status == LK_OK)
+        status = find_label(records, (struct lk_example_bytes){data, bytes}, &label);
+    free(data);
+    return status == LK_OK
+               ? LK_OK
+               : lk_fail_within(status, "'%s'", lk_tfrecord_path(records->files[0]));
+}
+
+static enum lk_status records_open(struct lk_data_request *request, struct lk_data_info *info,
+                                   void **state)
+{
+    char pattern[4096];
+    LK_TRY(find_part(request, pattern, sizeof pattern));
+    struct records *records = calloc(1, sizeof *records);
+    if (!records)
+        return lk_fail_memory("a data set", sizeof *records);
+    records->options = *request->options;
+    enum lk_status status = open_files(records, pattern, &request->lost);
+    if (status == LK_OK)
+        status = find_classes(records, info);
+    if (status == LK_OK && lk_tfrecord_count(records->files[0]) > 0)
+        status = try_keys(records);
+    if (status != LK_OK) {
+        records_close(records);
+        return status;
+    }
+    lk_source_name(request->text, records->name);
+    info->name = records->name;
+    info->count = records->count;
+    *state = records;
+    return LK_OK;
+}
+
+static const struct lk_option options[] = {
+    LK_IMAGE_OPTIONS,
+    {LK_IMAGE_TEXT(image), .standard = "image/encoded", .help = "key of the image file"},
+    {LK_IMAGE_TEXT(label), .standard = "image/class/label", .help = "key of the label"},
+    {LK_IMAGE_OPTION(offset), .kind = LK_OPTION_INT, .count = 1, .min = -1e6, .max = 1e6,
+     .standard = "0", .help = "added to the labels: -1 where they count from 1"},
+    {0},
+};
+
+const struct lk_source lk_source_tfrecord = {.kind = "tfrecord",
+                                             .usage = "tfrecord:GLOB",
+                                             .options = options,
+                                             .open = records_open,
+                                             .close = records_close,
+                                             .fetch = records_fetch};
