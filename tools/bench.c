@@ -14,7 +14,9 @@ struct bench {
     struct lk_device *device;
     struct lk_peaks peaks;
     int64_t batch;            /* 0: each model's usual one */
+    int64_t megabytes;        /* of gradients to average; 0: the usual ones */
     json_t *kernels, *models; /* arrays */
+    json_t *averaging;        /* an object, null where it was not measured */
 };
 
 static void status_text(const char *format, const char *name, int done, int count)
@@ -92,13 +94,44 @@ static enum lk_status bench_model(struct bench *bench, const char *name)
     return LK_OK;
 }
 
-/* A word is a model, "kernels", or "kernels:" and the name of a set. */
+static void print_averaging(const struct lk_bench_averaging *a)
+{
+    printf(
+        "averaging: %d replicas of %.0f MB on %d threads: %.2f ms, %.1f GB/s, %.1f %% of\n"
+        "  this host's bandwidth (reading %.1f GB/s, copying %.1f GB/s); checked %.1f GB/s\n",
+        a->replicas, 1e-6 * (double)a->bytes, a->threads, a->ms, a->gbs,
+        a->percent_of_bandwidth, a->read_gbs, a->copy_gbs, a->checked_gbs);
+    fflush(stdout);
+}
+
+static enum lk_status bench_averaging(struct bench *bench)
+{
+    struct lk_bench_averaging a;
+    status_text("averaging: measuring ...", "", 0, 0);
+    const enum lk_status status = lk_bench_averaging(bench->megabytes * 1000000, &a);
+    terminal_status(NULL);
+    if (status != LK_OK)
+        return status;
+    print_averaging(&a);
+    json_decref(bench->averaging);
+    bench->averaging =
+        json_pack("{s:i, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "replicas", a.replicas,
+                  "threads", a.threads, "bytes", (json_int_t)a.bytes, "ms", json_number(a.ms),
+                  "gbs", json_number(a.gbs), "checked_gbs", json_number(a.checked_gbs),
+                  "read_gbs", json_number(a.read_gbs), "copy_gbs", json_number(a.copy_gbs),
+                  "percent_of_bandwidth", json_number(a.percent_of_bandwidth));
+    return LK_OK;
+}
+
+/* A word is a model, "averaging", "kernels", or "kernels:" and the name of a set. */
 static enum lk_status bench_word(struct bench *bench, const char *word)
 {
     if (strcmp(word, "kernels") == 0)
         return lk_bench_kernels(bench->device, NULL, kernel_event, bench);
     if (strncmp(word, "kernels:", 8) == 0)
         return lk_bench_kernels(bench->device, word + 8, kernel_event, bench);
+    if (strcmp(word, "averaging") == 0)
+        return bench_averaging(bench);
     return bench_model(bench, word);
 }
 
@@ -107,8 +140,8 @@ static int check_words(const struct arguments *arguments)
 {
     enum { MOST = 64 };
     char sets[MOST][64];
-    const char *names[2 * MOST + 2] = {"kernels"};
-    int count = 1;
+    const char *names[2 * MOST + 3] = {"kernels", "averaging"};
+    int count = 2;
     for (int i = 0; i < MOST && lk_bench_model_name(i); i++)
         names[count++] = lk_bench_model_name(i);
     for (int i = 0; i < MOST && lk_bench_set(i); i++) {
@@ -125,10 +158,12 @@ static int check_words(const struct arguments *arguments)
     return DONE;
 }
 
-/* Without words: the kernels, and all models that this version has. */
+/* Without words: the kernels, averaging, and all models that this version has. */
 static enum lk_status bench_all(struct bench *bench)
 {
     enum lk_status status = bench_word(bench, "kernels");
+    if (status == LK_OK)
+        status = bench_averaging(bench);
     const char *name;
     for (int i = 0; status == LK_OK && (name = lk_bench_model_name(i)) != NULL; i++) {
         status = bench_model(bench, name);
@@ -160,8 +195,8 @@ static int write_json(const struct bench *bench, const char *path)
     json_t *device = device_json(lk_device_info(bench->device));
     json_object_set_new(device, "fma_gflops", json_number(bench->peaks.fma_gflops));
     json_object_set_new(device, "bandwidth_gbs", json_number(bench->peaks.bandwidth_gbs));
-    json_t *all = json_pack("{s:o, s:O, s:O}", "device", device, "models", bench->models,
-                            "kernels", bench->kernels);
+    json_t *all = json_pack("{s:o, s:O, s:O, s:O}", "device", device, "models", bench->models,
+                            "kernels", bench->kernels, "averaging", bench->averaging);
     const int result = json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     json_decref(all);
     if (result == 0)
@@ -172,9 +207,12 @@ static int write_json(const struct bench *bench, const char *path)
 
 static int run(const struct arguments *arguments)
 {
-    struct bench bench = {.kernels = json_array(), .models = json_array()};
+    struct bench bench = {
+        .kernels = json_array(), .models = json_array(), .averaging = json_null()};
     int result = option_number(arguments, "batch-size", 1, 1 << 24, &bench.batch);
     const char *path = option_text(arguments, "json");
+    if (result == DONE)
+        result = option_number(arguments, "size", 1, 100000, &bench.megabytes);
     if (result == DONE)
         result = check_words(arguments);
     if (result == DONE) {
@@ -190,6 +228,7 @@ static int run(const struct arguments *arguments)
     }
     json_decref(bench.kernels);
     json_decref(bench.models);
+    json_decref(bench.averaging);
     lk_device_close(bench.device);
     return result;
 }
@@ -204,19 +243,24 @@ static void more(void)
         printf(" %s (%" PRId64 ")", lk_bench_model_name(i), lk_bench_model_batch(i));
     printf(
         "\nWithout words: all of them. Figures are fp32; percentages are of this device's own\n"
-        "measured multiply-add rate, or of its bandwidth where memory is the limit.\n");
+        "measured multiply-add rate, or of its bandwidth where memory is the limit. "
+        "averaging:\n"
+        "sums of 4 replicas' gradients on all cores; its percentage is of the faster of "
+        "reading\n"
+        "all of them and copying one, on as many threads.\n");
 }
 
 static const struct option options[] = {
     {"batch-size", "N", "samples in a batch; default: each model's usual one"},
     {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
     {"json", "FILE", "write all figures there as JSON"},
+    {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
     {0},
 };
 
 const struct command bench_command = {
     .name = "bench",
-    .usage = "[kernels|kernels:SET|MODEL...] [options]",
+    .usage = "[kernels|kernels:SET|averaging|MODEL...] [options]",
     .help = "measure throughput per operation and model, beside the device's peaks",
     .options = options,
     .more = more,

@@ -76,6 +76,24 @@ LK_API LK_MUST_CHECK enum lk_status lk_bench_model(struct lk_device *device, con
 LK_API const char *lk_bench_model_name(int index);
 LK_API int64_t lk_bench_model_batch(int index);
 
+/* Averaging in host memory: gradients of several replicas added along the tree over shards, on
+ * all cores. Rates are medians of rounds taken in turn, 1e9 bytes a second, bytes read plus
+ * written. */
+struct lk_bench_averaging {
+    int replicas, threads;
+    size_t bytes;       /* of one replica's gradients */
+    double ms, gbs;     /* of the sum */
+    double checked_gbs; /* with checksums and the search for infinities, in the same pass */
+    double read_gbs; /* as many threads adding up the words of the same arrays: reads alone */
+    double copy_gbs; /* as many threads copying one array, written past the caches */
+    double percent_of_bandwidth; /* gbs, of the larger of the two */
+};
+
+/* bytes: of one replica's gradients, 0: 100 MB; it takes five times as much memory. Waits.
+ * fails: LK_E_ARGUMENT, LK_E_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status lk_bench_averaging(int64_t bytes,
+                                                       struct lk_bench_averaging *result);
+
 /* A kernel against its known answer; the text lives during the call of the handler. */
 struct lk_selftest {
     const char *name; /* "conv2d forward 3x3 stride 2" */

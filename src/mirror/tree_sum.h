@@ -26,7 +26,7 @@ struct lk_tree_sum {
 
 /* Sums the `bytes` bytes that begin `first` bytes into each term; first: a multiple of the
  * granule. Adds to *checks; NULL: none. */
-enum { LK_TREE_SUM_GRANULE = 64 };
+enum { LK_TREE_SUM_GRANULE = 128 };
 void lk_tree_sum(const struct lk_tree_sum *sum, size_t first, size_t bytes,
                  struct lk_checks *checks);
 
