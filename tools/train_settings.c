@@ -13,6 +13,8 @@ static const struct {
 } setting_names[] = {
     {"data", "data"},
     {"val", "validation"},
+    {"max-bad", "max_bad"},
+    {"data-threads", "data_threads"},
     {"run", "run"},
     {"fresh", "fresh"},
     {"epochs", "epochs"},

@@ -23,6 +23,7 @@ struct lk_data_info {
     int64_t count;    /* samples, at least 1 */
     int classes, height, width, channels;
     const char *const *class_names; /* [classes]; NULL: not known */
+    bool decodes; /* to read a sample is to decode an image file: better done ahead */
 };
 
 struct lk_data;
@@ -71,11 +72,16 @@ LK_API int64_t lk_data_bad(const struct lk_data *data);
  * epoch, count). count: below 2^32. source: Fisher-Yates, Knuth TAOCP 2, 3.4.2 P */
 LK_API void lk_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t *order);
 
+/* Threads that read batches ahead: a core each where the data decodes, else none. */
+enum { LK_BATCHES_AUTO = -1 };
+
 struct lk_batches_options {
     int size; /* samples in a batch, at least 1 */
     uint64_t seed;
     bool shuffle;        /* false: every epoch in index order */
     bool drop_remainder; /* leave out the last batch of an epoch where it is not full */
+    int threads;         /* that read batches ahead; 0: who wants a batch reads it */
+    int64_t end;         /* no batch from this number on is read ahead; 0: there is no end */
 };
 
 /* A place in the run of epochs: the next sample is number `index` of the order of `epoch`. */
@@ -84,11 +90,12 @@ struct lk_batches_position {
 };
 
 /* Epochs of batches, numbered through from 0: what batch b holds depends on nothing but the
- * data, the options and b. All functions: any thread, several at once. */
+ * data, size, seed, shuffle, drop_remainder and b. All functions: any thread, several at once.
+ */
 struct lk_batches;
 
-/* Batches of a data set, which must outlive them.
- * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count */
+/* Batches of a data set, which must outlive them. Threads hold four batches in memory.
+ * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count; LK_E_MEMORY */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data,
                                                       const struct lk_batches_options *options,
                                                       struct lk_batches **batches);
@@ -103,9 +110,9 @@ LK_API int64_t lk_batches_per_epoch(const struct lk_batches *batches);
 LK_API int64_t lk_batches_size(const struct lk_batches *batches, int64_t batch);
 
 /* Reads samples first..first+count-1 of a batch. samples: [count, h, w, c]; labels: [count].
- * Allocates nothing; the first to read of an epoch puts it in order. Readers of more than three
- * epochs at once wait for each other.
- * fails: LK_E_ARGUMENT for samples that the batch does not have; as lk_data_read() */
+ * Allocates nothing beyond lk_data_read(); the first to read of an epoch puts it in order.
+ * Readers of more than three epochs at once wait for each other. fails: LK_E_ARGUMENT for
+ * samples that the batch does not have; as lk_data_read() */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_read(struct lk_batches *batches, int64_t batch,
                                                     int64_t first, int64_t count,
                                                     uint8_t *samples, int32_t *labels);

@@ -1,9 +1,12 @@
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/random.h"
+#include "data/prefetch.h"
 
 #include <lockstep/data.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Epochs whose orders are kept: where one ends some read its last batches, others the next. */
 enum { ORDERS = 3 };
@@ -22,6 +25,7 @@ struct lk_batches {
     pthread_mutex_t mutex; /* of the orders */
     pthread_cond_t is_free;
     struct order orders[ORDERS];
+    struct lk_prefetch *prefetch; /* NULL: who wants a batch reads it */
 };
 
 /* 64 random bits scaled to [0, bound): the top 64 bits of a product of 96, for bound <= 2^32.
@@ -42,92 +46,6 @@ void lk_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t *order)
         order[i] = order[j];
         order[j] = kept;
     }
-}
-
-static enum lk_status allocate_orders(struct lk_batches *b)
-{
-    const int64_t count = lk_data_info(b->data)->count;
-    for (int i = 0; i < ORDERS; i++) {
-        b->orders[i].epoch = -1;
-        b->orders[i].items = calloc((size_t)count, sizeof(int64_t));
-        if (!b->orders[i].items)
-            return lk_fail_memory("the order of an epoch", (size_t)count * sizeof(int64_t));
-    }
-    return LK_OK;
-}
-
-enum lk_status lk_batches_create(const struct lk_data *data,
-                                 const struct lk_batches_options *options,
-                                 struct lk_batches **batches)
-{
-    const int64_t count = lk_data_info(data)->count;
-    const bool drops = options->drop_remainder;
-    if (options->size < 1 || (drops && options->size > count))
-        return lk_fail(LK_E_ARGUMENT, "a batch of %d: expected 1..%lld", options->size,
-                       drops ? (long long)count : (long long)INT32_MAX);
-    if (count > UINT32_MAX)
-        return lk_fail(LK_E_UNSUPPORTED, "%lld samples; at most 2^32 - 1 can be put in order",
-                       (long long)count);
-    struct lk_batches *b = calloc(1, sizeof *b);
-    if (!b)
-        return lk_fail_memory("batches", sizeof *b);
-    *b = (struct lk_batches){.data = data,
-                             .options = *options,
-                             .count = drops ? count - count % options->size : count};
-    b->per_epoch = (b->count + options->size - 1) / options->size;
-    pthread_mutex_init(&b->mutex, NULL);
-    pthread_cond_init(&b->is_free, NULL);
-    const enum lk_status status = allocate_orders(b);
-    if (status != LK_OK) {
-        lk_batches_destroy(b);
-        return status;
-    }
-    *batches = b;
-    return LK_OK;
-}
-
-void lk_batches_destroy(struct lk_batches *batches)
-{
-    if (!batches)
-        return;
-    for (int i = 0; i < ORDERS; i++)
-        free(batches->orders[i].items);
-    pthread_cond_destroy(&batches->is_free);
-    pthread_mutex_destroy(&batches->mutex);
-    free(batches);
-}
-
-int64_t lk_batches_per_epoch(const struct lk_batches *batches)
-{
-    return batches->per_epoch;
-}
-
-struct lk_batches_position lk_batches_position(const struct lk_batches *b, int64_t batch)
-{
-    return (struct lk_batches_position){batch / b->per_epoch,
-                                        batch % b->per_epoch * b->options.size};
-}
-
-int64_t lk_batches_size(const struct lk_batches *b, int64_t batch)
-{
-    const int64_t left = b->count - lk_batches_position(b, batch).index;
-    return left < b->options.size ? left : b->options.size;
-}
-
-enum lk_status lk_batches_find(const struct lk_batches *b, struct lk_batches_position position,
-                               int64_t *batch)
-{
-    const int64_t size = b->options.size;
-    const bool is_end = position.index == b->count;
-    if (position.epoch < 0 || position.epoch > UINT32_MAX || position.index < 0 ||
-        position.index > b->count || (position.index % size != 0 && !is_end))
-        return lk_fail(LK_E_ARGUMENT,
-                       "position (epoch %lld, sample %lld): expected an epoch from 0 and a "
-                       "sample in 0..%lld where a batch of %lld begins",
-                       (long long)position.epoch, (long long)position.index,
-                       (long long)b->count, (long long)size);
-    *batch = position.epoch * b->per_epoch + (is_end ? b->per_epoch : position.index / size);
-    return LK_OK;
 }
 
 /* The order of `epoch`, else the oldest that nobody reads; NULL: all are being read. */
@@ -172,6 +90,145 @@ static void give_order(struct lk_batches *b, struct order *order)
     pthread_mutex_unlock(&b->mutex);
 }
 
+/* As lk_batches_read(), on the caller's thread. */
+static enum lk_status read_now(void *context, int64_t batch, int64_t first, int64_t count,
+                               uint8_t *samples, int32_t *labels)
+{
+    struct lk_batches *b = context;
+    const struct lk_batches_position at = lk_batches_position(b, batch);
+    struct order *order = take_order(b, b->options.shuffle ? at.epoch : 0);
+    const enum lk_status status =
+        lk_data_read(b->data, order->items + at.index + first, (int)count, samples, labels);
+    give_order(b, order);
+    return status;
+}
+
+static int64_t count_samples(void *context, int64_t batch)
+{
+    return lk_batches_size(context, batch);
+}
+
+/* No more threads than cores: decoding never waits for anything else. */
+static enum lk_status start_prefetch(struct lk_batches *b)
+{
+    enum { HELD = 4, MOST_THREADS = 64 };
+    const struct lk_data_info *info = lk_data_info(b->data);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = b->options.threads;
+    if (threads == LK_BATCHES_AUTO)
+        threads = !info->decodes         ? 0
+                  : cores < 1            ? 1
+                  : cores > MOST_THREADS ? MOST_THREADS
+                                         : (int)cores;
+    if (threads == 0)
+        return LK_OK;
+    const struct lk_prefetch_config config = {
+        .threads = threads,
+        .batches = HELD,
+        .size = b->options.size < b->count ? b->options.size : b->count,
+        .sample_bytes = (size_t)info->height * (size_t)info->width * (size_t)info->channels,
+        .end = b->options.end > 0 ? b->options.end : INT64_MAX,
+        .count = count_samples,
+        .read = read_now,
+        .context = b,
+    };
+    lk_log(LK_LOG_INFO, "%s: %d threads read ahead, in %.0f MB", info->name, threads,
+           1e-6 * HELD * (double)config.size * (double)config.sample_bytes);
+    return lk_prefetch_create(&config, &b->prefetch);
+}
+
+static enum lk_status allocate_orders(struct lk_batches *b)
+{
+    const int64_t count = lk_data_info(b->data)->count;
+    for (int i = 0; i < ORDERS; i++) {
+        b->orders[i].epoch = -1;
+        b->orders[i].items = calloc((size_t)count, sizeof(int64_t));
+        if (!b->orders[i].items)
+            return lk_fail_memory("the order of an epoch", (size_t)count * sizeof(int64_t));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_batches_create(const struct lk_data *data,
+                                 const struct lk_batches_options *options,
+                                 struct lk_batches **batches)
+{
+    const int64_t count = lk_data_info(data)->count;
+    const bool drops = options->drop_remainder;
+    if (options->threads < LK_BATCHES_AUTO || options->threads > 1024)
+        return lk_fail(LK_E_ARGUMENT, "%d threads to read ahead: expected 0..1024",
+                       options->threads);
+    if (options->size < 1 || (drops && options->size > count))
+        return lk_fail(LK_E_ARGUMENT, "a batch of %d: expected 1..%lld", options->size,
+                       drops ? (long long)count : (long long)INT32_MAX);
+    if (count > UINT32_MAX)
+        return lk_fail(LK_E_UNSUPPORTED, "%lld samples; at most 2^32 - 1 can be put in order",
+                       (long long)count);
+    struct lk_batches *b = calloc(1, sizeof *b);
+    if (!b)
+        return lk_fail_memory("batches", sizeof *b);
+    *b = (struct lk_batches){.data = data,
+                             .options = *options,
+                             .count = drops ? count - count % options->size : count};
+    b->per_epoch = (b->count + options->size - 1) / options->size;
+    pthread_mutex_init(&b->mutex, NULL);
+    pthread_cond_init(&b->is_free, NULL);
+    enum lk_status status = allocate_orders(b);
+    if (status == LK_OK)
+        status = start_prefetch(b);
+    if (status != LK_OK) {
+        lk_batches_destroy(b);
+        return status;
+    }
+    *batches = b;
+    return LK_OK;
+}
+
+void lk_batches_destroy(struct lk_batches *batches)
+{
+    if (!batches)
+        return;
+    lk_prefetch_destroy(batches->prefetch);
+    for (int i = 0; i < ORDERS; i++)
+        free(batches->orders[i].items);
+    pthread_cond_destroy(&batches->is_free);
+    pthread_mutex_destroy(&batches->mutex);
+    free(batches);
+}
+
+int64_t lk_batches_per_epoch(const struct lk_batches *batches)
+{
+    return batches->per_epoch;
+}
+
+struct lk_batches_position lk_batches_position(const struct lk_batches *b, int64_t batch)
+{
+    return (struct lk_batches_position){batch / b->per_epoch,
+                                        batch % b->per_epoch * b->options.size};
+}
+
+int64_t lk_batches_size(const struct lk_batches *b, int64_t batch)
+{
+    const int64_t left = b->count - lk_batches_position(b, batch).index;
+    return left < b->options.size ? left : b->options.size;
+}
+
+enum lk_status lk_batches_find(const struct lk_batches *b, struct lk_batches_position position,
+                               int64_t *batch)
+{
+    const int64_t size = b->options.size;
+    const bool is_end = position.index == b->count;
+    if (position.epoch < 0 || position.epoch > UINT32_MAX || position.index < 0 ||
+        position.index > b->count || (position.index % size != 0 && !is_end))
+        return lk_fail(LK_E_ARGUMENT,
+                       "position (epoch %lld, sample %lld): expected an epoch from 0 and a "
+                       "sample in 0..%lld where a batch of %lld begins",
+                       (long long)position.epoch, (long long)position.index,
+                       (long long)b->count, (long long)size);
+    *batch = position.epoch * b->per_epoch + (is_end ? b->per_epoch : position.index / size);
+    return LK_OK;
+}
+
 enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t first,
                                int64_t count, uint8_t *samples, int32_t *labels)
 {
@@ -179,10 +236,6 @@ enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t firs
         first > lk_batches_size(b, batch) || count > lk_batches_size(b, batch) - first)
         return lk_fail(LK_E_ARGUMENT, "batch %lld has no %lld samples from %lld on",
                        (long long)batch, (long long)count, (long long)first);
-    const struct lk_batches_position at = lk_batches_position(b, batch);
-    struct order *order = take_order(b, b->options.shuffle ? at.epoch : 0);
-    const enum lk_status status =
-        lk_data_read(b->data, order->items + at.index + first, (int)count, samples, labels);
-    give_order(b, order);
-    return status;
+    return b->prefetch ? lk_prefetch_read(b->prefetch, batch, first, count, samples, labels)
+                       : read_now(b, batch, first, count, samples, labels);
 }

@@ -150,6 +150,7 @@ enum lk_status lk_images_create(const struct lk_source *source, const void *stat
         lk_images_destroy(made);
         return lk_fail_within(status, "%s:%s", source->kind, request->text);
     }
+    made->info.decodes = true;
     *info = made->info;
     *images = made;
     return LK_OK;
@@ -210,12 +211,15 @@ static enum lk_status note_bad(struct lk_images *images, int64_t index)
     if (atomic_exchange(&images->is_bad[index], 1))
         return LK_OK;
     const long long bad = atomic_fetch_add(&images->bad, 1) + 1;
-    if (bad > images->most_bad)
+    if (bad > images->most_bad) { /* to whoever reads it next, it is one too many again */
+        atomic_fetch_sub(&images->bad, 1);
+        atomic_store(&images->is_bad[index], 0);
         return lk_fail(LK_E_DATA,
                        "%s: %lld of %lld samples are broken, max_bad=%s allows %lld; the last "
                        "is %s",
                        images->info.name, bad, (long long)images->info.count, images->max_bad,
                        (long long)images->most_bad, why);
+    }
     if (bad <= MOST_NAMED)
         lk_log(LK_LOG_WARNING, "%s: broken sample %lld is left out: %s%s", images->info.name,
                (long long)index, why, bad == MOST_NAMED ? " (others are not named)" : "");

@@ -46,6 +46,7 @@ enum lk_status lk_data_load_start(struct lk_data_load *load, const struct lk_set
             "no data: give --data folder:DIR, idx:DIR, fashion-mnist or synthetic:digits");
     load->settings = settings;
     load->wanted = lk_data_wanted(model);
+    load->wanted.max_bad = settings->max_bad;
     if (pthread_create(&load->thread, NULL, load_data, load) != 0)
         return lk_fail(LK_E_MEMORY, "cannot start a thread");
     load->is_running = true;

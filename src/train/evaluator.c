@@ -96,7 +96,6 @@ void lk_evaluator_destroy(struct lk_evaluator *evaluator)
 {
     if (!evaluator)
         return;
-    lk_batches_destroy(evaluator->batches);
     lk_replica_destroy(evaluator->replica);
     free(evaluator->labels);
     free(evaluator->probabilities);
@@ -170,16 +169,21 @@ static enum lk_status run_all(struct lk_evaluator *evaluator, double *loss, int6
 enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_data *data,
                                 struct lk_evaluation *result)
 {
-    const struct lk_batches_options options = {.size = (int)evaluator->batch};
+    const struct lk_batches_options options = {
+        .size = (int)evaluator->batch,
+        .threads = LK_BATCHES_AUTO,
+        .end = lk_divide_up(lk_data_info(data)->count, evaluator->batch),
+    };
     const double start = lk_seconds();
     const size_t classes = (size_t)evaluator->classes;
     double loss = 0;
     int64_t correct = 0, samples = 0;
-    lk_batches_destroy(evaluator->batches);
-    evaluator->batches = NULL;
     LK_TRY(lk_batches_create(data, &options, &evaluator->batches));
     memset(evaluator->confusion, 0, classes * classes * sizeof *evaluator->confusion);
-    LK_TRY(run_all(evaluator, &loss, &correct, &samples));
+    const enum lk_status status = run_all(evaluator, &loss, &correct, &samples);
+    lk_batches_destroy(evaluator->batches);
+    evaluator->batches = NULL;
+    LK_TRY(status);
     *result = (struct lk_evaluation){
         .samples = samples,
         .classes = evaluator->classes,

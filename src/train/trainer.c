@@ -60,8 +60,10 @@ static enum lk_status create_team(struct lk_trainer *trainer)
 static enum lk_status open_batches(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
-    const struct lk_batches_options options = {
-        .size = (int)s->batch_size, .seed = (uint64_t)s->seed, .shuffle = s->shuffle};
+    struct lk_batches_options options = {.size = (int)s->batch_size,
+                                         .seed = (uint64_t)s->seed,
+                                         .shuffle = s->shuffle,
+                                         .threads = (int)s->data_threads};
     LK_TRY(lk_data_load_join(&trainer->load));
     LK_TRY(lk_check_data(trainer->model, trainer->load.train));
     if (trainer->load.validation)
@@ -73,6 +75,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
         return lk_fail(LK_E_ARGUMENT, "%lld epochs are too many", (long long)s->epochs);
     if (s->steps > 0 && s->steps < trainer->total_steps)
         trainer->total_steps = s->steps;
+    options.end = trainer->total_steps;
     LK_TRY(lk_batches_create(trainer->load.train, &options, &trainer->batches));
     lk_team_set_batches(trainer->team, trainer->batches);
     return LK_OK;

@@ -19,11 +19,16 @@ static struct lk_data *open_digits(void)
     return data;
 }
 
+static int loader_threads; /* of the batches that create() makes */
+
 static struct lk_batches *create(const struct lk_data *data, int size, bool shuffle, bool drop)
 {
     struct lk_batches *batches = NULL;
-    const struct lk_batches_options options = {
-        .size = size, .seed = 9, .shuffle = shuffle, .drop_remainder = drop};
+    const struct lk_batches_options options = {.size = size,
+                                               .seed = 9,
+                                               .shuffle = shuffle,
+                                               .drop_remainder = drop,
+                                               .threads = loader_threads};
     if (lk_batches_create(data, &options, &batches) != LK_OK)
         fail_msg("%s", lk_error_text());
     return batches;
@@ -262,6 +267,8 @@ static void refuses(void **state)
     refused(lk_batches_create(data, &options, &batches), LK_E_ARGUMENT, "a batch of 0");
     options = (struct lk_batches_options){.size = 51, .drop_remainder = true};
     refused(lk_batches_create(data, &options, &batches), LK_E_ARGUMENT, "expected 1..50");
+    options = (struct lk_batches_options){.size = 1, .threads = -2};
+    refused(lk_batches_create(data, &options, &batches), LK_E_ARGUMENT, "-2 threads");
     assert_null(batches);
     batches = create(data, 20, true, true);
     static const struct lk_batches_position positions[] = {
@@ -288,6 +295,45 @@ static void refuses(void **state)
     lk_data_close(data);
 }
 
+/* The tests of reading once more, with threads that read ahead. */
+static void reads_the_same_ahead(void **state)
+{
+    for (loader_threads = 1; loader_threads <= 4; loader_threads += 3) {
+        batches_cover_an_epoch(state);
+        keeps_index_order_without_shuffling(state);
+        reads_the_same_from_many_threads(state);
+        finds_positions(state);
+    }
+    loader_threads = 0;
+}
+
+/* Back and forth, over the end, and away while threads are still reading. */
+static void jumps_about(void **state)
+{
+    (void)state;
+    static const int64_t jumps[] = {0, 7, 8, 6, 5, 100, 101, 102, 3, 99, 103, 1000, 1000};
+    static uint8_t samples[12 * SAMPLE], want[12 * SAMPLE];
+    int32_t labels[12], want_labels[12];
+    struct lk_data *data = open_digits();
+    struct lk_batches *direct = create(data, 12, true, false);
+    for (int round = 0; round < 50; round++) {
+        struct lk_batches *ahead = NULL;
+        const struct lk_batches_options options = {
+            .size = 12, .seed = 9, .shuffle = true, .threads = 3, .end = 102};
+        assert_int_equal(lk_batches_create(data, &options, &ahead), LK_OK);
+        for (int i = 0; i < round % 14; i++) {
+            const int64_t count = lk_batches_size(ahead, jumps[i]);
+            read_all(ahead, jumps[i], samples, labels);
+            read_all(direct, jumps[i], want, want_labels);
+            assert_memory_equal(samples, want, (size_t)count * SAMPLE);
+            assert_memory_equal(labels, want_labels, (size_t)count * sizeof *labels);
+        }
+        lk_batches_destroy(ahead);
+    }
+    lk_batches_destroy(direct);
+    lk_data_close(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +345,8 @@ int main(void)
         cmocka_unit_test(keeps_index_order_without_shuffling),
         cmocka_unit_test(reads_the_same_from_many_threads),
         cmocka_unit_test(finds_positions),
+        cmocka_unit_test(reads_the_same_ahead),
+        cmocka_unit_test(jumps_about),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,6 +220,33 @@ static void replaces_what_is_broken(void **state)
     lk_data_close(data);
 }
 
+/* What threads cannot read fails for whoever asks for it, each time, and nothing else does. */
+static void fails_for_the_reader(void **state)
+{
+    (void)state;
+    make_broken();
+    uint8_t pixels[8 * 12 * 3];
+    int32_t label;
+    struct lk_batches *batches;
+    struct lk_data *data = open_part(spec("folder:%s,max_bad=0", "broken", ""), LK_DATA_TRAIN);
+    const struct lk_batches_options options = {.size = 1, .threads = LK_BATCHES_AUTO};
+    assert_true(lk_data_info(data)->decodes);
+    assert_int_equal(lk_batches_create(data, &options, &batches), LK_OK);
+    for (int64_t i = 0; i < 30; i++) {
+        const int broken = i % 10 == 2 || i % 10 == 3 || i % 10 == 9;
+        assert_int_equal(lk_batches_read(batches, i, 0, 1, pixels, &label),
+                         broken ? LK_E_DATA : LK_OK);
+        if (broken)
+            assert_non_null(strstr(lk_error_text(), "1 of 10 samples are broken"));
+        else
+            assert_int_equal(pixels[0], 10 * (i % 10));
+        lk_error_clear();
+    }
+    assert_int_equal(lk_data_bad(data), 0);
+    lk_batches_destroy(batches);
+    lk_data_close(data);
+}
+
 static void warns_of_an_empty_class(void **state)
 {
     (void)state;
@@ -402,6 +429,7 @@ int main(void)
         cmocka_unit_test(finds_the_parts),
         cmocka_unit_test(scales_to_what_is_asked_for),
         cmocka_unit_test(replaces_what_is_broken),
+        cmocka_unit_test(fails_for_the_reader),
         cmocka_unit_test(warns_of_an_empty_class),
         cmocka_unit_test(keeps_decoded_samples),
         cmocka_unit_test(reads_csv),
