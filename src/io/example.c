@@ -70,7 +70,7 @@ static bool read_entry(struct lk_example_bytes entry, struct lk_example_bytes *k
                        struct lk_example_bytes *value)
 {
     struct field field;
-    *key = *value = (struct lk_example_bytes){0};
+    *key = *value = (struct lk_example_bytes){entry.data, 0};
     while (entry.bytes > 0) {
         if (!take_field(&entry, &field))
             return false;

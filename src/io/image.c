@@ -79,23 +79,28 @@ static uint32_t big_endian(const uint8_t *b)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* Chunks (length, kind, bytes, checksum) behind the mark of a PNG: stb_image looks at no
- * checksum. Where a chunk is not whole it refuses the file itself. */
+/* Chunks (length, kind, bytes, checksum) behind the mark of a PNG, up to the one that ends it.
+ * stb_image looks at no checksum, and allocates what a length says before it looks for the
+ * bytes.
+ */
 static enum lk_status check_png(const uint8_t *data, size_t bytes, const char *where)
 {
-    static const uint8_t mark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    if (!starts_with(data, bytes, (const char *)mark, sizeof mark))
+    static const char mark[] = "\x89PNG\r\n\x1a\n";
+    size_t at = sizeof mark - 1;
+    if (!starts_with(data, bytes, mark, at))
         return LK_OK;
-    for (size_t at = sizeof mark; bytes - at >= 12;) {
+    while (bytes - at >= 12) {
         const size_t length = big_endian(data + at);
         if (length > bytes - at - 12)
             break;
         if (lk_crc32(data + at + 4, length + 4) != big_endian(data + at + 8 + length))
             return lk_fail(LK_E_DATA, "'%s': broken image: a wrong checksum at byte %zu", where,
                            at);
+        if (memcmp(data + at + 4, "IEND", 4) == 0)
+            return LK_OK;
         at += 12 + length;
     }
-    return LK_OK;
+    return lk_fail(LK_E_DATA, "'%s': broken image: it is cut short at byte %zu", where, at);
 }
 
 static enum lk_status decode_stb(const void *data, size_t bytes, int channels,

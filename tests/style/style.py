@@ -281,14 +281,14 @@ def check(tree):
 
 
 def read_tree(root):
-    """The text files a person wrote: no builds, no runs, no LICENSE."""
+    """The text files a person wrote: no builds, no runs, no corpus, no LICENSE."""
     tree, folders = {}, [root]
     while folders:
         for entry in sorted(folders.pop().iterdir()):
             if entry.is_symlink() or entry.name in (".git", "__pycache__", "out", "runs"):
                 continue
             if entry.is_dir():
-                if not entry.name.startswith("build"):
+                if not entry.name.startswith("build") and entry.name != "corpus":
                     folders.append(entry)
             elif entry.suffix in TEXT_SUFFIXES and entry.name != "LICENSE":
                 tree[entry.relative_to(root).as_posix()] = entry.read_text(encoding="utf-8")

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Writes the corpus that fuzzing begins with: small files of each kind. Needs Pillow."""
+import gzip
+import io
+import struct
+import zlib
+from pathlib import Path
+
+from PIL import Image
+
+HERE = Path(__file__).parent / "corpus"
+
+
+def put(target, name, data):
+    (HERE / target).mkdir(parents=True, exist_ok=True)
+    (HERE / target / name).write_bytes(data)
+
+
+def crc(data):
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    value ^= 0xFFFFFFFF
+    return struct.pack("<I", ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return length + crc(length) + data + crc(data)
+
+
+def field(number, data):
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def feature(key, kind, values):
+    return field(1, field(1, field(1, key) + field(2, field(kind, values))))
+
+
+def image(kind, mode="RGB", **options):
+    picture = Image.new("RGB", (24, 16))
+    for i in range(24 * 16):
+        picture.putpixel((i % 24, i // 24), (i * 7 % 256, i * 3 % 256, i % 256))
+    data = io.BytesIO()
+    picture.convert(mode).save(data, kind, **options)
+    return data.getvalue()
+
+
+example = (feature(b"label", 3, field(1, b"\x07")) + feature(b"image", 1, field(1, b"pixels"))
+           + feature(b"reals", 2, field(1, struct.pack("<2f", 1, 2))))  # fmt: skip
+put("example", "three", b"\x05label" + example)
+put("example", "bytes", b"\x05image" + example)
+put("example", "floats", b"\x05reals" + example)
+put("example", "unpacked", b"\x01n" + feature(b"n", 3, b"\x08\x05\x08\x96\x01"))
+records = record(example) + record(b"") + record(b"abc")
+put("tfrecord", "plain", records)
+put("tfrecord", "cut", records[:-3])
+put("tfrecord", "gzip", gzip.compress(records, mtime=0))
+put("tfrecord", "zlib", zlib.compress(records))
+put("gzip", "text", gzip.compress(b"some text, some text, some text", mtime=0))
+put("gzip", "two", gzip.compress(b"one", mtime=0) + gzip.compress(b"two", mtime=0))
+put("gzip", "zlib", zlib.compress(bytes(1000)))
+labels = struct.pack(">II", 0x801, 3) + b"\0\1\2"
+images = struct.pack(">IIII", 0x803, 3, 2, 2) + bytes(range(12))
+put("idx", "three", struct.pack("<H", len(labels)) + labels + images)
+put("csv", "names", b'path,label\n"a, b.png",cat\nc.jpg,"the ""dog"""\r\n')
+put("csv", "numbers", b"a.png,1\n/b.png,0\n")
+put("image", "rgb.jpg", image("JPEG", quality=40))
+put("image", "grey.jpg", image("JPEG", "L", quality=40))
+put("image", "cmyk.jpg", image("JPEG", "CMYK", quality=40))
+put("image", "progressive.jpg", image("JPEG", quality=40, progressive=True))
+put("image", "restart.jpg", image("JPEG", quality=40, restart_marker_blocks=1))
+put("image", "rgb.png", image("PNG"))
+put("image", "palette.png", image("PNG", "P"))
+put("image", "grey.png", image("PNG", "L"))
+put("image", "alpha.png", image("PNG", "RGBA"))
+put("image", "bits.png", image("PNG", "1"))
+put("image", "wide.png", image("PNG", "I"))

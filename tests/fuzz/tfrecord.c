@@ -1,0 +1,24 @@
+/* TFRecord files, plain and packed; the input is a file. */
+#include "io/tfrecord.h"
+#include "files.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct lk_tfrecord *file;
+    if (lk_tfrecord_open(fuzz_put("a.tfrecord", data, bytes), 1 << 18, &file) == LK_OK) {
+        const int64_t count = lk_tfrecord_count(file);
+        if (lk_tfrecord_tail(file) < 0)
+            abort();
+        for (int64_t i = 0; i < count && i < 100; i++) {
+            void *record;
+            size_t length;
+            if (lk_tfrecord_read(file, i, &record, &length) == LK_OK)
+                free(record);
+            lk_error_clear();
+        }
+        lk_tfrecord_close(file);
+    }
+    lk_error_clear();
+    return 0;
+}
