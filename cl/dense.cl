@@ -1,31 +1,33 @@
 /* Dense layers on batch tiles; the steps of a sequence count as tiles of their own.
  *
- *   dense_product   y[t,m,l] = act(b[m] + sum_d A[m,d] x[t,d,l]), one chain of FMAs, ascending
- * d FORWARD 1: A[m,d] = w[d,m]; 0: A[m,d] = w[m,d], no bias (data gradient) dense_gradient  z =
- * dy, 0 where RELU and not y > 0; to the workspace: where RELU z as it lies (for
- * dense_product), then where `columns` z turned: [panel][n][WIDTH] dense_weight    dw[s,c,k] =
- * sum_n x[c,n] z[k,n], one chain, ascending n in shard s dense_bias      db[s,k] = sum_n
- * z[k,n], the same
+ *   dense_product   y[t,m,l] = max(b[m] + sum_d A[m,d] x[t,d,l], least), one chain of FMAs,
+ *                   ascending d; FORWARD 1: A[m,d] = w[d,m]; 0: A[m,d] = w[m,d] (data gradient)
+ *   dense_gradient  z = dy, 0 where RELU and not y > 0; to the workspace: where RELU z as it
+ * lies (for dense_product), then where `columns` z turned: [panel][n][WIDTH] dense_weight
+ * dw[s,c,k] = sum_n x[c,n] z[k,n], one chain, ascending n in shard s dense_bias      db[s,k] =
+ * sum_n z[k,n], the same
  *
  * n counts the lanes of all tiles, a panel is WIDTH neighbouring units k.
- * -D: RELU, BIAS (0, 1); ROWS x COLS: values V a work-item sums at once; for dense_product
- * (which is then the only kernel) FORWARD (0, 1), PIECES of ROWS that a group does, DEPTH it
- * goes at a time, PACK (0, 1): w through local memory. No sum's order depends on any of them.
- * Group ids: dense_product: 0: PIECES * ROWS units, 1: `step` tiles; dense_gradient: 0: panel,
- * 1: tile; dense_weight: 0: panel, 1: `step` channels, 2: shard; dense_bias: 0: panel, 1:
- * shard.
+ * -D: ROWS x COLS: values V a work-item sums at once; RELU (0, 1); for dense_product (which is
+ * then the only kernel) instead BIAS, FORWARD (0, 1), PIECES of ROWS that a group does, DEPTH
+ * it goes at a time, PACK (0, 1): w through local memory. No sum's order depends on any of
+ * them. Group ids: dense_product: 0: PIECES * ROWS units, 1: `step` tiles; dense_gradient: 0:
+ * panel, 1: tile; dense_weight: 0: panel, 1: `step` channels, 2: shard; dense_bias: 0: panel,
+ * 1: shard.
  */
 #include "lib/real.cl"
 
 #define WIDTH (COLS * LANES)
+/* Where unrolling gains nothing and compiling what it makes takes long. */
+#define ROLLED _Pragma("unroll 1")
 
-#if VECTOR == 1
-#define LOAD(p) (*(p))
-#define STORE(v, p) (*(p) = (v))
-#else
-#define LOAD(p) PASTE(vload, VECTOR)(0, p)
-#define STORE(v, p) PASTE(vstore, VECTOR)(v, 0, p)
-#endif
+/* at[i] = step * i for i up to `last`, and its place once more for what is past it: the same is
+ * then stored twice over, which is cheaper to run and to compile than leaving it out. */
+INLINE void place(size_t at[], int count, int last, int step)
+{
+    at[0] = 0;
+    UNROLL for (int i = 1; i < count; i++) at[i] = at[i - 1] + (i <= last ? step : 0);
+}
 
 #ifdef FORWARD
 #define BLOCK (PIECES * ROWS)
@@ -33,7 +35,7 @@
 #if PACK
 #define A_SPACE __local
 
-/* packed[piece][d][ROWS] = w[d][m]; rows past the last repeat it and are never stored. */
+/* packed[piece][d][ROWS] = w[d][m]; rows past the last repeat it. */
 INLINE void pack(__global const real *w, __local real *packed, int m0, int rows, int n)
 {
     for (int d = 0; d < n; d++) {
@@ -44,8 +46,7 @@ INLINE void pack(__global const real *w, __local real *packed, int m0, int rows,
             if (m + ROWS <= rows)
                 UNROLL for (int i = 0; i < ROWS; i++) to[i] = from[m + i];
             else
-                for (int i = 0; i < ROWS; i++)
-                    to[i] = from[min(m + i, rows - 1)];
+                ROLLED for (int i = 0; i < ROWS; i++) to[i] = from[min(m + i, rows - 1)];
         }
     }
 }
@@ -75,69 +76,64 @@ struct product {
     __global const real *w, *bias;
     __global const V *x;
     __global V *y;
+    real least;
     int rows, depth, last;
     int m, t, d;
 };
 
-/* Where row m + i of A begins, at depth d; the last row repeats past its end. */
-INLINE A_SPACE const real *row_of(const struct product *p, A_SPACE const real *packed, int i)
-{
-#if PACK
-    return packed + i;
-#elif FORWARD
-    return packed + (size_t)p->d * p->rows + min(p->m + i, p->rows - 1);
-#else
-    return packed + (size_t)min(p->m + i, p->rows - 1) * p->depth + p->d;
-#endif
-}
+/* Where in w the rows of A begin at depth d: w is packed, or [depth][rows], or [rows][depth].
+ */
+#define A_ROW (PACK || FORWARD ? 1 : p->depth)
+#define A_FIRST                                                                                \
+    (PACK ? 0 : FORWARD ? (size_t)p->d * p->rows + p->m : (size_t)p->m * p->depth + p->d)
+#define A_NEXT (PACK ? ROWS : FORWARD ? p->rows : 1)
 
 /* The sums begin with zero, the bias, or what the depth before left in y. */
-INLINE void start(const struct product *p, V acc[ROWS][COLS])
+INLINE void start(const struct product *p, __global V *const y[COLS], const size_t row[ROWS],
+                  V acc[ROWS][COLS])
 {
-    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++)
+    if (p->d > 0) {
+        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
+            y[j][row[i] * PARTS];
+        return;
+    }
+    UNROLL for (int i = 0; i < ROWS; i++)
     {
-        const int m = min(p->m + i, p->rows - 1), t = min(p->t + j, p->last - 1);
-        acc[i][j] = p->d > 0          ? p->y[((size_t)t * p->rows + m) * PARTS + PART]
-                    : FORWARD && BIAS ? (V)(p->bias[m])
-                                      : (V)(0);
+        const V value = BIAS ? (V)(p->bias[p->m + row[i]]) : (V)(0);
+        UNROLL for (int j = 0; j < COLS; j++) acc[i][j] = value;
     }
 }
 
-INLINE void finish(const struct product *p, bool is_last, V acc[ROWS][COLS])
+INLINE void sum_block(const struct product *p, A_SPACE const real *w, int n)
 {
-    UNROLL for (int j = 0; j < COLS; j++) UNROLL for (int i = 0; i < ROWS; i++)
-    {
-        V v = acc[i][j];
-        if (RELU && is_last)
-            v = v < (V)(0) ? (V)(0) : v;
-        if (p->t + j < p->last && p->m + i < p->rows)
-            p->y[((size_t)(p->t + j) * p->rows + p->m + i) * PARTS + PART] = v;
-    }
-}
-
-INLINE void sum_block(const struct product *p, A_SPACE const real *packed, int n)
-{
+    const V least = p->d + n == p->depth ? (V)(p->least) : (V)(-INFINITY);
     A_SPACE const real *a[ROWS];
     __global const V *x[COLS];
+    __global V *y[COLS];
+    size_t row[ROWS], a_row[ROWS], tile[COLS];
     V acc[ROWS][COLS];
-    UNROLL for (int i = 0; i < ROWS; i++) a[i] = row_of(p, packed, i);
-    UNROLL for (int j = 0; j < COLS; j++) x[j] =
-        p->x + ((size_t)min(p->t + j, p->last - 1) * p->depth + p->d) * PARTS + PART;
-    start(p, acc);
-    multiply(a, PACK ? ROWS : FORWARD ? p->rows : 1, x, n, acc);
-    finish(p, p->d + n == p->depth, acc);
+    place(row, ROWS, p->rows - 1 - p->m, 1);
+    place(a_row, ROWS, PACK ? ROWS : p->rows - 1 - p->m, A_ROW);
+    place(tile, COLS, p->last - 1 - p->t, 1);
+    UNROLL for (int i = 0; i < ROWS; i++) a[i] = w + A_FIRST + a_row[i];
+    UNROLL for (int j = 0; j < COLS; j++)
+    {
+        x[j] = p->x + ((p->t + tile[j]) * p->depth + p->d) * PARTS + PART;
+        y[j] = p->y + ((p->t + tile[j]) * p->rows + p->m) * PARTS + PART;
+    }
+    start(p, y, row, acc);
+    multiply(a, A_NEXT, x, n, acc);
+    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++)
+        y[j][row[i] * PARTS] = acc[i][j] < least ? least : acc[i][j];
 }
 
-KERNEL void dense_product(__global const real *restrict w, __global const real *restrict bias,
-                          __global const V *restrict x, __global V *restrict y, int rows,
-                          int depth, int tiles, int step)
+BODY void sum_blocks(__global const real *restrict w, __global const real *restrict bias,
+                     __global const V *restrict x, __global V *restrict y, real least, int rows,
+                     int depth, int tiles, int step, __local real *packed, int group, int part)
 {
-    const int m0 = get_group_id(0) * BLOCK, m_end = min(m0 + BLOCK, rows);
-    const int first = get_group_id(1) * step, last = min(first + step, tiles);
-    struct product p = {w, bias, x, y, rows, depth, last, 0, 0, 0};
-#if PACK
-    __local real packed[BLOCK * DEPTH];
-#endif
+    const int m0 = group * BLOCK, m_end = min(m0 + BLOCK, rows);
+    const int first = part * step, last = min(first + step, tiles);
+    struct product p = {w, bias, x, y, least, rows, depth, last, 0, 0, 0};
     for (; p.d < depth; p.d += DEPTH) {
         const int n = min(DEPTH, depth - p.d);
 #if PACK
@@ -153,19 +149,48 @@ KERNEL void dense_product(__global const real *restrict w, __global const real *
     }
 }
 
+/* packed: BLOCK * DEPTH reals where PACK */
+KERNEL void dense_product(__global const real *restrict w, __global const real *restrict bias,
+                          __global const V *restrict x, __global V *restrict y, real least,
+                          int rows, int depth, int tiles, int step, __local real *packed)
+{
+    sum_blocks(w, bias, x, y, least, rows, depth, tiles, step, packed, get_group_id(0),
+               get_group_id(1));
+}
+
 #else
 
-/* Stores the first `count` values of v. */
-INLINE void store_some(V v, __global real *to, int count)
+/* A value at any real's address. vstoren() of PoCL 3.1 stores two numbers at a time. */
+struct loose {
+    V v;
+} __attribute__((packed));
+
+/* Stores rows of sums, the first of them `left` before the last unit. Where some are past that
+ * a short loop leaves them out. */
+INLINE void store_rows(const V sums[][COLS], __global real *to, const size_t at[], int rows,
+                       int left)
 {
-    if (count >= VECTOR) {
-        STORE(v, to);
+    if (left >= (COLS - 1) * LANES + VECTOR) {
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLS; j++)(
+            (__global struct loose *)(to + at[i] + j * LANES))
+            ->v = sums[i][j];
         return;
     }
-    real values[VECTOR];
-    STORE(v, values);
-    for (int i = 0; i < count; i++)
-        to[i] = values[i];
+#if VECTOR > 1
+    V rest[ROWS][COLS];
+    size_t begin[ROWS];
+    UNROLL for (int i = 0; i < rows; i++)
+    {
+        begin[i] = at[i];
+        UNROLL for (int j = 0; j < COLS; j++) rest[i][j] = sums[i][j];
+    }
+    ROLLED for (int i = 0; i < rows; i++) ROLLED for (int v = 0; v < COLS * VECTOR; v++)
+    {
+        const int k = v / VECTOR * LANES + v % VECTOR;
+        if (k < left)
+            to[begin[i] + k] = ((const real *)rest[i])[v];
+    }
+#endif
 }
 
 /* Where the turned gradients begin in the workspace. */
@@ -191,10 +216,44 @@ KERNEL void dense_gradient(__global const V *restrict dy, __global const V *rest
                 ((__global V *)workspace)[at] = z;
             }
         }
-        real values[VECTOR];
-        STORE(z, values);
         for (int v = 0; columns && v < VECTOR; v++)
-            to[v * WIDTH + r] = values[v];
+            to[v * WIDTH + r] = ((const real *)&z)[v];
+    }
+}
+
+BODY void sum_weights(__global const real *restrict x, __global const real *restrict workspace,
+                      __global real *restrict dw, int channels, int units, int tiles,
+                      int shard_tiles, int stride, int step, int panel, int group, int shard)
+{
+    const int c_end = min((group + 1) * step, channels);
+    const int k = panel * WIDTH + PART * VECTOR;
+    const size_t t0 = (size_t)shard * shard_tiles;
+    __global const real *z =
+        workspace + turned(tiles, units) + ((size_t)panel * tiles + t0) * LANES * WIDTH;
+    for (int c = group * step; c < c_end; c += ROWS) {
+        V acc[ROWS][COLS];
+        size_t at[ROWS];
+        place(at, ROWS, channels - 1 - c, LANES);
+        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
+            0;
+        for (int t = 0; t < shard_tiles; t++) {
+            __global const real *xs = x + ((t0 + t) * channels + c) * LANES;
+            __global const V *zs = (__global const V *)(z + (size_t)t * LANES * WIDTH) + PART;
+            ROLLED for (int l = 0; l < LANES; l++, zs += COLS * PARTS)
+            {
+                V row[COLS];
+                UNROLL for (int j = 0; j < COLS; j++) row[j] = zs[j * PARTS];
+                UNROLL for (int i = 0; i < ROWS; i++)
+                {
+                    const V value = (V)(xs[at[i] + l]);
+                    UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
+                        FMA(value, row[j], acc[i][j]);
+                }
+            }
+        }
+        place(at, ROWS, channels - 1 - c, units);
+        store_rows(acc, dw + (size_t)shard * stride + (size_t)c * units + k, at, ROWS,
+                   units - k);
     }
 }
 
@@ -203,57 +262,23 @@ KERNEL void dense_weight(__global const real *restrict x,
                          int channels, int units, int tiles, int shard_tiles, int stride,
                          int step)
 {
-    const int panel = get_group_id(0), shard = get_group_id(2);
-    const int c_end = min(((int)get_group_id(1) + 1) * step, channels);
-    const size_t t0 = (size_t)shard * shard_tiles;
-    __global const real *z =
-        workspace + turned(tiles, units) + ((size_t)panel * tiles + t0) * LANES * WIDTH;
-    for (int c = get_group_id(1) * step; c < c_end; c += ROWS) {
-        V acc[ROWS][COLS];
-        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
-            0;
-        for (int t = 0; t < shard_tiles; t++) {
-            __global const real *xs[ROWS];
-            __global const V *zs = (__global const V *)(z + (size_t)t * LANES * WIDTH) + PART;
-            UNROLL for (int i = 0; i < ROWS; i++) xs[i] =
-                x + ((t0 + t) * channels + min(c + i, channels - 1)) * LANES;
-            for (int l = 0; l < LANES; l++, zs += COLS * PARTS) {
-                V row[COLS];
-                UNROLL for (int j = 0; j < COLS; j++) row[j] = zs[j * PARTS];
-                UNROLL for (int i = 0; i < ROWS; i++)
-                {
-                    const V value = (V)(xs[i][l]);
-                    UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
-                        FMA(value, row[j], acc[i][j]);
-                }
-            }
-        }
-        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++)
-        {
-            const int k = panel * WIDTH + j * LANES + PART * VECTOR;
-            if (c + i < channels && k < units)
-                store_some(acc[i][j], dw + (size_t)shard * stride + (size_t)(c + i) * units + k,
-                           units - k);
-        }
-    }
+    sum_weights(x, workspace, dw, channels, units, tiles, shard_tiles, stride, step,
+                get_group_id(0), get_group_id(1), get_group_id(2));
 }
 
 KERNEL void dense_bias(__global const real *restrict workspace, __global real *restrict db,
                        int units, int tiles, int shard_tiles, int stride)
 {
     const int panel = get_group_id(0), shard = get_group_id(1);
+    const int k = panel * WIDTH + PART * VECTOR;
     __global const V *z =
         (__global const V *)(workspace + turned(tiles, units)) +
         ((size_t)panel * tiles + (size_t)shard * shard_tiles) * LANES * COLS * PARTS + PART;
-    V acc[COLS];
-    UNROLL for (int j = 0; j < COLS; j++) acc[j] = 0;
+    const size_t at[1] = {0};
+    V acc[1][COLS];
+    UNROLL for (int j = 0; j < COLS; j++) acc[0][j] = 0;
     for (size_t n = 0; n < (size_t)shard_tiles * LANES; n++)
-        UNROLL for (int j = 0; j < COLS; j++) acc[j] += z[(n * COLS + j) * PARTS];
-    UNROLL for (int j = 0; j < COLS; j++)
-    {
-        const int k = panel * WIDTH + j * LANES + PART * VECTOR;
-        if (k < units)
-            store_some(acc[j], db + (size_t)shard * stride + k, units - k);
-    }
+        UNROLL for (int j = 0; j < COLS; j++) acc[0][j] += z[(n * COLS + j) * PARTS];
+    store_rows(acc, db + (size_t)shard * stride + k, at, 1, units - k);
 }
 #endif

@@ -22,7 +22,7 @@ def text_of(path, root):
     return re.sub(rb'^#include "([^"]+)"\n', included, data, flags=re.M)
 
 
-DECLARED = (rb"^(?:INLINE|\w*KERNEL|__kernel)\b[^(;{]*?(\w+)\(",
+DECLARED = (rb"^(?:INLINE|BODY|\w*KERNEL|__kernel)\b[^(;{]*?(\w+)\(",
             rb"^(?:struct|union|enum) (\w+) \{",
             rb"^typedef [^;]*?(\w+);", rb"^__constant [^=;]*?(\w+)(?:\[|;| =)")
 

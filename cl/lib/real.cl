@@ -50,6 +50,18 @@ typedef PASTE(uchar, VECTOR) B;
 #ifndef WIDE
 #define WIDE
 #endif
+/* A long kernel's body, called with its group's numbers. PoCL makes three functions of a
+ * kernel, with all in it that asks for such a number; what does not it compiles once, when told
+ * not to inline it, in a third of the time. Local memory has to be the kernel's argument: an
+ * array of the kernel's own would become one that all groups share. */
+#if defined(__has_attribute) && VECTOR > 1
+#if __has_attribute(noinline)
+#define BODY static WIDE __attribute__((noinline))
+#endif
+#endif
+#ifndef BODY
+#define BODY INLINE
+#endif
 #define KERNEL __kernel WIDE __attribute__((reqd_work_group_size(PARTS, 1, 1)))
 
 /* One rounding where the device has the instruction, which is all that is compared bitwise. */

@@ -2,6 +2,7 @@
  * sequence. The kernels and the orders of their sums are in cl/dense.cl. */
 #include "base/fail.h"
 #include "ops/op.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,10 +125,10 @@ static enum lk_status create_product(const struct lk_op_setup *setup, bool forwa
     const struct state *s = setup->state;
     char text[160];
     snprintf(text, sizeof text,
-             "-DFORWARD=%d -DRELU=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=%d "
+             "-DFORWARD=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=%d "
              "-DPACK=%d",
-             forward, forward && o->activation == RELU, forward && o->bias, s->product.rows,
-             s->product.cols, s->pieces, PACKED_BYTES / 24 / (int)lk_dtype_bytes(setup->real),
+             forward, forward && o->bias, s->product.rows, s->product.cols, s->pieces,
+             PACKED_BYTES / 24 / (int)lk_dtype_bytes(setup->real),
              forward && setup->tiling.vector > 1);
     return lk_op_kernel(setup, "dense", "dense_product", text, kernel);
 }
@@ -178,8 +179,12 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
                                       const struct lk_op_run *run, const struct lk_buffer *x,
                                       struct lk_buffer *y)
 {
+    const struct options *o = setup->options;
     const struct state *s = setup->state;
     const bool forward = kernel == s->forward;
+    const size_t real = lk_dtype_bytes(setup->real);
+    const size_t local = forward && setup->tiling.vector > 1 ? PACKED_BYTES : real;
+    const double least = forward && o->activation == RELU ? 0 : -INFINITY;
     const int64_t rows = forward ? s->units : s->channels;
     const int64_t depth = forward ? s->channels : s->units;
     const int64_t blocks = lk_divide_up(rows, (int64_t)s->pieces * s->product.rows);
@@ -187,8 +192,8 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
     const int64_t step = choose_step(setup, tiles, s->product.cols, blocks);
     const struct lk_grid grid = {{blocks, lk_divide_up(tiles, step), 1}, lk_op_items(setup)};
     return LK_ENQUEUE(kernel, grid, LK_BUF(run->w[0]), LK_BUF(forward ? run->w[1] : NULL),
-                      LK_BUF(x), LK_BUF(y), LK_INT(rows), LK_INT(depth), LK_INT(tiles),
-                      LK_INT(step));
+                      LK_BUF(x), LK_BUF(y), LK_REAL(least), LK_INT(rows), LK_INT(depth),
+                      LK_INT(tiles), LK_INT(step), LK_LOCAL(local));
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
