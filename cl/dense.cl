@@ -184,11 +184,12 @@ INLINE void store_rows(const V sums[][COLS], __global real *to, const size_t at[
         begin[i] = at[i];
         UNROLL for (int j = 0; j < COLS; j++) rest[i][j] = sums[i][j];
     }
-    ROLLED for (int i = 0; i < rows; i++) ROLLED for (int v = 0; v < COLS * VECTOR; v++)
+    ROLLED for (int i = 0; i < rows; i++) ROLLED for (int j = 0; j < COLS; j++)
     {
-        const int k = v / VECTOR * LANES + v % VECTOR;
-        if (k < left)
-            to[begin[i] + k] = ((const real *)rest[i])[v];
+        __global real *out = to + begin[i] + j * LANES;
+        const real *from = (const real *)&rest[i][j];
+        const int count = min(left - j * LANES, VECTOR);
+        ROLLED for (int v = 0; v < count; v++) out[v] = from[v];
     }
 #endif
 }
