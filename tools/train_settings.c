@@ -21,12 +21,14 @@ static const struct {
     {"steps", "steps"},
     {"batch-size", "batch_size"},
     {"device", "device"},
+    {"split", "split"},
     {"shards", "shards"},
     {"mode", "mode"},
     {"seed", "seed"},
     {"lr", "lr"},
     {"optimizer", "optimizer"},
     {"checkpoint-every", "checkpoint_every"},
+    {"check-every", "check_every"},
     {"profile", "profile"},
 };
 

@@ -35,6 +35,18 @@ static enum lk_status add_entry(struct list *list, struct entry entry)
     return LK_OK;
 }
 
+/* A device stands in one word of a list only: it would get a share of the work for each. */
+static enum lk_status check_new(const struct list *list, int index)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->entries[i].index == index)
+            return lk_fail(LK_E_ARGUMENT,
+                           "device %d is named twice; '%d*2' makes two replicas on it, '%d/2' "
+                           "cuts it in two",
+                           index, index, index);
+    return LK_OK;
+}
+
 static enum lk_status add_word(struct list *list, const char *word)
 {
     char *end;
@@ -42,14 +54,18 @@ static enum lk_status add_word(struct list *list, const char *word)
     if (all || cpu || strcmp(word, "gpu") == 0) {
         const int before = list->count;
         for (int i = 0; i < list->known; i++)
-            if (all || is_class(list->ids[i], cpu))
+            if (all || is_class(list->ids[i], cpu)) {
+                LK_TRY(check_new(list, i));
                 LK_TRY(add_entry(list, (struct entry){i, 0, 1}));
+            }
         if (list->count == before)
             return lk_fail(LK_E_NO_DEVICE, "device list '%s': there is no %s among %d device%s",
                            word, word, list->known, list->known == 1 ? "" : "s");
         return LK_OK;
     }
     const long index = strtol(word, &end, 10);
+    if (!*word)
+        return lk_fail(LK_E_ARGUMENT, "a list of devices has an empty place: expected '0,1'");
     if (end == word)
         return lk_fail(LK_E_ARGUMENT,
                        "device '%s' is not a number, 'N/PARTS', 'N*COPIES', all, gpu or cpu",
@@ -57,6 +73,7 @@ static enum lk_status add_word(struct list *list, const char *word)
     if (index < 0 || index >= list->known)
         return lk_fail(LK_E_NO_DEVICE, "device %ld is not there: there %s %d, numbered from 0",
                        index, list->known == 1 ? "is" : "are", list->known);
+    LK_TRY(check_new(list, (int)index));
     if (!*end)
         return add_entry(list, (struct entry){(int)index, 0, 1});
     const bool cut = *end == '/', copied = *end == '*';

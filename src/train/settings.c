@@ -96,6 +96,13 @@ const struct lk_option lk_settings_table[] = {
      .max = 1e6,
      .standard = "0",
      .help = "learning rate; 0: the optimizer's own"},
+    {.name = "scale_lr",
+     .kind = LK_OPTION_INT,
+     AT(scale_lr),
+     .max = 1 << 24,
+     .standard = "0",
+     .help = "the learning rate is for batches of so many samples and grows with the batch, "
+             "rising over 5 epochs where the schedule has no warmup; 0: it does not grow"},
     {.name = "schedule",
      TEXT(schedule),
      .standard = "",

@@ -14,7 +14,7 @@ struct lk_settings {
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
-    int64_t check_every;
+    int64_t check_every, scale_lr;
     double lr; /* 0: the optimizer's own */
     int mode;
     bool shuffle, fresh;

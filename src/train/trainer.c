@@ -6,6 +6,8 @@
 #include "model/checkpoint.h"
 #include <stdlib.h>
 
+enum { WARMUP_EPOCHS = 5 };
+
 enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event event)
 {
     event.step = trainer->done;
@@ -57,6 +59,17 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     return LK_OK;
 }
 
+/* source: Goyal et al. arXiv:1706.02677, linear scaling with gradual warm-up */
+static void scale_rate(struct lk_trainer *trainer)
+{
+    const struct lk_settings *s = trainer->settings;
+    if (s->scale_lr == 0)
+        return;
+    trainer->rate *= (double)s->batch_size / (double)s->scale_lr;
+    if (trainer->schedule.warmup == 0)
+        trainer->schedule.warmup = WARMUP_EPOCHS * trainer->steps_per_epoch;
+}
+
 static enum lk_status open_batches(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
@@ -76,6 +89,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     if (s->steps > 0 && s->steps < trainer->total_steps)
         trainer->total_steps = s->steps;
     options.end = trainer->total_steps;
+    scale_rate(trainer);
     LK_TRY(lk_batches_create(trainer->load.train, &options, &trainer->batches));
     lk_team_set_batches(trainer->team, trainer->batches);
     return LK_OK;
