@@ -166,7 +166,7 @@ static int choose_most_shards(const struct lk_team *team)
     return most < team->config.shards ? most : team->config.shards;
 }
 
-static enum lk_status create_stepper(struct lk_worker *worker, int most)
+enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
 {
     const struct lk_team_config *c = &worker->team->config;
     const struct lk_stepper_config config = {
@@ -191,7 +191,8 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
     struct lk_team *team = worker->team;
     int most = team->is_alone ? 0 : worker->most_shards;
     for (;;) {
-        enum lk_status status = worker->stepper ? LK_OK : create_stepper(worker, most);
+        enum lk_status status =
+            worker->stepper ? LK_OK : lk_worker_create_stepper(worker, most);
         if (status == LK_OK && builds)
             status = lk_stepper_build(worker->stepper);
         if (status == LK_OK)
@@ -275,12 +276,31 @@ static enum lk_status init(struct lk_team *team)
     return lk_reducer_create(cores < 1 ? 1 : cores > 8 ? 8 : (int)cores, &team->reducer);
 }
 
+static const char *keep(char *text, size_t bytes, const char *from)
+{
+    snprintf(text, bytes, "%s", from ? from : "");
+    return text;
+}
+
+/* The caller's texts may go. */
+static void keep_config(struct lk_team *team, const struct lk_team_config *from)
+{
+    struct lk_team_config *c = &team->config;
+    *c = *from;
+    c->devices = keep(team->devices, sizeof team->devices, from->devices);
+    c->split = keep(team->split_text, sizeof team->split_text, from->split);
+    c->log_folder = keep(team->log_folder, sizeof team->log_folder, from->log_folder);
+    c->optimizer = keep(team->optimizer, sizeof team->optimizer, from->optimizer);
+    c->optimizer_options =
+        keep(team->optimizer_options, sizeof team->optimizer_options, from->optimizer_options);
+}
+
 enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_team **team)
 {
     struct lk_team *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a team", sizeof *made);
-    made->config = *config;
+    keep_config(made, config);
     enum lk_status status = init(made);
     if (status == LK_OK)
         status = create(made);

@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include <stdlib.h>
 
-static bool is_at_work(const struct lk_worker *worker)
+static bool is_checked(const struct lk_worker *worker)
 {
-    return !worker->is_lost && worker->run.count > 0 && worker->checks;
+    return !worker->is_lost && worker->checks;
 }
 
 /* Whether the device has got the last step's sums as the host made them. */
@@ -28,10 +28,10 @@ static struct lk_worker *find_right(struct lk_team *team)
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         int same = 0;
-        if (!is_at_work(worker) || !has_right_sums(team, worker))
+        if (!is_checked(worker) || !has_right_sums(team, worker))
             continue;
         for (int j = 0; j < team->count; j++)
-            same += is_at_work(team->workers[j]) &&
+            same += is_checked(team->workers[j]) &&
                     team->workers[j]->checks[team->buckets] == worker->checks[team->buckets];
         if (same > most) {
             most = same;
@@ -103,7 +103,7 @@ static enum lk_status copy_state(struct lk_team *team, struct lk_worker *from,
 static bool differs(const struct lk_team *team, const struct lk_worker *worker,
                     const struct lk_worker *right)
 {
-    return !is_at_work(worker) || !has_right_sums(team, worker) ||
+    return !is_checked(worker) || !has_right_sums(team, worker) ||
            worker->checks[team->buckets] != right->checks[team->buckets];
 }
 
@@ -124,6 +124,48 @@ enum lk_status lk_team_spread(struct lk_team *team)
     return LK_OK;
 }
 
+/* --- alone ------------------------------------------------------------------------------ */
+
+/* A stepper that needs no host, with the state of the one before. */
+static enum lk_status change_stepper(void *context, struct lk_worker *worker)
+{
+    struct lk_stepper *shared = worker->stepper;
+    worker->stepper = NULL;
+    enum lk_status status = lk_worker_create_stepper(worker, 0);
+    if (status == LK_OK)
+        status = lk_stepper_build(worker->stepper);
+    if (status == LK_OK)
+        status = write_state(context, worker);
+    if (status != LK_OK) {
+        lk_stepper_destroy(worker->stepper);
+        worker->stepper = shared;
+        return status;
+    }
+    lk_stepper_destroy(shared);
+    return LK_OK;
+}
+
+enum lk_status lk_team_go_alone(struct lk_team *team, struct lk_worker *worker)
+{
+    struct state state = {0};
+    enum lk_status status;
+    LK_TRY_OUT(lk_team_call_one(team, worker, read_state, &state));
+    if (lk_team_call_one(team, worker, change_stepper, &state) != LK_OK) {
+        lk_log(LK_LOG_WARNING, "all devices go on: %s", lk_error_text());
+        lk_error_clear();
+        goto out;
+    }
+    pthread_mutex_lock(&team->mutex);
+    team->is_alone = true;
+    for (int i = 0; i < team->count; i++)
+        if (team->workers[i] != worker)
+            team->workers[i]->is_lost = true;
+    pthread_mutex_unlock(&team->mutex);
+out:
+    clear_state(&state);
+    return status;
+}
+
 enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
 {
     struct lk_worker *right = team->has_sums ? find_right(team) : NULL;
@@ -131,7 +173,7 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
     bool has_checks = false;
     for (int i = 0; i < team->count && right; i++) {
         const struct lk_worker *worker = team->workers[i];
-        if (worker == right || !is_at_work(worker) || !differs(team, worker, right))
+        if (worker == right || !is_checked(worker) || !differs(team, worker, right))
             continue;
         lk_log(LK_LOG_WARNING,
                "device %d's parameters differ from those of device %d after step %lld: they "
@@ -140,7 +182,7 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
         wrong++;
     }
     for (int i = 0; i < team->count; i++)
-        has_checks |= team->has_sums && is_at_work(team->workers[i]);
+        has_checks |= team->has_sums && is_checked(team->workers[i]);
     if (has_checks && !right)
         return lk_fail(LK_E_DEVICE, "no device has got the sums of step %lld as they were sent",
                        (long long)team->steps[0].step - 1);

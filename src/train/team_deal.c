@@ -22,15 +22,68 @@ static void take_from_lost(struct lk_team *team)
 
 void lk_team_deal(struct lk_team *team)
 {
+    const bool is_one = team->trial.phase == LK_TRIAL_ONE;
     int first = 0;
     take_from_lost(team);
+    if (is_one && team->workers[team->trial.fastest]->is_lost)
+        team->trial.phase = LK_TRIAL_OVER;
     for (int i = 0; i < team->count; i++) {
-        team->workers[i]->run = (struct lk_shard_run){first, team->split.counts[i]};
-        first += team->split.counts[i];
+        int count = team->split.counts[i];
+        if (team->trial.phase == LK_TRIAL_ONE)
+            count = i == team->trial.fastest ? team->config.shards : 0;
+        team->workers[i]->run = (struct lk_shard_run){first, count};
+        first += count;
     }
 }
 
-void lk_team_measure(struct lk_team *team)
+/* --- whether one device is faster than all ---------------------------------------------- */
+
+static double median(const double *values, int count)
+{
+    double sorted[LK_TRIAL_STEPS];
+    for (int i = 0; i < count; i++) {
+        int at = i;
+        for (; at > 0 && sorted[at - 1] > values[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = values[i];
+    }
+    return sorted[count / 2];
+}
+
+static int find_fastest(const struct lk_team *team)
+{
+    int fastest = 0;
+    for (int i = 1; i < team->count; i++)
+        if (lk_split_rate(&team->split, i) > lk_split_rate(&team->split, fastest))
+            fastest = i;
+    return fastest;
+}
+
+/* A few steps by all, then as many by the fastest: no bit depends on who computes. */
+static void try_one(struct lk_team *team, double seconds)
+{
+    struct lk_trial *trial = &team->trial;
+    trial->seconds[trial->steps++] = seconds;
+    if (trial->steps < LK_TRIAL_STEPS)
+        return;
+    const double found = median(trial->seconds + 2, LK_TRIAL_STEPS - 2);
+    trial->steps = 0;
+    if (trial->phase == LK_TRIAL_ALL) {
+        trial->all_seconds = found;
+        trial->fastest = find_fastest(team);
+        trial->phase = LK_TRIAL_ONE;
+        return;
+    }
+    trial->phase = LK_TRIAL_OVER;
+    trial->is_one_faster = found < trial->all_seconds;
+    if (trial->is_one_faster)
+        lk_log(LK_LOG_WARNING,
+               "device %d alone is faster than %d devices together (%.2f ms a step against "
+               "%.2f): it goes on alone; --split equal keeps them all",
+               trial->fastest, lk_team_left(team), 1e3 * found, 1e3 * trial->all_seconds);
+}
+
+void lk_team_measure(struct lk_team *team, double step_seconds)
 {
     double seconds[LK_MOST_TEAM] = {0};
     for (int i = 0; i < team->count; i++) {
@@ -38,5 +91,10 @@ void lk_team_measure(struct lk_team *team)
         if (!worker->is_lost && worker->run.count > 0)
             seconds[i] = 1e-3 * (worker->times.compute_ms + worker->times.transfer_ms);
     }
-    team->counts.dealt += lk_split_step(&team->split, seconds);
+    if (team->trial.phase != LK_TRIAL_ONE)
+        team->counts.dealt += lk_split_step(&team->split, seconds);
+    if (team->split.policy.kind != LK_SPLIT_MEASURED || lk_team_left(team) < 2)
+        team->trial.phase = LK_TRIAL_OVER;
+    if (team->trial.phase != LK_TRIAL_OVER)
+        try_one(team, step_seconds);
 }

@@ -7,15 +7,27 @@
 #include "train/profile.h"
 #include "train/team.h"
 
+enum { LK_TRIAL_STEPS = 7 };
+
+/* At the start: is the fastest device alone faster than all together? */
+struct lk_trial {
+    enum { LK_TRIAL_ALL, LK_TRIAL_ONE, LK_TRIAL_OVER } phase;
+    int steps, fastest;
+    double seconds[LK_TRIAL_STEPS], all_seconds;
+    bool is_one_faster; /* then the others are sent home after this step */
+};
+
 struct lk_team {
     struct lk_team_config config;
+    char devices[256], optimizer[64], optimizer_options[256], split_text[256], log_folder[512];
     struct lk_worker *workers[LK_MOST_TEAM];
     int count;
-    bool is_alone; /* from the start: one device, whose sums stay on it */
+    bool is_alone; /* one device, from the start or by trial: its sums stay on it */
     struct lk_batches *batches;
     struct lk_profile *profile;
     struct lk_reducer *reducer;
     struct lk_split split;
+    struct lk_trial trial;
     int buckets;
     struct lk_team_counts counts;
 
@@ -29,7 +41,7 @@ struct lk_team {
     bool is_at_work; /* parts of steps[0] were ordered */
     double hang_seconds;
     double step_seconds; /* running estimate; 0: no step was done */
-    double ordered_at;
+    double ordered_at, committed_at;
 
     uint32_t sums[LK_MOST_BUCKETS]; /* checksums of the last step's results */
     bool has_sums;                  /* a step was committed, and its sums may be compared */
@@ -46,7 +58,10 @@ LK_MUST_CHECK enum lk_status lk_team_init_deal(struct lk_team *team);
 void lk_team_deal(struct lk_team *team);
 
 /* Learns from a step's times how fast the devices are. */
-void lk_team_measure(struct lk_team *team);
+void lk_team_measure(struct lk_team *team, double step_seconds);
+
+/* Lets the device go on alone; the others are lost without harm. The mutex is not held. */
+LK_MUST_CHECK enum lk_status lk_team_go_alone(struct lk_team *team, struct lk_worker *worker);
 
 /* Takes a device out: an order of its failed, or `text` says what else is wrong. The mutex is
  * held. */

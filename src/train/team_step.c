@@ -25,7 +25,8 @@ static void order_part(struct lk_team *team, struct lk_worker *worker)
     lk_worker_order(worker, &order);
 }
 
-/* Gives the oldest step to all devices; the mutex is held. */
+/* Gives the oldest step to all devices, also to those without a shard, which need its sums; the
+ * mutex is held. */
 static void order_parts(struct lk_team *team)
 {
     lk_team_deal(team);
@@ -33,8 +34,16 @@ static void order_parts(struct lk_team *team)
     team->is_at_work = true;
     team->ordered_at = lk_seconds();
     for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && team->workers[i]->run.count > 0)
+        if (!team->workers[i]->is_lost)
             order_part(team, team->workers[i]);
+}
+
+static struct lk_worker *only_worker(struct lk_team *team)
+{
+    int i = 0;
+    while (i < team->count - 1 && team->workers[i]->is_lost)
+        i++;
+    return team->workers[i];
 }
 
 static void order_alone(struct lk_team *team, enum lk_order_kind kind,
@@ -44,7 +53,7 @@ static void order_alone(struct lk_team *team, enum lk_order_kind kind,
                                    .part = {.step = step->step, .samples = step->samples},
                                    .ticket = step->step,
                                    .lr = step->lr};
-    lk_worker_order(team->workers[0], &order);
+    lk_worker_order(only_worker(team), &order);
 }
 
 enum lk_status lk_team_begin(struct lk_team *team, const struct lk_team_step *step)
@@ -66,13 +75,8 @@ enum lk_status lk_team_begin(struct lk_team *team, const struct lk_team_step *st
 
 /* --- collecting ------------------------------------------------------------------------- */
 
-static bool works(const struct lk_worker *worker)
-{
-    return !worker->is_lost && worker->run.count > 0;
-}
-
-/* Waits until every device at work has brought its first `arrived` buckets, metrics included.
- * False: one is lost. The mutex is held. */
+/* Waits until every device that is left has brought its first `arrived` buckets, metrics
+ * included. False: one is lost. The mutex is held. */
 static bool await_arrivals(struct lk_team *team, int arrived)
 {
     const double until = team->ordered_at + lk_team_limit(team);
@@ -80,7 +84,7 @@ static bool await_arrivals(struct lk_team *team, int arrived)
         bool is_complete = true, has_lost = false;
         for (int i = 0; i < team->count; i++) {
             struct lk_worker *worker = team->workers[i];
-            if (!works(worker))
+            if (worker->is_lost)
                 continue;
             if (worker->has_failed)
                 lk_team_lose(team, worker, worker->text);
@@ -92,12 +96,12 @@ static bool await_arrivals(struct lk_team *team, int arrived)
         if (lk_team_wait(team, until))
             continue;
         for (int i = 0; i < team->count; i++)
-            if (works(team->workers[i]) && team->workers[i]->arrived < arrived)
+            if (!team->workers[i]->is_lost && team->workers[i]->arrived < arrived)
                 lk_team_lose(team, team->workers[i], "it does not answer");
     }
 }
 
-/* The terms of all devices at work, ascending, as their runs are. Returns how many. */
+/* The terms of all devices, ascending, as their runs are. Returns how many. */
 static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
                   struct lk_worker **owners, uint32_t *checksums)
 {
@@ -105,7 +109,7 @@ static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         const struct lk_arrival *a = &worker->arrivals[arrival];
-        for (int j = 0; works(worker) && j < a->count; j++, count++) {
+        for (int j = 0; !worker->is_lost && j < a->count; j++, count++) {
             terms[count] = a->terms[j];
             owners[count] = worker;
             checksums[count] = a->checksums[j];
@@ -136,7 +140,7 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     if (bucket >= 0) {
         sum.copy_count = 0;
         for (int i = 0; i < team->count; i++)
-            if (works(team->workers[i]))
+            if (!team->workers[i]->is_lost)
                 copies[sum.copy_count++] = team->workers[i]->arrivals[bucket + 1].result;
     }
     const double start = lk_seconds();
@@ -213,7 +217,7 @@ static void fill_result(const struct lk_team *team, const void *metrics, int tri
     for (int i = 0; i < team->count; i++) {
         const struct lk_worker *w = team->workers[i];
         struct lk_device_times *t = &result->devices[i];
-        if (!works(w))
+        if (w->is_lost)
             continue;
         const int64_t end = lk_least((w->run.first + w->run.count) * each, step->samples);
         t->is_left = true;
@@ -252,14 +256,25 @@ static void commit(struct lk_team *team)
 }
 
 /* The step after this one begins before anybody reports this one. */
-static void go_on(struct lk_team *team)
+static enum lk_status go_on(struct lk_team *team)
 {
     team->steps[0] = team->steps[1];
     team->begun--;
     team->pending = (struct lk_part){0};
     team->is_at_work = false;
-    if (team->begun > 0)
+    if (team->trial.is_one_faster) {
+        team->trial.is_one_faster = false;
+        pthread_mutex_unlock(&team->mutex);
+        const enum lk_status status =
+            lk_team_go_alone(team, team->workers[team->trial.fastest]);
+        pthread_mutex_lock(&team->mutex);
+        LK_TRY(status);
+    }
+    if (team->begun > 0 && team->is_alone)
+        order_alone(team, LK_ORDER_START, &team->steps[0]);
+    else if (team->begun > 0)
         order_parts(team);
+    return LK_OK;
 }
 
 /* Devices whose gradients were changed twice in a step are no longer trusted. */
@@ -281,11 +296,12 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
         if (is_whole) {
             fill_result(team, metrics, tries, result);
             commit(team);
+            const double now = lk_seconds();
             if (team->has_worked) /* the first step compiles kernels */
-                lk_team_measure(team);
+                lk_team_measure(team, now - team->committed_at);
             team->has_worked = true;
-            go_on(team);
-            return LK_OK;
+            team->committed_at = now;
+            return go_on(team);
         }
         lose_struck(team);
         if (lk_team_left(team) == 0)
@@ -303,7 +319,8 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
 
 static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *result)
 {
-    struct lk_worker *worker = team->workers[0];
+    struct lk_worker *worker = only_worker(team);
+    struct lk_device_times *times = &result->devices[worker->position];
     const struct lk_team_step *step = &team->steps[0];
     const double start = lk_seconds();
     order_alone(team, LK_ORDER_FINISH, step);
@@ -316,15 +333,15 @@ static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *res
         return no_device(team);
     *result = (struct lk_team_result){
         .loss = worker->result.loss, .accuracy = worker->result.accuracy, .tries = 1};
-    result->devices[0] = (struct lk_device_times){.is_left = true,
-                                                  .samples = step->samples,
-                                                  .share = 1,
-                                                  .input_ms = worker->times.input_ms,
-                                                  .transfer_ms = worker->result.transfer_ms,
-                                                  .compute_ms = worker->result.compute_ms,
-                                                  .reduce_ms = worker->result.reduce_ms,
-                                                  .wait_ms = 1e3 * (lk_seconds() - start)};
-    result->devices[0].samples_per_s = rate(&result->devices[0]);
+    *times = (struct lk_device_times){.is_left = true,
+                                      .samples = step->samples,
+                                      .share = 1,
+                                      .input_ms = worker->times.input_ms,
+                                      .transfer_ms = worker->result.transfer_ms,
+                                      .compute_ms = worker->result.compute_ms,
+                                      .reduce_ms = worker->result.reduce_ms,
+                                      .wait_ms = 1e3 * (lk_seconds() - start)};
+    times->samples_per_s = rate(times);
     if (team->has_worked)
         team->step_seconds = lk_seconds() - start;
     team->has_worked = true;

@@ -34,8 +34,9 @@ struct lk_trainer {
     struct lk_model *model;
     struct lk_node *labels, *loss;
     struct lk_team *team;
-    struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
-    const struct lk_worker *evaluator_of; /* the device that it is on */
+    struct lk_evaluator *evaluator;          /* NULL: none yet, or no validation */
+    const struct lk_worker *evaluator_of;    /* the device that it is on, */
+    const struct lk_stepper *evaluator_with; /* whose weights it uses */
     struct lk_snapshot *shadow; /* what is saved where no device is left; NULL: nothing */
     double shadow_at;           /* lk_seconds() */
     struct lk_profile *profile; /* NULL: none is asked for */

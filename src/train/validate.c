@@ -7,12 +7,16 @@
 static enum lk_status open_on(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
-    if (trainer->evaluator && trainer->evaluator_of == worker)
+    const bool is_here = trainer->evaluator && trainer->evaluator_of == worker;
+    if (is_here && trainer->evaluator_with == worker->stepper)
         return LK_OK;
-    trainer->evaluator = NULL; /* one on a lost device is left behind with it */
+    if (is_here) /* else it is left behind with its device */
+        lk_evaluator_destroy(trainer->evaluator);
+    trainer->evaluator = NULL;
     LK_TRY(lk_evaluator_create(worker->device, trainer->model, trainer->settings->batch_size,
                                lk_stepper_replica(worker->stepper), &trainer->evaluator));
     trainer->evaluator_of = worker;
+    trainer->evaluator_with = worker->stepper;
     return LK_OK;
 }
 

@@ -42,8 +42,10 @@ static enum lk_status take_metrics(struct lk_worker *worker, int64_t ticket)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     struct lk_arrival *arrival = &worker->arrivals[0];
-    LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
-                            &arrival->checksums, &arrival->count));
+    arrival->count = 0;
+    if (worker->run.count > 0)
+        LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
+                                &arrival->checksums, &arrival->count));
     worker->checks = NULL;
     if (worker->has_updated)
         LK_TRY(lk_exchange_checks(exchange, &worker->checks));
@@ -55,8 +57,10 @@ static enum lk_status take_bucket(struct lk_worker *worker, int bucket)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     struct lk_arrival *arrival = &worker->arrivals[bucket + 1];
-    LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
-                            &arrival->count));
+    arrival->count = 0;
+    if (worker->run.count > 0)
+        LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
+                                &arrival->count));
     return lk_exchange_result(exchange, bucket, &arrival->result);
 }
 
@@ -68,7 +72,9 @@ static enum lk_status prefetch(struct lk_worker *worker)
     struct lk_part next = team->pending;
     next.run = worker->run;
     pthread_mutex_unlock(&team->mutex);
-    return next.step ? lk_stepper_prefetch(worker->stepper, team->batches, &next) : LK_OK;
+    return next.step && next.run.count
+               ? lk_stepper_prefetch(worker->stepper, team->batches, &next)
+               : LK_OK;
 }
 
 /* A span of this thread, for the trace. */
@@ -86,16 +92,19 @@ static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *o
     const int64_t step = order->part.step;
     const double start = lk_seconds();
     lk_profile_step(team->profile, worker->device, step);
-    LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->part));
+    if (order->part.run.count > 0)
+        LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->part));
     const double begun = lk_seconds();
     LK_TRY(prefetch(worker));
     const double fetched = lk_seconds();
     LK_TRY(take_metrics(worker, order->ticket));
     for (int bucket = 0; bucket < team->buckets; bucket++) {
         LK_TRY(take_bucket(worker, bucket));
-        if (bucket == team->buckets - 1) {
+        if (bucket == team->buckets - 1 && order->part.run.count > 0) {
             be_slow(worker, lk_seconds() - start);
             worker->times = lk_stepper_part_times(worker->stepper);
+            if (!(worker->times.compute_ms > 0)) /* a driver without times */
+                worker->times.compute_ms = 1e3 * (lk_seconds() - begun);
             worker->times.compute_ms *= worker->slowness;
         }
         if (!publish(worker, order->ticket))

@@ -78,6 +78,9 @@ struct lk_worker {
 /* Starts the thread. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_worker_start(struct lk_worker *worker);
 
+/* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */
+LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most);
+
 /* Gives an order; the team's mutex is held. */
 void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
 

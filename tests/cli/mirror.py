@@ -1,0 +1,119 @@
+"""One model on several devices: the same parameters, bit for bit, whoever computes what."""
+import math
+
+import program
+from program import ProgramTest
+
+# All that sums over samples or draws numbers, and more parameters than one bucket holds.
+NET = """name: net
+input: [28, 28, 1]
+layers:
+  - conv2d: {filters: 8, kernel: 3, activation: relu}
+  - max_pool: {size: 2}
+  - dropout: {rate: 0.25}
+  - flatten
+  - dense: {units: 256, activation: relu}
+  - dropout
+  - dense: {units: 10}
+  - softmax
+"""
+SAMPLES, BATCH = 1036, 96  # the last batch of an epoch has 76 samples: one shard is not full
+
+
+class Mirror(ProgramTest):
+    OPTIONS = ['net.yaml', '--data', f'synthetic:digits,count={SAMPLES}', '--batch-size',
+               str(BATCH), '--shards', '8', '--epochs', '100', '--set', 'validation=off']
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET)
+
+    def bits(self, run, *arguments, **environment):
+        done = self.run_program('train', *self.OPTIONS, '--run', run, *arguments,
+                                environment=environment)
+        self.stderr = done.stderr
+        return self.sha256(run)
+
+    def ledger(self, run, epochs):
+        """Every sample of every epoch was counted once, in steps that follow one another."""
+        steps = self.events(run, 'step')
+        self.assertEqual([e['step'] for e in steps], list(range(1, len(steps) + 1)))
+        self.assertEqual(sum(e['samples'] for e in steps), epochs * SAMPLES)
+        for event in steps:
+            there = [device for device in event['devices'] if device]
+            self.assertEqual(sum(device['samples'] for device in there), event['samples'])
+            self.assertAlmostEqual(sum(device['share'] for device in there), 1)
+
+    def test_hundred_steps(self):
+        one = self.bits('one', '--steps', '110')
+        self.ledger('one', 10)
+        cases = {'sub': ('0/2',), 'two': ('0*2',), 'three': ('0*3',), 'four': ('0*4',),
+                 'weighted': ('0*3', '--split', '5:1:2'), 'idle': ('0*2', '--split', '1:0'),
+                 'equal': ('0*4', '--split', 'equal', '--check-every', '1')}
+        for name, options in cases.items():
+            with self.subTest(name):
+                self.assertEqual(self.bits(name, '--steps', '110', '--device', *options), one)
+                self.ledger(name, 10)
+                self.assertNotIn('warning: device 0 ', self.stderr)
+                self.assertNotIn('differ', self.stderr)
+
+    def test_two_drivers(self):
+        """Two devices of one platform, and two of its drivers."""
+        one = self.bits('one', '--steps', '20')
+        for drivers in 'pthread pthread', 'pthread basic':
+            name = drivers.replace(' ', '-')
+            self.assertEqual(self.bits(name, '--steps', '20', '--device', '0,1',
+                                       POCL_DEVICES=drivers), one)
+
+    def test_a_slow_device(self):
+        """It gets fewer shards, which changes no bit."""
+        one = self.bits('one', '--steps', '60')
+        self.assertEqual(self.bits('slow', '--steps', '60', '--device', '0/2',
+                                   LOCKSTEP_SLOW='1:4'), one)
+        last = self.events('slow', 'step')[-1]['devices']
+        shares = [device['share'] if device else 0 for device in last]  # none: sent home
+        self.assertGreater(shares[0], shares[1])
+
+    def test_gone_on_elsewhere(self):
+        """A run that began on one device goes on with several, and back."""
+        one = self.bits('one', '--steps', '30')
+        self.bits('moved', '--steps', '10')
+        self.bits('moved', '--steps', '20', '--device', '0*3')
+        self.assertEqual(self.bits('moved', '--steps', '30', '--device', '0/2'), one)
+
+    def test_few_shards_at_a_time(self):
+        """Four devices hold half of the shards each: with the others idle, one takes turns."""
+        one = self.bits('one', '--steps', '10')
+        self.assertEqual(self.bits('passes', '--steps', '10', '--device', '0*4', '--split',
+                                   '0:1:0:0'), one)
+
+    def test_batch_per_device(self):
+        self.bits('per', '--steps', '3', '--device', '0*2', '--split', 'equal')
+        self.run_program('train', 'net.yaml', '--data', 'synthetic:digits,count=256',
+                         '--batch-per-device', '64', '--epochs', '1', '--device', '0*2',
+                         '--run', 'grown')
+        self.assertEqual([e['samples'] for e in self.events('grown', 'step')], [128, 128])
+
+    def test_scaled_rate(self):
+        self.run_program('train', 'net.yaml', '--data', 'synthetic:digits,count=320',
+                         '--batch-size', '64', '--epochs', '6', '--set', 'scale_lr=32',
+                         '--lr', '0.002', '--run', 'scaled')
+        rates = [e['lr'] for e in self.events('scaled', 'step')]
+        self.assertTrue(math.isclose(rates[0], 0.004 / 25), rates[0])
+        self.assertTrue(math.isclose(rates[-1], 0.004), rates[-1])
+
+    def test_refusals(self):
+        cases = {('--device', '0*9'): '9 devices for a batch of 96 in 8 shards',
+                 ('--device', '0,0'): 'device 0 is named twice',
+                 ('--device', '0,,1'): 'has an empty place',
+                 ('--device', '0*2', '--split', '1:2:3'): 'split',
+                 ('--device', '0*2', '--split', 'fair'): 'split'}
+        for options, said in cases.items():
+            with self.subTest(options):
+                done = self.run_program('train', *self.OPTIONS, '--run', 'refused', *options,
+                                        status=2)
+                self.assertIn(said, done.stderr)
+
+
+if __name__ == '__main__':
+    program.main()
