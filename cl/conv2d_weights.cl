@@ -13,7 +13,8 @@
  * A register block is CB channels, MB filters and one row of taps. On CPUs a group copies dz
  * of MB filters, ROWS_EACH rows and a strip (or TILES_EACH whole tiles) to local memory,
  * filters interleaved, and goes over all its channels with it. The sums of all its blocks rest
- * in local memory meanwhile; what comes next is fetched ahead.
+ * in local memory meanwhile. What comes next is fetched ahead, a little with every block: a
+ * burst of it would keep the products waiting.
  *
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
  * 2: part.
@@ -78,27 +79,34 @@ INLINE struct area area_at(int n)
 /* Fetches share `part` of `parts` of the gradients that are copied next. */
 INLINE void fetch_gradients(const struct block *b, struct area area, int part, int parts)
 {
-#if GRADIENT == 0
+#if GRADIENT != 2
     const int filters = min(MB, b->filters), rows = (area.i1 - area.i0) * filters;
     const int each = (rows + parts - 1) / parts;
     for (int n = part * each; n < min((part + 1) * each, rows); n++) {
-        const int m = n % filters, i = area.i0 + n / filters;
-        for (int j = area.j0; j < area.j1; j++)
-            PREFETCH(b->dy + m * DY_PLANE + i * OUT_W + j);
+        const int from = n % filters * DY_PLANE + (area.i0 + n / filters) * OUT_W;
+        for (int j = area.j0; j < area.j1; j++) {
+            PREFETCH(b->dy + from + j);
+#if GRADIENT == 1
+            PREFETCH(b->y + from + j);
+#endif
+        }
     }
 #endif
 }
 
-/* Fetches what an area reads of a block's channels. */
-INLINE void fetch_inputs(const struct block *b, struct area area)
+#define ROWS_READ ((ROWS_EACH - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
+
+/* Fetches input rows [n0, n1) of an area, ROWS_READ of each channel. x: of the first one. */
+INLINE void fetch_inputs(__global const V *x, struct area area, int n0, int n1)
 {
-    const int i0 = max(area.i0 * STEP_Y - PAD_Y, 0), j0 = max(area.j0 * STEP_X - PAD_X, 0);
-    const int i1 = min((area.i1 - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y - PAD_Y, IN_H - 1);
+    const int j0 = max(area.j0 * STEP_X - PAD_X, 0);
     const int j1 = min((area.j1 - 1) * STEP_X + (TAPS_X - 1) * GAP_X - PAD_X, IN_W - 1);
-    UNROLL for (int c = 0; c < CB; c++)
-        for (int i = i0; i <= i1; i++)
+    for (int n = n0; n < n1; n++) {
+        const int i = area.i0 * STEP_Y - PAD_Y + n % ROWS_READ;
+        if (i >= 0 && i < IN_H)
             for (int j = j0; j <= j1; j++)
-                PREFETCH(b->x[c] + i * IN_W + j);
+                PREFETCH(x + (size_t)(n / ROWS_READ) * IN_PLANE + i * IN_W + j);
+    }
 }
 
 /* An area of some tiles, and the one that follows, to be fetched meanwhile. */
@@ -117,7 +125,9 @@ INLINE void add_group(__local V *sums, __local V *staged, const struct turn *now
     const int c0 = range.x, c1 = range.y, k0 = range.z, k1 = range.w;
     const struct block tile = now->tile, next = now->next;
     const struct area area = now->area, next_area = now->next_area;
-    const int tiles = now->tiles;
+    const int tiles = now->tiles, rows = (c1 - c0) * ROWS_READ, runs = (c1 - c0 + CB - 1) / CB;
+    const int share = (rows - 1) / ((k1 - k0 + MB - 1) / MB * runs) + 1;
+    int row = 0;
     for (int k = k0; k < k1; k += MB) {
         const bool last = k + MB >= k1;
         struct block b = block_at(tile, c0, k, size.x, size.y);
@@ -128,15 +138,12 @@ INLINE void add_group(__local V *sums, __local V *staged, const struct turn *now
         }
         const struct block then = block_at(last ? next : tile, c0, last ? k0 : k + MB, size.x,
                                            size.y);
-        for (int c = c0; c < c1; c += CB) {
+        for (int c = c0; c < c1; c += CB, row += share) {
             b = block_at(tile, c, k, size.x, size.y);
             b.dz = staged;
-            fetch_gradients(&then, last ? next_area : area, (c - c0) / CB,
-                            (c1 - c0 + CB - 1) / CB);
-            if (last) {
-                const struct block ahead = block_at(next, c, k0, size.x, size.y);
-                fetch_inputs(&ahead, next_area);
-            }
+            fetch_gradients(&then, last ? next_area : area, (c - c0) / CB, runs);
+            fetch_inputs(next.x[0] + (size_t)c0 * IN_PLANE, next_area, row,
+                         min(row + share, rows));
             for (int r = 0; r < TAPS_Y; r++, sums += UNIT) {
                 V a[CB][MB][TAPS_X];
                 UNROLL for (int m = 0; m < UNIT; m++)
