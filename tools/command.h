@@ -27,7 +27,7 @@ struct command {
 };
 
 extern const struct command bench_command, devices_command, eval_command, predict_command,
-    selftest_command, summary_command, train_command;
+    scale_command, selftest_command, summary_command, train_command;
 
 /* An option as given: the last of the same name counts, unless the subcommand collects them. */
 struct given {

@@ -94,6 +94,58 @@ struct lk_bench_averaging {
 LK_API LK_MUST_CHECK enum lk_status lk_bench_averaging(int64_t bytes,
                                                        struct lk_bench_averaging *result);
 
+/* What a step's time goes to. */
+enum lk_scale_limit {
+    LK_SCALE_COMPUTE,
+    LK_SCALE_LINK,     /* between devices and their host */
+    LK_SCALE_ADDITION, /* on the host */
+    LK_SCALE_NETWORK,  /* between hosts */
+    LK_SCALE_UPDATE,
+    LK_SCALE_FIXED,  /* the host, once a step */
+    LK_SCALE_SHARDS, /* devices idle for want of shards: no time of its own */
+    LK_SCALE_LIMITS,
+};
+
+/* "compute", "too few shards" */
+LK_API const char *lk_scale_limit_name(enum lk_scale_limit limit);
+
+struct lk_scale_options {
+    const char *model;  /* zoo name or model file */
+    const int *devices; /* [count], of all hosts together: 1 to 256 each, the ones to predict */
+    int count;
+    int64_t batch;   /* of all devices together; or, where it is 0, */
+    int64_t each;    /* of one device: the batch grows with the devices */
+    int shards;      /* a power of two up to 256; 0: as training chooses */
+    double link_gbs; /* of each device, either way; 0: as the host copies memory */
+    int hosts;       /* devices are spread evenly over them */
+    double net_gbs;  /* between hosts, where there are several */
+};
+
+/* A step on so many devices like the one that was measured. */
+struct lk_scale_row {
+    int devices, shards;
+    int64_t batch;
+    double step_ms, samples_per_s;
+    double percent; /* efficiency: of `devices` times the rate of one device alone */
+    enum lk_scale_limit limit;
+    double ms[LK_SCALE_LIMITS]; /* on what the step's time goes, along its longest chain */
+};
+
+/* What all rows rest on, beside the device's times. */
+struct lk_scale_report {
+    double link_gbs, add_gbs;  /* measured where it was not given; the host's addition */
+    double bytes;              /* of all gradients */
+    int buckets;               /* that they travel in */
+    struct lk_scale_row *rows; /* [count], the caller's */
+};
+
+/* Measures the device and predicts synchronous training on more of them, from a simulation of
+ * the step. Samples are taken to wait in host memory.
+ * Waits. fails: LK_E_ARGUMENT for options that are out of range; as training does */
+LK_API LK_MUST_CHECK enum lk_status lk_bench_scale(struct lk_device *device,
+                                                   const struct lk_scale_options *options,
+                                                   struct lk_scale_report *report);
+
 /* A kernel against its known answer; the text lives during the call of the handler. */
 struct lk_selftest {
     const char *name; /* "conv2d forward 3x3 stride 2" */

@@ -1,13 +1,11 @@
 /* Times training steps of a model. */
 #include "base/fail.h"
 #include "base/option.h"
-#include "base/random.h"
+#include "bench/samples.h"
 #include "bench/timing.h"
 #include "device/device.h"
 #include "mirror/shards.h"
-#include "train/stepper.h"
 #include <lockstep/bench.h>
-#include <lockstep/model.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -63,21 +61,6 @@ struct run {
     double took[MOST_STEPS], host[MOST_STEPS]; /* seconds of a step, of enqueuing it */
 };
 
-static void fill_slot(const struct run *run, int slot, int64_t pixels, int64_t classes)
-{
-    uint8_t *images = lk_stepper_images(run->stepper, slot);
-    int32_t *labels = lk_stepper_labels(run->stepper, slot);
-    const int64_t count = run->batch * pixels;
-    for (int64_t i = 0; i < count; i += 16) {
-        const struct lk_random4 r = lk_random(1, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
-        memcpy(images + i, r.v, count - i < 16 ? (size_t)(count - i) : 16);
-    }
-    for (int64_t i = 0; i < run->batch; i++) {
-        const struct lk_random4 r = lk_random(2, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
-        labels[i] = (int32_t)(r.v[0] % (uint32_t)classes);
-    }
-}
-
 static enum lk_status open_stepper(struct run *run, const char *name)
 {
     struct lk_node *labels, *loss;
@@ -95,10 +78,8 @@ static enum lk_status open_stepper(struct run *run, const char *name)
                                              .optimizer = "adam"};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
     LK_TRY(lk_stepper_build(run->stepper));
-    const struct lk_shape image = lk_node_info(images).shape;
-    const struct lk_shape output = lk_node_info(lk_model_output(run->model)).shape;
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
-        fill_slot(run, slot, lk_shape_count(&image), output.dim[0]);
+        lk_samples_fill(run->stepper, run->model, slot, run->batch);
     return LK_OK;
 }
 

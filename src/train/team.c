@@ -155,15 +155,13 @@ static enum lk_status open_device(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-/* Twice its equal share, so that a fast device can take more at once, and all where one device
- * of two is left. */
-static int choose_most_shards(const struct lk_team *team)
+int lk_team_most_shards(int shards, int devices)
 {
-    const int share = (int)lk_divide_up(team->config.shards, team->count);
+    const int share = (int)lk_divide_up(shards, devices);
     int most = 2;
     while (most / 2 < share)
         most *= 2;
-    return most < team->config.shards ? most : team->config.shards;
+    return most < shards ? most : shards;
 }
 
 enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
@@ -258,7 +256,7 @@ static enum lk_status create(struct lk_team *team)
     LK_TRY(lk_team_init_deal(team));
     LK_TRY(call_each(team, open_device, &team->config, false));
     for (int i = 0; i < team->count; i++)
-        team->workers[i]->most_shards = choose_most_shards(team);
+        team->workers[i]->most_shards = lk_team_most_shards(c->shards, devices);
     return call_each(team, plan, NULL, false);
 }
 

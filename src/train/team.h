@@ -28,6 +28,10 @@ struct lk_team_config {
     int64_t check_every; /* steps between comparisons of the replicas' parameters; 0: none */
 };
 
+/* How many shards a device computes at a time where it has room: twice its equal share, so that
+ * a fast one can take more, and all where one device of two is left; a power of two. */
+int lk_team_most_shards(int shards, int devices);
+
 /* Opens the devices and plans; what a device cannot hold is computed in several passes. A
  * device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
  * shards; as the first device where none is left */

@@ -6,7 +6,7 @@ import subprocess
 import program
 from program import DATA, MODEL, PROGRAM, ProgramTest
 
-COMMANDS = ['train', 'eval', 'predict', 'summary', 'devices', 'bench', 'selftest']
+COMMANDS = ['train', 'eval', 'predict', 'summary', 'devices', 'bench', 'scale', 'selftest']
 
 
 class Help(ProgramTest):
@@ -83,6 +83,23 @@ class CommandLine(ProgramTest):
         self.refused(2, "found 'x'", 'devices', 'x')
         self.refused(2, "did you mean 'mlp'?", 'bench', 'mlq')
         self.refused(2, "did you mean 'kernels:mlp'?", 'bench', 'kernels:mlpp')
+
+    def test_scale(self):
+        for devices in ('0..4', '4..1', '4,2', '2,2', '1..', '..4', 'two', '1..300', '1,', '',
+                        '-1'):
+            self.refused(2, ["'--devices'", f"found '{devices}'"], 'scale', 'mlp',
+                         '--devices=' + devices)
+        for rate in '-1', '0', 'fast', 'nan', 'inf', '3x', '':
+            self.refused(2, ["'--link'", f"found '{rate}'"], 'scale', 'mlp', '--link=' + rate)
+            self.refused(2, ["'--net'", f"found '{rate}'"], 'scale', 'mlp', '--hosts', '2',
+                         '--net=' + rate)
+        self.refused(2, 'needs --net', 'scale', 'mlp', '--hosts', '2')
+        self.refused(2, "'--hosts'", 'scale', 'mlp', '--hosts', '0')
+        self.refused(2, 'exclude one another', 'scale', 'mlp', '--batch-size', '8',
+                     '--batch-per-device', '8')
+        self.refused(2, 'power of two', 'scale', 'mlp', '--shards', '6')
+        self.refused(2, 'MODEL', 'scale')
+        self.refused(3, "'nix'", 'scale', 'nix')
 
     def test_without_data(self):
         self.refused(2, ['no data', '--data synthetic:digits', '--data idx:DIR'], 'train',
@@ -178,6 +195,24 @@ class Devices(ProgramTest):
         self.assertEqual((model['name'], model['batch']), ('mlp', 16))
         self.assertGreater(model['samples_per_s'], 0)
         self.assertIn('\nmlp ', text)
+
+
+    def test_scale(self):
+        self.run_program('scale', 'tiny.yaml', '--batch-size', '64', '--devices', '1..3,16..64',
+                         '--shards', '4', '--hosts', '2', '--net', '1.25', '--json', 's.json')
+        with open(self.path('s.json')) as file:
+            found = json.load(file)
+        rows = found['rows']
+        self.assertEqual([row['devices'] for row in rows], [1, 2, 3, 16, 32, 64])
+        self.assertEqual(rows[0]['efficiency_percent'], 100)
+        self.assertEqual(rows[-1]['bottleneck'], 'too few shards')
+        for row in rows:
+            self.assertEqual((row['batch'], row['shards']), (64, 4))
+            self.assertAlmostEqual(sum(row['ms'].values()), row['step_ms'], places=6)
+        text = self.run_program('scale', 'tiny.yaml', '--batch-per-device', '16', '--devices',
+                                '1,2,40', '--link', '12').stdout
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.assertRegex(text, r'\n +40 +640 .* too few shards, 32 idle\n$')
 
 
 class Summary(ProgramTest):

@@ -1,0 +1,12 @@
+/* Random samples for training that is only timed. Floor 7. Knows no data set. */
+#ifndef LK_BENCH_SAMPLES_H
+#define LK_BENCH_SAMPLES_H
+
+#include "train/stepper.h"
+#include <lockstep/model.h>
+
+/* Fills the slot's first `samples` images and labels, the same ones every time. */
+void lk_samples_fill(struct lk_stepper *stepper, const struct lk_model *model, int slot,
+                     int64_t samples);
+
+#endif

@@ -1,0 +1,277 @@
+/* lockstep scale: what synchronous training on more devices like this one would take. */
+#include "command.h"
+#include "json.h"
+#include "progress.h"
+#include "terminal.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <lockstep/bench.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEVICES = 256, EACH_UP_TO = 8, STANDARD_BATCH = 512 };
+
+struct plan {
+    struct lk_scale_options options;
+    int devices[MOST_DEVICES];
+    struct lk_scale_row rows[MOST_DEVICES];
+    struct lk_scale_report report;
+};
+
+/* --- the command line ------------------------------------------------------------------- */
+
+static int wrong_devices(const struct arguments *arguments, const char *text)
+{
+    return wrong_usage(
+        arguments->command,
+        "option '--devices' needs ascending numbers in 1..%d, as 1..64 or 1,2,4, "
+        "found '%s'",
+        MOST_DEVICES, text);
+}
+
+static bool read_number(const char **text, int *number)
+{
+    char *end;
+    if (**text < '0' || **text > '9')
+        return false;
+    const long found = strtol(*text, &end, 10);
+    *text = end;
+    *number = found < MOST_DEVICES + 1 ? (int)found : MOST_DEVICES + 1;
+    return *number >= 1 && *number <= MOST_DEVICES;
+}
+
+/* A longer range by powers of two, and both ends. */
+static void add_range(struct plan *plan, int first, int last)
+{
+    for (int n = first; n <= last; n++)
+        if (last - first < EACH_UP_TO || n == first || n == last || (n & (n - 1)) == 0)
+            plan->devices[plan->options.count++] = n;
+}
+
+static int read_devices(const struct arguments *arguments, struct plan *plan)
+{
+    const char *given = option_text(arguments, "devices"), *text = given ? given : "1..64";
+    int last = 0, first, end;
+    for (const char *p = text;; p++) {
+        if (!read_number(&p, &first))
+            return wrong_devices(arguments, text);
+        end = first;
+        if (strncmp(p, "..", 2) == 0) {
+            p += 2;
+            if (!read_number(&p, &end))
+                return wrong_devices(arguments, text);
+        }
+        if (first <= last || end < first || (*p && *p != ','))
+            return wrong_devices(arguments, text);
+        add_range(plan, first, end);
+        last = end;
+        if (!*p)
+            break;
+    }
+    plan->options.devices = plan->devices;
+    return DONE;
+}
+
+static int read_rate(const struct arguments *arguments, const char *name, double *gbs)
+{
+    const char *text = option_text(arguments, name);
+    char *end;
+    if (!text)
+        return DONE;
+    const double found = strtod(text, &end);
+    if (end == text || *end || !isfinite(found) || found <= 0)
+        return wrong_usage(arguments->command,
+                           "option '--%s' needs GB/s, a number above 0, found '%s'", name,
+                           text);
+    *gbs = found;
+    return DONE;
+}
+
+static int64_t usual_batch(const char *model)
+{
+    for (int i = 0; lk_bench_model_name(i); i++)
+        if (strcmp(lk_bench_model_name(i), model) == 0)
+            return lk_bench_model_batch(i);
+    return STANDARD_BATCH;
+}
+
+static int read_batch(const struct arguments *arguments, struct lk_scale_options *o)
+{
+    int result = option_number(arguments, "batch-size", 1, 1 << 24, &o->batch);
+    if (result == DONE)
+        result = option_number(arguments, "batch-per-device", 1, 1 << 24, &o->each);
+    if (result == DONE && o->batch && o->each)
+        result = wrong_usage(arguments->command,
+                             "--batch-size and --batch-per-device exclude one another");
+    if (!o->batch && !o->each)
+        o->batch = usual_batch(o->model);
+    return result;
+}
+
+static int read_hosts(const struct arguments *arguments, struct lk_scale_options *o)
+{
+    int64_t hosts = 1;
+    int result = option_number(arguments, "hosts", 1, MOST_DEVICES, &hosts);
+    o->hosts = (int)hosts;
+    if (result == DONE)
+        result = read_rate(arguments, "net", &o->net_gbs);
+    if (result == DONE && o->hosts > 1 && !o->net_gbs)
+        result = wrong_usage(arguments->command, "--hosts %d needs --net GB/s", o->hosts);
+    return result;
+}
+
+static int read_plan(const struct arguments *arguments, struct plan *plan)
+{
+    struct lk_scale_options *o = &plan->options;
+    int64_t shards = 0;
+    if (arguments->word_count != 1)
+        return wrong_usage(arguments->command, "needs one MODEL, found %d words",
+                           arguments->word_count);
+    o->model = arguments->words[0];
+    plan->report.rows = plan->rows;
+    int result = read_devices(arguments, plan);
+    if (result == DONE)
+        result = read_rate(arguments, "link", &o->link_gbs);
+    if (result == DONE)
+        result = read_hosts(arguments, o);
+    if (result == DONE)
+        result = read_batch(arguments, o);
+    if (result == DONE)
+        result = option_number(arguments, "shards", 1, 256, &shards);
+    o->shards = (int)shards;
+    return result;
+}
+
+/* --- what was found --------------------------------------------------------------------- */
+
+static void print_row(const struct lk_scale_row *row)
+{
+    char rate[32], idle[32] = "";
+    if (row->devices > row->shards)
+        snprintf(idle, sizeof idle, ", %d idle", row->devices - row->shards);
+    printf("%7d %8" PRId64 " %6d %9.2f %9s %8.1f %%  %s%s\n", row->devices, row->batch,
+           row->shards, row->step_ms, rate_text(row->samples_per_s, rate), row->percent,
+           lk_scale_limit_name(row->limit), idle);
+}
+
+static void print_table(const struct plan *plan, const struct lk_device_info *info)
+{
+    const struct lk_scale_options *o = &plan->options;
+    const struct lk_scale_report *r = &plan->report;
+    printf("%s on devices like %s\n", o->model, info->name);
+    printf("gradients %.2f MB in %d bucket%s, links %.1f GB/s, host addition %.1f GB/s\n",
+           1e-6 * r->bytes, r->buckets, r->buckets == 1 ? "" : "s", r->link_gbs, r->add_gbs);
+    if (o->hosts > 1)
+        printf("%d hosts, network %.2f GB/s\n", o->hosts, o->net_gbs);
+    printf("\n%7s %8s %6s %9s %9s %10s  %s\n", "devices", "batch", "shards", "step ms",
+           "samples/s", "efficiency", "bottleneck");
+    for (int i = 0; i < o->count; i++)
+        print_row(&plan->rows[i]);
+}
+
+static json_t *row_json(const struct lk_scale_row *row)
+{
+    json_t *times = json_object();
+    for (int i = 0; i < LK_SCALE_LIMITS; i++)
+        if (i != LK_SCALE_SHARDS)
+            json_object_set_new(times, lk_scale_limit_name((enum lk_scale_limit)i),
+                                json_number(row->ms[i]));
+    return json_pack(
+        "{s:i, s:I, s:i, s:o, s:o, s:o, s:s, s:o}", "devices", row->devices, "batch",
+        (json_int_t)row->batch, "shards", row->shards, "step_ms", json_number(row->step_ms),
+        "samples_per_s", json_number(row->samples_per_s), "efficiency_percent",
+        json_number(row->percent), "bottleneck", lk_scale_limit_name(row->limit), "ms", times);
+}
+
+static int write_json(const struct plan *plan, const struct lk_device_info *info,
+                      const char *path)
+{
+    const struct lk_scale_report *r = &plan->report;
+    json_t *rows = json_array();
+    for (int i = 0; i < plan->options.count; i++)
+        json_array_append_new(rows, row_json(&plan->rows[i]));
+    json_t *all = json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:i, s:o, s:o}", "device",
+                            device_json(info), "model", json_text(plan->options.model),
+                            "gradient_bytes", json_number(r->bytes), "buckets", r->buckets,
+                            "link_gbs", json_number(r->link_gbs), "addition_gbs",
+                            json_number(r->add_gbs), "hosts", plan->options.hosts, "net_gbs",
+                            json_number(plan->options.net_gbs), "rows", rows);
+    const int result = json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_decref(all);
+    if (result == 0)
+        return DONE;
+    say("cannot write '%s': %s", path, strerror(errno));
+    return BAD_INPUT;
+}
+
+static int predict(struct plan *plan, const struct arguments *arguments)
+{
+    struct lk_device *device = NULL;
+    const char *path = option_text(arguments, "json");
+    int result = DONE;
+    enum lk_status status = lk_device_open(option_text(arguments, "device"), 0, &device);
+    if (terminal_has_status())
+        terminal_status("building and measuring ...");
+    if (status == LK_OK)
+        status = lk_bench_scale(device, &plan->options, &plan->report);
+    terminal_status(NULL);
+    if (status != LK_OK) {
+        result = failed(status);
+    } else {
+        print_table(plan, lk_device_info(device));
+        if (path)
+            result = write_json(plan, lk_device_info(device), path);
+    }
+    lk_device_close(device);
+    return result;
+}
+
+static int run(const struct arguments *arguments)
+{
+    struct plan *plan = calloc(1, sizeof *plan);
+    if (!plan) {
+        say("out of memory");
+        return FAILED;
+    }
+    int result = read_plan(arguments, plan);
+    if (result == DONE)
+        result = predict(plan, arguments);
+    free(plan);
+    return result;
+}
+
+static void more(void)
+{
+    printf(
+        "Measures the first device of the list and simulates a step on more like it: devices\n"
+        "compute their shards, each bucket of gradients travels to the host as soon as it is\n"
+        "ready, is added up and, between hosts, reduced and gathered; then all sums go back\n"
+        "and every device updates. The bottleneck is what most of the step's time goes to.\n"
+        "Of a range of more than %d numbers the powers of two are shown, and both ends.\n"
+        "'--device 0/2' measures one half of device 0.\n",
+        EACH_UP_TO);
+}
+
+static const struct option options[] = {
+    {"devices", "LIST", "how many: 1..64 (default) or 1,2,4; of all hosts together"},
+    {"link", "GB/s", "between a device and its host; default: as memory is copied here"},
+    {"hosts", "N", "machines the devices are spread over (default 1)"},
+    {"net", "GB/s", "between hosts"},
+    {"batch-size", "N", "samples a step, over all devices; default: the model's usual"},
+    {"batch-per-device", "N", "samples a step and device instead: the batch grows"},
+    {"shards", "N", "parts of a batch, a power of two; default: as training chooses"},
+    {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
+    {"json", "FILE", "write all figures there as JSON"},
+    {0},
+};
+
+const struct command scale_command = {
+    .name = "scale",
+    .usage = "MODEL [options]",
+    .help = "predict training on more devices, and what holds them up",
+    .options = options,
+    .more = more,
+    .run = run,
+};
