@@ -79,7 +79,20 @@ static void bar_text(char *text, int columns, double done)
     }
 }
 
-enum { FIELDS = 6, FIELD_BYTES = 64, BAR_LEAST = 6, BAR_MOST = 100 };
+enum { FIELDS = 7, FIELD_BYTES = 64, BAR_LEAST = 6, BAR_MOST = 100 };
+
+/* "62:38": how the devices share a batch, in percent; a lost one has no number. */
+static void share_text(const struct lk_event *e, char text[FIELD_BYTES])
+{
+    int used = snprintf(text, FIELD_BYTES, "shares ");
+    for (int i = 0; i < e->devices && used < FIELD_BYTES; i++) {
+        const struct lk_device_times *t = &e->device_times[i];
+        used += snprintf(text + used, (size_t)(FIELD_BYTES - used),
+                         t->is_left ? "%s%.0f" : "%s-", i ? ":" : "", 100 * t->share);
+    }
+    if (e->devices < 2)
+        text[0] = '\0';
+}
 
 /* The parts of the status line in their order; the bar stands behind the first. */
 static void field_texts(const struct progress *p, const struct lk_event *e,
@@ -92,20 +105,21 @@ static void field_texts(const struct progress *p, const struct lk_event *e,
     snprintf(fields[3], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
     snprintf(fields[4], FIELD_BYTES, "%s samples/s", rate_text(p->samples_per_s, rate));
     snprintf(fields[5], FIELD_BYTES, "ETA %s", duration_text(eta(p, e), time));
+    share_text(e, fields[6]);
 }
 
 /* Leaves out the least important fields until the bar has room. Fields count with the width
  * they may grow to, so that the bar keeps its length. */
 static void draw_bar(const struct progress *p, const struct lk_event *e)
 {
-    static const int least_important_first[FIELDS] = {4, 0, 3, 2, 5, 1};
-    static const int widest[FIELDS] = {0, 4, 11, 10, 15, 11};
+    static const int least_important_first[FIELDS] = {6, 4, 0, 3, 2, 5, 1};
+    static const int widest[FIELDS] = {0, 4, 11, 10, 15, 11, 0};
     char fields[FIELDS][FIELD_BYTES], bar[4 * BAR_MOST + 1], line[1024];
     int width[FIELDS], room = terminal_columns() - 1;
     field_texts(p, e, fields);
     for (int i = 0; i < FIELDS; i++) {
         const int length = (int)strlen(fields[i]);
-        width[i] = 2 + (length > widest[i] ? length : widest[i]);
+        width[i] = length == 0 ? 0 : 2 + (length > widest[i] ? length : widest[i]);
         room -= width[i];
     }
     for (int i = 0; i < FIELDS && room < BAR_LEAST; i++) {
@@ -140,12 +154,29 @@ static void print_fields(char fields[][FIELD_BYTES], int count)
     say_plain("%s", line);
 }
 
+/* Where the time of the last step went, a line for each of several devices. */
+static void print_devices(const struct progress *p)
+{
+    char rate[32];
+    for (int i = 0; i < p->devices; i++) {
+        const struct lk_device_times *t = &p->times[i];
+        if (t->is_left)
+            say_plain("  device %d  %s samples/s  share %.0f%%  compute %.1f  transfer %.1f  "
+                      "reduce %.1f  wait %.1f  input %.1f ms",
+                      i, rate_text(t->samples_per_s, rate), 100 * t->share, t->compute_ms,
+                      t->transfer_ms, t->reduce_ms, t->wait_ms, t->input_ms);
+        else
+            say_plain("  device %d  takes no part", i);
+    }
+}
+
 static void print_line(const struct progress *p, const struct lk_event *e)
 {
     char fields[FIELDS][FIELD_BYTES];
     field_texts(p, e, fields);
     snprintf(fields[1], FIELD_BYTES, "step %" PRId64 "/%" PRId64, e->step, e->steps);
-    print_fields(fields, FIELDS);
+    print_fields(fields, *fields[6] ? FIELDS : FIELDS - 1);
+    print_devices(p);
 }
 
 /* Where this run has trained nothing yet, there are no figures of training. */
@@ -161,6 +192,7 @@ static void print_evaluation(const struct progress *p, const struct lk_event *e)
     snprintf(fields[count++], FIELD_BYTES, "validation loss %.4f", e->loss);
     snprintf(fields[count++], FIELD_BYTES, "acc %.1f%%", 100 * e->accuracy);
     print_fields(fields, count);
+    print_devices(p);
 }
 
 static void step_event(struct progress *p, const struct lk_event *e)
@@ -169,6 +201,8 @@ static void step_event(struct progress *p, const struct lk_event *e)
     p->loss += (e->loss - p->loss) / (double)p->seen;
     p->accuracy += (e->accuracy - p->accuracy) / (double)p->seen;
     p->samples_per_s += (e->samples_per_s - p->samples_per_s) / (double)p->seen;
+    p->devices = e->devices > 1 && e->devices <= PROGRESS_DEVICES ? e->devices : 0;
+    memcpy(p->times, e->device_times, (size_t)p->devices * sizeof *p->times);
     const double time = now();
     if (p->style != PROGRESS_FULL || time - p->shown < (p->has_bar ? redraw_s : line_s))
         return;

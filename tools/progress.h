@@ -11,6 +11,8 @@ enum progress_style {
     PROGRESS_FULL,
 };
 
+enum { PROGRESS_DEVICES = 64 };
+
 /* Running means over the last steps, so that figures can be read. */
 struct progress {
     enum progress_style style;
@@ -18,6 +20,8 @@ struct progress {
     double began, shown; /* monotonic seconds; shown: 0 before the first step */
     int64_t first_step, seen;
     double loss, accuracy, samples_per_s;
+    int devices; /* of the last step, where they were several */
+    struct lk_device_times times[PROGRESS_DEVICES];
 };
 
 void progress_init(struct progress *progress, enum progress_style style);

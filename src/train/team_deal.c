@@ -75,7 +75,7 @@ static void try_one(struct lk_team *team, double seconds)
         return;
     }
     trial->phase = LK_TRIAL_OVER;
-    trial->is_one_faster = found < trial->all_seconds;
+    trial->is_one_faster = found < 0.95 * trial->all_seconds;
     if (trial->is_one_faster)
         lk_log(LK_LOG_WARNING,
                "device %d alone is faster than %d devices together (%.2f ms a step against "
