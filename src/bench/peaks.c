@@ -11,8 +11,9 @@ enum {
     CPU_UNITS = 8, /* work-groups a compute unit, so that none waits long for another */
     GPU_UNITS = 32,
     GPU_ITEMS = 256,
-    STEPS = 16, /* of a round */
-    ARRAY_BYTES = 128 << 20,
+    STEPS = 16,           /* of a round */
+    CPU_BYTES = 64 << 20, /* of an array: three are far beyond caches, and less than a model */
+    GPU_BYTES = 128 << 20,
     COPY_GROUP = 4096, /* vectors a work-group copies */
     MOST_RUNS = 256,
 };
@@ -33,7 +34,7 @@ static void choose_sizes(struct lk_meter *meter)
 {
     const struct lk_device_info *info = lk_device_info(meter->device);
     const bool gpu = info->vector == 1;
-    size_t bytes = ARRAY_BYTES;
+    size_t bytes = gpu ? GPU_BYTES : CPU_BYTES;
     while (bytes > info->allocation_bytes || bytes > info->memory_bytes / 8)
         bytes /= 2;
     meter->chains = gpu ? GPU_CHAINS : CPU_CHAINS;
