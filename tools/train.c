@@ -24,7 +24,7 @@ static const struct option options[] = {
     {"batch-size", "N", "samples a step, over all devices"},
     {"batch-per-device", "N", "samples a step on each device, instead of --batch-size"},
     {"device", "LIST", "devices: 0, 0,2, all, gpu, cpu; 0/2: halves of 0; 0*2: two replicas"},
-    {"split", "HOW", "shares of the devices: measured, equal, or weights 2:1"},
+    {"split", "HOW", "shares of devices: measured, all (no one is sent home), equal, or 2:1"},
     {"shards", "N", "parts of a batch with sums of their own; a power of two"},
     {"mode", "sync|async", "how several devices work together"},
     {"seed", "N", "of weights, shuffling and dropout"},

@@ -24,7 +24,7 @@ static enum lk_status parse_weights(const char *text, int devices, double *weigh
         if (end == at || !(weight >= 0 && weight <= MOST_WEIGHT))
             return lk_fail(
                 LK_E_ARGUMENT,
-                "split '%s': expected measured, equal, or a weight from 0 to 1000000 "
+                "split '%s': expected measured, all, equal, or a weight from 0 to 1000000 "
                 "for each of %d devices, as in 2:1; found '%s'",
                 text, devices, at);
         if (*end != (i + 1 < devices ? ':' : '\0'))
@@ -51,7 +51,8 @@ enum lk_status lk_split_parse(const char *text, int devices, struct lk_split_pol
                        LK_MOST_SHARERS);
     for (int i = 0; i < devices; i++)
         parsed.weights[i] = 1;
-    if (strcmp(text, "measured") == 0)
+    parsed.keeps_all = strcmp(text, "measured") != 0;
+    if (!parsed.keeps_all || strcmp(text, "all") == 0)
         parsed.kind = LK_SPLIT_MEASURED;
     else if (strcmp(text, "equal") == 0)
         parsed.kind = LK_SPLIT_EQUAL;

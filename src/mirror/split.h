@@ -13,10 +13,11 @@ enum lk_split_kind { LK_SPLIT_MEASURED, LK_SPLIT_EQUAL, LK_SPLIT_WEIGHTS };
 struct lk_split_policy {
     enum lk_split_kind kind;
     double weights[LK_MOST_SHARERS]; /* of each device; 1 but for LK_SPLIT_WEIGHTS */
+    bool keeps_all;                  /* though one device alone may be faster */
 };
 
-/* text: "measured", "equal", or a weight for each device, "2:1:0.5"; weights are 0 to 1e6, not
- * all 0. fails: LK_E_ARGUMENT */
+/* text: "measured", "all" (measured, and keeps_all), "equal", or a weight for each device,
+ * "2:1:0.5"; weights are 0 to 1e6, not all 0. fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_split_parse(const char *text, int devices,
                                             struct lk_split_policy *policy);
 

@@ -79,7 +79,7 @@ static void try_one(struct lk_team *team, double seconds)
     if (trial->is_one_faster)
         lk_log(LK_LOG_WARNING,
                "device %d alone is faster than %d devices together (%.2f ms a step against "
-               "%.2f): it goes on alone; --split equal keeps them all",
+               "%.2f): it goes on alone; --split all keeps them",
                trial->fastest, lk_team_left(team), 1e3 * found, 1e3 * trial->all_seconds);
 }
 
@@ -93,7 +93,7 @@ void lk_team_measure(struct lk_team *team, double step_seconds)
     }
     if (team->trial.phase != LK_TRIAL_ONE)
         team->counts.dealt += lk_split_step(&team->split, seconds);
-    if (team->split.policy.kind != LK_SPLIT_MEASURED || lk_team_left(team) < 2)
+    if (team->split.policy.keeps_all || lk_team_left(team) < 2)
         team->trial.phase = LK_TRIAL_OVER;
     if (team->trial.phase != LK_TRIAL_OVER)
         try_one(team, step_seconds);

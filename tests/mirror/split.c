@@ -35,7 +35,11 @@ static void test_policies(void **state)
 {
     struct lk_split_policy p;
     (void)state;
+    assert_ok(lk_split_parse("all", 2, &p));
+    assert_int_equal(p.kind, LK_SPLIT_MEASURED);
+    assert_true(p.keeps_all);
     assert_ok(lk_split_parse("measured", 2, &p));
+    assert_false(p.keeps_all);
     assert_int_equal(p.kind, LK_SPLIT_MEASURED);
     assert_true(p.weights[0] == 1 && p.weights[1] == 1);
     assert_ok(lk_split_parse("equal", 64, &p));
@@ -55,7 +59,7 @@ static void test_wrong_policies(void **state)
         int devices;
         const char *text;
     } cases[] = {
-        {"fair", 2, "expected measured, equal, or a weight"},
+        {"fair", 2, "expected measured, all, equal, or a weight"},
         {"", 1, "expected measured"},
         {"1:", 2, "found ''"},
         {"1:x", 2, "found 'x'"},
