@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """One device against the same cores as several:
 
     devices.py PROGRAM MODEL DATA BATCH STEPS LIST...
