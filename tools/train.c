@@ -16,7 +16,6 @@ static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
     {"val", "SPEC", "validation data; default: the test part of the data; off: none"},
     {"max-bad", "N|P%", "broken image files that are left out; more end the run"},
-    {"augment", "STAGES", "by chance: 'flip=horizontal padding=4 rotate=10'"},
     {"data-threads", "N", "threads that read batches ahead"},
     {"run", "DIR", "run directory; one that has a checkpoint is gone on with"},
     {"fresh", NULL, "start over in a run directory that has checkpoints"},
@@ -27,7 +26,9 @@ static const struct option options[] = {
     {"device", "LIST", "devices: 0, 0,2, all, gpu, cpu; 0/2: halves of 0; 0*2: two replicas"},
     {"split", "HOW", "shares of devices: measured, all (no one is sent home), equal, or 2:1"},
     {"shards", "N", "parts of a batch with sums of their own; a power of two"},
-    {"mode", "sync|async", "how several devices work together"},
+    {"mode", "sync|async", "devices in lockstep, or without waiting for one another"},
+    {"max-staleness", "N",
+     "mode async: updates a gradient may miss; default: twice the devices"},
     {"seed", "N", "of weights, shuffling and dropout"},
     {"lr", "X", "learning rate"},
     {"optimizer", "NAME", "optimizer and its options: 'adam beta_1=0.9'"},
@@ -50,6 +51,8 @@ struct watch {
     double seconds, step_seconds, samples, loss, accuracy; /* of validation */
     bool has_validation;
     char hash[80];
+    int64_t updates, stale[256]; /* mode async: how many missed so many others */
+    bool is_async;
 };
 
 static void watch_event(void *context, const struct lk_event *event)
@@ -77,6 +80,10 @@ static void watch_event(void *context, const struct lk_event *event)
         break;
     case LK_EVENT_END:
         watch->seconds = event->seconds;
+        watch->is_async = event->staleness != NULL;
+        watch->updates = event->updates;
+        for (int i = 0; watch->is_async && i <= event->max_staleness && i < 256; i++)
+            watch->stale[i] = event->staleness[i];
         if (event->hash)
             snprintf(watch->hash, sizeof watch->hash, "%s", event->hash);
         break;
@@ -125,6 +132,18 @@ static void catch_interrupts(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* The histogram up to its last entry. */
+static void print_staleness(const struct watch *watch)
+{
+    int most = 255;
+    while (most > 0 && watch->stale[most] == 0)
+        most--;
+    printf("updates     %" PRId64 ", of a staleness of 0 to %d:", watch->updates, most);
+    for (int i = 0; i <= most; i++)
+        printf(" %" PRId64, watch->stale[i]);
+    printf("\nbits        differ from run to run in mode async\n");
+}
+
 /* The sum is that of all parameters: equal bits, equal sums. */
 static void print_summary(const struct watch *watch, const char *run)
 {
@@ -135,6 +154,8 @@ static void print_summary(const struct watch *watch, const char *run)
         printf("samples/s   %s\n", rate_text(watch->samples / watch->step_seconds, rate));
     if (watch->has_validation)
         printf("validation  loss %.4f, accuracy %.2f %%\n", watch->loss, 100 * watch->accuracy);
+    if (watch->is_async)
+        print_staleness(watch);
     printf("sha256      %s\n", watch->hash);
     if (*run)
         printf("run         %s\n", run);

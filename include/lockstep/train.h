@@ -68,7 +68,11 @@ struct lk_event {
     int tries, devices; /* how often it was computed; devices at the start */
     const struct lk_device_times *device_times; /* [devices]: of a step */
     const char *text, *file, *hash;
-    const char *json; /* the event as a line of metrics.jsonl */
+    const int64_t *staleness; /* [max_staleness + 1]: of an end in mode async, updates since the
+                               * start by the number of others they had not seen; else NULL */
+    int max_staleness;        /* that is allowed */
+    int64_t updates;          /* of the whole run */
+    const char *json;         /* the event as a line of metrics.jsonl */
 };
 
 struct lk_trainer;

@@ -31,9 +31,9 @@ static const struct field texts[] = {FIELD(model),
                                      FIELD(version),
                                      FIELD(optimizer_options),
                                      FIELD(parameters_sha256)};
-static const struct field numbers[] = {FIELD(step),   FIELD(epoch), FIELD(index),
-                                       FIELD(seed),   FIELD(batch), FIELD(shuffle),
-                                       FIELD(shards), FIELD(lanes), FIELD(vector)};
+static const struct field numbers[] = {
+    FIELD(step),    FIELD(epoch),  FIELD(index), FIELD(seed),   FIELD(batch),
+    FIELD(shuffle), FIELD(shards), FIELD(lanes), FIELD(vector), FIELD(updates)};
 
 enum {
     TEXTS = sizeof texts / sizeof texts[0],
@@ -217,7 +217,11 @@ static enum lk_status read_metadata(struct lk_checkpoint_file *file)
     for (int i = 0; i < TEXTS; i++)
         LK_TRY(find_text(file, texts[i].key, text_field(&texts[i], &file->about)));
     for (int i = 0; i < NUMBERS; i++)
-        LK_TRY(find_number(file, numbers[i].key, number_field(&numbers[i], &file->about)));
+        if (strcmp(numbers[i].key, "updates") != 0 ||
+            lk_safetensors_text(file->tensors, "updates")) /* files of 0.1 have none */
+            LK_TRY(find_number(file, numbers[i].key, number_field(&numbers[i], &file->about)));
+        else
+            file->about.updates = file->about.step;
     return LK_OK;
 }
 

@@ -21,6 +21,7 @@ struct lk_checkpoint {
     int64_t step;                   /* steps done */
     int64_t epoch, index;           /* the next sample */
     int64_t seed, batch, shuffle, shards;
+    int64_t updates; /* that the optimizer has made; read as `step` where a file has none */
 
     int64_t lanes, vector;
     const char *optimizer, *optimizer_options; /* "": none */

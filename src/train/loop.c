@@ -83,19 +83,32 @@ static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
     return report_devices(trainer);
 }
 
+/* Begins steps up to `last` as long as the devices want more. */
+static enum lk_status begin_steps(struct lk_trainer *trainer, int64_t *begun, int64_t last)
+{
+    bool wants = true;
+    while (*begun < last) {
+        LK_TRY(lk_team_wants(trainer->team, &wants));
+        if (!wants)
+            break;
+        LK_TRY(begin_step(trainer, ++*begun));
+    }
+    return LK_OK;
+}
+
 /* Trains up to step `last`, the next step always begun before one is ended; when it returns
  * none is on its way. Stops early when asked to, or when it is time to keep a copy of the
  * state. */
 static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
 {
+    int64_t begun = trainer->done + 1;
     trainer->last_finish = lk_seconds();
-    LK_TRY(begin_step(trainer, trainer->done + 1));
-    for (int64_t step = trainer->done + 1; step <= last; step++) {
+    LK_TRY(begin_step(trainer, begun));
+    while (trainer->done < last) {
         if (atomic_load(&trainer->stop) || lk_seconds() - trainer->shadow_at > SHADOW_SECONDS)
-            last = step;
-        if (step < last)
-            LK_TRY(begin_step(trainer, step + 1));
-        LK_TRY(end_step(trainer, step));
+            last = begun;
+        LK_TRY(begin_steps(trainer, &begun, last));
+        LK_TRY(end_step(trainer, trainer->done + 1));
     }
     return LK_OK;
 }
@@ -126,7 +139,14 @@ static enum lk_status finish(struct lk_trainer *trainer)
 {
     char hash[LK_SHA256_TEXT];
     LK_TRY(lk_team_call(trainer->team, sum_parameters, hash));
-    LK_TRY(lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_END, .hash = hash}));
+    struct lk_event event = {.kind = LK_EVENT_END, .hash = hash};
+    const struct lk_staleness *staleness = lk_team_staleness(trainer->team);
+    if (staleness) {
+        event.updates = staleness->updates;
+        event.staleness = staleness->counts;
+        event.max_staleness = staleness->most;
+    }
+    LK_TRY(lk_trainer_report(trainer, event));
     return lk_run_folder_flush(trainer->folder);
 }
 

@@ -223,6 +223,21 @@ static json_t *step_line(const struct lk_event *e)
                      "devices", devices);
 }
 
+static json_t *end_line(const struct lk_event *e)
+{
+    json_t *json =
+        json_pack("{s:s, s:I, s:o, s:s}", "event", "end", "steps", (json_int_t)e->step,
+                  "seconds", number(e->seconds), "parameters_sha256", e->hash);
+    if (!json || !e->staleness)
+        return json;
+    json_t *counts = json_array();
+    for (int i = 0; i <= e->max_staleness; i++)
+        json_array_append_new(counts, json_integer((json_int_t)e->staleness[i]));
+    json_object_set_new(json, "updates", json_integer((json_int_t)e->updates));
+    json_object_set_new(json, "staleness", counts);
+    return json;
+}
+
 static json_t *event_line(const struct lk_event *e)
 {
     switch (e->kind) {
@@ -241,8 +256,7 @@ static json_t *event_line(const struct lk_event *e)
         return json_pack("{s:s, s:I, s:s}", "event", "devices", "step", (json_int_t)e->step,
                          "text", e->text);
     case LK_EVENT_END:
-        return json_pack("{s:s, s:I, s:o, s:s}", "event", "end", "steps", (json_int_t)e->step,
-                         "seconds", number(e->seconds), "parameters_sha256", e->hash);
+        return end_line(e);
     }
     return NULL;
 }

@@ -4,6 +4,7 @@
 #include "io/file.h"
 #include "model/checkpoint.h"
 #include "train/trainer_parts.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ enum { KEPT_CHECKPOINTS = 3 };
 static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
+    const struct lk_staleness *staleness = lk_team_staleness(trainer->team);
     const struct lk_batches_position position =
         lk_batches_position(trainer->batches, trainer->done);
     const struct lk_checkpoint about = {
@@ -28,6 +30,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .batch = trainer->settings->batch_size,
         .shuffle = trainer->settings->shuffle,
         .shards = trainer->shards,
+        .updates = staleness ? staleness->updates : trainer->done,
     };
     struct lk_snapshot *taken = NULL;
     LK_TRY(lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
@@ -121,6 +124,16 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
     return check_same_optimizer(s, there);
 }
 
+/* How many updates a step makes is part of how it trains, and of no bit in mode async. */
+static void warn_of_updates(const struct lk_trainer *trainer, const struct lk_checkpoint *there)
+{
+    const double was = (double)there->updates / (double)there->step;
+    const int now = lk_team_updates_each(trainer->team);
+    if (there->step > 0 && fabs(was - now) > 0.5)
+        lk_log(LK_LOG_WARNING, "the run has made %.1f updates a step so far, now it makes %d",
+               was, now);
+}
+
 /* Choices that go on, but to other weights than those of one undisturbed run. */
 static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                                       const struct lk_checkpoint *there)
@@ -175,6 +188,8 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     LK_TRY(check_same_bits(trainer, about));
     LK_TRY(lk_team_call(trainer->team, read_checkpoint, trainer->checkpoint));
     LK_TRY(lk_team_spread(trainer->team));
+    LK_TRY(lk_team_set_updates(trainer->team, about->updates));
+    warn_of_updates(trainer, about);
     LK_TRY(lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step));
     int64_t batch = 0;
     LK_TRY(lk_batches_find(trainer->batches, position, &batch));

@@ -1,6 +1,7 @@
 #include "train/settings.h"
 
 #include "base/fail.h"
+#include "mirror/staleness.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +36,6 @@ const struct lk_option lk_settings_table[] = {
      TEXT(max_bad),
      .standard = "1%",
      .help = "broken image files that are left out, a share or a number; more end the run"},
-    {.name = "augment",
-     TEXT(augment),
-     .standard = "",
-     .help = "changes of training images by chance: flip=horizontal padding=4 rotate=10"},
     {.name = "data_threads",
      .kind = LK_OPTION_INT,
      AT(data_threads),
@@ -91,7 +88,15 @@ const struct lk_option lk_settings_table[] = {
      AT(mode),
      .standard = "sync",
      .choices = modes,
-     .help = "synchronous or asynchronous data parallelism"},
+     .help = "sync: devices in lockstep; async: without waiting for one another, bits differ "
+             "from run to run"},
+    {.name = "max_staleness",
+     .kind = LK_OPTION_INT,
+     AT(max_staleness),
+     .min = -1,
+     .max = LK_MOST_STALENESS,
+     .standard = "-1",
+     .help = "mode async: updates that a gradient may miss; -1: twice the devices"},
     {.name = "optimizer",
      TEXT(optimizer),
      .standard = "adam",

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "train/async.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,10 +251,12 @@ static enum lk_status create(struct lk_team *team)
                        "shard; a larger batch or --shards %d would do",
                        devices, (long long)c->batch, c->shards, c->shards == 1 ? "" : "s",
                        devices);
-    team->is_alone = devices == 1;
+    team->is_alone = devices == 1 && !c->is_async;
     for (int i = 0; i < devices; i++)
         LK_TRY(create_worker(team, i));
     LK_TRY(lk_team_init_deal(team));
+    if (c->is_async)
+        LK_TRY(lk_async_create(team, &team->async));
     LK_TRY(call_each(team, open_device, &team->config, false));
     for (int i = 0; i < team->count; i++)
         team->workers[i]->most_shards = lk_team_most_shards(c->shards, devices);
@@ -328,7 +331,8 @@ static enum lk_status create_arrivals(struct lk_team *team)
 enum lk_status lk_team_build(struct lk_team *team)
 {
     LK_TRY(call_each(team, build, NULL, true));
-    return create_arrivals(team);
+    LK_TRY(create_arrivals(team));
+    return team->async ? lk_async_build(team) : LK_OK;
 }
 
 /* --- what others ask for ---------------------------------------------------------------- */
@@ -380,6 +384,21 @@ struct lk_team_counts lk_team_counts(const struct lk_team *team)
     return team->counts;
 }
 
+const struct lk_staleness *lk_team_staleness(const struct lk_team *team)
+{
+    return team->async ? lk_async_staleness(team->async) : NULL;
+}
+
+int lk_team_updates_each(const struct lk_team *team)
+{
+    return team->async ? lk_async_groups(team->async) : 1;
+}
+
+enum lk_status lk_team_set_updates(struct lk_team *team, int64_t updates)
+{
+    return team->async ? lk_async_set_updates(team, updates) : LK_OK;
+}
+
 /* --- the end ---------------------------------------------------------------------------- */
 
 static enum lk_status close_device(void *context, struct lk_worker *worker)
@@ -422,6 +441,7 @@ void lk_team_destroy(struct lk_team *team)
     lk_reducer_destroy(team->reducer);
     if (!all_ended)
         return; /* threads that are left behind may still look at it */
+    lk_async_destroy(team->async);
     pthread_cond_destroy(&team->changed);
     pthread_mutex_destroy(&team->mutex);
     free(team);

@@ -8,10 +8,11 @@
 #ifndef LK_TRAIN_TEAM_H
 #define LK_TRAIN_TEAM_H
 
+#include "mirror/staleness.h"
 #include "train/worker.h"
 #include <lockstep/train.h>
 
-enum { LK_MOST_TEAM = 64 };
+enum { LK_MOST_TEAM = 64, LK_MOST_BEGUN = 16 };
 
 struct lk_profile;
 
@@ -25,7 +26,9 @@ struct lk_team_config {
     enum lk_dtype real;
     uint64_t seed;
     const char *optimizer, *optimizer_options;
-    int64_t check_every; /* steps between comparisons of the replicas' parameters; 0: none */
+    int64_t check_every;   /* steps between comparisons of the replicas' parameters; 0: none */
+    bool is_async;         /* without lockstep, see async.h */
+    int64_t max_staleness; /* then; -1: twice the devices */
 };
 
 /* How many shards a device computes at a time where it has room: twice its equal share, so that
@@ -81,14 +84,26 @@ struct lk_team_result {
     int tries; /* how often the step was computed */
 };
 
-/* Announces the next step, which may begin at once; at most one beyond the one that is not
- * ended. */
+/* Whether a step should be begun before the oldest one is ended: there may be two, or
+ * LK_MOST_BEGUN without lockstep, where it waits until one is wanted or the oldest is done.
+ * fails: LK_E_DEVICE where no device is left */
+LK_MUST_CHECK enum lk_status lk_team_wants(struct lk_team *team, bool *wants);
+
+/* Announces the next step, which may begin at once. */
 LK_MUST_CHECK enum lk_status lk_team_begin(struct lk_team *team,
                                            const struct lk_team_step *step);
 
 /* Waits until the oldest step that was begun is committed: all shards have arrived once, and
  * the update is on its way everywhere. fails: LK_E_DEVICE where no device is left */
 LK_MUST_CHECK enum lk_status lk_team_end(struct lk_team *team, struct lk_team_result *result);
+
+/* Updates that a full batch makes: 1 in lockstep. */
+int lk_team_updates_each(const struct lk_team *team);
+
+/* How many updates there were without lockstep, and how stale; NULL in lockstep. Set the number
+ * to go on from while no step is on its way. */
+const struct lk_staleness *lk_team_staleness(const struct lk_team *team);
+LK_MUST_CHECK enum lk_status lk_team_set_updates(struct lk_team *team, int64_t updates);
 
 /* Events since the start, for reports. */
 struct lk_team_counts {

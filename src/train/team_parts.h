@@ -17,6 +17,8 @@ struct lk_trial {
     bool is_one_faster; /* then the others are sent home after this step */
 };
 
+struct lk_async;
+
 struct lk_team {
     struct lk_team_config config;
     char devices[256], optimizer[64], optimizer_options[256], split_text[256], log_folder[512];
@@ -30,6 +32,7 @@ struct lk_team {
     struct lk_trial trial;
     int buckets;
     struct lk_team_counts counts;
+    struct lk_async *async; /* NULL: in lockstep */
 
     pthread_mutex_t mutex; /* of all workers' orders and arrivals, and `pending` */
     pthread_cond_t changed;
@@ -73,6 +76,9 @@ bool lk_team_wait(struct lk_team *team, double until);
 
 /* Seconds after which a device that computes is taken for one that hangs. */
 double lk_team_limit(const struct lk_team *team);
+
+/* fails: LK_E_DEVICE, saying why the first device was lost */
+LK_MUST_CHECK enum lk_status lk_team_none_left(const struct lk_team *team);
 
 /* Compares what the devices at work have sent as checks of the step before; where one is wrong
  * its state is copied from another's and *is_right becomes false. The mutex is not held.

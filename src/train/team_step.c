@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "tensor/elementwise.h"
+#include "train/async.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -56,8 +57,30 @@ static void order_alone(struct lk_team *team, enum lk_order_kind kind,
     lk_worker_order(only_worker(team), &order);
 }
 
+enum lk_status lk_team_wants(struct lk_team *team, bool *wants)
+{
+    if (!team->async) {
+        *wants = team->begun < LK_COUNT(team->steps);
+        return LK_OK;
+    }
+    pthread_mutex_lock(&team->mutex);
+    const enum lk_status status = lk_async_wants(team, wants);
+    pthread_mutex_unlock(&team->mutex);
+    return status;
+}
+
+static enum lk_status begin_async(struct lk_team *team, const struct lk_team_step *step)
+{
+    pthread_mutex_lock(&team->mutex);
+    const enum lk_status status = lk_async_begin(team, step);
+    pthread_mutex_unlock(&team->mutex);
+    return status;
+}
+
 enum lk_status lk_team_begin(struct lk_team *team, const struct lk_team_step *step)
 {
+    if (team->async)
+        return begin_async(team, step);
     if (team->begun == LK_COUNT(team->steps))
         return lk_fail(LK_E_ARGUMENT, "step %lld is begun before step %lld is ended",
                        (long long)step->step, (long long)team->steps[0].step);
@@ -187,7 +210,7 @@ static enum lk_status collect(struct lk_team *team, void *metrics, bool *is_whol
 
 /* --- ending ----------------------------------------------------------------------------- */
 
-static enum lk_status no_device(const struct lk_team *team)
+enum lk_status lk_team_none_left(const struct lk_team *team)
 {
     for (int i = 0; i < team->count; i++)
         if (team->workers[i]->text[0])
@@ -305,7 +328,7 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
         }
         lose_struck(team);
         if (lk_team_left(team) == 0)
-            return no_device(team);
+            return lk_team_none_left(team);
         if (tries == MOST_TRIES)
             return lk_fail(LK_E_DEVICE, "step %lld has failed %d times",
                            (long long)team->steps[0].step, tries);
@@ -330,7 +353,7 @@ static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *res
     if (worker->has_failed)
         lk_team_lose(team, worker, worker->text);
     if (worker->is_lost)
-        return no_device(team);
+        return lk_team_none_left(team);
     *result = (struct lk_team_result){
         .loss = worker->result.loss, .accuracy = worker->result.accuracy, .tries = 1};
     *times = (struct lk_device_times){.is_left = true,
@@ -352,11 +375,12 @@ static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *res
 
 enum lk_status lk_team_end(struct lk_team *team, struct lk_team_result *result)
 {
-    if (team->begun == 0)
+    if (!team->async && team->begun == 0)
         return lk_fail(LK_E_ARGUMENT, "no step was begun");
     pthread_mutex_lock(&team->mutex);
-    const enum lk_status status =
-        team->is_alone ? end_alone(team, result) : end_shared(team, result);
+    const enum lk_status status = team->async      ? lk_async_end(team, result)
+                                  : team->is_alone ? end_alone(team, result)
+                                                   : end_shared(team, result);
     pthread_mutex_unlock(&team->mutex);
     return status;
 }

@@ -47,9 +47,12 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .optimizer = kind,
         .optimizer_options = options,
         .check_every = s->check_every,
+        .is_async = s->mode == LK_TRAIN_ASYNC,
+        .max_staleness = s->max_staleness,
     };
-    if (s->mode == LK_TRAIN_ASYNC)
-        return lk_fail(LK_E_UNSUPPORTED, "mode async is not there yet in this version");
+    if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
+        return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",
+                       (long long)s->max_staleness);
     LK_TRY(lk_team_create(&config, &trainer->team));
     if (atomic_load(&trainer->load.has_failed)) /* no need to build kernels first */
         LK_TRY(lk_data_load_join(&trainer->load));
@@ -73,13 +76,9 @@ static void scale_rate(struct lk_trainer *trainer)
 static enum lk_status open_batches(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
-    const struct lk_data_options wanted = lk_data_wanted(trainer->model);
     struct lk_batches_options options = {.size = (int)s->batch_size,
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
-                                         .height = wanted.height,
-                                         .width = wanted.width,
-                                         .augment = s->augment,
                                          .threads = (int)s->data_threads};
     LK_TRY(lk_data_load_join(&trainer->load));
     LK_TRY(lk_check_data(trainer->model, trainer->load.train));
@@ -127,6 +126,10 @@ static enum lk_status announce(struct lk_trainer *trainer)
                    (long long)lk_data_info(trainer->load.train)->count,
                    (long long)trainer->settings->batch_size, trainer->shards,
                    trainer->shards == 1 ? "" : "s");
+    if (lk_team_staleness(trainer->team))
+        lk_text_append(
+            &text, "; asynchronous, up to %d updates stale, its bits differ from run to run",
+            lk_team_staleness(trainer->team)->most);
     if (trainer->done > 0)
         lk_text_append(&text, "; going on after step %lld", (long long)trainer->done);
     const enum lk_status status =

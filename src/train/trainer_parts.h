@@ -49,9 +49,9 @@ struct lk_trainer {
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;
-    int64_t done;                   /* steps finished */
-    struct lk_team_step steps[2];   /* on their way, by their number's last bit */
-    struct lk_team_counts reported; /* of the devices' events */
+    int64_t done;                             /* steps finished */
+    struct lk_team_step steps[LK_MOST_BEGUN]; /* on their way, by their number */
+    struct lk_team_counts reported;           /* of the devices' events */
     double started, last_finish;
     bool has_warned;
 };

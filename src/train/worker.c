@@ -1,6 +1,7 @@
 #include "train/worker.h"
 
 #include "base/fail.h"
+#include "train/async.h"
 #include "train/team_parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,7 @@ void lk_worker_order(struct lk_worker *worker, const struct lk_order *order)
     pthread_cond_broadcast(&worker->team->changed);
 }
 
-/* For tests: a device that takes `slowness` times as long. */
-static void be_slow(const struct lk_worker *worker, double seconds)
+void lk_worker_be_slow(const struct lk_worker *worker, double seconds)
 {
     const double more = (worker->slowness - 1) * seconds;
     const struct timespec pause = {(time_t)more, (long)(1e9 * (more - (double)(time_t)more))};
@@ -77,9 +77,8 @@ static enum lk_status prefetch(struct lk_worker *worker)
                : LK_OK;
 }
 
-/* A span of this thread, for the trace. */
-static void note(const struct lk_worker *worker, const char *what, int64_t step, double begin,
-                 double end)
+void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,
+                    double begin, double end)
 {
     char name[32];
     snprintf(name, sizeof name, "device %d", worker->position);
@@ -101,7 +100,7 @@ static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *o
     for (int bucket = 0; bucket < team->buckets; bucket++) {
         LK_TRY(take_bucket(worker, bucket));
         if (bucket == team->buckets - 1 && order->part.run.count > 0) {
-            be_slow(worker, lk_seconds() - start);
+            lk_worker_be_slow(worker, lk_seconds() - start);
             worker->times = lk_stepper_part_times(worker->stepper);
             if (!(worker->times.compute_ms > 0)) /* a driver without times */
                 worker->times.compute_ms = 1e3 * (lk_seconds() - begun);
@@ -110,9 +109,9 @@ static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *o
         if (!publish(worker, order->ticket))
             break;
     }
-    note(worker, "enqueue", step, start, begun);
-    note(worker, "read next batch", step, begun, fetched);
-    note(worker, "wait", step, fetched, lk_seconds());
+    lk_worker_note(worker, "enqueue", step, start, begun);
+    lk_worker_note(worker, "read next batch", step, begun, fetched);
+    lk_worker_note(worker, "wait", step, fetched, lk_seconds());
     lk_profile_take(team->profile, worker->device, worker->position, step);
     return LK_OK;
 }
@@ -137,8 +136,8 @@ static enum lk_status do_start(struct lk_worker *worker, const struct lk_order *
     worker->input_ms[slot] = 1e3 * (read - start);
     lk_profile_step(team->profile, worker->device, part->step);
     LK_TRY(lk_stepper_enqueue(worker->stepper, slot, part->samples, order->lr, part->step));
-    note(worker, "read batch", part->step, start, read);
-    note(worker, "enqueue", part->step, read, lk_seconds());
+    lk_worker_note(worker, "read batch", part->step, start, read);
+    lk_worker_note(worker, "enqueue", part->step, read, lk_seconds());
     return LK_OK;
 }
 
@@ -170,6 +169,8 @@ static enum lk_status carry_out(struct lk_worker *worker, const struct lk_order 
         return do_part(worker, order);
     case LK_ORDER_UPDATE:
         return do_update(worker, order);
+    case LK_ORDER_ASYNC:
+        return lk_async_work(worker);
     case LK_ORDER_QUIT:
         break;
     }

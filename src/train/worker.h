@@ -16,6 +16,7 @@ enum lk_order_kind {
     LK_ORDER_FINISH, /* alone: wait for that step */
     LK_ORDER_PART, /* one of several: a part of a step, until all of it has come to the host */
     LK_ORDER_UPDATE, /* one of several: the step's end */
+    LK_ORDER_ASYNC,  /* without lockstep: all that lies in the queue */
     LK_ORDER_QUIT,
 };
 
@@ -83,5 +84,12 @@ LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, 
 
 /* Gives an order; the team's mutex is held. */
 void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
+
+/* On its thread. For tests: waits as much longer than `seconds` as the device is slow. */
+void lk_worker_be_slow(const struct lk_worker *worker, double seconds);
+
+/* A span of its thread, for the trace. */
+void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,
+                    double begin, double end);
 
 #endif

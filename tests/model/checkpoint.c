@@ -93,7 +93,8 @@ static const struct lk_checkpoint about = {.model = "small",
                                            .index = 4096,
                                            .seed = 42,
                                            .batch = 8,
-                                           .shards = 2};
+                                           .shards = 2,
+                                           .updates = 246913578024};
 
 static void write_one(const char *path)
 {
@@ -137,6 +138,7 @@ static void comes_back_bit_for_bit(void **state)
     assert_string_equal(said->device, "some device");
     assert_true(said->step == about.step && said->epoch == 7 && said->index == 4096);
     assert_true(said->seed == 42 && said->batch == 8 && said->shards == 2);
+    assert_int_equal(said->updates, about.updates);
     assert_int_equal(said->lanes, lk_device_info(to.device)->lanes);
     assert_int_equal(said->vector, lk_device_info(to.device)->vector);
     assert_string_equal(said->optimizer, "adam");

@@ -1,0 +1,71 @@
+/* The inside of asynchronous training, for the files that make it up. Floor 6. */
+#ifndef LK_TRAIN_ASYNC_PARTS_H
+#define LK_TRAIN_ASYNC_PARTS_H
+
+#include "train/async.h"
+#include "train/team_parts.h"
+
+enum { LK_MOST_GROUPS = LK_MOST_BEGUN * LK_MOST_TEAM };
+
+/* Shards of a step that one device computes at a time. */
+struct lk_async_group {
+    struct lk_part part;
+    int64_t samples; /* its own */
+    double lr;
+    int tries;
+    bool had_no_numbers;
+};
+
+/* A step that is begun. */
+struct lk_async_step {
+    struct lk_team_step step;
+    int groups, applied, tries;
+    double loss, correct; /* sums of what was applied */
+    struct lk_device_times devices[LK_MOST_TEAM];
+};
+
+/* An entry of the log. */
+struct lk_async_update {
+    void *gradient;                 /* real [trainable]: the sum over a group */
+    uint32_t sums[LK_MOST_BUCKETS]; /* its buckets' checksums */
+    int64_t samples;
+    double lr;
+};
+
+/* What belongs to a device. */
+struct lk_async_member {
+    struct lk_async_group group; /* that it computes */
+    bool has_group;
+    bool works;                     /* from the order to work until its thread has done it */
+    bool is_wrong;                  /* its replica has not got an update as it was sent */
+    double since;                   /* that it computes or updates; 0: it waits for others */
+    int64_t applied;                /* updates that its replica has got */
+    uint32_t sums[LK_MOST_BUCKETS]; /* of the last one */
+    int groups;                     /* that it has computed */
+};
+
+/* All of it is guarded by the team's mutex, but for gradients: an entry is written while
+ * is_adding, and read until all replicas have got it. */
+struct lk_async {
+    struct lk_staleness staleness;
+    struct lk_async_update *log; /* [room]: update n + 1 is entry n % room */
+    int room;
+    struct lk_async_group queue[LK_MOST_GROUPS];
+    int queued;
+    int groups; /* of a step: equal parts, so that updates weigh the same */
+    struct lk_async_step steps[LK_MOST_BEGUN]; /* by their number */
+    int64_t oldest;                            /* number of the first that is not ended */
+    int begun;
+    struct lk_async_member members[LK_MOST_TEAM];
+    bool is_adding;    /* a device writes the next entry */
+    bool is_pausing;   /* no group is taken until the replicas were compared */
+    bool is_unchecked; /* there are updates since */
+};
+
+/* Puts a group that came to nothing at the head of the queue. */
+void lk_async_return(struct lk_async *async, int position);
+
+/* The number-th update's entry, numbers from 1. */
+struct lk_async_update *lk_async_update(struct lk_async *async, int64_t number);
+
+#endif
