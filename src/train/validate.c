@@ -13,7 +13,10 @@ static enum lk_status open_on(void *context, struct lk_worker *worker)
     if (is_here) /* else it is left behind with its device */
         lk_evaluator_destroy(trainer->evaluator);
     trainer->evaluator = NULL;
-    LK_TRY(lk_evaluator_create(worker->device, trainer->model, trainer->settings->batch_size,
+    const struct lk_tiling *tiling = lk_replica_tiling(lk_stepper_replica(worker->stepper));
+    const int64_t most = tiling->shards * tiling->shard_samples; /* at a time */
+    LK_TRY(lk_evaluator_create(worker->device, trainer->model,
+                               lk_least(most, trainer->settings->batch_size),
                                lk_stepper_replica(worker->stepper), &trainer->evaluator));
     trainer->evaluator_of = worker;
     trainer->evaluator_with = worker->stepper;
