@@ -193,25 +193,30 @@ static enum lk_status find_part(const struct lk_data_request *request, char *pat
     return lk_source_fail_no_test("tfrecord", text);
 }
 
-/* Labels go from 0 to the largest there is; records without one are another's affair. */
-static int count_classes(const struct records *records)
+struct largest {
+    const struct records *records;
+    int64_t label;
+};
+
+static void see_label(void *context, const void *data, size_t bytes)
 {
-    int64_t most = 0;
-    for (int64_t i = 0; i < records->count; i++) {
-        int64_t index = i, label = 0;
-        const struct lk_tfrecord *file = find_file(records, &index);
-        void *data;
-        size_t bytes;
-        if (lk_tfrecord_read(file, index, &data, &bytes) == LK_OK) {
-            const struct lk_example_bytes record = {data, bytes};
-            if (find_label(records, record, &label) == LK_OK && label > most &&
-                label < LK_MOST_CLASSES)
-                most = label;
-            free(data);
-        }
-        lk_error_clear();
-    }
-    return (int)most + 1;
+    struct largest *most = context;
+    int64_t label = 0;
+    const enum lk_status status =
+        find_label(most->records, (struct lk_example_bytes){data, bytes}, &label);
+    if (status == LK_OK && label > most->label && label < LK_MOST_CLASSES)
+        most->label = label;
+    lk_error_clear(); /* a record without one is said to be broken when it is read */
+}
+
+/* Labels go from 0 to the largest there is. */
+static enum lk_status count_classes(const struct records *records, int *classes)
+{
+    struct largest most = {records, 0};
+    for (int i = 0; i < records->file_count; i++)
+        LK_TRY(lk_tfrecord_see(records->files[i], see_label, &most));
+    *classes = (int)most.label + 1;
+    return LK_OK;
 }
 
 static enum lk_status find_classes(struct records *records, struct lk_data_info *info)
@@ -226,7 +231,7 @@ static enum lk_status find_classes(struct records *records, struct lk_data_info 
         info->classes = records->classes.count;
         info->class_names = records->classes.items;
     } else {
-        info->classes = count_classes(records);
+        return count_classes(records, &info->classes);
     }
     return LK_OK;
 }

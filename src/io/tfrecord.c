@@ -270,3 +270,54 @@ enum lk_status lk_tfrecord_read(const struct lk_tfrecord *file, int64_t index, v
     *bytes = (size_t)length;
     return LK_OK;
 }
+
+/* The end of the records from `first` on that lie in `room` bytes; of one at least. */
+static int64_t find_stretch(const struct lk_tfrecord *file, int64_t first, int64_t room)
+{
+    int64_t end = first + 1;
+    while (end < file->count && file->begins[end + 1] - file->begins[first] <= room)
+        end++;
+    return end;
+}
+
+struct watcher {
+    void (*see)(void *context, const void *data, size_t bytes);
+    void *context;
+};
+
+static void see_stretch(const struct lk_tfrecord *file, int64_t first, int64_t end,
+                        const uint8_t *stretch, const struct watcher *watcher)
+{
+    for (int64_t i = first; i < end; i++) {
+        const uint8_t *record = stretch + (file->begins[i] - file->begins[first]);
+        const int64_t length = file->begins[i + 1] - file->begins[i] - HEADER - FOOTER;
+        if (check_record(file, i, record, length) == LK_OK)
+            watcher->see(watcher->context, record + HEADER, (size_t)length);
+        else
+            lk_error_clear(); /* a broken record is said to be one when it is read */
+    }
+}
+
+enum lk_status lk_tfrecord_see(const struct lk_tfrecord *file,
+                               void (*see)(void *context, const void *data, size_t bytes),
+                               void *context)
+{
+    const struct watcher watcher = {see, context};
+    if (file->inflated) {
+        see_stretch(file, 0, file->count, file->inflated, &watcher);
+        return LK_OK;
+    }
+    enum lk_status status = LK_OK;
+    for (int64_t i = 0, end; i < file->count && status == LK_OK; i = end) {
+        end = find_stretch(file, i, STRETCH);
+        const int64_t bytes = file->begins[end] - file->begins[i];
+        uint8_t *stretch = malloc((size_t)bytes);
+        if (!stretch)
+            return lk_fail_memory("records", (size_t)bytes);
+        status = read_file_part(file, file->begins[i], stretch, bytes);
+        if (status == LK_OK)
+            see_stretch(file, i, end, stretch, &watcher);
+        free(stretch);
+    }
+    return status;
+}

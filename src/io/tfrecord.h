@@ -31,4 +31,10 @@ int64_t lk_tfrecord_tail(const struct lk_tfrecord *file);
 LK_MUST_CHECK enum lk_status lk_tfrecord_read(const struct lk_tfrecord *file, int64_t index,
                                               void **data, size_t *bytes);
 
+/* Calls `see` with every record whose checksum is right, in order, reading the file in large
+ * pieces. fails: LK_E_IO, LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status
+lk_tfrecord_see(const struct lk_tfrecord *file,
+                void (*see)(void *context, const void *data, size_t bytes), void *context);
+
 #endif

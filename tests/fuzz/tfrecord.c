@@ -3,6 +3,13 @@
 #include "files.h"
 #include "fuzz.h"
 
+static void see(void *context, const void *data, size_t bytes)
+{
+    (void)context;
+    for (size_t i = 0; i < bytes; i++)
+        (void)((const volatile uint8_t *)data)[i]; /* all of it is there */
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct lk_tfrecord *file;
@@ -17,6 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                 free(record);
             lk_error_clear();
         }
+        if (lk_tfrecord_see(file, see, NULL) != LK_OK)
+            abort();
         lk_tfrecord_close(file);
     }
     lk_error_clear();

@@ -96,6 +96,60 @@ static void reads_every_record(void **state)
     lk_tfrecord_close(empty);
 }
 
+static void add_up(void *context, const void *data, size_t bytes)
+{
+    size_t *sums = context;
+    sums[0]++;
+    for (size_t i = 0; i < bytes; i++)
+        sums[1] += ((const uint8_t *)data)[i];
+}
+
+/* All but those that are damaged, small ones and ones larger than a piece that is read at once.
+ */
+static void sees_every_record(void **state)
+{
+    (void)state;
+    static uint8_t big[600000];
+    uint8_t record[2000];
+    size_t sums[2] = {0}, wanted = 0;
+    make_file();
+    for (int i = 0; i < COUNT; i++) {
+        fill_record(i, record);
+        for (size_t k = 0; k < record_bytes(i); k++)
+            wanted += record[k];
+    }
+    struct lk_tfrecord *opened = open_file("s.tfrecord", file.data, file.used);
+    assert_int_equal(lk_tfrecord_see(opened, add_up, sums), LK_OK);
+    assert_int_equal(sums[0], COUNT);
+    assert_int_equal(sums[1], wanted);
+    lk_tfrecord_close(opened);
+    file.data[16 + 12 + 1] ^= 4; /* in record 1 */
+    FILE *out = fopen(scratch_path("t.tfrecord"), "wb");
+    assert_int_equal(fwrite(file.data, 1, file.used, out), file.used);
+    memset(big, 1, sizeof big);
+    for (int i = 0; i < 3; i++) { /* two that are read alone, and small ones round them */
+        file.used = 0;
+        put_little(&file, sizeof big, 8);
+        put_little(&file, lk_crc32c_masked(file.data, 8), 4);
+        fwrite(file.data, 1, 12, out);
+        fwrite(big, 1, sizeof big, out);
+        file.used = 0;
+        put_little(&file, lk_crc32c_masked(big, sizeof big), 4);
+        put_record(&file, "ab", 2);
+        fwrite(file.data, 1, file.used, out);
+    }
+    fclose(out);
+    sums[0] = sums[1] = 0;
+    fill_record(1, record);
+    for (size_t k = 0; k < record_bytes(1); k++)
+        wanted -= record[k];
+    assert_int_equal(lk_tfrecord_open(scratch_path("t.tfrecord"), 1, &opened), LK_OK);
+    assert_int_equal(lk_tfrecord_see(opened, add_up, sums), LK_OK);
+    assert_int_equal(sums[0], COUNT - 1 + 6);
+    assert_int_equal(sums[1], wanted + 3 * sizeof big + 3 * ('a' + 'b'));
+    lk_tfrecord_close(opened);
+}
+
 static void finds_large_records(void **state)
 {
     (void)state;
@@ -180,9 +234,9 @@ static void limits_what_it_inflates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_record),      cmocka_unit_test(finds_large_records),
-        cmocka_unit_test(says_what_was_cut_off),   cmocka_unit_test(refuses_damage),
-        cmocka_unit_test(limits_what_it_inflates),
+        cmocka_unit_test(reads_every_record), cmocka_unit_test(finds_large_records),
+        cmocka_unit_test(sees_every_record),  cmocka_unit_test(says_what_was_cut_off),
+        cmocka_unit_test(refuses_damage),     cmocka_unit_test(limits_what_it_inflates),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
