@@ -15,15 +15,15 @@
  *
  * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see
  * the left edge or lie before one that does, RIGHT the right edge or are narrower.
- * PANEL: of single taps inside the image, the inputs of NV columns and `depth` channels are
- * first copied to local memory, densely, and all filters of the group go over them; the sums
- * rest in local memory until the next channels are there. STREAM: the outputs are too large for
- * caches, so they are written past them.
+ * PANEL: of single taps inside the image, the inputs of SPAN * NV columns and `depth` channels
+ * are first copied to local memory, [SPAN][depth][NV], and all filters of the group go over
+ * them; the sums rest in local memory until the next channels are there. STREAM: the outputs
+ * are too large for caches, so they are written past them.
  *
- * Group ids: 0: run of rows_each row blocks (PANEL: blocks of columns), 1: run of blocks_each
+ * Group ids: 0: run of rows_each row blocks (PANEL: runs of columns), 1: run of blocks_each
  * filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
- *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT PANEL STREAM
+ *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT PANEL SPAN STREAM
  */
 #include "lib/real.cl"
 #include "lib/taps.cl"
@@ -161,17 +161,26 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
 }
 
 #if PANEL
+#define COLUMNS (SPAN * NV)
+#define PANELS ((OUT_W + COLUMNS - 1) / COLUMNS) /* of a row */
+
 /* Channels c0 to c1 of the n columns of inputs from x on. */
 struct panel {
     __global const V *x;
     int c0, c1, n;
 };
 
-INLINE void copy_panel(__local V *to, struct panel p)
+INLINE void copy_panel(__local V *to, struct panel p, int depth)
 {
-    for (int c = p.c0; c < p.c1; c++)
-        for (int j = 0; j < p.n; j++)
-            to[(c - p.c0) * NV + j] = p.x[c * (IN_H * IN_W) + j * STEP_X];
+    for (int c = p.c0; c < p.c1; c++, to += NV) {
+        __global const V *from = p.x + c * (IN_H * IN_W);
+        if (p.n == COLUMNS)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
+                to[j / NV * NV * depth + j % NV] = from[j * STEP_X];
+        else
+            for (int j = 0; j < p.n; j++)
+                to[j / NV * NV * depth + j % NV] = from[j * STEP_X];
+    }
 }
 
 /* Fetches a share of a panel, part of `parts`. */
@@ -180,17 +189,17 @@ INLINE void fetch_panel(struct panel p, int part, int parts)
     const int each = (p.c1 - p.c0 + parts - 1) / parts;
     const int c0 = p.c0 + part * each, c1 = min(c0 + each, p.c1);
     for (int c = c0; c < c1; c++)
-        for (int j = 0; j < p.n; j++)
+        UNROLL for (int j = 0; j < COLUMNS; j++)
             PREFETCH(p.x + c * (IN_H * IN_W) + j * STEP_X);
 }
 
-/* Panel n of the image at x: a block of columns has several, one behind the other. */
+/* Panel n of the image at x: a run of columns has several, one behind the other. */
 INLINE struct panel panel_at(__global const V *x, int n, int channels, int depth)
 {
-    const int deep = (channels + depth - 1) / depth, block = n / deep, c0 = n % deep * depth;
-    const int i = block / BLOCKS, x0 = block % BLOCKS * NV;
+    const int deep = (channels + depth - 1) / depth, run = n / deep, c0 = n % deep * depth;
+    const int i = run / PANELS, x0 = run % PANELS * COLUMNS;
     const struct panel panel = {x + (i * STEP_Y * IN_W + x0 * STEP_X), c0,
-                                min(c0 + depth, channels), min(NV, OUT_W - x0)};
+                                min(c0 + depth, channels), min(COLUMNS, OUT_W - x0)};
     return panel;
 }
 #else
@@ -239,28 +248,30 @@ KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
 #if PANEL
     const int deep = (channels + depth - 1) / depth;
     const int n0 = get_group_id(0) * rows_each * deep;
-    const int n1 = min(n0 + rows_each * deep, OUT_H * BLOCKS * deep);
+    const int n1 = min(n0 + rows_each * deep, OUT_H * PANELS * deep);
     for (int n = n0; n < n1; n++) {
-        const int i = n / deep / BLOCKS, x0 = n / deep % BLOCKS * NV;
+        const int i = n / deep / PANELS, x0 = n / deep % PANELS * COLUMNS;
         const struct panel p = panel_at(x, n, channels, depth);
         const struct panel next = panel_at(x, min(n + 1, n1 - 1), channels, depth);
-        copy_panel(panel, p);
-        for (int b = b0; b < b1; b++) {
-            const struct job job = {.x = panel,
+        const int spans = (p.n + NV - 1) / NV;
+        copy_panel(panel, p, depth);
+        for (int m = 0; m < spans * (b1 - b0); m++) {
+            const int s = m / (b1 - b0), b = b0 + m % (b1 - b0);
+            const struct job job = {.x = panel + s * (NV * depth),
                                     .w = w + (size_t)b * unit + p.c0 * MR,
                                     .bias = bias ? bias + b * MR : 0,
                                     .y = y + ((size_t)b * MR * PLANE + i * PITCH),
                                     .channels = p.c1 - p.c0,
                                     .filters = filters - b * MR,
-                                    .sums = sums + (b - b0) * (MR * NV),
+                                    .sums = sums + m * (MR * NV),
                                     .first = p.c0 == 0,
                                     .last = p.c1 == channels};
-            fetch_panel(next, b - b0, b1 - b0);
-            if (p.n == NV)
-                block(&job, x0, NV, false);
+            fetch_panel(next, m, spans * (b1 - b0));
+            if (p.n - s * NV >= NV)
+                block(&job, x0 + s * NV, NV, false);
 #if TAIL < NV
             else
-                block(&job, x0, TAIL, false);
+                block(&job, x0 + s * NV, TAIL, false);
 #endif
         }
     }

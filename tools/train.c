@@ -16,6 +16,7 @@ static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
     {"val", "SPEC", "validation data; default: the test part of the data; off: none"},
     {"max-bad", "N|P%", "broken image files that are left out; more end the run"},
+    {"augment", "STAGES", "by chance: 'flip=horizontal padding=4 rotate=10'"},
     {"data-threads", "N", "threads that read batches ahead"},
     {"run", "DIR", "run directory; one that has a checkpoint is gone on with"},
     {"fresh", NULL, "start over in a run directory that has checkpoints"},

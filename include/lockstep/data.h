@@ -81,6 +81,8 @@ struct lk_batches_options {
     bool shuffle;        /* false: every epoch in index order */
     bool drop_remainder; /* leave out the last batch of an epoch where it is not full */
     int threads;         /* that read batches ahead; 0: who wants a batch reads it */
+    int height, width;   /* samples are cropped to this size; 0: they stay as they are */
+    const char *augment; /* by chance: "flip=horizontal padding=4 rotate=10"; NULL: nothing */
     int64_t end;         /* no batch from this number on is read ahead; 0: there is no end */
 };
 
@@ -90,12 +92,14 @@ struct lk_batches_position {
 };
 
 /* Epochs of batches, numbered through from 0: what batch b holds depends on nothing but the
- * data, size, seed, shuffle, drop_remainder and b. All functions: any thread, several at once.
- */
+ * data, the options (but threads and end) and b. All functions: any thread, several at once. */
 struct lk_batches;
 
-/* Batches of a data set, which must outlive them. Threads hold four batches in memory.
- * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count; LK_E_MEMORY */
+/* Batches of a data set, which must outlive them. Threads hold four batches in memory. What is
+ * cropped is the middle, with `augment` ("" too) a part by chance, which like the rest of it
+ * depends on nothing but (seed, epoch, sample).
+ * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count; `augment`, or a
+ * height or width above the samples'; LK_E_MEMORY */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data,
                                                       const struct lk_batches_options *options,
                                                       struct lk_batches **batches);

@@ -5,7 +5,13 @@
 #include <stdint.h>
 
 /* What a number is for: part of the counter, so that no two purposes share numbers. */
-enum lk_random_purpose { LK_RANDOM_INIT, LK_RANDOM_SHUFFLE, LK_RANDOM_DROPOUT, LK_RANDOM_DATA };
+enum lk_random_purpose {
+    LK_RANDOM_INIT,
+    LK_RANDOM_SHUFFLE,
+    LK_RANDOM_DROPOUT,
+    LK_RANDOM_DATA,
+    LK_RANDOM_AUGMENT
+};
 
 struct lk_random4 {
     uint32_t v[4];

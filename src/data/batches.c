@@ -1,6 +1,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "data/augment.h"
 #include "data/prefetch.h"
 
 #include <lockstep/data.h>
@@ -25,8 +26,15 @@ struct lk_batches {
     pthread_mutex_t mutex; /* of the orders */
     pthread_cond_t is_free;
     struct order orders[ORDERS];
+    struct lk_augment augment;
     struct lk_prefetch *prefetch; /* NULL: who wants a batch reads it */
 };
+
+static size_t sample_bytes(const struct lk_batches *b)
+{
+    const struct lk_augment *a = &b->augment;
+    return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
+}
 
 /* 64 random bits scaled to [0, bound): the top 64 bits of a product of 96, for bound <= 2^32.
  * No value is more than 2^-32 likelier than another. */
@@ -90,6 +98,26 @@ static void give_order(struct lk_batches *b, struct order *order)
     pthread_mutex_unlock(&b->mutex);
 }
 
+static enum lk_status read_augmented(const struct lk_batches *b, int64_t epoch,
+                                     const int64_t *indices, int64_t count, uint8_t *samples,
+                                     int32_t *labels)
+{
+    const struct lk_augment *a = &b->augment;
+    const size_t pixels = (size_t)a->from_height * (size_t)a->from_width;
+    uint8_t *whole = malloc(pixels * (size_t)a->channels);
+    if (!whole)
+        return lk_fail_memory("a sample", pixels * (size_t)a->channels);
+    enum lk_status status = LK_OK;
+    for (int64_t i = 0; i < count && status == LK_OK; i++) {
+        status = lk_data_read(b->data, indices + i, 1, whole, labels + i);
+        if (status == LK_OK)
+            lk_augment_apply(a, epoch, indices[i], whole,
+                             samples + (size_t)i * sample_bytes(b));
+    }
+    free(whole);
+    return status;
+}
+
 /* As lk_batches_read(), on the caller's thread. */
 static enum lk_status read_now(void *context, int64_t batch, int64_t first, int64_t count,
                                uint8_t *samples, int32_t *labels)
@@ -97,8 +125,11 @@ static enum lk_status read_now(void *context, int64_t batch, int64_t first, int6
     struct lk_batches *b = context;
     const struct lk_batches_position at = lk_batches_position(b, batch);
     struct order *order = take_order(b, b->options.shuffle ? at.epoch : 0);
+    const int64_t *indices = order->items + at.index + first;
     const enum lk_status status =
-        lk_data_read(b->data, order->items + at.index + first, (int)count, samples, labels);
+        lk_augment_is_any(&b->augment)
+            ? read_augmented(b, at.epoch, indices, count, samples, labels)
+            : lk_data_read(b->data, indices, (int)count, samples, labels);
     give_order(b, order);
     return status;
 }
@@ -126,7 +157,7 @@ static enum lk_status start_prefetch(struct lk_batches *b)
         .threads = threads,
         .batches = HELD,
         .size = b->options.size < b->count ? b->options.size : b->count,
-        .sample_bytes = (size_t)info->height * (size_t)info->width * (size_t)info->channels,
+        .sample_bytes = sample_bytes(b),
         .end = b->options.end > 0 ? b->options.end : INT64_MAX,
         .count = count_samples,
         .read = read_now,
@@ -135,6 +166,21 @@ static enum lk_status start_prefetch(struct lk_batches *b)
     lk_log(LK_LOG_INFO, "%s: %d threads read ahead, in %.0f MB", info->name, threads,
            1e-6 * HELD * (double)config.size * (double)config.sample_bytes);
     return lk_prefetch_create(&config, &b->prefetch);
+}
+
+static enum lk_status set_augment(struct lk_batches *b)
+{
+    const struct lk_data_info *info = lk_data_info(b->data);
+    const struct lk_batches_options *o = &b->options;
+    b->augment = (struct lk_augment){
+        .seed = o->seed,
+        .from_height = info->height,
+        .from_width = info->width,
+        .height = o->height ? o->height : info->height,
+        .width = o->width ? o->width : info->width,
+        .channels = info->channels,
+    };
+    return lk_augment_parse(&b->augment, o->augment);
 }
 
 static enum lk_status allocate_orders(struct lk_batches *b)
@@ -173,7 +219,9 @@ enum lk_status lk_batches_create(const struct lk_data *data,
     b->per_epoch = (b->count + options->size - 1) / options->size;
     pthread_mutex_init(&b->mutex, NULL);
     pthread_cond_init(&b->is_free, NULL);
-    enum lk_status status = allocate_orders(b);
+    enum lk_status status = set_augment(b);
+    if (status == LK_OK)
+        status = allocate_orders(b);
     if (status == LK_OK)
         status = start_prefetch(b);
     if (status != LK_OK) {

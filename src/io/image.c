@@ -1,7 +1,7 @@
 #include "io/image.h"
 
 #include "base/fail.h"
-#include "io/gzip.h"
+#include "io/image_check.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -39,6 +39,11 @@ static bool is_jpeg(const void *data, size_t bytes)
     return starts_with(data, bytes, "\xff\xd8\xff", 3);
 }
 
+static bool is_png(const void *data, size_t bytes)
+{
+    return starts_with(data, bytes, "\x89PNG\r\n\x1a\n", 8);
+}
+
 static enum lk_status refuse_format(const uint8_t *data, size_t bytes, const char *where)
 {
     if (bytes == 0)
@@ -48,8 +53,7 @@ static enum lk_status refuse_format(const uint8_t *data, size_t bytes, const cha
                                                  others[i].mark, others[i].bytes))
             return lk_fail(LK_E_DATA, "'%s': expected a PNG or JPEG image, found %s", where,
                            others[i].name);
-    return lk_fail(LK_E_DATA, "'%s': expected a PNG or JPEG image: %s", where,
-                   bytes > INT_MAX ? "too large" : stbi_failure_reason());
+    return lk_fail(LK_E_DATA, "'%s': expected a PNG or JPEG image, found neither", where);
 }
 
 static enum lk_status check_size(int64_t height, int64_t width, const char *where)
@@ -65,8 +69,12 @@ static enum lk_status check_size(int64_t height, int64_t width, const char *wher
 enum lk_status lk_image_measure(const void *data, size_t bytes, const char *where, int shape[3])
 {
     int width = 0, height = 0, channels = 0;
-    if (bytes > INT_MAX || !stbi_info_from_memory(data, (int)bytes, &width, &height, &channels))
+    if (!is_jpeg(data, bytes) && !is_png(data, bytes))
         return refuse_format(data, bytes, where);
+    LK_TRY((is_png(data, bytes) ? lk_png_check : lk_jpeg_check)(data, bytes, where));
+    if (bytes > INT_MAX || !stbi_info_from_memory(data, (int)bytes, &width, &height, &channels))
+        return lk_fail(LK_E_DATA, "'%s': broken image: %s", where,
+                       bytes > INT_MAX ? "too large" : stbi_failure_reason());
     LK_TRY(check_size(height, width, where));
     shape[0] = height;
     shape[1] = width;
@@ -74,41 +82,11 @@ enum lk_status lk_image_measure(const void *data, size_t bytes, const char *wher
     return LK_OK;
 }
 
-static uint32_t big_endian(const uint8_t *b)
-{
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-}
-
-/* Chunks (length, kind, bytes, checksum) behind the mark of a PNG, up to the one that ends it.
- * stb_image looks at no checksum, and allocates what a length says before it looks for the
- * bytes.
- */
-static enum lk_status check_png(const uint8_t *data, size_t bytes, const char *where)
-{
-    static const char mark[] = "\x89PNG\r\n\x1a\n";
-    size_t at = sizeof mark - 1;
-    if (!starts_with(data, bytes, mark, at))
-        return LK_OK;
-    while (bytes - at >= 12) {
-        const size_t length = big_endian(data + at);
-        if (length > bytes - at - 12)
-            break;
-        if (lk_crc32(data + at + 4, length + 4) != big_endian(data + at + 8 + length))
-            return lk_fail(LK_E_DATA, "'%s': broken image: a wrong checksum at byte %zu", where,
-                           at);
-        if (memcmp(data + at + 4, "IEND", 4) == 0)
-            return LK_OK;
-        at += 12 + length;
-    }
-    return lk_fail(LK_E_DATA, "'%s': broken image: it is cut short at byte %zu", where, at);
-}
-
 static enum lk_status decode_stb(const void *data, size_t bytes, int channels,
                                  const char *where, struct lk_image *image)
 {
     int shape[3], found;
     LK_TRY(lk_image_measure(data, bytes, where, shape));
-    LK_TRY(check_png(data, bytes, where));
     uint8_t *pixels =
         stbi_load_from_memory(data, (int)bytes, &shape[1], &shape[0], &found, channels);
     if (!pixels)

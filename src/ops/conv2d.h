@@ -50,6 +50,7 @@ struct lk_conv2d_gather {
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
     int block, columns;                 /* register block */
+    int span;                           /* blocks of columns in a panel */
     int64_t depth;                      /* channels of a panel; 0: no panels */
     struct lk_kernel *pack, *gather;
 };

@@ -70,6 +70,14 @@ static bool reads_panels(const struct lk_op_setup *setup, const struct lk_conv2d
            (x->out - 1) * x->step < x->in;
 }
 
+/* Few filters are done with a panel soon: memory must be read in longer runs to keep up. */
+static int choose_span(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
+{
+    const bool fits = lk_device_info(setup->device)->local_bytes >= 8 * PANEL_BYTES;
+    const int64_t most = fits && g->outs <= 64 ? 4 : 1;
+    return (int)lk_least(most, lk_divide_up(g->axis[1].out, g->columns));
+}
+
 enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
 {
     char text[512];
@@ -81,18 +89,19 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
     const bool panel = reads_panels(setup, g);
     const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
     const bool stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
+    g->span = panel ? choose_span(setup, g) : 1;
     g->depth = panel ? lk_least(g->ins, PANEL_BYTES / (int64_t)row / g->columns) : 0;
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DPLANE=%d -DPITCH=%d "
              "-DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DMR=%d -DNV=%d -DROWS=%d -DLEFT=%d "
-             "-DRIGHT=%d -DPANEL=%d -DSTREAM=%d",
+             "-DRIGHT=%d -DSPAN=%d -DPANEL=%d -DSTREAM=%d",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
              (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
-             (int)right, panel, stream);
+             (int)right, g->span, panel, stream);
     g->packed_count =
         g->groups * lk_divide_up(g->outs, g->block) * g->block * g->ins * y->taps * x->taps;
     if (g->packed_count > 0)
@@ -137,7 +146,7 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
         return;
     const double row =
         2.0 * setup->tiling.lanes *
-        (double)((g->depth > 0 ? g->columns : g->axis[1].out) * g->ins * g->outs) *
+        (double)((g->depth > 0 ? g->columns * g->span : g->axis[1].out) * g->ins * g->outs) *
         (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
     const int64_t wanted = 8 * (int64_t)info->compute_units;
     *rows_each = lk_least(rows, (int64_t)(2e7 / (row + 1)) + 1);
@@ -147,7 +156,7 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
         lk_divide_up(blocks, lk_divide_up(wanted, lk_divide_up(rows, *rows_each) * images));
     if (g->depth > 0 && g->depth < g->ins) { /* sums rest in local memory */
         const int64_t room = (int64_t)info->local_bytes / 2;
-        *blocks_each = lk_least(*blocks_each, room / (int64_t)sums_bytes(setup, g));
+        *blocks_each = lk_least(*blocks_each, room / (int64_t)sums_bytes(setup, g) / g->span);
     }
 }
 
@@ -155,7 +164,8 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                         const struct lk_conv2d_gather *g,
                                         const struct lk_conv2d_operands *run)
 {
-    const int64_t columns = g->depth > 0 ? lk_divide_up(g->axis[1].out, g->columns) : 1;
+    const int64_t columns =
+        g->depth > 0 ? lk_divide_up(g->axis[1].out, g->columns * g->span) : 1;
     const int64_t rows = (g->axis[0].out >> g->pool) * columns;
     const int64_t blocks = lk_divide_up(g->outs, g->block);
     int64_t rows_each, blocks_each;
@@ -171,6 +181,7 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
         LK_INT(g->packed_first), LK_BUF(run->bias), LK_BUF(run->y),
         LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]), LK_BUF(run->at),
         LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each),
-        LK_INT(g->depth), LK_LOCAL(sums_bytes(setup, g) / g->block * (g->depth ? g->depth : 1)),
-        LK_LOCAL(sums_bytes(setup, g) * (g->depth ? blocks_each : 1)));
+        LK_INT(g->depth),
+        LK_LOCAL(sums_bytes(setup, g) / g->block * g->span * (g->depth ? g->depth : 1)),
+        LK_LOCAL(sums_bytes(setup, g) * g->span * (g->depth ? blocks_each : 1)));
 }

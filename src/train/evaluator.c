@@ -25,7 +25,11 @@ enum lk_status lk_check_data(const struct lk_model *model, const struct lk_data 
     const struct lk_data_info *info = lk_data_info(data);
     const struct lk_shape x = lk_node_info(lk_model_input(model, 0)).shape;
     const struct lk_shape y = lk_node_info(lk_model_output(model)).shape;
-    if (x.dim[0] != info->channels || x.dim[1] != info->height || x.dim[2] != info->width)
+    const bool is_same = x.dim[1] == info->height && x.dim[2] == info->width;
+    /* A SPEC has asked for files to be scaled to more than the model takes: to be cropped. */
+    const bool is_cropped =
+        info->decodes && x.dim[1] <= info->height && x.dim[2] <= info->width;
+    if (x.dim[0] != info->channels || (!is_same && !is_cropped))
         return lk_fail(
             LK_E_SHAPE,
             "data '%s' has images of %dx%dx%d, model '%s' expects %lldx%lldx%lld; set "
@@ -169,8 +173,11 @@ static enum lk_status run_all(struct lk_evaluator *evaluator, double *loss, int6
 enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_data *data,
                                 struct lk_evaluation *result)
 {
+    const struct lk_shape x = lk_node_info(evaluator->images).shape;
     const struct lk_batches_options options = {
         .size = (int)evaluator->batch,
+        .height = (int)x.dim[1],
+        .width = (int)x.dim[2],
         .threads = LK_BATCHES_AUTO,
         .end = lk_divide_up(lk_data_info(data)->count, evaluator->batch),
     };

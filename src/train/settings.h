@@ -10,7 +10,7 @@ enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
 
 struct lk_settings {
     char model[512], data[512], validation[512], run[512], device[256];
-    char max_bad[16], optimizer[256], schedule[256], split[256];
+    char max_bad[16], augment[256], optimizer[256], schedule[256], split[256];
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;

@@ -76,9 +76,13 @@ static void scale_rate(struct lk_trainer *trainer)
 static enum lk_status open_batches(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
+    const struct lk_data_options wanted = lk_data_wanted(trainer->model);
     struct lk_batches_options options = {.size = (int)s->batch_size,
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
+                                         .height = wanted.height,
+                                         .width = wanted.width,
+                                         .augment = s->augment,
                                          .threads = (int)s->data_threads};
     LK_TRY(lk_data_load_join(&trainer->load));
     LK_TRY(lk_check_data(trainer->model, trainer->load.train));

@@ -206,6 +206,11 @@ static const struct op_case cases[] = {
     /* several panels deep, in both directions */
     {"conv2d", "filters=270 kernel=1", .x = {OP_SHAPE(300, 3, 3)}, .samples = 17,
      .integers = true, .only = OP_CPU},
+    /* several register blocks wide as well, the last of them narrower */
+    {"conv2d", "filters=9 kernel=1", .x = {OP_SHAPE(300, 5, 5)}, .samples = 17,
+     .integers = true, .only = OP_CPU},
+    {"conv2d", "filters=9 kernel=1 stride=2", .x = {OP_SHAPE(140, 3, 33)}, .samples = 17,
+     .only = OP_CPU | OP_CPU_DOUBLE},
     /* several tiles at once */
     {"conv2d", "filters=8", .x = {OP_SHAPE(3, 5, 5)}, .samples = 1203, .integers = true,
      .only = OP_CPU},
