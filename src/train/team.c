@@ -43,17 +43,14 @@ void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *te
            left == 1 ? " is" : "s are");
 }
 
-static bool is_device_trouble(enum lk_status status)
-{
-    return status == LK_E_DEVICE || status == LK_E_DEVICE_MEMORY || status == LK_E_BUILD;
-}
-
-/* Orders a call; the mutex is held. */
+/* Orders a call; the mutex is held. A device that has failed does not carry it out. */
 static void order_call(struct lk_worker *worker,
                        enum lk_status (*call)(void *, struct lk_worker *), void *context)
 {
     const struct lk_order order = {.kind = LK_ORDER_CALL, .call = call, .context = context};
     worker->has_returned = false;
+    if (worker->has_failed)
+        return;
     worker->status = LK_OK;
     lk_worker_order(worker, &order);
 }
@@ -62,13 +59,13 @@ static void order_call(struct lk_worker *worker,
 static enum lk_status await_call(struct lk_team *team, struct lk_worker *worker)
 {
     const double until = lk_seconds() + CALL_LIMITS * team->hang_seconds;
-    while (!worker->has_returned && lk_team_wait(team, until))
+    while (!worker->has_returned && !worker->has_failed && lk_team_wait(team, until))
         ;
-    if (!worker->has_returned) {
+    if (!worker->has_returned && !worker->has_failed) {
         lk_team_lose(team, worker, "it does not answer");
         return LK_E_DEVICE;
     }
-    if (is_device_trouble(worker->status))
+    if (lk_is_device_trouble(worker->status))
         lk_team_lose(team, worker, worker->text);
     return worker->status;
 }
@@ -91,13 +88,13 @@ enum lk_status lk_team_call(struct lk_team *team,
         worker = team->workers[i];
         order_call(worker, call, context);
         status = await_call(team, worker);
-        if (!is_device_trouble(status))
+        if (!lk_is_device_trouble(status))
             break;
     }
     pthread_mutex_unlock(&team->mutex);
     if (status == LK_OK)
         return LK_OK;
-    if (!worker || is_device_trouble(status))
+    if (!worker || lk_is_device_trouble(status))
         return none_left(worker ? worker : team->workers[0]);
     return lk_fail(status, "%s", worker->text);
 }
@@ -139,9 +136,9 @@ static enum lk_status call_each(struct lk_team *team,
     }
     const int left = lk_team_left(team);
     pthread_mutex_unlock(&team->mutex);
-    if (status == LK_OK || (is_device_trouble(status) && left > 0))
+    if (status == LK_OK || (lk_is_device_trouble(status) && left > 0))
         return LK_OK;
-    if (team->count > 1 && is_device_trouble(status))
+    if (team->count > 1 && lk_is_device_trouble(status))
         return none_left(failed);
     return lk_fail(status, "%s", failed->text[0] ? failed->text : "device 0 does not answer");
 }

@@ -98,29 +98,45 @@ enum lk_status lk_team_begin(struct lk_team *team, const struct lk_team_step *st
 
 /* --- collecting ------------------------------------------------------------------------- */
 
+/* Loses the devices that have failed and, where it is `late`, those that have brought fewer
+ * than `arrived` buckets. Returns how many. */
+static int lose_failed(struct lk_team *team, int arrived, bool late)
+{
+    int lost = 0;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_lost)
+            continue;
+        if (worker->has_failed)
+            lk_team_lose(team, worker, worker->text);
+        else if (late && worker->arrived < arrived)
+            lk_team_lose(team, worker, "it does not answer");
+        lost += worker->is_lost;
+    }
+    return lost;
+}
+
 /* Waits until every device that is left has brought its first `arrived` buckets, metrics
- * included. False: one is lost. The mutex is held. */
-static bool await_arrivals(struct lk_team *team, int arrived)
+ * included. *is_whole: none was lost. fails: as a device for a reason that is not its own, such
+ * as an unreadable sample. The mutex is held. */
+static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is_whole)
 {
     const double until = team->ordered_at + lk_team_limit(team);
-    for (;;) {
-        bool is_complete = true, has_lost = false;
+    for (bool is_late = false;; is_late = !lk_team_wait(team, until)) {
+        bool is_complete = true;
+        *is_whole = lose_failed(team, arrived, is_late) == 0;
+        if (!*is_whole)
+            return LK_OK;
         for (int i = 0; i < team->count; i++) {
-            struct lk_worker *worker = team->workers[i];
+            const struct lk_worker *worker = team->workers[i];
             if (worker->is_lost)
                 continue;
-            if (worker->has_failed)
-                lk_team_lose(team, worker, worker->text);
-            has_lost |= worker->is_lost;
+            if (worker->has_error)
+                return lk_fail(worker->status, "%s", worker->text);
             is_complete &= worker->arrived >= arrived;
         }
-        if (has_lost || is_complete)
-            return !has_lost;
-        if (lk_team_wait(team, until))
-            continue;
-        for (int i = 0; i < team->count; i++)
-            if (!team->workers[i]->is_lost && team->workers[i]->arrived < arrived)
-                lk_team_lose(team, team->workers[i], "it does not answer");
+        if (is_complete)
+            return LK_OK;
     }
 }
 
@@ -192,10 +208,9 @@ static enum lk_status collect(struct lk_team *team, void *metrics, bool *is_whol
     *is_whole = true;
     team->reduce_seconds = 0;
     for (int bucket = -1; bucket < team->buckets && *is_whole; bucket++) {
-        if (!await_arrivals(team, bucket + 2)) {
-            *is_whole = false;
+        LK_TRY(await_arrivals(team, bucket + 2, is_whole));
+        if (!*is_whole)
             return LK_OK;
-        }
         bool is_right = true;
         pthread_mutex_unlock(&team->mutex);
         enum lk_status status = reduce(team, bucket, metrics, &is_right);
@@ -347,13 +362,16 @@ static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *res
     const struct lk_team_step *step = &team->steps[0];
     const double start = lk_seconds();
     order_alone(team, LK_ORDER_FINISH, step);
-    while (worker->ticket != step->step && !worker->has_failed && !worker->is_lost)
+    while (worker->ticket != step->step && !worker->has_failed && !worker->has_error &&
+           !worker->is_lost)
         if (!lk_team_wait(team, start + lk_team_limit(team)))
             lk_team_lose(team, worker, "it does not answer");
     if (worker->has_failed)
         lk_team_lose(team, worker, worker->text);
     if (worker->is_lost)
         return lk_team_none_left(team);
+    if (worker->has_error)
+        return lk_fail(worker->status, "%s", worker->text);
     *result = (struct lk_team_result){
         .loss = worker->result.loss, .accuracy = worker->result.accuracy, .tries = 1};
     *times = (struct lk_device_times){.is_left = true,

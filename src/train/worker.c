@@ -189,7 +189,12 @@ static struct lk_order next_order(struct lk_worker *worker)
     return order;
 }
 
-/* A call's failure may be the caller's affair; every other one is the device's. */
+bool lk_is_device_trouble(enum lk_status status)
+{
+    return status == LK_E_DEVICE || status == LK_E_DEVICE_MEMORY || status == LK_E_BUILD;
+}
+
+/* A call's failure is the caller's affair. */
 static void end_order(struct lk_worker *worker, const struct lk_order *order,
                       enum lk_status status)
 {
@@ -200,8 +205,10 @@ static void end_order(struct lk_worker *worker, const struct lk_order *order,
         worker->status = status;
         snprintf(worker->text, sizeof worker->text, "%s", lk_error_text());
         lk_error_clear();
-        if (order->kind != LK_ORDER_CALL)
+        if (order->kind != LK_ORDER_CALL && lk_is_device_trouble(status))
             worker->has_failed = true;
+        else if (order->kind != LK_ORDER_CALL)
+            worker->has_error = true;
     }
     pthread_cond_broadcast(&worker->team->changed);
 }

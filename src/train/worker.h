@@ -53,7 +53,8 @@ struct lk_worker {
     int first_order, order_count;
     double busy_since;     /* 0: has nothing to do */
     bool is_lost;          /* left behind: nobody waits for it, nobody touches what it has */
-    bool has_failed;       /* an order that the device must carry out */
+    bool has_failed;       /* the device, at an order: it carries out no other */
+    bool has_error;        /* an order, for a reason that is not the device's: status, text */
     bool has_returned;     /* from its call */
     enum lk_status status; /* of its call or failure, with the text */
     char text[512];
@@ -81,6 +82,9 @@ LK_MUST_CHECK enum lk_status lk_worker_start(struct lk_worker *worker);
 
 /* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */
 LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most);
+
+/* Whether a failure is the device's own, so that another one may succeed. */
+bool lk_is_device_trouble(enum lk_status status);
 
 /* Gives an order; the team's mutex is held. */
 void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
