@@ -46,10 +46,11 @@ struct lk_team {
     double step_seconds; /* running estimate; 0: no step was done */
     double ordered_at, committed_at;
 
-    uint32_t sums[LK_MOST_BUCKETS]; /* checksums of the last step's results */
-    bool has_sums;                  /* a step was committed, and its sums may be compared */
-    bool has_worked;                /* a step was done: kernels are compiled */
-    bool has_diverged;              /* a step gave no numbers twice */
+    uint32_t sums[LK_MOST_BUCKETS];     /* checksums of the last step's results */
+    uint32_t new_sums[LK_MOST_BUCKETS]; /* of the step's at work, which may be repeated */
+    bool has_sums;                      /* a step was committed, and its sums may be compared */
+    bool has_worked;                    /* a step was done: kernels are compiled */
+    bool has_diverged;                  /* a step gave no numbers twice */
     bool has_no_numbers;
     double reduce_seconds;
 };

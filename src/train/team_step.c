@@ -187,7 +187,7 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     lk_profile_span(team->profile, "host", "reduce", team->steps[0].step, start, lk_seconds());
     team->reduce_seconds += lk_seconds() - start;
     if (bucket >= 0)
-        team->sums[bucket] = sum.checksum;
+        team->new_sums[bucket] = sum.checksum;
     *is_right = sum.is_finite || team->has_diverged;
     team->has_no_numbers |= !*is_right;
     for (int i = 0; i < job.term_count; i++)
@@ -277,6 +277,7 @@ static void commit(struct lk_team *team)
     const int64_t every = team->config.check_every;
     const double seconds = lk_seconds() - team->ordered_at;
     const bool weighs = every > 0 && step->step % every == 0;
+    memcpy(team->sums, team->new_sums, sizeof team->sums);
     team->has_sums = true;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
