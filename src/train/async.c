@@ -219,6 +219,15 @@ static double next_look(const struct lk_team *team)
     return at;
 }
 
+/* What ended an order for a reason that is not the device's, such as an unreadable sample. */
+static enum lk_status find_error(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost && team->workers[i]->has_error)
+            return lk_fail(team->workers[i]->status, "%s", team->workers[i]->text);
+    return LK_OK;
+}
+
 /* Waits until `is_so`, and sees to it that what is in the queue gets done. */
 static enum lk_status await(struct lk_team *team, bool (*is_so)(const struct lk_team *))
 {
@@ -229,6 +238,7 @@ static enum lk_status await(struct lk_team *team, bool (*is_so)(const struct lk_
             return LK_OK;
         if (lk_team_left(team) == 0)
             return lk_team_none_left(team);
+        LK_TRY(find_error(team));
         if (is_idle(team) && async->is_pausing)
             LK_TRY(check_replicas(team));
         if (async->queued > 0 && !async->is_pausing)

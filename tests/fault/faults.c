@@ -144,10 +144,11 @@ void faults_read(void)
 static bool strikes(struct fault *fault, const char *name, int device, size_t bytes)
 {
     if ((fault->device != ANY_DEVICE && fault->device != device) ||
-        bytes < (size_t)fault->bytes || fnmatch(fault->call, name, 0) != 0)
+        fnmatch(fault->call, name, 0) != 0 || ++fault->seen < fault->nth ||
+        bytes < (size_t)fault->bytes || (fault->times && fault->struck == fault->times))
         return false;
-    const long past = ++fault->seen - fault->nth;
-    return past >= 0 && (fault->times == 0 || past < fault->times);
+    fault->struck++;
+    return true;
 }
 
 const struct fault *fault_find(enum call call, int device, size_t bytes)

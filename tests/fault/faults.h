@@ -4,8 +4,9 @@
  *
  *   call=clEnqueueNDRangeKernel,nth=37,device=1,kind=error,code=-5;call=cl*,kind=delay,ms=5
  *
- * call: a name or a pattern of names (*, ?); nth: the first such call to go wrong, from 1 (1);
- * times: how many of them do, 0 all (1); device: without it, calls of all devices together. */
+ * call: a name or a pattern of names (*, ?); nth: from which such call on it strikes, from 1
+ * (1); times: how many it strikes, 0: all (1); device: without it, calls of all devices
+ * together. */
 #ifndef TESTS_FAULT_FAULTS_H
 #define TESTS_FAULT_FAULTS_H
 
@@ -60,12 +61,12 @@ enum fault_kind {
 struct fault {
     char call[64];
     int device;
-    long nth, times, seen;
+    long nth, times, seen, struck;
     enum fault_kind kind;
     int code;       /* a CL_ error (-5) */
     bool is_sticky; /* later calls on that device all fail with `code`: it is lost */
     long ms, bit;   /* of a delay (100); of the 32-bit word that changes (30) */
-    long bytes;     /* transfers and buffers of fewer bytes are not counted (0) */
+    long bytes;     /* it passes by transfers and buffers of fewer bytes (0) */
 };
 
 /* Reads LOCKSTEP_FAULT and LOCKSTEP_FAULT_COUNT; says what is wrong on stderr and ends the

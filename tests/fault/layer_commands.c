@@ -152,7 +152,7 @@ static cl_int CL_API_CALL enqueue_fill(cl_command_queue queue, cl_mem mem, const
     return end(&command, error, CL_FALSE, event);
 }
 
-/* A map that is not for reading carries no data, so no data's fault counts it. */
+/* A map for writing carries no data yet, so faults of data pass it by. */
 static void *CL_API_CALL enqueue_map(cl_command_queue queue, cl_mem mem, cl_bool blocking,
                                      cl_map_flags flags, size_t offset, size_t bytes,
                                      cl_uint waits, const cl_event *list, cl_event *event,
@@ -160,7 +160,7 @@ static void *CL_API_CALL enqueue_map(cl_command_queue queue, cl_mem mem, cl_bool
 {
     struct command command;
     void *memory = NULL;
-    const bool reads = flags & CL_MAP_READ;
+    const bool reads = flags == CL_MAP_READ;
     cl_int error =
         begin(&command, CALL_clEnqueueMapBuffer, queue, reads ? bytes : 0, waits, list);
     if (error == CL_SUCCESS)
