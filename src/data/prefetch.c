@@ -10,12 +10,16 @@
 /* Samples that a thread reads at a time. */
 enum { CHUNK = 8 };
 
-enum chunk_state { MISSING, READY, FAILED };
+enum chunk_state { MISSING, TAKEN, READY, FAILED };
+
+/* Samples first..end-1 of batches; none where end is 0. */
+struct range {
+    int64_t first, end;
+};
 
 /* Room for a batch, which is that of number batch % batches. */
 struct slot {
     int64_t batch;             /* -1: none yet */
-    int64_t taken;             /* chunks that threads have begun */
     int users;                 /* threads and readers that are in the middle of it */
     uint8_t *samples, *chunks; /* [size]; enum chunk_state [chunks of a full batch] */
     int32_t *labels;
@@ -30,6 +34,8 @@ struct lk_prefetch {
     pthread_mutex_t mutex;     /* of all below, and of slots but for what chunks hold */
     pthread_cond_t work, news; /* a batch may be begun; something was read */
     int64_t first; /* batches first..first+batches-1 are held or being read; -1: none yet */
+    struct range asked, asked_before; /* of batch asked_of, and of the one before it */
+    int64_t asked_of;
     bool ends;
 };
 
@@ -47,22 +53,54 @@ static struct slot *find_slot(struct lk_prefetch *prefetch, int64_t batch)
     if (slot->users > 0)
         return NULL;
     slot->batch = batch;
-    slot->taken = 0;
     memset(slot->chunks, MISSING, (size_t)prefetch->chunks);
     return slot;
 }
 
-/* The next chunk that nobody has begun, of the earliest batch; NULL: there is none. */
+/* Of a batch the samples between those that are asked for, of this batch and the last. */
+static struct range find_wanted(const struct lk_prefetch *prefetch)
+{
+    const struct range now = prefetch->asked, last = prefetch->asked_before;
+    if (last.end == 0)
+        return now;
+    return (struct range){lesser(now.first, last.first),
+                          now.end > last.end ? now.end : last.end};
+}
+
+/* A process that trains on a part of each batch does not read the rest ahead. Who asks for the
+ * end of a batch is taken to ask for that of a full one. */
+static void note_asked(struct lk_prefetch *prefetch, int64_t batch, struct range range)
+{
+    const struct lk_prefetch_config *c = &prefetch->config;
+    struct range *asked = &prefetch->asked;
+    if (range.end == c->count(c->context, batch))
+        range.end = c->size;
+    if (batch > prefetch->asked_of) {
+        prefetch->asked_of = batch;
+        prefetch->asked_before = *asked;
+        *asked = range;
+    } else {
+        asked->first = lesser(asked->first, range.first);
+        asked->end = range.end > asked->end ? range.end : asked->end;
+    }
+    pthread_cond_broadcast(&prefetch->work);
+}
+
+/* Takes the next chunk that nobody has begun, of the earliest batch; NULL: there is none. */
 static struct slot *take_chunk(struct lk_prefetch *prefetch, int64_t *chunk)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
+    const struct range wanted = find_wanted(prefetch);
     const int64_t end = lesser(prefetch->first + c->batches, c->end);
     for (int64_t batch = prefetch->first; prefetch->first >= 0 && batch < end; batch++) {
         struct slot *slot = find_slot(prefetch, batch);
-        if (slot && slot->taken * CHUNK < c->count(c->context, batch)) {
-            *chunk = slot->taken++;
-            return slot;
-        }
+        const int64_t count = slot ? lesser(wanted.end, c->count(c->context, batch)) : 0;
+        for (int64_t i = wanted.first / CHUNK; i * CHUNK < count; i++)
+            if (slot->chunks[i] == MISSING) {
+                slot->chunks[i] = TAKEN;
+                *chunk = i;
+                return slot;
+            }
     }
     return NULL;
 }
@@ -131,7 +169,7 @@ enum lk_status lk_prefetch_create(const struct lk_prefetch_config *config,
         return lk_fail_memory("threads that read ahead", sizeof *made);
     made->config = *config;
     made->chunks = (config->size + CHUNK - 1) / CHUNK;
-    made->first = -1;
+    made->first = made->asked_of = -1;
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->work, NULL);
     pthread_cond_init(&made->news, NULL);
@@ -190,7 +228,7 @@ static enum chunk_state look(const struct slot *slot, int64_t first, int64_t las
 {
     enum chunk_state found = READY;
     for (int64_t i = first; i <= last; i++)
-        if (slot->chunks[i] == MISSING)
+        if (slot->chunks[i] == MISSING || slot->chunks[i] == TAKEN)
             return MISSING;
         else if (slot->chunks[i] == FAILED)
             found = FAILED;
@@ -221,6 +259,7 @@ enum lk_status lk_prefetch_read(struct lk_prefetch *prefetch, int64_t batch, int
     if (count == 0)
         return LK_OK;
     pthread_mutex_lock(&prefetch->mutex);
+    note_asked(prefetch, batch, (struct range){first, first + count});
     struct slot *slot = wait_for(prefetch, batch, first / CHUNK, (first + count - 1) / CHUNK);
     if (slot)
         slot->users++;

@@ -23,8 +23,8 @@ struct lk_prefetch_config {
 
 struct lk_prefetch;
 
-/* Starts the threads; they read from the first batch that is asked for on.
- * fails: LK_E_MEMORY */
+/* Starts the threads; they read from the first batch that is asked for on, and of each batch
+ * the samples between those that are asked for of one. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_prefetch_create(const struct lk_prefetch_config *config,
                                                 struct lk_prefetch **prefetch);
 

@@ -1,0 +1,167 @@
+/* Threads that read ahead: what they hold, what they leave alone, and what they cannot read. */
+#include "data/prefetch.h"
+
+#include "scratch.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum { SIZE = 100, BATCHES = 40 };
+
+/* A data set whose sample k of batch b is (b, k); counts how often each is read. */
+struct set {
+    atomic_int reads[BATCHES][SIZE];
+    int broken_batch, broken_sample;
+};
+
+static int64_t count_samples(void *context, int64_t batch)
+{
+    (void)context;
+    return batch % 5 == 4 ? 30 : SIZE; /* the last of an epoch is short */
+}
+
+static enum lk_status read_samples(void *context, int64_t batch, int64_t first, int64_t count,
+                                   uint8_t *samples, int32_t *labels)
+{
+    struct set *set = context;
+    for (int64_t i = first; i < first + count; i++) {
+        atomic_fetch_add(&set->reads[batch][i], 1);
+        if (batch == set->broken_batch && i == set->broken_sample)
+            return LK_E_DATA;
+        samples[2 * (i - first)] = (uint8_t)batch;
+        samples[2 * (i - first) + 1] = (uint8_t)i;
+        labels[i - first] = (int32_t)(batch * SIZE + i);
+    }
+    return LK_OK;
+}
+
+static struct lk_prefetch *create(struct set *set, int64_t end)
+{
+    struct lk_prefetch *prefetch = NULL;
+    const struct lk_prefetch_config config = {.threads = 3,
+                                              .batches = 4,
+                                              .size = SIZE,
+                                              .sample_bytes = 2,
+                                              .end = end,
+                                              .count = count_samples,
+                                              .read = read_samples,
+                                              .context = set};
+    assert_int_equal(lk_prefetch_create(&config, &prefetch), LK_OK);
+    return prefetch;
+}
+
+static void expect(struct lk_prefetch *prefetch, int64_t batch, int64_t first, int64_t count)
+{
+    uint8_t samples[2 * SIZE];
+    int32_t labels[SIZE];
+    assert_int_equal(lk_prefetch_read(prefetch, batch, first, count, samples, labels), LK_OK);
+    for (int64_t i = 0; i < count; i++) {
+        assert_int_equal(samples[2 * i], batch);
+        assert_int_equal(samples[2 * i + 1], first + i);
+        assert_int_equal(labels[i], batch * SIZE + first + i);
+    }
+}
+
+/* Waits up to 20 seconds until samples first..end-1 of a batch have been read once. */
+static bool is_read(struct set *set, int64_t batch, int64_t first, int64_t end)
+{
+    for (int tries = 0; tries < 20000; tries++) {
+        int64_t i = first;
+        while (i < end && atomic_load(&set->reads[batch][i]) == 1)
+            i++;
+        if (i == end)
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return false;
+}
+
+static int sum_reads(struct set *set, int64_t batch, int64_t first, int64_t end)
+{
+    int sum = 0;
+    for (int64_t i = first; i < end; i++)
+        sum += atomic_load(&set->reads[batch][i]);
+    return sum;
+}
+
+static void reads_each_sample_once(void **state)
+{
+    (void)state;
+    static struct set set = {.broken_batch = -1};
+    struct lk_prefetch *prefetch = create(&set, BATCHES);
+    for (int64_t batch = 0; batch < BATCHES; batch++) {
+        const int64_t count = count_samples(NULL, batch);
+        expect(prefetch, batch, count / 2, count - count / 2);
+        expect(prefetch, batch, 0, count / 2);
+    }
+    lk_prefetch_destroy(prefetch);
+    for (int64_t batch = 0; batch < BATCHES; batch++)
+        for (int64_t i = 0; i < count_samples(NULL, batch); i++)
+            assert_int_equal(set.reads[batch][i], 1);
+}
+
+/* Four batches with the one before the current one, and none from the end on. */
+static void reads_so_far_ahead(void **state)
+{
+    (void)state;
+    static struct set set = {.broken_batch = -1};
+    struct lk_prefetch *prefetch = create(&set, 12);
+    expect(prefetch, 0, 0, SIZE);
+    assert_true(is_read(&set, 3, 0, SIZE));
+    assert_int_equal(sum_reads(&set, 4, 0, 30), 0);
+    expect(prefetch, 10, 0, SIZE); /* a run goes on elsewhere */
+    assert_true(is_read(&set, 11, 0, SIZE));
+    expect(prefetch, 11, 5, 10);
+    expect(prefetch, 12, 0, SIZE); /* read at once */
+    lk_prefetch_destroy(prefetch);
+    assert_int_equal(sum_reads(&set, 12, 0, SIZE), SIZE);
+    assert_int_equal(sum_reads(&set, 13, 0, SIZE), 0);
+}
+
+/* Threads read 8 samples at a time: of 64..99 nothing below 64, but after a short batch. */
+static void leaves_alone_what_others_read(void **state)
+{
+    (void)state;
+    static struct set set = {.broken_batch = -1};
+    struct lk_prefetch *prefetch = create(&set, BATCHES);
+    for (int64_t batch = 0; batch < 4; batch++)
+        expect(prefetch, batch, 64, 36);
+    assert_true(is_read(&set, 5, 64, SIZE));
+    for (int64_t batch = 0; batch < 6; batch++)
+        if (batch != 4)
+            assert_int_equal(sum_reads(&set, batch, 0, 64), 0);
+    expect(prefetch, 4, 24, 6);
+    expect(prefetch, 5, 64, 36);
+    expect(prefetch, 6, 64, 36);
+    assert_int_equal(sum_reads(&set, 6, 0, 24), 0);
+    assert_int_equal(sum_reads(&set, 6, 64, SIZE), 36);
+    lk_prefetch_destroy(prefetch);
+}
+
+static void leaves_failures_to_the_reader(void **state)
+{
+    (void)state;
+    static struct set set = {.broken_batch = 2, .broken_sample = 50};
+    uint8_t samples[2 * SIZE];
+    int32_t labels[SIZE];
+    struct lk_prefetch *prefetch = create(&set, BATCHES);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(lk_prefetch_read(prefetch, 2, 0, SIZE, samples, labels), LK_E_DATA);
+        expect(prefetch, 2, 0, 48);
+        expect(prefetch, 2, 56, 44);
+    }
+    expect(prefetch, 3, 0, SIZE);
+    lk_prefetch_destroy(prefetch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_each_sample_once),
+        cmocka_unit_test(reads_so_far_ahead),
+        cmocka_unit_test(leaves_alone_what_others_read),
+        cmocka_unit_test(leaves_failures_to_the_reader),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
