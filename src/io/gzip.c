@@ -138,6 +138,20 @@ enum lk_status lk_zlib_inflate(const void *packed, size_t packed_bytes, size_t l
     return LK_OK;
 }
 
+enum lk_status lk_zlib_deflate(const void *data, size_t bytes, void **packed,
+                               size_t *packed_bytes)
+{
+    uLongf used = compressBound((uLong)bytes);
+    unsigned char *made = malloc(used);
+    if (!made || compress2(made, &used, data, (uLong)bytes, Z_DEFAULT_COMPRESSION) != Z_OK) {
+        free(made); /* there is room for it: only memory can be short */
+        return lk_fail_memory("deflating", bytes);
+    }
+    *packed = made;
+    *packed_bytes = used;
+    return LK_OK;
+}
+
 uint32_t lk_crc32(const void *data, size_t bytes)
 {
     return (uint32_t)crc32_z(0, data, bytes);

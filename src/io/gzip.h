@@ -1,4 +1,5 @@
-/* Gzip files into memory. Floor 1. The only room that knows zlib. source: RFC 1950, RFC 1952 */
+/* Gzip files into memory, and zlib streams. Floor 1. The only room that knows zlib.
+ * source: RFC 1950, RFC 1952 */
 #ifndef LK_IO_GZIP_H
 #define LK_IO_GZIP_H
 
@@ -15,6 +16,10 @@ LK_MUST_CHECK enum lk_status lk_gzip_inflate(const void *packed, size_t packed_b
 /* As lk_gzip_inflate() for a zlib stream, which has no members. */
 LK_MUST_CHECK enum lk_status lk_zlib_inflate(const void *packed, size_t packed_bytes,
                                              size_t limit, void **data, size_t *bytes);
+
+/* Deflates to a zlib stream. The caller frees `packed`. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_zlib_deflate(const void *data, size_t bytes, void **packed,
+                                             size_t *packed_bytes);
 
 /* The checksum of gzip and PNG files. */
 uint32_t lk_crc32(const void *data, size_t bytes);
