@@ -2,7 +2,7 @@
 
 #include <langinfo.h>
 #include <locale.h>
-#include <lockstep/status.h>
+#include <lockstep/train.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,9 +43,12 @@ static void write_line(const char *prefix, const char *format, va_list values)
 
 void say(const char *format, ...)
 {
+    char prefix[32] = "lockstep: ";
     va_list values;
     va_start(values, format);
-    write_line("lockstep: ", format, values);
+    if (lk_rank() > 0)
+        snprintf(prefix, sizeof prefix, "lockstep: rank %d: ", lk_rank());
+    write_line(prefix, format, values);
     va_end(values);
 }
 

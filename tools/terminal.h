@@ -10,7 +10,8 @@ void terminal_start(void);
 /* Library messages below warnings are dropped from now on. */
 void terminal_quiet(void);
 
-/* "lockstep: ..." and a newline on stderr; a status line gives way. */
+/* "lockstep: ..." (or "lockstep: rank 2: ...", of a job) and a newline on stderr; a status line
+ * gives way. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A line without prefix on stderr; a status line gives way. */

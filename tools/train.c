@@ -91,6 +91,7 @@ static void watch_event(void *context, const struct lk_event *event)
     }
 }
 
+static bool is_first; /* rank 0 speaks for a job of several */
 static pthread_t main_thread;
 static _Atomic(struct lk_trainer *) running; /* stored by the main thread */
 static atomic_int interrupts;
@@ -112,15 +113,17 @@ static void interrupt(int number)
     struct lk_trainer *trainer = atomic_load(&running);
     if (atomic_fetch_add(&interrupts, 1) == 0 && trainer) {
         lk_trainer_stop(trainer);
-        write_text("\nlockstep: finishing the step; once more stops at once\n");
+        if (is_first)
+            write_text("\nlockstep: finishing the step; once more stops at once\n");
         return;
     }
-    write_text("\nlockstep: stopped at once; nothing was saved now\n");
+    if (is_first)
+        write_text("\nlockstep: stopped at once; nothing was saved now\n");
     _exit(INTERRUPTED);
 }
 
 /* A closed terminal is an interrupt too, unless nohup says otherwise; a reader of stdout that
- * goes away ends no training. */
+ * goes away ends no training. mpirun hands on SIGUSR2 and gives time after it. */
 static void catch_interrupts(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}, before;
@@ -128,6 +131,7 @@ static void catch_interrupts(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR2, &action, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -162,12 +166,30 @@ static void print_summary(const struct watch *watch, const char *run)
         printf("run         %s\n", run);
 }
 
+/* A failure reaches all ranks, so rank 0 tells it and ends with its status; the others end in
+ * peace, since mpirun would kill it for a status of theirs before it has spoken. */
+static int tell(const struct watch *watch, enum lk_status status, const char *run)
+{
+    if (!is_first)
+        return DONE;
+    if (status != LK_OK) {
+        const int result = failed(status);
+        if (status == LK_E_INTERRUPTED && *run)
+            say("a checkpoint is in '%s'; the same command goes on from there", run);
+        return result;
+    }
+    if (!watch->as_json)
+        print_summary(watch, run);
+    return DONE;
+}
+
 static int train(const struct lk_settings *settings, struct watch *watch)
 {
     struct lk_trainer *trainer = NULL;
     char run[1024] = "";
     enum lk_status status = lk_settings_get(settings, "run", run, sizeof run);
-    if (status == LK_OK && !*run && !watch->is_quiet)
+    is_first = lk_rank() == 0;
+    if (status == LK_OK && !*run && !watch->is_quiet && is_first)
         say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
     catch_interrupts();
     if (status == LK_OK)
@@ -179,15 +201,7 @@ static int train(const struct lk_settings *settings, struct watch *watch)
     }
     terminal_status(NULL);
     lk_trainer_destroy(trainer);
-    if (status != LK_OK) {
-        const int result = failed(status);
-        if (status == LK_E_INTERRUPTED && *run)
-            say("a checkpoint is in '%s'; the same command goes on from there", run);
-        return result;
-    }
-    if (!watch->as_json)
-        print_summary(watch, run);
-    return DONE;
+    return tell(watch, status, run);
 }
 
 static int run(const struct arguments *arguments)

@@ -98,7 +98,8 @@ static int apply_options(const struct arguments *arguments, struct lk_settings *
     return DONE;
 }
 
-/* --batch-per-device: the global batch size, now that the devices are known. */
+/* --batch-per-device: the global batch size, now that the devices are known; ranks have equally
+ * many, or they refuse one another's batch size. */
 static int apply_batch_per_device(const struct arguments *arguments,
                                   struct lk_settings *settings)
 {
@@ -113,7 +114,8 @@ static int apply_batch_per_device(const struct arguments *arguments,
     enum lk_status status = lk_settings_get(settings, "device", list, sizeof list);
     if (status == LK_OK)
         status = lk_device_list_count(list, &devices);
-    snprintf(number, sizeof number, "%" PRId64, batch * devices);
+    snprintf(number, sizeof number, "%" PRId64,
+             batch * devices * (lk_ranks() > 0 ? lk_ranks() : 1));
     if (status == LK_OK)
         status = lk_settings_set(settings, "batch_size", number);
     return status == LK_OK ? DONE : failed(status);

@@ -75,6 +75,13 @@ struct lk_event {
     const char *json;         /* the event as a line of metrics.jsonl */
 };
 
+/* A process that mpirun started is one rank of a job that trains one model on many hosts: each
+ * creates and runs a trainer, on one thread; each has its own devices. Rank 0 alone has a run
+ * directory and events. These are its number and how many there are, as the launcher tells:
+ * 0 and 1 where there is none. */
+LK_API int lk_rank(void);
+LK_API int lk_ranks(void);
+
 struct lk_trainer;
 
 /* Opens device, data, model and run directory, builds the kernels, goes on from the newest

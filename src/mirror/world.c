@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +14,36 @@ static const struct lk_wire_kind *const wire_kind = &lk_wire_mpi;
 static const struct lk_wire_kind *const wire_kind = NULL;
 #endif
 
-/* How many ranks the launcher started, from what it puts in the environment: plain runs never
- * start MPI, which takes a third of a second. 0: a launcher that does not tell how many. */
-static int launched_ranks(void)
+static const char *launched_rank(void)
 {
+    const char *rank = NULL;
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+                                        "PMI_ID", "MV2_COMM_WORLD_RANK"};
+    for (int i = 0; i < LK_COUNT(ranks) && !rank; i++)
+        rank = getenv(ranks[i]);
+    return rank;
+}
+
+/* Plain runs never start MPI, which takes a third of a second. */
+int lk_world_launched_ranks(void)
+{
+    const char *size = NULL;
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                         "MV2_COMM_WORLD_SIZE"};
-    for (int i = 0; i < LK_COUNT(sizes); i++) {
-        const char *size = getenv(sizes[i]);
-        if (size && atoi(size) > 0)
-            return atoi(size);
-    }
-    return getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("PMI_ID") ? 0 : 1;
+    for (int i = 0; i < LK_COUNT(sizes) && !size; i++)
+        size = getenv(sizes[i]);
+    if (size && atoi(size) > 0)
+        return atoi(size);
+    if (!launched_rank())
+        return 1;
+    size = getenv("SLURM_STEP_NUM_TASKS"); /* srun starts processes without MPI too */
+    return size ? atoi(size) : 0;
+}
+
+int lk_world_launched_rank(void)
+{
+    const char *rank = launched_rank();
+    return rank ? atoi(rank) : 0;
 }
 
 int lk_world_transfers(const struct lk_world *world)
@@ -41,8 +60,7 @@ static enum lk_status listen(struct lk_world *world)
 
 static enum lk_status join(struct lk_world *world)
 {
-    const int ranks = launched_ranks();
-    if (ranks == 1)
+    if (lk_world_launched_ranks() == 1)
         return LK_OK;
     if (!wire_kind)
         return lk_fail(LK_E_UNSUPPORTED,
@@ -76,7 +94,7 @@ void lk_world_close(struct lk_world *world)
 {
     if (!world)
         return;
-    if (world->kind && !world->is_over)
+    if (world->kind && !world->is_over) /* a notice may be on its way otherwise */
         (void)!world->kind->forget(world->wire, LK_TRANSFER_NOTICE);
     if (world->kind)
         world->kind->close(world->wire);
@@ -85,23 +103,39 @@ void lk_world_close(struct lk_world *world)
     free(world);
 }
 
+bool lk_world_has_failed(const struct lk_world *world)
+{
+    return world->is_over;
+}
+
 int lk_world_rank(const struct lk_world *world)
 {
-    return world->rank;
+    return world ? world->rank : 0;
 }
 
 int lk_world_size(const struct lk_world *world)
 {
-    return world->size;
+    return world ? world->size : 1;
+}
+
+enum lk_status lk_world_end(struct lk_world *world, enum lk_status status, const char *format,
+                            ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(world->text, sizeof world->text, format, args);
+    va_end(args);
+    world->is_over = true;
+    world->status = status;
+    lk_error_clear();
+    return lk_fail(status, "%s", world->text);
 }
 
 static enum lk_status listen_to_failure(struct lk_world *world)
 {
     struct lk_notice *heard = &world->heard;
-    world->is_over = true;
     heard->text[sizeof heard->text - 1] = '\0';
-    lk_error_clear();
-    return lk_fail(heard->status, "rank %d: %s", heard->rank, heard->text);
+    return lk_world_end(world, heard->status, "rank %d: %s", heard->rank, heard->text);
 }
 
 static enum lk_status ended(struct lk_world *world, int transfer)
@@ -124,8 +158,7 @@ enum lk_status lk_world_poll(struct lk_world *world)
     if (!world->kind)
         return LK_OK;
     if (world->is_over)
-        return lk_fail(world->heard.status, "rank %d: %s", world->heard.rank,
-                       world->heard.text);
+        return lk_fail(world->status, "%s", world->text);
     LK_TRY(world->kind->poll(world->wire, &transfers, &count));
     for (int i = 0; i < count; i++)
         LK_TRY(ended(world, transfers[i]));
@@ -240,26 +273,23 @@ enum lk_status lk_world_fail(struct lk_world *world, enum lk_status status)
     if (!tell(world))
         lk_log(LK_LOG_WARNING, "rank %d cannot tell the other ranks that it failed: %s",
                world->rank, told->text);
-    world->heard = *told;
-    world->is_over = true;
-    lk_error_clear();
-    return lk_fail(status, "rank %d: %s", told->rank, told->text);
+    return lk_world_end(world, status, "rank %d: %s", told->rank, told->text);
 }
 
 enum lk_status lk_world_run_of(const struct lk_world *world, int shards, int *first, int *count)
 {
-    if (shards < world->size)
+    if (shards < lk_world_size(world))
         return lk_fail(LK_E_ARGUMENT,
                        "%d shards cannot be shared by %d ranks: start at most %d, or set more "
                        "shards",
                        shards, world->size, shards);
-    lk_world_split(world, shards, world->rank, first, count);
+    lk_world_split(world, shards, lk_world_rank(world), first, count);
     return LK_OK;
 }
 
 void lk_world_split(const struct lk_world *world, int shards, int rank, int *first, int *count)
 {
-    const int begin = rank * shards / world->size;
-    *count = (rank + 1) * shards / world->size - begin;
+    const int begin = rank * shards / lk_world_size(world);
+    *count = (rank + 1) * shards / lk_world_size(world) - begin;
     *first = begin;
 }

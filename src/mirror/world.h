@@ -20,6 +20,12 @@ LK_MUST_CHECK enum lk_status lk_world_open(struct lk_world **world);
 /* Leaves it, together; sums on their way are given up. NULL is fine. */
 void lk_world_close(struct lk_world *world);
 
+/* As the launcher tells in the environment, before the job is joined: 0 and 1 without one; 0
+ * ranks where it does not tell how many. */
+int lk_world_launched_rank(void);
+int lk_world_launched_ranks(void);
+
+/* NULL is a world of one, here and for lk_world_run_of(). */
 int lk_world_rank(const struct lk_world *world);
 int lk_world_size(const struct lk_world *world);
 
@@ -37,12 +43,15 @@ LK_MUST_CHECK enum lk_status lk_world_agree(struct lk_world *world, enum lk_stat
  * over: what is left to do is lk_world_close(). */
 enum lk_status lk_world_fail(struct lk_world *world, enum lk_status status);
 
+/* This rank or another has: all calls fail. */
+bool lk_world_has_failed(const struct lk_world *world);
+
 /* Together: rank 0's memory to all. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_world_share(struct lk_world *world, size_t bytes, void *memory);
 
-/* Together: fails on every rank with one message where a rank's text is not rank 0's; it quotes
- * the first lines that differ: "<what> differ: rank 0 has ..., rank 2 has ...".
- * fails: LK_E_ARGUMENT, LK_E_IO */
+/* Together: fails on every rank, as one that has failed, with one message where a rank's text
+ * is not rank 0's; it quotes the first lines that differ: "<what> differ: rank 0 has ..., rank
+ * 2 has ...". fails: LK_E_ARGUMENT, LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_world_check_equal(struct lk_world *world, const char *what,
                                                   const char *text);
 

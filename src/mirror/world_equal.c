@@ -75,9 +75,9 @@ static enum lk_status quote(struct lk_world *world, int rank, const char *what,
     }
     LK_TRY(lk_world_share_from(world, rank, sizeof other, &other));
     const char *line = first + other.line;
-    return lk_fail(LK_E_ARGUMENT,
-                   "%s differ between ranks: rank 0 has '%.*s', rank %d has '%s'", what,
-                   line_length(line), line, rank, other.text);
+    return lk_world_end(world, LK_E_ARGUMENT,
+                        "%s differ between ranks: rank 0 has '%.*s', rank %d has '%s'", what,
+                        line_length(line), line, rank, other.text);
 }
 
 enum lk_status lk_world_check_equal(struct lk_world *world, const char *what, const char *text)

@@ -23,7 +23,9 @@ struct lk_world {
     struct lk_wire *wire;
     int rank, size;
     struct lk_notice heard, told;
-    bool is_over;     /* a rank has failed */
+    bool is_over; /* a rank has failed: */
+    enum lk_status status;
+    char text[2100];
     bool is_together; /* LK_TRANSFER_TOGETHER has ended */
     int untold;       /* notices on their way */
     char *staging;    /* [LK_STAGING]: of LK_TRANSFER_TOGETHER, which may outlive its call */
@@ -35,6 +37,10 @@ LK_MUST_CHECK enum lk_status lk_world_poll(struct lk_world *world);
 
 /* Polls until *is_done; leaves the processor to the devices while nothing comes. */
 LK_MUST_CHECK enum lk_status lk_world_wait(struct lk_world *world, const bool *is_done);
+
+/* From now on all calls fail with this; returns `status`. */
+enum lk_status lk_world_end(struct lk_world *world, enum lk_status status, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
 
 /* The run of `shards` shards that belongs to a rank. */
 void lk_world_split(const struct lk_world *world, int shards, int rank, int *first, int *count);

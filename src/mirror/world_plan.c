@@ -77,7 +77,7 @@ static enum lk_status count_pieces(const struct lk_world *world,
 static size_t lay_out(const struct lk_world *world, const struct lk_world_plan *plan,
                       struct lk_world_sums *sums)
 {
-    struct lk_piece *piece = sums->piece;
+    struct lk_world_piece *piece = sums->piece;
     size_t inbox = 0;
     for (int i = 0; i < plan->buckets; i++) {
         const int64_t values = piece_values(world, plan->counts[i]);
@@ -85,10 +85,10 @@ static size_t lay_out(const struct lk_world *world, const struct lk_world_plan *
         sums->bucket[i].is_done = true;
         for (int p = 0; p < sums->bucket[i].piece_count; p++, piece++) {
             const int64_t first = p * values, left = plan->counts[i] - first;
-            *piece = (struct lk_piece){.bucket = i,
-                                       .index = p,
-                                       .first = first,
-                                       .count = left < values ? left : values};
+            *piece = (struct lk_world_piece){.bucket = i,
+                                             .index = p,
+                                             .first = first,
+                                             .count = left < values ? left : values};
             if (p % world->size != world->rank)
                 continue;
             piece->inbox = inbox;

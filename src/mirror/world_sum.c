@@ -3,60 +3,60 @@
 #include <stdint.h>
 #include <string.h>
 
-static struct lk_bucket *bucket_of(const struct lk_world_sums *sums,
-                                   const struct lk_piece *piece)
+static struct lk_world_bucket *bucket_of(const struct lk_world_sums *sums,
+                                         const struct lk_world_piece *piece)
 {
     return &sums->bucket[piece->bucket];
 }
 
-static int owner_of(const struct lk_world *world, const struct lk_piece *piece)
+static int owner_of(const struct lk_world *world, const struct lk_world_piece *piece)
 {
     return piece->index % world->size;
 }
 
-static size_t piece_bytes(const struct lk_world_sums *sums, const struct lk_piece *piece)
+static size_t piece_bytes(const struct lk_world_sums *sums, const struct lk_world_piece *piece)
 {
     return (size_t)piece->count * sums->real_bytes;
 }
 
-static const char *own_term(const struct lk_world_sums *sums, const struct lk_piece *piece,
-                            int term)
+static const char *own_term(const struct lk_world_sums *sums,
+                            const struct lk_world_piece *piece, int term)
 {
     const char *values = bucket_of(sums, piece)->terms[term].values;
     return values + (size_t)piece->first * sums->real_bytes;
 }
 
-static char *result_of(const struct lk_world_sums *sums, const struct lk_piece *piece)
+static char *result_of(const struct lk_world_sums *sums, const struct lk_world_piece *piece)
 {
     return bucket_of(sums, piece)->result + (size_t)piece->first * sums->real_bytes;
 }
 
-static int first_transfer(const struct lk_world *world, const struct lk_piece *piece)
+static int first_transfer(const struct lk_world *world, const struct lk_world_piece *piece)
 {
     return lk_world_transfers(world) + (int)(piece - world->sums->piece) * world->sums->width;
 }
 
-static int terms_tag(const struct lk_piece *piece)
+static int terms_tag(const struct lk_world_piece *piece)
 {
     return LK_TAG_SUMS + piece->bucket * LK_BUCKET_TAGS;
 }
 
 /* Apart from those of the owner's other pieces, since sums are sent as they are made. */
-static int result_tag(const struct lk_world *world, const struct lk_piece *piece)
+static int result_tag(const struct lk_world *world, const struct lk_world_piece *piece)
 {
     return terms_tag(piece) + 1 + piece->index / world->size;
 }
 
-static void finish(struct lk_world_sums *sums, struct lk_piece *piece)
+static void finish(struct lk_world_sums *sums, struct lk_world_piece *piece)
 {
-    struct lk_bucket *bucket = bucket_of(sums, piece);
+    struct lk_world_bucket *bucket = bucket_of(sums, piece);
     piece->state = LK_PIECE_FREE;
     bucket->is_done = --bucket->left == 0;
 }
 
 /* All terms of an owned piece, ascending: own ones where they are, others in the inbox. */
 static const struct lk_term *gather_terms(struct lk_world_sums *sums,
-                                          const struct lk_piece *piece)
+                                          const struct lk_world_piece *piece)
 {
     const char *inbox = sums->inbox + piece->inbox;
     for (int i = 0; i < sums->own_terms + sums->remote_terms; i++) {
@@ -69,7 +69,7 @@ static const struct lk_term *gather_terms(struct lk_world_sums *sums,
     return sums->terms;
 }
 
-static enum lk_status send_result(struct lk_world *world, struct lk_piece *piece)
+static enum lk_status send_result(struct lk_world *world, struct lk_world_piece *piece)
 {
     const struct lk_world_sums *sums = world->sums;
     int transfer = first_transfer(world, piece);
@@ -82,7 +82,7 @@ static enum lk_status send_result(struct lk_world *world, struct lk_piece *piece
     return LK_OK;
 }
 
-static enum lk_status add(struct lk_world *world, struct lk_piece *piece)
+static enum lk_status add(struct lk_world *world, struct lk_world_piece *piece)
 {
     struct lk_world_sums *sums = world->sums;
     const struct lk_term *terms = gather_terms(sums, piece);
@@ -102,7 +102,7 @@ static enum lk_status add(struct lk_world *world, struct lk_piece *piece)
     return LK_OK;
 }
 
-static enum lk_status begin_owned(struct lk_world *world, struct lk_piece *piece)
+static enum lk_status begin_owned(struct lk_world *world, struct lk_world_piece *piece)
 {
     const struct lk_world_sums *sums = world->sums;
     char *inbox = sums->inbox + piece->inbox;
@@ -119,7 +119,7 @@ static enum lk_status begin_owned(struct lk_world *world, struct lk_piece *piece
     return piece->pending == 0 ? add(world, piece) : LK_OK;
 }
 
-static enum lk_status begin_remote(struct lk_world *world, struct lk_piece *piece)
+static enum lk_status begin_remote(struct lk_world *world, struct lk_world_piece *piece)
 {
     const struct lk_world_sums *sums = world->sums;
     const int owner = owner_of(world, piece);
@@ -150,7 +150,7 @@ static enum lk_status add_two(const struct lk_world_sums *sums, int64_t count,
 }
 
 /* MPI adds the ranks' sums in the order it likes; this rank's own come first to last. */
-static enum lk_status begin_in_any_order(struct lk_world *world, struct lk_piece *piece)
+static enum lk_status begin_in_any_order(struct lk_world *world, struct lk_world_piece *piece)
 {
     const struct lk_world_sums *sums = world->sums;
     char *result = result_of(sums, piece);
@@ -167,7 +167,7 @@ static enum lk_status begin_in_any_order(struct lk_world *world, struct lk_piece
                             (size_t)piece->count, result);
 }
 
-static enum lk_status begin(struct lk_world *world, struct lk_piece *piece)
+static enum lk_status begin(struct lk_world *world, struct lk_world_piece *piece)
 {
     if (world->sums->in_any_order)
         return begin_in_any_order(world, piece);
@@ -198,7 +198,7 @@ enum lk_status lk_world_sum_begin(struct lk_world *world, int bucket,
         return lk_fail(LK_E_ARGUMENT, "bucket %d: not planned, or its sum is on its way",
                        bucket);
     LK_TRY(check_terms(sums, terms));
-    struct lk_bucket *b = &sums->bucket[bucket];
+    struct lk_world_bucket *b = &sums->bucket[bucket];
     memcpy(b->terms, terms, (size_t)sums->own_terms * sizeof *terms);
     b->result = result;
     b->left = b->piece_count;
@@ -211,7 +211,8 @@ enum lk_status lk_world_sum_begin(struct lk_world *world, int bucket,
 enum lk_status lk_world_sums_ended(struct lk_world *world, int transfer)
 {
     struct lk_world_sums *sums = world->sums;
-    struct lk_piece *piece = &sums->piece[(transfer - lk_world_transfers(world)) / sums->width];
+    struct lk_world_piece *piece =
+        &sums->piece[(transfer - lk_world_transfers(world)) / sums->width];
     if (--piece->pending > 0)
         return LK_OK;
     if (piece->state == LK_PIECE_COLLECTING)

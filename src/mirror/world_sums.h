@@ -12,7 +12,7 @@ enum { LK_MOST_ROUNDS = 64, LK_BUCKET_TAGS = LK_MOST_ROUNDS + 1 };
 
 enum lk_piece_state { LK_PIECE_FREE, LK_PIECE_COLLECTING, LK_PIECE_SENDING };
 
-struct lk_piece {
+struct lk_world_piece {
     int bucket, index;    /* of the bucket's */
     int64_t first, count; /* values of the bucket */
     enum lk_piece_state state;
@@ -20,8 +20,8 @@ struct lk_piece {
     size_t inbox; /* byte of `inbox` where [remote_terms][count] begin, for its owner */
 };
 
-struct lk_bucket {
-    struct lk_piece *pieces;
+struct lk_world_bucket {
+    struct lk_world_piece *pieces;
     int piece_count, left; /* left: pieces whose sum is not there */
     bool is_done;
     struct lk_term terms[LK_MOST_SUBTREES];
@@ -36,8 +36,8 @@ struct lk_world_sums {
     struct lk_reducer *reducer;
     int own_first, own_terms, remote_terms;
     int width; /* transfers of a piece */
-    struct lk_bucket *bucket;
-    struct lk_piece *piece; /* of all buckets */
+    struct lk_world_bucket *bucket;
+    struct lk_world_piece *piece; /* of all buckets */
     char *inbox;
     struct lk_subtree subtree[LK_MOST_SHARDS]; /* of all ranks, ascending */
     int first_subtree[LK_MOST_SHARDS + 1];     /* of each rank, in `subtree` */

@@ -56,15 +56,29 @@ static enum lk_status report_devices(struct lk_trainer *trainer)
                              (struct lk_event){.kind = LK_EVENT_DEVICES, .text = text});
 }
 
+/* Ranks stop together: after the step that follows the one in which one of them told that it
+ * wants to, whether or not they had begun that step by then. */
+static bool is_asked_to_stop(struct lk_trainer *trainer)
+{
+    return lk_world_size(trainer->world) == 1 && atomic_load(&trainer->stop);
+}
+
+static bool must_stop(struct lk_trainer *trainer)
+{
+    return is_asked_to_stop(trainer) || trainer->done >= trainer->stop_after;
+}
+
 static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
 {
     const struct lk_team_step *step = step_of(trainer, number);
     struct lk_team_result result;
     const double start = lk_seconds();
-    LK_TRY(lk_team_end(trainer->team, &result));
+    LK_TRY(lk_team_end(trainer->team, atomic_load(&trainer->stop), &result));
     const double now = lk_seconds(), seconds = now - trainer->last_finish;
     trainer->last_finish = now;
     trainer->done = number;
+    if (result.must_stop && lk_world_size(trainer->world) > 1)
+        trainer->stop_after = lk_least(trainer->stop_after, number + 1);
     lk_profile_span(trainer->profile, "trainer", "wait", number, start, now);
     warn_of_divergence(trainer, result.loss);
     LK_TRY(lk_trainer_report(trainer, (struct lk_event){
@@ -105,8 +119,9 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
     trainer->last_finish = lk_seconds();
     LK_TRY(begin_step(trainer, begun));
     while (trainer->done < last) {
-        if (atomic_load(&trainer->stop) || lk_seconds() - trainer->shadow_at > SHADOW_SECONDS)
+        if (is_asked_to_stop(trainer) || lk_seconds() - trainer->shadow_at > SHADOW_SECONDS)
             last = begun;
+        last = lk_least(last, trainer->stop_after);
         LK_TRY(begin_steps(trainer, &begun, last));
         LK_TRY(end_step(trainer, trainer->done + 1));
     }
@@ -139,6 +154,7 @@ static enum lk_status finish(struct lk_trainer *trainer)
 {
     char hash[LK_SHA256_TEXT];
     LK_TRY(lk_team_call(trainer->team, sum_parameters, hash));
+    LK_TRY(lk_world_check_equal(trainer->world, "parameters", hash));
     struct lk_event event = {.kind = LK_EVENT_END, .hash = hash};
     const struct lk_staleness *staleness = lk_team_staleness(trainer->team);
     if (staleness) {
@@ -154,7 +170,7 @@ static enum lk_status finish(struct lk_trainer *trainer)
 static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated)
 {
     const int64_t every = trainer->settings->checkpoint_every;
-    const bool is_stopped = atomic_load(&trainer->stop);
+    const bool is_stopped = must_stop(trainer);
     const bool ends = trainer->done == trainer->total_steps;
     const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
     *is_evaluated = false;
@@ -172,7 +188,7 @@ static enum lk_status run(struct lk_trainer *trainer)
 {
     bool is_evaluated = false;
     LK_TRY(lk_trainer_shadow(trainer));
-    while (trainer->done < trainer->total_steps && !atomic_load(&trainer->stop)) {
+    while (trainer->done < trainer->total_steps && !must_stop(trainer)) {
         LK_TRY(run_steps(trainer, next_stop(trainer)));
         LK_TRY(pause_steps(trainer, &is_evaluated));
     }
@@ -184,13 +200,16 @@ static enum lk_status run(struct lk_trainer *trainer)
     return finish(trainer);
 }
 
-/* A run whose devices are all gone can go on elsewhere from what was kept of it. */
+/* A run whose devices are all gone can go on elsewhere from what was kept of it, one that
+ * another rank has left from what is there. */
 static enum lk_status give_up(struct lk_trainer *trainer, enum lk_status status)
 {
-    char text[512];
+    char text[2048];
     snprintf(text, sizeof text, "%s", lk_error_text());
     lk_error_clear();
-    const enum lk_status saved = lk_trainer_save_shadow(trainer);
+    const enum lk_status saved = lk_team_left(trainer->team) == 0
+                                     ? lk_trainer_save_shadow(trainer)
+                                     : lk_trainer_save(trainer);
     if (saved != LK_OK)
         lk_log(LK_LOG_WARNING, "the state could not be saved: %s", lk_error_text());
     lk_error_clear();
@@ -201,8 +220,11 @@ enum lk_status lk_trainer_run(struct lk_trainer *trainer)
 {
     LK_TRY(lk_team_set_profile(trainer->team, trainer->profile));
     enum lk_status status = run(trainer);
-    if (status != LK_OK && lk_team_left(trainer->team) == 0)
+    if (status != LK_OK &&
+        (lk_team_left(trainer->team) == 0 || lk_world_has_failed(trainer->world)))
         status = give_up(trainer, status);
+    if (status != LK_OK && status != LK_E_INTERRUPTED) /* that was agreed */
+        status = lk_world_fail(trainer->world, status);
     const enum lk_status closed = lk_profile_close(trainer->profile);
     trainer->profile = NULL;
     return status == LK_OK ? closed : status;

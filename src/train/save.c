@@ -42,11 +42,10 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
 
 enum lk_status lk_trainer_shadow(struct lk_trainer *trainer)
 {
+    trainer->shadow_at = lk_seconds();
     if (!*lk_run_folder_checkpoints(trainer->folder))
         return LK_OK;
-    LK_TRY(lk_team_call(trainer->team, take_snapshot, trainer));
-    trainer->shadow_at = lk_seconds();
-    return LK_OK;
+    return lk_team_call(trainer->team, take_snapshot, trainer);
 }
 
 static enum lk_status write_shadow(struct lk_trainer *trainer)

@@ -156,10 +156,10 @@ static enum lk_status open_device(void *context, struct lk_worker *worker)
 int lk_team_most_shards(int shards, int devices)
 {
     const int share = (int)lk_divide_up(shards, devices);
-    int most = 2;
-    while (most / 2 < share)
+    int most = 1;
+    while (most < shards && most < 2 * share)
         most *= 2;
-    return most < shards ? most : shards;
+    return most;
 }
 
 enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
@@ -237,18 +237,30 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     return lk_worker_start(worker);
 }
 
+static enum lk_status too_many(const struct lk_team *team, int devices)
+{
+    const struct lk_team_config *c = &team->config;
+    const int ranks = lk_world_size(c->world), shards = team->shards.count;
+    int enough = 1;
+    while (enough < devices * ranks)
+        enough *= 2;
+    return lk_fail(
+        LK_E_ARGUMENT,
+        "%d devices for a batch of %lld in %d shard%s%s: at most one device a shard; "
+        "a larger batch or --shards %d would do",
+        devices, (long long)c->batch, shards, shards == 1 ? "" : "s", ranks == 1 ? "" : " here",
+        enough);
+}
+
 static enum lk_status create(struct lk_team *team)
 {
     const struct lk_team_config *c = &team->config;
     int devices = 0;
     LK_TRY(lk_device_list_count(c->devices, &devices));
-    if (devices > c->shards)
-        return lk_fail(LK_E_ARGUMENT,
-                       "%d devices for a batch of %lld in %d shard%s: at most one device a "
-                       "shard; a larger batch or --shards %d would do",
-                       devices, (long long)c->batch, c->shards, c->shards == 1 ? "" : "s",
-                       devices);
-    team->is_alone = devices == 1 && !c->is_async;
+    LK_TRY(lk_world_run_of(c->world, c->shards, &team->shards.first, &team->shards.count));
+    if (devices > team->shards.count)
+        return too_many(team, devices);
+    team->is_alone = devices == 1 && !c->is_async && lk_world_size(c->world) == 1;
     for (int i = 0; i < devices; i++)
         LK_TRY(create_worker(team, i));
     LK_TRY(lk_team_init_deal(team));
@@ -256,7 +268,7 @@ static enum lk_status create(struct lk_team *team)
         LK_TRY(lk_async_create(team, &team->async));
     LK_TRY(call_each(team, open_device, &team->config, false));
     for (int i = 0; i < team->count; i++)
-        team->workers[i]->most_shards = lk_team_most_shards(c->shards, devices);
+        team->workers[i]->most_shards = lk_team_most_shards(team->shards.count, devices);
     return call_each(team, plan, NULL, false);
 }
 
@@ -329,6 +341,7 @@ enum lk_status lk_team_build(struct lk_team *team)
 {
     LK_TRY(call_each(team, build, NULL, true));
     LK_TRY(create_arrivals(team));
+    LK_TRY(lk_team_ranks_create(team));
     return team->async ? lk_async_build(team) : LK_OK;
 }
 
@@ -436,6 +449,7 @@ void lk_team_destroy(struct lk_team *team)
     for (int i = 0; i < team->count; i++)
         all_ended &= end_worker(team, team->workers[i]);
     lk_reducer_destroy(team->reducer);
+    lk_team_ranks_destroy(team->ranks);
     if (!all_ended)
         return; /* threads that are left behind may still look at it */
     lk_async_destroy(team->async);

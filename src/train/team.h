@@ -9,6 +9,7 @@
 #define LK_TRAIN_TEAM_H
 
 #include "mirror/staleness.h"
+#include "mirror/world.h"
 #include "train/worker.h"
 #include <lockstep/train.h>
 
@@ -26,9 +27,10 @@ struct lk_team_config {
     enum lk_dtype real;
     uint64_t seed;
     const char *optimizer, *optimizer_options;
-    int64_t check_every;   /* steps between comparisons of the replicas' parameters; 0: none */
-    bool is_async;         /* without lockstep, see async.h */
-    int64_t max_staleness; /* then; -1: twice the devices */
+    int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
+    bool is_async;          /* without lockstep, see async.h */
+    int64_t max_staleness;  /* then; -1: twice the devices */
+    struct lk_world *world; /* the job's ranks, each with a team and a run of the shards */
 };
 
 /* How many shards a device computes at a time where it has room: twice its equal share, so that
@@ -72,6 +74,9 @@ LK_MUST_CHECK enum lk_status lk_team_call(struct lk_team *team,
 /* Copies parameters and optimizer state of the first device to all others. */
 LK_MUST_CHECK enum lk_status lk_team_spread(struct lk_team *team);
 
+/* Copies those of rank 0's first device to all ranks' devices. All ranks call it. */
+LK_MUST_CHECK enum lk_status lk_team_align(struct lk_team *team);
+
 /* A step to be done: step - 1 is the batch's number. */
 struct lk_team_step {
     int64_t step, samples;
@@ -81,7 +86,8 @@ struct lk_team_step {
 struct lk_team_result {
     double loss, accuracy;
     struct lk_device_times devices[LK_MOST_TEAM];
-    int tries; /* how often the step was computed */
+    int tries;      /* how often the step was computed */
+    bool must_stop; /* a rank wanted to stop when its part was done */
 };
 
 /* Whether a step should be begun before the oldest one is ended: there may be two, or
@@ -94,8 +100,10 @@ LK_MUST_CHECK enum lk_status lk_team_begin(struct lk_team *team,
                                            const struct lk_team_step *step);
 
 /* Waits until the oldest step that was begun is committed: all shards have arrived once, and
- * the update is on its way everywhere. fails: LK_E_DEVICE where no device is left */
-LK_MUST_CHECK enum lk_status lk_team_end(struct lk_team *team, struct lk_team_result *result);
+ * the update is on its way everywhere. All ranks learn in the same step that one of them
+ * wants to stop. fails: LK_E_DEVICE where no device is left; as another rank has failed */
+LK_MUST_CHECK enum lk_status lk_team_end(struct lk_team *team, bool wants_stop,
+                                         struct lk_team_result *result);
 
 /* Updates that a full batch makes: 1 in lockstep. */
 int lk_team_updates_each(const struct lk_team *team);

@@ -124,6 +124,27 @@ enum lk_status lk_team_spread(struct lk_team *team)
     return LK_OK;
 }
 
+/* Every rank reads its own state first, which gives the sizes and says where a device fails. */
+enum lk_status lk_team_align(struct lk_team *team)
+{
+    struct lk_world *world = team->config.world;
+    struct state state = {0};
+    if (lk_world_size(world) == 1)
+        return LK_OK;
+    enum lk_status status = lk_team_call(team, read_state, &state);
+    if (status == LK_OK)
+        status = lk_world_share(world, state.weights_bytes, state.weights);
+    if (status == LK_OK)
+        status = lk_world_share(world, state.optimizer_bytes, state.optimizer);
+    for (int i = 0; i < team->count && status == LK_OK; i++)
+        if (!team->workers[i]->is_lost && lk_world_rank(world) > 0) {
+            (void)!lk_team_call_one(team, team->workers[i], write_state, &state);
+            lk_error_clear();
+        }
+    clear_state(&state);
+    return status;
+}
+
 /* --- alone ------------------------------------------------------------------------------ */
 
 /* A stepper that needs no host, with the state of the one before. */

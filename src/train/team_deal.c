@@ -8,7 +8,7 @@ enum lk_status lk_team_init_deal(struct lk_team *team)
 {
     struct lk_split_policy policy;
     LK_TRY(lk_split_parse(team->config.split, team->count, &policy));
-    return lk_split_init(&team->split, &policy, team->config.shards, team->count, NULL);
+    return lk_split_init(&team->split, &policy, team->shards.count, team->count, NULL);
 }
 
 /* Devices that were lost since; one that cannot give its shards away was the last. */
@@ -23,14 +23,14 @@ static void take_from_lost(struct lk_team *team)
 void lk_team_deal(struct lk_team *team)
 {
     const bool is_one = team->trial.phase == LK_TRIAL_ONE;
-    int first = 0;
+    int first = team->shards.first;
     take_from_lost(team);
     if (is_one && team->workers[team->trial.fastest]->is_lost)
         team->trial.phase = LK_TRIAL_OVER;
     for (int i = 0; i < team->count; i++) {
         int count = team->split.counts[i];
         if (team->trial.phase == LK_TRIAL_ONE)
-            count = i == team->trial.fastest ? team->config.shards : 0;
+            count = i == team->trial.fastest ? team->shards.count : 0;
         team->workers[i]->run = (struct lk_shard_run){first, count};
         first += count;
     }
@@ -93,7 +93,7 @@ void lk_team_measure(struct lk_team *team, double step_seconds)
     }
     if (team->trial.phase != LK_TRIAL_ONE)
         team->counts.dealt += lk_split_step(&team->split, seconds);
-    if (team->split.policy.keeps_all || lk_team_left(team) < 2)
+    if (team->split.policy.keeps_all || lk_team_left(team) < 2 || team->ranks)
         team->trial.phase = LK_TRIAL_OVER;
     if (team->trial.phase != LK_TRIAL_OVER)
         try_one(team, step_seconds);

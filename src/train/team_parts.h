@@ -24,7 +24,10 @@ struct lk_team {
     char devices[256], optimizer[64], optimizer_options[256], split_text[256], log_folder[512];
     struct lk_worker *workers[LK_MOST_TEAM];
     int count;
-    bool is_alone; /* one device, from the start or by trial: its sums stay on it */
+    bool is_alone; /* one device of one rank, from the start or by trial: its sums stay on it */
+    struct lk_shard_run shards;  /* this rank's */
+    struct lk_team_ranks *ranks; /* NULL: there is one */
+    bool wants_stop, must_stop;  /* this rank; one of all, in the step that ended last */
     struct lk_batches *batches;
     struct lk_profile *profile;
     struct lk_reducer *reducer;
@@ -85,6 +88,30 @@ LK_MUST_CHECK enum lk_status lk_team_none_left(const struct lk_team *team);
  * its state is copied from another's and *is_right becomes false. The mutex is not held.
  * fails: LK_E_DEVICE where none is right */
 LK_MUST_CHECK enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right);
+
+/* --- the ranks of a job; an arrival is a bucket, the metrics first ----------------------- */
+
+/* Takes the memory for sums between ranks; nothing where there is one rank. */
+LK_MUST_CHECK enum lk_status lk_team_ranks_create(struct lk_team *team);
+void lk_team_ranks_destroy(struct lk_team_ranks *ranks);
+
+/* Where this rank's sums of an arrival go: of each of its subtrees; returns how many. */
+int lk_team_ranks_sums(const struct lk_team_ranks *ranks, int arrival,
+                       struct lk_reduced sums[LK_MOST_SUBTREES]);
+
+/* Sends them; whether they were sent in an earlier try of the step. */
+LK_MUST_CHECK enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival);
+bool lk_team_ranks_has_sent(const struct lk_team_ranks *ranks, int arrival);
+
+/* As lk_team_wait(), and carries on with what travels. Releases the mutex meanwhile. */
+LK_MUST_CHECK enum lk_status lk_team_ranks_wait(struct lk_team *team, double until,
+                                                bool *is_late);
+
+/* Once all is sent: waits for the sums over all ranks and hands them out to the devices. Where
+ * the ranks' parameters differ, they become rank 0's and *is_right false: the step has to be
+ * computed again, by all. The mutex is not held. fails: as a rank that has failed */
+LK_MUST_CHECK enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics,
+                                                   bool *is_right);
 
 /* lk_team_call() on that device alone. */
 LK_MUST_CHECK enum lk_status

@@ -49,10 +49,14 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,
         .max_staleness = s->max_staleness,
+        .world = trainer->world,
     };
     if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
         return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",
                        (long long)s->max_staleness);
+    if (s->mode == LK_TRAIN_ASYNC && lk_world_size(trainer->world) > 1)
+        return lk_fail(LK_E_UNSUPPORTED, "mode async is for the devices of one rank, found %d",
+                       lk_world_size(trainer->world));
     LK_TRY(lk_team_create(&config, &trainer->team));
     if (atomic_load(&trainer->load.has_failed)) /* no need to build kernels first */
         LK_TRY(lk_data_load_join(&trainer->load));
@@ -89,6 +93,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     if (trainer->load.validation)
         LK_TRY(lk_check_data(trainer->model, trainer->load.validation));
     LK_TRY(lk_data_sum(trainer->load.train, trainer->data_sum));
+    LK_TRY(lk_trainer_compare_data(trainer));
     const int64_t count = lk_data_info(trainer->load.train)->count;
     trainer->steps_per_epoch = lk_divide_up(count, s->batch_size);
     if (__builtin_mul_overflow(trainer->steps_per_epoch, s->epochs, &trainer->total_steps))
@@ -125,6 +130,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
         parameters += param->count;
     lk_text_append(&text, "%s, %lld parameters, on ", lk_model_name(trainer->model),
                    (long long)parameters);
+    if (lk_world_size(trainer->world) > 1)
+        lk_text_append(&text, "%d ranks, here ", lk_world_size(trainer->world));
     print_devices(trainer->team, &text);
     lk_text_append(&text, "; %lld samples, batches of %lld in %d shard%s",
                    (long long)lk_data_info(trainer->load.train)->count,
@@ -151,7 +158,8 @@ static enum lk_status begin_folder(struct lk_trainer *trainer)
     for (int i = 0; i < lk_team_devices(trainer->team); i++)
         if (lk_team_worker(trainer->team, i)->device)
             devices[count++] = lk_device_info(lk_team_worker(trainer->team, i)->device);
-    return lk_run_folder_begin(trainer->folder, trainer->settings, devices, trainer->done,
+    return lk_run_folder_begin(trainer->folder, trainer->settings, devices,
+                               lk_world_size(trainer->world), trainer->done,
                                trainer->done == trainer->total_steps);
 }
 
@@ -159,12 +167,15 @@ static enum lk_status create(struct lk_trainer *trainer)
 {
     LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
     LK_TRY(lk_schedule_parse(trainer->settings->schedule, &trainer->schedule));
+    LK_TRY(lk_trainer_join(trainer));
     LK_TRY(lk_data_load_start(&trainer->load, trainer->settings, trainer->model));
     LK_TRY(lk_run_folder_open(trainer->settings->run, &trainer->folder));
     LK_TRY(lk_profile_open(trainer->settings->profile, trainer->settings->profile_steps,
                            &trainer->profile));
     if (!trainer->settings->fresh)
         LK_TRY(lk_trainer_check_resume(trainer));
+    LK_TRY(lk_world_share(trainer->world, sizeof trainer->settings->shards,
+                          &trainer->settings->shards));
     LK_TRY(lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss));
     LK_TRY(create_team(trainer));
     LK_TRY(open_batches(trainer));
@@ -174,6 +185,7 @@ static enum lk_status create(struct lk_trainer *trainer)
     if (trainer->checkpoint)
         LK_TRY(lk_trainer_resume(trainer));
     LK_TRY(begin_folder(trainer));
+    LK_TRY(lk_trainer_align(trainer));
     return announce(trainer);
 }
 
@@ -187,9 +199,15 @@ enum lk_status lk_trainer_create(const struct lk_settings *settings,
     made->handler = handler;
     made->context = context;
     made->started = lk_seconds();
+    made->stop_after = INT64_MAX;
     enum lk_status status = lk_settings_copy(settings, &made->settings);
     if (status == LK_OK)
+        status = lk_world_open(&made->world);
+    if (status == LK_OK) {
         status = create(made);
+        if (status != LK_OK)
+            status = lk_world_fail(made->world, status);
+    }
     if (status != LK_OK) {
         lk_trainer_destroy(made);
         return status;
@@ -202,6 +220,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
 {
     if (!trainer)
         return;
+    lk_world_close(trainer->world);
     (void)!lk_data_load_join(&trainer->load);
     (void)!lk_profile_close(trainer->profile);
     lk_checkpoint_close(trainer->checkpoint);

@@ -30,7 +30,8 @@ struct lk_trainer {
     void *context;
     atomic_bool stop;
 
-    struct lk_run_folder *folder;
+    struct lk_world *world;       /* the job's ranks */
+    struct lk_run_folder *folder; /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_node *labels, *loss;
     struct lk_team *team;
@@ -53,8 +54,19 @@ struct lk_trainer {
     struct lk_team_step steps[LK_MOST_BEGUN]; /* on their way, by their number */
     struct lk_team_counts reported;           /* of the devices' events */
     double started, last_finish;
+    int64_t stop_after; /* a step, where all ranks know that one wants to stop */
     bool has_warned;
 };
+
+/* With all ranks: compares settings and models. Ranks other than 0 have no run directory, no
+ * validation and no events from here on. fails: LK_E_ARGUMENT, naming what differs */
+LK_MUST_CHECK enum lk_status lk_trainer_join(struct lk_trainer *trainer);
+
+/* With all ranks: compares the training data. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer);
+
+/* With all ranks: rank 0's steps done, parameters and optimizer state become those of all. */
+LK_MUST_CHECK enum lk_status lk_trainer_align(struct lk_trainer *trainer);
 
 /* Starts reading the data of `settings`, which must outlive the load, as the model wants it. */
 LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_data_load *load,

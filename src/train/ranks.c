@@ -1,0 +1,70 @@
+/* What the ranks of a job do together before they train: only the same model, settings and data
+ * give one model. Rank 0 alone has a run directory, validates and reports. */
+#include "train/trainer_parts.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+int lk_rank(void)
+{
+    return lk_world_launched_rank();
+}
+
+int lk_ranks(void)
+{
+    return lk_world_launched_ranks();
+}
+
+/* All settings but those that may differ between hosts; model and data are compared by what is
+ * in them. */
+static enum lk_status compare_settings(struct lk_world *world,
+                                       const struct lk_settings *settings)
+{
+    static const char *const own[] = {"model",  "data",    "validation", "run",
+                                      "device", "profile", "split"};
+    struct lk_settings *copy;
+    char *text = NULL;
+    LK_TRY(lk_settings_copy(settings, &copy));
+    enum lk_status status = LK_OK;
+    for (int i = 0; i < LK_COUNT(own) && status == LK_OK; i++)
+        status = lk_settings_set(copy, own[i], "");
+    if (status == LK_OK)
+        status = lk_settings_print(copy, &text);
+    if (status == LK_OK)
+        status = lk_world_check_equal(world, "settings", text);
+    free(text);
+    lk_settings_destroy(copy);
+    return status;
+}
+
+enum lk_status lk_trainer_join(struct lk_trainer *trainer)
+{
+    struct lk_settings *s = trainer->settings;
+    struct lk_world *world = trainer->world;
+    LK_TRY(lk_world_check_equal(world, "versions", LK_VERSION));
+    LK_TRY(compare_settings(world, s));
+    LK_TRY(lk_world_check_equal(world, "models", lk_model_text(trainer->model)));
+    if (lk_world_rank(world) == 0)
+        return LK_OK;
+    trainer->handler = NULL;
+    s->run[0] = '\0';
+    s->profile[0] = '\0';
+    snprintf(s->validation, sizeof s->validation, "off");
+    return LK_OK;
+}
+
+enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer)
+{
+    char text[LK_SHA256_TEXT + 64];
+    snprintf(text, sizeof text, "%lld samples, sha256 %s",
+             (long long)lk_data_info(trainer->load.train)->count, trainer->data_sum);
+    return lk_world_check_equal(trainer->world, "training data", text);
+}
+
+enum lk_status lk_trainer_align(struct lk_trainer *trainer)
+{
+    LK_TRY(lk_world_share(trainer->world, sizeof trainer->done, &trainer->done));
+    LK_TRY(lk_team_align(trainer->team));
+    return lk_world_agree(trainer->world, LK_OK);
+}

@@ -1,0 +1,274 @@
+"""Jobs of several ranks: ranks.py PROGRAM yes|no LAYER. yes: PROGRAM was built with MPI; LAYER:
+the OpenCL layer that makes devices fail, or none."""
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+HAS_MPI, LAYER = sys.argv.pop(2) == 'yes', sys.argv.pop(2)
+
+import program  # noqa: E402: takes PROGRAM
+from program import PROGRAM, ProgramTest  # noqa: E402
+
+MPIRUN = shutil.which('mpirun')
+OPTIONS = ['--allow-run-as-root', '--oversubscribe']
+
+# Everything that sums over samples or draws numbers: convolution, dense layer, dropout.
+NET = """name: net
+input: [28, 28, 1]
+layers:
+  - conv2d: {filters: 8, kernel: 3, activation: relu}
+  - max_pool: {size: 2}
+  - flatten
+  - dropout: {rate: 0.25}
+  - dense: {units: 10}
+  - softmax
+"""
+TRAIN = [PROGRAM, 'train', 'net.yaml', '--data', 'synthetic:digits,count=1036', '--batch-size',
+         '64', '--shards', '8', '--epochs', '1000', '--set', 'validation=off']
+
+
+class RanksTest(ProgramTest):
+    """An epoch is 17 batches; the last one has 12 samples of 64, so that some shards are empty.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET)
+
+    def environment(self, **changes):
+        inherited = super().environment(**changes)
+        return {k: v for k, v in inherited.items() if not k.startswith(('OMPI_', 'PMI'))}
+
+    def start(self, *command):
+        process = subprocess.Popen(command, cwd=self.folder, env=self.environment(), text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def mpirun(self, *arguments, status=0):
+        process = self.start(MPIRUN, *OPTIONS, *arguments)
+        stdout, stderr = process.communicate(timeout=200)
+        self.assertEqual(process.returncode, status, f'stdout: {stdout}\nstderr: {stderr}')
+        return stdout, stderr
+
+    def job(self, ranks, run, *arguments, **more):
+        return self.mpirun('-np', str(ranks), *TRAIN, '--run', run, *arguments, **more)
+
+    def alone(self, run, *arguments):
+        self.run_program(*TRAIN[1:], '--run', run, *arguments)
+        return self.sha256(run)
+
+
+@unittest.skipUnless(HAS_MPI and MPIRUN, 'needs a build with MPI, and mpirun')
+class SameBits(RanksTest):
+    def test_any_number_of_ranks(self):
+        common = '--steps', '40', '--seed', '3', '--set', 'check_every=4'
+        wanted = self.alone('alone', *common)
+        for ranks in 1, 2, 3, 4:
+            stdout, stderr = self.job(ranks, f'run{ranks}', *common)
+            self.assertEqual(self.sha256(f'run{ranks}'), wanted)
+            self.assertEqual(stdout.count('sha256'), 1)  # rank 0 speaks alone
+            self.assertNotIn('rank ', stderr)
+            with open(self.path(f'run{ranks}/env.json')) as file:
+                self.assertEqual(json.load(file)['ranks'], ranks)
+        steps = [(e['step'], e['loss']) for e in self.events('alone', 'step')]
+        self.assertEqual(steps, [(e['step'], e['loss']) for e in self.events('run3', 'step')])
+
+    def test_devices_of_ranks(self):
+        """Rank 0 has two devices, rank 1 one."""
+        self.mpirun('-np', '1', *TRAIN, '--run', 'a', '--steps', '20', '--device', '0*2', ':',
+                    '-np', '1', *TRAIN, '--run', 'a', '--steps', '20', '--device', '0')
+        self.assertEqual(self.sha256('a'), self.alone('b', '--steps', '20'))
+
+    def test_gone_on_at_another_number(self):
+        wanted = self.alone('whole', '--steps', '40')
+        self.job(2, 'parts', '--steps', '10')
+        self.job(3, 'parts', '--steps', '23')
+        self.alone('parts', '--steps', '30')
+        stdout, stderr = self.job(4, 'parts', '--steps', '40')
+        self.assertIn('going on after step 30', stderr)
+        self.assertIn(wanted, stdout)
+        self.assertEqual([e['step'] for e in self.events('parts', 'step')], list(range(1, 41)))
+
+    def test_validation(self):
+        """Rank 0 validates while the others wait."""
+        self.job(2, 'a', '--steps', '20', '--set', 'validation=synthetic:digits,count=300')
+        self.run_program(*TRAIN[1:], '--run', 'b', '--steps', '20', '--set',
+                         'validation=synthetic:digits,count=300')
+        found = [[(e['step'], e['loss'], e['accuracy']) for e in self.events(run, 'eval')]
+                 for run in 'ab']
+        self.assertEqual(len(found[0]), 2)
+        self.assertEqual(found[0], found[1])
+
+    def test_batch_per_device(self):
+        self.mpirun('-np', '2', PROGRAM, 'train', 'tiny.yaml', '--data', program.DATA,
+                    '--batch-per-device', '64', '--run', 'run', '--epochs', '1')
+        self.assertEqual(self.events('run', 'end')[0]['steps'], 4)
+
+    def test_log_of_one(self):
+        stdout, _ = self.job(2, 'run', '--steps', '5', '--log-format', 'jsonl')
+        with open(self.path('run/metrics.jsonl')) as file:
+            self.assertEqual(stdout, file.read())
+
+
+@unittest.skipUnless(HAS_MPI and MPIRUN, 'needs a build with MPI, and mpirun')
+class Refusals(RanksTest):
+    def refused_job(self, status, said, *arguments):
+        stdout, stderr = self.mpirun(*arguments, status=status)
+        self.assertEqual(stdout, '')
+        lines = [line for line in stderr.splitlines() if line.startswith('lockstep: ')]
+        self.assertEqual(len(lines), 1, stderr)
+        self.assertIn(said, lines[0])
+        self.assertFalse(glob.glob(self.path('run/checkpoints/*')))
+
+    def pair(self, *second):
+        """The arguments of two ranks of which the second has others."""
+        return ['-np', '1', *TRAIN, '--run', 'run', ':', '-np', '1', *TRAIN, '--run', 'run',
+                *second]
+
+    def test_other_settings(self):
+        self.refused_job(2, "settings differ between ranks: rank 0 has '  seed: 0', rank 1 has "
+                            "'  seed: 5'", *self.pair('--seed', '5'))
+
+    def test_other_data(self):
+        self.refused_job(2, "training data differ between ranks: rank 0 has '1036 samples",
+                         *self.pair('--data', 'synthetic:digits,count=1000'))
+
+    def test_other_model(self):
+        self.put('other.yaml', NET.replace('rate: 0.25', 'rate: 0.5'))
+        second = ['other.yaml' if a == 'net.yaml' else a for a in TRAIN]
+        self.refused_job(2, 'models differ between ranks', '-np', '1', *TRAIN, '--run', 'run',
+                         ':', '-np', '1', *second, '--run', 'run')
+
+    def test_what_one_rank_lacks(self):
+        self.refused_job(3, "rank 1: ", *self.pair('--data', 'idx:nowhere'))
+        self.refused_job(4, "rank 1: ", *self.pair('--device', '77'))
+
+    def test_more_ranks_than_shards(self):
+        self.refused_job(2, '2 shards cannot be shared by 3 ranks', '-np', '3', *TRAIN, '--run',
+                         'run', '--shards', '2')
+
+    def test_another_run(self):
+        """What rank 0 finds in the run directory reaches all."""
+        self.alone('run', '--steps', '2')
+        _, stderr = self.job(2, 'run', '--steps', '4', '--seed', '9', status=2)
+        self.assertEqual(stderr.count('has seed 0, asked for is 9'), 1)
+
+
+def rank_of(pid):
+    """None: no rank of a job."""
+    try:
+        with open(f'/proc/{pid}/environ', 'rb') as file:
+            found = re.search(rb'OMPI_COMM_WORLD_RANK=(\d+)', file.read())
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+@unittest.skipUnless(HAS_MPI and MPIRUN, 'needs a build with MPI, and mpirun')
+class Disturbed(RanksTest):
+    COMMON = ['--steps', '1500', '--checkpoint-every', '7']
+
+    def wait_for_step(self, process, step):
+        for line in process.stdout:
+            if json.loads(line).get('step') == step:
+                return
+        self.fail(process.stderr.read())
+
+    def start_job(self, ranks):
+        process = self.start(MPIRUN, *OPTIONS, '-np', str(ranks), *TRAIN, '--run', 'run',
+                             *self.COMMON, '--log-format', 'jsonl')
+        self.wait_for_step(process, 31)
+        with open(f'/proc/{process.pid}/task/{process.pid}/children') as file:
+            pids = {rank_of(pid): int(pid) for pid in file.read().split()}
+        return process, pids
+
+    def check_resumed(self, ranks):
+        _, stderr = self.job(ranks, 'run', *self.COMMON)
+        step = int(re.search(r'going on after step (\d+)', stderr)[1])
+        self.assertLess(step, 1500)
+        self.assertEqual(self.sha256('run'), self.alone('whole', *self.COMMON))
+        return step
+
+    def end(self, process):
+        """What it says until its end: within 2 s, more where disks and cores are busy."""
+        start = time.monotonic()
+        process.stdout.read()
+        process.wait(60)
+        self.assertLess(time.monotonic() - start, 60)
+        return process.stderr.read()
+
+    def test_killed_rank(self):
+        for rank, resumed in (1, 3), (0, 1):
+            process, pids = self.start_job(2)
+            os.kill(pids[rank], signal.SIGKILL)
+            said = self.end(process)
+            self.assertNotEqual(process.returncode, 0)
+            self.assertRegex(said, rf'rank {rank} .*signal 9')
+            self.assertEqual(self.check_resumed(resumed) % 7, 0)
+            shutil.rmtree(self.path('run'))
+
+    def check_stopped(self, process):
+        said = self.end(process)
+        self.assertEqual(process.returncode, 130, said)
+        self.assertEqual(said.count('interrupted after step'), 1)
+        step = int(re.search(r'interrupted after step (\d+)', said)[1])
+        self.assertEqual(self.check_resumed(4), step)
+
+    def test_stopped_job(self):
+        process, _ = self.start_job(3)
+        process.send_signal(signal.SIGUSR2)
+        self.check_stopped(process)
+
+    def test_stopped_rank(self):
+        process, pids = self.start_job(2)
+        os.kill(pids[1], signal.SIGINT)
+        self.check_stopped(process)
+
+    def faulty(self, fault, *arguments):
+        """A job whose rank 1 has a device that fails."""
+        return self.start(MPIRUN, *OPTIONS, '-np', '1', *TRAIN, '--run', 'run', *arguments, ':',
+                          '-np', '1', '-x', f'OPENCL_LAYERS={LAYER}', '-x',
+                          f'LOCKSTEP_FAULT={fault}', *TRAIN, '--run', 'run', *arguments)
+
+    @unittest.skipIf(LAYER == 'none', 'needs CL/cl_layer.h')
+    def test_no_device_left(self):
+        """Rank 0 saves what it has."""
+        process = self.faulty('call=clEnqueueNDRangeKernel,device=0,nth=900,times=0,kind=error,'
+                              'code=-36', *self.COMMON)
+        said = self.end(process)
+        self.assertEqual(process.returncode, 4, said)
+        self.assertIn('rank 1: no device is left', said)
+        saved = self.events('run', 'checkpoint')[-1]['step']
+        self.assertGreater(saved, 3)
+        self.assertEqual(self.check_resumed(2), saved)
+
+    @unittest.skipIf(LAYER == 'none', 'needs CL/cl_layer.h')
+    def test_other_parameters(self):
+        """A rank's weights change by themselves; it gets rank 0's, and the run goes on. Of the
+        first large transfers to its device one is that of the weights it trains with."""
+        common = '--steps', '12', '--fresh', '--set', 'check_every=5'
+        mended = 0
+        for nth in range(1, 6):
+            process = self.faulty(f'call=clEnqueueWriteBuffer,bytes=52000,nth={nth},'
+                                  'kind=corrupt,bit=20', *common)
+            said = self.end(process)
+            self.assertEqual(process.returncode, 0, said)
+            self.assertEqual(len(self.events('run', 'step')), 12)
+            mended += said.count("the ranks' parameters differ after step 5")
+        self.assertGreater(mended, 0)
+
+
+if __name__ == '__main__':
+    program.main()
