@@ -161,47 +161,7 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
 }
 
 #if PANEL
-#define COLUMNS (SPAN * NV)
-#define PANELS ((OUT_W + COLUMNS - 1) / COLUMNS) /* of a row */
-
-/* Channels c0 to c1 of the n columns of inputs from x on. */
-struct panel {
-    __global const V *x;
-    int c0, c1, n;
-};
-
-INLINE void copy_panel(__local V *to, struct panel p, int depth)
-{
-    for (int c = p.c0; c < p.c1; c++, to += NV) {
-        __global const V *from = p.x + c * (IN_H * IN_W);
-        if (p.n == COLUMNS)
-            UNROLL for (int j = 0; j < COLUMNS; j++)
-                to[j / NV * NV * depth + j % NV] = from[j * STEP_X];
-        else
-            for (int j = 0; j < p.n; j++)
-                to[j / NV * NV * depth + j % NV] = from[j * STEP_X];
-    }
-}
-
-/* Fetches a share of a panel, part of `parts`. */
-INLINE void fetch_panel(struct panel p, int part, int parts)
-{
-    const int each = (p.c1 - p.c0 + parts - 1) / parts;
-    const int c0 = p.c0 + part * each, c1 = min(c0 + each, p.c1);
-    for (int c = c0; c < c1; c++)
-        UNROLL for (int j = 0; j < COLUMNS; j++)
-            PREFETCH(p.x + c * (IN_H * IN_W) + j * STEP_X);
-}
-
-/* Panel n of the image at x: a run of columns has several, one behind the other. */
-INLINE struct panel panel_at(__global const V *x, int n, int channels, int depth)
-{
-    const int deep = (channels + depth - 1) / depth, run = n / deep, c0 = n % deep * depth;
-    const int i = run / PANELS, x0 = run % PANELS * COLUMNS;
-    const struct panel panel = {x + (i * STEP_Y * IN_W + x0 * STEP_X), c0,
-                                min(c0 + depth, channels), min(COLUMNS, OUT_W - x0)};
-    return panel;
-}
+#include "lib/conv2d_panel.cl"
 #else
 /* The compiler leaves out the taps outside the image of blocks whose place it knows. */
 INLINE void blocks_of_row(const struct job *job)
@@ -228,17 +188,17 @@ INLINE void blocks_of_row(const struct job *job)
 
 #endif
 
-KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
-                          __global const real *restrict w, int w_first,
-                          __global const real *restrict bias, __global V *restrict y,
-                          int y_first, __global B *restrict at, int channels, int filters,
-                          int rows_each, int blocks_each, int depth, __local V *panel,
-                          __local V *sums)
+BODY void gather_group(__global const V *restrict x, int x_first,
+                       __global const real *restrict w, int w_first,
+                       __global const real *restrict bias, __global V *restrict y, int y_first,
+                       __global B *restrict at, int channels, int filters, int rows_each,
+                       int blocks_each, int depth, __local V *panel, __local V *sums,
+                       int group_0, int group_1, int group_2)
 {
     const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
-    const int g = get_group_id(1) / runs, b0 = get_group_id(1) % runs * blocks_each;
+    const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
     const int b1 = min(b0 + blocks_each, blocks);
-    const size_t image = (size_t)get_group_id(2) * GROUPS + g;
+    const size_t image = (size_t)group_2 * GROUPS + g;
     const int unit = MR * channels * (TAPS_Y * TAPS_X);
     x += x_first / VECTOR + image * channels * (IN_H * IN_W * PARTS) + PART;
     w += w_first + (size_t)g * blocks * unit;
@@ -247,7 +207,7 @@ KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
     bias = bias ? bias + g * filters : 0;
 #if PANEL
     const int deep = (channels + depth - 1) / depth;
-    const int n0 = get_group_id(0) * rows_each * deep;
+    const int n0 = group_0 * rows_each * deep;
     const int n1 = min(n0 + rows_each * deep, OUT_H * PANELS * deep);
     for (int n = n0; n < n1; n++) {
         const int i = n / deep / PANELS, x0 = n / deep % PANELS * COLUMNS;
@@ -276,7 +236,7 @@ KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
         }
     }
 #else
-    const int i0 = get_group_id(0) * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
+    const int i0 = group_0 * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
     for (int i = i0; i < i1; i++)
         for (int b = b0; b < b1; b++) {
             const int row = i * ROWS * STEP_Y - PAD_Y;
@@ -292,4 +252,16 @@ KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
             blocks_of_row(&job);
         }
 #endif
+}
+
+KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
+                          __global const real *restrict w, int w_first,
+                          __global const real *restrict bias, __global V *restrict y,
+                          int y_first, __global B *restrict at, int channels, int filters,
+                          int rows_each, int blocks_each, int depth, __local V *panel,
+                          __local V *sums)
+{
+    gather_group(x, x_first, w, w_first, bias, y, y_first, at, channels, filters, rows_each,
+                 blocks_each, depth, panel, sums, get_group_id(0), get_group_id(1),
+                 get_group_id(2));
 }

@@ -45,12 +45,12 @@ INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz,
     return sum;
 }
 
-KERNEL void conv2d_expand(__global const V *restrict dy, __global const V *restrict y,
-                          __global const B *restrict at, __global V *restrict dz, int dz_first,
-                          __global real *restrict db, int db_stride, int shard_tiles,
-                          int filters, int height, int width, __local V *scratch)
+BODY void expand_group(__global const V *restrict dy, __global const V *restrict y,
+                       __global const B *restrict at, __global V *restrict dz, int dz_first,
+                       __global real *restrict db, int db_stride, int shard_tiles, int filters,
+                       int height, int width, __local V *scratch, int group_0, int group_1)
 {
-    const int k = get_group_id(0), shard = get_group_id(1);
+    const int k = group_0, shard = group_1;
     const int plane = height * width, pooled = at ? plane / 4 : plane;
     V sum = 0;
     for (int t = shard * shard_tiles; t < (shard + 1) * shard_tiles; t++) {
@@ -64,10 +64,20 @@ KERNEL void conv2d_expand(__global const V *restrict dy, __global const V *restr
         db[(size_t)shard * db_stride + k] = total;
 }
 
-KERNEL void conv2d_total(__global const real *restrict parts, int first, int count, int each,
-                         int parts_of_shard, __global real *restrict dw, int dw_stride)
+KERNEL void conv2d_expand(__global const V *restrict dy, __global const V *restrict y,
+                          __global const B *restrict at, __global V *restrict dz, int dz_first,
+                          __global real *restrict db, int db_stride, int shard_tiles,
+                          int filters, int height, int width, __local V *scratch)
 {
-    const int i0 = get_group_id(0) * each, i1 = min(i0 + each, count), shard = get_group_id(1);
+    expand_group(dy, y, at, dz, dz_first, db, db_stride, shard_tiles, filters, height, width,
+                 scratch, get_group_id(0), get_group_id(1));
+}
+
+BODY void total_group(__global const real *restrict parts, int first, int count, int each,
+                      int parts_of_shard, __global real *restrict dw, int dw_stride,
+                      int group_0, int group_1)
+{
+    const int i0 = group_0 * each, i1 = min(i0 + each, count), shard = group_1;
     parts += first + (size_t)shard * parts_of_shard * count;
     dw += (size_t)shard * dw_stride;
     for (int i = i0 + PART; i < i1; i += PARTS) {
@@ -76,4 +86,11 @@ KERNEL void conv2d_total(__global const real *restrict parts, int first, int cou
             sum += parts[(size_t)p * count + i];
         dw[i] = sum;
     }
+}
+
+KERNEL void conv2d_total(__global const real *restrict parts, int first, int count, int each,
+                         int parts_of_shard, __global real *restrict dw, int dw_stride)
+{
+    total_group(parts, first, count, each, parts_of_shard, dw, dw_stride, get_group_id(0),
+                get_group_id(1));
 }

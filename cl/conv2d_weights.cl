@@ -160,17 +160,17 @@ INLINE void add_group(__local V *sums, __local V *staged, const struct turn *now
 }
 #endif
 
-KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restrict dy,
-                           int dy_first, __global const V *restrict y,
-                           __global const B *restrict at, __global real *restrict out,
-                           int out_first, int out_stride, int channels, int filters,
-                           int group_channels, int group_filters, int shard_tiles,
-                           int part_tiles, __local V *sums, __local V *staged)
+BODY void weigh_group(__global const V *restrict x, __global const V *restrict dy, int dy_first,
+                      __global const V *restrict y, __global const B *restrict at,
+                      __global real *restrict out, int out_first, int out_stride, int channels,
+                      int filters, int group_channels, int group_filters, int shard_tiles,
+                      int part_tiles, __local V *sums, __local V *staged, int group_0,
+                      int group_1, int group_2)
 {
     const int runs = (filters + group_filters - 1) / group_filters;
-    const int g = get_group_id(0) / runs, k0 = get_group_id(0) % runs * group_filters;
-    const int k1 = min(k0 + group_filters, filters), c0 = get_group_id(1) * group_channels;
-    const int c1 = min(c0 + group_channels, channels), part = get_group_id(2);
+    const int g = group_0 / runs, k0 = group_0 % runs * group_filters;
+    const int k1 = min(k0 + group_filters, filters), c0 = group_1 * group_channels;
+    const int c1 = min(c0 + group_channels, channels), part = group_2;
     const int parts_of_shard = (shard_tiles + part_tiles - 1) / part_tiles;
     const int t0 = part / parts_of_shard * shard_tiles + part % parts_of_shard * part_tiles;
     const int t1 = min(t0 + part_tiles, (part / parts_of_shard + 1) * shard_tiles);
@@ -214,4 +214,16 @@ KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restr
                 store(a, out, c, k, r, c1, k1, GROUPS * filters, sums);
             }
 #endif
+}
+
+KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restrict dy,
+                           int dy_first, __global const V *restrict y,
+                           __global const B *restrict at, __global real *restrict out,
+                           int out_first, int out_stride, int channels, int filters,
+                           int group_channels, int group_filters, int shard_tiles,
+                           int part_tiles, __local V *sums, __local V *staged)
+{
+    weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, channels, filters,
+                group_channels, group_filters, shard_tiles, part_tiles, sums, staged,
+                get_group_id(0), get_group_id(1), get_group_id(2));
 }
