@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include "io/file.h"
+#include "skip.h"
 
 #include <lockstep/data.h>
 
@@ -71,7 +72,7 @@ static void downloads_into_the_cache(void **state)
 {
     (void)state;
     if (!real)
-        skip(); /* needs the real files in $LOCKSTEP_DATA/fashion-mnist */
+        SKIP_TEST("needs the real files in $LOCKSTEP_DATA/fashion-mnist");
     struct server server;
     serve(&server, real, "ok");
     expect_fashion(LK_DATA_TRAIN, 60000, 9);
@@ -91,7 +92,7 @@ static void prefers_the_data_folder(void **state)
 {
     (void)state;
     if (!real)
-        skip(); /* needs the real files in $LOCKSTEP_DATA/fashion-mnist */
+        SKIP_TEST("needs the real files in $LOCKSTEP_DATA/fashion-mnist");
     setenv("LOCKSTEP_DATA", real, 1);
     expect_fashion(LK_DATA_TRAIN, 60000, 9);
     assert_false(lk_folder_exists(scratch_path("cache")));

@@ -1,5 +1,6 @@
 /* Device memory, pinned memory, marks: what goes in comes out, and nothing outside. */
 #include "rig.h"
+#include "skip.h"
 
 static void expect_bytes(const struct lk_buffer *buffer, const uint8_t *want, size_t bytes)
 {
@@ -215,7 +216,7 @@ static void survives_the_end_of_memory(void **state)
 {
     (void)state;
     if (!strstr(lk_device_info(device)->platform, "Portable Computing Language"))
-        skip(); /* only PoCL can be told to have little */
+        SKIP_TEST("only PoCL can be told to have little memory");
     assert_int_equal(run_child("fill_memory", "POCL_MEMORY_LIMIT", "1"), 0);
 }
 

@@ -3,6 +3,7 @@
 #include "graph/schedule.h"
 
 #include "base/random.h"
+#include "skip.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -150,7 +151,7 @@ static void gradients_in_double(const char *kernel_class)
     setenv("LOCKSTEP_CLASS", kernel_class, 1);
     ASSERT_OK(lk_device_open(NULL, 0, &device));
     if (!lk_device_info(device)->has_fp64)
-        skip();
+        SKIP_TEST("the device has no double precision");
     for (int shards = 1; shards <= 4; shards *= 4) {
         struct lk_replica *replica = make_replica(device, net.loss, LK_F64, shards, true);
         const int64_t samples = shards == 1 ? BATCH : BATCH - 4; /* a short batch, too */

@@ -7,6 +7,7 @@
 #include "io/tfrecord_write.h"
 
 #include "scratch.h"
+#include "skip.h"
 #include <lockstep/status.h>
 
 static struct lk_example_bytes text(const char *bytes)
@@ -110,7 +111,7 @@ static void says_that_the_disk_is_full(void **state)
     FILE *file = fopen("/dev/full", "wb");
     struct lk_tfrecord_seal seal;
     if (!file)
-        skip();
+        SKIP_TEST("no device that is always full");
     lk_tfrecord_seal(body, sizeof body, &seal);
     assert_refused(lk_tfrecord_write(file, "full", body, sizeof body, &seal), LK_E_IO,
                    lk_error_text(), "cannot write 'full': No space left");

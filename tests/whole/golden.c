@@ -1,6 +1,7 @@
 /* The whole ConvNet through 20 Adam steps against PyTorch in double (golden.py). */
 #include "golden.h"
 #include "model/checkpoint.h"
+#include "skip.h"
 #include "train/stepper.h"
 #include <lockstep/model.h>
 
@@ -38,8 +39,8 @@ static void set_weights(struct lk_replica *replica, enum lk_dtype real, uint32_t
             narrow[e] = (float)((draw(x) / 65536.0 * 2 - 1) * limit);
             wide[e] = narrow[e];
         }
-        ASSERT_OK(lk_replica_write_param(replica, i,
-                                         real == LK_F64 ? (void *)wide : (void *)narrow));
+        ASSERT_OK(
+            lk_replica_write_param(replica, i, real == LK_F64 ? (void *)wide : (void *)narrow));
         free(wide);
         free(narrow);
     }
@@ -66,7 +67,7 @@ static void train(const char *kernel_class, enum lk_dtype real, double tolerance
     ASSERT_OK(lk_device_open(NULL, 0, &device));
     if (real == LK_F64 && !lk_device_info(device)->has_fp64) {
         lk_device_close(device);
-        skip();
+        SKIP_TEST("the device has no double precision");
     }
     ASSERT_OK(lk_model_open("fashion-convnet", NULL, &model));
     ASSERT_OK(lk_model_add_loss(model, &labels, &loss));
