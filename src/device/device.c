@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* One device of a list: device `index`, or part `part` of `parts` equal ones. */
 struct entry {
@@ -292,10 +293,22 @@ size_t lk_device_peak_bytes(const struct lk_device *device)
     return device->peak_bytes;
 }
 
+void lk_device_abandon(struct lk_device *device)
+{
+    atomic_store(&device->is_abandoned, true);
+}
+
+void lk_device_pass(const struct lk_device *device)
+{
+    while (atomic_load_explicit(&device->is_abandoned, memory_order_relaxed))
+        pause();
+}
+
 enum lk_status lk_device_finish(struct lk_device *device)
 {
     cl_int error = clFinish(device->queue);
     if (error == CL_SUCCESS)
         error = clFinish(device->transfer);
+    lk_device_pass(device);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFinish");
 }

@@ -8,6 +8,10 @@
 struct lk_buffer;
 struct lk_kernel;
 
+/* Gives up a device that hangs: whoever is in a call on it, or makes one, stays there for ever.
+ * So a thread that wakes up late touches nothing that has gone on without it. Any thread. */
+void lk_device_abandon(struct lk_device *device);
+
 /* --- memory ---------------------------------------------------------------------------- */
 
 /* Uninitialized device memory. fails: LK_E_DEVICE_MEMORY (asked, allocated, limit) */

@@ -32,6 +32,7 @@ enum lk_status lk_mark_enqueue(struct lk_mark *mark)
 {
     cl_event event = NULL;
     const cl_int error = clEnqueueMarkerWithWaitList(mark->device->queue, 0, NULL, &event);
+    lk_device_pass(mark->device);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "clEnqueueMarkerWithWaitList");
     if (mark->event)

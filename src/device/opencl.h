@@ -24,6 +24,7 @@ struct lk_device {
     bool blas_ready[2];          /* float, double: CLBlast has given the right answers */
     struct lk_trace *trace;      /* NULL: none was begun */
     _Atomic int64_t traced_step; /* of what is enqueued now; 0: is not traced */
+    atomic_bool is_abandoned;    /* no call on it returns any more */
     char log_folder[512];
     char options[256]; /* build options of every program */
 };
@@ -48,6 +49,9 @@ enum lk_status lk_opencl_fail(cl_int error, const char *what);
 
 /* Waits for the event; returns the command's own error where it ended with one. */
 cl_int lk_opencl_wait(cl_event event);
+
+/* Passed after each call that may take long; an abandoned device lets nobody pass. */
+void lk_device_pass(const struct lk_device *device);
 
 /* All devices of all platforms in their order, at most LK_MOST_DEVICES. */
 enum lk_status lk_opencl_list(cl_device_id *ids, int *count);

@@ -67,9 +67,7 @@ struct lk_buffer *lk_shared_buffer(struct lk_shared *shared)
 static cl_int mark_compute(struct lk_device *device, cl_event *event)
 {
     const cl_int error = clEnqueueMarkerWithWaitList(device->queue, 0, NULL, event);
-    if (error == CL_SUCCESS)
-        clFlush(device->queue);
-    return error;
+    return error == CL_SUCCESS ? clFlush(device->queue) : error;
 }
 
 static cl_int take(struct lk_shared *shared, size_t bytes, cl_event after)
@@ -106,8 +104,11 @@ enum lk_status lk_shared_enqueue_to_host(struct lk_shared *shared, size_t bytes)
     if (shared->host_has_it)
         return LK_OK;
     cl_int error = mark_compute(shared->device, &after);
-    if (error != CL_SUCCESS)
+    if (error != CL_SUCCESS) {
+        if (after)
+            clReleaseEvent(after);
         return lk_opencl_fail(error, "clEnqueueMarkerWithWaitList");
+    }
     error = take(shared, bytes, after);
     clReleaseEvent(after);
     if (error != CL_SUCCESS)
@@ -122,7 +123,8 @@ enum lk_status lk_shared_wait(struct lk_shared *shared, void **memory)
     if (!shared->host_has_it)
         return lk_fail(LK_E_ARGUMENT, "the device has this memory, not the host");
     if (shared->event) {
-        const cl_int error = clWaitForEvents(1, &shared->event);
+        const cl_int error = lk_opencl_wait(shared->event);
+        lk_device_pass(shared->device);
         if (error != CL_SUCCESS)
             return lk_opencl_fail(error, "clWaitForEvents");
         forget_event(shared);

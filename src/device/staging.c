@@ -64,6 +64,7 @@ static enum lk_status sent(struct lk_staging *staging, cl_int error, cl_event ev
         clReleaseEvent(staging->event);
     staging->event = event;
     error = clFlush(staging->device->queue);
+    lk_device_pass(staging->device);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFlush");
 }
 
@@ -98,6 +99,7 @@ enum lk_status lk_staging_wait(struct lk_staging *staging)
     if (!staging->event)
         return LK_OK;
     const cl_int error = lk_opencl_wait(staging->event);
+    lk_device_pass(staging->device);
     clReleaseEvent(staging->event);
     staging->event = NULL;
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clWaitForEvents");

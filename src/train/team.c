@@ -36,6 +36,8 @@ void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *te
     if (worker->is_lost)
         return;
     worker->is_lost = true;
+    if (worker->device)
+        lk_device_abandon(worker->device);
     team->counts.lost++;
     const int left = lk_team_left(team);
     lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,

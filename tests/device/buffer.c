@@ -2,6 +2,10 @@
 #include "rig.h"
 #include "skip.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
 static void expect_bytes(const struct lk_buffer *buffer, const uint8_t *want, size_t bytes)
 {
     uint8_t got[4096];
@@ -220,6 +224,31 @@ static void survives_the_end_of_memory(void **state)
     assert_int_equal(run_child("fill_memory", "POCL_MEMORY_LIMIT", "1"), 0);
 }
 
+static atomic_bool has_returned;
+
+static void *finish(void *abandoned)
+{
+    (void)!lk_device_finish(abandoned);
+    atomic_store(&has_returned, true);
+    return NULL;
+}
+
+/* Whoever calls an abandoned device stays there; another device on the same hardware works. */
+static void keeps_who_calls_an_abandoned_device(void **state)
+{
+    struct lk_device *abandoned = NULL;
+    const struct timespec moment = {.tv_nsec = 50000000};
+    pthread_t thread;
+    (void)state;
+    assert_ok(lk_device_open(NULL, 0, &abandoned));
+    assert_ok(lk_device_finish(abandoned));
+    lk_device_abandon(abandoned);
+    assert_int_equal(pthread_create(&thread, NULL, finish, abandoned), 0);
+    nanosleep(&moment, NULL);
+    assert_false(atomic_load(&has_returned));
+    assert_ok(lk_device_finish(device));
+}
+
 int main(int count, char **text)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +261,7 @@ int main(int count, char **text)
         cmocka_unit_test(marks_time),
         cmocka_unit_test(refuses_more_than_the_device_allows),
         cmocka_unit_test(survives_the_end_of_memory),
+        cmocka_unit_test(keeps_who_calls_an_abandoned_device),
     };
     if (count == 2 && strcmp(text[1], "fill_memory") == 0)
         return fill_memory();
