@@ -120,8 +120,9 @@ static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count
     LK_TRY(lk_replica_load(evaluator->replica, 0, count));
     LK_TRY(lk_replica_forward(evaluator->replica, 0));
     const struct lk_buffer *y = lk_replica_output(evaluator->replica, &shape);
-    return lk_tiled_read(y, lk_replica_tiling(evaluator->replica), &shape, LK_F32, count,
-                         probabilities);
+    LK_TRY(lk_tiled_read(y, lk_replica_tiling(evaluator->replica), &shape, LK_F32, count,
+                         probabilities));
+    return lk_replica_wait_slot(evaluator->replica, 0);
 }
 
 enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t count,

@@ -185,6 +185,8 @@ enum lk_status lk_exchange_wait(struct lk_exchange *e, int bucket,
     const struct parcel *p = &e->parcels[bucket];
     void *memory;
     LK_TRY(lk_shared_wait(p->terms, &memory));
+    for (int i = 0; i < LK_REPLICA_SLOTS && bucket == e->buckets; i++)
+        LK_TRY(lk_replica_wait_slot(e->replica, i));
     for (int i = 0; i < e->count; i++) {
         const size_t at = (size_t)(e->head + i * p->count) * e->real_bytes;
         terms[i] = (struct lk_term){e->subtrees[i], (const char *)memory + at};

@@ -40,7 +40,8 @@ LK_MUST_CHECK enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *exch
                                                         int bucket, struct lk_shard_run pass);
 
 /* Waits until a bucket is on the host, and gives its terms in ascending order and their
- * checksums as the device made them; valid until the next begin. */
+ * checksums as the device made them; valid until the next begin. fails: LK_E_DEVICE, for the
+ * metrics also where an upload of the samples has failed */
 LK_MUST_CHECK enum lk_status lk_exchange_wait(struct lk_exchange *exchange, int bucket,
                                               struct lk_term terms[LK_MOST_SHARDS],
                                               const uint32_t **checksums, int *count);

@@ -155,6 +155,7 @@ enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
 {
     const struct lk_stepper_slot *s = &stepper->slots[slot];
     LK_TRY(lk_staging_wait(s->metrics));
+    LK_TRY(lk_replica_wait_slot(stepper->replica, slot)); /* has come before, or failed */
     const void *sums = lk_staging_memory(s->metrics);
     double at[LK_STEP_MARKS];
     for (int i = 0; i < LK_STEP_MARKS; i++)
