@@ -228,12 +228,30 @@ static enum lk_status find_error(const struct lk_team *team)
     return LK_OK;
 }
 
+void lk_async_stop(struct lk_team *team)
+{
+    team->async->is_stopped = true;
+    pthread_cond_broadcast(&team->changed);
+}
+
+/* fails: as a device for a reason that is not its own, such as an unreadable sample */
+static enum lk_status find_errors(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        if (!worker->is_lost && worker->has_error)
+            return lk_fail(worker->status, "%s", worker->text);
+    }
+    return LK_OK;
+}
+
 /* Waits until `is_so`, and sees to it that what is in the queue gets done. */
-static enum lk_status await(struct lk_team *team, bool (*is_so)(const struct lk_team *))
+static enum lk_status watch(struct lk_team *team, bool (*is_so)(const struct lk_team *))
 {
     struct lk_async *async = team->async;
     for (;;) {
         find_lost(team);
+        LK_TRY(find_errors(team));
         if (is_so(team))
             return LK_OK;
         if (lk_team_left(team) == 0)
@@ -245,6 +263,15 @@ static enum lk_status await(struct lk_team *team, bool (*is_so)(const struct lk_
             order_work(team);
         (void)!lk_team_wait(team, next_look(team));
     }
+}
+
+/* The same; where it fails there is nothing to be waited for any more. */
+static enum lk_status await(struct lk_team *team, bool (*is_so)(const struct lk_team *))
+{
+    const enum lk_status status = watch(team, is_so);
+    if (status != LK_OK)
+        lk_async_stop(team);
+    return status;
 }
 
 /* --- steps -------------------------------------------------------------------------------- */

@@ -34,6 +34,9 @@ LK_MUST_CHECK enum lk_status lk_async_begin(struct lk_team *team,
 LK_MUST_CHECK enum lk_status lk_async_wants(struct lk_team *team, bool *wants);
 LK_MUST_CHECK enum lk_status lk_async_end(struct lk_team *team, struct lk_team_result *result);
 
+/* Training has failed or is given up: all threads leave their work. The mutex is held. */
+void lk_async_stop(struct lk_team *team);
+
 /* On the worker's thread: takes groups and applies updates until there is nothing left to do.
  */
 LK_MUST_CHECK enum lk_status lk_async_work(struct lk_worker *worker);

@@ -60,6 +60,7 @@ struct lk_async {
     bool is_adding;    /* a device writes the next entry */
     bool is_pausing;   /* no group is taken until the replicas were compared */
     bool is_unchecked; /* there are updates since */
+    bool is_stopped;   /* threads leave all as it is */
 };
 
 /* Puts a group that came to nothing at the head of the queue. */

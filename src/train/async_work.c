@@ -244,9 +244,9 @@ static enum lk_status add_update(struct lk_worker *worker)
     struct lk_async_member *member = member_of(worker);
     struct outcome outcome = {0};
     const double start = lk_seconds();
-    while (!worker->is_lost && !may_add(worker))
+    while (!worker->is_lost && !async->is_stopped && !may_add(worker))
         pthread_cond_wait(&team->changed, &team->mutex);
-    if (worker->is_lost)
+    if (worker->is_lost || async->is_stopped)
         return LK_OK;
     const double waited = lk_seconds() - start;
     async->is_adding = true;
@@ -359,7 +359,8 @@ enum lk_status lk_async_work(struct lk_worker *worker)
 {
     enum lk_status status = LK_OK;
     pthread_mutex_lock(&worker->team->mutex);
-    while (status == LK_OK && !worker->is_lost && member_of(worker)->works)
+    while (status == LK_OK && !worker->is_lost && !worker->team->async->is_stopped &&
+           member_of(worker)->works)
         status = go_round(worker);
     pthread_mutex_unlock(&worker->team->mutex);
     return status;

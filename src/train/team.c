@@ -448,6 +448,11 @@ void lk_team_destroy(struct lk_team *team)
     bool all_ended = true;
     if (!team)
         return;
+    if (team->async) {
+        pthread_mutex_lock(&team->mutex);
+        lk_async_stop(team);
+        pthread_mutex_unlock(&team->mutex);
+    }
     for (int i = 0; i < team->count; i++)
         all_ended &= end_worker(team, team->workers[i]);
     lk_reducer_destroy(team->reducer);

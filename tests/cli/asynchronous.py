@@ -1,10 +1,12 @@
 """One model on several devices that do not wait for one another."""
 import json
+import os
+import shutil
 import signal
 import subprocess
 
 import program
-from program import PROGRAM, ProgramTest
+from program import PROGRAM, ProgramTest, png
 
 NET = """name: net
 input: [28, 28, 1]
@@ -36,6 +38,17 @@ class Asynchronous(ProgramTest):
         self.stderr, self.stdout = done.stderr, done.stdout
         end, = self.events(run, 'end')
         return end
+
+    def start(self, *arguments):
+        """The program, whose stdout is its events."""
+        process = subprocess.Popen(
+            [PROGRAM, 'train', *arguments, '--log-format', 'jsonl'], cwd=self.folder,
+            env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        return process
 
     def ledger(self, run, epochs):
         """Every sample of every epoch was counted once, in steps that follow one another."""
@@ -85,6 +98,12 @@ class Asynchronous(ProgramTest):
         self.assertGreater(done[0], 2 * done[1])
         self.assertGreater(done[1], 0)
 
+    def test_without_a_run_directory(self):
+        """Nothing is kept, so there is nothing to stop for within an epoch."""
+        done = self.run_program('train', *self.OPTIONS, '--device', '0*2', '--epochs', '3',
+                                environment={'LOCKSTEP_SLOW': '1:10'})
+        self.assertIn('staleness of 0 to 4:', done.stdout)
+
     def test_gone_on(self):
         """On as many devices, on more, in lockstep, and back: updates are counted on."""
         first = self.run_async('run', '--device', '0*2', '--epochs', '9', '--steps', '13')
@@ -104,13 +123,7 @@ class Asynchronous(ProgramTest):
     def test_interrupted(self):
         arguments = [*self.OPTIONS, '--run', 'run', '--device', '0*2', '--epochs', '200',
                      '--set', 'validation=off']
-        process = subprocess.Popen(
-            [PROGRAM, 'train', *arguments, '--log-format', 'jsonl'], cwd=self.folder,
-            env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.addCleanup(process.stdout.close)
+        process = self.start(*arguments)
         for line in process.stdout:
             if json.loads(line).get('step') == 30:
                 process.send_signal(signal.SIGINT)
@@ -125,6 +138,27 @@ class Asynchronous(ProgramTest):
         self.assertIn(f"going on after step {last['step']}", done.stderr)
         self.ledger('run', 8)
         self.assertEqual(self.events('run', 'end')[0]['updates'], 2 * 8 * STEPS)
+
+    def test_vanished_samples(self):
+        """No device's fault: the run ends, and no thread is waited for."""
+        for kind in 'train', 'test':
+            for label in 'a', 'b':
+                os.makedirs(self.path(f'images/{kind}/{label}'))
+                for i in range(60):
+                    self.put(f'images/{kind}/{label}/{i}.png',
+                             png(28, 28, lambda x, y, i=i: x * y + i & 255))
+        process = self.start(*self.OPTIONS, '--data', 'folder:images', '--device', '0*3',
+                             '--batch-size', '16', '--epochs', '100000', '--set',
+                             'validation=off')
+        for line in process.stdout:
+            if json.loads(line).get('step') == 5:
+                break
+        shutil.rmtree(self.path('images/train/b'))
+        process.stdout.read()
+        self.assertEqual(process.wait(20), 3)
+        said = process.stderr.read()
+        self.assertIn('images/train/b/', said)
+        self.assertNotIn('is lost', said)
 
     def test_refusals(self):
         self.refused(2, 'is for --mode async', 'train', *self.OPTIONS, '--mode', 'sync',
