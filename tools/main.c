@@ -6,9 +6,8 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &train_command,   &eval_command,     &predict_command,
-    &summary_command, &devices_command,  &bench_command,
-    &scale_command,   &selftest_command, NULL};
+    &train_command,   &eval_command,  &predict_command, &summary_command,  &data_command,
+    &devices_command, &bench_command, &scale_command,   &selftest_command, NULL};
 
 /* Promised by the interface, not built yet: refused in words of their own. */
 static const char *const later[] = {"tune", "convert", "report", "export", "serve", NULL};

@@ -137,6 +137,11 @@ LK_API LK_MUST_CHECK enum lk_status lk_batches_find(const struct lk_batches *bat
 LK_API LK_MUST_CHECK enum lk_status lk_image_read(const char *path, const int64_t shape[3],
                                                   uint8_t *pixels);
 
+/* Writes a PNG file in place of the one there is; shape and pixels as of lk_image_read().
+ * fails: LK_E_IO; LK_E_ARGUMENT more than 16384 pixels a side, other channels; LK_E_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status lk_image_write(const char *path, const int64_t shape[3],
+                                                   const uint8_t *pixels);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,6 +8,7 @@
 #include <lockstep/graph.h>
 #include <lockstep/model.h>
 #include <lockstep/status.h>
+#include <lockstep/survey.h>
 #include <lockstep/tensor.h>
 #include <lockstep/train.h>
 

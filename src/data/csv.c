@@ -179,4 +179,5 @@ const struct lk_source lk_source_csv = {.kind = "csv",
                                         .options = options,
                                         .open = csv_open,
                                         .close = lk_files_close,
-                                        .fetch = lk_files_fetch};
+                                        .fetch = lk_files_fetch,
+                                        .label = lk_files_label};

@@ -1,6 +1,7 @@
+#include "data/data.h"
+
 #include "base/fail.h"
 #include "base/option.h"
-#include "data/images.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +10,6 @@
 static const struct lk_source *const sources[] = {&lk_source_idx,       &lk_source_folder,
                                                   &lk_source_csv,       &lk_source_tfrecord,
                                                   &lk_source_synthetic, NULL};
-
-struct lk_data {
-    const struct lk_source *source;
-    void *state;
-    struct lk_images *images; /* NULL: the source has pixels */
-    struct lk_data_info info;
-    size_t sample_bytes;
-};
 
 /* The kinds, then the known names: what a SPEC may begin with. */
 static const char *beginning(const void *context, int i)

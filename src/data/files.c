@@ -55,6 +55,11 @@ enum lk_status lk_files_fetch(const void *state, int64_t index, struct lk_encode
     return lk_file_read(files->paths[index], MOST_FILE_BYTES, &encoded->data, &encoded->bytes);
 }
 
+int64_t lk_files_label(const void *state, int64_t index)
+{
+    return ((const struct lk_files *)state)->labels[index];
+}
+
 void lk_files_close(void *state)
 {
     struct lk_files *files = state;

@@ -25,6 +25,7 @@ void lk_files_describe(const struct lk_files *files, struct lk_data_info *info);
 
 /* The verbs of a source whose state is a struct lk_files of its own. */
 enum lk_status lk_files_fetch(const void *state, int64_t index, struct lk_encoded *encoded);
+int64_t lk_files_label(const void *state, int64_t index);
 void lk_files_close(void *state);
 
 /* Whether a name ends in .jpg, .jpeg or .png, in small or capital letters. */

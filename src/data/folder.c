@@ -194,4 +194,5 @@ const struct lk_source lk_source_folder = {.kind = "folder",
                                            .options = options,
                                            .open = folder_open,
                                            .close = lk_files_close,
-                                           .fetch = lk_files_fetch};
+                                           .fetch = lk_files_fetch,
+                                           .label = lk_files_label};

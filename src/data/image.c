@@ -1,6 +1,8 @@
 #include "io/image.h"
 #include "base/fail.h"
 #include "io/file.h"
+#include "io/png_write.h"
+#include <limits.h>
 #include <lockstep/data.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,5 +23,21 @@ enum lk_status lk_image_read(const char *path, const int64_t shape[3], uint8_t *
     if (status == LK_OK)
         memcpy(pixels, image.pixels, (size_t)(shape[0] * shape[1] * shape[2]));
     lk_image_clear(&image);
+    return status;
+}
+
+enum lk_status lk_image_write(const char *path, const int64_t shape[3], const uint8_t *pixels)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    for (int i = 0; i < 3; i++)
+        if (shape[i] < 1 || shape[i] > INT_MAX)
+            return lk_fail(LK_E_ARGUMENT, "'%s': no image has %lld rows, columns or channels",
+                           path, (long long)shape[i]);
+    const struct lk_image image = {(int)shape[0], (int)shape[1], (int)shape[2],
+                                   (uint8_t *)pixels /* which are only read */};
+    LK_TRY(lk_png_write(&image, &data, &bytes));
+    const enum lk_status status = lk_file_write(path, data, bytes);
+    free(data);
     return status;
 }

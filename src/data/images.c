@@ -22,7 +22,7 @@ struct lk_images {
     const void *state;
     struct lk_data_info info;
     size_t bytes; /* of a sample */
-    int64_t most_bad;
+    int64_t most_bad, lost;
     char max_bad[16];
     atomic_llong bad;
     atomic_uchar *is_bad; /* [count] */
@@ -121,7 +121,8 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
     images->is_bad = calloc(count, sizeof *images->is_bad);
     if (!images->is_bad)
         return lk_fail_memory("marks of broken samples", count);
-    atomic_init(&images->bad, request->lost);
+    images->lost = request->lost;
+    atomic_init(&images->bad, images->lost);
     if (o->cache == LK_CACHE_NONE)
         return LK_OK;
     images->kept = calloc(count, images->bytes);
@@ -172,6 +173,33 @@ int64_t lk_images_bad(const struct lk_images *images)
     return atomic_load(&images->bad);
 }
 
+int64_t lk_images_lost(const struct lk_images *images)
+{
+    return images->lost;
+}
+
+int64_t lk_images_most_bad(const struct lk_images *images, int64_t count)
+{
+    int64_t most = 0;
+    (void)parse_max_bad(images->max_bad, count, &most); /* it was parsed before */
+    return most;
+}
+
+void lk_images_mark_bad(struct lk_images *images, int64_t index)
+{
+    if (!atomic_exchange(&images->is_bad[index], 1))
+        atomic_fetch_add(&images->bad, 1);
+}
+
+enum lk_status lk_images_check_label(const struct lk_images *images,
+                                     const struct lk_encoded *encoded)
+{
+    if (encoded->label >= 0 && encoded->label < images->info.classes)
+        return LK_OK;
+    return lk_fail(LK_E_DATA, "'%s': label %lld is not in 0..%d", encoded->where,
+                   (long long)encoded->label, images->info.classes - 1);
+}
+
 static enum lk_status decode(const struct lk_images *images, const struct lk_encoded *encoded,
                              uint8_t *sample)
 {
@@ -190,11 +218,8 @@ static enum lk_status read_file(const struct lk_images *images, int64_t index, u
 {
     struct lk_encoded encoded;
     LK_TRY(images->source->fetch(images->state, index, &encoded));
-    enum lk_status status;
-    if (encoded.label < 0 || encoded.label >= images->info.classes)
-        status = lk_fail(LK_E_DATA, "'%s': label %lld is not in 0..%d", encoded.where,
-                         (long long)encoded.label, images->info.classes - 1);
-    else
+    enum lk_status status = lk_images_check_label(images, &encoded);
+    if (status == LK_OK)
         status = decode(images, &encoded, sample);
     free(encoded.data);
     if (status == LK_OK)

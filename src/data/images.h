@@ -25,4 +25,17 @@ LK_MUST_CHECK enum lk_status lk_images_read(struct lk_images *images, int64_t in
 /* Samples found to be broken so far. */
 int64_t lk_images_bad(const struct lk_images *images);
 
+/* Samples that were found to be broken before any was read: those of the request. */
+int64_t lk_images_lost(const struct lk_images *images);
+
+/* How many of `count` samples may be broken, the whole set's or a part of it. */
+int64_t lk_images_most_bad(const struct lk_images *images, int64_t count);
+
+/* Takes it from another reader that a sample is broken: it is left out, and nothing is said. */
+void lk_images_mark_bad(struct lk_images *images, int64_t index);
+
+/* Whether the label of a sample is a class. fails: LK_E_DATA */
+LK_MUST_CHECK enum lk_status lk_images_check_label(const struct lk_images *images,
+                                                   const struct lk_encoded *encoded);
+
 #endif

@@ -71,9 +71,13 @@ struct lk_source {
     void (*close)(void *state);
 
     /* One of two, for sample `index`, which lies in the set; any thread. Its pixels [h, w, c],
-     * allocating nothing; or the file it is in, which others decode. */
+     * allocating nothing; or the file it is in, which others decode. The label, where it is
+     * known without the file, is there though that cannot be read. */
     enum lk_status (*read)(const void *state, int64_t index, uint8_t *sample, int32_t *label);
     enum lk_status (*fetch)(const void *state, int64_t index, struct lk_encoded *encoded);
+
+    /* The label alone; NULL: only whoever fetches or reads the sample knows it. */
+    int64_t (*label)(const void *state, int64_t index);
 };
 
 extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,

@@ -44,6 +44,11 @@ static bool is_png(const void *data, size_t bytes)
     return starts_with(data, bytes, "\x89PNG\r\n\x1a\n", 8);
 }
 
+const char *lk_image_format(const void *data, size_t bytes)
+{
+    return is_jpeg(data, bytes) ? "JPEG" : is_png(data, bytes) ? "PNG" : NULL;
+}
+
 static enum lk_status refuse_format(const uint8_t *data, size_t bytes, const char *where)
 {
     if (bytes == 0)

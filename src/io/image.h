@@ -26,6 +26,9 @@ LK_MUST_CHECK enum lk_status lk_image_decode_least(const void *data, size_t byte
                                                    struct lk_image *image);
 void lk_image_clear(struct lk_image *image);
 
+/* "JPEG" or "PNG", by how the file begins; NULL: neither. */
+const char *lk_image_format(const void *data, size_t bytes);
+
 /* Size and channels as they are in the file. fails: LK_E_DATA no PNG or JPEG, too large */
 LK_MUST_CHECK enum lk_status lk_image_measure(const void *data, size_t bytes, const char *where,
                                               int shape[3]);

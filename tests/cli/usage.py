@@ -6,7 +6,8 @@ import subprocess
 import program
 from program import DATA, MODEL, PROGRAM, ProgramTest
 
-COMMANDS = ['train', 'eval', 'predict', 'summary', 'devices', 'bench', 'scale', 'selftest']
+COMMANDS = ['train', 'eval', 'predict', 'summary', 'data', 'devices', 'bench', 'scale',
+            'selftest']
 
 
 class Help(ProgramTest):

@@ -1,0 +1,35 @@
+/* The parts of lockstep data: what was found, and how it is shown. */
+#ifndef TOOLS_DATA_H
+#define TOOLS_DATA_H
+
+#include <lockstep/lockstep.h>
+#include <stdbool.h>
+
+enum { DATA_PARTS = 2 };
+
+/* One part of a data set. */
+struct data_part {
+    const char *name; /* "train", "test"; "all" of a set without parts */
+    struct lk_data *data;
+    struct lk_batches *batches;
+    struct lk_survey *survey;
+    double list_per_s, batches_per_s; /* samples; 0: not measured */
+    int batch_threads;                /* that read batches */
+};
+
+struct data_report {
+    const char *spec;
+    struct data_part parts[DATA_PARTS];
+    int count; /* of parts, at least 1 */
+};
+
+/* Broken samples of a part, and those that are cut off. */
+int64_t data_bad(const struct lk_survey *survey);
+
+/* Prints tables of at most 80 columns, but for names of files. */
+void data_print(const struct data_report *report);
+
+/* Prints JSON; returns the exit status. */
+int data_print_json(const struct data_report *report);
+
+#endif
