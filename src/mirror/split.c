@@ -268,17 +268,30 @@ bool lk_split_step(struct lk_split *split, const double *seconds)
     return was_trying ? set_counts(split, split->before) : try_idle(split, rates);
 }
 
+/* Shards that the devices with a rate can take. */
+static int room_of(const struct lk_split *split, const double *rates)
+{
+    int room = 0;
+    for (int i = 0; i < split->devices; i++)
+        room += rates[i] > 0 ? split->most[i] : 0;
+    return room;
+}
+
 enum lk_status lk_split_lose(struct lk_split *split, int device)
 {
     double rates[LK_MOST_SHARERS];
-    int next[LK_MOST_SHARERS], room = 0;
+    int next[LK_MOST_SHARERS], room;
     struct lk_split after = *split;
     after.is_lost[device] = true;
     if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(&after, rates, 2))
         for (int i = 0; i < split->devices; i++)
             rates[i] = after.is_lost[i] ? 0 : split->policy.weights[i];
-    for (int i = 0; i < split->devices; i++)
-        room += rates[i] > 0 ? split->most[i] : 0;
+    room = room_of(split, rates);
+    if (room == 0) { /* all that had a weight are lost: the others stand in, in equal parts */
+        for (int i = 0; i < split->devices; i++)
+            rates[i] = after.is_lost[i] ? 0 : 1;
+        room = room_of(split, rates);
+    }
     if (room < split->shards)
         return lk_fail(LK_E_NO_DEVICE,
                        "device %d is lost, and the others can take %d of %d shards", device,

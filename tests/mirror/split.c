@@ -389,6 +389,21 @@ static void test_lost_at_once(void **state)
 }
 
 /* Lost while it is tried: its trial is over, nobody goes back to it. */
+/* Devices without weight stand in for those that had all of it. */
+static void test_stand_ins(void **state)
+{
+    struct devices d = {.count = 3, .shard_seconds = {1, 1, 1}};
+    (void)state;
+    start(&d, "1:0:0", 8, NULL);
+    assert_int_equal(d.split.counts[0], 8);
+    assert_ok(lk_split_lose(&d.split, 0));
+    assert_int_equal(d.split.counts[0], 0);
+    assert_int_equal(d.split.counts[1], 4);
+    assert_int_equal(d.split.counts[2], 4);
+    assert_ok(lk_split_lose(&d.split, 2));
+    assert_int_equal(d.split.counts[1], 8);
+}
+
 static void test_lost_in_trial(void **state)
 {
     struct devices d = {.count = 3, .shard_seconds = {1, 1, 1}};
@@ -437,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_more_devices_than_shards),
         cmocka_unit_test(test_lost_device),
         cmocka_unit_test(test_lost_at_once),
+        cmocka_unit_test(test_stand_ins),
         cmocka_unit_test(test_lost_in_trial),
         cmocka_unit_test(test_odd_times),
     };
