@@ -87,6 +87,15 @@ class Mirror(ProgramTest):
         self.assertEqual(self.bits('passes', '--steps', '10', '--device', '0*4', '--split',
                                    '0:1:0:0'), one)
 
+    def test_copied_memory(self):
+        """As with devices that share no memory with the host."""
+        one = self.bits('one', '--steps', '20')
+        copied = self.bits('copied', '--steps', '20', '--device', '0*3', '--split', 'all',
+                           '--check-every', '1', LOCKSTEP_SHARED='copy')
+        self.assertEqual(copied, one)
+        self.assertNotIn('differ', self.stderr)
+        self.assertNotIn('changed', self.stderr)
+
     def test_batch_per_device(self):
         self.bits('per', '--steps', '3', '--device', '0*2', '--split', 'equal')
         self.run_program('train', 'net.yaml', '--data', 'synthetic:digits,count=256',
@@ -103,7 +112,8 @@ class Mirror(ProgramTest):
         self.assertTrue(math.isclose(rates[-1], 0.004), rates[-1])
 
     def test_refusals(self):
-        cases = {('--device', '0*9'): '9 devices for a batch of 96 in 8 shards',
+        cases = {('--device', '0*9'): '9 devices for a batch of 96 in 8 shards: at most one device a '
+                                      'shard; a larger batch or --shards 16 would do',
                  ('--device', '0,0'): 'device 0 is named twice',
                  ('--device', '0,,1'): 'has an empty place',
                  ('--device', '0*2', '--split', '1:2:3'): 'split',
