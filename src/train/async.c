@@ -156,7 +156,7 @@ static void order_work(struct lk_team *team)
 /* Takes out devices that have failed or hang; what they computed goes back to the queue. */
 static void find_lost(struct lk_team *team)
 {
-    const double now = lk_seconds(), limit = lk_team_limit(team);
+    const double now = lk_team_seconds(team), limit = lk_team_limit(team);
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         struct lk_async_member *member = &team->async->members[i];
@@ -208,9 +208,9 @@ static enum lk_status check_replicas(struct lk_team *team)
 }
 
 /* Seconds at which the first device is due. */
-static double next_look(const struct lk_team *team)
+static double next_look(struct lk_team *team)
 {
-    double at = lk_seconds() + look_seconds;
+    double at = lk_team_seconds(team) + look_seconds;
     for (int i = 0; i < team->count; i++) {
         const double since = team->async->members[i].since;
         if (!team->workers[i]->is_lost && since > 0 && since + lk_team_limit(team) < at)

@@ -52,7 +52,7 @@ static enum lk_status catch_up(struct lk_worker *worker)
     struct lk_team *team = worker->team;
     struct lk_async_member *member = member_of(worker);
     bool is_right = true;
-    member->since = lk_seconds();
+    member->since = lk_team_seconds(team);
     pthread_mutex_unlock(&team->mutex);
     enum lk_status status = check_last(worker, &is_right);
     if (status == LK_OK && is_right)
@@ -281,7 +281,7 @@ static enum lk_status do_group(struct lk_worker *worker)
 {
     struct lk_team *team = worker->team;
     struct lk_async_member *member = member_of(worker);
-    const double start = lk_seconds();
+    const double start = lk_team_seconds(team);
     member->since = start;
     pthread_mutex_unlock(&team->mutex);
     const enum lk_status status = compute(worker, &member->group.part);
@@ -289,7 +289,7 @@ static enum lk_status do_group(struct lk_worker *worker)
     if (worker->is_lost || status != LK_OK)
         return status;
     member->since = 0;
-    measure(team, lk_seconds() - start);
+    measure(team, lk_team_seconds(team) - start);
     return add_update(worker);
 }
 
@@ -311,7 +311,7 @@ static enum lk_status fetch_checks(struct lk_worker *worker)
     struct lk_team *team = worker->team;
     struct lk_async_member *member = member_of(worker);
     bool is_right = true;
-    member->since = lk_seconds();
+    member->since = lk_team_seconds(team);
     pthread_mutex_unlock(&team->mutex);
     const enum lk_status status = check_last(worker, &is_right);
     pthread_mutex_lock(&team->mutex);

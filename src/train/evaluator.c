@@ -16,6 +16,8 @@ struct lk_evaluator {
     int32_t *labels;      /* [batch] */
     float *probabilities; /* [batch][classes] */
     int64_t *confusion;   /* [classes][classes] */
+    void (*beat)(void *); /* NULL: nobody watches */
+    void *watcher;
 };
 
 enum { MOST_CLASSES = 1 << 15 };
@@ -112,6 +114,12 @@ struct lk_replica *lk_evaluator_replica(struct lk_evaluator *evaluator)
     return evaluator->replica;
 }
 
+void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context)
+{
+    evaluator->beat = beat;
+    evaluator->watcher = context;
+}
+
 /* Probabilities of the `count` images that lie in slot 0. */
 static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count,
                                    float *probabilities)
@@ -167,6 +175,8 @@ static enum lk_status run_all(struct lk_evaluator *evaluator, double *loss, int6
             count_sample(evaluator, evaluator->probabilities + i * evaluator->classes,
                          evaluator->labels[i], loss, correct);
         *samples += count;
+        if (evaluator->beat)
+            evaluator->beat(evaluator->watcher);
     }
     return LK_OK;
 }

@@ -24,6 +24,9 @@ struct lk_replica *lk_evaluator_replica(struct lk_evaluator *evaluator);
 LK_MUST_CHECK enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t count,
                                                   const uint8_t *images, float *probabilities);
 
+/* From now on calls beat(context) after each batch of a run. */
+void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context);
+
 /* Loss (mean cross-entropy), accuracy and confusion over all samples of `data`; the result's
  * pointers live until the next call. fails: LK_E_SHAPE where the data does not fit the model */
 LK_MUST_CHECK enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator,

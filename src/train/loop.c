@@ -200,16 +200,17 @@ static enum lk_status run(struct lk_trainer *trainer)
     return finish(trainer);
 }
 
-/* A run whose devices are all gone can go on elsewhere from what was kept of it, one that
+/* A run that its devices have ended can go on elsewhere from what was kept of it, one that
  * another rank has left from what is there. */
 static enum lk_status give_up(struct lk_trainer *trainer, enum lk_status status)
 {
     char text[2048];
     snprintf(text, sizeof text, "%s", lk_error_text());
     lk_error_clear();
-    const enum lk_status saved = lk_team_left(trainer->team) == 0
-                                     ? lk_trainer_save_shadow(trainer)
-                                     : lk_trainer_save(trainer);
+    const enum lk_status saved =
+        lk_world_has_failed(trainer->world) && lk_team_left(trainer->team) > 0
+            ? lk_trainer_save(trainer)
+            : lk_trainer_save_shadow(trainer);
     if (saved != LK_OK)
         lk_log(LK_LOG_WARNING, "the state could not be saved: %s", lk_error_text());
     lk_error_clear();
@@ -220,8 +221,8 @@ enum lk_status lk_trainer_run(struct lk_trainer *trainer)
 {
     LK_TRY(lk_team_set_profile(trainer->team, trainer->profile));
     enum lk_status status = run(trainer);
-    if (status != LK_OK &&
-        (lk_team_left(trainer->team) == 0 || lk_world_has_failed(trainer->world)))
+    const bool is_lost = status == LK_E_DEVICE || lk_team_left(trainer->team) == 0;
+    if (status != LK_OK && (is_lost || lk_world_has_failed(trainer->world)))
         status = give_up(trainer, status);
     if (status != LK_OK && status != LK_E_INTERRUPTED) /* that was agreed */
         status = lk_world_fail(trainer->world, status);

@@ -10,24 +10,39 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Limits of patience, in multiples of the hang limit: a device's first step compiles kernels, a
- * call may build them or evaluate a data set. */
-enum { FIRST_STEP_LIMITS = 4, CALL_LIMITS = 20, MEDIAN_STEPS = 10 };
+/* Limits of patience, in multiples of the hang limit: a call may build kernels, and a first
+ * step compiles what the driver has put off. */
+enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10 };
+
+/* Seconds between two looks at the devices; that many more were no watching. */
+static const double look_seconds = 1, lapse_seconds = 2;
 
 /* --- waiting ---------------------------------------------------------------------------- */
 
+double lk_team_seconds(struct lk_team *team)
+{
+    const double now = lk_seconds(), lapse = now - team->looked_at;
+    if (team->looked_at > 0 && lapse > lapse_seconds)
+        team->lapsed += lapse;
+    team->looked_at = now;
+    return now - team->lapsed;
+}
+
 bool lk_team_wait(struct lk_team *team, double until)
 {
-    const struct timespec at = {(time_t)floor(until), (long)(1e9 * (until - floor(until)))};
-    return pthread_cond_timedwait(&team->changed, &team->mutex, &at) == 0 ||
-           lk_seconds() < until;
+    const double left = until - lk_team_seconds(team);
+    const double to = lk_seconds() + (left < look_seconds ? left : look_seconds);
+    const struct timespec at = {(time_t)floor(to), (long)(1e9 * (to - floor(to)))};
+    const bool has_changed = pthread_cond_timedwait(&team->changed, &team->mutex, &at) == 0;
+    return lk_team_seconds(team) < until || has_changed;
 }
 
 double lk_team_limit(const struct lk_team *team)
 {
-    const double usual = MEDIAN_STEPS * team->step_seconds;
+    const int times = team->trial.phase == LK_TRIAL_ONE ? team->count : 1;
+    const double usual = MEDIAN_STEPS * times * team->step_seconds;
     if (team->step_seconds == 0)
-        return FIRST_STEP_LIMITS * team->hang_seconds;
+        return LONG_LIMITS * team->hang_seconds;
     return usual > team->hang_seconds ? usual : team->hang_seconds;
 }
 
@@ -38,6 +53,7 @@ void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *te
     worker->is_lost = true;
     if (worker->device)
         lk_device_abandon(worker->device);
+    team->step_seconds = 0; /* the others have more to do, which may be new to them */
     team->counts.lost++;
     const int left = lk_team_left(team);
     lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
@@ -60,9 +76,14 @@ static void order_call(struct lk_worker *worker,
 /* Waits for the call's end; the mutex is held. A device that is in trouble is lost. */
 static enum lk_status await_call(struct lk_team *team, struct lk_worker *worker)
 {
-    const double until = lk_seconds() + CALL_LIMITS * team->hang_seconds;
-    while (!worker->has_returned && !worker->has_failed && lk_team_wait(team, until))
-        ;
+    const double limit = LONG_LIMITS * team->hang_seconds;
+    double until = lk_team_seconds(team) + limit;
+    int64_t beats = worker->beats;
+    while (!worker->has_returned && !worker->has_failed && lk_team_wait(team, until)) {
+        if (worker->beats != beats)
+            until = lk_team_seconds(team) + limit;
+        beats = worker->beats;
+    }
     if (!worker->has_returned && !worker->has_failed) {
         lk_team_lose(team, worker, "it does not answer");
         return LK_E_DEVICE;

@@ -166,25 +166,25 @@ static enum lk_status change_stepper(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-enum lk_status lk_team_go_alone(struct lk_team *team, struct lk_worker *worker)
+void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker)
 {
     struct state state = {0};
-    enum lk_status status;
-    LK_TRY_OUT(lk_team_call_one(team, worker, read_state, &state));
-    if (lk_team_call_one(team, worker, change_stepper, &state) != LK_OK) {
+    enum lk_status status = lk_team_call_one(team, worker, read_state, &state);
+    if (status == LK_OK)
+        status = lk_team_call_one(team, worker, change_stepper, &state);
+    clear_state(&state);
+    if (status != LK_OK) {
         lk_log(LK_LOG_WARNING, "all devices go on: %s", lk_error_text());
         lk_error_clear();
-        goto out;
+        return;
     }
     pthread_mutex_lock(&team->mutex);
     team->is_alone = true;
+    worker->ticket = 0; /* which counts steps from now on */
     for (int i = 0; i < team->count; i++)
         if (team->workers[i] != worker)
             team->workers[i]->is_lost = true;
     pthread_mutex_unlock(&team->mutex);
-out:
-    clear_state(&state);
-    return status;
 }
 
 enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
@@ -211,5 +211,9 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
         return LK_OK;
     team->counts.repaired += wrong;
     *is_right = false;
-    return copy_state(team, right, differs);
+    const enum lk_status status = copy_state(team, right, differs);
+    if (!lk_is_device_trouble(status))
+        return status;
+    lk_error_clear(); /* the right one is lost: another one's state is copied at the next try */
+    return LK_OK;
 }

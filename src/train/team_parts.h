@@ -47,7 +47,9 @@ struct lk_team {
     bool is_at_work; /* parts of steps[0] were ordered */
     double hang_seconds;
     double step_seconds; /* running estimate; 0: no step was done */
-    double ordered_at, committed_at;
+    double ordered_at;   /* lk_team_seconds() */
+    double committed_at; /* lk_seconds() */
+    double looked_at, lapsed;
 
     uint32_t sums[LK_MOST_BUCKETS];     /* checksums of the last step's results */
     uint32_t new_sums[LK_MOST_BUCKETS]; /* of the step's at work, which may be repeated */
@@ -67,15 +69,20 @@ void lk_team_deal(struct lk_team *team);
 /* Learns from a step's times how fast the devices are. */
 void lk_team_measure(struct lk_team *team, double step_seconds);
 
-/* Lets the device go on alone; the others are lost without harm. The mutex is not held. */
-LK_MUST_CHECK enum lk_status lk_team_go_alone(struct lk_team *team, struct lk_worker *worker);
+/* Lets the device go on alone, if it can; the others are lost without harm. The mutex is not
+ * held. */
+void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker);
 
 /* Takes a device out: an order of its failed, or `text` says what else is wrong. The mutex is
  * held. */
 void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *text);
 
-/* Waits until something has changed; the mutex is held. False: lk_seconds() has passed `until`.
- */
+/* Seconds that count against a device: not those of a lapse in which nobody looked, as where
+ * the whole process was stopped. The mutex is held. */
+double lk_team_seconds(struct lk_team *team);
+
+/* Waits until something has changed or it is time for another look; the mutex is held. False:
+ * lk_team_seconds() has passed `until`. */
 bool lk_team_wait(struct lk_team *team, double until);
 
 /* Seconds after which a device that computes is taken for one that hangs. */

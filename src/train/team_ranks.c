@@ -168,11 +168,11 @@ enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival)
 
 enum lk_status lk_team_ranks_wait(struct lk_team *team, double until, bool *is_late)
 {
-    double soon = lk_seconds() + 1e-6 * PATIENCE_US;
+    double soon = lk_team_seconds(team) + 1e-6 * PATIENCE_US;
     if (team->ranks->sent == 0 || soon > until)
         soon = until;
     (void)lk_team_wait(team, soon);
-    *is_late = lk_seconds() >= until;
+    *is_late = lk_team_seconds(team) >= until;
     pthread_mutex_unlock(&team->mutex);
     const enum lk_status status = lk_world_sum_advance(team->ranks->world);
     pthread_mutex_lock(&team->mutex);

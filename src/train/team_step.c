@@ -33,7 +33,7 @@ static void order_parts(struct lk_team *team)
     lk_team_deal(team);
     team->ticket++;
     team->is_at_work = true;
-    team->ordered_at = lk_seconds();
+    team->ordered_at = lk_team_seconds(team);
     for (int i = 0; i < team->count; i++)
         if (!team->workers[i]->is_lost)
             order_part(team, team->workers[i]);
@@ -309,7 +309,7 @@ static void commit(struct lk_team *team)
 {
     const struct lk_team_step *step = &team->steps[0];
     const int64_t every = team->config.check_every;
-    const double seconds = lk_seconds() - team->ordered_at;
+    const double seconds = lk_team_seconds(team) - team->ordered_at;
     const bool weighs = every > 0 && step->step % every == 0;
     memcpy(team->sums, team->new_sums, sizeof team->sums);
     team->has_sums = true;
@@ -329,7 +329,7 @@ static void commit(struct lk_team *team)
 }
 
 /* The step after this one begins before anybody reports this one. */
-static enum lk_status go_on(struct lk_team *team)
+static void go_on(struct lk_team *team)
 {
     team->steps[0] = team->steps[1];
     team->begun--;
@@ -338,16 +338,13 @@ static enum lk_status go_on(struct lk_team *team)
     if (team->trial.is_one_faster) {
         team->trial.is_one_faster = false;
         pthread_mutex_unlock(&team->mutex);
-        const enum lk_status status =
-            lk_team_go_alone(team, team->workers[team->trial.fastest]);
+        lk_team_go_alone(team, team->workers[team->trial.fastest]);
         pthread_mutex_lock(&team->mutex);
-        LK_TRY(status);
     }
     if (team->begun > 0 && team->is_alone)
         order_alone(team, LK_ORDER_START, &team->steps[0]);
     else if (team->begun > 0)
         order_parts(team);
-    return LK_OK;
 }
 
 /* Devices whose gradients were changed twice in a step are no longer trusted. */
@@ -361,6 +358,7 @@ static void lose_struck(struct lk_team *team)
 static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *result)
 {
     double metrics[LK_PAD];
+    const int64_t lost_before = team->counts.lost;
     bool had_no_numbers = false; /* by a fault, or by nature: then they are none again */
     team->has_no_numbers = false;
     for (int tries = 1;; tries++) {
@@ -374,12 +372,14 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
                 lk_team_measure(team, now - team->committed_at);
             team->has_worked = true;
             team->committed_at = now;
-            return go_on(team);
+            go_on(team);
+            return LK_OK;
         }
         lose_struck(team);
         if (lk_team_left(team) == 0)
             return lk_team_none_left(team);
-        if (tries == MOST_TRIES)
+        const int64_t lost = team->counts.lost - lost_before;
+        if (tries - lost >= MOST_TRIES) /* each of which has cost no device */
             return lk_fail(LK_E_DEVICE, "step %lld has failed %d times",
                            (long long)team->steps[0].step, tries);
         team->has_diverged |= had_no_numbers && team->has_no_numbers; /* so be it */
@@ -395,7 +395,7 @@ static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *res
     struct lk_worker *worker = only_worker(team);
     struct lk_device_times *times = &result->devices[worker->position];
     const struct lk_team_step *step = &team->steps[0];
-    const double start = lk_seconds();
+    const double start = lk_team_seconds(team);
     order_alone(team, LK_ORDER_FINISH, step);
     while (worker->ticket != step->step && !worker->has_failed && !worker->has_error &&
            !worker->is_lost)
@@ -416,10 +416,10 @@ static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *res
                                       .transfer_ms = worker->result.transfer_ms,
                                       .compute_ms = worker->result.compute_ms,
                                       .reduce_ms = worker->result.reduce_ms,
-                                      .wait_ms = 1e3 * (lk_seconds() - start)};
+                                      .wait_ms = 1e3 * (lk_team_seconds(team) - start)};
     times->samples_per_s = rate(times);
     if (team->has_worked)
-        team->step_seconds = lk_seconds() - start;
+        team->step_seconds = lk_team_seconds(team) - start;
     team->has_worked = true;
     team->steps[0] = team->steps[1];
     team->begun--;

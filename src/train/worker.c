@@ -3,17 +3,34 @@
 #include "base/fail.h"
 #include "train/async.h"
 #include "train/team_parts.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+/* A part that has not begun when it is to be done anew need not be done twice. */
+static bool has_same_part(const struct lk_worker *worker, const struct lk_order *order)
+{
+    const int last = (worker->first_order + worker->order_count - 1) % LK_MOST_ORDERS;
+    return order->kind == LK_ORDER_PART && worker->order_count > 0 &&
+           worker->orders[last].kind == LK_ORDER_PART;
+}
+
 void lk_worker_order(struct lk_worker *worker, const struct lk_order *order)
 {
-    const int at = (worker->first_order + worker->order_count) % LK_MOST_ORDERS;
+    worker->order_count -= has_same_part(worker, order);
+    assert(worker->order_count < LK_MOST_ORDERS);
+    const int at = (worker->first_order + worker->order_count++) % LK_MOST_ORDERS;
     worker->orders[at] = *order;
-    if (worker->order_count++ == 0 && worker->busy_since == 0)
-        worker->busy_since = lk_seconds();
     pthread_cond_broadcast(&worker->team->changed);
+}
+
+void lk_worker_beat(void *worker)
+{
+    struct lk_worker *w = worker;
+    pthread_mutex_lock(&w->team->mutex);
+    w->beats++;
+    pthread_mutex_unlock(&w->team->mutex);
 }
 
 void lk_worker_be_slow(const struct lk_worker *worker, double seconds)
@@ -38,27 +55,28 @@ static bool publish(struct lk_worker *worker, int64_t ticket)
     return is_wanted;
 }
 
-static enum lk_status take_metrics(struct lk_worker *worker, int64_t ticket)
+static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_order *order)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     struct lk_arrival *arrival = &worker->arrivals[0];
     arrival->count = 0;
-    if (worker->run.count > 0)
+    if (order->part.run.count > 0)
         LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
                                 &arrival->checksums, &arrival->count));
     worker->checks = NULL;
     if (worker->has_updated)
         LK_TRY(lk_exchange_checks(exchange, &worker->checks));
-    publish(worker, ticket);
+    publish(worker, order->ticket);
     return LK_OK;
 }
 
-static enum lk_status take_bucket(struct lk_worker *worker, int bucket)
+static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_order *order,
+                                  int bucket)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     struct lk_arrival *arrival = &worker->arrivals[bucket + 1];
     arrival->count = 0;
-    if (worker->run.count > 0)
+    if (order->part.run.count > 0)
         LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
                                 &arrival->count));
     return lk_exchange_result(exchange, bucket, &arrival->result);
@@ -91,14 +109,15 @@ static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *o
     const int64_t step = order->part.step;
     const double start = lk_seconds();
     lk_profile_step(team->profile, worker->device, step);
+    worker->times = (struct lk_part_times){0};
     if (order->part.run.count > 0)
         LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->part));
     const double begun = lk_seconds();
     LK_TRY(prefetch(worker));
     const double fetched = lk_seconds();
-    LK_TRY(take_metrics(worker, order->ticket));
+    LK_TRY(take_metrics(worker, order));
     for (int bucket = 0; bucket < team->buckets; bucket++) {
-        LK_TRY(take_bucket(worker, bucket));
+        LK_TRY(take_bucket(worker, order, bucket));
         if (bucket == team->buckets - 1 && order->part.run.count > 0) {
             lk_worker_be_slow(worker, lk_seconds() - start);
             worker->times = lk_stepper_part_times(worker->stepper);
@@ -185,7 +204,6 @@ static struct lk_order next_order(struct lk_worker *worker)
     const struct lk_order order = worker->orders[worker->first_order];
     worker->first_order = (worker->first_order + 1) % LK_MOST_ORDERS;
     worker->order_count--;
-    worker->busy_since = lk_seconds();
     return order;
 }
 
@@ -198,7 +216,6 @@ bool lk_is_device_trouble(enum lk_status status)
 static void end_order(struct lk_worker *worker, const struct lk_order *order,
                       enum lk_status status)
 {
-    worker->busy_since = worker->order_count ? lk_seconds() : 0;
     if (order->kind == LK_ORDER_CALL)
         worker->has_returned = true;
     if (status != LK_OK) {

@@ -51,11 +51,11 @@ struct lk_worker {
     /* Guarded by the team's mutex. */
     struct lk_order orders[LK_MOST_ORDERS];
     int first_order, order_count;
-    double busy_since;     /* 0: has nothing to do */
     bool is_lost;          /* left behind: nobody waits for it, nobody touches what it has */
     bool has_failed;       /* the device, at an order: it carries out no other */
     bool has_error;        /* an order, for a reason that is not the device's: status, text */
     bool has_returned;     /* from its call */
+    int64_t beats;         /* of long calls: signs that they get on */
     enum lk_status status; /* of its call or failure, with the text */
     char text[512];
 
@@ -88,6 +88,9 @@ bool lk_is_device_trouble(enum lk_status status);
 
 /* Gives an order; the team's mutex is held. */
 void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
+
+/* On its thread, `worker`'s: a long call gets on. */
+void lk_worker_beat(void *worker);
 
 /* On its thread. For tests: waits as much longer than `seconds` as the device is slow. */
 void lk_worker_be_slow(const struct lk_worker *worker, double seconds);

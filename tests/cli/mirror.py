@@ -112,8 +112,8 @@ class Mirror(ProgramTest):
         self.assertTrue(math.isclose(rates[-1], 0.004), rates[-1])
 
     def test_refusals(self):
-        cases = {('--device', '0*9'): '9 devices for a batch of 96 in 8 shards: at most one device a '
-                                      'shard; a larger batch or --shards 16 would do',
+        cases = {('--device', '0*9'): '9 devices for a batch of 96 in 8 shards: at most one '
+                                      'device a shard; a larger batch or --shards 16 would',
                  ('--device', '0,0'): 'device 0 is named twice',
                  ('--device', '0,,1'): 'has an empty place',
                  ('--device', '0*2', '--split', '1:2:3'): 'split',
