@@ -65,8 +65,7 @@ static double share(const struct lk_event *e)
     return e->steps > 0 ? fmin((double)e->step / (double)e->steps, 1) : 0;
 }
 
-/* Writes a bar of `columns` columns; text holds four bytes a column. */
-static void bar_text(char *text, int columns, double done)
+void bar_text(char *text, int columns, double done)
 {
     const bool unicode = terminal_has_unicode();
     const char *full = unicode ? "\u2501" : "=", *half = unicode ? "\u2578" : ">";

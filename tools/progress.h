@@ -29,6 +29,9 @@ void progress_init(struct progress *progress, enum progress_style style);
 /* Shows an event; to be called for each. */
 void progress_event(struct progress *progress, const struct lk_event *event);
 
+/* Writes a bar of `columns` columns; text holds four bytes a column. done: 0 to 1 */
+void bar_text(char *text, int columns, double done);
+
 /* "0:07", "12:34", "1:02:03". */
 const char *duration_text(double seconds, char text[32]);
 

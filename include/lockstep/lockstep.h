@@ -3,6 +3,7 @@
 #define LOCKSTEP_LOCKSTEP_H
 
 #include <lockstep/bench.h>
+#include <lockstep/convert.h>
 #include <lockstep/data.h>
 #include <lockstep/device.h>
 #include <lockstep/graph.h>

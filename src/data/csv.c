@@ -180,4 +180,5 @@ const struct lk_source lk_source_csv = {.kind = "csv",
                                         .open = csv_open,
                                         .close = lk_files_close,
                                         .fetch = lk_files_fetch,
-                                        .label = lk_files_label};
+                                        .label = lk_files_label,
+                                        .about = lk_files_about};

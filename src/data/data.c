@@ -51,8 +51,7 @@ enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
     return lk_fail(LK_E_IO, "'%s:%s' has no test part; --val SPEC names one", kind, text);
 }
 
-/* Where ",name=" begins; the end of the text: nowhere. */
-static char *find_options(char *text)
+char *lk_source_find_options(char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
     for (char *c = text; (c = strchr(c, ',')); c++) {
@@ -67,12 +66,12 @@ static char *find_options(char *text)
 static enum lk_status parse_options(const struct lk_option *table, char *text,
                                     struct lk_image_options *options)
 {
-    char *next = find_options(text);
+    char *next = lk_source_find_options(text);
     lk_options_default(table, options);
     while (*next) {
         char *name = next + 1, *value = strchr(name, '=');
         *next = *value++ = '\0'; /* where options begin, a name and '=' stand */
-        next = find_options(value);
+        next = lk_source_find_options(value);
         const char end = *next;
         *next = '\0';
         LK_TRY(lk_option_set(table, options, name, value));

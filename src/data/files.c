@@ -1,11 +1,13 @@
 #include "data/files.h"
 
 #include "base/fail.h"
+#include "io/crc32c.h"
 #include "io/file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 enum { MOST_FILE_BYTES = 256 << 20 };
 
@@ -58,6 +60,27 @@ enum lk_status lk_files_fetch(const void *state, int64_t index, struct lk_encode
 int64_t lk_files_label(const void *state, int64_t index)
 {
     return ((const struct lk_files *)state)->labels[index];
+}
+
+/* A file that is gone has no stamp; whoever reads it is told. */
+enum lk_status lk_files_about(const void *state, int64_t index, struct lk_sample_about *about)
+{
+    const struct lk_files *files = state;
+    const char *path = files->paths[index], *slash = strrchr(path, '/');
+    const char *name = files->root ? strchr(path + files->root, '/') : slash;
+    struct stat found;
+    about->label = files->labels[index];
+    name = name ? name + 1 : path;
+    snprintf(about->name, sizeof about->name, "%s",
+             strlen(name) < sizeof about->name ? name : "");
+    if (about->label < files->classes.count)
+        snprintf(about->class_name, sizeof about->class_name, "%s",
+                 files->classes.items[about->label]);
+    if (stat(path, &found) == 0) {
+        const int64_t parts[] = {found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec};
+        about->stamp = lk_crc32c(parts, sizeof parts);
+    }
+    return LK_OK;
 }
 
 void lk_files_close(void *state)

@@ -12,6 +12,7 @@ struct lk_files {
     const char **paths; /* [count] */
     int32_t *labels;    /* [count] */
     int64_t count, room;
+    size_t root; /* bytes of each path before the folder of its class; 0: there is none */
     char name[64];
 };
 
@@ -26,6 +27,7 @@ void lk_files_describe(const struct lk_files *files, struct lk_data_info *info);
 /* The verbs of a source whose state is a struct lk_files of its own. */
 enum lk_status lk_files_fetch(const void *state, int64_t index, struct lk_encoded *encoded);
 int64_t lk_files_label(const void *state, int64_t index);
+enum lk_status lk_files_about(const void *state, int64_t index, struct lk_sample_about *about);
 void lk_files_close(void *state);
 
 /* Whether a name ends in .jpg, .jpeg or .png, in small or capital letters. */

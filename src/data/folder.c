@@ -152,6 +152,7 @@ static enum lk_status list_part(const struct lk_data_request *request, struct li
     if (classes->count == 0)
         return lk_fail(LK_E_DATA, "'%s' has no folders; expected one of images for each class",
                        named);
+    listing->files->root = strlen(part) + 1;
     enum lk_status status = list_folders(part, &folders);
     for (int i = 0; i < folders.count && status == LK_OK; i++)
         status = add_class(listing, part, folders.items[i]);
@@ -195,4 +196,5 @@ const struct lk_source lk_source_folder = {.kind = "folder",
                                            .open = folder_open,
                                            .close = lk_files_close,
                                            .fetch = lk_files_fetch,
-                                           .label = lk_files_label};
+                                           .label = lk_files_label,
+                                           .about = lk_files_about};

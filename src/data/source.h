@@ -57,6 +57,14 @@ struct lk_encoded {
     char where[512]; /* names it in messages */
 };
 
+/* What a conversion keeps of a sample beside its image. */
+struct lk_sample_about {
+    int64_t label;
+    uint32_t stamp;       /* another one where the sample is another one */
+    char name[512];       /* a path below the folder of its class; "": none */
+    char class_name[256]; /* "": not known */
+};
+
 struct lk_source {
     const char *kind;                /* what stands before the colon */
     const char *usage;               /* for messages: "idx:DIR" */
@@ -78,10 +86,16 @@ struct lk_source {
 
     /* The label alone; NULL: only whoever fetches or reads the sample knows it. */
     int64_t (*label)(const void *state, int64_t index);
+
+    /* Of a source that fetches: tells about a sample; any thread. */
+    enum lk_status (*about)(const void *state, int64_t index, struct lk_sample_about *about);
 };
 
 extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,
     lk_source_csv, lk_source_tfrecord;
+
+/* Where ",name=" of the first option begins in the text of a SPEC; its end: nowhere. */
+char *lk_source_find_options(char *text);
 
 /* The last part of a path: a data set's short name. */
 void lk_source_name(const char *path, char name[64]);

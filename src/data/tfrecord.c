@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "data/names.h"
 #include "data/source.h"
+#include "io/crc32c.h"
 #include "io/example.h"
 #include "io/file.h"
 
@@ -123,6 +124,50 @@ static enum lk_status records_fetch(const void *state, int64_t index,
     encoded->data = data;
     encoded->bytes = image.bytes;
     return LK_OK;
+}
+
+/* The text under a key; "" where there is none, or one that is too long. */
+static enum lk_status copy_text(struct lk_example_bytes record, const char *key, char *text,
+                                size_t room)
+{
+    struct lk_example_list list;
+    struct lk_example_bytes found;
+    LK_TRY(lk_example_find(record, key, &list));
+    if (lk_example_bytes_at(&list, 0, &found) && found.bytes < room)
+        snprintf(text, room, "%.*s", (int)found.bytes, (const char *)found.data);
+    return LK_OK;
+}
+
+static enum lk_status tell_about(const struct records *records, struct lk_example_bytes record,
+                                 struct lk_sample_about *about)
+{
+    LK_TRY(find_label(records, record, &about->label));
+    LK_TRY(copy_text(record, "image/filename", about->name, sizeof about->name));
+    about->stamp = lk_crc32c(record.data, record.bytes);
+    const struct lk_names *classes = &records->classes;
+    if (classes->count == 0)
+        return copy_text(record, "image/class/text", about->class_name,
+                         sizeof about->class_name);
+    if (about->label >= 0 && about->label < classes->count)
+        snprintf(about->class_name, sizeof about->class_name, "%s",
+                 classes->items[about->label]);
+    return LK_OK;
+}
+
+static enum lk_status records_about(const void *state, int64_t index,
+                                    struct lk_sample_about *about)
+{
+    const struct records *records = state;
+    const struct lk_tfrecord *file = find_file(records, &index);
+    void *data = NULL;
+    size_t bytes = 0;
+    LK_TRY(lk_tfrecord_read(file, index, &data, &bytes));
+    const enum lk_status status =
+        tell_about(records, (struct lk_example_bytes){data, bytes}, about);
+    free(data);
+    return status == LK_OK ? LK_OK
+                           : lk_fail_within(status, "'%s' record '%lld'",
+                                            lk_tfrecord_path(file), (long long)index);
 }
 
 static enum lk_status open_file(struct records *records, const char *path, size_t *inflated,
@@ -295,4 +340,5 @@ const struct lk_source lk_source_tfrecord = {.kind = "tfrecord",
                                              .options = options,
                                              .open = records_open,
                                              .close = records_close,
-                                             .fetch = records_fetch};
+                                             .fetch = records_fetch,
+                                             .about = records_about};
