@@ -11,6 +11,7 @@
     .kind = LK_OPTION_TEXT, AT(field), .count = sizeof((struct lk_settings *)0)->field
 
 static const char *const modes[] = {"sync", "async", NULL};
+static const char *const all_reduces[] = {"tree", "mpi", NULL};
 
 const struct lk_option lk_settings_table[] = {
     {.name = "model", TEXT(model), .standard = "", .help = "zoo name or model file"},
@@ -101,6 +102,12 @@ const struct lk_option lk_settings_table[] = {
      .max = LK_MOST_STALENESS,
      .standard = "-1",
      .help = "mode async: updates that a gradient may miss; -1: twice the devices"},
+    {.name = "all_reduce",
+     .kind = LK_OPTION_CHOICE,
+     AT(all_reduce),
+     .standard = "tree",
+     .choices = all_reduces,
+     .help = "sums over ranks: tree, the same bits at any number of them, or mpi's own"},
     {.name = "optimizer",
      TEXT(optimizer),
      .standard = "adam",

@@ -7,6 +7,7 @@
 #include <lockstep/train.h>
 
 enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
+enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
 
 struct lk_settings {
     char model[512], data[512], validation[512], run[512], device[256];
@@ -16,7 +17,7 @@ struct lk_settings {
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t check_every, scale_lr, max_staleness;
     double lr; /* 0: the optimizer's own */
-    int mode;
+    int mode, all_reduce;
     bool shuffle, fresh;
     char profile[512];
     int64_t profile_steps;

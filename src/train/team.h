@@ -31,6 +31,7 @@ struct lk_team_config {
     bool is_async;          /* without lockstep, see async.h */
     int64_t max_staleness;  /* then; -1: twice the devices */
     struct lk_world *world; /* the job's ranks, each with a team and a run of the shards */
+    bool in_any_order;      /* over ranks: see struct lk_world_plan */
 };
 
 /* How many shards a device computes at a time where it has room: twice its equal share, so that

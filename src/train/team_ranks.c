@@ -63,6 +63,7 @@ static enum lk_status create(struct lk_team *team, struct lk_team_ranks *ranks)
                                        .real = team->config.real,
                                        .buckets = team->buckets + 1,
                                        .counts = counts,
+                                       .in_any_order = team->config.in_any_order,
                                        .reducer = team->reducer};
     return lk_world_plan(ranks->world, &plan);
 }

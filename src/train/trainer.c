@@ -50,6 +50,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .is_async = s->mode == LK_TRAIN_ASYNC,
         .max_staleness = s->max_staleness,
         .world = trainer->world,
+        .in_any_order = s->all_reduce == LK_ALL_REDUCE_MPI,
     };
     if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
         return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",

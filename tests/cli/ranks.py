@@ -101,6 +101,13 @@ class SameBits(RanksTest):
         self.assertIn(wanted, stdout)
         self.assertEqual([e['step'] for e in self.events('parts', 'step')], list(range(1, 41)))
 
+    def test_all_reduce_of_mpi(self):
+        """Other bits perhaps, but the same sums."""
+        self.alone('alone', '--steps', '20')
+        self.job(3, 'run', '--steps', '20', '--set', 'all_reduce=mpi')
+        for a, b in zip(self.events('alone', 'step'), self.events('run', 'step'), strict=True):
+            self.assertAlmostEqual(a['loss'], b['loss'], places=4)
+
     def test_validation(self):
         """Rank 0 validates while the others wait."""
         self.job(2, 'a', '--steps', '20', '--set', 'validation=synthetic:digits,count=300')
