@@ -193,7 +193,7 @@ static enum lk_status check_replicas(struct lk_team *team)
     if (async->is_unchecked && (team->config.check_every > 0 || async->is_pausing)) {
         team->has_sums = true;
         memcpy(team->sums, lk_async_update(async, updates)->sums, sizeof team->sums);
-        team->steps[0].step = async->oldest + async->begun;
+        team->committed = async->oldest + async->begun - 1;
         pthread_mutex_unlock(&team->mutex);
         const enum lk_status status = lk_team_check_replicas(team, &is_right);
         pthread_mutex_lock(&team->mutex);

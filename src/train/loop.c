@@ -174,6 +174,7 @@ static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated
     const bool ends = trainer->done == trainer->total_steps;
     const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
     *is_evaluated = false;
+    LK_TRY(lk_team_settle(trainer->team));
     if (ends || is_stopped || (every == 0 ? ends_epoch : trainer->done % every == 0))
         LK_TRY(lk_trainer_save(trainer));
     else

@@ -3,168 +3,10 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "train/async.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-/* Limits of patience, in multiples of the hang limit: a call may build kernels, and a first
- * step compiles what the driver has put off. */
-enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10 };
-
-/* Seconds between two looks at the devices; that many more were no watching. */
-static const double look_seconds = 1, lapse_seconds = 2;
-
-/* --- waiting ---------------------------------------------------------------------------- */
-
-double lk_team_seconds(struct lk_team *team)
-{
-    const double now = lk_seconds(), lapse = now - team->looked_at;
-    if (team->looked_at > 0 && lapse > lapse_seconds)
-        team->lapsed += lapse;
-    team->looked_at = now;
-    return now - team->lapsed;
-}
-
-bool lk_team_wait(struct lk_team *team, double until)
-{
-    const double left = until - lk_team_seconds(team);
-    const double to = lk_seconds() + (left < look_seconds ? left : look_seconds);
-    const struct timespec at = {(time_t)floor(to), (long)(1e9 * (to - floor(to)))};
-    const bool has_changed = pthread_cond_timedwait(&team->changed, &team->mutex, &at) == 0;
-    return lk_team_seconds(team) < until || has_changed;
-}
-
-double lk_team_limit(const struct lk_team *team)
-{
-    const int times = team->trial.phase == LK_TRIAL_ONE ? team->count : 1;
-    const double usual = MEDIAN_STEPS * times * team->step_seconds;
-    if (team->step_seconds == 0)
-        return LONG_LIMITS * team->hang_seconds;
-    return usual > team->hang_seconds ? usual : team->hang_seconds;
-}
-
-void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *text)
-{
-    if (worker->is_lost)
-        return;
-    worker->is_lost = true;
-    if (worker->device)
-        lk_device_abandon(worker->device);
-    team->step_seconds = 0; /* the others have more to do, which may be new to them */
-    team->counts.lost++;
-    const int left = lk_team_left(team);
-    lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
-           worker->device ? lk_device_info(worker->device)->name : "not opened", text, left,
-           left == 1 ? " is" : "s are");
-}
-
-/* Orders a call; the mutex is held. A device that has failed does not carry it out. */
-static void order_call(struct lk_worker *worker,
-                       enum lk_status (*call)(void *, struct lk_worker *), void *context)
-{
-    const struct lk_order order = {.kind = LK_ORDER_CALL, .call = call, .context = context};
-    worker->has_returned = false;
-    if (worker->has_failed)
-        return;
-    worker->status = LK_OK;
-    lk_worker_order(worker, &order);
-}
-
-/* Waits for the call's end; the mutex is held. A device that is in trouble is lost. */
-static enum lk_status await_call(struct lk_team *team, struct lk_worker *worker)
-{
-    const double limit = LONG_LIMITS * team->hang_seconds;
-    double until = lk_team_seconds(team) + limit;
-    int64_t beats = worker->beats;
-    while (!worker->has_returned && !worker->has_failed && lk_team_wait(team, until)) {
-        if (worker->beats != beats)
-            until = lk_team_seconds(team) + limit;
-        beats = worker->beats;
-    }
-    if (!worker->has_returned && !worker->has_failed) {
-        lk_team_lose(team, worker, "it does not answer");
-        return LK_E_DEVICE;
-    }
-    if (lk_is_device_trouble(worker->status))
-        lk_team_lose(team, worker, worker->text);
-    return worker->status;
-}
-
-static enum lk_status none_left(const struct lk_worker *worker)
-{
-    return lk_fail(worker->status ? worker->status : LK_E_DEVICE, "no device is left: %s",
-                   worker->text[0] ? worker->text : "it does not answer");
-}
-
-enum lk_status lk_team_call(struct lk_team *team,
-                            enum lk_status (*call)(void *, struct lk_worker *), void *context)
-{
-    enum lk_status status = LK_E_DEVICE;
-    struct lk_worker *worker = NULL;
-    pthread_mutex_lock(&team->mutex);
-    for (int i = 0; i < team->count; i++) {
-        if (team->workers[i]->is_lost)
-            continue;
-        worker = team->workers[i];
-        order_call(worker, call, context);
-        status = await_call(team, worker);
-        if (!lk_is_device_trouble(status))
-            break;
-    }
-    pthread_mutex_unlock(&team->mutex);
-    if (status == LK_OK)
-        return LK_OK;
-    if (!worker || lk_is_device_trouble(status))
-        return none_left(worker ? worker : team->workers[0]);
-    return lk_fail(status, "%s", worker->text);
-}
-
-enum lk_status lk_team_call_one(struct lk_team *team, struct lk_worker *worker,
-                                enum lk_status (*call)(void *, struct lk_worker *),
-                                void *context)
-{
-    pthread_mutex_lock(&team->mutex);
-    order_call(worker, call, context);
-    const enum lk_status status = await_call(team, worker);
-    pthread_mutex_unlock(&team->mutex);
-    return status == LK_OK ? LK_OK
-                           : lk_fail(status, "device %d: %s", worker->position, worker->text);
-}
-
-/* Calls on every device that is left: one after another, or on all at once. */
-static enum lk_status call_each(struct lk_team *team,
-                                enum lk_status (*call)(void *, struct lk_worker *),
-                                void *context, bool at_once)
-{
-    enum lk_status status = LK_OK;
-    struct lk_worker *failed = NULL;
-    pthread_mutex_lock(&team->mutex);
-    for (int i = 0; i < team->count && at_once; i++)
-        if (!team->workers[i]->is_lost)
-            order_call(team->workers[i], call, context);
-    for (int i = 0; i < team->count; i++) {
-        struct lk_worker *worker = team->workers[i];
-        if (worker->is_lost)
-            continue;
-        if (!at_once)
-            order_call(worker, call, context);
-        const enum lk_status found = await_call(team, worker);
-        if (found != LK_OK && !failed) {
-            failed = worker;
-            status = found;
-        }
-    }
-    const int left = lk_team_left(team);
-    pthread_mutex_unlock(&team->mutex);
-    if (status == LK_OK || (lk_is_device_trouble(status) && left > 0))
-        return LK_OK;
-    if (team->count > 1 && lk_is_device_trouble(status))
-        return none_left(failed);
-    return lk_fail(status, "%s", failed->text[0] ? failed->text : "device 0 does not answer");
-}
 
 /* --- creating --------------------------------------------------------------------------- */
 
@@ -289,10 +131,10 @@ static enum lk_status create(struct lk_team *team)
     LK_TRY(lk_team_init_deal(team));
     if (c->is_async)
         LK_TRY(lk_async_create(team, &team->async));
-    LK_TRY(call_each(team, open_device, &team->config, false));
+    LK_TRY(lk_team_call_each(team, open_device, &team->config, false));
     for (int i = 0; i < team->count; i++)
         team->workers[i]->most_shards = lk_team_most_shards(team->shards.count, devices);
-    return call_each(team, plan, NULL, false);
+    return lk_team_call_each(team, plan, NULL, false);
 }
 
 static enum lk_status init(struct lk_team *team)
@@ -362,7 +204,7 @@ static enum lk_status create_arrivals(struct lk_team *team)
 
 enum lk_status lk_team_build(struct lk_team *team)
 {
-    LK_TRY(call_each(team, build, NULL, true));
+    LK_TRY(lk_team_call_each(team, build, NULL, true));
     LK_TRY(create_arrivals(team));
     LK_TRY(lk_team_ranks_create(team));
     return team->async ? lk_async_build(team) : LK_OK;
@@ -383,7 +225,7 @@ static enum lk_status add_profile(void *context, struct lk_worker *worker)
 enum lk_status lk_team_set_profile(struct lk_team *team, struct lk_profile *profile)
 {
     team->profile = profile;
-    return profile ? call_each(team, add_profile, profile, false) : LK_OK;
+    return profile ? lk_team_call_each(team, add_profile, profile, false) : LK_OK;
 }
 
 int lk_team_devices(const struct lk_team *team)
@@ -448,12 +290,11 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
 static bool end_worker(struct lk_team *team, struct lk_worker *worker)
 {
     const struct lk_order quit = {.kind = LK_ORDER_QUIT};
+    if (worker->has_thread && !worker->is_lost)
+        (void)!lk_team_call_one(team, worker, close_device, NULL);
     pthread_mutex_lock(&team->mutex);
-    if (worker->has_thread && !worker->is_lost) {
-        order_call(worker, close_device, NULL);
-        (void)!await_call(team, worker);
+    if (worker->has_thread && !worker->is_lost)
         lk_worker_order(worker, &quit);
-    }
     pthread_mutex_unlock(&team->mutex);
     if (worker->is_lost)
         return false;

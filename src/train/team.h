@@ -78,6 +78,11 @@ LK_MUST_CHECK enum lk_status lk_team_spread(struct lk_team *team);
 /* Copies those of rank 0's first device to all ranks' devices. All ranks call it. */
 LK_MUST_CHECK enum lk_status lk_team_align(struct lk_team *team);
 
+/* Compares what every device was sent in the last step, which no later step does, and mends a
+ * replica that is wrong: before what is trained is saved. No step may be on its way.
+ * fails: LK_E_DEVICE where none is right */
+LK_MUST_CHECK enum lk_status lk_team_settle(struct lk_team *team);
+
 /* A step to be done: step - 1 is the batch's number. */
 struct lk_team_step {
     int64_t step, samples;

@@ -199,14 +199,14 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
         lk_log(LK_LOG_WARNING,
                "device %d's parameters differ from those of device %d after step %lld: they "
                "are copied anew",
-               worker->position, right->position, (long long)team->steps[0].step - 1);
+               worker->position, right->position, (long long)team->committed);
         wrong++;
     }
     for (int i = 0; i < team->count; i++)
         has_checks |= team->has_sums && is_checked(team->workers[i]);
     if (has_checks && !right)
         return lk_fail(LK_E_DEVICE, "no device has got the sums of step %lld as they were sent",
-                       (long long)team->steps[0].step - 1);
+                       (long long)team->committed);
     if (wrong == 0)
         return LK_OK;
     team->counts.repaired += wrong;
@@ -216,4 +216,22 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
         return status;
     lk_error_clear(); /* the right one is lost: another one's state is copied at the next try */
     return LK_OK;
+}
+
+static enum lk_status read_checks(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    worker->checks = NULL;
+    return worker->has_updated
+               ? lk_exchange_checks(lk_stepper_exchange(worker->stepper), &worker->checks)
+               : LK_OK;
+}
+
+enum lk_status lk_team_settle(struct lk_team *team)
+{
+    bool is_right = true;
+    if (team->is_alone || team->async || !team->has_sums || lk_team_left(team) < 2)
+        return LK_OK;
+    LK_TRY(lk_team_call_each(team, read_checks, NULL, true));
+    return lk_team_check_replicas(team, &is_right);
 }

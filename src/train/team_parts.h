@@ -49,6 +49,7 @@ struct lk_team {
     double step_seconds; /* running estimate; 0: no step was done */
     double ordered_at;   /* lk_team_seconds() */
     double committed_at; /* lk_seconds() */
+    int64_t committed;   /* the last step that counts */
     double looked_at, lapsed;
 
     uint32_t sums[LK_MOST_BUCKETS];     /* checksums of the last step's results */
@@ -91,6 +92,12 @@ double lk_team_limit(const struct lk_team *team);
 /* fails: LK_E_DEVICE, saying why the first device was lost */
 LK_MUST_CHECK enum lk_status lk_team_none_left(const struct lk_team *team);
 
+/* Adds up all that the devices bring for the oldest step, for every device that is left, and
+ * the metrics. False in *is_whole: the step has to be computed again. The mutex is held, but
+ * not while adding. */
+LK_MUST_CHECK enum lk_status lk_team_collect(struct lk_team *team, void *metrics,
+                                             bool *is_whole);
+
 /* Compares what the devices at work have sent as checks of the step before; where one is wrong
  * its state is copied from another's and *is_right becomes false. The mutex is not held.
  * fails: LK_E_DEVICE where none is right */
@@ -119,6 +126,12 @@ LK_MUST_CHECK enum lk_status lk_team_ranks_wait(struct lk_team *team, double unt
  * computed again, by all. The mutex is not held. fails: as a rank that has failed */
 LK_MUST_CHECK enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics,
                                                    bool *is_right);
+
+/* Calls on every device that is left: one after another, or on all at once. A device in trouble
+ * is lost. fails: as the first call that does, but for a lost device where others are left */
+LK_MUST_CHECK enum lk_status
+lk_team_call_each(struct lk_team *team, enum lk_status (*call)(void *, struct lk_worker *),
+                  void *context, bool at_once);
 
 /* lk_team_call() on that device alone. */
 LK_MUST_CHECK enum lk_status
