@@ -116,16 +116,12 @@ static enum lk_status add_named(struct lk_conversion *c, const char *kind, const
                                 const char *options)
 {
     static const char *const names[] = {"train", "test", "val", "valid", "validation"};
-    const bool is_folder = *kind == 'f';
     enum lk_status status = LK_OK;
     for (int i = 0; i < LK_COUNT(names) && status == LK_OK; i++) {
         struct lk_text spec = {0};
-        if (!has_part(kind, path, names[i]) || (!is_folder && i > 2))
+        if (!has_part(kind, path, names[i]) || (*kind == 't' && i > 2))
             continue; /* val* has the others */
-        lk_text_append(&spec, is_folder ? "%s:%s%s,part=%s" : "%s:%s%.0s/%s*", kind, path,
-                       options, names[i]);
-        if (!is_folder)
-            lk_text_append(&spec, "%s", options);
+        lk_text_append(&spec, "%s:%s%s,part=%s", kind, path, options, names[i]);
         status = spec.failed ? lk_fail_memory("a SPEC", spec.used)
                              : add_part(c, names[i], spec.bytes, LK_DATA_TRAIN);
         free(spec.bytes);
@@ -167,7 +163,7 @@ static enum lk_status add_parts(struct lk_conversion *c, const char *kind, char 
     if (snprintf(options, sizeof options, "%s", at) >= (int)sizeof options)
         return lk_fail(LK_E_ARGUMENT, "options of more than %zu bytes", sizeof options);
     *at = '\0';
-    if (is_folder && named) {
+    if (named) {
         char name[32] = "";
         snprintf(name, sizeof name, "%.*s", (int)strcspn(options + (named - at) + 6, ",/"),
                  options + (named - at) + 6);

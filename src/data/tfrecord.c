@@ -1,6 +1,7 @@
 /* tfrecord:GLOB: images and labels in tf.train.Example records. The files of GLOB, in the order
  * of their names, are one set; of a folder the files train* are one part, test* (or val*) the
- * other. */
+ * other: all of them, where names such as train-00003-of-00016 tell how many there are. Its
+ * labels.txt names the classes where the records agree. */
 #include "io/tfrecord.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -212,6 +213,34 @@ static enum lk_status open_files(struct records *records, const char *pattern, i
     return status;
 }
 
+/* How many files there are by the name of one, "train-00003-of-00016.tfrecord"; 0: not told. */
+static int files_of(const struct lk_tfrecord *file)
+{
+    const char *path = lk_tfrecord_path(file), *slash = strrchr(path, '/');
+    const char *of = strstr(slash ? slash : path, "-of-");
+    int count = 0;
+    return of && sscanf(of, "-of-%d", &count) == 1 && count > 0 ? count : 0;
+}
+
+/* A part of a folder is read whole or not at all. */
+static enum lk_status check_files(const struct records *records, const char *folder)
+{
+    const int wanted = files_of(records->files[0]);
+    for (int i = 1; i < records->file_count; i++)
+        if (files_of(records->files[i]) != wanted)
+            return lk_fail(LK_E_DATA, "'%s' and '%s' are of different sets",
+                           lk_tfrecord_path(records->files[0]),
+                           lk_tfrecord_path(records->files[i]));
+    if (wanted && wanted != records->file_count)
+        return lk_fail(LK_E_DATA,
+                       "'%s' is one of %d files, %d are there; a conversion that was "
+                       "interrupted goes on with the same command, and a pattern such as "
+                       "'tfrecord:%s/train*' reads what is there",
+                       lk_tfrecord_path(records->files[0]), wanted, records->file_count,
+                       folder);
+    return LK_OK;
+}
+
 /* The pattern of the request's part. */
 static enum lk_status find_part(const struct lk_data_request *request, char *pattern,
                                 size_t room)
@@ -223,8 +252,9 @@ static enum lk_status find_part(const struct lk_data_request *request, char *pat
         snprintf(pattern, room, "%s", text);
         return LK_OK;
     }
-    snprintf(pattern, room, "%s/train*", text);
-    if (request->part == LK_DATA_TRAIN)
+    const char *named = request->options->part;
+    snprintf(pattern, room, "%s/%s*", text, *named ? named : "train");
+    if (*named || request->part == LK_DATA_TRAIN)
         return LK_OK;
     static const char *const tests[] = {"test", "val"};
     for (int i = 0; i < LK_COUNT(tests); i++) {
@@ -264,7 +294,41 @@ static enum lk_status count_classes(const struct records *records, int *classes)
     return LK_OK;
 }
 
-static enum lk_status find_classes(struct records *records, struct lk_data_info *info)
+/* Whether a list of classes calls the first record's class as the record itself does. */
+static bool agrees(const struct records *records)
+{
+    struct lk_sample_about about = {0};
+    void *data = NULL;
+    size_t bytes = 0;
+    bool is_same = false;
+    if (lk_tfrecord_count(records->files[0]) > 0 &&
+        lk_tfrecord_read(records->files[0], 0, &data, &bytes) == LK_OK) {
+        const struct lk_example_bytes record = {data, bytes};
+        is_same = find_label(records, record, &about.label) == LK_OK && about.label >= 0 &&
+                  about.label < records->classes.count &&
+                  copy_text(record, "image/class/text", about.class_name,
+                            sizeof about.class_name) == LK_OK &&
+                  strcmp(records->classes.items[about.label], about.class_name) == 0;
+        free(data);
+    }
+    lk_error_clear();
+    return is_same;
+}
+
+/* The classes of a folder's labels.txt; without one that fits, there are none. */
+static void read_classes(struct records *records, const char *folder)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/labels.txt", folder) >= (int)sizeof path ||
+        !lk_file_exists(path))
+        return;
+    if (lk_names_read(&records->classes, path) != LK_OK || !agrees(records))
+        lk_names_clear(&records->classes);
+    lk_error_clear();
+}
+
+static enum lk_status find_classes(struct records *records, const char *text,
+                                   struct lk_data_info *info)
 {
     const char *given = records->options.classes;
     char *end;
@@ -273,10 +337,14 @@ static enum lk_status find_classes(struct records *records, struct lk_data_info 
         info->classes = (int)number;
     } else if (*given) {
         LK_TRY(lk_names_read(&records->classes, given));
+    } else {
+        read_classes(records, text);
+        if (records->classes.count == 0)
+            return count_classes(records, &info->classes);
+    }
+    if (records->classes.count > 0) {
         info->classes = records->classes.count;
         info->class_names = records->classes.items;
-    } else {
-        return count_classes(records, &info->classes);
     }
     return LK_OK;
 }
@@ -311,8 +379,10 @@ static enum lk_status records_open(struct lk_data_request *request, struct lk_da
         return lk_fail_memory("a data set", sizeof *records);
     records->options = *request->options;
     enum lk_status status = open_files(records, pattern, &request->lost);
+    if (status == LK_OK && lk_folder_exists(request->text))
+        status = check_files(records, request->text);
     if (status == LK_OK)
-        status = find_classes(records, info);
+        status = find_classes(records, request->text, info);
     if (status == LK_OK && lk_tfrecord_count(records->files[0]) > 0)
         status = try_keys(records);
     if (status != LK_OK) {
@@ -328,6 +398,7 @@ static enum lk_status records_open(struct lk_data_request *request, struct lk_da
 
 static const struct lk_option options[] = {
     LK_IMAGE_OPTIONS,
+    {LK_IMAGE_TEXT(part), .standard = "", .help = "of a folder the files to read: train, val"},
     {LK_IMAGE_TEXT(image), .standard = "image/encoded", .help = "key of the image file"},
     {LK_IMAGE_TEXT(label), .standard = "image/class/label", .help = "key of the label"},
     {LK_IMAGE_OPTION(offset), .kind = LK_OPTION_INT, .count = 1, .min = -1e6, .max = 1e6,

@@ -3,6 +3,7 @@ and that nothing is lost when a conversion ends in the middle."""
 import glob
 import gzip
 import importlib.util
+import json
 import os
 import random
 import resource
@@ -111,6 +112,17 @@ class ToRecords(ConvertTest):
         self.assertEqual(self.hash_of('tfrecord:whole', 'b'), wanted)
         self.assertEqual(self.hash_of('tfrecord:small', 'c'), wanted)
         self.assertEqual(self.examples('small', 'train')[0]['image/height'], 12)
+
+    def test_classes_are_those_of_the_folder(self):
+        """labels.txt is read where it fits: the last class may have no sample."""
+        self.put_set()
+        os.mkdir(self.path('set/train/zebra'))
+        self.convert('set', 'out')
+        found = json.loads(self.run_program('data', 'tfrecord:out', '--json').stdout)
+        self.assertIn('zebra', json.dumps(found))
+        self.put('out/labels.txt', '0:one\n1:two\n2:three\n')
+        found = json.loads(self.run_program('data', 'tfrecord:out', '--json').stdout)
+        self.assertNotIn('three', json.dumps(found))
 
     def test_threads_change_no_byte(self):
         self.put_set(images=40)
@@ -334,6 +346,10 @@ class Interrupted(ConvertTest):
         as without an interruption."""
         there = sorted(glob.glob(self.path(target + '/t*.tfrecord')))
         self.assertGreater(len(there), 0)
+        if len(there) < 30:  # of the first part
+            for command, *more in ['data'], ['convert', 'folder:back']:
+                self.refused(3, ['of 30 files', 'goes on'], command, 'tfrecord:' + target,
+                             *more)
         records.read_file(there[-1])
         times = {path: os.stat(path).st_mtime_ns for path in there}
         done = self.convert(self.SOURCE, target, '--shards', '30')
