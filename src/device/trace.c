@@ -199,5 +199,6 @@ int lk_trace_take(struct lk_device *device, struct lk_traced *to, int most, int6
     *dropped += trace->dropped;
     trace->dropped = 0;
     pthread_mutex_unlock(&trace->mutex);
+    lk_device_pass(device);
     return taken;
 }

@@ -243,12 +243,18 @@ void lk_profile_take(struct lk_profile *profile, struct lk_device *device, int p
     int count = LK_COUNT(some);
     if (!profile)
         return;
-    pthread_mutex_lock(&profile->mutex);
-    while (profile->draft && count == LK_COUNT(some)) {
-        count = lk_trace_take(device, some, LK_COUNT(some), &profile->dropped);
-        for (int i = 0; i < count; i++)
+    /* The device may hang: it is asked while nobody has to wait for this thread. */
+    for (bool is_open = true; is_open && count == LK_COUNT(some);) {
+        int64_t dropped = 0;
+        count = lk_trace_take(device, some, LK_COUNT(some), &dropped);
+        pthread_mutex_lock(&profile->mutex);
+        is_open = profile->draft;
+        profile->dropped += dropped;
+        for (int i = 0; i < count && is_open; i++)
             write_command(profile, position, &some[i]);
+        pthread_mutex_unlock(&profile->mutex);
     }
+    pthread_mutex_lock(&profile->mutex);
     /* What was done between the last step to trace and the one behind it has been taken too. */
     if (profile->draft && profile->first && step > profile->last) {
         profile->finished |= UINT64_C(1) << position;
