@@ -156,6 +156,7 @@ const struct fault *fault_find(enum call call, int device, size_t bytes)
     const char *name = call_names[call];
     const struct fault *found = NULL;
     long seen = 0;
+    bool is_first = false;
     if (device < 0 || device >= MOST_DEVICES)
         return NULL;
     pthread_mutex_lock(&mutex);
@@ -164,11 +165,12 @@ const struct fault *fault_find(enum call call, int device, size_t bytes)
         if (strikes(&faults[i], name, device, bytes) && !found) {
             found = &faults[i];
             seen = found->seen;
+            is_first = found->struck == 1;
         }
     if (found && found->is_sticky)
         lost[device] = found->code;
     pthread_mutex_unlock(&mutex);
-    if (found)
+    if (is_first)
         fprintf(stderr, "fault: call %ld of %s on device %d: %s\n", seen, name, device,
                 kind_names[found->kind]);
     return found;

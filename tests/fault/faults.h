@@ -73,7 +73,8 @@ struct fault {
  * program with status 99 where they cannot be read. */
 void faults_read(void);
 
-/* Counts the call and returns the fault that strikes it, or NULL; says on stderr that it does.
+/* Counts the call and returns the fault that strikes it, or NULL; says on stderr that it does
+ * so for the first time.
  * `bytes`: what a transfer carries, 0 for other calls. Any thread. */
 const struct fault *fault_find(enum call call, int device, size_t bytes);
 
