@@ -59,7 +59,21 @@ static int find_fastest(const struct lk_team *team)
     return fastest;
 }
 
-/* A few steps by all, then as many by the fastest: no bit depends on who computes. */
+static void decide(struct lk_team *team, double one_seconds)
+{
+    struct lk_trial *trial = &team->trial;
+    trial->phase = LK_TRIAL_OVER;
+    /* On its own it will also save the way over the host. */
+    trial->is_one_faster = one_seconds < 1.05 * trial->all_seconds;
+    if (trial->is_one_faster)
+        lk_log(LK_LOG_WARNING,
+               "device %d alone is as fast as %d devices together or faster (%.2f ms a step "
+               "against %.2f): it goes on alone; --split all keeps them",
+               trial->fastest, lk_team_left(team), 1e3 * one_seconds, 1e3 * trial->all_seconds);
+}
+
+/* A few steps by all, then as many by the fastest: no bit depends on who computes. Where a step
+ * by all is mostly the way over the host, the fastest's own speed says enough. */
 static void try_one(struct lk_team *team, double seconds)
 {
     struct lk_trial *trial = &team->trial;
@@ -68,19 +82,16 @@ static void try_one(struct lk_team *team, double seconds)
         return;
     const double found = median(trial->seconds + 2, LK_TRIAL_STEPS - 2);
     trial->steps = 0;
-    if (trial->phase == LK_TRIAL_ALL) {
-        trial->all_seconds = found;
-        trial->fastest = find_fastest(team);
-        trial->phase = LK_TRIAL_ONE;
+    if (trial->phase == LK_TRIAL_ONE) {
+        decide(team, found);
         return;
     }
-    trial->phase = LK_TRIAL_OVER;
-    trial->is_one_faster = found < 0.95 * trial->all_seconds;
-    if (trial->is_one_faster)
-        lk_log(LK_LOG_WARNING,
-               "device %d alone is faster than %d devices together (%.2f ms a step against "
-               "%.2f): it goes on alone; --split all keeps them",
-               trial->fastest, lk_team_left(team), 1e3 * found, 1e3 * trial->all_seconds);
+    trial->all_seconds = found;
+    trial->fastest = find_fastest(team);
+    trial->phase = LK_TRIAL_ONE;
+    const double alone = team->config.shards / lk_split_rate(&team->split, trial->fastest);
+    if (alone < 0.7 * found)
+        decide(team, alone);
 }
 
 void lk_team_measure(struct lk_team *team, double step_seconds)
