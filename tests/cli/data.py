@@ -283,7 +283,7 @@ class Progress(DataTest):
     def test_on_a_terminal(self):
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 40, 0, 0))
-        process = subprocess.Popen([PROGRAM, 'data', 'synthetic:digits,count=30000'],
+        process = subprocess.Popen([PROGRAM, 'data', 'synthetic:digits,count=200000'],
                                    cwd=self.folder, stdin=follower, stdout=subprocess.PIPE,
                                    stderr=follower, env=self.environment(TERM='xterm'))
         os.close(follower)
@@ -301,7 +301,7 @@ class Progress(DataTest):
         self.assertGreater(len(lines), 0)
         for line in lines:
             self.assertLess(len(line), 40)
-            self.assertRegex(line, r'^(train|test): \d+ of (30000|5000) sam')
+            self.assertRegex(line, r'^(train|test): \d+ of \d+ sam')
         self.assertTrue(text.endswith(b'\r\x1b[K'), text[-80:])
 
 

@@ -31,6 +31,7 @@ train:
   epochs: 2
   batch_size: 32
   shards: 8
+  split: all
   seed: 5
 """
 SAMPLES, STEPS = 400, 14  # 7 batches an epoch, the last one of 8 samples
