@@ -26,6 +26,8 @@ struct bench {
     float *random; /* [BLOCK] in (-1, 1), none 0 */
     bool (*handler)(void *context, const struct lk_bench_kernel *kernel);
     void *context;
+    struct lk_choices *choices;
+    char algorithm[LK_CHOICE_TEXT_BYTES]; /* that the pass being timed has taken */
     bool stopped;
     int done, count;
 };
@@ -136,6 +138,7 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .training = true,
         .dx = pass != WGRAD,
         .dw = pass != DGRAD,
+        .choices = bench->choices,
     };
     for (int i = 0; i < config.inputs; i++)
         config.x[i] = c->x;
@@ -166,19 +169,47 @@ static enum lk_status measure(struct bench *bench, struct lk_probe *probe, enum 
     return lk_work_measure(&work, bench->device, bench->meter, result);
 }
 
+/* A choice's key has the pass as its second word. */
+struct search {
+    const char *pass;
+    char *algorithm;
+};
+
+static void look(void *context, const char *key, const char *text)
+{
+    const struct search *search = context;
+    const char *word = strchr(key, ' ');
+    if (word && strncmp(word + 1, search->pass, strlen(search->pass)) == 0)
+        strcpy(search->algorithm, text);
+}
+
+static enum lk_status open_probe(struct bench *bench, const struct lk_bench_case *c,
+                                 enum pass pass, struct lk_probe *probe)
+{
+    const struct lk_probe_config config = config_of(bench, c, pass);
+    struct search search = {pass_names[pass], bench->algorithm};
+    strcpy(bench->algorithm, "direct");
+    LK_TRY(lk_probe_open(probe, &config));
+    lk_choices_each(bench->choices, look, &search);
+    return LK_OK;
+}
+
 static enum lk_status time_ours(struct bench *bench, const struct lk_bench_case *c,
                                 enum pass pass, struct lk_bench_kernel *result)
 {
-    struct lk_probe probe;
-    const struct lk_probe_config config = config_of(bench, c, pass);
+    struct lk_probe probe = {0};
     enum lk_status status;
-    LK_TRY_OUT(lk_probe_open(&probe, &config));
+    LK_TRY_OUT(lk_choices_create(LK_MATH_NORMAL, &bench->choices));
+    LK_TRY_OUT(open_probe(bench, c, pass, &probe));
+    result->algorithm = bench->algorithm;
     LK_TRY_OUT(lk_device_build(bench->device));
     LK_TRY_OUT(lk_probe_allocate(&probe, COPIES_BYTES, pass != FORWARD));
     LK_TRY_OUT(fill_probe(bench, &probe));
     LK_TRY_OUT(measure(bench, &probe, pass, result));
 out:
     lk_probe_close(&probe);
+    lk_choices_destroy(bench->choices);
+    bench->choices = NULL;
     return status;
 }
 
@@ -254,7 +285,6 @@ static enum lk_status time_pass(struct bench *bench, const struct lk_bench_case 
                                      .op = c->op,
                                      .pass = pass_names[pass],
                                      .shape = shape,
-                                     .algorithm = "direct",
                                      .memory_bound = !is_product(c),
                                      .done = ++bench->done,
                                      .count = bench->count};

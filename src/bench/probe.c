@@ -51,7 +51,8 @@ enum lk_status lk_probe_open(struct lk_probe *probe, const struct lk_probe_confi
         .real = LK_F32,
         .training = config->training,
         .seed = config->seed,
-        .arena = &probe->arena};
+        .arena = &probe->arena,
+        .choices = config->choices};
     LK_TRY(infer(probe, config));
     setup->wants_dw = config->dw && setup->shapes.params > 0;
     for (int i = 0; i < config->inputs; i++)

@@ -16,6 +16,7 @@ struct lk_probe_config {
     int shards;
     bool training, dx, dw; /* which gradients backward makes */
     uint64_t seed;
+    struct lk_choices *choices; /* outlives the probe; NULL: direct sums */
 };
 
 struct lk_probe {

@@ -74,6 +74,7 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
         .seed = replica->config.seed,
         .stream = (uint32_t)step->node->index,
         .arena = &replica->arena,
+        .choices = replica->config.choices,
     };
     memcpy(setup->wants_dx, step->wants_dx, sizeof setup->wants_dx);
     const enum lk_status status = step->op->prepare(setup);

@@ -18,6 +18,8 @@ struct lk_replica_config {
     int guests; /* arrays of trainable_count reals that others will keep: optimizer state */
     struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
                                     * go before it; NULL: has its own */
+    struct lk_choices *choices; /* of algorithms, for devices of this kind; outlives the
+                                 * replica. NULL: direct sums */
 };
 
 /* Bytes of device memory by use. */

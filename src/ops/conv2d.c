@@ -63,132 +63,87 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     return LK_OK;
 }
 
+/* A pass and the algorithm that does it. */
+struct use {
+    const struct lk_conv2d_algorithm *algorithm; /* NULL: the pass is not wanted */
+    void *state;
+};
+
 struct state {
     struct lk_conv2d_shape shape;
-    struct lk_conv2d_gather forward, *phases; /* of the data gradient, step by step */
-    int phase_count;
-    struct lk_conv2d_weights weights;
+    struct use uses[LK_CONV2D_PASSES];
     struct lk_kernel *expand;
     bool expands;     /* dz is made in the workspace */
     int64_t dz_first; /* where, in reals */
 };
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    return b ? greatest_divisor(b, a % b) : a;
-}
+static const struct lk_conv2d_algorithm *const algorithms[] = {&lk_conv2d_direct};
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+static const char *const pass_names[] = {"forward", "dgrad", "wgrad"};
 
-/* Every `step`-th input from number `phase` on takes part in products with the same taps.
- * `first`: the last of them; `every`: the distance between them. */
-static struct lk_conv2d_axis phase_axis(const struct lk_conv2d_axis *axis, int64_t phase,
-                                        int64_t *first, int64_t *every)
+static enum lk_status choose(const struct lk_op_setup *setup, const struct state *state,
+                             enum lk_conv2d_pass pass,
+                             const struct lk_conv2d_algorithm **chosen)
 {
-    struct lk_conv2d_axis made = {.in = axis->out, .step = 1, .gap = 1};
-    const int64_t common = greatest_divisor(axis->step, axis->gap);
-    made.out = (axis->in - phase + axis->step - 1) / axis->step;
-    *every = axis->step / common;
-    *first = 0;
-    for (int64_t r = 0; r < axis->taps; r++)
-        if ((phase + axis->pad - r * axis->gap) % axis->step == 0) {
-            made.taps++;
-            *first = r;
-        }
-    if (made.taps > 0) {
-        made.gap = axis->gap / common;
-        made.pad = (*first * axis->gap - phase - axis->pad) / axis->step;
-    }
-    return made;
-}
-
-static void describe_phase(const struct lk_conv2d_shape *s, int64_t y, int64_t x,
-                           struct lk_conv2d_gather *made)
-{
-    const int64_t all = s->filters * s->groups, column = all, row = s->axis[1].taps * all;
-    int64_t first[2], every[2];
-    *made =
-        (struct lk_conv2d_gather){.axis = {phase_axis(&s->axis[0], y, &first[0], &every[0]),
-                                           phase_axis(&s->axis[1], x, &first[1], &every[1])},
-                                  .groups = s->groups,
-                                  .ins = s->filters,
-                                  .outs = s->channels,
-                                  .out_step = {s->axis[0].step, s->axis[1].step},
-                                  .out_first = {y, x},
-                                  .plane_width = s->axis[1].in,
-                                  .plane = s->axis[0].in * s->axis[1].in};
-    made->from = (struct lk_conv2d_taps){.group_step = s->filters,
-                                         .out_step = s->axis[0].taps * row,
-                                         .in_step = 1,
-                                         .first = first[0] * row + first[1] * column,
-                                         .row_step = -every[0] * row,
-                                         .column_step = -every[1] * column};
-}
-
-static void describe_forward(const struct lk_conv2d_shape *s, struct lk_conv2d_gather *made)
-{
-    const int64_t all = s->filters * s->groups, row = s->axis[1].taps * all;
-    const int64_t height = s->axis[0].out >> s->pool, width = s->axis[1].out >> s->pool;
-    *made = (struct lk_conv2d_gather){.axis = {s->axis[0], s->axis[1]},
-                                      .groups = s->groups,
-                                      .ins = s->channels,
-                                      .outs = s->filters,
-                                      .out_step = {1, 1},
-                                      .plane_width = width,
-                                      .plane = height * width,
-                                      .relu = s->relu,
-                                      .pool = s->pool};
-    made->from = (struct lk_conv2d_taps){.group_step = s->filters,
-                                         .out_step = 1,
-                                         .in_step = s->axis[0].taps * row,
-                                         .row_step = row,
-                                         .column_step = all};
-}
-
-/* The data gradient: a gather for each phase of the strides. */
-static enum lk_status prepare_phases(struct lk_op_setup *setup, struct state *state,
-                                     int64_t *first)
-{
-    const struct lk_conv2d_axis *axis = state->shape.axis;
-    void *phases;
-    LK_TRY(lk_arena_take(
-        setup->arena, (size_t)(axis[0].step * axis[1].step) * sizeof *state->phases, &phases));
-    state->phases = phases;
-    for (int64_t y = 0; y < axis[0].step && y < axis[0].in; y++)
-        for (int64_t x = 0; x < axis[1].step && x < axis[1].in; x++) {
-            struct lk_conv2d_gather *phase = &state->phases[state->phase_count++];
-            describe_phase(&state->shape, y, x, phase);
-            phase->packed_first = *first;
-            LK_TRY(lk_conv2d_gather_prepare(setup, phase));
-            *first += phase->packed_count;
-        }
+    char key[LK_CHOICE_KEY_BYTES], options[LK_CHOICE_KEY_BYTES / 2], x[64];
+    struct lk_candidate candidates[ALGORITHMS];
+    int place;
+    lk_shape_print(&setup->shapes.x[0], x, sizeof x);
+    if (!lk_options_print(table, setup->options, false, options, sizeof options))
+        return lk_fail(LK_E_ARGUMENT, "%s: options too long to write down", setup->node);
+    snprintf(key, sizeof key, "conv2d %s %s %s %s lanes=%d", pass_names[pass], x, options,
+             lk_dtype_name(setup->real), setup->tiling.lanes);
+    for (int i = 0; i < ALGORITHMS; i++)
+        candidates[i] = (struct lk_candidate){algorithms[i]->name,
+                                              algorithms[i]->cost(setup, &state->shape, pass),
+                                              i == 0 ? LK_MATH_STRICT : LK_MATH_NORMAL};
+    LK_TRY(lk_choices_make(setup->choices, key, candidates, ALGORITHMS, &place));
+    *chosen = algorithms[place];
     return LK_OK;
 }
 
-static enum lk_conv2d_gradient gradient_of(const struct lk_conv2d_shape *shape)
+/* `reals`: of the workspace, taken so far. */
+static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *state,
+                                   enum lk_conv2d_pass pass, int64_t *reals)
 {
-    return shape->pool ? LK_CONV2D_POOLED : shape->relu ? LK_CONV2D_MASKED : LK_CONV2D_PLAIN;
+    struct use *use = &state->uses[pass];
+    struct lk_conv2d_job job = {.shape = &state->shape,
+                                .pass = pass,
+                                .gradient = state->expands      ? LK_CONV2D_PLAIN
+                                            : state->shape.pool ? LK_CONV2D_POOLED
+                                            : state->shape.relu ? LK_CONV2D_MASKED
+                                                                : LK_CONV2D_PLAIN,
+                                .first = *reals};
+    const struct lk_conv2d_algorithm *chosen = use->algorithm;
+    if (!chosen)
+        LK_TRY(choose(setup, state, pass, &chosen));
+    use->algorithm = chosen;
+    LK_TRY(chosen->prepare(setup, &job, &use->state));
+    *reals += (job.count + 15) / 16 * 16;
+    return LK_OK;
 }
 
 static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *state)
 {
     const struct lk_conv2d_options *o = setup->options;
     const struct lk_conv2d_shape *s = &state->shape;
-    int64_t first = 0;
-    state->expands = setup->wants_dx[0] && (s->relu || s->pool);
+    int64_t reals = 0;
+    struct use *weights = &state->uses[LK_CONV2D_WEIGHTS];
+    if (setup->wants_dw)
+        LK_TRY(choose(setup, state, LK_CONV2D_WEIGHTS, &weights->algorithm));
+    state->expands =
+        (s->relu || s->pool) &&
+        (setup->wants_dx[0] || (weights->algorithm && !weights->algorithm->reads_dy));
     if (setup->wants_dx[0])
-        LK_TRY(prepare_phases(setup, state, &first));
-    if (setup->wants_dw) {
-        state->weights.gradient = state->expands ? LK_CONV2D_PLAIN : gradient_of(s);
-        state->weights.parts_first = first;
-        LK_TRY(lk_conv2d_weights_prepare(setup, s, &state->weights));
-        if (state->weights.parts > 1)
-            first += state->weights.count * state->weights.parts * setup->tiling.shards;
-    }
+        LK_TRY(prepare_pass(setup, state, LK_CONV2D_DATA, &reals));
+    if (setup->wants_dw)
+        LK_TRY(prepare_pass(setup, state, LK_CONV2D_WEIGHTS, &reals));
     if (state->expands || (setup->wants_dw && o->bias))
         LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_expand", NULL, &state->expand));
-    state->dz_first = (first + 15) / 16 * 16;
+    state->dz_first = reals;
     const int64_t dz = s->groups * s->filters * s->axis[0].out * s->axis[1].out;
-    const int64_t reals =
-        state->dz_first + (state->expands ? dz * setup->tiling.tiles * setup->tiling.lanes : 0);
+    if (state->expands)
+        reals += dz * setup->tiling.tiles * setup->tiling.lanes;
     const size_t bytes = (size_t)reals * lk_dtype_bytes(setup->real);
     if (bytes > setup->workspace_bytes)
         setup->workspace_bytes = bytes;
@@ -198,12 +153,12 @@ static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *
 static enum lk_status prepare(struct lk_op_setup *setup)
 {
     void *memory;
+    int64_t reals = 0;
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
     struct state *state = setup->state = memory;
     LK_TRY(lk_conv2d_shape(setup->options, &setup->shapes.x[0], &state->shape));
-    describe_forward(&state->shape, &state->forward);
-    LK_TRY(lk_conv2d_gather_prepare(setup, &state->forward));
-    setup->workspace_bytes = (size_t)state->forward.packed_count * lk_dtype_bytes(setup->real);
+    LK_TRY(prepare_pass(setup, state, LK_CONV2D_FORWARD, &reals));
+    setup->workspace_bytes = (size_t)reals * lk_dtype_bytes(setup->real);
     setup->saved_bytes = 0;
     if (!setup->training)
         return LK_OK;
@@ -212,17 +167,24 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return prepare_backward(setup, state);
 }
 
+static enum lk_status enqueue(const struct lk_op_setup *setup, enum lk_conv2d_pass pass,
+                              const struct lk_conv2d_operands *operands)
+{
+    const struct state *state = setup->state;
+    const struct use *use = &state->uses[pass];
+    return use->algorithm->enqueue(setup, use->state, operands);
+}
+
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct lk_conv2d_options *o = setup->options;
-    const struct state *state = setup->state;
     const struct lk_conv2d_operands operands = {.x = run->x[0],
                                                 .w = run->w[0],
                                                 .bias = o->bias ? run->w[1] : NULL,
                                                 .y = run->y,
                                                 .at = setup->training ? run->saved : NULL,
                                                 .workspace = run->workspace};
-    return lk_conv2d_gather_enqueue(setup, &state->forward, &operands);
+    return enqueue(setup, LK_CONV2D_FORWARD, &operands);
 }
 
 /* dz into the workspace, the bias gradient, or both. */
@@ -251,19 +213,20 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     struct lk_buffer *db = o->bias ? run->dw[1] : NULL;
     if (wants_dz || db)
         LK_TRY(enqueue_expand(setup, run, wants_dz, db));
-    for (int i = 0; run->dx[0] && i < state->phase_count; i++) {
-        const struct lk_conv2d_operands operands = {
-            .x = state->expands ? run->workspace : run->dy,
-            .x_first = state->expands ? state->dz_first : 0,
-            .w = run->w[0],
-            .y = run->dx[0],
-            .workspace = run->workspace};
-        LK_TRY(lk_conv2d_gather_enqueue(setup, &state->phases[i], &operands));
-    }
-    if (run->dw[0])
-        LK_TRY(lk_conv2d_weights_enqueue(setup, &state->shape, &state->weights, run,
-                                         state->expands ? state->dz_first : -1));
-    return LK_OK;
+    const struct lk_conv2d_operands operands = {.x = run->x[0],
+                                                .w = run->w[0],
+                                                .dz = state->expands ? run->workspace : run->dy,
+                                                .dz_first =
+                                                    state->expands ? state->dz_first : 0,
+                                                .y = run->y,
+                                                .at = run->saved,
+                                                .dx = run->dx[0],
+                                                .dw = run->dw[0],
+                                                .dw_stride = run->dw_stride,
+                                                .workspace = run->workspace};
+    if (run->dx[0])
+        LK_TRY(enqueue(setup, LK_CONV2D_DATA, &operands));
+    return run->dw[0] ? enqueue(setup, LK_CONV2D_WEIGHTS, &operands) : LK_OK;
 }
 
 static void release(struct lk_op_setup *setup)
@@ -271,10 +234,9 @@ static void release(struct lk_op_setup *setup)
     struct state *state = setup->state;
     if (!state)
         return;
-    lk_conv2d_gather_release(&state->forward);
-    for (int i = 0; i < state->phase_count; i++)
-        lk_conv2d_gather_release(&state->phases[i]);
-    lk_conv2d_weights_release(&state->weights);
+    for (int i = 0; i < LK_CONV2D_PASSES; i++)
+        if (state->uses[i].state)
+            state->uses[i].algorithm->release(state->uses[i].state);
     lk_kernel_destroy(state->expand);
 }
 

@@ -1,5 +1,6 @@
-/* The parts of conv2d: its geometry, the gather kernel (forward and data gradient) and the
- * weight gradient. Floor 3. Private to src/ops/conv2d*.c. Knows no other operation. */
+/* The parts of conv2d: its geometry, what an algorithm is, and the direct one: the gather
+ * kernel (forward and data gradient) and the weight gradient. Floor 3. Private to
+ * src/ops/conv2d*.c. Knows no other operation. */
 #ifndef LK_OPS_CONV2D_H
 #define LK_OPS_CONV2D_H
 
@@ -39,6 +40,54 @@ LK_MUST_CHECK enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *opt
                                              const struct lk_shape *x,
                                              struct lk_conv2d_shape *shape);
 
+enum lk_conv2d_pass {
+    LK_CONV2D_FORWARD, /* y (and at) from x, w, bias */
+    LK_CONV2D_DATA,    /* dx from dz, w */
+    LK_CONV2D_WEIGHTS, /* dw from x, dz */
+    LK_CONV2D_PASSES
+};
+
+/* What an algorithm is asked to do, and what it takes for it. */
+struct lk_conv2d_job {
+    const struct lk_conv2d_shape *shape;
+    enum lk_conv2d_pass pass;
+    enum lk_conv2d_gradient gradient; /* of WEIGHTS; PLAIN unless it reads dy */
+    int64_t first, count; /* reals of the workspace: from where; how many (result) */
+};
+
+/* Those that the pass needs; dz: reals from dz_first on, for which an algorithm that reads dy
+ * gets dy, y or at. */
+struct lk_conv2d_operands {
+    const struct lk_buffer *x, *w, *bias, *dz;
+    int64_t dz_first;
+    struct lk_buffer *y, *at, *dx, *dw, *workspace;
+    int64_t dw_stride;
+};
+
+/* A way to compute a convolution. */
+struct lk_conv2d_algorithm {
+    const char *name;
+    bool reads_dy; /* its weight gradient takes masked and pooled gradients too */
+
+    /* As lk_candidate has it: follows from shapes and the class of the device alone. */
+    double (*cost)(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
+                   enum lk_conv2d_pass pass);
+
+    /* As the verbs of lk_op; `state` is the arena's. */
+    enum lk_status (*prepare)(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                              void **state);
+    enum lk_status (*enqueue)(const struct lk_op_setup *setup, void *state,
+                              const struct lk_conv2d_operands *run);
+    void (*release)(void *state);
+};
+
+/* Multiply-adds of a sample. */
+double lk_conv2d_products(const struct lk_conv2d_shape *shape);
+
+extern const struct lk_conv2d_algorithm lk_conv2d_direct;
+
+/* --- direct sums ----------------------------------------------------------------------- */
+
 /* One use of the gather kernel: all outputs, or those of one phase. Offsets count reals. */
 struct lk_conv2d_gather {
     struct lk_conv2d_axis axis[2];
@@ -60,14 +109,15 @@ LK_MUST_CHECK enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup,
                                                       struct lk_conv2d_gather *gather);
 void lk_conv2d_gather_release(struct lk_conv2d_gather *gather);
 
-struct lk_conv2d_operands {
+/* x: reals from x_first on. */
+struct lk_conv2d_gather_run {
     const struct lk_buffer *x, *w, *bias;
     struct lk_buffer *y, *at, *workspace;
     int64_t x_first;
 };
 LK_MUST_CHECK enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                                       const struct lk_conv2d_gather *gather,
-                                                      const struct lk_conv2d_operands *run);
+                                                      const struct lk_conv2d_gather_run *run);
 
 /* The weight gradient. */
 struct lk_conv2d_weights {
@@ -84,11 +134,9 @@ LK_MUST_CHECK enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup
                                                        struct lk_conv2d_weights *weights);
 void lk_conv2d_weights_release(struct lk_conv2d_weights *weights);
 
-/* dw[0] of run from x and dz (dy, or the workspace at dz_first). */
 LK_MUST_CHECK enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
                                                        const struct lk_conv2d_shape *shape,
                                                        const struct lk_conv2d_weights *weights,
-                                                       const struct lk_op_run *run,
-                                                       int64_t dz_first);
+                                                       const struct lk_conv2d_operands *run);
 
 #endif

@@ -117,7 +117,7 @@ void lk_conv2d_gather_release(struct lk_conv2d_gather *gather)
 
 static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
                                    const struct lk_conv2d_gather *g,
-                                   const struct lk_conv2d_operands *run)
+                                   const struct lk_conv2d_gather_run *run)
 {
     const struct lk_grid grid = {{lk_divide_up(g->outs, g->block), g->groups, 1},
                                  lk_op_items(setup)};
@@ -162,7 +162,7 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
 
 enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                         const struct lk_conv2d_gather *g,
-                                        const struct lk_conv2d_operands *run)
+                                        const struct lk_conv2d_gather_run *run)
 {
     const int64_t columns =
         g->depth > 0 ? lk_divide_up(g->axis[1].out, g->columns * g->span) : 1;

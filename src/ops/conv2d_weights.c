@@ -163,19 +163,19 @@ void lk_conv2d_weights_release(struct lk_conv2d_weights *weights)
 enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
                                          const struct lk_conv2d_shape *s,
                                          const struct lk_conv2d_weights *w,
-                                         const struct lk_op_run *run, int64_t dz_first)
+                                         const struct lk_conv2d_operands *run)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const bool in_parts = w->parts > 1, made = dz_first >= 0;
+    const bool in_parts = w->parts > 1;
     const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->group_filters),
                                   lk_divide_up(s->channels, w->group_channels),
                                   w->parts * t->shards},
                                  lk_op_items(setup)};
     LK_TRY(LK_ENQUEUE(
-        w->weights, grid, LK_BUF(run->x[0]), LK_BUF(made ? run->workspace : run->dy),
-        LK_INT(made ? dz_first : 0), LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
-        LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->saved : NULL),
-        LK_BUF(in_parts ? run->workspace : run->dw[0]), LK_INT(in_parts ? w->parts_first : 0),
+        w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+        LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
+        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? w->parts_first : 0),
         LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
         LK_INT(w->group_channels), LK_INT(w->group_filters), LK_INT(t->shard_tiles),
         LK_INT(w->part_tiles), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
@@ -185,6 +185,6 @@ enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
     const struct lk_grid sums = {{lk_divide_up(w->count, each), t->shards, 1},
                                  lk_op_items(setup)};
     return LK_ENQUEUE(w->total, sums, LK_BUF(run->workspace), LK_INT(w->parts_first),
-                      LK_INT(w->count), LK_INT(each), LK_INT(w->parts), LK_BUF(run->dw[0]),
+                      LK_INT(w->count), LK_INT(each), LK_INT(w->parts), LK_BUF(run->dw),
                       LK_INT(run->dw_stride));
 }

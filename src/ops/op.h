@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/option.h"
+#include "ops/choice.h"
 #include "tensor/tensor.h"
 
 enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };
@@ -54,6 +55,7 @@ struct lk_op_setup {
     uint64_t seed;          /* of the run */
     uint32_t stream;        /* this node's own stream of random numbers */
     struct lk_arena *arena; /* lives as long as the prepared operation */
+    struct lk_choices *choices; /* of algorithms, for devices of this kind; NULL: direct sums */
 
     void *state;            /* the operation's own: kernels, chosen tiles */
     size_t saved_bytes;     /* buffer filled by forward and read by backward; 0: none */

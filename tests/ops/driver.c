@@ -72,10 +72,35 @@ static int close_devices(void **state)
 
 /* --- runs ------------------------------------------------------------------------------ */
 
+/* Whether a pass has taken the algorithm. */
+struct search {
+    const char *name;
+    bool found;
+};
+
+static void look(void *context, const char *key, const char *text)
+{
+    struct search *search = context;
+    (void)key;
+    search->found |= strcmp(text, search->name) == 0;
+}
+
+static struct lk_choices *make_choices(const char *algorithm)
+{
+    struct lk_choices *choices;
+    if (!algorithm)
+        return NULL;
+    rig_ok(lk_choices_create(LK_MATH_NORMAL, &choices), "choices");
+    rig_ok(lk_choices_prefer(choices, algorithm), "choices");
+    return choices;
+}
+
 static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *device,
                      enum lk_dtype real, struct rig_wants wants)
 {
+    struct search search = {.name = t->c->algorithm};
     const struct lk_op_setup setup = {
+        .choices = make_choices(search.name),
         .node = t->op->name,
         .options = t->options,
         .shapes = t->shapes,
@@ -85,6 +110,11 @@ static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *d
         .stream = STREAM,
     };
     rig_open(rig, device, t->op, &setup, t->samples, wants);
+    if (search.name && real == LK_F32) {
+        lk_choices_each(setup.choices, look, &search);
+        if (!search.found)
+            rig_fail("no pass takes the algorithm %s", search.name);
+    }
     rig->run.step = STEP;
     rig->run.first_sample = FIRST_SAMPLE;
 }

@@ -64,6 +64,8 @@ struct op_case {
     bool inference; /* without training: forward alone */
     int only; /* of the configurations, those of these kinds: for a case much like others where
                * compilers take long; 0: all. A device that is a GPU runs every case. */
+    const char *algorithm; /* to prefer; with float, at least one pass must take it. NULL: by
+                            * rule of LK_MATH_STRICT */
     const struct op_oracle *oracle; /* NULL: the suite's */
 };
 

@@ -305,6 +305,7 @@ void rig_close(struct rig *rig)
     clear(&rig->saved);
     clear(&rig->workspace);
     rig->op->release(&rig->setup);
+    lk_choices_destroy(rig->setup.choices);
     lk_arena_clear(&rig->arena);
 }
 

@@ -1,0 +1,125 @@
+/* Choices of algorithms: what is kept wins, then what is preferred, then what costs least. */
+#include "ops/choice.h"
+
+#include "base/fail.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct lk_candidate candidates[] = {{"direct", 10, LK_MATH_STRICT},
+                                                 {"wide", 4, LK_MATH_NORMAL},
+                                                 {"coarse", 1, LK_MATH_FAST},
+                                                 {"narrow", -1, LK_MATH_STRICT}};
+
+static struct lk_choices *made(enum lk_math math)
+{
+    struct lk_choices *choices;
+    assert_int_equal(lk_choices_create(math, &choices), LK_OK);
+    return choices;
+}
+
+static const char *taken(struct lk_choices *choices, const char *key)
+{
+    int place = -1;
+    assert_int_equal(lk_choices_make(choices, key, candidates, 4, &place), LK_OK);
+    return candidates[place].name;
+}
+
+static void math_bounds_the_rule(void **state)
+{
+    (void)state;
+    assert_string_equal(taken(NULL, "a"), "direct");
+    const char *const expected[] = {"direct", "wide", "coarse"};
+    for (int math = LK_MATH_STRICT; math <= LK_MATH_FAST; math++) {
+        struct lk_choices *choices = made((enum lk_math)math);
+        char text[LK_CHOICE_TEXT_BYTES];
+        assert_false(lk_choices_find(choices, "a", text));
+        assert_string_equal(taken(choices, "a"), expected[math]);
+        assert_true(lk_choices_find(choices, "a", text));
+        assert_string_equal(text, expected[math]);
+        lk_choices_destroy(choices);
+    }
+}
+
+static void kept_wins_over_preferred(void **state)
+{
+    (void)state;
+    struct lk_choices *choices = made(LK_MATH_NORMAL);
+    assert_int_equal(lk_choices_set(choices, "a", "wide"), LK_OK);
+    assert_int_equal(lk_choices_prefer(choices, "direct"), LK_OK);
+    assert_string_equal(taken(choices, "a"), "wide");
+    assert_string_equal(taken(choices, "b"), "direct");
+    /* what is unknown, cannot or is not allowed is not taken, whoever asks for it */
+    static const char *const wrong[] = {"unheard", "narrow", "coarse"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(lk_choices_set(choices, "c", wrong[i]), LK_OK);
+        assert_string_equal(taken(choices, "c"), "direct");
+        assert_int_equal(lk_choices_prefer(choices, NULL), LK_OK);
+        assert_int_equal(lk_choices_set(choices, "c", wrong[i]), LK_OK);
+        assert_string_equal(taken(choices, "c"), "wide");
+        assert_int_equal(lk_choices_prefer(choices, "direct"), LK_OK);
+    }
+    lk_choices_destroy(choices);
+}
+
+static void note(void *context, const char *key, const char *text)
+{
+    char *all = context;
+    snprintf(all + strlen(all), 256 - strlen(all), "%s=%s ", key, text);
+}
+
+static void a_list_is_in_order_of_keys(void **state)
+{
+    (void)state;
+    char all[256] = "";
+    struct lk_choices *choices = made(LK_MATH_NORMAL);
+    for (int i = 0; i < 26; i++) {
+        const char key[] = {(char)('a' + i * 7 % 26), '\0'};
+        assert_int_equal(lk_choices_set(choices, key, key), LK_OK);
+    }
+    assert_int_equal(lk_choices_set(choices, "a", "z"), LK_OK);
+    lk_choices_each(choices, note, all);
+    assert_int_equal(strlen(all), 26 * 4);
+    assert_memory_equal(all, "a=z b=b c=c ", 12);
+    assert_memory_equal(all + 25 * 4, "z=z ", 4);
+    lk_choices_destroy(choices);
+}
+
+static void long_texts_are_refused(void **state)
+{
+    (void)state;
+    char text[LK_CHOICE_KEY_BYTES + 1];
+    memset(text, 'k', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    struct lk_choices *choices = made(LK_MATH_NORMAL);
+    assert_int_equal(lk_choices_set(choices, text, "direct"), LK_E_ARGUMENT);
+    assert_int_equal(lk_choices_set(choices, "a", text), LK_E_ARGUMENT);
+    assert_int_equal(lk_choices_prefer(choices, text), LK_E_ARGUMENT);
+    lk_choices_destroy(choices);
+}
+
+static void nothing_that_can_is_an_error(void **state)
+{
+    (void)state;
+    int place = -7;
+    lk_error_clear();
+    assert_int_equal(lk_choices_make(NULL, "a", candidates + 1, 3, &place), LK_E_UNSUPPORTED);
+    assert_int_equal(place, -7);
+    assert_string_equal(lk_error_text(), "no algorithm does a");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(math_bounds_the_rule),
+        cmocka_unit_test(kept_wins_over_preferred),
+        cmocka_unit_test(a_list_is_in_order_of_keys),
+        cmocka_unit_test(long_texts_are_refused),
+        cmocka_unit_test(nothing_that_can_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
