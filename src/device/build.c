@@ -98,7 +98,7 @@ enum lk_status lk_device_build(struct lk_device *device)
     struct work work = {.device = device, .next = device->programs};
     const long most = thread_count();
     int todo = mark_wanted(device), started = 0;
-    if (todo > 1 && device->builds_in_turn) {
+    if (todo > 1 && device->is_pocl) {
         lk_programs_build_together(device);
         todo = mark_wanted(device);
     }

@@ -3,11 +3,11 @@
 #include "base/fail.h"
 #include "device/kernel.h"
 #include "device/opencl.h"
+#include "device/pocl.h"
 #include "device/trace.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* One device of a list: device `index`, or part `part` of `parts` equal ones. */
@@ -181,19 +181,21 @@ static enum lk_status take_part(struct lk_device *device, struct entry entry)
 static enum lk_status start(struct lk_device *device, struct entry entry)
 {
     cl_int error;
+    char group[32];
     cl_device_fp_config fp = 0;
     LK_TRY(lk_opencl_describe(device->id, entry.index, &device->info));
     if (entry.parts > 1) {
         LK_TRY(take_part(device, entry));
         LK_TRY(lk_opencl_describe(device->id, entry.index, &device->info));
     }
-    device->builds_in_turn =
-        strstr(device->info.platform, "Portable Computing Language") != NULL;
+    device->is_pocl = lk_pocl_is(device->info.platform);
+    device->pocl_group = device->is_pocl ? lk_pocl_enter() : 0;
     clGetDeviceInfo(device->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp, NULL);
-    snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s",
+    snprintf(device->options, sizeof device->options, "-cl-std=CL1.2%s%s",
              fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                  ? " -cl-fp32-correctly-rounded-divide-sqrt"
-                 : "");
+                 : "",
+             lk_pocl_options(device->pocl_group, group, sizeof group));
     device->context = clCreateContext(NULL, 1, &device->id, NULL, NULL, &error);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "clCreateContext");
@@ -226,38 +228,17 @@ enum lk_status lk_device_open(const char *spec, int position, struct lk_device *
     return LK_OK;
 }
 
-/* PoCL's threads let go of a command after saying that it is done; where the program ends or
- * the context goes in between, they read freed memory. So the queue is finished when nobody but
- * us holds its last command, or after a second. */
-static void finish_quietly(cl_command_queue queue)
-{
-    cl_event last = NULL;
-    const struct timespec moment = {.tv_nsec = 1000000};
-    clFinish(queue);
-    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &last) != CL_SUCCESS)
-        return;
-    clFinish(queue);
-    for (int i = 0; i < 1000; i++) {
-        cl_uint holders = 1;
-        nanosleep(&moment, NULL);
-        clGetEventInfo(last, CL_EVENT_REFERENCE_COUNT, sizeof holders, &holders, NULL);
-        if (holders <= 1)
-            break;
-    }
-    clReleaseEvent(last);
-}
-
 void lk_device_close(struct lk_device *device)
 {
     if (!device)
         return;
     lk_trace_end(device);
     if (device->queue) {
-        finish_quietly(device->queue);
+        lk_pocl_finish(device->queue);
         clReleaseCommandQueue(device->queue);
     }
     if (device->transfer) {
-        finish_quietly(device->transfer);
+        lk_pocl_finish(device->transfer);
         clReleaseCommandQueue(device->transfer);
     }
     while (device->programs) {
@@ -267,6 +248,8 @@ void lk_device_close(struct lk_device *device)
     }
     if (device->context)
         clReleaseContext(device->context);
+    if (device->is_pocl)
+        lk_pocl_leave(device->pocl_group);
     if (device->is_sub_device)
         clReleaseDevice(device->id);
     pthread_mutex_destroy(&device->mutex);

@@ -16,7 +16,8 @@ struct lk_device {
     cl_command_queue queue;    /* kernels, and copies that go with them */
     cl_command_queue transfer; /* what travels while kernels run */
     bool is_sub_device;
-    bool builds_in_turn;   /* its compiler takes one program at a time */
+    bool is_pocl; /* its compiler takes one program at a time; see device/pocl.h */
+    int pocl_group;
     pthread_mutex_t mutex; /* programs, kernels and byte counts */
     struct lk_program *programs;
     struct lk_kernel *pending; /* created, not yet built */

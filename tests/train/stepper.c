@@ -49,7 +49,7 @@ static void take_steps(struct lk_stepper *stepper, struct lk_batches *batches)
  * one by one, which only takes longer, so that nothing else would tell. */
 static void expect_one_program(const struct lk_device *device)
 {
-    if (!device->builds_in_turn || getenv("LOCKSTEP_PROGRAM_CACHE"))
+    if (!device->is_pocl || getenv("LOCKSTEP_PROGRAM_CACHE"))
         return;
     for (const struct lk_program *p = device->programs; p; p = p->next)
         if (p->program && !p->unit)

@@ -1,0 +1,67 @@
+#include "device/pocl.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* PoCL 3.1 keeps the code of compiled kernels by (hash of program and options, work-group,
+ * largest grid), but counts who uses an entry by the first two alone. While one context runs a
+ * kernel, another that launches it with a larger grid than ever makes a new entry, which then
+ * is let go once too often: pocl_release_dlhandle_cache: `ref_count > 0' ends the process. Each
+ * launch counts its entry twice, so that two contexts never get there; three do. Contexts of a
+ * pair share compiled kernels, others have options, and so hashes, of their own. */
+enum { TOGETHER = 2 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int members[LK_MOST_DEVICES]; /* of each group */
+
+bool lk_pocl_is(const char *platform)
+{
+    return strstr(platform, "Portable Computing Language") != NULL;
+}
+
+int lk_pocl_enter(void)
+{
+    int group = 0;
+    pthread_mutex_lock(&mutex);
+    while (group < LK_MOST_DEVICES - 1 && members[group] >= TOGETHER)
+        group++;
+    members[group]++;
+    pthread_mutex_unlock(&mutex);
+    return group;
+}
+
+void lk_pocl_leave(int group)
+{
+    pthread_mutex_lock(&mutex);
+    members[group]--;
+    pthread_mutex_unlock(&mutex);
+}
+
+const char *lk_pocl_options(int group, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (group > 0)
+        snprintf(text, bytes, " -DLK_GROUP=%d", group);
+    return text;
+}
+
+/* PoCL's threads let go of a command after saying that it is done; where the program ends or
+ * the context goes in between, they read freed memory. */
+void lk_pocl_finish(cl_command_queue queue)
+{
+    cl_event last = NULL;
+    const struct timespec moment = {.tv_nsec = 1000000};
+    clFinish(queue);
+    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &last) != CL_SUCCESS)
+        return;
+    clFinish(queue);
+    for (int i = 0; i < 1000; i++) {
+        cl_uint holders = 1;
+        nanosleep(&moment, NULL);
+        clGetEventInfo(last, CL_EVENT_REFERENCE_COUNT, sizeof holders, &holders, NULL);
+        if (holders <= 1)
+            break;
+    }
+    clReleaseEvent(last);
+}
