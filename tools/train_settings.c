@@ -25,6 +25,7 @@ static const struct {
     {"split", "split"},
     {"shards", "shards"},
     {"mode", "mode"},
+    {"math", "math"},
     {"max-staleness", "max_staleness"},
     {"seed", "seed"},
     {"lr", "lr"},

@@ -54,6 +54,7 @@ static enum lk_status find_model(const char *name, const struct known **known)
 struct run {
     struct lk_device *device;
     struct lk_model *model;
+    struct lk_choices *choices;
     struct lk_stepper *stepper;
     int64_t batch, step;
     struct lk_step_result last;
@@ -66,6 +67,7 @@ static enum lk_status open_stepper(struct run *run, const char *name)
     struct lk_node *labels, *loss;
     LK_TRY(lk_model_open(name, NULL, &run->model));
     LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
+    LK_TRY(lk_choices_create(LK_MATH_NORMAL, &run->choices));
     const struct lk_node *images = lk_model_input(run->model, 0);
     const struct lk_stepper_config config = {.device = run->device,
                                              .images = images,
@@ -75,7 +77,8 @@ static enum lk_status open_stepper(struct run *run, const char *name)
                                              .shards = lk_shards_choose(run->batch),
                                              .real = LK_F32,
                                              .seed = 1,
-                                             .optimizer = "adam"};
+                                             .optimizer = "adam",
+                                             .choices = run->choices};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
     LK_TRY(lk_stepper_build(run->stepper));
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
@@ -168,6 +171,7 @@ enum lk_status lk_bench_model(struct lk_device *device, const char *name, int64_
     run->batch = batch ? batch : known->batch;
     const enum lk_status status = time_model(run, known->name, seconds, result);
     lk_stepper_destroy(run->stepper);
+    lk_choices_destroy(run->choices);
     lk_model_destroy(run->model);
     free(run);
     return status;

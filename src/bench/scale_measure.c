@@ -18,6 +18,7 @@ struct meter {
     const struct lk_scale_subject *subject;
     struct lk_device *device;
     struct lk_model *model;
+    struct lk_choices *choices;
     struct lk_stepper *stepper;
     struct lk_replica *replica;
     struct lk_exchange *exchange;
@@ -51,6 +52,7 @@ static enum lk_status create_stepper(struct meter *m)
     struct lk_node *labels, *loss;
     LK_TRY(lk_model_open(m->subject->model, NULL, &m->model));
     LK_TRY(lk_model_add_loss(m->model, &labels, &loss));
+    LK_TRY(lk_choices_create(LK_MATH_NORMAL, &m->choices));
     const struct lk_stepper_config config = {.device = m->device,
                                              .images = lk_model_input(m->model, 0),
                                              .labels = labels,
@@ -60,7 +62,8 @@ static enum lk_status create_stepper(struct meter *m)
                                              .most_shards = m->most,
                                              .real = LK_F32,
                                              .seed = 1,
-                                             .optimizer = "adam"};
+                                             .optimizer = "adam",
+                                             .choices = m->choices};
     LK_TRY(lk_stepper_create(&config, &m->stepper));
     LK_TRY(lk_stepper_build(m->stepper));
     m->replica = lk_stepper_replica(m->stepper);
@@ -105,6 +108,7 @@ static void clear(struct meter *m)
     }
     lk_shared_destroy(m->parcel);
     lk_stepper_destroy(m->stepper);
+    lk_choices_destroy(m->choices);
     lk_model_destroy(m->model);
     free(m->took);
     free(m->update);

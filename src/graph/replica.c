@@ -171,6 +171,8 @@ enum lk_status lk_replica_create(const struct lk_replica_config *config,
     if (!made)
         return lk_fail_memory("a replica", sizeof *made);
     made->config = *config;
+    if (!config->choices && config->weights_of)
+        made->config.choices = config->weights_of->config.choices;
     made->tiling =
         lk_tiling_make(lk_device_info(config->device), config->batch, config->shards);
     const enum lk_status status = create(made);

@@ -19,7 +19,7 @@ struct lk_replica_config {
     struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
                                     * go before it; NULL: has its own */
     struct lk_choices *choices; /* of algorithms, for devices of this kind; outlives the
-                                 * replica. NULL: direct sums */
+                                 * replica. NULL: those of weights_of, else direct sums */
 };
 
 /* Bytes of device memory by use. */

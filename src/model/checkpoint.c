@@ -27,6 +27,7 @@ static const struct field texts[] = {FIELD(model),
                                      FIELD(validation),
                                      FIELD(data_sum),
                                      FIELD(device),
+                                     FIELD(choices),
                                      FIELD(optimizer),
                                      FIELD(version),
                                      FIELD(optimizer_options),
@@ -215,7 +216,11 @@ static enum lk_status read_metadata(struct lk_checkpoint_file *file)
         return lk_fail(LK_E_DATA, "%s: expected a checkpoint of format %s, found %s%.40s",
                        file->path, format, text ? "format " : "other arrays", text ? text : "");
     for (int i = 0; i < TEXTS; i++)
-        LK_TRY(find_text(file, texts[i].key, text_field(&texts[i], &file->about)));
+        if (strcmp(texts[i].key, "choices") != 0 ||
+            lk_safetensors_text(file->tensors, "choices")) /* files of 0.1 have none */
+            LK_TRY(find_text(file, texts[i].key, text_field(&texts[i], &file->about)));
+        else
+            file->about.choices = "math strict\n"; /* they knew no other */
     for (int i = 0; i < NUMBERS; i++)
         if (strcmp(numbers[i].key, "updates") != 0 ||
             lk_safetensors_text(file->tensors, "updates")) /* files of 0.1 have none */

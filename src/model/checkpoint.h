@@ -18,6 +18,7 @@ struct lk_checkpoint {
     const char *data, *validation;  /* SPECs; validation "": the test part of data */
     const char *data_sum;           /* tells one data set from another */
     const char *device;             /* name */
+    const char *choices;            /* of algorithms, as lk_choices_print() has them */
     int64_t step;                   /* steps done */
     int64_t epoch, index;           /* the next sample */
     int64_t seed, batch, shuffle, shards;

@@ -102,7 +102,7 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
     struct lk_replica *replica = NULL;
     if (training)
         LK_TRY(lk_model_add_loss(model, &labels, &output));
-    const struct lk_replica_config config = {
+    struct lk_replica_config config = {
         .device = device,
         .output = output,
         .batch = batch,
@@ -111,9 +111,14 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
         .training = training,
         .guests = training ? ADAM_ARRAYS : 0,
     };
-    LK_TRY(lk_replica_create(&config, &replica));
-    const struct lk_replica_bytes bytes = lk_replica_bytes(replica);
+    enum lk_status status = lk_choices_create(LK_MATH_NORMAL, &config.choices);
+    if (status == LK_OK)
+        status = lk_replica_create(&config, &replica);
+    const struct lk_replica_bytes bytes =
+        status == LK_OK ? lk_replica_bytes(replica) : (struct lk_replica_bytes){0};
     lk_replica_destroy(replica);
+    lk_choices_destroy(config.choices);
+    LK_TRY(status);
     *memory = (struct lk_memory){.weights = bytes.weights,
                                  .gradients = bytes.gradients,
                                  .activations = bytes.activations,

@@ -1,6 +1,7 @@
 #include "ops/choice.h"
 
 #include "base/fail.h"
+#include "base/text.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,92 @@ enum lk_status lk_choices_prefer(struct lk_choices *choices, const char *text)
 {
     LK_TRY(check_length(text ? text : "", LK_CHOICE_TEXT_BYTES, "name of an algorithm"));
     strcpy(choices->preferred, text ? text : "");
+    return LK_OK;
+}
+
+const char *const lk_math_names[] = {"strict", "normal", "fast", NULL};
+
+enum lk_status lk_choices_print(struct lk_choices *choices, char **text)
+{
+    struct lk_text made = {0};
+    lk_text_append(&made, "math %s\n", lk_math_names[choices->math]);
+    pthread_mutex_lock(&choices->lock);
+    for (int i = 0; i < choices->count; i++)
+        lk_text_append(&made, "%s\t%s\n", choices->list[i].key, choices->list[i].text);
+    pthread_mutex_unlock(&choices->lock);
+    if (made.failed) {
+        free(made.bytes);
+        return lk_fail_memory("choices of algorithms", made.room);
+    }
+    *text = made.bytes;
+    return LK_OK;
+}
+
+/* `line` without its end. */
+static enum lk_status read_line(struct lk_choices *choices, char *line, int number,
+                                const char *where)
+{
+    char *tab = strchr(line, '\t');
+    if (!tab || tab == line || !tab[1] || strchr(tab + 1, '\t'))
+        return lk_fail(LK_E_DATA,
+                       "%s, line %d: expected a key, a tab and an algorithm, found "
+                       "'%.80s'",
+                       where, number, line);
+    *tab = '\0';
+    return lk_choices_set(choices, line, tab + 1);
+}
+
+/* The first line's, of `length` characters. */
+static enum lk_status find_math(const char *text, size_t length, const char *where,
+                                enum lk_math *math)
+{
+    for (int i = 0; lk_math_names[i]; i++)
+        if (length == strlen("math ") + strlen(lk_math_names[i]) &&
+            memcmp(text, "math ", strlen("math ")) == 0 &&
+            memcmp(text + strlen("math "), lk_math_names[i], strlen(lk_math_names[i])) == 0) {
+            *math = (enum lk_math)i;
+            return LK_OK;
+        }
+    return lk_fail(LK_E_DATA, "%s, line 1: expected math and its name, found '%.*s'", where,
+                   (int)(length < 80 ? length : 80), text);
+}
+
+enum lk_status lk_choices_read(struct lk_choices *choices, const char *text, const char *where)
+{
+    char line[LK_CHOICE_KEY_BYTES + LK_CHOICE_TEXT_BYTES];
+    enum lk_math math = LK_MATH_STRICT;
+    size_t length = strcspn(text, "\n");
+    LK_TRY(find_math(text, length, where, &math));
+    if (math != choices->math)
+        return lk_fail(LK_E_DATA, "%s: made with math %s, asked for is %s", where,
+                       lk_math_names[math], lk_math_names[choices->math]);
+    for (int number = 2; text[length]; number++) {
+        text += length + 1;
+        length = strcspn(text, "\n");
+        if (length == 0 && !*text)
+            break;
+        if (length >= sizeof line)
+            return lk_fail(LK_E_DATA, "%s, line %d: %zu characters are too many", where, number,
+                           length);
+        memcpy(line, text, length);
+        line[length] = '\0';
+        LK_TRY(read_line(choices, line, number, where));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_choices_open(const char *text, const char *where, struct lk_choices **choices)
+{
+    enum lk_math math = LK_MATH_STRICT;
+    struct lk_choices *made = NULL;
+    LK_TRY(find_math(text, strcspn(text, "\n"), where, &math));
+    LK_TRY(lk_choices_create(math, &made));
+    const enum lk_status status = lk_choices_read(made, text, where);
+    if (status != LK_OK) {
+        lk_choices_destroy(made);
+        return status;
+    }
+    *choices = made;
     return LK_OK;
 }
 

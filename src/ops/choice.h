@@ -3,7 +3,7 @@
  *
  * Algorithms sum in orders of their own, so the choice belongs to a run's numerics: it is made
  * once for a kind of device, kept with the run and used again on resume and by every device of
- * that kind. */
+ * that kind. Keys name the kind, so one list serves a run on devices of many. */
 #ifndef LK_OPS_CHOICE_H
 #define LK_OPS_CHOICE_H
 
@@ -15,10 +15,10 @@
  * FAST: products of reduced precision too. */
 enum lk_math { LK_MATH_STRICT, LK_MATH_NORMAL, LK_MATH_FAST };
 
-/* A list of choices for one kind of device; any thread may use it. */
+/* Any thread may use a list. */
 struct lk_choices;
 
-enum { LK_CHOICE_KEY_BYTES = 320, LK_CHOICE_TEXT_BYTES = 64 };
+enum { LK_CHOICE_KEY_BYTES = 768, LK_CHOICE_TEXT_BYTES = 64 };
 
 LK_MUST_CHECK enum lk_status lk_choices_create(enum lk_math math, struct lk_choices **choices);
 void lk_choices_destroy(struct lk_choices *choices);
@@ -36,6 +36,22 @@ LK_MUST_CHECK enum lk_status lk_choices_set(struct lk_choices *choices, const ch
 
 /* The algorithm to take wherever it can be and none is kept; NULL: none, by rule. */
 LK_MUST_CHECK enum lk_status lk_choices_prefer(struct lk_choices *choices, const char *text);
+
+/* All of it as text, which the caller frees: "math <name>", then a line "<key>\t<algorithm>"
+ * each. */
+LK_MUST_CHECK enum lk_status lk_choices_print(struct lk_choices *choices, char **text);
+
+/* Adds what such a text holds; `where` names it in messages. fails: LK_E_DATA for anything else
+ * or another math, with the line; what was read before it stays */
+LK_MUST_CHECK enum lk_status lk_choices_read(struct lk_choices *choices, const char *text,
+                                             const char *where);
+
+/* A new list of what such a text holds, with its math. */
+LK_MUST_CHECK enum lk_status lk_choices_open(const char *text, const char *where,
+                                             struct lk_choices **choices);
+
+/* "strict", "normal", "fast"; ends with NULL. */
+extern const char *const lk_math_names[];
 
 /* Calls for each, in order of keys; `visit` may not use the list. */
 void lk_choices_each(struct lk_choices *choices,

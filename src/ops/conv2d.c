@@ -85,14 +85,16 @@ static enum lk_status choose(const struct lk_op_setup *setup, const struct state
                              enum lk_conv2d_pass pass,
                              const struct lk_conv2d_algorithm **chosen)
 {
-    char key[LK_CHOICE_KEY_BYTES], options[LK_CHOICE_KEY_BYTES / 2], x[64];
+    char key[LK_CHOICE_KEY_BYTES], options[256], x[64];
+    const struct lk_device_info *info = lk_device_info(setup->device);
     struct lk_candidate candidates[ALGORITHMS];
     int place;
     lk_shape_print(&setup->shapes.x[0], x, sizeof x);
     if (!lk_options_print(table, setup->options, false, options, sizeof options))
         return lk_fail(LK_E_ARGUMENT, "%s: options too long to write down", setup->node);
-    snprintf(key, sizeof key, "conv2d %s %s %s %s lanes=%d", pass_names[pass], x, options,
-             lk_dtype_name(setup->real), setup->tiling.lanes);
+    snprintf(key, sizeof key, "conv2d %s %s %s %s lanes=%d on %s, %s", pass_names[pass], x,
+             options, lk_dtype_name(setup->real), setup->tiling.lanes, info->name,
+             info->driver);
     for (int i = 0; i < ALGORITHMS; i++)
         candidates[i] = (struct lk_candidate){algorithms[i]->name,
                                               algorithms[i]->cost(setup, &state->shape, pass),

@@ -54,7 +54,7 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model)
 }
 
 static enum lk_status create(struct lk_evaluator *evaluator, struct lk_model *model,
-                             struct lk_replica *weights_of)
+                             struct lk_replica *weights_of, struct lk_choices *choices)
 {
     const struct lk_shape y = lk_node_info(lk_model_output(model)).shape;
     const struct lk_replica_config config = {
@@ -64,6 +64,7 @@ static enum lk_status create(struct lk_evaluator *evaluator, struct lk_model *mo
         .shards = 1,
         .real = LK_F32,
         .weights_of = weights_of,
+        .choices = choices,
     };
     if (y.rank != 1 || y.dim[0] > MOST_CLASSES)
         return lk_fail(LK_E_MODEL, "model '%s': its output is no vector of at most %d classes",
@@ -82,14 +83,14 @@ static enum lk_status create(struct lk_evaluator *evaluator, struct lk_model *mo
 
 enum lk_status lk_evaluator_create(struct lk_device *device, struct lk_model *model,
                                    int64_t batch, struct lk_replica *weights_of,
-                                   struct lk_evaluator **evaluator)
+                                   struct lk_choices *choices, struct lk_evaluator **evaluator)
 {
     struct lk_evaluator *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("an evaluator", sizeof *made);
     made->device = device;
     made->batch = batch;
-    const enum lk_status status = create(made, model, weights_of);
+    const enum lk_status status = create(made, model, weights_of, choices);
     if (status != LK_OK) {
         lk_evaluator_destroy(made);
         return status;

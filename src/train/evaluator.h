@@ -11,10 +11,12 @@ struct lk_evaluator;
 
 /* Prepares, builds and allocates a replica for prediction in batches of up to `batch`. With
  * `weights_of` it uses that replica's weights and must go before it; else its own, not yet set.
+ * `choices` outlive it; NULL: as a replica has it.
  * fails: LK_E_MODEL where the output is no vector, as lk_replica_create() */
 LK_MUST_CHECK enum lk_status lk_evaluator_create(struct lk_device *device,
                                                  struct lk_model *model, int64_t batch,
                                                  struct lk_replica *weights_of,
+                                                 struct lk_choices *choices,
                                                  struct lk_evaluator **evaluator);
 void lk_evaluator_destroy(struct lk_evaluator *evaluator);
 

@@ -11,6 +11,7 @@ struct lk_predictor {
     enum lk_data_part part;
     struct lk_device *device;
     struct lk_model *model;
+    struct lk_choices *choices;
     struct lk_evaluator *evaluator;
     struct lk_data *evaluated; /* the last data: its class names are given out */
 };
@@ -47,8 +48,9 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
     LK_TRY(lk_device_open(device, 0, &predictor->device));
+    LK_TRY(lk_choices_open(about->choices, "its algorithms", &predictor->choices));
     LK_TRY(lk_evaluator_create(predictor->device, predictor->model, batch, NULL,
-                               &predictor->evaluator));
+                               predictor->choices, &predictor->evaluator));
     return lk_checkpoint_read(file, lk_evaluator_replica(predictor->evaluator), NULL);
 }
 
@@ -76,6 +78,7 @@ void lk_predictor_close(struct lk_predictor *predictor)
     if (!predictor)
         return;
     lk_evaluator_destroy(predictor->evaluator);
+    lk_choices_destroy(predictor->choices);
     lk_device_close(predictor->device);
     lk_model_destroy(predictor->model);
     lk_data_close(predictor->evaluated);

@@ -128,16 +128,24 @@ static json_t *about_device(const struct lk_device_info *device)
                      device->compute_units, "lanes", device->lanes, "vector", device->vector);
 }
 
+static void add_choice(void *context, const char *key, const char *algorithm)
+{
+    json_object_set_new(context, key, json_string(algorithm));
+}
+
 static enum lk_status write_environment(const struct lk_run_folder *folder,
-                                        const struct lk_device_info *const *devices, int ranks)
+                                        const struct lk_environment *e)
 {
     char path[544];
-    json_t *list = json_array();
+    json_t *list = json_array(), *choices = json_object();
     snprintf(path, sizeof path, "%s/env.json", folder->path);
-    for (int i = 0; devices[i]; i++)
-        json_array_append_new(list, about_device(devices[i]));
-    return write_json(path, json_pack("{s:s, s:i, s:o}", "lockstep", LK_VERSION, "ranks", ranks,
-                                      "devices", list));
+    for (int i = 0; e->devices[i]; i++)
+        json_array_append_new(list, about_device(e->devices[i]));
+    lk_choices_each(e->choices, add_choice, choices);
+    return write_json(path, json_pack("{s:s, s:i, s:o, s:s, s:o}", "lockstep", LK_VERSION,
+                                      "ranks", e->ranks, "devices", list, "math",
+                                      lk_math_names[lk_choices_math(e->choices)], "algorithms",
+                                      choices));
 }
 
 /* Whether a line of metrics still holds for a run that goes on after `step`. What has ended
@@ -180,14 +188,14 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 
 enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                    const struct lk_settings *settings,
-                                   const struct lk_device_info *const *devices, int ranks,
-                                   int64_t step, bool is_finished)
+                                   const struct lk_environment *environment, int64_t step,
+                                   bool is_finished)
 {
     if (!folder->path[0])
         return LK_OK;
     folder->has_begun = true;
     LK_TRY(write_config(folder, settings));
-    LK_TRY(write_environment(folder, devices, ranks));
+    LK_TRY(write_environment(folder, environment));
     LK_TRY(cut_metrics(folder, step, is_finished));
     folder->file = fopen(folder->metrics, "a");
     return folder->file ? LK_OK : lk_file_fail("append to", folder->metrics);

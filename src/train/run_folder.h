@@ -21,13 +21,19 @@ const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);
 /* Removes checkpoints and metrics of an earlier run: --fresh. */
 LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder);
 
-/* Writes config.yaml and env.json (of this rank's devices up to a NULL), and opens
- * metrics.jsonl behind the lines of steps up to `step`; later ones were never saved and are
- * dropped. */
+/* What a run runs on: this rank's devices up to a NULL, algorithms. */
+struct lk_environment {
+    const struct lk_device_info *const *devices;
+    int ranks;
+    struct lk_choices *choices;
+};
+
+/* Writes config.yaml and env.json, and opens metrics.jsonl behind the lines of steps up to
+ * `step`; later ones were never saved and are dropped. */
 LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                                  const struct lk_settings *settings,
-                                                 const struct lk_device_info *const *devices,
-                                                 int ranks, int64_t step, bool is_finished);
+                                                 const struct lk_environment *environment,
+                                                 int64_t step, bool is_finished);
 
 /* An event as its line of metrics.jsonl, without the newline; the caller frees it.
  * fails: LK_E_MEMORY */

@@ -6,6 +6,7 @@
 #include "train/trainer_parts.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { KEPT_CHECKPOINTS = 3 };
@@ -16,7 +17,10 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
     const struct lk_staleness *staleness = lk_team_staleness(trainer->team);
     const struct lk_batches_position position =
         lk_batches_position(trainer->batches, trainer->done);
+    char *choices = NULL;
+    LK_TRY(lk_choices_print(trainer->choices, &choices));
     const struct lk_checkpoint about = {
+        .choices = choices,
         .model = lk_model_name(trainer->model),
         .model_text = lk_model_text(trainer->model),
         .data = trainer->settings->data,
@@ -33,10 +37,17 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .updates = staleness ? staleness->updates : trainer->done,
     };
     struct lk_snapshot *taken = NULL;
-    LK_TRY(lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
-                            lk_optimizer_info(lk_stepper_optimizer(worker->stepper)), &taken));
+    const enum lk_status status =
+        lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
+                         lk_optimizer_info(lk_stepper_optimizer(worker->stepper)), &taken);
+    if (status != LK_OK) {
+        free(choices);
+        return status;
+    }
     lk_snapshot_destroy(trainer->shadow);
+    free(trainer->choices_text);
     trainer->shadow = taken;
+    trainer->choices_text = choices;
     return LK_OK;
 }
 

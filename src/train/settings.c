@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "mirror/staleness.h"
+#include "ops/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,13 @@ const struct lk_option lk_settings_table[] = {
      .max = 1e15,
      .standard = "50",
      .help = "steps between comparisons of the devices' parameters; 0: none"},
+    {.name = "math",
+     .kind = LK_OPTION_CHOICE,
+     AT(math),
+     .standard = "normal",
+     .choices = lk_math_names,
+     .help = "strict: direct sums only; normal: other algorithms where they are faster; fast: "
+             "products of reduced precision too"},
     {.name = "mode",
      .kind = LK_OPTION_CHOICE,
      AT(mode),

@@ -17,7 +17,7 @@ struct lk_settings {
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t check_every, scale_lr, max_staleness;
     double lr; /* 0: the optimizer's own */
-    int mode, all_reduce;
+    int mode, all_reduce, math;
     bool shuffle, fresh;
     char profile[512];
     int64_t profile_steps;

@@ -19,6 +19,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .real = c->real,
         .training = true,
         .seed = c->seed,
+        .choices = c->choices,
         .guests = slots + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));

@@ -19,6 +19,7 @@ struct lk_stepper_config {
     enum lk_dtype real;
     uint64_t seed;
     const char *optimizer, *optimizer_options; /* "adam", "beta_1=0.9" */
+    struct lk_choices *choices;                /* as a replica takes them */
 };
 
 /* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create() */

@@ -42,6 +42,7 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .seed = c->seed,
         .optimizer = c->optimizer,
         .optimizer_options = c->optimizer_options,
+        .choices = c->choices,
     };
     return lk_stepper_create(&config, &worker->stepper);
 }

@@ -27,6 +27,7 @@ struct lk_team_config {
     enum lk_dtype real;
     uint64_t seed;
     const char *optimizer, *optimizer_options;
+    struct lk_choices *choices; /* as a replica takes them */
     int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
     bool is_async;          /* without lockstep, see async.h */
     int64_t max_staleness;  /* then; -1: twice the devices */

@@ -46,6 +46,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .seed = (uint64_t)s->seed,
         .optimizer = kind,
         .optimizer_options = options,
+        .choices = trainer->choices,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,
         .max_staleness = s->max_staleness,
@@ -159,8 +160,10 @@ static enum lk_status begin_folder(struct lk_trainer *trainer)
     for (int i = 0; i < lk_team_devices(trainer->team); i++)
         if (lk_team_worker(trainer->team, i)->device)
             devices[count++] = lk_device_info(lk_team_worker(trainer->team, i)->device);
-    return lk_run_folder_begin(trainer->folder, trainer->settings, devices,
-                               lk_world_size(trainer->world), trainer->done,
+    const struct lk_environment environment = {.devices = devices,
+                                               .ranks = lk_world_size(trainer->world),
+                                               .choices = trainer->choices};
+    return lk_run_folder_begin(trainer->folder, trainer->settings, &environment, trainer->done,
                                trainer->done == trainer->total_steps);
 }
 
@@ -177,6 +180,7 @@ static enum lk_status create(struct lk_trainer *trainer)
         LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_world_share(trainer->world, sizeof trainer->settings->shards,
                           &trainer->settings->shards));
+    LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss));
     LK_TRY(create_team(trainer));
     LK_TRY(open_batches(trainer));
@@ -234,6 +238,8 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_model_destroy(trainer->model);
     lk_run_folder_close(trainer->folder);
     lk_settings_destroy(trainer->settings);
+    lk_choices_destroy(trainer->choices);
+    free(trainer->choices_text);
     free(trainer);
 }
 

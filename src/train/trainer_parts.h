@@ -31,6 +31,8 @@ struct lk_trainer {
     atomic_bool stop;
 
     struct lk_world *world;       /* the job's ranks */
+    struct lk_choices *choices;   /* of algorithms, for devices of all kinds */
+    char *choices_text;           /* as the shadow has them */
     struct lk_run_folder *folder; /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_node *labels, *loss;
@@ -67,6 +69,10 @@ LK_MUST_CHECK enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer)
 
 /* With all ranks: rank 0's steps done, parameters and optimizer state become those of all. */
 LK_MUST_CHECK enum lk_status lk_trainer_align(struct lk_trainer *trainer);
+
+/* Opens the list of algorithms: what the checkpoint that is open has, rank 0's on all ranks.
+ * fails: LK_E_ARGUMENT where it was made for another `math` */
+LK_MUST_CHECK enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer);
 
 /* Starts reading the data of `settings`, which must outlive the load, as the model wants it. */
 LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_data_load *load,

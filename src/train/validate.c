@@ -17,7 +17,7 @@ static enum lk_status open_on(void *context, struct lk_worker *worker)
     const int64_t most = tiling->shards * tiling->shard_samples; /* at a time */
     LK_TRY(lk_evaluator_create(worker->device, trainer->model,
                                lk_least(most, trainer->settings->batch_size),
-                               lk_stepper_replica(worker->stepper), &trainer->evaluator));
+                               lk_stepper_replica(worker->stepper), NULL, &trainer->evaluator));
     lk_evaluator_watch(trainer->evaluator, lk_worker_beat, worker);
     trainer->evaluator_of = worker;
     trainer->evaluator_with = worker->stepper;

@@ -56,6 +56,21 @@ class SameBits(ProgramTest):
             self.assertEqual([e['step'] for e in self.events('parts' + stop, 'step')],
                              list(range(1, 41)))
 
+    def test_math(self):
+        """Algorithms are the run's own: kept, named, and not changed on the way."""
+        self.bits('strict', '--steps', '10', '--math', 'strict')
+        with open(self.path('strict/env.json'), encoding='utf-8') as file:
+            about = json.load(file)
+        self.assertEqual(about['math'], 'strict')
+        self.assertEqual(len(about['algorithms']), 2)  # the first layer has no data gradient
+        for key, algorithm in about['algorithms'].items():
+            self.assertRegex(key, r'^conv2d (forward|wgrad) .* on ')
+            self.assertEqual(algorithm, 'direct')
+        self.refused(2, 'made with math strict, asked for is normal', 'train', *self.OPTIONS,
+                     '--run', 'strict', '--steps', '20')
+        self.assertEqual(self.bits('strict', '--steps', '20', '--math', 'strict'),
+                         self.bits('whole', '--steps', '20', '--math', 'strict'))
+
     def test_killed(self):
         """Killed between two checkpoints; the steps behind the last one are done again."""
         common = ['--steps', '1000', '--checkpoint-every', '7']

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -112,6 +113,56 @@ static void nothing_that_can_is_an_error(void **state)
     assert_string_equal(lk_error_text(), "no algorithm does a");
 }
 
+static void a_list_is_read_as_it_was_printed(void **state)
+{
+    (void)state;
+    char *text = NULL, *again = NULL;
+    struct lk_choices *choices = made(LK_MATH_FAST), *read = NULL;
+    assert_int_equal(lk_choices_set(choices, "conv2d wgrad on a, b", "direct"), LK_OK);
+    assert_int_equal(lk_choices_set(choices, "conv2d dgrad on a, b", "winograd4"), LK_OK);
+    assert_int_equal(lk_choices_print(choices, &text), LK_OK);
+    assert_string_equal(text, "math fast\nconv2d dgrad on a, b\twinograd4\n"
+                              "conv2d wgrad on a, b\tdirect\n");
+    assert_int_equal(lk_choices_open(text, "here", &read), LK_OK);
+    assert_int_equal(lk_choices_print(read, &again), LK_OK);
+    assert_string_equal(text, again);
+    free(text);
+    free(again);
+    lk_choices_destroy(choices);
+    lk_choices_destroy(read);
+}
+
+static void what_is_no_list_is_refused(void **state)
+{
+    (void)state;
+    char longest[1024] = "math normal\n";
+    memset(longest + 12, 'k', sizeof longest - 13);
+    const struct {
+        const char *text, *said;
+    } cases[] = {
+        {"", "here, line 1: expected math and its name, found ''"},
+        {"math", "here, line 1: expected math and its name, found 'math'"},
+        {"math normally\n", "here, line 1: expected math and its name, found 'math normally'"},
+        {"math strict\n", "here: made with math strict, asked for is normal"},
+        {"math normal\na\tb\nc\n",
+         "here, line 3: expected a key, a tab and an algorithm, found 'c'"},
+        {"math normal\n\tb",
+         "here, line 2: expected a key, a tab and an algorithm, found '\tb'"},
+        {"math normal\na\t",
+         "here, line 2: expected a key, a tab and an algorithm, found 'a\t'"},
+        {"math normal\na\tb\tc",
+         "here, line 2: expected a key, a tab and an algorithm, found 'a\tb\tc'"},
+        {longest, "here, line 2: 1011 characters are too many"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_choices *choices = made(LK_MATH_NORMAL);
+        lk_error_clear();
+        assert_int_equal(lk_choices_read(choices, cases[i].text, "here"), LK_E_DATA);
+        assert_string_equal(lk_error_text(), cases[i].said);
+        lk_choices_destroy(choices);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +170,8 @@ int main(void)
         cmocka_unit_test(kept_wins_over_preferred),
         cmocka_unit_test(a_list_is_in_order_of_keys),
         cmocka_unit_test(long_texts_are_refused),
+        cmocka_unit_test(a_list_is_read_as_it_was_printed),
+        cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(nothing_that_can_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
