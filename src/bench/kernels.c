@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "bench/cases.h"
-#include "bench/probe.h"
+#include "ops/probe.h"
 #include "bench/timing.h"
 #include "device/blas.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 #include "bench/known.h"
-#include "bench/probe.h"
+#include "ops/probe.h"
 #include <inttypes.h>
 #include <stdio.h>
 

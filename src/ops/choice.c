@@ -1,6 +1,7 @@
 #include "ops/choice.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/text.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -214,38 +215,58 @@ void lk_choices_each(struct lk_choices *choices,
     pthread_mutex_unlock(&choices->lock);
 }
 
-static bool can(const struct lk_choices *choices, const struct lk_candidate *candidate)
+bool lk_candidate_is_possible(const struct lk_candidate *candidate, enum lk_math math)
 {
-    return candidate->cost >= 0 && candidate->math <= lk_choices_math(choices);
+    return candidate->cost >= 0 && candidate->math <= math;
 }
 
-static int named(const struct lk_choices *choices, const struct lk_candidate *candidates,
-                 int count, const char *name)
+bool lk_candidate_is_same(const char *a, const char *b)
 {
-    for (int i = 0; i < count; i++)
-        if (strcmp(candidates[i].name, name) == 0 && can(choices, &candidates[i]))
+    const size_t n = strcspn(a, " ");
+    return strcspn(b, " ") == n && memcmp(a, b, n) == 0;
+}
+
+static int named(const struct lk_choice *choice, enum lk_math math, const char *name)
+{
+    int found = -1;
+    for (int i = 0; i < choice->count; i++) {
+        const struct lk_candidate *c = &choice->candidates[i];
+        if (!lk_candidate_is_possible(c, math))
+            continue;
+        if (strcmp(c->name, name) == 0)
             return i;
-    return -1;
+        if (found < 0 && lk_candidate_is_same(c->name, name))
+            found = i;
+    }
+    return found;
 }
 
-enum lk_status lk_choices_make(struct lk_choices *choices, const char *key,
-                               const struct lk_candidate *candidates, int count, int *place)
+static int cheapest(const struct lk_choice *choice, enum lk_math math)
+{
+    int best = -1;
+    for (int i = 0; i < choice->count; i++)
+        if (lk_candidate_is_possible(&choice->candidates[i], math) &&
+            (best < 0 || choice->candidates[i].cost < choice->candidates[best].cost))
+            best = i;
+    return best;
+}
+
+enum lk_status lk_choices_make(struct lk_choices *choices, const struct lk_choice *choice,
+                               int *place)
 {
     char text[LK_CHOICE_TEXT_BYTES];
+    const enum lk_math math = lk_choices_math(choices);
     int best = -1;
-    if (lk_choices_find(choices, key, text))
-        best = named(choices, candidates, count, text);
+    if (lk_choices_find(choices, choice->key, text) && (best = named(choice, math, text)) < 0)
+        lk_log(LK_LOG_WARNING, "'%s' cannot be had for %s, by rule then", text, choice->key);
     if (best < 0 && choices && *choices->preferred)
-        best = named(choices, candidates, count, choices->preferred);
+        best = named(choice, math, choices->preferred);
     if (best < 0)
-        for (int i = 0; i < count; i++)
-            if (can(choices, &candidates[i]) &&
-                (best < 0 || candidates[i].cost < candidates[best].cost))
-                best = i;
+        best = cheapest(choice, math);
     if (best < 0)
-        return lk_fail(LK_E_UNSUPPORTED, "no algorithm does %s", key);
+        return lk_fail(LK_E_UNSUPPORTED, "no algorithm does %s", choice->key);
     if (choices)
-        LK_TRY(lk_choices_set(choices, key, candidates[best].name));
+        LK_TRY(lk_choices_set(choices, choice->key, choice->candidates[best].name));
     *place = best;
     return LK_OK;
 }

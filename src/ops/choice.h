@@ -58,19 +58,35 @@ void lk_choices_each(struct lk_choices *choices,
                      void (*visit)(void *context, const char *key, const char *text),
                      void *context);
 
+enum { LK_MOST_CANDIDATES = 12 };
+
 /* One candidate of a choice. */
 struct lk_candidate {
-    const char *name;
+    char name[LK_CHOICE_TEXT_BYTES]; /* the algorithm, perhaps a space and its blocking, which
+                                      * changes no bit: "direct", "direct 8x3" */
     double cost;       /* multiply-adds of a sample, over the share of the peak it may reach;
                         * negative: it cannot do this */
     enum lk_math math; /* least that allows it */
 };
 
-/* The place of the one to use: the one kept under `key`, else the preferred one, else the
- * cheapest; it is then kept. One that `math` does not allow or that cannot is never taken.
- * fails: LK_E_UNSUPPORTED where none can; LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_choices_make(struct lk_choices *choices, const char *key,
-                                             const struct lk_candidate *candidates, int count,
-                                             int *place);
+/* What one pass of an operation chooses from. */
+struct lk_choice {
+    char key[LK_CHOICE_KEY_BYTES];
+    bool is_backward, dx, dw; /* the pass: backward for that gradient */
+    struct lk_candidate candidates[LK_MOST_CANDIDATES];
+    int count;
+};
+
+/* Whether a candidate is allowed by `math` and can. */
+bool lk_candidate_is_possible(const struct lk_candidate *candidate, enum lk_math math);
+
+/* Whether two names are of one algorithm: the same bits. */
+bool lk_candidate_is_same(const char *a, const char *b);
+
+/* The place of the one to use: the one kept under the key, else the preferred one, else the
+ * cheapest; it is then kept. One that is not possible is never taken; of an algorithm whose
+ * blocking is unknown the first. fails: LK_E_UNSUPPORTED where none can; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_choices_make(struct lk_choices *choices,
+                                             const struct lk_choice *choice, int *place);
 
 #endif

@@ -14,7 +14,7 @@ static const char *const activations[] = {"none", "relu", NULL};
         .name = #field, .kind = kind_, .offset = offsetof(struct lk_conv2d_options, field),    \
         .count = count_, .min = least, .max = most, .standard = standard_, .help = help_       \
     }
-static const struct lk_option table[] = {
+const struct lk_option lk_conv2d_table[] = {
     ROW(filters, LK_OPTION_INT, 1, 1, 1 << 24, NULL, "channels of the output"),
     ROW(kernel, LK_OPTION_INT, 2, 1, 64, "3", "rows and columns of taps"),
     ROW(stride, LK_OPTION_INT, 2, 1, 64, "1", "step from output to output"),
@@ -63,9 +63,9 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     return LK_OK;
 }
 
-/* A pass and the algorithm that does it. */
+/* A pass and what does it. */
 struct use {
-    const struct lk_conv2d_algorithm *algorithm; /* NULL: the pass is not wanted */
+    struct lk_conv2d_way way; /* no algorithm: the pass is not wanted */
     void *state;
 };
 
@@ -76,33 +76,6 @@ struct state {
     bool expands;     /* dz is made in the workspace */
     int64_t dz_first; /* where, in reals */
 };
-
-static const struct lk_conv2d_algorithm *const algorithms[] = {&lk_conv2d_direct};
-enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
-static const char *const pass_names[] = {"forward", "dgrad", "wgrad"};
-
-static enum lk_status choose(const struct lk_op_setup *setup, const struct state *state,
-                             enum lk_conv2d_pass pass,
-                             const struct lk_conv2d_algorithm **chosen)
-{
-    char key[LK_CHOICE_KEY_BYTES], options[256], x[64];
-    const struct lk_device_info *info = lk_device_info(setup->device);
-    struct lk_candidate candidates[ALGORITHMS];
-    int place;
-    lk_shape_print(&setup->shapes.x[0], x, sizeof x);
-    if (!lk_options_print(table, setup->options, false, options, sizeof options))
-        return lk_fail(LK_E_ARGUMENT, "%s: options too long to write down", setup->node);
-    snprintf(key, sizeof key, "conv2d %s %s %s %s lanes=%d on %s, %s", pass_names[pass], x,
-             options, lk_dtype_name(setup->real), setup->tiling.lanes, info->name,
-             info->driver);
-    for (int i = 0; i < ALGORITHMS; i++)
-        candidates[i] = (struct lk_candidate){algorithms[i]->name,
-                                              algorithms[i]->cost(setup, &state->shape, pass),
-                                              i == 0 ? LK_MATH_STRICT : LK_MATH_NORMAL};
-    LK_TRY(lk_choices_make(setup->choices, key, candidates, ALGORITHMS, &place));
-    *chosen = algorithms[place];
-    return LK_OK;
-}
 
 /* `reals`: of the workspace, taken so far. */
 static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *state,
@@ -116,11 +89,10 @@ static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *stat
                                             : state->shape.relu ? LK_CONV2D_MASKED
                                                                 : LK_CONV2D_PLAIN,
                                 .first = *reals};
-    const struct lk_conv2d_algorithm *chosen = use->algorithm;
-    if (!chosen)
-        LK_TRY(choose(setup, state, pass, &chosen));
-    use->algorithm = chosen;
-    LK_TRY(chosen->prepare(setup, &job, &use->state));
+    if (!use->way.algorithm)
+        LK_TRY(lk_conv2d_choose(setup, &state->shape, pass, &use->way));
+    job.blocking = use->way.blocking;
+    LK_TRY(use->way.algorithm->prepare(setup, &job, &use->state));
     *reals += (job.count + 15) / 16 * 16;
     return LK_OK;
 }
@@ -132,10 +104,10 @@ static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *
     int64_t reals = 0;
     struct use *weights = &state->uses[LK_CONV2D_WEIGHTS];
     if (setup->wants_dw)
-        LK_TRY(choose(setup, state, LK_CONV2D_WEIGHTS, &weights->algorithm));
+        LK_TRY(lk_conv2d_choose(setup, s, LK_CONV2D_WEIGHTS, &weights->way));
     state->expands =
         (s->relu || s->pool) &&
-        (setup->wants_dx[0] || (weights->algorithm && !weights->algorithm->reads_dy));
+        (setup->wants_dx[0] || (weights->way.algorithm && !weights->way.algorithm->reads_dy));
     if (setup->wants_dx[0])
         LK_TRY(prepare_pass(setup, state, LK_CONV2D_DATA, &reals));
     if (setup->wants_dw)
@@ -174,7 +146,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, enum lk_conv2d_pa
 {
     const struct state *state = setup->state;
     const struct use *use = &state->uses[pass];
-    return use->algorithm->enqueue(setup, use->state, operands);
+    return use->way.algorithm->enqueue(setup, use->state, operands);
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -238,7 +210,7 @@ static void release(struct lk_op_setup *setup)
         return;
     for (int i = 0; i < LK_CONV2D_PASSES; i++)
         if (state->uses[i].state)
-            state->uses[i].algorithm->release(state->uses[i].state);
+            state->uses[i].way.algorithm->release(state->uses[i].state);
     lk_kernel_destroy(state->expand);
 }
 
@@ -269,7 +241,7 @@ static bool absorb(void *options, const char *next, const char *next_options)
 }
 
 const struct lk_op lk_op_conv2d = {.name = "conv2d",
-                                   .options = table,
+                                   .options = lk_conv2d_table,
                                    .options_bytes = sizeof(struct lk_conv2d_options),
                                    .min_inputs = 1,
                                    .max_inputs = 1,
@@ -278,4 +250,5 @@ const struct lk_op lk_op_conv2d = {.name = "conv2d",
                                    .forward = forward,
                                    .backward = backward,
                                    .release = release,
+                                   .choice = lk_conv2d_choice,
                                    .absorb = absorb};

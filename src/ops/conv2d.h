@@ -52,6 +52,7 @@ struct lk_conv2d_job {
     const struct lk_conv2d_shape *shape;
     enum lk_conv2d_pass pass;
     enum lk_conv2d_gradient gradient; /* of WEIGHTS; PLAIN unless it reads dy */
+    const char *blocking;             /* one of the algorithm's own; "": its rule decides */
     int64_t first, count; /* reals of the workspace: from where; how many (result) */
 };
 
@@ -64,6 +65,8 @@ struct lk_conv2d_operands {
     int64_t dw_stride;
 };
 
+enum { LK_CONV2D_BLOCKING_BYTES = 24 };
+
 /* A way to compute a convolution. */
 struct lk_conv2d_algorithm {
     const char *name;
@@ -73,6 +76,11 @@ struct lk_conv2d_algorithm {
     double (*cost)(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
                    enum lk_conv2d_pass pass);
 
+    /* (optional) Blocking number `index` that may be faster than the rule's; false past the
+     * last. They change no bit. */
+    bool (*blocking)(const struct lk_op_setup *setup, const struct lk_conv2d_job *job,
+                     int index, char text[LK_CONV2D_BLOCKING_BYTES]);
+
     /* As the verbs of lk_op; `state` is the arena's. */
     enum lk_status (*prepare)(struct lk_op_setup *setup, struct lk_conv2d_job *job,
                               void **state);
@@ -80,6 +88,22 @@ struct lk_conv2d_algorithm {
                               const struct lk_conv2d_operands *run);
     void (*release)(void *state);
 };
+
+struct lk_conv2d_way {
+    const struct lk_conv2d_algorithm *algorithm;
+    char blocking[LK_CONV2D_BLOCKING_BYTES];
+};
+
+/* What a pass takes: see lk_choices_make(). */
+LK_MUST_CHECK enum lk_status lk_conv2d_choose(const struct lk_op_setup *setup,
+                                              const struct lk_conv2d_shape *shape,
+                                              enum lk_conv2d_pass pass,
+                                              struct lk_conv2d_way *way);
+
+/* The verb of lk_op. */
+bool lk_conv2d_choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice);
+
+extern const struct lk_option lk_conv2d_table[];
 
 /* Multiply-adds of a sample. */
 double lk_conv2d_products(const struct lk_conv2d_shape *shape);
@@ -98,11 +122,15 @@ struct lk_conv2d_gather {
         int64_t group_step, out_step, in_step, first, row_step, column_step;
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
+    const char *blocking;               /* asked for: "filters x columns"; "": by rule */
     int block, columns;                 /* register block */
     int span;                           /* blocks of columns in a panel */
     int64_t depth;                      /* channels of a panel; 0: no panels */
     struct lk_kernel *pack, *gather;
 };
+
+/* Sums that registers hold beside the operands. */
+int lk_conv2d_gather_sums(const struct lk_op_setup *setup);
 
 /* Chooses the register block, announces the kernels. fails: LK_E_BUILD, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup,

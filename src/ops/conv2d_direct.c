@@ -3,6 +3,7 @@
 #include "ops/conv2d.h"
 
 #include "base/fail.h"
+#include <stdio.h>
 
 struct direct {
     enum lk_conv2d_pass pass;
@@ -105,6 +106,7 @@ static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_
         describe_phases(s, direct);
     for (int i = 0; i < direct->step_count; i++) {
         direct->steps[i].packed_first = job->first + job->count;
+        direct->steps[i].blocking = job->blocking;
         LK_TRY(lk_conv2d_gather_prepare(setup, &direct->steps[i]));
         job->count += direct->steps[i].packed_count;
     }
@@ -170,9 +172,23 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
     return lk_conv2d_products(shape) / (pass == LK_CONV2D_WEIGHTS ? 0.75 : 0.85);
 }
 
+/* Filters x columns whose sums fill the registers. */
+static bool blocking(const struct lk_op_setup *setup, const struct lk_conv2d_job *job,
+                     int index, char text[LK_CONV2D_BLOCKING_BYTES])
+{
+    static const int blocks[] = {12, 6, 4, 3, 2};
+    const int sums = lk_conv2d_gather_sums(setup), count = (int)LK_COUNT(blocks);
+    if (setup->tiling.vector == 1 || job->pass == LK_CONV2D_WEIGHTS || job->shape->pool ||
+        index >= count)
+        return false;
+    snprintf(text, LK_CONV2D_BLOCKING_BYTES, "%dx%d", blocks[index], sums / blocks[index]);
+    return true;
+}
+
 const struct lk_conv2d_algorithm lk_conv2d_direct = {.name = "direct",
                                                      .reads_dy = true,
                                                      .cost = cost,
+                                                     .blocking = blocking,
                                                      .prepare = prepare,
                                                      .enqueue = enqueue,
                                                      .release = release};

@@ -19,16 +19,26 @@ static void fold(struct lk_conv2d_gather *g)
     y->in = y->out = 1;
 }
 
-/* Sums that registers hold beside the operands. */
-static int sums_of(const struct lk_op_setup *setup)
+int lk_conv2d_gather_sums(const struct lk_op_setup *setup)
 {
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
     return bytes == 64 || setup->tiling.vector == 1 ? 24 : 12;
 }
 
+/* "filters x columns" instead, where the registers hold their sums. */
+static void read_blocking(struct lk_conv2d_gather *g, int sums)
+{
+    int block = 0, columns = 0;
+    if (sscanf(g->blocking, "%dx%d", &block, &columns) != 2 || block < 1 || columns < 1 ||
+        block > sums || columns > sums / block)
+        return;
+    g->block = (int)lk_least(block, g->outs);
+    g->columns = (int)lk_least(columns, g->axis[1].out);
+}
+
 static void choose_block(const struct lk_op_setup *setup, struct lk_conv2d_gather *g)
 {
-    const int sums = sums_of(setup);
+    const int sums = lk_conv2d_gather_sums(setup);
     if (g->pool) {
         g->block = (int)lk_least(sums / 4 < 4 ? sums / 4 : 4, g->outs);
         g->columns = 2;
@@ -36,6 +46,7 @@ static void choose_block(const struct lk_op_setup *setup, struct lk_conv2d_gathe
     }
     g->block = (int)lk_least(sums == 24 ? 8 : 4, g->outs);
     g->columns = (int)lk_least(lk_least(sums / g->block, 8), g->axis[1].out);
+    read_blocking(g, sums);
 }
 
 /* Blocks of a row that see the left or right edge; see cl/conv2d.cl. */

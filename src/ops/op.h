@@ -100,6 +100,9 @@ struct lk_op {
     /* Releases what prepare made (its memory is the arena's). NULL state is fine. */
     void (*release)(struct lk_op_setup *setup);
 
+    /* (optional) Choice number `index` of those that prepare makes; false past the last. */
+    bool (*choice)(const struct lk_op_setup *setup, int index, struct lk_choice *choice);
+
     /* (optional) Takes over the operation `next` (its options as lk_options_print() writes all
      * of them) that alone reads this one's output, by changing its own options: relu, max-pool
      * behind a convolution. Further inputs of `next` become further inputs of this one; infer

@@ -1,7 +1,7 @@
 /* The table of timed operations and what is reported of one. */
 #include "bench/cases.h"
 #include "bench/peaks.h"
-#include "bench/probe.h"
+#include "ops/probe.h"
 #include "device/rig.h"
 
 /* A row whose operation, options or shape are wrong would be found out only after minutes. */

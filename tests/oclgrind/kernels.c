@@ -4,7 +4,7 @@
  * here: tests/ops does that. */
 #include "base/fail.h"
 #include "base/random.h"
-#include "bench/probe.h"
+#include "ops/probe.h"
 #include "train/stepper.h"
 #include <lockstep/graph.h>
 #include <stdio.h>

@@ -11,10 +11,13 @@
 
 #include <cmocka.h>
 
-static const struct lk_candidate candidates[] = {{"direct", 10, LK_MATH_STRICT},
-                                                 {"wide", 4, LK_MATH_NORMAL},
-                                                 {"coarse", 1, LK_MATH_FAST},
-                                                 {"narrow", -1, LK_MATH_STRICT}};
+static const struct lk_choice four = {.key = "a",
+                                      .candidates = {{"direct", 10, LK_MATH_STRICT},
+                                                     {"direct 4x6", 11, LK_MATH_STRICT},
+                                                     {"wide", 4, LK_MATH_NORMAL},
+                                                     {"coarse", 1, LK_MATH_FAST},
+                                                     {"narrow", -1, LK_MATH_STRICT}},
+                                      .count = 5};
 
 static struct lk_choices *made(enum lk_math math)
 {
@@ -25,9 +28,11 @@ static struct lk_choices *made(enum lk_math math)
 
 static const char *taken(struct lk_choices *choices, const char *key)
 {
+    struct lk_choice choice = four;
     int place = -1;
-    assert_int_equal(lk_choices_make(choices, key, candidates, 4, &place), LK_OK);
-    return candidates[place].name;
+    strcpy(choice.key, key);
+    assert_int_equal(lk_choices_make(choices, &choice, &place), LK_OK);
+    return four.candidates[place].name;
 }
 
 static void math_bounds_the_rule(void **state)
@@ -54,6 +59,10 @@ static void kept_wins_over_preferred(void **state)
     assert_int_equal(lk_choices_prefer(choices, "direct"), LK_OK);
     assert_string_equal(taken(choices, "a"), "wide");
     assert_string_equal(taken(choices, "b"), "direct");
+    assert_int_equal(lk_choices_set(choices, "d", "direct 4x6"), LK_OK);
+    assert_string_equal(taken(choices, "d"), "direct 4x6");
+    assert_int_equal(lk_choices_set(choices, "d", "direct 5x5"), LK_OK); /* same bits */
+    assert_string_equal(taken(choices, "d"), "direct");
     /* what is unknown, cannot or is not allowed is not taken, whoever asks for it */
     static const char *const wrong[] = {"unheard", "narrow", "coarse"};
     for (int i = 0; i < 3; i++) {
@@ -108,7 +117,10 @@ static void nothing_that_can_is_an_error(void **state)
     (void)state;
     int place = -7;
     lk_error_clear();
-    assert_int_equal(lk_choices_make(NULL, "a", candidates + 1, 3, &place), LK_E_UNSUPPORTED);
+    struct lk_choice choice = four;
+    for (int i = 0; i < 2; i++)
+        choice.candidates[i].cost = -1;
+    assert_int_equal(lk_choices_make(NULL, &choice, &place), LK_E_UNSUPPORTED);
     assert_int_equal(place, -7);
     assert_string_equal(lk_error_text(), "no algorithm does a");
 }

@@ -1,7 +1,7 @@
 /* One operation on a device without a graph, with buffers of its own: what is timed and what is
- * tested. Floor 7. */
-#ifndef LK_BENCH_PROBE_H
-#define LK_BENCH_PROBE_H
+ * tested. Floor 3. */
+#ifndef LK_OPS_PROBE_H
+#define LK_OPS_PROBE_H
 
 #include "ops/op.h"
 
@@ -34,6 +34,11 @@ struct lk_probe {
  * does not absorb the other one. lk_probe_close() in any case */
 LK_MUST_CHECK enum lk_status lk_probe_open(struct lk_probe *probe,
                                            const struct lk_probe_config *config);
+
+/* As lk_probe_open() for an operation whose shapes are inferred: of `like`, whose options
+ * are borrowed, all but tiling, arena and state counts; one shard. */
+LK_MUST_CHECK enum lk_status lk_probe_open_like(struct lk_probe *probe, const struct lk_op *op,
+                                                const struct lk_op_setup *like, int64_t batch);
 
 /* Allocates for as many copies as fill `bytes` of activations, at least one; gradients only for
  * backward. fails: LK_E_DEVICE_MEMORY */

@@ -1,4 +1,4 @@
-#include "bench/probe.h"
+#include "ops/probe.h"
 
 #include "base/fail.h"
 #include <stdio.h>
@@ -40,6 +40,13 @@ static enum lk_status infer(struct lk_probe *probe, const struct lk_probe_config
     return probe->op->infer(shapes);
 }
 
+static enum lk_status prepare(struct lk_probe *probe)
+{
+    if (probe->op->is_view)
+        return lk_fail(LK_E_UNSUPPORTED, "%s computes nothing", probe->op->name);
+    return probe->op->prepare(&probe->setup);
+}
+
 enum lk_status lk_probe_open(struct lk_probe *probe, const struct lk_probe_config *config)
 {
     *probe = (struct lk_probe){.batch = config->batch};
@@ -57,9 +64,18 @@ enum lk_status lk_probe_open(struct lk_probe *probe, const struct lk_probe_confi
     setup->wants_dw = config->dw && setup->shapes.params > 0;
     for (int i = 0; i < config->inputs; i++)
         setup->wants_dx[i] = config->dx && config->x_dtype[i] != LK_I32;
-    if (probe->op->is_view)
-        return lk_fail(LK_E_UNSUPPORTED, "%s computes nothing", config->op);
-    return probe->op->prepare(setup);
+    return prepare(probe);
+}
+
+enum lk_status lk_probe_open_like(struct lk_probe *probe, const struct lk_op *op,
+                                  const struct lk_op_setup *like, int64_t batch)
+{
+    *probe = (struct lk_probe){.batch = batch, .op = op, .setup = *like};
+    struct lk_op_setup *setup = &probe->setup;
+    setup->tiling = lk_tiling_make(lk_device_info(setup->device), batch, 1);
+    setup->arena = &probe->arena;
+    setup->state = NULL;
+    return prepare(probe);
 }
 
 /* --- memory ---------------------------------------------------------------------------- */
