@@ -1,15 +1,31 @@
 /* Batches as the host has them into batch tiles.
  *
- *   convert_images  y[t,c,h,w,l] = x[n,h,w,c] * scale + shift    x: uint8, y: real
- *   convert_labels  y[t,l] = x[n]                                int32
+ *   convert_images  y[t,c,h,w,l] = look(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: real
+ *   convert_means   sums[t,h,l] = the sum over w of grey before contrast
+ *   convert_labels  y[t,l] = x[n]                                           int32
  *
  * n is the sample of lane l of tile t: number (t % shard_tiles) * LANES + l of shard
  * t / shard_tiles. Lanes without a sample (number >= shard_samples, or n >= samples) get 0, or
- * label -1.
+ * label -1. look() mirrors a sample and changes its colours, as tensor/look.h says; its record,
+ * 4 floats, is number n of those that x begins with, `pixels_at` bytes before the pixels.
  *
- * Group ids: images: 0: row h, 1: tile; labels: 0: tile. Work-items: PARTS of a tile.
+ * -D, where there are records: MIRRORS; STAGE_1 to STAGE_3: as enum lk_look_stage; CHANNELS.
+ * Group ids: images, means: 0: row h, 1: tile; labels: 0: tile. Work-items: PARTS of a tile.
  */
 #include "lib/real.cl"
+
+#ifndef STAGE_1
+#define STAGE_1 0
+#define STAGE_2 0
+#define STAGE_3 0
+#endif
+#ifndef MIRRORS
+#define MIRRORS 0
+#endif
+
+#define BRIGHTNESS 1
+#define CONTRAST 2
+#define SATURATION 3
 
 /* The sample of a lane; -1: none. */
 INLINE int sample_of(int tile, int lane, int samples, int shard_samples, int shard_tiles)
@@ -25,37 +41,143 @@ INLINE int sample_of(int tile, int lane, int samples, int shard_samples, int sha
 #define TO_V(x) PASTE(PASTE(convert_, REAL), VECTOR)(x)
 #endif
 
-KERNEL void convert_images(__global const uchar *restrict x, __global V *restrict y,
-                           int channels, int height, int width, int samples, int shard_samples,
-                           int shard_tiles, real scale, real shift)
+typedef union {
+    real lane[VECTOR];
+    V all;
+} lanes;
+
+/* Row h of the samples of a work-item. */
+struct row {
+    __global const uchar *first[VECTOR]; /* its first pixel, as it will be */
+    int channels;                        /* from one pixel to the next, */
+    int step[VECTOR];                    /* backwards in samples that are mirrored */
+    lanes alive, factor[3];
+};
+
+INLINE struct row find_row(__global const uchar *x, int pixels_at, int channels, int height,
+                           int width, int samples, int shard_samples, int shard_tiles)
 {
     const int h = get_group_id(0), tile = get_group_id(1);
-    const int row = width * channels;
-    __global const uchar *from[VECTOR];
-    union {
-        real lane[VECTOR];
-        V all;
-    } alive;
+    struct row row = {.channels = channels};
     for (int v = 0; v < VECTOR; v++) {
         const int n = sample_of(tile, PART * VECTOR + v, samples, shard_samples, shard_tiles);
-        from[v] = x + ((size_t)max(n, 0) * height + h) * row;
-        alive.lane[v] = n >= 0;
+        __global const uchar *sample =
+            x + pixels_at + (size_t)max(n, 0) * height * width * channels;
+        row.alive.lane[v] = n >= 0;
+        row.first[v] = sample + h * width * channels;
+#if MIRRORS || STAGE_1
+        __global const float *record = (__global const float *)x + 4 * max(n, 0);
+        for (int i = 0; i < 3; i++)
+            row.factor[i].lane[v] = record[i];
+        const int mirror = (int)record[3];
+        if (mirror & 2)
+            row.first[v] = sample + (height - 1 - h) * width * channels;
+        if (mirror & 1)
+            row.first[v] += (width - 1) * channels;
+        row.step[v] = mirror & 1 ? -channels : channels;
+#endif
     }
-    const V times = alive.all * scale, plus = alive.all * shift;
+    return row;
+}
+
+INLINE V load(const struct row *row, int w, int c)
+{
+    union {
+        uchar lane[VECTOR];
+        B all;
+    } pixel;
+    UNROLL
+    for (int v = 0; v < VECTOR; v++)
+        pixel.lane[v] = row->first[v][w * (MIRRORS ? row->step[v] : row->channels) + c];
+    return TO_V(pixel.all);
+}
+
+/* Of channel c, among those of the first four. */
+INLINE real choose(int c, real of_0, real of_1, real of_2, real of_3)
+{
+    return c == 0 ? of_0 : c == 1 ? of_1 : c == 2 ? of_2 : of_3;
+}
+
+#if STAGE_1
+INLINE V grey(const V *p)
+{
+#if CHANNELS == 3
+    return p[0] * (real)0.2989 + p[1] * (real)0.587 + p[2] * (real)0.114;
+#else
+    return p[0];
+#endif
+}
+
+/* One stage of a pixel's values p. */
+INLINE void change(V *p, int stage, V factor, V mean)
+{
+    const V to = stage == CONTRAST ? mean : stage == SATURATION ? grey(p) : (V)0;
+    const V part = stage == BRIGHTNESS ? (V)0 : to * ((V)1 - factor);
+    if (stage != 0)
+        for (int c = 0; c < CHANNELS; c++)
+            p[c] = clamp(p[c] * factor + part, (V)0, (V)255);
+}
+
+KERNEL void convert_means(__global const uchar *restrict x, __global V *restrict sums,
+                          int pixels_at, int channels, int height, int width, int samples,
+                          int shard_samples, int shard_tiles)
+{
+    const int h = get_group_id(0), tile = get_group_id(1);
+    const struct row row = find_row(x, pixels_at, channels, height, width, samples,
+                                    shard_samples, shard_tiles);
+    V sum = 0;
+    for (int w = 0; w < width; w++) {
+        V p[CHANNELS];
+        for (int c = 0; c < CHANNELS; c++)
+            p[c] = load(&row, w, c);
+        if (STAGE_1 != CONTRAST)
+            change(p, STAGE_1, row.factor[0].all, 0);
+        if (STAGE_1 != CONTRAST && STAGE_2 != CONTRAST)
+            change(p, STAGE_2, row.factor[1].all, 0);
+        sum += grey(p);
+    }
+    sums[((size_t)tile * height + h) * PARTS + PART] = sum;
+}
+#endif
+
+KERNEL void convert_images(__global const uchar *restrict x, __global const V *restrict sums,
+                           __global V *restrict y, int pixels_at, int channels, int height,
+                           int width, int samples, int shard_samples, int shard_tiles,
+                           real one_of_pixels, real scale_0, real scale_1, real scale_2,
+                           real scale_3, real shift_0, real shift_1, real shift_2, real shift_3)
+{
+    const int h = get_group_id(0), tile = get_group_id(1);
+    const size_t plane = (size_t)height * width * PARTS;
+    const struct row row = find_row(x, pixels_at, channels, height, width, samples,
+                                    shard_samples, shard_tiles);
+    y += ((size_t)tile * channels * height + h) * width * PARTS + PART;
+#if STAGE_1
+    V mean = 0;
+    if (STAGE_1 == CONTRAST || STAGE_2 == CONTRAST || STAGE_3 == CONTRAST)
+        for (int i = 0; i < height; i++)
+            mean += sums[((size_t)tile * height + i) * PARTS + PART];
+    mean *= one_of_pixels;
+    for (int w = 0; w < width; w++) {
+        V p[CHANNELS];
+        for (int c = 0; c < CHANNELS; c++)
+            p[c] = load(&row, w, c);
+        change(p, STAGE_1, row.factor[0].all, mean);
+        change(p, STAGE_2, row.factor[1].all, mean);
+        change(p, STAGE_3, row.factor[2].all, mean);
+        for (int c = 0; c < CHANNELS; c++)
+            y[c * plane + w * PARTS] =
+                (p[c] * choose(c, scale_0, scale_1, scale_2, scale_3) +
+                 choose(c, shift_0, shift_1, shift_2, shift_3)) *
+                row.alive.all;
+    }
+#else
     for (int c = 0; c < channels; c++) {
-        const size_t line = ((size_t)tile * channels + c) * height + h;
-        __global V *to = y + line * width * PARTS + PART;
-        for (int w = 0; w < width; w++) {
-            union {
-                uchar lane[VECTOR];
-                B all;
-            } pixel;
-            UNROLL
-            for (int v = 0; v < VECTOR; v++)
-                pixel.lane[v] = from[v][w * channels + c];
-            to[w * PARTS] = TO_V(pixel.all) * times + plus;
-        }
+        const V times = row.alive.all * choose(c, scale_0, scale_1, scale_2, scale_3);
+        const V plus = row.alive.all * choose(c, shift_0, shift_1, shift_2, shift_3);
+        for (int w = 0; w < width; w++)
+            y[c * plane + w * PARTS] = load(&row, w, c) * times + plus;
     }
+#endif
 }
 
 KERNEL void convert_labels(__global const int *restrict x, __global int *restrict y,

@@ -85,9 +85,9 @@ static struct lk_batches_options batches_options(const struct request *request,
         .threads = request->threads ? (int)request->threads : LK_BATCHES_AUTO,
         .height = request->crop[0],
         .width = request->crop[1],
-        .augment = !is_training ? NULL
-                   : augment    ? augment
-                                : "",
+        .pipeline = !is_training ? NULL
+                    : augment    ? augment
+                                 : "",
     };
 }
 
@@ -96,9 +96,9 @@ static enum lk_status time_batches(struct data_part *part,
                                    const struct lk_batches_options *options)
 {
     const struct lk_data_info *info = lk_data_info(part->data);
-    const size_t height = (size_t)(options->height ? options->height : info->height);
-    const size_t width = (size_t)(options->width ? options->width : info->width);
-    const size_t bytes = height * width * (size_t)info->channels;
+    int shape[3];
+    lk_batches_shape(part->batches, shape);
+    const size_t bytes = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
     uint8_t *samples = malloc((size_t)options->size * bytes);
     int32_t *labels = malloc((size_t)options->size * sizeof *labels);
     enum lk_status status = samples && labels ? LK_OK : LK_E_MEMORY;
@@ -269,7 +269,7 @@ static const struct option options[] = {
     {"samples", "N", "look at N images, spread evenly, not all; labels are counted of all"},
     {"max-bad", "N|P%", "broken samples that are no failure (default 1%)"},
     {"grid", "FILE.png", "draw samples as training sees them, with their classes"},
-    {"augment", "STAGES", "by chance, as for 'lockstep train'"},
+    {"augment", "STAGES", "what training does to images, as for 'lockstep train'"},
     {"crop", "HxW", "cut this out of each sample, by chance: a model's smaller input"},
     {"seed", "N", "of the order and of chance (default 1)"},
     {"data-threads", "N", "threads that read and decode (default: a core each)"},

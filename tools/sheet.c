@@ -158,6 +158,8 @@ static enum lk_status read_and_draw(struct sheet *s, struct lk_batches *batches,
     if (samples && labels && s->pixels)
         status = lk_batches_read(batches, 0, 0, s->count, samples, labels);
     if (status == LK_OK)
+        status = lk_batches_show(batches, 0, 0, s->count, samples);
+    if (status == LK_OK)
         draw(s, title, samples, labels);
     free(samples);
     free(labels);
@@ -169,20 +171,20 @@ enum lk_status sheet_write(const struct lk_data *data, const struct lk_batches_o
 {
     const struct lk_data_info *info = lk_data_info(data);
     const int most = COLUMNS * ROWS;
-    struct sheet sheet = {
-        .info = info,
-        .count = info->count < most ? (int)info->count : most,
-        .from_height = options->height ? options->height : info->height,
-        .from_width = options->width ? options->width : info->width,
-    };
+    struct sheet sheet = {.info = info, .count = info->count < most ? (int)info->count : most};
     struct lk_batches_options first = *options;
     struct lk_batches *batches = NULL;
+    int shape[3];
     first.size = sheet.count;
     first.threads = 0;
-    lay_out(&sheet);
     enum lk_status status = lk_batches_create(data, &first, &batches);
-    if (status == LK_OK)
-        status = read_and_draw(&sheet, batches, title);
+    if (status != LK_OK)
+        return status;
+    lk_batches_shape(batches, shape);
+    sheet.from_height = shape[0];
+    sheet.from_width = shape[1];
+    lay_out(&sheet);
+    status = read_and_draw(&sheet, batches, title);
     if (status == LK_OK)
         status = lk_image_write(path, sheet.shape, sheet.pixels);
     lk_batches_destroy(batches);

@@ -14,6 +14,7 @@ static const struct {
     {"data", "data"},
     {"val", "validation"},
     {"max-bad", "max_bad"},
+    {"pipeline", "pipeline"},
     {"augment", "augment"},
     {"data-threads", "data_threads"},
     {"run", "run"},

@@ -81,9 +81,13 @@ struct lk_batches_options {
     bool shuffle;        /* false: every epoch in index order */
     bool drop_remainder; /* leave out the last batch of an epoch where it is not full */
     int threads;         /* that read batches ahead; 0: who wants a batch reads it */
+    int prefetch;        /* batches that they hold in memory, at least 2; 0: four */
     int height, width;   /* samples are cropped to this size; 0: they stay as they are */
-    const char *augment; /* by chance: "flip=horizontal padding=4 rotate=10"; NULL: nothing */
-    int64_t end;         /* no batch from this number on is read ahead; 0: there is no end */
+    /* What is done to samples, in its order: "rotate 10 | crop padding=4 | flip horizontal |
+     * brightness 0.2", or "rotate=10 padding=4 flip=horizontal ..."; NULL: nothing by chance.
+     */
+    const char *pipeline;
+    int64_t end; /* no batch from this number on is read ahead; 0: there is no end */
 };
 
 /* A place in the run of epochs: the next sample is number `index` of the order of `epoch`. */
@@ -95,11 +99,11 @@ struct lk_batches_position {
  * data, the options (but threads and end) and b. All functions: any thread, several at once. */
 struct lk_batches;
 
-/* Batches of a data set, which must outlive them. Threads hold four batches in memory. What is
- * cropped is the middle, with `augment` ("" too) a part by chance, which like the rest of it
+/* Batches of a data set, which must outlive them. What is
+ * cropped is the middle, with a pipeline ("" too) a part by chance, which like the rest of it
  * depends on nothing but (seed, epoch, sample).
- * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count; `augment`, or a
- * height or width above the samples'; LK_E_MEMORY */
+ * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count; the pipeline, or
+ * a height or width above the samples'; LK_E_MEMORY */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data,
                                                       const struct lk_batches_options *options,
                                                       struct lk_batches **batches);
@@ -107,19 +111,30 @@ LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data
 /* Releases them, not the data set. NULL is fine. */
 LK_API void lk_batches_destroy(struct lk_batches *batches);
 
+/* Height, width and channels of their samples. */
+LK_API void lk_batches_shape(const struct lk_batches *batches, int shape[3]);
+
 /* Batches in an epoch, at least 1. */
 LK_API int64_t lk_batches_per_epoch(const struct lk_batches *batches);
 
 /* Samples in batch number `batch`: the last one of an epoch may have fewer than the others. */
 LK_API int64_t lk_batches_size(const struct lk_batches *batches, int64_t batch);
 
-/* Reads samples first..first+count-1 of a batch. samples: [count, h, w, c]; labels: [count].
- * Allocates nothing beyond lk_data_read(); the first to read of an epoch puts it in order.
- * Readers of more than three epochs at once wait for each other. fails: LK_E_ARGUMENT for
- * samples that the batch does not have; as lk_data_read() */
+/* Reads samples first..first+count-1 of a batch as devices take them: turned and cropped; what
+ * they do themselves (flip, brightness, contrast, saturation, normalize) is not done.
+ * samples: [count, h, w, c]; labels: [count]. Allocates nothing beyond lk_data_read(); the
+ * first to read of an epoch puts it in order. Readers of more than three epochs at once wait
+ * for each other. fails: LK_E_ARGUMENT for samples that the batch does not have; as
+ * lk_data_read() */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_read(struct lk_batches *batches, int64_t batch,
                                                     int64_t first, int64_t count,
                                                     uint8_t *samples, int32_t *labels);
+
+/* Does to samples that were read what a device will do to them, but normalize: to look at.
+ * fails: LK_E_ARGUMENT as lk_batches_read() */
+LK_API LK_MUST_CHECK enum lk_status lk_batches_show(struct lk_batches *batches, int64_t batch,
+                                                    int64_t first, int64_t count,
+                                                    uint8_t *samples);
 
 /* Where a batch begins; what a checkpoint keeps. */
 LK_API struct lk_batches_position lk_batches_position(const struct lk_batches *batches,

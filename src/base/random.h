@@ -10,7 +10,8 @@ enum lk_random_purpose {
     LK_RANDOM_SHUFFLE,
     LK_RANDOM_DROPOUT,
     LK_RANDOM_DATA,
-    LK_RANDOM_AUGMENT
+    LK_RANDOM_AUGMENT,
+    LK_RANDOM_LOOK
 };
 
 struct lk_random4 {

@@ -38,10 +38,12 @@ static enum lk_status load(struct lk_device *device, const struct lk_tiling *til
                            struct lk_buffer *y)
 {
     struct lk_loader *loader;
-    LK_TRY(lk_loader_create(device, tiling, LK_F32, &loader));
+    LK_TRY(lk_loader_create(device, tiling, LK_F32, NULL, &loader));
     enum lk_status status;
     LK_TRY_OUT(lk_device_build(device));
-    LK_TRY_OUT(lk_loader_enqueue_images(loader, from, shape, BATCH, 0.5, -1, y));
+    const struct lk_image_batch images = {
+        .buffer = from, .samples = BATCH, .scale = 0.5, .shift = -1};
+    LK_TRY_OUT(lk_loader_enqueue_images(loader, &images, shape, y));
     LK_TRY_OUT(lk_device_finish(device));
 out:
     lk_loader_destroy(loader);

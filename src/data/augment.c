@@ -11,37 +11,8 @@ enum { ONE = 1 << 16, PART_BITS = 8, PARTS = 1 << PART_BITS };
 
 static const double pi = 3.14159265358979323846;
 
-static const char *const flips[] = {"none", "horizontal", "vertical", "both", NULL};
-
-static const struct lk_option table[] = {
-    {.name = "rotate",
-     .kind = LK_OPTION_REAL,
-     .offset = offsetof(struct lk_augment_options, rotate),
-     .max = 180,
-     .standard = "0",
-     .help = "degrees by which samples are turned at most"},
-    {.name = "padding",
-     .kind = LK_OPTION_INT,
-     .offset = offsetof(struct lk_augment_options, padding),
-     .count = 1,
-     .max = 1024,
-     .standard = "0",
-     .help = "pixels by which a crop may reach beyond the edge"},
-    {.name = "flip",
-     .kind = LK_OPTION_CHOICE,
-     .offset = offsetof(struct lk_augment_options, flip),
-     .standard = "none",
-     .choices = flips,
-     .help = "mirrors every other sample"},
-    {0},
-};
-
-enum lk_status lk_augment_parse(struct lk_augment *a, const char *text)
+enum lk_status lk_augment_check(const struct lk_augment *a)
 {
-    a->is_random = text != NULL;
-    const enum lk_status status = lk_options_parse(table, &a->options, text ? text : "");
-    if (status != LK_OK)
-        return lk_fail_within(status, "augment");
     if (a->height > a->from_height || a->width > a->from_width)
         return lk_fail(LK_E_ARGUMENT, "%dx%d cannot be cropped from samples of %dx%d",
                        a->height, a->width, a->from_height, a->from_width);
@@ -50,15 +21,13 @@ enum lk_status lk_augment_parse(struct lk_augment *a, const char *text)
 
 bool lk_augment_is_any(const struct lk_augment *a)
 {
-    const struct lk_augment_options *o = &a->options;
-    return a->height != a->from_height || a->width != a->from_width ||
-           (a->is_random && (o->rotate > 0 || o->padding > 0 || o->flip != LK_FLIP_NONE));
+    return a->height != a->from_height || a->width != a->from_width || a->rotate > 0 ||
+           a->padding > 0;
 }
 
-/* Where a pixel of the new sample comes from: turn(mirror(x) + left, mirror(y) + top). */
+/* Where a pixel of the new sample comes from: turn(x + left, y + top). */
 struct move {
     int left, top;
-    bool mirrors_x, mirrors_y;
     int64_t cosine, sine; /* of the turn, in 1/ONE; sine 0: none */
 };
 
@@ -75,19 +44,15 @@ static int choose(uint32_t bits, int64_t most)
 
 static struct move draw(const struct lk_augment *a, int64_t epoch, int64_t sample)
 {
-    const struct lk_augment_options *o = &a->options;
     const int down = a->from_height - a->height, right = a->from_width - a->width;
     struct move move = {.left = right / 2, .top = down / 2, .cosine = ONE};
-    if (!a->is_random)
-        return move;
     const struct lk_random4 r =
         lk_random(a->seed, LK_RANDOM_AUGMENT, (uint32_t)epoch, (uint64_t)sample);
-    const int padding = (int)o->padding;
-    move.left = choose(r.v[0], right + 2 * padding) - padding;
-    move.top = choose(r.v[1], down + 2 * padding) - padding;
-    move.mirrors_x = (o->flip & LK_FLIP_HORIZONTAL) && (r.v[2] & 1);
-    move.mirrors_y = (o->flip & LK_FLIP_VERTICAL) && (r.v[2] & 2);
-    const double angle = o->rotate * (2 * lk_random_unit(r.v[3]) - 1) * pi / 180;
+    if (a->crops_by_chance) {
+        move.left = choose(r.v[0], right + 2 * a->padding) - a->padding;
+        move.top = choose(r.v[1], down + 2 * a->padding) - a->padding;
+    }
+    const double angle = a->rotate * (2 * lk_random_unit(r.v[3]) - 1) * pi / 180;
     move.cosine = lrint(ONE * cos(angle));
     move.sine = lrint(ONE * sin(angle));
     return move;
@@ -99,12 +64,11 @@ static void shift(const struct lk_augment *a, const struct move *move, const uin
 {
     const size_t channels = (size_t)a->channels;
     for (int y = 0; y < a->height; y++) {
-        const int y0 = (move->mirrors_y ? a->height - 1 - y : y) + move->top;
-        const uint8_t *row =
-            from + (size_t)clamp(y0, a->from_height - 1) * (size_t)a->from_width * channels;
+        const int y0 = clamp(y + move->top, a->from_height - 1);
+        const uint8_t *row = from + (size_t)y0 * (size_t)a->from_width * channels;
         for (int x = 0; x < a->width; x++, to += channels) {
-            const int x0 = (move->mirrors_x ? a->width - 1 - x : x) + move->left;
-            memcpy(to, row + (size_t)clamp(x0, a->from_width - 1) * channels, channels);
+            const int x0 = clamp(x + move->left, a->from_width - 1);
+            memcpy(to, row + (size_t)x0 * channels, channels);
         }
     }
 }
@@ -135,9 +99,8 @@ static void turn(const struct lk_augment *a, const struct move *move, const uint
 {
     for (int y = 0; y < a->height; y++)
         for (int x = 0; x < a->width; x++, to += a->channels) {
-            const int64_t x0 = (move->mirrors_x ? a->width - 1 - x : x) + move->left;
-            const int64_t y0 = (move->mirrors_y ? a->height - 1 - y : y) + move->top;
-            const int64_t dx = 2 * x0 - (a->from_width - 1), dy = 2 * y0 - (a->from_height - 1);
+            const int64_t dx = 2 * ((int64_t)x + move->left) - (a->from_width - 1);
+            const int64_t dy = 2 * ((int64_t)y + move->top) - (a->from_height - 1);
             mix(a, from,
                 (move->cosine * dx - move->sine * dy + (int64_t)ONE * (a->from_width - 1)) / 2,
                 (move->sine * dx + move->cosine * dy + (int64_t)ONE * (a->from_height - 1)) / 2,

@@ -1,33 +1,24 @@
-/* The last stage of a sample on the host: cropped to the size that is wanted and, in training,
- * moved, mirrored and turned by chance. Floor 3. Knows no data set and no batch. Colours are
- * not changed here: after the upload a device can do that for nothing. */
+/* The last stage of a sample on the host: turned and cropped, by chance or to its middle.
+ * Floor 3. Knows no data set and no batch. Mirroring and colours come after the upload, where
+ * they cost nothing: see pipeline.h. */
 #ifndef LK_DATA_AUGMENT_H
 #define LK_DATA_AUGMENT_H
 
-#include "base/option.h"
+#include <lockstep/status.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What lk_batches_options.augment says. A sample is turned, then cropped, then mirrored. */
-struct lk_augment_options {
-    double rotate;   /* by up to so many degrees */
-    int64_t padding; /* a crop may reach so many pixels beyond the edge */
-    int flip;        /* enum lk_flip */
-};
-
-enum lk_flip { LK_FLIP_NONE, LK_FLIP_HORIZONTAL, LK_FLIP_VERTICAL, LK_FLIP_BOTH };
-
 /* From [from_height][from_width][channels] to [height][width][channels]. */
 struct lk_augment {
-    struct lk_augment_options options;
-    bool is_random; /* false: the middle is cut out, nothing else */
+    double rotate;        /* by up to so many degrees */
+    bool crops_by_chance; /* else the middle is cut out */
+    int padding;          /* then a crop may reach so many pixels beyond the edge */
     uint64_t seed;
     int from_height, from_width, height, width, channels;
 };
 
-/* text: "flip=horizontal padding=4 rotate=10"; "": nothing by chance but the place of a crop;
- * NULL: nothing by chance. fails: LK_E_ARGUMENT options, or a size above the sample's */
-LK_MUST_CHECK enum lk_status lk_augment_parse(struct lk_augment *augment, const char *text);
+/* fails: LK_E_ARGUMENT, a size above the sample's */
+LK_MUST_CHECK enum lk_status lk_augment_check(const struct lk_augment *augment);
 
 /* Whether lk_augment_apply() may change anything. */
 bool lk_augment_is_any(const struct lk_augment *augment);

@@ -1,7 +1,10 @@
+#include "data/batches.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "data/augment.h"
+#include "data/look.h"
+#include "data/pipeline.h"
 #include "data/prefetch.h"
 
 #include <lockstep/data.h>
@@ -26,6 +29,8 @@ struct lk_batches {
     pthread_mutex_t mutex; /* of the orders */
     pthread_cond_t is_free;
     struct order orders[ORDERS];
+    struct lk_pipeline pipeline;
+    struct lk_look look;
     struct lk_augment augment;
     struct lk_prefetch *prefetch; /* NULL: who wants a batch reads it */
 };
@@ -143,6 +148,7 @@ static int64_t count_samples(void *context, int64_t batch)
 static enum lk_status start_prefetch(struct lk_batches *b)
 {
     enum { HELD = 4, MOST_THREADS = 64 };
+    const int held = b->options.prefetch ? b->options.prefetch : HELD;
     const struct lk_data_info *info = lk_data_info(b->data);
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int threads = b->options.threads;
@@ -155,7 +161,7 @@ static enum lk_status start_prefetch(struct lk_batches *b)
         return LK_OK;
     const struct lk_prefetch_config config = {
         .threads = threads,
-        .batches = HELD,
+        .batches = held,
         .size = b->options.size < b->count ? b->options.size : b->count,
         .sample_bytes = sample_bytes(b),
         .end = b->options.end > 0 ? b->options.end : INT64_MAX,
@@ -164,23 +170,49 @@ static enum lk_status start_prefetch(struct lk_batches *b)
         .context = b,
     };
     lk_log(LK_LOG_INFO, "%s: %d threads read ahead, in %.0f MB", info->name, threads,
-           1e-6 * HELD * (double)config.size * (double)config.sample_bytes);
+           1e-6 * held * (double)config.size * (double)config.sample_bytes);
     return lk_prefetch_create(&config, &b->prefetch);
 }
 
-static enum lk_status set_augment(struct lk_batches *b)
+/* The size that samples end with, in [2]: as asked for, else what the pipeline crops to. */
+static enum lk_status find_size(const struct lk_batches *b, int size[2])
 {
     const struct lk_data_info *info = lk_data_info(b->data);
     const struct lk_batches_options *o = &b->options;
+    const int *crop = b->pipeline.crop, *resize = b->pipeline.resize;
+    if (resize[0] && (info->height != resize[0] || info->width != resize[1]))
+        return lk_fail(
+            LK_E_ARGUMENT, "the pipeline resizes to %dx%d, samples of '%s' have %dx%d: %s",
+            resize[0], resize[1], info->name, info->height, info->width,
+            info->decodes ? "its SPEC says so (size=)" : "only image files are resized");
+    if (o->height && crop[0] && (o->height != crop[0] || o->width != crop[1]))
+        return lk_fail(LK_E_ARGUMENT, "the pipeline crops to %dx%d, expected are %dx%d",
+                       crop[0], crop[1], o->height, o->width);
+    size[0] = o->height ? o->height : crop[0] ? crop[0] : info->height;
+    size[1] = o->width ? o->width : crop[0] ? crop[1] : info->width;
+    return LK_OK;
+}
+
+static enum lk_status set_pipeline(struct lk_batches *b)
+{
+    const struct lk_data_info *info = lk_data_info(b->data);
+    int size[2] = {0};
+    if (b->options.pipeline)
+        LK_TRY(lk_pipeline_parse(b->options.pipeline, true, &b->pipeline));
+    LK_TRY(lk_pipeline_look(&b->pipeline, info->channels, &b->look));
+    LK_TRY(find_size(b, size));
     b->augment = (struct lk_augment){
-        .seed = o->seed,
+        .rotate = b->pipeline.rotate,
+        .crops_by_chance = b->pipeline.crops_by_chance,
+        .padding = (int)b->pipeline.padding,
+        .seed = b->options.seed,
         .from_height = info->height,
         .from_width = info->width,
-        .height = o->height ? o->height : info->height,
-        .width = o->width ? o->width : info->width,
+        .height = size[0],
+        .width = size[1],
         .channels = info->channels,
     };
-    return lk_augment_parse(&b->augment, o->augment);
+    return lk_augment_check(&b->augment);
 }
 
 static enum lk_status allocate_orders(struct lk_batches *b)
@@ -204,6 +236,9 @@ enum lk_status lk_batches_create(const struct lk_data *data,
     if (options->threads < LK_BATCHES_AUTO || options->threads > 1024)
         return lk_fail(LK_E_ARGUMENT, "%d threads to read ahead: expected 0..1024",
                        options->threads);
+    if (options->prefetch < 0 || options->prefetch == 1 || options->prefetch > 1024)
+        return lk_fail(LK_E_ARGUMENT, "%d batches to hold: expected 2..1024",
+                       options->prefetch);
     if (options->size < 1 || (drops && options->size > count))
         return lk_fail(LK_E_ARGUMENT, "a batch of %d: expected 1..%lld", options->size,
                        drops ? (long long)count : (long long)INT32_MAX);
@@ -219,7 +254,7 @@ enum lk_status lk_batches_create(const struct lk_data *data,
     b->per_epoch = (b->count + options->size - 1) / options->size;
     pthread_mutex_init(&b->mutex, NULL);
     pthread_cond_init(&b->is_free, NULL);
-    enum lk_status status = set_augment(b);
+    enum lk_status status = set_pipeline(b);
     if (status == LK_OK)
         status = allocate_orders(b);
     if (status == LK_OK)
@@ -242,6 +277,13 @@ void lk_batches_destroy(struct lk_batches *batches)
     pthread_cond_destroy(&batches->is_free);
     pthread_mutex_destroy(&batches->mutex);
     free(batches);
+}
+
+void lk_batches_shape(const struct lk_batches *batches, int shape[3])
+{
+    shape[0] = batches->augment.height;
+    shape[1] = batches->augment.width;
+    shape[2] = batches->augment.channels;
 }
 
 int64_t lk_batches_per_epoch(const struct lk_batches *batches)
@@ -277,13 +319,45 @@ enum lk_status lk_batches_find(const struct lk_batches *b, struct lk_batches_pos
     return LK_OK;
 }
 
+static enum lk_status check_part(const struct lk_batches *b, int64_t batch, int64_t first,
+                                 int64_t count)
+{
+    if (batch >= 0 && batch / b->per_epoch <= UINT32_MAX && first >= 0 && count >= 0 &&
+        first <= lk_batches_size(b, batch) && count <= lk_batches_size(b, batch) - first)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "batch %lld has no %lld samples from %lld on",
+                   (long long)batch, (long long)count, (long long)first);
+}
+
 enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t first,
                                int64_t count, uint8_t *samples, int32_t *labels)
 {
-    if (batch < 0 || batch / b->per_epoch > UINT32_MAX || first < 0 || count < 0 ||
-        first > lk_batches_size(b, batch) || count > lk_batches_size(b, batch) - first)
-        return lk_fail(LK_E_ARGUMENT, "batch %lld has no %lld samples from %lld on",
-                       (long long)batch, (long long)count, (long long)first);
+    LK_TRY(check_part(b, batch, first, count));
     return b->prefetch ? lk_prefetch_read(b->prefetch, batch, first, count, samples, labels)
                        : read_now(b, batch, first, count, samples, labels);
+}
+
+enum lk_status lk_batches_draw(struct lk_batches *b, int64_t batch, int64_t first,
+                               int64_t count, struct lk_look_draw *draws)
+{
+    LK_TRY(check_part(b, batch, first, count));
+    const struct lk_batches_position at = lk_batches_position(b, batch);
+    struct order *order = take_order(b, b->options.shuffle ? at.epoch : 0);
+    for (int64_t i = 0; i < count; i++)
+        draws[i] = lk_pipeline_draw(&b->pipeline, b->options.seed, at.epoch,
+                                    order->items[at.index + first + i]);
+    give_order(b, order);
+    return LK_OK;
+}
+
+enum lk_status lk_batches_show(struct lk_batches *b, int64_t batch, int64_t first,
+                               int64_t count, uint8_t *samples)
+{
+    for (int64_t i = 0; i < count; i++) {
+        struct lk_look_draw draw;
+        LK_TRY(lk_batches_draw(b, batch, first + i, 1, &draw));
+        lk_look_apply(&b->look, &draw, b->augment.height, b->augment.width,
+                      samples + (size_t)i * sample_bytes(b));
+    }
+    return LK_OK;
 }

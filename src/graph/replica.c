@@ -92,12 +92,15 @@ static enum lk_status list_inputs(struct lk_replica *replica)
         if (node->input.dtype != LK_U8 && node->input.dtype != LK_I32)
             return lk_fail(LK_E_UNSUPPORTED, "input '%s' of type %s", node->name,
                            lk_dtype_name(node->input.dtype));
+        const size_t batch = (size_t)replica->config.batch;
+        const bool draws = node->input.dtype == LK_U8 && lk_look_draws(&replica->look);
+        const size_t records = draws ? batch * sizeof(struct lk_look_draw) : 0;
         replica->inputs[replica->input_count++] = (struct lk_replica_input){
             .node = node,
             .value = v,
-            .bytes = (size_t)replica->config.batch *
-                     (size_t)lk_shape_count(&node->input.shape) *
-                     lk_dtype_bytes(node->input.dtype),
+            .records = records,
+            .bytes = records + batch * (size_t)lk_shape_count(&node->input.shape) *
+                                   lk_dtype_bytes(node->input.dtype),
         };
     }
     return LK_OK;
@@ -150,7 +153,8 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(list_inputs(replica));
     for (int i = 0; i < replica->schedule.step_count; i++)
         LK_TRY(prepare_step(replica, i));
-    LK_TRY(lk_loader_create(config->device, &replica->tiling, config->real, &replica->loader));
+    LK_TRY(lk_loader_create(config->device, &replica->tiling, config->real, &replica->look,
+                            &replica->loader));
     LK_TRY(lk_replica_plan(replica));
     LK_TRY(prepare_forks(replica));
     return lk_replica_check_fits(replica);
@@ -173,6 +177,8 @@ enum lk_status lk_replica_create(const struct lk_replica_config *config,
     made->config = *config;
     if (!config->choices && config->weights_of)
         made->config.choices = config->weights_of->config.choices;
+    if (config->look)
+        made->look = *config->look;
     made->tiling =
         lk_tiling_make(lk_device_info(config->device), config->batch, config->shards);
     const enum lk_status status = create(made);
@@ -231,6 +237,8 @@ static enum lk_status allocate_inputs(struct lk_replica *replica)
 {
     for (int i = 0; i < replica->input_count; i++) {
         struct lk_replica_input *input = &replica->inputs[i];
+        if (input->node->input.dtype == LK_U8)
+            LK_TRY(lk_loader_allocate(replica->loader, input->node->input.shape.dim[1]));
         LK_TRY(lk_buffer_create(replica->config.device, input->bytes, &input->raw));
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
             LK_TRY(

@@ -15,6 +15,7 @@ struct lk_replica_config {
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool training;
     uint64_t seed;
+    const struct lk_look *look; /* of uint8 inputs, copied; NULL: as they are */
     int guests; /* arrays of trainable_count reals that others will keep: optimizer state */
     struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
                                     * go before it; NULL: has its own */
@@ -100,6 +101,10 @@ struct lk_share {
 /* Pinned memory of slot 0 or 1 for a batch of one input: uint8 [batch][h][w][c] or int32
  * [batch]. NULL for an input the output does not need. */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
+
+/* Where the slot's samples have records of their look; NULL: they need none. */
+struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct lk_node *input,
+                                      int slot);
 
 /* Waits until the slot's last upload is done: it may be filled again. */
 LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);

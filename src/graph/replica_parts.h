@@ -17,13 +17,14 @@ struct lk_prepared {
 struct lk_replica_input {
     const struct lk_node *node;
     int value;
-    size_t bytes; /* of a batch as the host has it */
+    size_t records, bytes; /* of a batch as the host has it: of the look, and all */
     struct lk_buffer *raw;
     struct lk_staging *staging[LK_REPLICA_SLOTS];
 };
 
 struct lk_replica {
     struct lk_replica_config config;
+    struct lk_look look;
     struct lk_arena arena;
     struct lk_schedule schedule;
     struct lk_tiling tiling;

@@ -13,14 +13,19 @@ static enum lk_status load_input(struct lk_replica *replica, int index, int slot
     struct lk_replica_input *input = &replica->inputs[index];
     const struct lk_input *about = &input->node->input;
     struct lk_buffer *y = blob(replica, replica->activation[input->value]);
-    const size_t bytes =
-        input->bytes / (size_t)replica->config.batch * (size_t)replica->share.samples;
-    if (bytes > 0)
-        LK_TRY(lk_staging_enqueue_write(input->staging[slot], input->raw, bytes));
+    const int64_t samples = replica->share.samples;
+    const size_t each = (input->bytes - input->records) / (size_t)replica->config.batch;
+    if (samples > 0)
+        LK_TRY(lk_staging_enqueue_write(input->staging[slot], input->raw,
+                                        input->records + each * (size_t)samples));
     if (about->dtype == LK_I32)
-        return lk_loader_enqueue_labels(replica->loader, input->raw, replica->share.samples, y);
-    return lk_loader_enqueue_images(replica->loader, input->raw, &about->shape,
-                                    replica->share.samples, about->scale, about->shift, y);
+        return lk_loader_enqueue_labels(replica->loader, input->raw, samples, y);
+    const struct lk_image_batch images = {.buffer = input->raw,
+                                          .pixels_at = (int64_t)input->records,
+                                          .samples = samples,
+                                          .scale = about->scale,
+                                          .shift = about->shift};
+    return lk_loader_enqueue_images(replica->loader, &images, &about->shape, y);
 }
 
 static struct lk_op_run base_run(const struct lk_replica *replica, int i)
@@ -140,12 +145,26 @@ enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket
     return LK_OK;
 }
 
-void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot)
+static const struct lk_replica_input *find_input(const struct lk_replica *replica,
+                                                 const struct lk_node *node)
 {
     for (int i = 0; i < replica->input_count; i++)
-        if (replica->inputs[i].node == input)
-            return lk_staging_memory(replica->inputs[i].staging[slot]);
+        if (replica->inputs[i].node == node)
+            return &replica->inputs[i];
     return NULL;
+}
+
+void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot)
+{
+    const struct lk_replica_input *found = find_input(replica, input);
+    return found ? (uint8_t *)lk_staging_memory(found->staging[slot]) + found->records : NULL;
+}
+
+struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct lk_node *input,
+                                      int slot)
+{
+    const struct lk_replica_input *found = find_input(replica, input);
+    return found && found->records > 0 ? lk_staging_memory(found->staging[slot]) : NULL;
 }
 
 const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,

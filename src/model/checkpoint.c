@@ -25,6 +25,8 @@ static const struct field texts[] = {FIELD(model),
                                      FIELD(model_text),
                                      FIELD(data),
                                      FIELD(validation),
+                                     FIELD(pipeline),
+                                     FIELD(eval_pipeline),
                                      FIELD(data_sum),
                                      FIELD(device),
                                      FIELD(choices),
@@ -32,9 +34,10 @@ static const struct field texts[] = {FIELD(model),
                                      FIELD(version),
                                      FIELD(optimizer_options),
                                      FIELD(parameters_sha256)};
-static const struct field numbers[] = {
-    FIELD(step),    FIELD(epoch),  FIELD(index), FIELD(seed),   FIELD(batch),
-    FIELD(shuffle), FIELD(shards), FIELD(lanes), FIELD(vector), FIELD(updates)};
+static const struct field numbers[] = {FIELD(step),    FIELD(epoch),         FIELD(index),
+                                       FIELD(seed),    FIELD(batch),         FIELD(shuffle),
+                                       FIELD(shards),  FIELD(lanes),         FIELD(vector),
+                                       FIELD(updates), FIELD(drop_remainder)};
 
 enum {
     TEXTS = sizeof texts / sizeof texts[0],
@@ -209,6 +212,17 @@ static enum lk_status find_number(const struct lk_checkpoint_file *file, const c
     return LK_OK;
 }
 
+/* What files of 0.1 did not have at first. */
+static bool is_newer(const char *key)
+{
+    static const char *const newer[] = {"updates", "choices", "pipeline", "eval_pipeline",
+                                        "drop_remainder"};
+    bool is_one = false;
+    for (int i = 0; i < LK_COUNT(newer); i++)
+        is_one |= strcmp(key, newer[i]) == 0;
+    return is_one;
+}
+
 static enum lk_status read_metadata(struct lk_checkpoint_file *file)
 {
     const char *text = lk_safetensors_text(file->tensors, "format");
@@ -216,17 +230,15 @@ static enum lk_status read_metadata(struct lk_checkpoint_file *file)
         return lk_fail(LK_E_DATA, "%s: expected a checkpoint of format %s, found %s%.40s",
                        file->path, format, text ? "format " : "other arrays", text ? text : "");
     for (int i = 0; i < TEXTS; i++)
-        if (strcmp(texts[i].key, "choices") != 0 ||
-            lk_safetensors_text(file->tensors, "choices")) /* files of 0.1 have none */
+        if (!is_newer(texts[i].key) || lk_safetensors_text(file->tensors, texts[i].key))
             LK_TRY(find_text(file, texts[i].key, text_field(&texts[i], &file->about)));
-        else
-            file->about.choices = "math strict\n"; /* they knew no other */
     for (int i = 0; i < NUMBERS; i++)
-        if (strcmp(numbers[i].key, "updates") != 0 ||
-            lk_safetensors_text(file->tensors, "updates")) /* files of 0.1 have none */
+        if (!is_newer(numbers[i].key) || lk_safetensors_text(file->tensors, numbers[i].key))
             LK_TRY(find_number(file, numbers[i].key, number_field(&numbers[i], &file->about)));
-        else
-            file->about.updates = file->about.step;
+    if (!lk_safetensors_text(file->tensors, "updates"))
+        file->about.updates = file->about.step;
+    if (!lk_safetensors_text(file->tensors, "choices"))
+        file->about.choices = "math strict\n"; /* they knew no other */
     return LK_OK;
 }
 

@@ -16,12 +16,14 @@
 struct lk_checkpoint {
     const char *model, *model_text; /* name; what lk_model_read() reads */
     const char *data, *validation;  /* SPECs; validation "": the test part of data */
+    const char *pipeline, *eval_pipeline; /* of samples; NULL where a file says nothing */
     const char *data_sum;           /* tells one data set from another */
     const char *device;             /* name */
     const char *choices;            /* of algorithms, as lk_choices_print() has them */
     int64_t step;                   /* steps done */
     int64_t epoch, index;           /* the next sample */
     int64_t seed, batch, shuffle, shards;
+    int64_t drop_remainder; /* read as 0 where a file has none */
     int64_t updates; /* that the optimizer has made; read as `step` where a file has none */
 
     int64_t lanes, vector;

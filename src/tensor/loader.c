@@ -1,26 +1,53 @@
 #include "tensor/tensor.h"
 
 #include "base/fail.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 struct lk_loader {
+    struct lk_device *device;
     struct lk_tiling tiling;
-    struct lk_kernel *images, *labels;
+    enum lk_dtype real;
+    struct lk_look look;
+    bool has_means;         /* contrast needs a sample's mean, made of those of its rows */
+    int64_t height;         /* that there is memory for */
+    struct lk_buffer *sums; /* [tiles][height][lanes] */
+    struct lk_kernel *images, *means, *labels;
 };
 
+static enum lk_status create(struct lk_loader *loader)
+{
+    const struct lk_look *look = &loader->look;
+    char options[128];
+    snprintf(options, sizeof options,
+             "-DMIRRORS=%d -DSTAGE_1=%d -DSTAGE_2=%d -DSTAGE_3=%d -DCHANNELS=%d", look->mirrors,
+             (int)look->stages[0], (int)look->stages[1], (int)look->stages[2], look->channels);
+    struct lk_kernel_spec spec = {.source = "convert",
+                                  .name = "convert_images",
+                                  .options = lk_look_draws(look) ? options : NULL,
+                                  .real_bytes = (int)lk_dtype_bytes(loader->real)};
+    LK_TRY(lk_kernel_create(loader->device, &spec, &loader->images));
+    if (loader->has_means) {
+        spec.name = "convert_means";
+        LK_TRY(lk_kernel_create(loader->device, &spec, &loader->means));
+    }
+    spec.name = "convert_labels";
+    return lk_kernel_create(loader->device, &spec, &loader->labels);
+}
+
 enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling *tiling,
-                                enum lk_dtype real, struct lk_loader **loader)
+                                enum lk_dtype real, const struct lk_look *look,
+                                struct lk_loader **loader)
 {
     struct lk_loader *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a loader", sizeof *made);
-    made->tiling = *tiling;
-    struct lk_kernel_spec spec = {
-        .source = "convert", .name = "convert_images", .real_bytes = (int)lk_dtype_bytes(real)};
-    enum lk_status status = lk_kernel_create(device, &spec, &made->images);
-    spec.name = "convert_labels";
-    if (status == LK_OK)
-        status = lk_kernel_create(device, &spec, &made->labels);
+    *made = (struct lk_loader){.device = device, .tiling = *tiling, .real = real};
+    if (look)
+        made->look = *look;
+    for (int i = 0; i < LK_LOOK_STAGES; i++)
+        made->has_means |= made->look.stages[i] == LK_LOOK_CONTRAST;
+    const enum lk_status status = create(made);
     if (status != LK_OK) {
         lk_loader_destroy(made);
         return status;
@@ -34,8 +61,21 @@ void lk_loader_destroy(struct lk_loader *loader)
     if (!loader)
         return;
     lk_kernel_destroy(loader->images);
+    lk_kernel_destroy(loader->means);
     lk_kernel_destroy(loader->labels);
+    lk_buffer_destroy(loader->sums);
     free(loader);
+}
+
+enum lk_status lk_loader_allocate(struct lk_loader *loader, int64_t height)
+{
+    const struct lk_shape shape = {1, {height}};
+    loader->height = height;
+    return loader->has_means
+               ? lk_buffer_create(loader->device,
+                                  lk_tiled_bytes(&loader->tiling, &shape, loader->real),
+                                  &loader->sums)
+               : LK_OK;
 }
 
 void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling)
@@ -43,16 +83,33 @@ void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling)
     loader->tiling = *tiling;
 }
 
-enum lk_status lk_loader_enqueue_images(struct lk_loader *loader, const struct lk_buffer *from,
-                                        const struct lk_shape *y_shape, int64_t samples,
-                                        double scale, double shift, struct lk_buffer *y)
+enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
+                                        const struct lk_image_batch *images,
+                                        const struct lk_shape *y_shape, struct lk_buffer *y)
 {
     const struct lk_tiling *t = &loader->tiling;
+    const struct lk_look *look = &loader->look;
     const int64_t c = y_shape->dim[0], h = y_shape->dim[1], w = y_shape->dim[2];
     const struct lk_grid grid = {{h, t->tiles, 1}, t->lanes / t->vector};
-    return LK_ENQUEUE(loader->images, grid, LK_BUF(from), LK_BUF(y), LK_INT(c), LK_INT(h),
-                      LK_INT(w), LK_INT(samples), LK_INT(t->shard_samples),
-                      LK_INT(t->shard_tiles), LK_REAL(scale), LK_REAL(shift));
+    double scale[LK_LOOK_CHANNELS], shift[LK_LOOK_CHANNELS];
+    for (int i = 0; i < LK_LOOK_CHANNELS; i++) {
+        scale[i] = look->normalizes ? look->scale[i] : images->scale;
+        shift[i] = look->normalizes ? look->shift[i] : images->shift;
+    }
+    if (loader->has_means && h != loader->height)
+        return lk_fail(LK_E_ARGUMENT, "images of %lld rows, there is memory for %lld",
+                       (long long)h, (long long)loader->height);
+    if (loader->has_means)
+        LK_TRY(LK_ENQUEUE(loader->means, grid, LK_BUF(images->buffer), LK_BUF(loader->sums),
+                          LK_INT(images->pixels_at), LK_INT(c), LK_INT(h), LK_INT(w),
+                          LK_INT(images->samples), LK_INT(t->shard_samples),
+                          LK_INT(t->shard_tiles)));
+    return LK_ENQUEUE(loader->images, grid, LK_BUF(images->buffer), LK_BUF(loader->sums),
+                      LK_BUF(y), LK_INT(images->pixels_at), LK_INT(c), LK_INT(h), LK_INT(w),
+                      LK_INT(images->samples), LK_INT(t->shard_samples), LK_INT(t->shard_tiles),
+                      LK_REAL(1.0 / (double)(h * w)), LK_REAL(scale[0]), LK_REAL(scale[1]),
+                      LK_REAL(scale[2]), LK_REAL(scale[3]), LK_REAL(shift[0]),
+                      LK_REAL(shift[1]), LK_REAL(shift[2]), LK_REAL(shift[3]));
 }
 
 enum lk_status lk_loader_enqueue_labels(struct lk_loader *loader, const struct lk_buffer *from,

@@ -9,6 +9,7 @@
 #define LK_TENSOR_TENSOR_H
 
 #include "device/device.h"
+#include "tensor/look.h"
 #include <lockstep/tensor.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,24 +67,36 @@ LK_MUST_CHECK enum lk_status lk_tiled_read(const struct lk_buffer *buffer,
 /* Kernels that bring batches into tiles on the device. */
 struct lk_loader;
 
-/* A loader of batches of the given tiling into tensors of `real` (LK_F32, LK_F64); its kernels
- * can run after lk_device_build(). */
+/* A loader of batches of the given tiling into tensors of `real` (LK_F32, LK_F64), with that
+ * look (NULL: as they are); its kernels can run after lk_device_build(). */
 LK_MUST_CHECK enum lk_status lk_loader_create(struct lk_device *device,
                                               const struct lk_tiling *tiling,
-                                              enum lk_dtype real, struct lk_loader **loader);
+                                              enum lk_dtype real, const struct lk_look *look,
+                                              struct lk_loader **loader);
 void lk_loader_destroy(struct lk_loader *loader);
+
+/* Takes the memory that the look needs for images of `height` rows. fails: LK_E_DEVICE_MEMORY
+ */
+LK_MUST_CHECK enum lk_status lk_loader_allocate(struct lk_loader *loader, int64_t height);
 
 /* What follows fills that tiling, which differs from the one before in shards and tiles alone.
  */
 void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling);
 
-/* y[t,c,h,w,l] = from[n,h,w,c] * scale + shift, for uint8 images [samples][h][w][c] of sample
- * shape y_shape = [c, h, w]; dead lanes 0. Enqueues. */
+/* A batch of images as the host has it: uint8 [samples][h][w][c], in a buffer that begins with
+ * records of the samples where the look has such. */
+struct lk_image_batch {
+    const struct lk_buffer *buffer;
+    int64_t pixels_at, samples; /* where the images begin, in bytes */
+    double scale, shift;        /* where the look does not normalize */
+};
+
+/* y[t,c,h,w,l] = look(images[n,h,w,c]) * scale + shift, of sample shape y_shape = [c, h, w];
+ * dead lanes 0. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
-                                                      const struct lk_buffer *from,
+                                                      const struct lk_image_batch *images,
                                                       const struct lk_shape *y_shape,
-                                                      int64_t samples, double scale,
-                                                      double shift, struct lk_buffer *y);
+                                                      struct lk_buffer *y);
 
 /* y[t,l] = from[n], int32; dead lanes -1. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_loader_enqueue_labels(struct lk_loader *loader,

@@ -13,9 +13,10 @@ static enum lk_status open_validation(struct lk_data_load *load)
     if (strcmp(spec, "off") == 0)
         return LK_OK;
     if (*spec)
-        return lk_data_open_as(spec, LK_DATA_TEST_OR_ALL, &load->wanted, &load->validation);
-    const enum lk_status status =
-        lk_data_open_as(load->settings->data, LK_DATA_TEST, &load->wanted, &load->validation);
+        return lk_data_open_as(spec, LK_DATA_TEST_OR_ALL, &load->wanted_validation,
+                               &load->validation);
+    const enum lk_status status = lk_data_open_as(load->settings->data, LK_DATA_TEST,
+                                                  &load->wanted_validation, &load->validation);
     if (status != LK_E_IO)
         return status;
     lk_log(LK_LOG_WARNING, "no validation: %s", lk_error_text());
@@ -37,16 +38,18 @@ static void *load_data(void *argument)
     return NULL;
 }
 
-enum lk_status lk_data_load_start(struct lk_data_load *load, const struct lk_settings *settings,
-                                  const struct lk_model *model)
+enum lk_status lk_data_load_start(struct lk_trainer *trainer)
 {
+    struct lk_data_load *load = &trainer->load;
+    const struct lk_settings *settings = trainer->settings;
     if (!settings->data[0])
         return lk_fail(
             LK_E_ARGUMENT,
             "no data: give --data folder:DIR, idx:DIR, fashion-mnist or synthetic:digits");
     load->settings = settings;
-    load->wanted = lk_data_wanted(model);
-    load->wanted.max_bad = settings->max_bad;
+    load->wanted = lk_data_wanted(trainer->model, &trainer->pipeline);
+    load->wanted_validation = lk_data_wanted(trainer->model, &trainer->eval_pipeline);
+    load->wanted.max_bad = load->wanted_validation.max_bad = settings->max_bad;
     if (pthread_create(&load->thread, NULL, load_data, load) != 0)
         return lk_fail(LK_E_MEMORY, "cannot start a thread");
     load->is_running = true;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 struct lk_evaluator {
-    struct lk_device *device;
     struct lk_node *images;
     struct lk_replica *replica;
     int64_t batch;
@@ -44,27 +43,44 @@ enum lk_status lk_check_data(const struct lk_model *model, const struct lk_data 
     return LK_OK;
 }
 
-struct lk_data_options lk_data_wanted(const struct lk_model *model)
+struct lk_data_options lk_data_wanted(const struct lk_model *model,
+                                      const struct lk_pipeline *pipeline)
 {
     const struct lk_shape x = lk_node_info(lk_model_input(model, 0)).shape;
     if (x.rank != 3)
         return (struct lk_data_options){0};
-    return (struct lk_data_options){
-        .height = (int)x.dim[1], .width = (int)x.dim[2], .channels = (int)x.dim[0]};
+    const int *size = pipeline->resize;
+    return (struct lk_data_options){.height = size[0] ? size[0] : (int)x.dim[1],
+                                    .width = size[0] ? size[1] : (int)x.dim[2],
+                                    .channels = (int)x.dim[0]};
 }
 
-static enum lk_status create(struct lk_evaluator *evaluator, struct lk_model *model,
-                             struct lk_replica *weights_of, struct lk_choices *choices)
+enum lk_status lk_model_look(const struct lk_model *model, const struct lk_pipeline *pipeline,
+                             struct lk_look *look)
 {
+    const struct lk_shape x = lk_node_info(lk_model_input(model, 0)).shape;
+    const int *crop = pipeline->crop;
+    if (crop[0] && (x.dim[1] != crop[0] || x.dim[2] != crop[1]))
+        return lk_fail(LK_E_ARGUMENT,
+                       "the pipeline crops to %dx%d, the model takes images of %lldx%lld",
+                       crop[0], crop[1], (long long)x.dim[1], (long long)x.dim[2]);
+    return lk_pipeline_look(pipeline, (int)x.dim[0], look);
+}
+
+static enum lk_status create(struct lk_evaluator *evaluator,
+                             const struct lk_evaluator_config *c)
+{
+    struct lk_model *model = c->model;
     const struct lk_shape y = lk_node_info(lk_model_output(model)).shape;
     const struct lk_replica_config config = {
-        .device = evaluator->device,
+        .device = c->device,
         .output = lk_model_output(model),
-        .batch = evaluator->batch,
+        .batch = c->batch,
         .shards = 1,
+        .look = c->look,
         .real = LK_F32,
-        .weights_of = weights_of,
-        .choices = choices,
+        .weights_of = c->weights_of,
+        .choices = c->choices,
     };
     if (y.rank != 1 || y.dim[0] > MOST_CLASSES)
         return lk_fail(LK_E_MODEL, "model '%s': its output is no vector of at most %d classes",
@@ -81,16 +97,14 @@ static enum lk_status create(struct lk_evaluator *evaluator, struct lk_model *mo
     return lk_replica_build(evaluator->replica);
 }
 
-enum lk_status lk_evaluator_create(struct lk_device *device, struct lk_model *model,
-                                   int64_t batch, struct lk_replica *weights_of,
-                                   struct lk_choices *choices, struct lk_evaluator **evaluator)
+enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
+                                   struct lk_evaluator **evaluator)
 {
     struct lk_evaluator *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("an evaluator", sizeof *made);
-    made->device = device;
-    made->batch = batch;
-    const enum lk_status status = create(made, model, weights_of, choices);
+    made->batch = config->batch;
+    const enum lk_status status = create(made, config);
     if (status != LK_OK) {
         lk_evaluator_destroy(made);
         return status;

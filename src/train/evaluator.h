@@ -2,6 +2,7 @@
 #ifndef LK_TRAIN_EVALUATOR_H
 #define LK_TRAIN_EVALUATOR_H
 
+#include "data/pipeline.h"
 #include "graph/replica.h"
 #include <lockstep/data.h>
 #include <lockstep/model.h>
@@ -9,14 +10,18 @@
 
 struct lk_evaluator;
 
-/* Prepares, builds and allocates a replica for prediction in batches of up to `batch`. With
- * `weights_of` it uses that replica's weights and must go before it; else its own, not yet set.
- * `choices` outlive it; NULL: as a replica has it.
+struct lk_evaluator_config {
+    struct lk_device *device;
+    struct lk_model *model;
+    int64_t batch;                 /* most samples at a time */
+    const struct lk_look *look;    /* of images, nothing by chance; copied. NULL: as they are */
+    struct lk_replica *weights_of; /* uses this one's and must go before it; NULL: its own */
+    struct lk_choices *choices;    /* outlive it; NULL: as a replica has it */
+};
+
+/* Prepares, builds and allocates a replica for prediction; weights of its own are not yet set.
  * fails: LK_E_MODEL where the output is no vector, as lk_replica_create() */
-LK_MUST_CHECK enum lk_status lk_evaluator_create(struct lk_device *device,
-                                                 struct lk_model *model, int64_t batch,
-                                                 struct lk_replica *weights_of,
-                                                 struct lk_choices *choices,
+LK_MUST_CHECK enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
                                                  struct lk_evaluator **evaluator);
 void lk_evaluator_destroy(struct lk_evaluator *evaluator);
 
@@ -35,8 +40,16 @@ LK_MUST_CHECK enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator,
                                               const struct lk_data *data,
                                               struct lk_evaluation *result);
 
-/* Images of the size and channels that the model takes. */
-struct lk_data_options lk_data_wanted(const struct lk_model *model);
+/* Images of the channels that the model takes, and of its size or what the pipeline resizes
+ * to. */
+struct lk_data_options lk_data_wanted(const struct lk_model *model,
+                                      const struct lk_pipeline *pipeline);
+
+/* What a device does to a model's images, and whether the pipeline crops to their size.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_model_look(const struct lk_model *model,
+                                           const struct lk_pipeline *pipeline,
+                                           struct lk_look *look);
 
 /* Whether data of that kind fits the model's input and classes. fails: LK_E_SHAPE, with both */
 LK_MUST_CHECK enum lk_status lk_check_data(const struct lk_model *model,

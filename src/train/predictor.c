@@ -12,6 +12,7 @@ struct lk_predictor {
     struct lk_device *device;
     struct lk_model *model;
     struct lk_choices *choices;
+    struct lk_pipeline pipeline;
     struct lk_evaluator *evaluator;
     struct lk_data *evaluated; /* the last data: its class names are given out */
 };
@@ -47,10 +48,18 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     predictor->part = is_own ? LK_DATA_TEST_OR_ALL : LK_DATA_TEST;
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
+    struct lk_look look;
+    if (about->eval_pipeline)
+        LK_TRY(lk_pipeline_parse(about->eval_pipeline, false, &predictor->pipeline));
+    LK_TRY(lk_model_look(predictor->model, &predictor->pipeline, &look));
     LK_TRY(lk_device_open(device, 0, &predictor->device));
     LK_TRY(lk_choices_open(about->choices, "its algorithms", &predictor->choices));
-    LK_TRY(lk_evaluator_create(predictor->device, predictor->model, batch, NULL,
-                               predictor->choices, &predictor->evaluator));
+    const struct lk_evaluator_config config = {.device = predictor->device,
+                                               .model = predictor->model,
+                                               .batch = batch,
+                                               .look = &look,
+                                               .choices = predictor->choices};
+    LK_TRY(lk_evaluator_create(&config, &predictor->evaluator));
     return lk_checkpoint_read(file, lk_evaluator_replica(predictor->evaluator), NULL);
 }
 
@@ -105,7 +114,8 @@ enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char 
                                      struct lk_evaluation *result)
 {
     struct lk_data *opened = NULL;
-    const struct lk_data_options wanted = lk_data_wanted(predictor->model);
+    const struct lk_data_options wanted =
+        lk_data_wanted(predictor->model, &predictor->pipeline);
     LK_TRY(lk_data_open_as(data ? data : predictor->data,
                            data ? LK_DATA_TEST_OR_ALL : predictor->part, &wanted, &opened));
     lk_data_close(predictor->evaluated);

@@ -25,6 +25,8 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .model_text = lk_model_text(trainer->model),
         .data = trainer->settings->data,
         .validation = trainer->settings->validation,
+        .pipeline = trainer->settings->pipeline,
+        .eval_pipeline = trainer->settings->eval_pipeline,
         .data_sum = trainer->data_sum,
         .device = lk_device_info(worker->device)->name,
         .step = trainer->done,
@@ -34,6 +36,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .batch = trainer->settings->batch_size,
         .shuffle = trainer->settings->shuffle,
         .shards = trainer->shards,
+        .drop_remainder = trainer->settings->drop_remainder,
         .updates = staleness ? staleness->updates : trainer->done,
     };
     struct lk_snapshot *taken = NULL;
@@ -114,6 +117,16 @@ static enum lk_status check_same_optimizer(const struct lk_settings *s,
                    there->optimizer, kind);
 }
 
+static enum lk_status check_same_pipeline(const char *asked, const char *there)
+{
+    if (!there || strcmp(there, asked) == 0)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT,
+                   "the run directory's checkpoint has pipeline '%s', asked for is '%s'; use "
+                   "--fresh to start over, or another directory",
+                   there, asked);
+}
+
 static enum lk_status check_same_run(const struct lk_trainer *trainer,
                                      const struct lk_checkpoint *there)
 {
@@ -131,6 +144,9 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
         return differs("shards", there->shards, s->shards);
     if (there->shuffle != s->shuffle)
         return differs("shuffle", there->shuffle, s->shuffle);
+    if (there->drop_remainder != s->drop_remainder)
+        return differs("drop_remainder", there->drop_remainder, s->drop_remainder);
+    LK_TRY(check_same_pipeline(s->pipeline, there->pipeline));
     return check_same_optimizer(s, there);
 }
 

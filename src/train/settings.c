@@ -1,6 +1,7 @@
 #include "train/settings.h"
 
 #include "base/fail.h"
+#include "data/pipeline.h"
 #include "mirror/staleness.h"
 #include "ops/choice.h"
 #include <stdio.h>
@@ -38,10 +39,19 @@ const struct lk_option lk_settings_table[] = {
      TEXT(max_bad),
      .standard = "1%",
      .help = "broken image files that are left out, a share or a number; more end the run"},
-    {.name = "augment",
-     TEXT(augment),
+    {.name = "pipeline",
+     TEXT(pipeline),
      .standard = "",
-     .help = "changes of training images by chance: flip=horizontal padding=4 rotate=10"},
+     .help = "stages of training images: rotate 10 | crop padding=4 | flip horizontal | "
+             "brightness 0.2 | normalize -1..1"},
+    {.name = "augment",
+     TEXT(pipeline),
+     .standard = "",
+     .help = "the same, short: flip=horizontal padding=4 rotate=10 brightness=0.2"},
+    {.name = "eval_pipeline",
+     TEXT(eval_pipeline),
+     .standard = "",
+     .help = "stages of evaluation; none: size and normalize of pipeline, and the middle"},
     {.name = "data_threads",
      .kind = LK_OPTION_INT,
      AT(data_threads),
@@ -49,6 +59,12 @@ const struct lk_option lk_settings_table[] = {
      .max = 1024,
      .standard = "-1",
      .help = "threads that read batches ahead; -1: a core each where images are decoded"},
+    {.name = "prefetch",
+     .kind = LK_OPTION_INT,
+     AT(prefetch),
+     .max = 1024,
+     .standard = "0",
+     .help = "batches that these threads hold in memory; 0: four"},
     {.name = "run", TEXT(run), .standard = "", .help = "run directory"},
     {.name = "device", TEXT(device), .standard = "", .help = "devices: 0, 0,2, all, gpu, cpu"},
     {.name = "epochs",
@@ -148,6 +164,11 @@ const struct lk_option lk_settings_table[] = {
      AT(shuffle),
      .standard = "true",
      .help = "a new order every epoch"},
+    {.name = "drop_remainder",
+     .kind = LK_OPTION_BOOL,
+     AT(drop_remainder),
+     .standard = "false",
+     .help = "leave out the last batch of an epoch where it is not full"},
     {.name = "checkpoint_every",
      .kind = LK_OPTION_INT,
      AT(checkpoint_every),
@@ -204,9 +225,37 @@ enum lk_status lk_settings_copy(const struct lk_settings *settings, struct lk_se
     return LK_OK;
 }
 
+/* Equal pipelines become equal texts; what they say of batches becomes settings. */
+static enum lk_status set_pipeline(struct lk_settings *settings, const char *name,
+                                   const char *value, bool is_training)
+{
+    struct lk_pipeline p;
+    char text[sizeof settings->pipeline];
+    LK_TRY(lk_pipeline_parse(value, is_training, &p));
+    lk_pipeline_print(&p, text, sizeof text);
+    LK_TRY(lk_option_set(lk_settings_table, settings, name, text));
+    if (p.says_shuffle)
+        settings->shuffle = p.shuffles;
+    if (p.says_batch) {
+        settings->batch_size = p.batch;
+        settings->drop_remainder = p.drops_remainder;
+    }
+    if (p.epochs)
+        settings->epochs = p.epochs;
+    if (p.prefetch)
+        settings->prefetch = p.prefetch;
+    if (p.says_threads)
+        settings->data_threads = p.threads;
+    return LK_OK;
+}
+
 enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
                                const char *value)
 {
+    if (strcmp(name, "eval_pipeline") == 0)
+        return set_pipeline(settings, name, value, false);
+    if (strcmp(name, "pipeline") == 0 || strcmp(name, "augment") == 0)
+        return set_pipeline(settings, name, value, true);
     LK_TRY(lk_option_set(lk_settings_table, settings, name, value));
     if (strcmp(name, "model") == 0) {
         free(settings->model_text);

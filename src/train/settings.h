@@ -11,14 +11,16 @@ enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
 
 struct lk_settings {
     char model[512], data[512], validation[512], run[512], device[256];
-    char max_bad[16], augment[256], optimizer[256], schedule[256], split[256];
+    char max_bad[16], optimizer[256], schedule[256], split[256];
+    char pipeline[1024], eval_pipeline[1024]; /* as lk_pipeline_print() has them */
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t check_every, scale_lr, max_staleness;
     double lr; /* 0: the optimizer's own */
     int mode, all_reduce, math;
-    bool shuffle, fresh;
+    int64_t prefetch;
+    bool shuffle, drop_remainder, fresh;
     char profile[512];
     int64_t profile_steps;
     char *model_text;      /* of an inline model in a run file; NULL: none */

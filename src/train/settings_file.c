@@ -8,15 +8,69 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* "[1, 2]" */
+static enum lk_status append_list(struct lk_text *text, const struct lk_yaml *list)
+{
+    lk_text_append(text, "[");
+    for (const struct lk_yaml *entry = list->first; entry; entry = entry->next) {
+        if (entry->kind != LK_YAML_SCALAR)
+            return lk_yaml_fail(entry, "'%s' is a list of single values", list->key);
+        lk_text_append(text, "%s%s", entry == list->first ? "" : ", ", entry->text);
+    }
+    lk_text_append(text, "]");
+    return LK_OK;
+}
+
 /* Options of a map as "name=value ...". */
 static enum lk_status append_options(struct lk_text *text, const struct lk_yaml *map)
 {
     for (const struct lk_yaml *entry = map->first; entry; entry = entry->next) {
-        if (entry->kind != LK_YAML_SCALAR)
+        if (entry->kind == LK_YAML_MAP)
             return lk_yaml_fail(entry, "option '%s' is no single value", entry->key);
-        lk_text_append(text, "%s%s=%s", text->used ? " " : "", entry->key, entry->text);
+        lk_text_append(text, "%s%s=", text->used ? " " : "", entry->key);
+        if (entry->kind == LK_YAML_LIST)
+            LK_TRY(append_list(text, entry));
+        else
+            lk_text_append(text, "%s", entry->text);
     }
     return LK_OK;
+}
+
+/* A stage of a pipeline: "flip" or {crop: {padding: 4}}. */
+static enum lk_status append_stage(struct lk_text *text, const struct lk_yaml *stage)
+{
+    const struct lk_yaml *value = stage->first;
+    lk_text_append(text, "%s", text->used ? " | " : "");
+    if (stage->kind == LK_YAML_SCALAR) {
+        lk_text_append(text, "%s", stage->text);
+        return LK_OK;
+    }
+    if (stage->kind != LK_YAML_MAP || stage->count != 1)
+        return lk_yaml_fail(stage, "a stage is a name or {name: {option: value}}");
+    lk_text_append(text, "%s%s", value->key, value->kind == LK_YAML_MAP ? "" : " ");
+    if (value->kind == LK_YAML_MAP)
+        return append_options(text, value);
+    if (value->kind == LK_YAML_LIST)
+        return append_list(text, value);
+    lk_text_append(text, "%s", value->is_null ? "" : value->text);
+    return LK_OK;
+}
+
+/* After each stage the pipeline so far is tried, so that a refusal has the stage's line. */
+static enum lk_status set_stages(struct lk_settings *settings, const struct lk_yaml *list)
+{
+    struct lk_text text = {0};
+    enum lk_status status = lk_settings_set(settings, list->key, "");
+    for (const struct lk_yaml *stage = list->first; stage && status == LK_OK;
+         stage = stage->next) {
+        status = append_stage(&text, stage);
+        if (status == LK_OK && text.failed)
+            status = lk_fail_memory("a pipeline", text.room);
+        if (status == LK_OK)
+            status = lk_yaml_at(stage, lk_settings_set(settings, list->key, text.bytes));
+    }
+    free(text.bytes);
+    return status;
 }
 
 /* A value as lk_option_set() takes it: a list in brackets; `{adam: {beta_1: 0.8}}`,
@@ -27,15 +81,8 @@ static enum lk_status value_text(const struct lk_yaml *value, struct lk_text *te
         lk_text_append(text, "%s", value->is_null ? "" : value->text);
         return LK_OK;
     }
-    if (value->kind == LK_YAML_LIST) {
-        for (const struct lk_yaml *entry = value->first; entry; entry = entry->next) {
-            if (entry->kind != LK_YAML_SCALAR)
-                return lk_yaml_fail(entry, "'%s' is a list of single values", value->key);
-            lk_text_append(text, "%s%s", text->used ? ", " : "[", entry->text);
-        }
-        lk_text_append(text, text->used ? "]" : "[]");
-        return LK_OK;
-    }
+    if (value->kind == LK_YAML_LIST)
+        return append_list(text, value);
     if (value->count == 1 && value->first->kind == LK_YAML_MAP) {
         lk_text_append(text, "%s%s", strcmp(value->key, "schedule") == 0 ? "kind=" : "",
                        value->first->key);
@@ -47,6 +94,9 @@ static enum lk_status value_text(const struct lk_yaml *value, struct lk_text *te
 static enum lk_status set_one(struct lk_settings *settings, const struct lk_yaml *entry)
 {
     struct lk_text text = {0};
+    if (entry->kind == LK_YAML_LIST &&
+        (strcmp(entry->key, "pipeline") == 0 || strcmp(entry->key, "eval_pipeline") == 0))
+        return set_stages(settings, entry);
     enum lk_status status = value_text(entry, &text);
     if (status == LK_OK && text.failed)
         status = lk_fail_memory("a setting", text.room);
@@ -170,7 +220,8 @@ static void append_model(struct lk_text *text, const char *model)
 
 enum lk_status lk_settings_print(const struct lk_settings *settings, char **result)
 {
-    static const char *const outside[] = {"model", "input", "classes", "data", "validation"};
+    static const char *const outside[] = {"model",      "input",    "classes",      "data",
+                                          "validation", "pipeline", "eval_pipeline"};
     struct lk_text text = {0};
     for (int i = 0; i < LK_COUNT(outside); i++)
         if (i == 0 && settings->model_text)
@@ -179,8 +230,9 @@ enum lk_status lk_settings_print(const struct lk_settings *settings, char **resu
             append_setting(&text, lk_option_find(lk_settings_table, outside[i]), settings, "");
     lk_text_append(&text, "train:\n");
     for (const struct lk_option *row = lk_settings_table; row->kind != LK_OPTION_END; row++) {
-        bool is_outside = strcmp(row->name, "fresh") == 0 || /* said once, not for */
-                          strcmp(row->name, "profile") == 0; /* the next time */
+        bool is_outside = strcmp(row->name, "fresh") == 0 ||   /* said once, not for */
+                          strcmp(row->name, "profile") == 0 || /* the next time */
+                          strcmp(row->name, "augment") == 0;   /* a name of pipeline */
         for (int i = 0; i < LK_COUNT(outside); i++)
             is_outside |= strcmp(row->name, outside[i]) == 0;
         if (!is_outside)

@@ -1,6 +1,7 @@
 #include "train/stepper_parts.h"
 
 #include "base/fail.h"
+#include "data/batches.h"
 #include <stdlib.h>
 
 enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */
@@ -16,6 +17,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .output = c->loss,
         .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
         .shards = shards,
+        .look = c->look,
         .real = c->real,
         .training = true,
         .seed = c->seed,
@@ -111,6 +113,17 @@ uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot)
 int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot)
 {
     return lk_replica_slot(stepper->replica, stepper->config.labels, slot);
+}
+
+enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot, struct lk_batches *batches,
+                               struct lk_batch_part part)
+{
+    struct lk_look_draw *draws =
+        lk_replica_draws(stepper->replica, stepper->config.images, slot);
+    if (draws)
+        LK_TRY(lk_batches_draw(batches, part.batch, part.first, part.count, draws));
+    return lk_batches_read(batches, part.batch, part.first, part.count,
+                           lk_stepper_images(stepper, slot), lk_stepper_labels(stepper, slot));
 }
 
 /* The division by the number of samples comes last, in the update's scale. */

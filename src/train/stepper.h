@@ -16,6 +16,7 @@ struct lk_stepper_config {
     int64_t batch; /* of all devices together */
     int shards;
     int most_shards; /* shards computed at a time, where devices share a batch; 0: alone */
+    const struct lk_look *look; /* of the images; NULL: as they are */
     enum lk_dtype real;
     uint64_t seed;
     const char *optimizer, *optimizer_options; /* "adam", "beta_1=0.9" */
@@ -45,6 +46,16 @@ struct lk_step_result {
  * once lk_stepper_wait() has returned for the step that used the slot before. */
 uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot);
 int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot);
+
+/* Samples first..first+count-1 of a batch, and their records, as the batches have them. */
+struct lk_batch_part {
+    int64_t batch, first, count;
+};
+
+/* Reads a part of a batch into a slot, as its first samples. fails: as lk_batches_read() */
+LK_MUST_CHECK enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot,
+                                             struct lk_batches *batches,
+                                             struct lk_batch_part part);
 
 /* Enqueues step number `step` (1 for the first) on the slot's first `samples` samples. */
 LK_MUST_CHECK enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot,

@@ -20,9 +20,9 @@ static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batch
     const double start = lk_seconds();
     LK_TRY(lk_replica_wait_slot(stepper->replica, stepper->slot));
     if (share->samples > 0)
-        LK_TRY(lk_batches_read(batches, part->step - 1, share->first_sample, share->samples,
-                               lk_stepper_images(stepper, stepper->slot),
-                               lk_stepper_labels(stepper, stepper->slot)));
+        LK_TRY(lk_stepper_read(
+            stepper, stepper->slot, batches,
+            (struct lk_batch_part){part->step - 1, share->first_sample, share->samples}));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }

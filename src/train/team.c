@@ -38,6 +38,7 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .batch = c->batch,
         .shards = c->shards,
         .most_shards = most,
+        .look = c->look,
         .real = c->real,
         .seed = c->seed,
         .optimizer = c->optimizer,

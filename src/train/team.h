@@ -24,6 +24,7 @@ struct lk_team_config {
     const struct lk_node *images, *labels, *loss;
     int64_t batch;
     int shards;
+    const struct lk_look *look; /* of the images, outlives the team; NULL: as they are */
     enum lk_dtype real;
     uint64_t seed;
     const char *optimizer, *optimizer_options;

@@ -42,6 +42,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .loss = trainer->loss,
         .batch = s->batch_size,
         .shards = trainer->shards,
+        .look = &trainer->look,
         .real = LK_F32,
         .seed = (uint64_t)s->seed,
         .optimizer = kind,
@@ -82,14 +83,16 @@ static void scale_rate(struct lk_trainer *trainer)
 static enum lk_status open_batches(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
-    const struct lk_data_options wanted = lk_data_wanted(trainer->model);
+    const struct lk_shape x = lk_node_info(lk_model_input(trainer->model, 0)).shape;
     struct lk_batches_options options = {.size = (int)s->batch_size,
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
-                                         .height = wanted.height,
-                                         .width = wanted.width,
-                                         .augment = s->augment,
-                                         .threads = (int)s->data_threads};
+                                         .drop_remainder = s->drop_remainder,
+                                         .height = x.rank == 3 ? (int)x.dim[1] : 0,
+                                         .width = x.rank == 3 ? (int)x.dim[2] : 0,
+                                         .pipeline = s->pipeline,
+                                         .threads = (int)s->data_threads,
+                                         .prefetch = (int)s->prefetch};
     LK_TRY(lk_data_load_join(&trainer->load));
     LK_TRY(lk_check_data(trainer->model, trainer->load.train));
     if (trainer->load.validation)
@@ -97,7 +100,8 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     LK_TRY(lk_data_sum(trainer->load.train, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));
     const int64_t count = lk_data_info(trainer->load.train)->count;
-    trainer->steps_per_epoch = lk_divide_up(count, s->batch_size);
+    trainer->steps_per_epoch =
+        s->drop_remainder ? count / s->batch_size : lk_divide_up(count, s->batch_size);
     if (__builtin_mul_overflow(trainer->steps_per_epoch, s->epochs, &trainer->total_steps))
         return lk_fail(LK_E_ARGUMENT, "%lld epochs are too many", (long long)s->epochs);
     if (s->steps > 0 && s->steps < trainer->total_steps)
@@ -167,12 +171,27 @@ static enum lk_status begin_folder(struct lk_trainer *trainer)
                                trainer->done == trainer->total_steps);
 }
 
+/* Evaluation without a pipeline of its own has what follows from that of training. */
+static enum lk_status read_pipelines(struct lk_trainer *trainer)
+{
+    struct lk_settings *s = trainer->settings;
+    LK_TRY(lk_pipeline_parse(s->pipeline, true, &trainer->pipeline));
+    if (*s->eval_pipeline)
+        LK_TRY(lk_pipeline_parse(s->eval_pipeline, false, &trainer->eval_pipeline));
+    else
+        trainer->eval_pipeline = lk_pipeline_evaluation(&trainer->pipeline);
+    lk_pipeline_print(&trainer->eval_pipeline, s->eval_pipeline, sizeof s->eval_pipeline);
+    LK_TRY(lk_model_look(trainer->model, &trainer->pipeline, &trainer->look));
+    return lk_model_look(trainer->model, &trainer->eval_pipeline, &trainer->eval_look);
+}
+
 static enum lk_status create(struct lk_trainer *trainer)
 {
     LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
+    LK_TRY(read_pipelines(trainer));
     LK_TRY(lk_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_trainer_join(trainer));
-    LK_TRY(lk_data_load_start(&trainer->load, trainer->settings, trainer->model));
+    LK_TRY(lk_data_load_start(trainer));
     LK_TRY(lk_run_folder_open(trainer->settings->run, &trainer->folder));
     LK_TRY(lk_profile_open(trainer->settings->profile, trainer->settings->profile_steps,
                            &trainer->profile));

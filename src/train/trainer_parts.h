@@ -2,6 +2,7 @@
 #ifndef LK_TRAIN_TRAINER_PARTS_H
 #define LK_TRAIN_TRAINER_PARTS_H
 
+#include "data/pipeline.h"
 #include "io/sha256.h"
 #include "optim/schedule.h"
 #include "train/evaluator.h"
@@ -15,7 +16,7 @@
 /* Data being read on a thread of its own while kernels are built. */
 struct lk_data_load {
     const struct lk_settings *settings;
-    struct lk_data_options wanted;
+    struct lk_data_options wanted, wanted_validation;
     pthread_t thread;
     bool is_running;
     atomic_bool has_failed;
@@ -35,6 +36,8 @@ struct lk_trainer {
     char *choices_text;           /* as the shadow has them */
     struct lk_run_folder *folder; /* without a path on all ranks but 0 */
     struct lk_model *model;
+    struct lk_pipeline pipeline, eval_pipeline;
+    struct lk_look look, eval_look;
     struct lk_node *labels, *loss;
     struct lk_team *team;
     struct lk_evaluator *evaluator;          /* NULL: none yet, or no validation */
@@ -74,10 +77,8 @@ LK_MUST_CHECK enum lk_status lk_trainer_align(struct lk_trainer *trainer);
  * fails: LK_E_ARGUMENT where it was made for another `math` */
 LK_MUST_CHECK enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer);
 
-/* Starts reading the data of `settings`, which must outlive the load, as the model wants it. */
-LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_data_load *load,
-                                                const struct lk_settings *settings,
-                                                const struct lk_model *model);
+/* Starts reading the data as the trainer's settings, pipelines and model want it. */
+LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_trainer *trainer);
 
 /* Waits for it. fails: as the data does */
 LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);

@@ -15,9 +15,14 @@ static enum lk_status open_on(void *context, struct lk_worker *worker)
     trainer->evaluator = NULL;
     const struct lk_tiling *tiling = lk_replica_tiling(lk_stepper_replica(worker->stepper));
     const int64_t most = tiling->shards * tiling->shard_samples; /* at a time */
-    LK_TRY(lk_evaluator_create(worker->device, trainer->model,
-                               lk_least(most, trainer->settings->batch_size),
-                               lk_stepper_replica(worker->stepper), NULL, &trainer->evaluator));
+    const struct lk_evaluator_config config = {
+        .device = worker->device,
+        .model = trainer->model,
+        .batch = lk_least(most, trainer->settings->batch_size),
+        .look = &trainer->eval_look,
+        .weights_of = lk_stepper_replica(worker->stepper),
+    };
+    LK_TRY(lk_evaluator_create(&config, &trainer->evaluator));
     lk_evaluator_watch(trainer->evaluator, lk_worker_beat, worker);
     trainer->evaluator_of = worker;
     trainer->evaluator_with = worker->stepper;

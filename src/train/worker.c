@@ -148,9 +148,8 @@ static enum lk_status do_start(struct lk_worker *worker, const struct lk_order *
     const struct lk_part *part = &order->part;
     const int slot = (int)(part->step % LK_REPLICA_SLOTS);
     const double start = lk_seconds();
-    LK_TRY(lk_batches_read(team->batches, part->step - 1, 0, part->samples,
-                           lk_stepper_images(worker->stepper, slot),
-                           lk_stepper_labels(worker->stepper, slot)));
+    LK_TRY(lk_stepper_read(worker->stepper, slot, team->batches,
+                           (struct lk_batch_part){part->step - 1, 0, part->samples}));
     const double read = lk_seconds();
     worker->input_ms[slot] = 1e3 * (read - start);
     lk_profile_step(team->profile, worker->device, part->step);

@@ -74,12 +74,14 @@ class ProgramTest(unittest.TestCase):
 
 
 def png(width, height, pixel):
-    """A grey PNG file; pixel(x, y) gives 0..255."""
+    """A PNG file, grey where pixel(x, y) gives 0..255, in colours where it gives three."""
     def chunk(kind, data):
         return struct.pack('>I', len(data)) + kind + data + struct.pack(
             '>I', zlib.crc32(kind + data))
-    rows = b''.join(b'\0' + bytes(pixel(x, y) for x in range(width)) for y in range(height))
-    header = struct.pack('>IIBBBBB', width, height, 8, 0, 0, 0, 0)
+    is_grey = isinstance(pixel(0, 0), int)
+    rows = b''.join(b'\0' + b''.join(bytes([pixel(x, y)] if is_grey else pixel(x, y))
+                                     for x in range(width)) for y in range(height))
+    header = struct.pack('>IIBBBBB', width, height, 8, 0 if is_grey else 2, 0, 0, 0)
     return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + chunk(b'IDAT', zlib.compress(rows))
             + chunk(b'IEND', b''))
 

@@ -23,59 +23,164 @@ static int64_t sample_at(const struct lk_tiling *t, int64_t samples, int64_t til
     return number < t->shard_samples && n < samples ? n : -1;
 }
 
-/* Compares the tensor with from * scale + shift, rounded once or twice: a device may fuse. */
-static void compare_images(const struct trial *trial, const struct lk_tiling *t,
-                           enum lk_dtype real, const void *got, double scale, double shift)
+/* A trial's images with their records, as the host hands them over. */
+struct images {
+    struct lk_look look;
+    struct lk_look_draw *draws; /* [batch]; at the start of `memory` */
+    uint8_t *memory, *pixels;   /* [samples][h][w][c] */
+    size_t bytes, records;
+};
+
+static double clamped(double x)
+{
+    return x < 0 ? 0 : x > 255 ? 255 : x;
+}
+
+static double grey(const double *p, int channels)
+{
+    return channels == 3 ? 0.2989 * p[0] + 0.587 * p[1] + 0.114 * p[2] : p[0];
+}
+
+/* Stages first..end-1 of a look, on all pixels of a sample in turn. source: torchvision's
+ * functional adjust_brightness, adjust_contrast, adjust_saturation, times 255 */
+static void apply_stages(const struct images *images, const struct lk_look_draw *draw,
+                         int64_t pixels, double *sample)
+{
+    const int channels = images->look.channels;
+    for (int s = 0; s < LK_LOOK_STAGES && images->look.stages[s] != LK_LOOK_NONE; s++) {
+        const enum lk_look_stage stage = images->look.stages[s];
+        const double f = draw->factors[s];
+        double mean = 0;
+        for (int64_t i = 0; i < pixels; i++)
+            mean += grey(sample + i * channels, channels) / (double)pixels;
+        for (int64_t i = 0; i < pixels; i++) {
+            double *p = sample + i * channels;
+            const double to = stage == LK_LOOK_BRIGHTNESS ? 0
+                              : stage == LK_LOOK_CONTRAST ? mean
+                                                          : grey(p, channels);
+            for (int c = 0; c < channels; c++)
+                p[c] = clamped(f * p[c] + (1 - f) * to);
+        }
+    }
+}
+
+/* What sample n must become: [h][w][c]. The caller frees it. */
+static double *expected_sample(const struct trial *trial, const struct images *images,
+                               int64_t n)
 {
     const int64_t c_count = trial->shape.dim[0], h_count = trial->shape.dim[1];
-    const int64_t w_count = trial->shape.dim[2], plane = h_count * w_count;
-    size_t at = 0;
+    const int64_t w_count = trial->shape.dim[2], count = c_count * h_count * w_count;
+    double *sample = malloc((size_t)count * sizeof *sample);
+    assert_non_null(sample);
+    const struct lk_look_draw none = {{0}, 0};
+    const struct lk_look_draw *draw = images->records ? &images->draws[n] : &none;
+    const int mirror = (int)draw->mirror;
+    for (int64_t y = 0; y < h_count; y++)
+        for (int64_t x = 0; x < w_count; x++)
+            for (int64_t c = 0; c < c_count; c++) {
+                const int64_t x0 = mirror & LK_MIRROR_ROWS ? w_count - 1 - x : x;
+                const int64_t y0 = mirror & LK_MIRROR_COLUMNS ? h_count - 1 - y : y;
+                sample[(y * w_count + x) * c_count + c] =
+                    images->pixels[((n * h_count + y0) * w_count + x0) * c_count + c];
+            }
+    apply_stages(images, draw, h_count * w_count, sample);
+    return sample;
+}
+
+/* Compares the tensor with sample * scale + shift, rounded once or twice: a device may fuse. */
+static void compare_images(const struct trial *trial, const struct lk_tiling *t,
+                           enum lk_dtype real, const void *got, const struct images *images)
+{
+    const int64_t c_count = trial->shape.dim[0],
+                  plane = lk_shape_count(&trial->shape) / c_count;
+    const struct lk_look *look = &images->look;
+    double slack = look->stages[0] != LK_LOOK_NONE ? 1e-6 : 3e-7;
+    slack = real == LK_F64 ? (look->stages[0] != LK_LOOK_NONE ? 1e-13 : 1e-15) : slack;
     for (int64_t tile = 0; tile < t->tiles; tile++)
-        for (int64_t e = 0; e < c_count * plane; e++)
-            for (int lane = 0; lane < t->lanes; lane++, at++) {
-                const int64_t n = sample_at(t, trial->samples, tile, lane);
-                const int64_t from = (n * plane + e % plane) * c_count + e / plane;
+        for (int lane = 0; lane < t->lanes; lane++) {
+            const int64_t n = sample_at(t, trial->samples, tile, lane);
+            double *sample = n < 0 ? NULL : expected_sample(trial, images, n);
+            for (int64_t e = 0; e < c_count * plane; e++) {
+                const int64_t c = e / plane,
+                              at = (tile * c_count * plane + e) * t->lanes + lane;
                 const double is = real == LK_F64 ? ((const double *)got)[at]
                                                  : (double)((const float *)got)[at];
-                const double want = n < 0 ? 0 : pixel(from) * scale + shift;
-                const double slack = n < 0 ? 0 : real == LK_F64 ? 1e-15 : 3e-7;
-                if (!(is - want <= slack && want - is <= slack))
+                const double want =
+                    n < 0 ? 0
+                          : sample[e % plane * c_count + c] * look->scale[c < 4 ? c : 3] +
+                                look->shift[c < 4 ? c : 3];
+                if (!(is - want <= (n < 0 ? 0 : slack) && want - is <= (n < 0 ? 0 : slack)))
                     fail_msg("tile %lld, element %lld, lane %d: %.17g, must be %.17g",
                              (long long)tile, (long long)e, lane, is, want);
             }
+            free(sample);
+        }
 }
 
-static void check_images(struct lk_device *device, const struct trial *trial,
-                         enum lk_dtype real)
+/* Every factor from 0 to 2 and every mirroring, by the number of the sample. */
+static struct images make_images(const struct trial *trial, const struct lk_look *look)
+{
+    struct images images = {.look = *look};
+    const size_t pixels = (size_t)(trial->samples * lk_shape_count(&trial->shape));
+    images.records = lk_look_draws(look) ? (size_t)trial->batch * sizeof *images.draws : 0;
+    images.bytes = images.records + pixels;
+    images.memory = calloc(1, images.bytes);
+    assert_non_null(images.memory);
+    images.draws = (struct lk_look_draw *)(void *)images.memory;
+    images.pixels = images.memory + images.records;
+    for (int64_t n = 0; images.records && n < trial->samples; n++)
+        images.draws[n] =
+            (struct lk_look_draw){{(float)(n % 5) / 2, (float)(n % 7) / 3, (float)(n % 9) / 4},
+                                  look->mirrors ? (float)(n % 4) : 0};
+    for (size_t i = 0; i < pixels; i++)
+        images.pixels[i] = pixel((int64_t)i);
+    return images;
+}
+
+/* The tensor that the device makes, of `out` bytes; the caller frees it. */
+static uint8_t *load_images(struct lk_device *device, const struct trial *trial,
+                            enum lk_dtype real, const struct images *images, size_t out)
 {
     const struct lk_tiling t =
         lk_tiling_make(lk_device_info(device), trial->batch, trial->shards);
-    const size_t in = (size_t)(trial->samples * lk_shape_count(&trial->shape));
-    const size_t out = lk_tiled_bytes(&t, &trial->shape, real);
-    uint8_t *host = malloc(in), *got = malloc(out + GUARD);
+    uint8_t *got = malloc(out + GUARD);
     struct lk_buffer *from = NULL, *y = NULL;
     struct lk_loader *loader = NULL;
-    assert_true(host && got);
-    for (size_t i = 0; i < in; i++)
-        host[i] = pixel((int64_t)i);
-    assert_ok(lk_loader_create(device, &t, real, &loader));
+    struct lk_look look = images->look;
+    assert_non_null(got);
+    assert_ok(lk_loader_create(device, &t, real, &look, &loader));
+    assert_ok(lk_loader_allocate(loader, trial->shape.dim[1]));
     assert_ok(lk_device_build(device));
-    assert_ok(lk_buffer_create(device, in, &from));
+    assert_ok(lk_buffer_create(device, images->bytes, &from));
     assert_ok(lk_buffer_create(device, out + GUARD, &y));
-    assert_ok(lk_buffer_write(from, 0, in, host));
+    assert_ok(lk_buffer_write(from, 0, images->bytes, images->memory));
     assert_ok(lk_buffer_enqueue_fill(y, 0xee));
-    const double scale = 1.0 / 255, shift = trial->shards > 1 ? -0.5 : 0;
-    assert_ok(
-        lk_loader_enqueue_images(loader, from, &trial->shape, trial->samples, scale, shift, y));
+    const struct lk_image_batch batch = {.buffer = from,
+                                         .pixels_at = (int64_t)images->records,
+                                         .samples = trial->samples,
+                                         .scale = look.scale[0],
+                                         .shift = look.shift[0]};
+    assert_ok(lk_loader_enqueue_images(loader, &batch, &trial->shape, y));
     assert_ok(lk_buffer_read(y, 0, out + GUARD, got));
-    compare_images(trial, &t, real, got, scale, shift);
     for (size_t i = out; i < out + GUARD; i++)
         assert_int_equal(got[i], 0xee);
     lk_loader_destroy(loader);
     lk_buffer_destroy(from);
     lk_buffer_destroy(y);
-    free(host);
+    return got;
+}
+
+static void check_images(struct lk_device *device, const struct trial *trial,
+                         enum lk_dtype real, const struct lk_look *look)
+{
+    const struct lk_tiling t =
+        lk_tiling_make(lk_device_info(device), trial->batch, trial->shards);
+    const struct images images = make_images(trial, look);
+    uint8_t *got =
+        load_images(device, trial, real, &images, lk_tiled_bytes(&t, &trial->shape, real));
+    compare_images(trial, &t, real, got, &images);
     free(got);
+    free(images.memory);
 }
 
 static void check_labels(struct lk_device *device, const struct trial *trial)
@@ -90,7 +195,7 @@ static void check_labels(struct lk_device *device, const struct trial *trial)
     assert_true(trial->samples <= 512 && count <= 8 * 512);
     for (int i = 0; i < trial->samples; i++)
         host[i] = i * 7 % 1000;
-    assert_ok(lk_loader_create(device, &t, LK_F32, &loader));
+    assert_ok(lk_loader_create(device, &t, LK_F32, NULL, &loader));
     assert_ok(lk_device_build(device));
     assert_ok(lk_buffer_create(device, (size_t)trial->samples * sizeof *host, &from));
     assert_ok(lk_buffer_create(device, out, &y));
@@ -117,6 +222,25 @@ static const struct trial trials[] = {
     {64, 33, 2, {3, {2, 31, 17}}},
 };
 
+#define NORMALIZES                                                                             \
+    .normalizes = true, .scale = {0.004, 0.005, 0.003, 0.002}, .shift = {-0.5, 0.25, 0, 1}
+
+static const struct lk_look looks[] = {
+    {NORMALIZES},
+    {NORMALIZES, .mirrors = true},
+    {NORMALIZES, .stages = {LK_LOOK_BRIGHTNESS}},
+    {NORMALIZES, .stages = {LK_LOOK_CONTRAST}},
+    {NORMALIZES, .stages = {LK_LOOK_SATURATION}},
+    {NORMALIZES, .mirrors = true,
+     .stages = {LK_LOOK_BRIGHTNESS, LK_LOOK_CONTRAST, LK_LOOK_SATURATION}},
+    {NORMALIZES, .stages = {LK_LOOK_SATURATION, LK_LOOK_BRIGHTNESS, LK_LOOK_CONTRAST}},
+    {NORMALIZES, .mirrors = true,
+     .stages = {LK_LOOK_CONTRAST, LK_LOOK_SATURATION, LK_LOOK_BRIGHTNESS}},
+};
+
+static const struct trial look_trials[] = {
+    {37, 33, 2, {3, {3, 5, 7}}}, {17, 1, 1, {3, {3, 1, 1}}}, {16, 16, 4, {3, {1, 9, 4}}}};
+
 static void check_class(const char *device_class, const char *vector)
 {
     struct lk_device *device = NULL;
@@ -124,11 +248,24 @@ static void check_class(const char *device_class, const char *vector)
     setenv("LOCKSTEP_VECTOR", vector, 1);
     assert_ok(lk_device_open(NULL, 0, &device));
     for (int i = 0; i < LK_COUNT(trials); i++) {
-        check_images(device, &trials[i], LK_F32);
+        const double shift = trials[i].shards > 1 ? -0.5 : 0, by = 1.0 / 255;
+        const struct lk_look plain = {.scale = {by, by, by, by},
+                                      .shift = {shift, shift, shift, shift}};
+        check_images(device, &trials[i], LK_F32, &plain);
         if (lk_device_info(device)->has_fp64)
-            check_images(device, &trials[i], LK_F64);
+            check_images(device, &trials[i], LK_F64, &plain);
         check_labels(device, &trials[i]);
     }
+    for (int i = 0; i < LK_COUNT(looks); i++)
+        for (int j = 0; j < LK_COUNT(look_trials); j++) {
+            const bool is_all = looks[i].stages[2] != LK_LOOK_NONE;
+            struct lk_look look = looks[i];
+            look.channels = (int)look_trials[j].shape.dim[0];
+            if (is_all || atoi(vector) == 16) /* else a program for each takes long */
+                check_images(device, &look_trials[j], LK_F32, &look);
+            if (is_all && lk_device_info(device)->has_fp64)
+                check_images(device, &look_trials[j], LK_F64, &look);
+        }
     lk_device_close(device);
     unsetenv("LOCKSTEP_CLASS");
     unsetenv("LOCKSTEP_VECTOR");
@@ -142,6 +279,50 @@ static void loads_on_cpus(void **state)
     check_class("cpu", "4");
 }
 
+/* Whatever kind of device makes it, whatever lies beside it: a sample has the same bits. */
+static void looks_the_same_everywhere(void **state)
+{
+    (void)state;
+    static const char *const classes[][2] = {{"cpu", "16"}, {"cpu", "4"}, {"gpu", "16"}};
+    const struct trial trial = look_trials[0];
+    float *first = NULL;
+    for (int i = 0; i < LK_COUNT(classes); i++) {
+        struct lk_device *device = NULL;
+        setenv("LOCKSTEP_CLASS", classes[i][0], 1);
+        setenv("LOCKSTEP_VECTOR", classes[i][1], 1);
+        assert_ok(lk_device_open(NULL, 0, &device));
+        struct lk_look look = looks[5];
+        look.channels = 3;
+        const struct lk_tiling t =
+            lk_tiling_make(lk_device_info(device), trial.batch, trial.shards);
+        const int64_t count = lk_shape_count(&trial.shape);
+        const struct images images = make_images(&trial, &look);
+        float *got = (float *)(void *)load_images(device, &trial, LK_F32, &images,
+                                                  lk_tiled_bytes(&t, &trial.shape, LK_F32));
+        float *by_sample = calloc((size_t)(trial.samples * count), sizeof *by_sample);
+        assert_non_null(by_sample);
+        for (int64_t tile = 0; tile < t.tiles; tile++)
+            for (int lane = 0; lane < t.lanes; lane++) {
+                const int64_t n = sample_at(&t, trial.samples, tile, lane);
+                for (int64_t e = 0; n >= 0 && e < count; e++)
+                    by_sample[n * count + e] = got[(tile * count + e) * t.lanes + lane];
+            }
+        if (first)
+            assert_memory_equal(first, by_sample,
+                                (size_t)(trial.samples * count) * sizeof *first);
+        free(got);
+        free(images.memory);
+        lk_device_close(device);
+        if (first)
+            free(by_sample);
+        else
+            first = by_sample;
+    }
+    free(first);
+    unsetenv("LOCKSTEP_CLASS");
+    unsetenv("LOCKSTEP_VECTOR");
+}
+
 static void loads_on_gpus(void **state)
 {
     (void)state;
@@ -153,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_on_cpus),
         cmocka_unit_test(loads_on_gpus),
+        cmocka_unit_test(looks_the_same_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,168 @@
+"""Pipelines: written in order, refused by line, the same bits on whatever computes them."""
+import json
+import os
+import random
+
+import program
+from program import ProgramTest, png
+
+NET = """name: net
+input: [12, 12, 3]
+layers:
+  - conv2d: {filters: 8, kernel: 3, activation: relu}
+  - flatten
+  - dense: {units: 3}
+  - softmax
+"""
+STAGES = """
+  - resize: 16x16
+  - rotate: 10
+  - crop: {size: 12x12, padding: 2}
+  - flip: both
+  - saturation: 0.5
+  - brightness: 0.3
+  - contrast: 0.4
+  - normalize: {mean: [0.5, 0.4, 0.3], std: [0.2, 0.25, 0.3]}
+  - batch: {size: 24, drop_remainder: true}
+  - repeat: 3
+  - prefetch: {batches: 3, threads: 2}
+"""
+TEXT = ('resize 16x16 | rotate 10 | crop 12x12 padding=2 | flip both | saturation 0.5 | '
+        'brightness 0.3 | contrast 0.4 | normalize mean=[0.5,0.4,0.3] std=[0.2,0.25,0.3]')
+
+
+class PipelineTest(ProgramTest):
+    def setUp(self):
+        """Three classes of coloured noise; 100 and 20 of them."""
+        super().setUp()
+        self.put('net.yaml', NET)
+        chance = random.Random(1)
+        for part, count in ('train', 100), ('test', 20):
+            for i in range(count):
+                folder = self.path(f'set/{part}/{"abc"[i % 3]}')
+                os.makedirs(folder, exist_ok=True)
+                self.put(f'{folder}/{i:03}.png', png(20, 17, lambda x, y: [
+                    chance.randrange(256) // (1 + (c != i % 3)) for c in range(3)]))
+
+    def train(self, run, *arguments, model='net.yaml', **more):
+        done = self.run_program('train', model, '--data', 'folder:set', '--run', run,
+                                *arguments, **more)
+        return self.sha256(run) if done.returncode == 0 else done
+
+    def put_run(self, name, stages, more=''):
+        self.put(name, f'model: net.yaml\ndata: folder:set\npipeline:{stages}{more}')
+
+
+class Written(PipelineTest):
+    def test_in_a_run_file(self):
+        """A list in YAML is what the text on the command line is."""
+        self.put_run('run.yaml', STAGES)
+        listed = self.train('listed', model='run.yaml')
+        said = self.train('said', '--pipeline', TEXT + ' | batch 24 drop_remainder=true',
+                          '--epochs', '3')
+        self.assertEqual(listed, said)
+        steps = self.events('listed', 'step')
+        self.assertEqual([e['samples'] for e in steps], [24] * 12)
+        with open(self.path('listed/config.yaml')) as file:
+            config = file.read()
+        for line in ('pipeline: "resize size=16x16 | rotate degrees=10 | ', 'prefetch: 3',
+                     'eval_pipeline: "resize size=16x16 | center_crop size=12x12 | normalize',
+                     'batch_size: 24', 'drop_remainder: true', 'epochs: 3', 'data_threads: 2'):
+            self.assertIn(line, config)
+        self.assertEqual(self.train('again', model='listed/config.yaml'), listed)
+
+    def test_shorthand(self):
+        """--augment says the same as its stages; each stage changes the result."""
+        base = '--batch-size', '25', '--epochs', '1'
+        short = self.train('short', *base, '--augment',
+                           'saturation=0.5 flip=horizontal brightness=0.2 padding=1 rotate=5')
+        self.assertEqual(short, self.train(
+            'long', *base, '--pipeline', 'rotate 5 | crop padding=1 | flip horizontal | '
+                                         'brightness 0.2 | saturation 0.5'))
+        found = {short, self.train('none', *base)}
+        for stage in ('flip vertical', 'brightness 0.2', 'contrast 0.2', 'saturation 0.2',
+                      'saturation 0.2 | contrast 0.2', 'contrast 0.2 | saturation 0.2',
+                      'normalize -1..1'):
+            found.add(self.train(stage.replace(' ', '').replace('|', ''), *base, '--pipeline',
+                                 stage))
+        self.assertEqual(len(found), 9)
+
+    def test_refusals(self):
+        head = '\n  - resize: 16x16\n  - flip: both\n'
+        cases = {head + '  - crop: 12x12': ("run.yaml:6: pipeline: stage 'crop' cannot stand "
+                                            "behind 'flip'; the order is resize, "),
+                 head + '  - flop: both': "run.yaml:6: pipeline: unknown stage 'flop'; did you "
+                                          "mean 'flip'?",
+                 head + '  - flip: both': "run.yaml:6: pipeline: stage 'flip' is there twice",
+                 '\n  - rotate': "run.yaml:4: pipeline: stage 'rotate': option 'degrees' is "
+                                 'missing',
+                 '\n  - {rotate: 3, flip: both}': 'run.yaml:4: a stage is a name or',
+                 '\n  - crop: {pad: 3}': "run.yaml:4: pipeline: stage 'crop': unknown option "
+                                         "'pad'",
+                 '\n  - crop: 11x11': 'the pipeline crops to 11x11, the model takes images of '
+                                      '12x12',
+                 '\n  - resize: 9x9': "data 'set' has images of 9x9x3"}
+        for stages, said in cases.items():
+            with self.subTest(stages):
+                self.put_run('run.yaml', stages + '\n')
+                done = self.run_program('train', 'run.yaml', '--run', 'refused',
+                                        status=2 if '11x11' in said else 3)
+                self.assertIn(said, done.stderr)
+        self.put_run('run.yaml', '\n  - flip: both\n', 'eval_pipeline:\n  - flip: both\n')
+        self.refused(3, "run.yaml:6: pipeline: stage 'flip' is for training", 'train',
+                     'run.yaml')
+        self.refused(2, 'only image files are resized', 'train', 'tiny.yaml', '--data',
+                     program.DATA, '--pipeline', 'resize 32x32', '--val', 'off')
+
+    def test_resume(self):
+        """Another pipeline is another run; another spelling of it is not."""
+        options = '--batch-size', '50', '--epochs'
+        self.train('run', *options, '1', '--augment', 'flip=both brightness=0.5')
+        for other in [], ['--augment', 'flip=both'], ['--pipeline', 'flip both | contrast 0.5']:
+            self.refused(2, "checkpoint has pipeline 'flip axis=both | brightness amount=0.5'",
+                         'train', 'net.yaml', '--data', 'folder:set', '--run', 'run', *options,
+                         '2', *other)
+        self.refused(2, 'drop_remainder', 'train', 'net.yaml', '--data', 'folder:set', '--run',
+                     'run', '--pipeline', 'flip both | brightness 0.5 | batch 50 '
+                     'drop_remainder=true | repeat 2')
+        resumed = self.train('run', *options, '2', '--pipeline', 'flip both | brightness 0.50')
+        self.assertEqual(resumed, self.train('whole', *options, '2', '--augment',
+                                             'flip=both brightness=0.5'))
+
+    def test_evaluation_normalizes(self):
+        """`eval` sees what validation saw: the same figures, and others without it."""
+        self.train('run', '--pipeline', TEXT, '--batch-size', '20', '--epochs', '4')
+        event = self.events('run', 'eval')[-1]
+        done = self.run_program('eval', 'run', '--json')
+        self.assertAlmostEqual(json.loads(done.stdout)['loss'], event['loss'], places=6)
+        self.train('other', '--pipeline', TEXT, '--batch-size', '20', '--epochs', '4', '--set',
+                   'eval_pipeline=resize 16x16')
+        self.assertEqual(self.sha256('run'), self.sha256('other'))
+        self.assertNotAlmostEqual(self.events('other', 'eval')[-1]['loss'], event['loss'],
+                                  places=3)
+
+
+class SameBits(PipelineTest):
+    def test_devices_and_threads(self):
+        base = ('--pipeline', TEXT, '--batch-size', '24', '--shards', '8', '--epochs', '2',
+                '--val', 'off')
+        one = self.train('one', *base)
+        cases = {'halves': ('--device', '0/2'), 'twice': ('--device', '0*2'),
+                 'weighted': ('--device', '0*3', '--split', '5:1:2'),
+                 'alone': ('--data-threads', '0'), 'threads': ('--data-threads', '5')}
+        for name, options in cases.items():
+            with self.subTest(name):
+                self.assertEqual(self.train(name, *base, *options), one)
+        copied = self.train('copied', *base, '--device', '0*2',
+                            environment={'LOCKSTEP_SHARED': 'copy'})
+        self.assertEqual(copied, one)
+
+    def test_resumed(self):
+        base = '--pipeline', TEXT, '--batch-size', '24', '--shards', '4', '--epochs', '4'
+        one = self.train('one', *base)
+        self.train('cut', *base, '--steps', '7')
+        self.assertEqual(self.train('cut', *base, '--device', '0*2'), one)
+
+
+if __name__ == '__main__':
+    program.main()
