@@ -154,6 +154,22 @@ int option_number(const struct arguments *arguments, const char *name, int64_t l
     return DONE;
 }
 
+int option_real(const struct arguments *arguments, const char *name, double low, double high,
+                double *number)
+{
+    const char *text = option_text(arguments, name);
+    if (!text)
+        return DONE;
+    char *end;
+    const double found = strtod(text, &end);
+    if (end == text || *end || !(found >= low && found <= high))
+        return wrong_usage(arguments->command,
+                           "option '--%s' needs a number in %g..%g, found '%s'", name, low,
+                           high, text);
+    *number = found;
+    return DONE;
+}
+
 void command_help(const struct command *command)
 {
     printf("usage: lockstep %s %s\n\n%s\n", command->name, command->usage, command->help);

@@ -3,17 +3,18 @@
 #include "json.h"
 #include "progress.h"
 #include "terminal.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <lockstep/bench.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct bench {
     struct lk_device *device;
     struct lk_peaks peaks;
-    int64_t batch;            /* 0: each model's usual one */
+    struct lk_launch_times launch;
+    struct lk_bench_options options;
     int64_t megabytes;        /* of gradients to average; 0: the usual ones */
     json_t *kernels, *models; /* arrays */
     json_t *averaging;        /* an object, null where it was not measured */
@@ -29,23 +30,23 @@ static void status_text(const char *format, const char *name, int done, int coun
 
 static void print_kernel(const struct lk_bench_kernel *k)
 {
-    char rate[64];
-    if (k->memory_bound)
-        snprintf(rate, sizeof rate, "%.1f GB/s", k->gbs);
-    else
-        snprintf(rate, sizeof rate, "%.1f GFLOPS", k->gflops);
-    printf("%-12s %-8s %-12s %9.3f ms %14s %5.1f %%  %s\n", k->op, k->pass, k->algorithm, k->ms,
-           rate, k->percent_of_peak, k->shape);
+    printf("%-12s %-8s %-12s %9.3f ms %8.1f GFLOPS %6.1f GB/s %5.1f %%  host %4.0f us  "
+           "build %5.0f ms  %s\n",
+           k->op, k->pass, k->algorithm, k->ms, k->gflops, k->gbs, k->percent_of_peak,
+           k->host_us, k->build_ms, k->shape);
     fflush(stdout);
 }
 
 static json_t *kernel_json(const struct lk_bench_kernel *k)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:b, s:o}", "set", k->set, "op",
-                     k->op, "pass", k->pass, "shape", json_text(k->shape), "algorithm",
-                     k->algorithm, "ms", json_number(k->ms), "gflops", json_number(k->gflops),
-                     "gbs", json_number(k->gbs), "memory_bound", (int)k->memory_bound,
-                     "percent_of_peak", json_number(k->percent_of_peak));
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "set",
+        k->set, "op", k->op, "pass", k->pass, "shape", json_text(k->shape), "algorithm",
+        k->algorithm, "reference", (int)k->is_reference, "memory_bound", (int)k->memory_bound,
+        "flops", json_number(k->flops), "bytes", json_number(k->bytes), "ms",
+        json_number(k->ms), "gflops", json_number(k->gflops), "gbs", json_number(k->gbs),
+        "percent_of_peak", json_number(k->percent_of_peak), "host_us", json_number(k->host_us),
+        "build_ms", json_number(k->build_ms));
 }
 
 static bool kernel_event(void *context, const struct lk_bench_kernel *kernel)
@@ -85,7 +86,8 @@ static enum lk_status bench_model(struct bench *bench, const char *name)
 {
     struct lk_bench_model model;
     status_text("%.64s: building and measuring ...", name, 0, 0);
-    const enum lk_status status = lk_bench_model(bench->device, name, bench->batch, 0, &model);
+    const enum lk_status status = lk_bench_model(bench->device, name, bench->options.batch,
+                                                 bench->options.seconds, &model);
     terminal_status(NULL);
     if (status != LK_OK)
         return status;
@@ -127,9 +129,9 @@ static enum lk_status bench_averaging(struct bench *bench)
 static enum lk_status bench_word(struct bench *bench, const char *word)
 {
     if (strcmp(word, "kernels") == 0)
-        return lk_bench_kernels(bench->device, NULL, kernel_event, bench);
+        return lk_bench_kernels(bench->device, NULL, &bench->options, kernel_event, bench);
     if (strncmp(word, "kernels:", 8) == 0)
-        return lk_bench_kernels(bench->device, word + 8, kernel_event, bench);
+        return lk_bench_kernels(bench->device, word + 8, &bench->options, kernel_event, bench);
     if (strcmp(word, "averaging") == 0)
         return bench_averaging(bench);
     return bench_model(bench, word);
@@ -150,39 +152,43 @@ static int check_words(const struct arguments *arguments)
     }
     for (int i = 0; i < arguments->word_count; i++) {
         const char *word = arguments->words[i], *near = nearest_name(word, names);
-        if (!near || strcmp(near, word) != 0)
-            return wrong_usage(arguments->command, "nothing to measure is called '%s'%s%s%s",
-                               word, near ? "; did you mean '" : "", near ? near : "",
-                               near ? "'?" : "");
+        if (near && strcmp(near, word) == 0)
+            continue;
+        const enum lk_status status = lk_bench_model_check(word);
+        if (status == LK_E_UNSUPPORTED)
+            return failed(status);
+        lk_error_clear();
+        return wrong_usage(arguments->command, "nothing to measure is called '%s'%s%s%s", word,
+                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     return DONE;
 }
 
-/* Without words: the kernels, averaging, and all models that this version has. */
+/* Without words: the kernels, averaging, and all models. */
 static enum lk_status bench_all(struct bench *bench)
 {
     enum lk_status status = bench_word(bench, "kernels");
     if (status == LK_OK)
         status = bench_averaging(bench);
     const char *name;
-    for (int i = 0; status == LK_OK && (name = lk_bench_model_name(i)) != NULL; i++) {
+    for (int i = 0; status == LK_OK && (name = lk_bench_model_name(i)) != NULL; i++)
         status = bench_model(bench, name);
-        if (status == LK_E_UNSUPPORTED) {
-            say("%s: %s", name, lk_error_text());
-            lk_error_clear();
-            status = LK_OK;
-        }
-    }
     return status;
 }
 
 static enum lk_status measure(struct bench *bench, const struct arguments *arguments)
 {
-    enum lk_status status = lk_peaks_measure(bench->device, 0, &bench->peaks);
+    enum lk_status status =
+        lk_peaks_measure(bench->device, bench->options.seconds, &bench->peaks);
+    if (status == LK_OK)
+        status = lk_launch_measure(bench->device, &bench->launch);
     if (status != LK_OK)
         return status;
-    printf("%s: %.1f GFLOPS multiply-add, %.1f GB/s\n", lk_device_info(bench->device)->name,
-           bench->peaks.fma_gflops, bench->peaks.bandwidth_gbs);
+    printf("%s: %.1f GFLOPS multiply-add, %.1f GB/s\n"
+           "a kernel's launch: %.1f us of the host, %.1f us in a row, %.1f us with the wait\n",
+           lk_device_info(bench->device)->name, bench->peaks.fma_gflops,
+           bench->peaks.bandwidth_gbs, bench->launch.enqueue_us, bench->launch.launch_us,
+           bench->launch.round_trip_us);
     if (arguments->word_count == 0)
         status = bench_all(bench);
     for (int i = 0; status == LK_OK && i < arguments->word_count; i++)
@@ -190,31 +196,46 @@ static enum lk_status measure(struct bench *bench, const struct arguments *argum
     return status;
 }
 
-static int write_json(const struct bench *bench, const char *path)
+static json_t *date_json(void)
+{
+    char text[32] = "";
+    struct tm date;
+    const time_t now = time(NULL);
+    if (gmtime_r(&now, &date))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &date);
+    return json_string(text);
+}
+
+/* All figures; NULL: out of memory. */
+static json_t *figures_json(const struct bench *bench)
 {
     json_t *device = device_json(lk_device_info(bench->device));
     json_object_set_new(device, "fma_gflops", json_number(bench->peaks.fma_gflops));
     json_object_set_new(device, "bandwidth_gbs", json_number(bench->peaks.bandwidth_gbs));
-    json_t *all = json_pack("{s:o, s:O, s:O, s:O}", "device", device, "models", bench->models,
-                            "kernels", bench->kernels, "averaging", bench->averaging);
-    const int result = json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    json_decref(all);
-    if (result == 0)
-        return DONE;
-    say("cannot write '%s': %s", path, strerror(errno));
-    return BAD_INPUT;
+    json_object_set_new(device, "enqueue_us", json_number(bench->launch.enqueue_us));
+    json_object_set_new(device, "launch_us", json_number(bench->launch.launch_us));
+    json_object_set_new(device, "round_trip_us", json_number(bench->launch.round_trip_us));
+    return json_pack("{s:s, s:o, s:o, s:O, s:O, s:O}", "lockstep", LK_VERSION, "date",
+                     date_json(), "device", device, "models", bench->models, "kernels",
+                     bench->kernels, "averaging", bench->averaging);
+}
+
+static int read_options(const struct arguments *arguments, struct bench *bench)
+{
+    int result = option_number(arguments, "batch-size", 1, 1 << 24, &bench->options.batch);
+    if (result == DONE)
+        result = option_number(arguments, "size", 1, 100000, &bench->megabytes);
+    if (result == DONE)
+        result = option_real(arguments, "seconds", 1e-3, 600, &bench->options.seconds);
+    return result == DONE ? check_words(arguments) : result;
 }
 
 static int run(const struct arguments *arguments)
 {
     struct bench bench = {
         .kernels = json_array(), .models = json_array(), .averaging = json_null()};
-    int result = option_number(arguments, "batch-size", 1, 1 << 24, &bench.batch);
     const char *path = option_text(arguments, "json");
-    if (result == DONE)
-        result = option_number(arguments, "size", 1, 100000, &bench.megabytes);
-    if (result == DONE)
-        result = check_words(arguments);
+    int result = read_options(arguments, &bench);
     if (result == DONE) {
         enum lk_status status =
             lk_device_open(option_text(arguments, "device"), 0, &bench.device);
@@ -224,7 +245,7 @@ static int run(const struct arguments *arguments)
         if (status != LK_OK)
             result = failed(status);
         else if (path)
-            result = write_json(&bench, path);
+            result = json_write(figures_json(&bench), path);
     }
     json_decref(bench.kernels);
     json_decref(bench.models);
@@ -251,9 +272,10 @@ static void more(void)
 }
 
 static const struct option options[] = {
-    {"batch-size", "N", "samples in a batch; default: each model's usual one"},
+    {"batch-size", "N", "samples in a batch; default: what each set or model is known for"},
     {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
     {"json", "FILE", "write all figures there as JSON"},
+    {"seconds", "S", "to measure each operation (usual: 0.4) and each model (usual: 6) for"},
     {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
     {0},
 };

@@ -59,6 +59,10 @@ bool option_given(const struct arguments *arguments, const char *name);
 int option_number(const struct arguments *arguments, const char *name, int64_t low,
                   int64_t high, int64_t *number);
 
+/* As option_number(), for any number. */
+int option_real(const struct arguments *arguments, const char *name, double low, double high,
+                double *number);
+
 /* Prints a subcommand's help to stdout. */
 void command_help(const struct command *command);
 

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "terminal.h"
+#include <lockstep/file.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,15 +26,34 @@ json_t *json_text(const char *text)
     return json_string(copy);
 }
 
-int json_print(json_t *value, size_t flags)
+/* Releases the value; the text is the caller's. */
+static char *text_of(json_t *value, size_t flags)
 {
     char *text = value ? json_dumps(value, flags | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(value);
-    if (!text) {
+    if (!text)
         say("out of memory");
+    return text;
+}
+
+int json_print(json_t *value, size_t flags)
+{
+    char *text = text_of(value, flags);
+    if (!text)
         return FAILED;
-    }
     puts(text);
     free(text);
     return DONE;
+}
+
+int json_write(json_t *value, const char *path)
+{
+    char *text = text_of(value, JSON_INDENT(2));
+    if (!text)
+        return FAILED;
+    const size_t length = strlen(text);
+    text[length] = '\n';
+    const enum lk_status status = lk_file_write(path, text, length + 1);
+    free(text);
+    return status == LK_OK ? DONE : failed(status);
 }

@@ -3,15 +3,14 @@
 #include "json.h"
 #include "progress.h"
 #include "terminal.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <lockstep/bench.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_DEVICES = 256, EACH_UP_TO = 8, STANDARD_BATCH = 512 };
+static const double LEAST_GBS = 1e-6, MOST_GBS = 1e6;
 
 struct plan {
     struct lk_scale_options options;
@@ -74,21 +73,6 @@ static int read_devices(const struct arguments *arguments, struct plan *plan)
     return DONE;
 }
 
-static int read_rate(const struct arguments *arguments, const char *name, double *gbs)
-{
-    const char *text = option_text(arguments, name);
-    char *end;
-    if (!text)
-        return DONE;
-    const double found = strtod(text, &end);
-    if (end == text || *end || !isfinite(found) || found <= 0)
-        return wrong_usage(arguments->command,
-                           "option '--%s' needs GB/s, a number above 0, found '%s'", name,
-                           text);
-    *gbs = found;
-    return DONE;
-}
-
 static int64_t usual_batch(const char *model)
 {
     for (int i = 0; lk_bench_model_name(i); i++)
@@ -116,7 +100,7 @@ static int read_hosts(const struct arguments *arguments, struct lk_scale_options
     int result = option_number(arguments, "hosts", 1, MOST_DEVICES, &hosts);
     o->hosts = (int)hosts;
     if (result == DONE)
-        result = read_rate(arguments, "net", &o->net_gbs);
+        result = option_real(arguments, "net", LEAST_GBS, MOST_GBS, &o->net_gbs);
     if (result == DONE && o->hosts > 1 && !o->net_gbs)
         result = wrong_usage(arguments->command, "--hosts %d needs --net GB/s", o->hosts);
     return result;
@@ -133,7 +117,7 @@ static int read_plan(const struct arguments *arguments, struct plan *plan)
     plan->report.rows = plan->rows;
     int result = read_devices(arguments, plan);
     if (result == DONE)
-        result = read_rate(arguments, "link", &o->link_gbs);
+        result = option_real(arguments, "link", LEAST_GBS, MOST_GBS, &o->link_gbs);
     if (result == DONE)
         result = read_hosts(arguments, o);
     if (result == DONE)
@@ -185,25 +169,18 @@ static json_t *row_json(const struct lk_scale_row *row)
         json_number(row->percent), "bottleneck", lk_scale_limit_name(row->limit), "ms", times);
 }
 
-static int write_json(const struct plan *plan, const struct lk_device_info *info,
-                      const char *path)
+static json_t *plan_json(const struct plan *plan, const struct lk_device_info *info)
 {
     const struct lk_scale_report *r = &plan->report;
     json_t *rows = json_array();
     for (int i = 0; i < plan->options.count; i++)
         json_array_append_new(rows, row_json(&plan->rows[i]));
-    json_t *all = json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:i, s:o, s:o}", "device",
-                            device_json(info), "model", json_text(plan->options.model),
-                            "gradient_bytes", json_number(r->bytes), "buckets", r->buckets,
-                            "link_gbs", json_number(r->link_gbs), "addition_gbs",
-                            json_number(r->add_gbs), "hosts", plan->options.hosts, "net_gbs",
-                            json_number(plan->options.net_gbs), "rows", rows);
-    const int result = json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    json_decref(all);
-    if (result == 0)
-        return DONE;
-    say("cannot write '%s': %s", path, strerror(errno));
-    return BAD_INPUT;
+    return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:i, s:o, s:o}", "device",
+                     device_json(info), "model", json_text(plan->options.model),
+                     "gradient_bytes", json_number(r->bytes), "buckets", r->buckets, "link_gbs",
+                     json_number(r->link_gbs), "addition_gbs", json_number(r->add_gbs), "hosts",
+                     plan->options.hosts, "net_gbs", json_number(plan->options.net_gbs), "rows",
+                     rows);
 }
 
 static int predict(struct plan *plan, const struct arguments *arguments)
@@ -222,7 +199,7 @@ static int predict(struct plan *plan, const struct arguments *arguments)
     } else {
         print_table(plan, lk_device_info(device));
         if (path)
-            result = write_json(plan, lk_device_info(device), path);
+            result = json_write(plan_json(plan, lk_device_info(device)), path);
     }
     lk_device_close(device);
     return result;

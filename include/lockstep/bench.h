@@ -24,29 +24,48 @@ struct lk_peaks {
 LK_API LK_MUST_CHECK enum lk_status lk_peaks_measure(struct lk_device *device, double seconds,
                                                      struct lk_peaks *peaks);
 
+/* What a launch of a kernel costs that does nothing, in microseconds, medians. */
+struct lk_launch_times {
+    double enqueue_us;    /* of the host, until the call returns */
+    double launch_us;     /* from one kernel to the next in a long row of them */
+    double round_trip_us; /* enqueue one and wait for it */
+};
+
+/* Waits. fails: as lk_peaks_measure() */
+LK_API LK_MUST_CHECK enum lk_status lk_launch_measure(struct lk_device *device,
+                                                      struct lk_launch_times *times);
+
+/* Zero: as usual. */
+struct lk_bench_options {
+    int64_t batch;  /* samples; usual: what each set is known for */
+    double seconds; /* that an operation is measured for, about; usual: 0.4 */
+};
+
 /* One pass of one operation. `percent_of_peak` is of the multiply-add rate, or of the bandwidth
- * where `memory_bound`: the figures of `peaks`, measured next to it. The text lives during the
- * call of the handler. */
+ * where `memory_bound`: the one of `peaks` that was measured next to it, the other one is 0.
+ * The text lives during the call of the handler. */
 struct lk_bench_kernel {
     const char *set;       /* "convnet" */
     const char *op, *pass; /* "conv2d"; "forward", "dgrad" (data) or "wgrad" (weights) */
     const char *shape;     /* "[1, 28, 28] filters=32 kernel=3 | n 512" */
-    const char
-        *algorithm;    /* "direct"; "clblast": that library beside ours, the product alone */
-    bool memory_bound; /* gbs counts, else gflops; the other one is 0 */
-    double ms, gflops, gbs; /* gflops: of the forward pass's useful operations */
-    double percent_of_peak;
+    const char *algorithm; /* "direct" */
+    bool is_reference;     /* a library beside ours, the product alone: "clblast" */
+    bool memory_bound;     /* no sums over channels: relu, pooling, depthwise convolution */
+    double flops, bytes;   /* flops: of direct sums in the forward pass, a multiply-add counts
+                            * 2; bytes: what the pass has to read and write once */
+    double ms, gflops, gbs, percent_of_peak;
+    double host_us;  /* of the host, to enqueue it */
+    double build_ms; /* to prepare it, kernels included that no cache holds */
     struct lk_peaks peaks;
     int done, count; /* measurements so far, in all */
 };
 
 /* Times the operations of a set (NULL: all sets), fp32, random data, and hands over each figure
- * as it comes. A handler that returns false ends it. fails: LK_E_ARGUMENT (unknown set),
- * LK_E_DEVICE, LK_E_DEVICE_MEMORY */
-LK_API LK_MUST_CHECK enum lk_status
-lk_bench_kernels(struct lk_device *device, const char *set,
-                 bool (*handler)(void *context, const struct lk_bench_kernel *kernel),
-                 void *context);
+ * as it comes. A handler that returns false ends it. options: NULL: as usual. fails:
+ * LK_E_ARGUMENT (unknown set), LK_E_DEVICE, LK_E_DEVICE_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status lk_bench_kernels(
+    struct lk_device *device, const char *set, const struct lk_bench_options *options,
+    bool (*handler)(void *context, const struct lk_bench_kernel *kernel), void *context);
 
 /* Names of the sets of operations, "convnet"; NULL past the last. */
 LK_API const char *lk_bench_set(int index);
@@ -71,6 +90,10 @@ struct lk_bench_model {
 LK_API LK_MUST_CHECK enum lk_status lk_bench_model(struct lk_device *device, const char *name,
                                                    int64_t batch, double seconds,
                                                    struct lk_bench_model *result);
+
+/* Whether it can be timed. fails: LK_E_MODEL unknown name; LK_E_UNSUPPORTED, saying what lacks
+ */
+LK_API LK_MUST_CHECK enum lk_status lk_bench_model_check(const char *name);
 
 /* Names of the models it knows, and their usual batch; NULL, 0 past the last. */
 LK_API const char *lk_bench_model_name(int index);

@@ -24,6 +24,14 @@
     RESNET("conv2d", "filters=" #filters " kernel=" #kernel " stride=" #stride                 \
            " padding=" #padding " bias=false", __VA_ARGS__)
 
+/* source: Sandler et al. 2018, table 2: each channel alone, then all of a pixel */
+#define MOBILE(op, options, ...) LAYER("mobilenet-v2", 16, op, options, __VA_ARGS__)
+#define MOBILE_DEPTH(filters, stride, ...)                                                     \
+    MOBILE("conv2d", "filters=" #filters " groups=" #filters " kernel=3 stride=" #stride       \
+           " padding=same bias=false", __VA_ARGS__)
+#define MOBILE_POINT(filters, ...)                                                             \
+    MOBILE("conv2d", "filters=" #filters " kernel=1 bias=false", __VA_ARGS__)
+
 #define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
 
 const struct lk_bench_case lk_bench_cases[] = {
@@ -82,6 +90,19 @@ const struct lk_bench_case lk_bench_cases[] = {
     RESNET("global_average_pool", "", IMAGE(2048, 7, 7)),
     RESNET("dense", "units=1000", VECTOR(2048)),
     RESNET("softmax", "", VECTOR(1000)),
+
+    MOBILE_DEPTH(32, 1, IMAGE(32, 112, 112)),
+    MOBILE_DEPTH(96, 2, IMAGE(96, 112, 112)),
+    MOBILE_DEPTH(144, 1, IMAGE(144, 56, 56)),
+    MOBILE_DEPTH(192, 1, IMAGE(192, 28, 28)),
+    MOBILE_DEPTH(384, 1, IMAGE(384, 14, 14)),
+    MOBILE_DEPTH(960, 1, IMAGE(960, 7, 7)),
+    MOBILE_POINT(96, IMAGE(16, 112, 112)),
+    MOBILE_POINT(24, IMAGE(144, 56, 56)),
+    MOBILE_POINT(192, IMAGE(32, 28, 28)),
+    MOBILE_POINT(96, IMAGE(384, 14, 14)),
+    MOBILE_POINT(320, IMAGE(960, 7, 7)),
+    MOBILE("relu6", "", IMAGE(144, 56, 56)),
 
     MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
     MLP("dense", "units=1024 activation=relu", VECTOR(1024)),

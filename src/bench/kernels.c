@@ -7,6 +7,7 @@
 #include "ops/probe.h"
 #include "bench/timing.h"
 #include "device/blas.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static const char *const pass_names[] = {"forward", "forward", "dgrad", "wgrad"}
 
 struct bench {
     struct lk_device *device;
+    struct lk_bench_options options;
     struct lk_meter *meter;
     float *random; /* [BLOCK] in (-1, 1), none 0 */
     bool (*handler)(void *context, const struct lk_bench_kernel *kernel);
@@ -56,10 +58,21 @@ static bool is_in(const struct lk_bench_case *c, const char *set)
     return !set || strcmp(c->set, set) == 0;
 }
 
-/* Only these two have weights; the others move memory. */
+/* Only these two have weights; the others move memory, and so does a convolution of each
+ * channel alone. */
 static bool is_product(const struct lk_bench_case *c)
 {
     return strcmp(c->op, "conv2d") == 0 || strcmp(c->op, "dense") == 0;
+}
+
+static bool is_memory_bound(const struct lk_bench_case *c)
+{
+    return !is_product(c) || strstr(c->options, "groups=");
+}
+
+static int64_t batch_of(const struct bench *bench, const struct lk_bench_case *c)
+{
+    return bench->options.batch ? bench->options.batch : c->batch;
 }
 
 static bool has_pass(const struct lk_bench_case *c, enum pass pass)
@@ -114,13 +127,15 @@ static enum lk_status fill_probe(const struct bench *bench, struct lk_probe *pro
 
 /* --- one case -------------------------------------------------------------------------- */
 
-static void describe(const struct lk_bench_case *c, char *text, size_t bytes)
+static void describe(const struct bench *bench, const struct lk_bench_case *c, char *text,
+                     size_t bytes)
 {
     char shape[64];
     lk_shape_print(&c->x, shape, sizeof shape);
-    snprintf(text, bytes, "%s%s%s%s%s%s%s, n %d", shape, *c->options ? " " : "", c->options,
-             c->absorbed ? " + " : "", c->absorbed ? c->absorbed : "", c->absorbed ? " " : "",
-             c->absorbed ? c->absorbed_options : "", c->batch);
+    snprintf(text, bytes, "%s%s%s%s%s%s%s, n %" PRId64, shape, *c->options ? " " : "",
+             c->options, c->absorbed ? " + " : "", c->absorbed ? c->absorbed : "",
+             c->absorbed ? " " : "", c->absorbed ? c->absorbed_options : "",
+             batch_of(bench, c));
 }
 
 static struct lk_probe_config config_of(const struct bench *bench,
@@ -133,7 +148,7 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .absorbed = c->absorbed,
         .absorbed_options = c->absorbed_options,
         .inputs = c->inputs ? c->inputs : 1,
-        .batch = c->batch,
+        .batch = batch_of(bench, c),
         .shards = 1,
         .training = true,
         .dx = pass != WGRAD,
@@ -160,12 +175,12 @@ static enum lk_status enqueue_backward(void *probe, int64_t turn)
 static enum lk_status measure(struct bench *bench, struct lk_probe *probe, enum pass pass,
                               struct lk_bench_kernel *result)
 {
-    const struct lk_work work = {
-        .enqueue = pass == FORWARD ? enqueue_forward : enqueue_backward,
-        .context = probe,
-        .amount = result->memory_bound ? lk_probe_bytes(probe, pass != FORWARD)
-                                       : probe->setup.shapes.flops * (double)probe->batch,
-        .memory_bound = result->memory_bound};
+    const struct lk_work work = {.enqueue =
+                                     pass == FORWARD ? enqueue_forward : enqueue_backward,
+                                 .context = probe,
+                                 .seconds = bench->options.seconds};
+    result->flops = probe->setup.shapes.flops * (double)probe->batch;
+    result->bytes = lk_probe_bytes(probe, pass != FORWARD);
     return lk_work_measure(&work, bench->device, bench->meter, result);
 }
 
@@ -198,11 +213,13 @@ static enum lk_status time_ours(struct bench *bench, const struct lk_bench_case 
                                 enum pass pass, struct lk_bench_kernel *result)
 {
     struct lk_probe probe = {0};
+    const double start = lk_seconds();
     enum lk_status status;
     LK_TRY_OUT(lk_choices_create(LK_MATH_NORMAL, &bench->choices));
     LK_TRY_OUT(open_probe(bench, c, pass, &probe));
     result->algorithm = bench->algorithm;
     LK_TRY_OUT(lk_device_build(bench->device));
+    result->build_ms = 1e3 * (lk_seconds() - start);
     LK_TRY_OUT(lk_probe_allocate(&probe, COPIES_BYTES, pass != FORWARD));
     LK_TRY_OUT(fill_probe(bench, &probe));
     LK_TRY_OUT(measure(bench, &probe, pass, result));
@@ -248,15 +265,18 @@ static enum lk_status time_library(struct bench *bench, const struct lk_bench_ca
 {
     struct library library = {.device = bench->device};
     library.gemm = (struct lk_gemm){.real_bytes = sizeof(float),
-                                    .m = c->batch,
+                                    .m = batch_of(bench, c),
                                     .n = atoll(strstr(c->options, "units=") + strlen("units=")),
                                     .k = c->x.dim[0],
                                     .alpha = 1};
     const struct lk_gemm *g = &library.gemm;
-    const struct lk_work work = {.enqueue = enqueue_library,
-                                 .context = &library,
-                                 .amount = 2.0 * (double)g->m * (double)g->n * (double)g->k};
+    const struct lk_work work = {
+        .enqueue = enqueue_library, .context = &library, .seconds = bench->options.seconds};
+    const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
     result->algorithm = "clblast";
+    result->is_reference = true;
+    result->flops = 2 * m * n * k;
+    result->bytes = sizeof(float) * (m * k + k * n + m * n);
     enum lk_status status;
     LK_TRY_OUT(make_library(bench, &library));
     LK_TRY_OUT(lk_work_measure(&work, bench->device, bench->meter, result));
@@ -280,12 +300,12 @@ static enum lk_status time_pass(struct bench *bench, const struct lk_bench_case 
                                 enum pass pass)
 {
     char shape[256];
-    describe(c, shape, sizeof shape);
+    describe(bench, c, shape, sizeof shape);
     struct lk_bench_kernel result = {.set = c->set,
                                      .op = c->op,
                                      .pass = pass_names[pass],
                                      .shape = shape,
-                                     .memory_bound = !is_product(c),
+                                     .memory_bound = is_memory_bound(c),
                                      .done = ++bench->done,
                                      .count = bench->count};
     const enum lk_status status =
@@ -325,12 +345,13 @@ static enum lk_status time_all(struct bench *bench, const char *set)
     return LK_OK;
 }
 
-enum lk_status lk_bench_kernels(struct lk_device *device, const char *set,
-                                bool (*handler)(void *context,
-                                                const struct lk_bench_kernel *kernel),
-                                void *context)
+enum lk_status lk_bench_kernels(
+    struct lk_device *device, const char *set, const struct lk_bench_options *options,
+    bool (*handler)(void *context, const struct lk_bench_kernel *kernel), void *context)
 {
     struct bench bench = {.device = device, .handler = handler, .context = context};
+    if (options)
+        bench.options = *options;
     for (const struct lk_bench_case *c = lk_bench_cases; c->set; c++)
         for (int pass = 0; pass < PASSES; pass++)
             bench.count += is_in(c, set) && has_pass(c, (enum pass)pass);

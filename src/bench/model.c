@@ -17,7 +17,12 @@ static const struct known {
     int64_t batch;
 } known_models[] = {{"fashion-convnet", 512}, {"mlp", 512}, {"vgg16", 16}, {"vgg16tail", 16}};
 
-static const char *const later_models[] = {"resnet50", "xception", "mobilenet-v2", "lstm"};
+static const struct later {
+    const char *name, *needs;
+} later_models[] = {{"resnet50", "batch normalization"},
+                    {"xception", "batch normalization"},
+                    {"mobilenet-v2", "batch normalization"},
+                    {"lstm", "embedding and LSTM layers"}};
 
 const char *lk_bench_model_name(int index)
 {
@@ -43,11 +48,19 @@ static enum lk_status find_model(const char *name, const struct known **known)
             return LK_OK;
         }
     for (int i = 0; i < LK_COUNT(later_models); i++)
-        if (strcmp(later_models[i], name) == 0)
-            return lk_fail(LK_E_UNSUPPORTED, "model '%s' comes later", name);
+        if (strcmp(later_models[i].name, name) == 0)
+            return lk_fail(LK_E_UNSUPPORTED,
+                           "model '%s' needs %s, which this version does not have", name,
+                           later_models[i].needs);
     const char *near = lk_nearest_name(name, name_at, NULL);
     return lk_fail(LK_E_MODEL, "unknown model '%s'%s%s%s", name, near ? "; did you mean '" : "",
                    near ? near : "", near ? "'?" : "");
+}
+
+enum lk_status lk_bench_model_check(const char *name)
+{
+    const struct known *known;
+    return find_model(name, &known);
 }
 
 /* A model that is being timed. */

@@ -6,7 +6,8 @@
 
 enum { MEASUREMENTS = 5 };
 
-static const double MEASUREMENT = 0.05, PEAK = 0.025; /* seconds */
+static const double USUAL = 0.4;         /* seconds of all measurements, */
+static const double PEAK_SHARE = 1 / 3.; /* and what part of each the peak's has */
 
 static int compare(const void *a, const void *b)
 {
@@ -20,50 +21,62 @@ double lk_median(double *values, int count)
     return values[count / 2];
 }
 
+struct times {
+    double all, host; /* seconds: until the work is done, until it is enqueued */
+};
+
 static enum lk_status run(const struct lk_work *work, struct lk_device *device, int64_t turns,
-                          double *seconds)
+                          struct times *times)
 {
     const double start = lk_seconds();
     for (int64_t i = 0; i < turns; i++)
         LK_TRY(work->enqueue(work->context, i));
+    const double enqueued = lk_seconds();
     LK_TRY(lk_device_finish(device));
-    *seconds = lk_seconds() - start;
+    *times = (struct times){lk_seconds() - start, enqueued - start};
     return LK_OK;
 }
 
 /* Turns of a measurement, so that it lasts long enough. */
 static enum lk_status choose_turns(const struct lk_work *work, struct lk_device *device,
-                                   int64_t *turns)
+                                   double seconds, int64_t *turns)
 {
-    double took = 0;
+    struct times took;
     int64_t count = 1;
     LK_TRY(run(work, device, count, &took)); /* some drivers compile here */
     LK_TRY(run(work, device, count, &took));
-    while (took < MEASUREMENT / 2) {
+    while (took.all < seconds / 2) {
         count *= 2;
         LK_TRY(run(work, device, count, &took));
     }
-    *turns = took < MEASUREMENT ? 2 * count : count;
+    *turns = took.all < seconds ? 2 * count : count;
     return LK_OK;
 }
 
 enum lk_status lk_work_measure(const struct lk_work *work, struct lk_device *device,
                                struct lk_meter *meter, struct lk_bench_kernel *result)
 {
-    double took[MEASUREMENTS], peaks[MEASUREMENTS];
+    double all[MEASUREMENTS], host[MEASUREMENTS], peaks[MEASUREMENTS];
+    const double each = (work->seconds > 0 ? work->seconds : USUAL) / MEASUREMENTS;
     struct lk_rate rate;
     int64_t turns;
-    LK_TRY(choose_turns(work, device, &turns));
+    LK_TRY(choose_turns(work, device, each * (1 - PEAK_SHARE), &turns));
     for (int i = 0; i < MEASUREMENTS; i++) {
-        LK_TRY((work->memory_bound ? lk_meter_bandwidth : lk_meter_fma)(meter, PEAK, &rate));
+        struct times took;
+        LK_TRY((result->memory_bound ? lk_meter_bandwidth
+                                     : lk_meter_fma)(meter, each * PEAK_SHARE, &rate));
+        LK_TRY(run(work, device, turns, &took));
         peaks[i] = rate.typical;
-        LK_TRY(run(work, device, turns, &took[i]));
+        all[i] = took.all / (double)turns;
+        host[i] = took.host / (double)turns;
     }
-    const double seconds = lk_median(took, MEASUREMENTS) / (double)turns;
-    const double peak = lk_median(peaks, MEASUREMENTS), reached = 1e-9 * work->amount / seconds;
-    *(work->memory_bound ? &result->gbs : &result->gflops) = reached;
-    *(work->memory_bound ? &result->peaks.bandwidth_gbs : &result->peaks.fma_gflops) = peak;
-    result->percent_of_peak = 100 * reached / peak;
+    const double seconds = lk_median(all, MEASUREMENTS), peak = lk_median(peaks, MEASUREMENTS);
+    *(result->memory_bound ? &result->peaks.bandwidth_gbs : &result->peaks.fma_gflops) = peak;
+    result->gflops = 1e-9 * result->flops / seconds;
+    result->gbs = 1e-9 * result->bytes / seconds;
+    result->percent_of_peak =
+        100 * (result->memory_bound ? result->gbs : result->gflops) / peak;
     result->ms = 1e3 * seconds;
+    result->host_us = 1e6 * lk_median(host, MEASUREMENTS);
     return LK_OK;
 }

@@ -3,32 +3,18 @@
 #ifndef LK_IO_FILE_H
 #define LK_IO_FILE_H
 
-#include <lockstep/status.h>
+#include <lockstep/file.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-
-/* Reads a regular file of at most `limit` bytes. The caller frees `data`; a '\0' stands behind
- * its last byte (not counted), so that text can be used as it is.
- * fails: LK_E_IO cannot be read; LK_E_DATA larger than `limit`; LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_file_read(const char *path, size_t limit, void **data,
-                                          size_t *bytes);
 
 struct lk_file_part {
     const void *data;
     size_t bytes;
 };
 
-/* Replaces or creates the file `path` with the parts, one after the other. Readers see the old
- * file or the whole new one, after a crash too: a new file beside it is written and synced,
- * renamed over it, and the folder is synced. Any thread; the last of several writers wins.
- * fails: LK_E_IO (a full disk): the old file is untouched and nothing is left beside it, except
- * where only the sync of the folder failed: then the new file is in place. */
+/* As lk_file_write() with the parts, one after the other. */
 LK_MUST_CHECK enum lk_status lk_file_write_parts(const char *path,
                                                  const struct lk_file_part *parts, int count);
-
-/* As lk_file_write_parts() with one part. */
-LK_MUST_CHECK enum lk_status lk_file_write(const char *path, const void *data, size_t bytes);
 
 /* A file that is written piece by piece beside the one whose place it takes when it is whole.
  */
@@ -41,7 +27,7 @@ LK_MUST_CHECK enum lk_status lk_file_draft_open(const char *path, struct lk_file
 /* Where its bytes go; lk_file_draft_keep() tells whether they got there. */
 FILE *lk_file_draft_stream(struct lk_file_draft *draft);
 
-/* Puts the file in place, as lk_file_write_parts() does, and frees the draft in any case. */
+/* Puts the file in place, as lk_file_write() does, and frees the draft in any case. */
 LK_MUST_CHECK enum lk_status lk_file_draft_keep(struct lk_file_draft *draft);
 
 /* Removes what was written. NULL is fine. */

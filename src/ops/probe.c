@@ -174,15 +174,24 @@ void lk_probe_close(struct lk_probe *probe)
 
 double lk_probe_bytes(const struct lk_probe *probe, bool backward)
 {
-    const struct lk_op_shapes *s = &probe->setup.shapes;
-    double x = 0, numbers = 0;
-    for (int i = 0; i < s->inputs; i++)
-        x += (double)lk_shape_count(&s->x[i]);
-    const double y = (double)lk_shape_count(&s->y);
-    numbers = x + y; /* read and written; backward: dy and dx */
-    if (backward)
-        numbers += (s->backward_reads_x ? x : 0) + (s->backward_reads_y ? y : 0);
-    return numbers * sizeof(float) * (double)probe->batch;
+    const struct lk_op_setup *setup = &probe->setup;
+    const struct lk_op_shapes *s = &setup->shapes;
+    double x = 0, w = 0, read_x = 0, written_x = 0;
+    for (int i = 0; i < s->inputs; i++) {
+        const double count = (double)lk_shape_count(&s->x[i]);
+        x += count;
+        written_x += setup->wants_dx[i] ? count : 0;
+    }
+    for (int j = 0; j < s->params; j++)
+        w += (double)lk_shape_count(&s->param[j].shape);
+    const double y = (double)lk_shape_count(&s->y), samples = (double)probe->batch;
+    if (!backward)
+        return sizeof(float) * (samples * (x + y) + w);
+    if (s->backward_reads_x && (setup->wants_dw || s->params == 0))
+        read_x = x;
+    const double weights = (written_x > 0 ? w : 0) + (setup->wants_dw ? w : 0);
+    return sizeof(float) *
+           (samples * (y + written_x + read_x + (s->backward_reads_y ? y : 0)) + weights);
 }
 
 enum lk_status lk_probe_forward(struct lk_probe *probe, int copy)

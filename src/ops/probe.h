@@ -46,7 +46,8 @@ LK_MUST_CHECK enum lk_status lk_probe_allocate(struct lk_probe *probe, size_t by
                                                bool backward);
 void lk_probe_close(struct lk_probe *probe);
 
-/* Bytes of x, y and what else a pass reads and writes, living samples only. */
+/* Bytes that a pass has to read and write once: x and y or their gradients, weights, and what
+ * backward reads of the forward pass; living samples only. */
 double lk_probe_bytes(const struct lk_probe *probe, bool backward);
 
 /* Enqueue a pass on a copy. */

@@ -72,7 +72,7 @@ static void reports_rates_and_stops(void **state)
 {
     (void)state;
     struct lk_bench_kernel kernel = {0};
-    assert_int_equal(lk_bench_kernels(device, "mlp", stop_at_once, &kernel), LK_OK);
+    assert_int_equal(lk_bench_kernels(device, "mlp", NULL, stop_at_once, &kernel), LK_OK);
     const double gflop = 2 * 784.0 * 1024 * 512 * 1e-9;
     assert_false(kernel.memory_bound);
     assert_int_equal(kernel.done, 1);
@@ -82,6 +82,68 @@ static void reports_rates_and_stops(void **state)
     assert_float_equal(kernel.percent_of_peak, 100 * kernel.gflops / kernel.peaks.fma_gflops,
                        1e-6);
     assert_true(kernel.percent_of_peak > 0.5 && kernel.percent_of_peak < 130);
+    assert_int_equal(lk_device_bytes(device), 0);
+}
+
+static bool stop_at_pooling(void *context, const struct lk_bench_kernel *kernel)
+{
+    struct lk_bench_kernel *kept = context;
+    *kept = *kernel;
+    return strcmp(kernel->op, "max_pool") != 0;
+}
+
+/* The bounds that are said hold for others than the usual batch and time, too. */
+static void takes_options(void **state)
+{
+    (void)state;
+    const struct lk_bench_options options = {.batch = 3, .seconds = 1e-3};
+    struct lk_bench_kernel kernel = {0};
+    assert_int_equal(lk_bench_kernels(device, "convnet", &options, stop_at_pooling, &kernel),
+                     LK_OK);
+    assert_true(kernel.memory_bound && !kernel.is_reference);
+    /* 32 x 26 x 26 in, a quarter of it out, of float */
+    assert_float_equal(kernel.bytes, 3 * 32 * 26 * 26 * 1.25 * 4, 0);
+    assert_float_equal(kernel.gbs, 1e-6 * kernel.bytes / kernel.ms, 1e-6 * kernel.gbs);
+    assert_float_equal(kernel.gflops, 1e-6 * kernel.flops / kernel.ms, 1e-6 * kernel.gflops);
+    assert_float_equal(kernel.percent_of_peak, 100 * kernel.gbs / kernel.peaks.bandwidth_gbs,
+                       1e-6);
+    assert_true(kernel.host_us > 0 && kernel.host_us < 1e3 * kernel.ms);
+    assert_true(kernel.build_ms > 0);
+}
+
+/* A backward pass reads dy and x, reads w for dx, and writes what it was asked for. */
+static void counts_bytes(void **state)
+{
+    (void)state;
+    const double x = 5 * 784, y = 5 * 1024, w = 784 * 1024 + 1024;
+    for (int wanted = 1; wanted < 4; wanted++) {
+        struct lk_probe probe;
+        const bool dx = wanted & 1, dw = wanted & 2;
+        const struct lk_probe_config config = {.device = device,
+                                               .op = "dense",
+                                               .options = "units=1024",
+                                               .inputs = 1,
+                                               .x = {{1, {784}}},
+                                               .batch = 5,
+                                               .shards = 1,
+                                               .training = true,
+                                               .dx = dx,
+                                               .dw = dw};
+        assert_int_equal(lk_probe_open(&probe, &config), LK_OK);
+        assert_float_equal(lk_probe_bytes(&probe, false), 4 * (x + y + w), 0);
+        assert_float_equal(lk_probe_bytes(&probe, true), 4 * (y + dx * (x + w) + dw * (x + w)),
+                           0);
+        lk_probe_close(&probe);
+    }
+}
+
+static void times_launches(void **state)
+{
+    (void)state;
+    struct lk_launch_times times = {0};
+    assert_int_equal(lk_launch_measure(device, &times), LK_OK);
+    assert_true(times.enqueue_us > 0.01 && times.enqueue_us <= times.launch_us);
+    assert_true(times.round_trip_us > times.enqueue_us && times.round_trip_us < 1e6);
     assert_int_equal(lk_device_bytes(device), 0);
 }
 
@@ -97,11 +159,11 @@ static void refuses_an_unknown_set(void **state)
 {
     (void)state;
     lk_error_clear();
-    assert_int_equal(lk_bench_kernels(device, "resnet5", never, NULL), LK_E_ARGUMENT);
+    assert_int_equal(lk_bench_kernels(device, "resnet5", NULL, never, NULL), LK_E_ARGUMENT);
     assert_non_null(strstr(lk_error_text(), "did you mean 'resnet50'"));
     assert_string_equal(lk_bench_set(0), "convnet");
-    assert_string_equal(lk_bench_set(3), "mlp");
-    assert_null(lk_bench_set(4));
+    assert_string_equal(lk_bench_set(4), "mlp");
+    assert_null(lk_bench_set(5));
 }
 
 int main(void)
@@ -110,6 +172,9 @@ int main(void)
         cmocka_unit_test(every_case_can_be_prepared),
         cmocka_unit_test(convnet_has_its_operations),
         cmocka_unit_test(reports_rates_and_stops),
+        cmocka_unit_test(takes_options),
+        cmocka_unit_test(counts_bytes),
+        cmocka_unit_test(times_launches),
         cmocka_unit_test(refuses_an_unknown_set),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -31,6 +31,11 @@ static void knows_its_models(void **state)
     assert_non_null(strstr(lk_error_text(), "did you mean 'fashion-convnet'"));
     lk_error_clear();
     assert_int_equal(lk_bench_model(device, "xception", 0, 0, &model), LK_E_UNSUPPORTED);
+    assert_non_null(strstr(lk_error_text(), "needs batch normalization"));
+    lk_error_clear();
+    assert_int_equal(lk_bench_model_check("lstm"), LK_E_UNSUPPORTED);
+    assert_int_equal(lk_bench_model_check("lstmm"), LK_E_MODEL);
+    assert_int_equal(lk_bench_model_check("vgg16tail"), LK_OK);
     assert_int_equal(lk_bench_model(device, "mlp", -1, 0, &model), LK_E_ARGUMENT);
     lk_error_clear();
     int count = 0;

@@ -82,8 +82,6 @@ class CommandLine(ProgramTest):
         self.refused(2, 'RUN', 'eval')
         self.refused(2, 'image', 'predict', 'run')
         self.refused(2, "found 'x'", 'devices', 'x')
-        self.refused(2, "did you mean 'mlp'?", 'bench', 'mlq')
-        self.refused(2, "did you mean 'kernels:mlp'?", 'bench', 'kernels:mlpp')
 
     def test_scale(self):
         for devices in ('0..4', '4..1', '4,2', '2,2', '1..', '..4', 'two', '1..300', '1,', '',
@@ -182,20 +180,6 @@ class Devices(ProgramTest):
         for found, wanted in answers:
             self.assertEqual(found, wanted)
             self.assertGreater(int(wanted), 0)
-
-    def test_bench(self):
-        text = self.run_program('bench', 'mlp', '--batch-size', '16', '--json', 'b.json').stdout
-        with open(self.path('b.json')) as file:
-            figures = json.load(file)
-        self.assertGreater(figures['device']['fma_gflops'], 0)
-        self.assertGreater(figures['device']['bandwidth_gbs'], 0)
-        self.assertEqual(figures['kernels'], [])
-        model = figures['models'][0]
-        self.assertLessEqual({'name', 'batch', 'samples_per_s', 'step_ms', 'build_s',
-                              'peak_bytes'}, set(model))
-        self.assertEqual((model['name'], model['batch']), ('mlp', 16))
-        self.assertGreater(model['samples_per_s'], 0)
-        self.assertIn('\nmlp ', text)
 
 
     def test_scale(self):
