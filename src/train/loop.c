@@ -16,14 +16,20 @@ static struct lk_team_step *step_of(struct lk_trainer *trainer, int64_t number)
     return &trainer->steps[number % LK_COUNT(trainer->steps)];
 }
 
-static enum lk_status begin_step(struct lk_trainer *trainer, int64_t number)
+static void describe_step(void *context, int64_t number, struct lk_team_step *step)
 {
-    struct lk_team_step *step = step_of(trainer, number);
+    const struct lk_trainer *trainer = context;
     *step = (struct lk_team_step){
         .step = number,
         .samples = lk_batches_size(trainer->batches, number - 1),
         .lr = lk_schedule_rate(&trainer->schedule, trainer->rate, number),
     };
+}
+
+static enum lk_status begin_step(struct lk_trainer *trainer, int64_t number)
+{
+    struct lk_team_step *step = step_of(trainer, number);
+    describe_step(trainer, number, step);
     return lk_team_begin(trainer->team, step);
 }
 
@@ -220,6 +226,7 @@ static enum lk_status give_up(struct lk_trainer *trainer, enum lk_status status)
 
 enum lk_status lk_trainer_run(struct lk_trainer *trainer)
 {
+    lk_team_set_steps(trainer->team, describe_step, trainer);
     LK_TRY(lk_team_set_profile(trainer->team, trainer->profile));
     enum lk_status status = run(trainer);
     const bool is_lost = status == LK_E_DEVICE || lk_team_left(trainer->team) == 0;

@@ -219,6 +219,15 @@ void lk_team_set_batches(struct lk_team *team, struct lk_batches *batches)
     team->batches = batches;
 }
 
+void lk_team_set_steps(struct lk_team *team,
+                       void (*describe)(void *context, int64_t number,
+                                        struct lk_team_step *step),
+                       void *context)
+{
+    team->describe = describe;
+    team->describe_context = context;
+}
+
 static enum lk_status add_profile(void *context, struct lk_worker *worker)
 {
     return lk_profile_add(context, worker->device, worker->position);
@@ -292,6 +301,7 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
 static bool end_worker(struct lk_team *team, struct lk_worker *worker)
 {
     const struct lk_order quit = {.kind = LK_ORDER_QUIT};
+    worker->is_lost &= !worker->is_idle;
     if (worker->has_thread && !worker->is_lost)
         (void)!lk_team_call_one(team, worker, close_device, NULL);
     pthread_mutex_lock(&team->mutex);
@@ -302,6 +312,7 @@ static bool end_worker(struct lk_team *team, struct lk_worker *worker)
         return false;
     if (worker->has_thread)
         pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->ordered);
     free(worker->arrivals);
     free(worker);
     return true;
@@ -319,6 +330,7 @@ void lk_team_destroy(struct lk_team *team)
     }
     for (int i = 0; i < team->count; i++)
         all_ended &= end_worker(team, team->workers[i]);
+    lk_team_clear_state(&team->kept);
     lk_reducer_destroy(team->reducer);
     lk_team_ranks_destroy(team->ranks);
     if (!all_ended)

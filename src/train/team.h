@@ -16,6 +16,7 @@
 enum { LK_MOST_TEAM = 64, LK_MOST_BEGUN = 16 };
 
 struct lk_profile;
+struct lk_team_step;
 
 struct lk_team_config {
     const char *devices; /* a list as lk_device_open() takes it */
@@ -53,6 +54,13 @@ void lk_team_destroy(struct lk_team *team);
 /* What steps read from now on; must outlive the team's threads, so destroy it after the team.
  */
 void lk_team_set_batches(struct lk_team *team, struct lk_batches *batches);
+
+/* How to learn what a step was: where it has to be done again long after it was ended, since
+ * the one device that had its results is lost. Without it no device goes on alone. */
+void lk_team_set_steps(struct lk_team *team,
+                       void (*describe)(void *context, int64_t number,
+                                        struct lk_team_step *step),
+                       void *context);
 
 /* Traces the devices and what the host does; NULL: does not. */
 LK_MUST_CHECK enum lk_status lk_team_set_profile(struct lk_team *team,

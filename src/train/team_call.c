@@ -51,7 +51,7 @@ void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *te
         lk_device_abandon(worker->device);
     team->step_seconds = 0; /* the others have more to do, which may be new to them */
     team->counts.lost++;
-    const int left = lk_team_left(team);
+    const int left = lk_team_left(team) + lk_team_idle(team);
     lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
            worker->device ? lk_device_info(worker->device)->name : "not opened", text, left,
            left == 1 ? " is" : "s are");
@@ -95,8 +95,9 @@ static enum lk_status none_left(const struct lk_worker *worker)
                    worker->text[0] ? worker->text : "it does not answer");
 }
 
-enum lk_status lk_team_call(struct lk_team *team,
-                            enum lk_status (*call)(void *, struct lk_worker *), void *context)
+static enum lk_status call_first(struct lk_team *team,
+                                 enum lk_status (*call)(void *, struct lk_worker *),
+                                 void *context)
 {
     enum lk_status status = LK_E_DEVICE;
     struct lk_worker *worker = NULL;
@@ -116,6 +117,17 @@ enum lk_status lk_team_call(struct lk_team *team,
     if (!worker || lk_is_device_trouble(status))
         return none_left(worker ? worker : team->workers[0]);
     return lk_fail(status, "%s", worker->text);
+}
+
+enum lk_status lk_team_call(struct lk_team *team,
+                            enum lk_status (*call)(void *, struct lk_worker *), void *context)
+{
+    const enum lk_status status = call_first(team, call, context);
+    if (!lk_is_device_trouble(status) || lk_team_idle(team) == 0)
+        return status;
+    lk_error_clear();
+    LK_TRY(lk_team_call_back(team));
+    return call_first(team, call, context);
 }
 
 enum lk_status lk_team_call_one(struct lk_team *team, struct lk_worker *worker,

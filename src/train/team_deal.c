@@ -104,7 +104,8 @@ void lk_team_measure(struct lk_team *team, double step_seconds)
     }
     if (team->trial.phase != LK_TRIAL_ONE)
         team->counts.dealt += lk_split_step(&team->split, seconds);
-    if (team->split.policy.keeps_all || lk_team_left(team) < 2 || team->ranks)
+    if (team->split.policy.keeps_all || lk_team_left(team) < 2 || team->ranks ||
+        !team->describe)
         team->trial.phase = LK_TRIAL_OVER;
     if (team->trial.phase != LK_TRIAL_OVER)
         try_one(team, step_seconds);

@@ -17,6 +17,13 @@ struct lk_trial {
     bool is_one_faster; /* then the others are sent home after this step */
 };
 
+/* What a device has learnt, in host memory. */
+struct lk_team_state {
+    int64_t step; /* the last one that it is of */
+    void *weights, *optimizer;
+    size_t weights_bytes, optimizer_bytes;
+};
+
 struct lk_async;
 
 struct lk_team {
@@ -29,10 +36,13 @@ struct lk_team {
     struct lk_team_ranks *ranks; /* NULL: there is one */
     bool wants_stop, must_stop;  /* this rank; one of all, in the step that ended last */
     struct lk_batches *batches;
+    void (*describe)(void *context, int64_t number, struct lk_team_step *step);
+    void *describe_context;
     struct lk_profile *profile;
     struct lk_reducer *reducer;
     struct lk_split split;
     struct lk_trial trial;
+    struct lk_team_state kept; /* while one is alone and others are idle: to go on from */
     int buckets;
     struct lk_team_counts counts;
     struct lk_async *async; /* NULL: in lockstep */
@@ -70,9 +80,34 @@ void lk_team_deal(struct lk_team *team);
 /* Learns from a step's times how fast the devices are. */
 void lk_team_measure(struct lk_team *team, double step_seconds);
 
-/* Lets the device go on alone, if it can; the others are lost without harm. The mutex is not
- * held. */
+/* Lets the device go on alone, if it can; the others become idle. The mutex is not held, here
+ * and in what follows. */
 void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker);
+int lk_team_idle(const struct lk_team *team);
+
+/* Keeps the state of the one that is alone, so that little is done again where it fails. */
+LK_MUST_CHECK enum lk_status lk_team_keep_state(struct lk_team *team);
+
+/* Takes all that are idle back to work, after the one that was alone is lost: they end all
+ * steps that it has ended, and have begun those that it had begun. fails: LK_E_DEVICE where
+ * none of them can */
+LK_MUST_CHECK enum lk_status lk_team_call_back(struct lk_team *team);
+
+/* Does steps again that were ended before; those that are begun are begun anew. */
+LK_MUST_CHECK enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last);
+
+/* Steps of one that is alone; the mutex is held. */
+void lk_team_order_alone(struct lk_team *team, enum lk_order_kind kind,
+                         const struct lk_team_step *step);
+LK_MUST_CHECK enum lk_status lk_team_end_alone(struct lk_team *team,
+                                               struct lk_team_result *result);
+
+/* Samples a second while the device worked. */
+static inline double lk_team_rate(const struct lk_device_times *t)
+{
+    const double ms = t->transfer_ms + t->compute_ms;
+    return ms > 0 ? 1e3 * (double)t->samples / ms : 0;
+}
 
 /* Takes a device out: an order of its failed, or `text` says what else is wrong. The mutex is
  * held. */
@@ -102,6 +137,17 @@ LK_MUST_CHECK enum lk_status lk_team_collect(struct lk_team *team, void *metrics
  * its state is copied from another's and *is_right becomes false. The mutex is not held.
  * fails: LK_E_DEVICE where none is right */
 LK_MUST_CHECK enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right);
+
+/* Calls on a device's thread, context: a struct lk_team_state. Reading takes memory for it. */
+LK_MUST_CHECK enum lk_status lk_team_read_state(void *context, struct lk_worker *worker);
+LK_MUST_CHECK enum lk_status lk_team_write_state(void *context, struct lk_worker *worker);
+void lk_team_clear_state(struct lk_team_state *state);
+
+/* Copies a device's state to all others that are left where is_wrong(team, other, from). */
+LK_MUST_CHECK enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
+                                                bool (*is_wrong)(const struct lk_team *,
+                                                                 const struct lk_worker *,
+                                                                 const struct lk_worker *));
 
 /* --- the ranks of a job; an arrival is a bucket, the metrics first ----------------------- */
 

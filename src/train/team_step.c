@@ -37,24 +37,6 @@ static void order_parts(struct lk_team *team)
             order_part(team, team->workers[i]);
 }
 
-static struct lk_worker *only_worker(struct lk_team *team)
-{
-    int i = 0;
-    while (i < team->count - 1 && team->workers[i]->is_lost)
-        i++;
-    return team->workers[i];
-}
-
-static void order_alone(struct lk_team *team, enum lk_order_kind kind,
-                        const struct lk_team_step *step)
-{
-    const struct lk_order order = {.kind = kind,
-                                   .part = {.step = step->step, .samples = step->samples},
-                                   .ticket = step->step,
-                                   .lr = step->lr};
-    lk_worker_order(only_worker(team), &order);
-}
-
 enum lk_status lk_team_wants(struct lk_team *team, bool *wants)
 {
     if (!team->async) {
@@ -85,7 +67,7 @@ enum lk_status lk_team_begin(struct lk_team *team, const struct lk_team_step *st
     pthread_mutex_lock(&team->mutex);
     team->steps[team->begun++] = *step;
     if (team->is_alone)
-        order_alone(team, LK_ORDER_START, step);
+        lk_team_order_alone(team, LK_ORDER_START, step);
     else if (team->begun == 1)
         order_parts(team);
     else
@@ -103,13 +85,6 @@ enum lk_status lk_team_none_left(const struct lk_team *team)
             return lk_fail(LK_E_DEVICE, "no device is left: device %d: %s", i,
                            team->workers[i]->text);
     return lk_fail(LK_E_DEVICE, "no device is left: they do not answer");
-}
-
-/* Samples a second while the device worked. */
-static double rate(const struct lk_device_times *t)
-{
-    const double ms = t->transfer_ms + t->compute_ms;
-    return ms > 0 ? 1e3 * (double)t->samples / ms : 0;
 }
 
 static void fill_result(const struct lk_team *team, const void *metrics, int tries,
@@ -137,7 +112,7 @@ static void fill_result(const struct lk_team *team, const void *metrics, int tri
         t->compute_ms = w->times.compute_ms;
         t->reduce_ms = 1e3 * team->reduce_seconds;
         t->wait_ms = 1e3 * (now - w->came_at);
-        t->samples_per_s = rate(t);
+        t->samples_per_s = lk_team_rate(t);
     }
 }
 
@@ -180,7 +155,7 @@ static void go_on(struct lk_team *team)
         pthread_mutex_lock(&team->mutex);
     }
     if (team->begun > 0 && team->is_alone)
-        order_alone(team, LK_ORDER_START, &team->steps[0]);
+        lk_team_order_alone(team, LK_ORDER_START, &team->steps[0]);
     else if (team->begun > 0)
         order_parts(team);
 }
@@ -228,39 +203,43 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
     }
 }
 
+enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last)
+{
+    enum lk_status status = LK_OK;
+    pthread_mutex_lock(&team->mutex);
+    const int begun = team->begun;
+    const struct lk_team_step steps[2] = {team->steps[0], team->steps[1]};
+    for (int64_t number = first; number <= last && status == LK_OK; number++) {
+        struct lk_team_result known;
+        team->describe(team->describe_context, number, &team->steps[0]);
+        team->begun = 1;
+        team->pending = (struct lk_part){0};
+        order_parts(team);
+        status = end_shared(team, &known);
+    }
+    team->begun = begun;
+    memcpy(team->steps, steps, sizeof steps);
+    if (status == LK_OK && begun > 0)
+        order_parts(team);
+    if (begun > 1)
+        team->pending = (struct lk_part){.step = steps[1].step, .samples = steps[1].samples};
+    pthread_mutex_unlock(&team->mutex);
+    return status;
+}
+
+/* Where it fails, those that are idle do what it has left undone. */
 static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *result)
 {
-    struct lk_worker *worker = only_worker(team);
-    struct lk_device_times *times = &result->devices[worker->position];
-    const struct lk_team_step *step = &team->steps[0];
-    const double start = lk_team_seconds(team);
-    order_alone(team, LK_ORDER_FINISH, step);
-    while (worker->ticket != step->step && !worker->has_failed && !worker->has_error &&
-           !worker->is_lost)
-        if (!lk_team_wait(team, start + lk_team_limit(team)))
-            lk_team_lose(team, worker, "it does not answer");
-    if (worker->has_failed)
-        lk_team_lose(team, worker, worker->text);
-    if (worker->is_lost)
-        return lk_team_none_left(team);
-    if (worker->has_error)
-        return lk_fail(worker->status, "%s", worker->text);
-    *result = (struct lk_team_result){
-        .loss = worker->result.loss, .accuracy = worker->result.accuracy, .tries = 1};
-    *times = (struct lk_device_times){.is_left = true,
-                                      .samples = step->samples,
-                                      .share = 1,
-                                      .input_ms = worker->times.input_ms,
-                                      .transfer_ms = worker->result.transfer_ms,
-                                      .compute_ms = worker->result.compute_ms,
-                                      .reduce_ms = worker->result.reduce_ms,
-                                      .wait_ms = 1e3 * (lk_team_seconds(team) - start)};
-    times->samples_per_s = rate(times);
-    if (team->has_worked)
-        team->step_seconds = lk_team_seconds(team) - start;
-    team->has_worked = true;
-    team->steps[0] = team->steps[1];
-    team->begun--;
+    enum lk_status status = lk_team_end_alone(team, result);
+    if (status == LK_OK || lk_team_left(team) > 0 || lk_team_idle(team) == 0)
+        return status;
+    lk_error_clear();
+    pthread_mutex_unlock(&team->mutex);
+    status = lk_team_call_back(team);
+    pthread_mutex_lock(&team->mutex);
+    LK_TRY(status);
+    LK_TRY(end_shared(team, result));
+    result->tries++;
     return LK_OK;
 }
 

@@ -22,7 +22,7 @@ void lk_worker_order(struct lk_worker *worker, const struct lk_order *order)
     assert(worker->order_count < LK_MOST_ORDERS);
     const int at = (worker->first_order + worker->order_count++) % LK_MOST_ORDERS;
     worker->orders[at] = *order;
-    pthread_cond_broadcast(&worker->team->changed);
+    pthread_cond_signal(&worker->ordered);
 }
 
 void lk_worker_beat(void *worker)
@@ -199,7 +199,7 @@ static enum lk_status carry_out(struct lk_worker *worker, const struct lk_order 
 static struct lk_order next_order(struct lk_worker *worker)
 {
     while (worker->order_count == 0)
-        pthread_cond_wait(&worker->team->changed, &worker->team->mutex);
+        pthread_cond_wait(&worker->ordered, &worker->team->mutex);
     const struct lk_order order = worker->orders[worker->first_order];
     worker->first_order = (worker->first_order + 1) % LK_MOST_ORDERS;
     worker->order_count--;
@@ -226,7 +226,8 @@ static void end_order(struct lk_worker *worker, const struct lk_order *order,
         else if (order->kind != LK_ORDER_CALL)
             worker->has_error = true;
     }
-    pthread_cond_broadcast(&worker->team->changed);
+    if (status != LK_OK || order->kind == LK_ORDER_CALL || order->kind == LK_ORDER_ASYNC)
+        pthread_cond_broadcast(&worker->team->changed); /* nobody waits for another's end */
 }
 
 static void *run(void *context)
@@ -240,7 +241,8 @@ static void *run(void *context)
         const enum lk_status status = carry_out(worker, &order);
         pthread_mutex_lock(mutex);
         end_order(worker, &order, status);
-        goes_on = order.kind != LK_ORDER_QUIT && !worker->is_lost && !worker->has_failed;
+        goes_on = order.kind != LK_ORDER_QUIT && (!worker->is_lost || worker->is_idle) &&
+                  !worker->has_failed;
     }
     pthread_mutex_unlock(mutex);
     return NULL;
@@ -248,6 +250,7 @@ static void *run(void *context)
 
 enum lk_status lk_worker_start(struct lk_worker *worker)
 {
+    pthread_cond_init(&worker->ordered, NULL);
     if (pthread_create(&worker->thread, NULL, run, worker) != 0)
         return lk_fail_memory("a thread", 0);
     worker->has_thread = true;

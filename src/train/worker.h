@@ -47,15 +47,17 @@ struct lk_worker {
     struct lk_stepper *stepper;
     pthread_t thread;
     bool has_thread;
+    pthread_cond_t ordered; /* wakes this thread and no other */
 
     /* Guarded by the team's mutex. */
     struct lk_order orders[LK_MOST_ORDERS];
     int first_order, order_count;
-    bool is_lost;          /* left behind: nobody waits for it, nobody touches what it has */
-    bool has_failed;       /* the device, at an order: it carries out no other */
-    bool has_error;        /* an order, for a reason that is not the device's: status, text */
-    bool has_returned;     /* from its call */
-    int64_t beats;         /* of long calls: signs that they get on */
+    bool is_lost;      /* left behind: nobody waits for it, nobody touches what it has */
+    bool is_idle;      /* lost only until lk_team_call_back(), since another goes on alone */
+    bool has_failed;   /* the device, at an order: it carries out no other */
+    bool has_error;    /* an order, for a reason that is not the device's: status, text */
+    bool has_returned; /* from its call */
+    int64_t beats;     /* of long calls: signs that they get on */
     enum lk_status status; /* of its call or failure, with the text */
     char text[512];
 

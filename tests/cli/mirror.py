@@ -68,10 +68,9 @@ class Mirror(ProgramTest):
     def test_a_slow_device(self):
         """It gets fewer shards, which changes no bit."""
         one = self.bits('one', '--steps', '60')
-        self.assertEqual(self.bits('slow', '--steps', '60', '--device', '0/2',
-                                   LOCKSTEP_SLOW='1:4'), one)
-        last = self.events('slow', 'step')[-1]['devices']
-        shares = [device['share'] if device else 0 for device in last]  # none: sent home
+        self.assertEqual(self.bits('slow', '--steps', '60', '--device', '0/2', '--split',
+                                   'all', LOCKSTEP_SLOW='1:10'), one)
+        shares = [device['share'] for device in self.events('slow', 'step')[-1]['devices']]
         self.assertGreater(shares[0], shares[1])
 
     def test_gone_on_elsewhere(self):
