@@ -19,6 +19,7 @@ static const struct option options[] = {
     {"augment", "STAGES", "by chance: 'flip=horizontal padding=4 rotate=10 brightness=0.2'"},
     {"pipeline", "STAGES", "what images go through, in order: 'crop padding=4 | flip both'"},
     {"data-threads", "N", "threads that read batches ahead"},
+    {"cache", "memory|FILE", "keep decoded, resized samples"},
     {"run", "DIR", "run directory; one that has a checkpoint is gone on with"},
     {"fresh", NULL, "start over in a run directory that has checkpoints"},
     {"epochs", "N", "times through the training data"},

@@ -17,6 +17,7 @@ static const struct {
     {"pipeline", "pipeline"},
     {"augment", "augment"},
     {"data-threads", "data_threads"},
+    {"cache", "data_cache"},
     {"run", "run"},
     {"fresh", "fresh"},
     {"epochs", "epochs"},

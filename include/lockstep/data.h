@@ -32,6 +32,7 @@ struct lk_data;
 struct lk_data_options {
     int height, width, channels; /* scaled and converted to; 0: as the first image */
     const char *max_bad;         /* how many may be broken: "1%" (NULL), "3" */
+    const char *cache;           /* decoded samples: "none" (NULL), "memory", or a file */
 };
 
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),

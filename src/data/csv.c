@@ -181,4 +181,5 @@ const struct lk_source lk_source_csv = {.kind = "csv",
                                         .close = lk_files_close,
                                         .fetch = lk_files_fetch,
                                         .label = lk_files_label,
-                                        .about = lk_files_about};
+                                        .about = lk_files_about,
+                                        .identify = lk_files_identify};

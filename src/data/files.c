@@ -83,6 +83,24 @@ enum lk_status lk_files_about(const void *state, int64_t index, struct lk_sample
     return LK_OK;
 }
 
+/* The folder that the data set is in does not count: it may be called by another path. */
+void lk_files_identify(const void *state, struct lk_sha256 *sum)
+{
+    const struct lk_files *files = state;
+    for (int64_t i = 0; i < files->count; i++) {
+        const char *path = files->paths[i] + files->root;
+        struct stat found;
+        int64_t parts[4] = {files->labels[i]};
+        if (stat(files->paths[i], &found) == 0) {
+            parts[1] = found.st_size;
+            parts[2] = found.st_mtim.tv_sec;
+            parts[3] = found.st_mtim.tv_nsec;
+        }
+        lk_sha256_add(sum, path, strlen(path) + 1);
+        lk_sha256_add(sum, parts, sizeof parts);
+    }
+}
+
 void lk_files_close(void *state)
 {
     struct lk_files *files = state;

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "data/cache.h"
 #include "io/image.h"
 
 #include <stdatomic.h>
@@ -10,12 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const lk_image_caches[] = {"none", "memory", NULL};
-
 enum { MOST_SIDE = 4096, MOST_NAMED = 20, FIRST_TRIES = 100 };
-
-/* States of a sample that is kept decoded. */
-enum { EMPTY, BEING_FILLED, KEPT };
 
 struct lk_images {
     const struct lk_source *source;
@@ -25,10 +21,8 @@ struct lk_images {
     int64_t most_bad, lost;
     char max_bad[16];
     atomic_llong bad;
-    atomic_uchar *is_bad; /* [count] */
-    uint8_t *kept;        /* [count][bytes]; NULL: nothing is kept */
-    int32_t *kept_labels; /* [count] */
-    atomic_uchar *keeps;  /* [count] */
+    atomic_uchar *is_bad;   /* [count] */
+    struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
 /* "1%" of all, or a number. */
@@ -107,65 +101,6 @@ static enum lk_status find_shape(struct lk_images *images, const struct lk_image
                        info->height, info->width, info->channels, MOST_SIDE);
     images->bytes = (size_t)info->height * (size_t)info->width * (size_t)info->channels;
     return LK_OK;
-}
-
-static enum lk_status create(struct lk_images *images, const struct lk_data_request *request,
-                             const struct lk_data_options *wanted)
-{
-    const struct lk_image_options *o = request->options;
-    const size_t count = (size_t)images->info.count;
-    const char *max_bad = *o->max_bad ? o->max_bad : wanted->max_bad ? wanted->max_bad : "1%";
-    snprintf(images->max_bad, sizeof images->max_bad, "%s", max_bad);
-    LK_TRY(parse_max_bad(max_bad, images->info.count, &images->most_bad));
-    LK_TRY(find_shape(images, o, wanted));
-    images->is_bad = calloc(count, sizeof *images->is_bad);
-    if (!images->is_bad)
-        return lk_fail_memory("marks of broken samples", count);
-    images->lost = request->lost;
-    atomic_init(&images->bad, images->lost);
-    if (o->cache == LK_CACHE_NONE)
-        return LK_OK;
-    images->kept = calloc(count, images->bytes);
-    images->kept_labels = calloc(count, sizeof *images->kept_labels);
-    images->keeps = calloc(count, sizeof *images->keeps);
-    if (!images->kept || !images->kept_labels || !images->keeps)
-        return lk_fail_memory("decoded samples (option cache)", count * images->bytes);
-    lk_log(LK_LOG_INFO, "%s: decoded samples are kept, %.0f MB when all are", images->info.name,
-           1e-6 * (double)count * (double)images->bytes);
-    return LK_OK;
-}
-
-enum lk_status lk_images_create(const struct lk_source *source, const void *state,
-                                const struct lk_data_request *request,
-                                const struct lk_data_options *wanted, struct lk_data_info *info,
-                                struct lk_images **images)
-{
-    struct lk_images *made = calloc(1, sizeof *made);
-    if (!made)
-        return lk_fail_memory("a data set", sizeof *made);
-    made->source = source;
-    made->state = state;
-    made->info = *info;
-    const enum lk_status status = create(made, request, wanted);
-    if (status != LK_OK) {
-        lk_images_destroy(made);
-        return lk_fail_within(status, "%s:%s", source->kind, request->text);
-    }
-    made->info.decodes = true;
-    *info = made->info;
-    *images = made;
-    return LK_OK;
-}
-
-void lk_images_destroy(struct lk_images *images)
-{
-    if (!images)
-        return;
-    free(images->is_bad);
-    free(images->kept);
-    free(images->kept_labels);
-    free(images->keeps);
-    free(images);
 }
 
 int64_t lk_images_bad(const struct lk_images *images)
@@ -268,23 +203,128 @@ static enum lk_status read_good(struct lk_images *images, int64_t index, uint8_t
                    (long long)count);
 }
 
+/* --- opening --------------------------------------------------------------------------- */
+
+static enum lk_status read_for_cache(void *context, int64_t index, uint8_t *sample,
+                                     int32_t *label)
+{
+    return read_good(context, index, sample, label);
+}
+
+static bool is_bad(void *context, int64_t index)
+{
+    const struct lk_images *images = context;
+    return atomic_load(&images->is_bad[index]);
+}
+
+/* What tells the samples from all others: where they come from, and what is made of them. */
+static enum lk_status identify(const struct lk_images *images, char text[LK_SHA256_TEXT])
+{
+    const struct lk_data_info *info = &images->info;
+    const int64_t shape[] = {info->count, info->height, info->width, info->channels,
+                             info->classes};
+    struct lk_sha256 sum = {0};
+    LK_TRY(lk_sha256_init(&sum));
+    lk_sha256_add(&sum, LK_VERSION, strlen(LK_VERSION) + 1);
+    lk_sha256_add(&sum, lk_image_decoder(), strlen(lk_image_decoder()) + 1);
+    lk_sha256_add(&sum, images->source->kind, strlen(images->source->kind) + 1);
+    lk_sha256_add(&sum, shape, sizeof shape);
+    images->source->identify(images->state, &sum);
+    lk_sha256_finish(&sum, text);
+    lk_sha256_clear(&sum);
+    return LK_OK;
+}
+
+/* What was broken when the file was made is so again, and counts. */
+static enum lk_status take_bad(struct lk_images *images)
+{
+    for (int64_t i = 0; i < images->info.count; i++)
+        if (lk_cache_is_bad(images->cache, i))
+            lk_images_mark_bad(images, i);
+    const long long bad = atomic_load(&images->bad);
+    if (bad > images->most_bad)
+        return lk_fail(LK_E_DATA, "%s: %lld of %lld samples are broken, max_bad=%s allows %lld",
+                       images->info.name, bad, (long long)images->info.count, images->max_bad,
+                       (long long)images->most_bad);
+    return LK_OK;
+}
+
+/* cache: "memory", a file, or "none", as NULL and "". Each part of a set has its own file. */
+static enum lk_status open_cache(struct lk_images *images,
+                                 const struct lk_data_request *request, const char *cache)
+{
+    struct lk_cache_samples samples = {.name = images->info.name,
+                                       .count = images->info.count,
+                                       .bytes = images->bytes,
+                                       .context = images,
+                                       .read = read_for_cache,
+                                       .is_bad = is_bad};
+    char path[1024];
+    if (!cache || !*cache || strcmp(cache, "none") == 0)
+        return LK_OK;
+    if (strcmp(cache, "memory") == 0)
+        return lk_cache_open_memory(&samples, &images->cache);
+    snprintf(path, sizeof path, "%s%s", cache, request->part == LK_DATA_TRAIN ? "" : ".test");
+    LK_TRY(identify(images, samples.sum));
+    LK_TRY(lk_cache_open_file(path, &samples, &images->cache));
+    return images->cache ? take_bad(images) : LK_OK;
+}
+
+static enum lk_status create(struct lk_images *images, const struct lk_data_request *request,
+                             const struct lk_data_options *wanted)
+{
+    const struct lk_image_options *o = request->options;
+    const size_t count = (size_t)images->info.count;
+    const char *max_bad = *o->max_bad ? o->max_bad : wanted->max_bad ? wanted->max_bad : "1%";
+    snprintf(images->max_bad, sizeof images->max_bad, "%s", max_bad);
+    LK_TRY(parse_max_bad(max_bad, images->info.count, &images->most_bad));
+    LK_TRY(find_shape(images, o, wanted));
+    images->is_bad = calloc(count, sizeof *images->is_bad);
+    if (!images->is_bad)
+        return lk_fail_memory("marks of broken samples", count);
+    images->lost = request->lost;
+    atomic_init(&images->bad, images->lost);
+    return open_cache(images, request, *o->cache ? o->cache : wanted->cache);
+}
+
+enum lk_status lk_images_create(const struct lk_source *source, const void *state,
+                                const struct lk_data_request *request,
+                                const struct lk_data_options *wanted, struct lk_data_info *info,
+                                struct lk_images **images)
+{
+    struct lk_images *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a data set", sizeof *made);
+    made->source = source;
+    made->state = state;
+    made->info = *info;
+    const enum lk_status status = create(made, request, wanted);
+    if (status != LK_OK) {
+        lk_images_destroy(made);
+        return lk_fail_within(status, "%s:%s", source->kind, request->text);
+    }
+    made->info.decodes = true;
+    *info = made->info;
+    *images = made;
+    return LK_OK;
+}
+
+void lk_images_destroy(struct lk_images *images)
+{
+    if (!images)
+        return;
+    free(images->is_bad);
+    lk_cache_close(images->cache);
+    free(images);
+}
+
 enum lk_status lk_images_read(struct lk_images *images, int64_t index, uint8_t *sample,
                               int32_t *label)
 {
-    if (!images->kept)
-        return read_good(images, index, sample, label);
-    uint8_t *kept = images->kept + (size_t)index * images->bytes;
-    if (atomic_load(&images->keeps[index]) == KEPT) {
-        memcpy(sample, kept, images->bytes);
-        *label = images->kept_labels[index];
+    if (images->cache && lk_cache_find(images->cache, index, sample, label))
         return LK_OK;
-    }
     LK_TRY(read_good(images, index, sample, label));
-    unsigned char empty = EMPTY;
-    if (atomic_compare_exchange_strong(&images->keeps[index], &empty, BEING_FILLED)) {
-        memcpy(kept, sample, images->bytes);
-        images->kept_labels[index] = *label;
-        atomic_store(&images->keeps[index], KEPT);
-    }
+    if (images->cache)
+        lk_cache_put(images->cache, index, sample, *label);
     return LK_OK;
 }

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SIDE = 16384, MOST_STAGE = 512 };
+enum { MOST_SIDE = 16384, MOST_STAGE = 700 };
 
 /* --- stages ---------------------------------------------------------------------------- */
 
 /* Options of all stages; each has some of them. */
 struct values {
-    char size[32], to[16], mean[128], deviation[128];
+    char size[32], where[512], to[16], mean[128], deviation[128];
     double number;
     int64_t padding, batch, count, threads;
     int flip;
@@ -29,6 +29,7 @@ static const char *const flips[] = {"none", "horizontal", "vertical", "both", NU
 #define NUMBER .kind = LK_OPTION_REAL, AT(number)
 
 static const struct lk_option size_options[] = {{.name = "size", TEXT(size)}, {0}};
+static const struct lk_option cache_options[] = {{.name = "where", TEXT(where)}, {0}};
 static const struct lk_option crop_options[] = {
     {.name = "size", TEXT(size), .standard = ""},
     {.name = "padding", .kind = LK_OPTION_INT, AT(padding), .max = 1024, .standard = "0"},
@@ -85,6 +86,12 @@ enum lk_status lk_pipeline_size(const char *text, int size[2])
 static enum lk_status take_resize(const struct values *v, struct lk_pipeline *p)
 {
     return lk_pipeline_size(v->size, p->resize);
+}
+
+static enum lk_status take_cache(const struct values *v, struct lk_pipeline *p)
+{
+    snprintf(p->cache, sizeof p->cache, "%s", v->where);
+    return LK_OK;
 }
 
 static enum lk_status take_rotate(const struct values *v, struct lk_pipeline *p)
@@ -218,23 +225,24 @@ struct stage {
 
 static const struct stage stages[] = {
     {"resize", 0, false, size_options, take_resize},
-    {"shuffle", 1, true, shuffle_options, take_shuffle},
-    {"rotate", 2, true, rotate_options, take_rotate},
-    {"crop", 3, true, crop_options, take_crop},
-    {"center_crop", 3, false, size_options, take_center_crop},
-    {"flip", 4, true, flip_options, take_flip},
-    {"brightness", 5, true, look_options, take_brightness},
-    {"contrast", 5, true, look_options, take_contrast},
-    {"saturation", 5, true, look_options, take_saturation},
-    {"normalize", 6, false, normalize_options, take_normalize},
-    {"batch", 7, true, batch_options, take_batch},
-    {"repeat", 8, true, repeat_options, take_repeat},
-    {"prefetch", 9, true, prefetch_options, take_prefetch},
+    {"cache", 1, true, cache_options, take_cache},
+    {"shuffle", 2, true, shuffle_options, take_shuffle},
+    {"rotate", 3, true, rotate_options, take_rotate},
+    {"crop", 4, true, crop_options, take_crop},
+    {"center_crop", 4, false, size_options, take_center_crop},
+    {"flip", 5, true, flip_options, take_flip},
+    {"brightness", 6, true, look_options, take_brightness},
+    {"contrast", 6, true, look_options, take_contrast},
+    {"saturation", 6, true, look_options, take_saturation},
+    {"normalize", 7, false, normalize_options, take_normalize},
+    {"batch", 8, true, batch_options, take_batch},
+    {"repeat", 9, true, repeat_options, take_repeat},
+    {"prefetch", 10, true, prefetch_options, take_prefetch},
     {0},
 };
 
 static const char order_text[] =
-    "resize, shuffle, rotate, crop or center_crop, flip, then brightness, contrast and "
+    "resize, cache, shuffle, rotate, crop or center_crop, flip, then brightness, contrast and "
     "saturation in any order, normalize, batch, repeat, prefetch";
 
 /* --- reading --------------------------------------------------------------------------- */

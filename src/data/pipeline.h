@@ -27,6 +27,7 @@ struct lk_pipeline {
     /* Of batches, not of samples. */
     bool says_shuffle, shuffles, says_batch, drops_remainder, says_threads;
     int64_t batch, epochs, prefetch, threads; /* 0, but of threads: not said */
+    char cache[512];                          /* as of struct lk_data_options; "": not said */
 };
 
 /* Reads a pipeline: stages with '|' between them; or for training "flip=horizontal padding=4

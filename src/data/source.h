@@ -5,6 +5,7 @@
 #define LK_DATA_SOURCE_H
 
 #include "base/option.h"
+#include "io/sha256.h"
 #include <lockstep/data.h>
 
 /* Options of sources of image files: what stands behind the commas of "folder:DIR,size=96x96".
@@ -12,15 +13,13 @@
 struct lk_image_options {
     char size[32]; /* "96x96": height x width; "": as is asked for, else as the first image */
     int64_t channels;
-    char max_bad[16];  /* "1%" of the samples, or how many */
-    char classes[512]; /* a file of names, or how many; "": as they are found */
-    int cache;
+    char max_bad[16];            /* "1%" of the samples, or how many */
+    char classes[512];           /* a file of names, or how many; "": as they are found */
+    char cache[512];             /* "memory", or a file; "": as is asked for, "none" */
     char part[64];               /* folder: the subfolder to read */
     char image[128], label[128]; /* tfrecord: keys */
     int64_t offset;              /* added to labels as they are in the file */
 };
-
-enum lk_image_cache { LK_CACHE_NONE, LK_CACHE_MEMORY };
 
 #define LK_IMAGE_OPTION(field)                                                                 \
     .name = #field, .offset = offsetof(struct lk_image_options, field)
@@ -33,11 +32,8 @@ enum lk_image_cache { LK_CACHE_NONE, LK_CACHE_MEMORY };
          .standard = "0"},                                                                     \
         {LK_IMAGE_TEXT(max_bad), .standard = ""}, {LK_IMAGE_TEXT(classes), .standard = ""},    \
     {                                                                                          \
-        LK_IMAGE_OPTION(cache), .kind = LK_OPTION_CHOICE, .standard = "none",                  \
-                                .choices = lk_image_caches                                     \
+        LK_IMAGE_TEXT(cache), .standard = ""                                                   \
     }
-
-extern const char *const lk_image_caches[];
 
 enum { LK_MOST_CLASSES = 1 << 20 };
 
@@ -89,6 +85,10 @@ struct lk_source {
 
     /* Of a source that fetches: tells about a sample; any thread. */
     enum lk_status (*about)(const void *state, int64_t index, struct lk_sample_about *about);
+
+    /* Of a source that fetches: adds what tells its samples from others, or from what they
+     * were: names, lengths and times of files. */
+    void (*identify)(const void *state, struct lk_sha256 *sum);
 };
 
 extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,

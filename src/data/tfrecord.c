@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* What files that cannot be read from the middle may take in memory, all together. */
 static const size_t most_inflated = (size_t)4 << 30;
@@ -396,6 +397,30 @@ static enum lk_status records_open(struct lk_data_request *request, struct lk_da
     return LK_OK;
 }
 
+static void records_identify(const void *state, struct lk_sha256 *sum)
+{
+    const struct records *records = state;
+    const struct lk_image_options *o = &records->options;
+    lk_sha256_add(sum, o->image, strlen(o->image) + 1);
+    lk_sha256_add(sum, o->label, strlen(o->label) + 1);
+    lk_sha256_add(sum, &o->offset, sizeof o->offset);
+    for (int i = 0; i < records->classes.count; i++)
+        lk_sha256_add(sum, records->classes.items[i], strlen(records->classes.items[i]) + 1);
+    for (int i = 0; i < records->file_count; i++) {
+        const char *path = lk_tfrecord_path(records->files[i]), *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
+        struct stat found;
+        int64_t parts[4] = {lk_tfrecord_count(records->files[i])};
+        if (stat(path, &found) == 0) {
+            parts[1] = found.st_size;
+            parts[2] = found.st_mtim.tv_sec;
+            parts[3] = found.st_mtim.tv_nsec;
+        }
+        lk_sha256_add(sum, name, strlen(name) + 1);
+        lk_sha256_add(sum, parts, sizeof parts);
+    }
+}
+
 static const struct lk_option options[] = {
     LK_IMAGE_OPTIONS,
     {LK_IMAGE_TEXT(part), .standard = "", .help = "of a folder the files to read: train, val"},
@@ -412,4 +437,5 @@ const struct lk_source lk_source_tfrecord = {.kind = "tfrecord",
                                              .open = records_open,
                                              .close = records_close,
                                              .fetch = records_fetch,
-                                             .about = records_about};
+                                             .about = records_about,
+                                             .identify = records_identify};

@@ -153,6 +153,11 @@ static bool decode_turbo(tjhandle jpeg, const void *data, size_t bytes, const in
     return true;
 }
 
+const char *lk_image_decoder(void)
+{
+    return "TurboJPEG";
+}
+
 static enum lk_status decode_jpeg(const void *data, size_t bytes, const int least[2],
                                   const char *where, struct lk_image *image)
 {
@@ -165,6 +170,11 @@ static enum lk_status decode_jpeg(const void *data, size_t bytes, const int leas
     return is_done ? status : decode_stb(data, bytes, image->channels, where, image);
 }
 #else
+const char *lk_image_decoder(void)
+{
+    return "stb_image";
+}
+
 static enum lk_status decode_jpeg(const void *data, size_t bytes, const int least[2],
                                   const char *where, struct lk_image *image)
 {

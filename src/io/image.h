@@ -26,6 +26,9 @@ LK_MUST_CHECK enum lk_status lk_image_decode_least(const void *data, size_t byte
                                                    struct lk_image *image);
 void lk_image_clear(struct lk_image *image);
 
+/* "TurboJPEG" or "stb_image": who decodes JPEG, which the last bits of pixels depend on. */
+const char *lk_image_decoder(void);
+
 /* "JPEG" or "PNG", by how the file begins; NULL: neither. */
 const char *lk_image_format(const void *data, size_t bytes);
 

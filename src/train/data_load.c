@@ -50,6 +50,7 @@ enum lk_status lk_data_load_start(struct lk_trainer *trainer)
     load->wanted = lk_data_wanted(trainer->model, &trainer->pipeline);
     load->wanted_validation = lk_data_wanted(trainer->model, &trainer->eval_pipeline);
     load->wanted.max_bad = load->wanted_validation.max_bad = settings->max_bad;
+    load->wanted.cache = load->wanted_validation.cache = settings->data_cache;
     if (pthread_create(&load->thread, NULL, load_data, load) != 0)
         return lk_fail(LK_E_MEMORY, "cannot start a thread");
     load->is_running = true;

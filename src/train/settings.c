@@ -52,6 +52,10 @@ const struct lk_option lk_settings_table[] = {
      TEXT(eval_pipeline),
      .standard = "",
      .help = "stages of evaluation; none: size and normalize of pipeline, and the middle"},
+    {.name = "data_cache",
+     TEXT(data_cache),
+     .standard = "none",
+     .help = "keep decoded, resized samples: none, memory, or a file"},
     {.name = "data_threads",
      .kind = LK_OPTION_INT,
      AT(data_threads),
@@ -240,6 +244,8 @@ static enum lk_status set_pipeline(struct lk_settings *settings, const char *nam
         settings->batch_size = p.batch;
         settings->drop_remainder = p.drops_remainder;
     }
+    if (*p.cache)
+        memcpy(settings->data_cache, p.cache, sizeof p.cache);
     if (p.epochs)
         settings->epochs = p.epochs;
     if (p.prefetch)

@@ -142,6 +142,37 @@ class Written(PipelineTest):
                                   places=3)
 
 
+class Cached(PipelineTest):
+    def test_cache(self):
+        """Memory, a file and none give the same bits; a file is used, and made anew."""
+        base = '--augment', 'flip=both', '--batch-size', '25', '--epochs', '2'
+        none = self.train('none', *base)
+        self.assertEqual(self.train('memory', *base, '--cache', 'memory'), none)
+        self.put_run('run.yaml', """
+  - cache: kept.cache
+  - crop
+  - flip: both
+  - batch: 25
+  - repeat: 2
+""")
+        self.assertEqual(self.train('file', model='run.yaml'), none)
+        files = sorted(name for name in os.listdir(self.folder) if 'kept' in name)
+        self.assertEqual(files, ['kept.cache', 'kept.cache.test'])
+        stamps = [os.stat(self.path(name)).st_ino for name in files]
+        self.assertEqual(self.train('again', model='run.yaml'), none)
+        self.assertEqual([os.stat(self.path(name)).st_ino for name in files], stamps)
+        with open(self.path('kept.cache'), 'r+b') as file:
+            file.truncate(9999)
+        self.assertEqual(self.train('anew', model='run.yaml'), none)
+        self.put('letter.txt', 'a letter')
+        self.refused(3, "letter.txt' is no cache", 'train', 'net.yaml', '--data',
+                     'folder:set,cache=letter.txt')
+        done = self.run_program('train', 'net.yaml', '--data', 'folder:set', *base, '--cache',
+                                'no/where', '--run', 'without')
+        self.assertIn("samples are not kept in 'no/where'", done.stderr)
+        self.assertEqual(self.sha256('without'), none)
+
+
 class SameBits(PipelineTest):
     def test_devices_and_threads(self):
         base = ('--pipeline', TEXT, '--batch-size', '24', '--shards', '8', '--epochs', '2',
