@@ -28,7 +28,7 @@ struct command {
 
 extern const struct command bench_command, convert_command, data_command, devices_command,
     eval_command, predict_command, scale_command, selftest_command, summary_command,
-    train_command;
+    train_command, tune_command;
 
 /* An option as given: the last of the same name counts, unless the subcommand collects them. */
 struct given {

@@ -30,6 +30,7 @@ static const struct option options[] = {
     {"split", "HOW", "shares of devices: measured, all (no one is sent home), equal, or 2:1"},
     {"shards", "N", "parts of a batch with sums of their own; a power of two"},
     {"math", "strict|normal|fast", "direct sums; faster algorithms; reduced precision too"},
+    {"tune", "quick|off", "measure kernel blockings before a long run (quick)"},
     {"mode", "sync|async", "devices in lockstep, or without waiting for one another"},
     {"max-staleness", "N",
      "mode async: updates a gradient may miss; default: twice the devices"},

@@ -28,6 +28,7 @@ static const struct {
     {"shards", "shards"},
     {"mode", "mode"},
     {"math", "math"},
+    {"tune", "tune"},
     {"max-staleness", "max_staleness"},
     {"seed", "seed"},
     {"lr", "lr"},

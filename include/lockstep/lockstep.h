@@ -13,5 +13,6 @@
 #include <lockstep/survey.h>
 #include <lockstep/tensor.h>
 #include <lockstep/train.h>
+#include <lockstep/tune.h>
 
 #endif

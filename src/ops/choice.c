@@ -15,7 +15,8 @@ struct lk_choices {
     enum lk_math math;
     pthread_mutex_t lock;
     char preferred[LK_CHOICE_TEXT_BYTES];
-    struct choice *list; /* in order of keys */
+    struct lk_choices *known; /* NULL: none */
+    struct choice *list;      /* in order of keys */
     int count, room;
 };
 
@@ -117,6 +118,11 @@ enum lk_status lk_choices_prefer(struct lk_choices *choices, const char *text)
     LK_TRY(check_length(text ? text : "", LK_CHOICE_TEXT_BYTES, "name of an algorithm"));
     strcpy(choices->preferred, text ? text : "");
     return LK_OK;
+}
+
+void lk_choices_know(struct lk_choices *choices, struct lk_choices *known)
+{
+    choices->known = known;
 }
 
 const char *const lk_math_names[] = {"strict", "normal", "fast", NULL};
@@ -257,8 +263,11 @@ enum lk_status lk_choices_make(struct lk_choices *choices, const struct lk_choic
     char text[LK_CHOICE_TEXT_BYTES];
     const enum lk_math math = lk_choices_math(choices);
     int best = -1;
-    if (lk_choices_find(choices, choice->key, text) && (best = named(choice, math, text)) < 0)
-        lk_log(LK_LOG_WARNING, "'%s' cannot be had for %s, by rule then", text, choice->key);
+    if ((lk_choices_find(choices, choice->key, text) ||
+         (choices && lk_choices_find(choices->known, choice->key, text))) &&
+        (best = named(choice, math, text)) < 0)
+        lk_log(LK_LOG_WARNING, "'%s' cannot be had for %s, its rule decides", text,
+               choice->key);
     if (best < 0 && choices && *choices->preferred)
         best = named(choice, math, choices->preferred);
     if (best < 0)

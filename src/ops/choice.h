@@ -53,6 +53,9 @@ LK_MUST_CHECK enum lk_status lk_choices_open(const char *text, const char *where
 /* "strict", "normal", "fast"; ends with NULL. */
 extern const char *const lk_math_names[];
 
+/* What is not kept is looked for in `known`, which outlives the list; NULL: nowhere. */
+void lk_choices_know(struct lk_choices *choices, struct lk_choices *known);
+
 /* Calls for each, in order of keys; `visit` may not use the list. */
 void lk_choices_each(struct lk_choices *choices,
                      void (*visit)(void *context, const char *key, const char *text),
@@ -83,9 +86,9 @@ bool lk_candidate_is_possible(const struct lk_candidate *candidate, enum lk_math
 /* Whether two names are of one algorithm: the same bits. */
 bool lk_candidate_is_same(const char *a, const char *b);
 
-/* The place of the one to use: the one kept under the key, else the preferred one, else the
- * cheapest; it is then kept. One that is not possible is never taken; of an algorithm whose
- * blocking is unknown the first. fails: LK_E_UNSUPPORTED where none can; LK_E_MEMORY */
+/* The place of the one to use: the one kept under the key or known, else the preferred one,
+ * else the cheapest; it is then kept. One that is not possible is never taken; of an algorithm
+ * whose blocking is unknown the first. fails: LK_E_UNSUPPORTED where none can; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_choices_make(struct lk_choices *choices,
                                              const struct lk_choice *choice, int *place);
 

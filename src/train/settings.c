@@ -12,6 +12,7 @@
 #define TEXT(field)                                                                            \
     .kind = LK_OPTION_TEXT, AT(field), .count = sizeof((struct lk_settings *)0)->field
 
+static const char *const tunes[] = {"off", "quick", NULL};
 static const char *const modes[] = {"sync", "async", NULL};
 static const char *const all_reduces[] = {"tree", "mpi", NULL};
 
@@ -116,6 +117,13 @@ const struct lk_option lk_settings_table[] = {
      .choices = lk_math_names,
      .help = "strict: direct sums only; normal: other algorithms where they are faster; fast: "
              "products of reduced precision too"},
+    {.name = "tune",
+     .kind = LK_OPTION_CHOICE,
+     AT(tune),
+     .standard = "quick",
+     .choices = tunes,
+     .help = "quick: blockings of kernels are measured before a long run, no bit depends on "
+             "them; off"},
     {.name = "mode",
      .kind = LK_OPTION_CHOICE,
      AT(mode),

@@ -7,6 +7,7 @@
 #include <lockstep/train.h>
 
 enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
+enum lk_tune_setting { LK_TUNE_OFF, LK_TUNE_QUICK };
 enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
 
 struct lk_settings {
@@ -19,7 +20,7 @@ struct lk_settings {
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t check_every, scale_lr, max_staleness;
     double lr; /* 0: the optimizer's own */
-    int mode, all_reduce, math;
+    int mode, all_reduce, math, tune;
     int64_t prefetch;
     bool shuffle, drop_remainder, fresh;
     char profile[512];

@@ -199,8 +199,8 @@ static enum lk_status create(struct lk_trainer *trainer)
         LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_world_share(trainer->world, sizeof trainer->settings->shards,
                           &trainer->settings->shards));
-    LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss));
+    LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(create_team(trainer));
     LK_TRY(open_batches(trainer));
     LK_TRY(lk_trainer_open_evaluator(trainer));
@@ -258,6 +258,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_run_folder_close(trainer->folder);
     lk_settings_destroy(trainer->settings);
     lk_choices_destroy(trainer->choices);
+    lk_choices_destroy(trainer->tuned);
     free(trainer->choices_text);
     free(trainer);
 }

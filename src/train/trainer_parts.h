@@ -33,6 +33,7 @@ struct lk_trainer {
 
     struct lk_world *world;       /* the job's ranks */
     struct lk_choices *choices;   /* of algorithms, for devices of all kinds */
+    struct lk_choices *tuned;     /* the fastest known on this machine, for choices to come */
     char *choices_text;           /* as the shadow has them */
     struct lk_run_folder *folder; /* without a path on all ranks but 0 */
     struct lk_model *model;
@@ -73,8 +74,9 @@ LK_MUST_CHECK enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer)
 /* With all ranks: rank 0's steps done, parameters and optimizer state become those of all. */
 LK_MUST_CHECK enum lk_status lk_trainer_align(struct lk_trainer *trainer);
 
-/* Opens the list of algorithms: what the checkpoint that is open has, rank 0's on all ranks.
- * fails: LK_E_ARGUMENT where it was made for another `math` */
+/* Opens the list of algorithms: what the checkpoint that is open has, and what tuning has
+ * found, rank 0's on all ranks; perhaps tunes first. The loss must be there.
+ * fails: LK_E_ARGUMENT where the checkpoint's was made for another `math` */
 LK_MUST_CHECK enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer);
 
 /* Starts reading the data as the trainer's settings, pipelines and model want it. */

@@ -40,7 +40,7 @@ class CommandLine(ProgramTest):
         self.refused(2, ["'tain'", "did you mean 'train'?"], 'tain')
 
     def test_later_commands(self):
-        for command in ['tune', 'report', 'export', 'serve']:
+        for command in ['report', 'export', 'serve']:
             self.refused(2, 'not part of this version', command, 'x')
             self.assertNotIn(command, self.run_program('--help').stdout.split())
 

@@ -1,0 +1,29 @@
+/* What was found the fastest on this machine, kept in the cache for later runs. Floor 6. */
+#ifndef LK_TRAIN_TUNING_H
+#define LK_TRAIN_TUNING_H
+
+#include "graph/node.h"
+#include "ops/choice.h"
+
+/* QUICK: found at a run's beginning, blockings alone; FULL: by lockstep tune, taken first. */
+enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL };
+
+/* Adds what the cache has to `known`; a file that is none of ours is warned of and ignored, as
+ * its results can be found again. */
+void lk_tuning_load(struct lk_choices *known);
+
+/* Adds `found` to what the cache has, also while other processes do; does nothing where there
+ * is no cache. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_tuning_save(enum lk_tuning kind, struct lk_choices *found);
+
+/* Seconds that quick tuning is worth before `steps` steps (0: many) of `batch` samples. */
+double lk_tuning_worth(const struct lk_device *device, const struct lk_node *loss,
+                       int64_t batch, int64_t steps);
+
+/* Measures blockings for `seconds` and adds them to `known` and the cache. fails: LK_E_DEVICE
+ */
+LK_MUST_CHECK enum lk_status lk_tuning_quick(struct lk_device *device,
+                                             const struct lk_node *loss, int64_t batch,
+                                             double seconds, struct lk_choices *known);
+
+#endif

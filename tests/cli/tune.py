@@ -1,0 +1,153 @@
+"""lockstep tune, and training with what it found: no bit depends on blockings."""
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+import program
+from program import PROGRAM, ProgramTest
+
+LAYER = os.environ.get('LOCKSTEP_FAULT_LAYER')
+NET = """name: net
+input: [28, 28, 1]
+layers:
+  - conv2d: {filters: 8, kernel: 3, activation: relu}
+  - conv2d: {filters: 16, kernel: 3}
+  - flatten
+  - dense: {units: 10}
+  - softmax
+"""
+
+
+class Tune(ProgramTest):
+    TRAIN = ['net.yaml', '--data', 'synthetic:digits,count=512', '--batch-size', '48',
+             '--epochs', '100000', '--set', 'validation=off']
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET)
+        os.mkdir(self.path('cache'))
+
+    def environment(self, **changes):
+        return super().environment(LOCKSTEP_CACHE=self.path('cache'), **changes)
+
+    def tune(self, *arguments, **more):
+        return self.run_program('tune', 'net.yaml', '--batch-size', '64', *arguments, **more)
+
+    def kept(self, kind=''):
+        """What the cache has: algorithms by key."""
+        found = glob.glob(self.path(f'cache/tuning/*-normal{kind}.txt'))
+        if not found:
+            return {}
+        with open(found[0], encoding='utf-8') as file:
+            self.assertEqual(file.readline(), 'math normal\n')
+            return dict(line.rstrip('\n').split('\t') for line in file)
+
+    def algorithms(self, run):
+        with open(self.path(f'{run}/env.json'), encoding='utf-8') as file:
+            return json.load(file)['algorithms']
+
+    def test_results_are_kept(self):
+        first = self.tune().stdout
+        kept = self.kept()
+        self.assertGreaterEqual(len(kept), 3)  # both forward passes and one data gradient
+        for key, algorithm in kept.items():
+            self.assertRegex(key, r'^conv2d (forward|dgrad|wgrad) \[')
+            self.assertIn(f'-> {algorithm}\n', first)
+        self.assertIn(f'{len(kept)} choices measured', first)
+        self.assertIn('0 choices measured', self.tune().stdout)
+        self.assertIn(f'{len(kept)} choices measured', self.tune('--again').stdout)
+
+    def test_training_takes_them_and_keeps_its_bits(self):
+        self.run_program('train', *self.TRAIN, '--run', 'rule', '--steps', '20', '--tune',
+                         'off')
+        rule = self.algorithms('rule')
+        other = re.search(r'direct \d+x\d+', self.tune().stdout).group()
+        path = glob.glob(self.path('cache/tuning/*-normal.txt'))[0]
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('math normal\n')
+            for key, algorithm in rule.items():
+                if ' wgrad ' not in key and algorithm.startswith('direct'):
+                    file.write(f'{key}\t{other}\n')
+        self.run_program('train', *self.TRAIN, '--run', 'tuned', '--steps', '10')
+        self.assertIn(other, self.algorithms('tuned').values())
+        os.remove(path)  # a run keeps what it began with
+        self.run_program('train', *self.TRAIN, '--run', 'tuned', '--steps', '20')
+        self.assertIn(other, self.algorithms('tuned').values())
+        self.assertEqual(self.sha256('tuned'), self.sha256('rule'))
+
+    def test_a_foreign_file_is_left_aside(self):
+        self.tune()
+        path = glob.glob(self.path('cache/tuning/*-normal.txt'))[0]
+        for content in b'', b'math strict\n', b'math normal\nno tab\n', b'\xff\xfe\0\0', \
+                b'math normal\n' + b'k' * 5000:
+            with open(path, 'wb') as file:
+                file.write(content)
+            done = self.run_program('train', *self.TRAIN, '--run', 'run', '--fresh', '--steps',
+                                    '2')
+            self.assertIn('results of tuning are left aside: ' + path, done.stderr)
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('math normal\nconv2d of something else\tmagic\n')
+        done = self.run_program('train', *self.TRAIN, '--run', 'run', '--fresh', '--steps', '2')
+        self.assertNotIn('left aside', done.stderr)
+        for key in self.algorithms('run'):
+            with open(path, 'a', encoding='utf-8') as file:
+                file.write(f'{key}\tmagic\n')
+        done = self.run_program('train', *self.TRAIN, '--run', 'run', '--fresh', '--steps', '2')
+        self.assertIn("'magic' cannot be had for conv2d", done.stderr)
+        self.assertNotIn('magic', self.algorithms('run').values())
+
+    def test_two_at_once(self):
+        """Neither loses what the other has found."""
+        self.put('other.yaml', NET.replace('filters: 16', 'filters: 24'))
+        running = [subprocess.Popen([PROGRAM, 'tune', model, '--batch-size', '32'],
+                                    cwd=self.folder, env=self.environment(),
+                                    stdout=subprocess.PIPE, text=True)
+                   for model in ('net.yaml', 'other.yaml')]
+        said = [process.communicate(timeout=100)[0] for process in running]
+        self.assertEqual([process.returncode for process in running], [0, 0])
+        kept = self.kept()
+        for model in 'filters=16', 'filters=24':
+            self.assertTrue(any(model in key for key in kept), (model, kept, said))
+
+    def test_long_runs_begin_with_a_quick_one(self):
+        process = subprocess.Popen(
+            [PROGRAM, 'train', *self.TRAIN, '--run', 'long', '--steps', '100000000',
+             '--log-format', 'jsonl'], cwd=self.folder, env=self.environment(),
+            stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        for line in process.stdout:
+            if json.loads(line).get('step') == 2:
+                break
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        quick = self.kept('-quick')
+        self.assertGreaterEqual(len(quick), 1)
+        for key, algorithm in quick.items():
+            self.assertEqual(self.algorithms('long')[key], algorithm)
+
+    @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
+    def test_wrong_numbers_are_not_taken(self):
+        """A bit of what the device gives back changes: of the second candidate's results."""
+        environment = {'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT':
+                       'call=clEnqueueReadBuffer,nth=2,times=1,kind=corrupt'}
+        done = self.tune(environment=environment)
+        wrong = [line.split() for line in done.stdout.splitlines() if 'wrong numbers' in line]
+        self.assertEqual(len(wrong), 1, done.stdout)
+        first = done.stdout.split('->')[1].split('\n')[0].strip()
+        self.assertNotEqual(first, ' '.join(wrong[0][:-2]))
+
+    def test_refusals(self):
+        self.refused(3, 'no-such-model', 'tune', 'no-such-model')
+        self.refused(2, "math 'exact' is none of", 'tune', 'net.yaml', '--math', 'exact')
+        self.refused(2, 'needs one MODEL', 'tune')
+        self.refused(2, '--seconds', 'tune', 'net.yaml', '--seconds', '0')
+
+
+if __name__ == '__main__':
+    program.main()

@@ -1,0 +1,125 @@
+/* lockstep tune: the fastest way to compute a model's operations on a device, measured. */
+#include "command.h"
+#include <inttypes.h>
+#include <lockstep/tune.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A first interrupt ends the measurement at hand, a second one the program. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+struct show {
+    const char *model;
+    const struct lk_device_info *device;
+    bool has_begun;
+    char key[768]; /* of the choice being printed */
+    int choices;
+};
+
+/* A key without the device, which the first line names. */
+static void print_key(const char *key)
+{
+    const char *on = strstr(key, " on ");
+    const int length = on ? (int)(on - key) : (int)strlen(key);
+    printf("%.*s\n", length, key);
+}
+
+static void print_head(struct show *show)
+{
+    if (!show->has_begun)
+        printf("%s on %s, %s\n", show->model, show->device->name, show->device->driver);
+    show->has_begun = true;
+}
+
+static bool print_candidate(void *context, const struct lk_tune_report *report)
+{
+    static const char *const outcomes[] = {"", "wrong numbers", "cannot run here"};
+    struct show *show = context;
+    const bool is_new = strcmp(show->key, report->key) != 0;
+    print_head(show);
+    if (is_new) {
+        snprintf(show->key, sizeof show->key, "%s", report->key);
+        print_key(report->key);
+    }
+    if (report->outcome == LK_TUNE_GOOD)
+        printf("    %-16s %10.3f ms for %" PRId64 " samples\n", report->name, report->ms,
+               report->samples);
+    else
+        printf("    %-16s %s\n", report->name, outcomes[report->outcome]);
+    if (report->fastest) {
+        printf("    -> %s\n", report->fastest);
+        show->choices++;
+    }
+    fflush(stdout);
+    return !interrupted;
+}
+
+static int tune(struct lk_tune_options *options, const char *devices)
+{
+    struct show show = {0};
+    struct lk_device *device = NULL;
+    enum lk_status status = lk_device_open(devices, 0, &device);
+    if (status != LK_OK)
+        return failed(status);
+    show.model = options->model;
+    show.device = lk_device_info(device);
+    catch_interrupts();
+    options->handler = print_candidate;
+    options->context = &show;
+    status = lk_tune_model(device, options);
+    if (status == LK_OK)
+        print_head(&show);
+    lk_device_close(device);
+    if (status != LK_OK)
+        return failed(status);
+    printf("%d choice%s measured\n", show.choices, show.choices == 1 ? "" : "s");
+    return interrupted ? INTERRUPTED : DONE;
+}
+
+static int run(const struct arguments *arguments)
+{
+    struct lk_tune_options options = {.math = option_text(arguments, "math"),
+                                      .again = option_given(arguments, "again")};
+    int64_t seconds = 0;
+    if (arguments->word_count != 1)
+        return wrong_usage(arguments->command, "needs one MODEL, found %d words",
+                           arguments->word_count);
+    options.model = arguments->words[0];
+    int result = option_number(arguments, "batch-size", 1, 1 << 24, &options.batch);
+    if (result == DONE)
+        result = option_number(arguments, "seconds", 1, 1 << 24, &seconds);
+    options.seconds = (double)seconds;
+    return result == DONE ? tune(&options, option_text(arguments, "device")) : result;
+}
+
+static const struct option options[] = {
+    {"device", "LIST", "the first of these devices: 0, gpu, cpu, 0/2"},
+    {"batch-size", "N", "most samples at a time (512)"},
+    {"math", "strict|normal|fast", "which algorithms may be taken (normal)"},
+    {"seconds", "N", "begin nothing more after this time"},
+    {"again", NULL, "measure also what is known"},
+    {0},
+};
+
+const struct command tune_command = {
+    .name = "tune",
+    .usage = "MODEL [options]",
+    .help = "finds the fastest kernels for a model's shapes and keeps them for later runs",
+    .options = options,
+    .run = run,
+};
