@@ -15,16 +15,13 @@
  *
  * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see
  * the left edge or lie before one that does, RIGHT the right edge or are narrower.
- * PANEL: of single taps inside the image, the inputs of SPAN * NV columns and `depth` channels
- * are first copied to local memory, [SPAN][depth][NV], and all filters of the group go over
- * them; the sums rest in local memory until the next channels are there. STREAM: the outputs
- * are too large for caches, so they are written past them.
+ * STREAM: the outputs are too large for caches, so they are written past them.
  *
- * Group ids: 0: run of rows_each row blocks (PANEL: runs of columns), 1: run of blocks_each
- * filter blocks, 2: tile.
+ * Group ids: 0: run of rows_each row blocks, 1: run of blocks_each filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
- *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT PANEL SPAN STREAM
+ *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT STREAM
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/taps.cl"
 
@@ -33,17 +30,9 @@
 #define SPAN_Y ((ROWS - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
 #define ROW_STEP (ROWS == 1 ? GAP_Y : 1)
 
-#if PANEL
-#define XSPACE __local
-#define X_AT(j, s) (j)
-#define X_ROW 0
-#define X_PLANE NV
-#else
-#define XSPACE __global
 #define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X) * PARTS)
 #define X_ROW (IN_W * PARTS)
 #define X_PLANE (IN_H * IN_W * PARTS)
-#endif
 
 #if STREAM
 #define STORE(p, v) STREAM_STORE(p, v)
@@ -53,18 +42,16 @@
 
 /* A row of outputs of MR filters. */
 struct job {
-    XSPACE const V *x;         /* channel 0, row `row`, which may lie outside; or the panel */
+    __global const V *x;       /* channel 0, row `row`, which may lie outside */
     __global const real *w;    /* of the filters */
     __global const real *bias; /* of the filters, or null */
     __global V *y;             /* of the first filter, at column 0 */
     __global B *at;            /* likewise, or null */
     int channels, row, filters;
-    __local V *sums; /* between panels */
-    bool first, last; /* panel */
 };
 
 /* Adds the products of a row of taps with an input row. */
-INLINE void add_taps(V a[MR][NV], XSPACE const V *x, __global const real *w, int x0, int n,
+INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, int x0, int n,
                      bool edge)
 {
     UNROLL for (int s = 0; s < TAPS_X; s++)
@@ -82,7 +69,7 @@ INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n
     const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
     const int last = min(SPAN_Y, IN_H - job->row);
     const int count = (last - first + ROW_STEP - 1) / ROW_STEP;
-    XSPACE const V *x = job->x + (PANEL ? 0 : (x0 * STEP_X - PAD_X) * PARTS + first * X_ROW);
+    __global const V *x = job->x + (x0 * STEP_X - PAD_X) * PARTS + first * X_ROW;
     __global const real *w = job->w;
     int u = first;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
@@ -149,20 +136,12 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
         const V bias = job->bias && i < job->filters ? job->bias[i] : (real)0;
         UNROLL for (int m = 0; m < ROWS; m++)
             UNROLL for (int j = 0; j < n; j++)
-                a[m][i][j] = PANEL && !job->first ? job->sums[i * NV + j] : bias;
+                a[m][i][j] = bias;
     }
     add_products(a, job, x0, n, edge);
-    if (!PANEL || job->last)
-        store(a, job, x0, n);
-    else
-        UNROLL for (int i = 0; i < MR; i++)
-            UNROLL for (int j = 0; j < n; j++)
-                job->sums[i * NV + j] = a[0][i][j];
+    store(a, job, x0, n);
 }
 
-#if PANEL
-#include "lib/conv2d_panel.cl"
-#else
 /* The compiler leaves out the taps outside the image of blocks whose place it knows. */
 INLINE void blocks_of_row(const struct job *job)
 {
@@ -186,13 +165,11 @@ INLINE void blocks_of_row(const struct job *job)
 #endif
 }
 
-#endif
-
 BODY void gather_group(__global const V *restrict x, int x_first,
                        __global const real *restrict w, int w_first,
                        __global const real *restrict bias, __global V *restrict y, int y_first,
                        __global B *restrict at, int channels, int filters, int rows_each,
-                       int blocks_each, int depth, __local V *panel, __local V *sums,
+                       int blocks_each,
                        int group_0, int group_1, int group_2)
 {
     const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
@@ -205,37 +182,6 @@ BODY void gather_group(__global const V *restrict x, int x_first,
     y += (image * filters * PLANE + y_first) * PARTS + PART;
     at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
     bias = bias ? bias + g * filters : 0;
-#if PANEL
-    const int deep = (channels + depth - 1) / depth;
-    const int n0 = group_0 * rows_each * deep;
-    const int n1 = min(n0 + rows_each * deep, OUT_H * PANELS * deep);
-    for (int n = n0; n < n1; n++) {
-        const int i = n / deep / PANELS, x0 = n / deep % PANELS * COLUMNS;
-        const struct panel p = panel_at(x, n, channels, depth);
-        const struct panel next = panel_at(x, min(n + 1, n1 - 1), channels, depth);
-        const int spans = (p.n + NV - 1) / NV;
-        copy_panel(panel, p, depth);
-        for (int m = 0; m < spans * (b1 - b0); m++) {
-            const int s = m / (b1 - b0), b = b0 + m % (b1 - b0);
-            const struct job job = {.x = panel + s * (NV * depth),
-                                    .w = w + (size_t)b * unit + p.c0 * MR,
-                                    .bias = bias ? bias + b * MR : 0,
-                                    .y = y + ((size_t)b * MR * PLANE + i * PITCH),
-                                    .channels = p.c1 - p.c0,
-                                    .filters = filters - b * MR,
-                                    .sums = sums + m * (MR * NV),
-                                    .first = p.c0 == 0,
-                                    .last = p.c1 == channels};
-            fetch_panel(next, m, spans * (b1 - b0));
-            if (p.n - s * NV >= NV)
-                block(&job, x0 + s * NV, NV, false);
-#if TAIL < NV
-            else
-                block(&job, x0 + s * NV, TAIL, false);
-#endif
-        }
-    }
-#else
     const int i0 = group_0 * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
     for (int i = i0; i < i1; i++)
         for (int b = b0; b < b1; b++) {
@@ -251,17 +197,14 @@ BODY void gather_group(__global const V *restrict x, int x_first,
                                     .filters = filters - b * MR};
             blocks_of_row(&job);
         }
-#endif
 }
 
 KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
                           __global const real *restrict bias, __global V *restrict y,
                           int y_first, __global B *restrict at, int channels, int filters,
-                          int rows_each, int blocks_each, int depth, __local V *panel,
-                          __local V *sums)
+                          int rows_each, int blocks_each)
 {
     gather_group(x, x_first, w, w_first, bias, y, y_first, at, channels, filters, rows_each,
-                 blocks_each, depth, panel, sums, get_group_id(0), get_group_id(1),
-                 get_group_id(2));
+                 blocks_each, get_group_id(0), get_group_id(1), get_group_id(2));
 }

@@ -21,6 +21,7 @@
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS GRADIENT
  *     CB MB STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge, CHECK: all may
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/sum.cl"
 #include "lib/taps.cl"

@@ -1,4 +1,4 @@
-/* Taps of a convolution along a row, and hints to the caches. Needs lib/real.cl.
+/* Taps of a convolution along a row. Needs lib/real.cl.
  * -D: STEP_X GAP_X PAD_X IN_W: output column j reads columns j*STEP_X + s*GAP_X - PAD_X. */
 
 /* Whether tap s of output column j reads a column of the image. */
@@ -7,21 +7,3 @@ INLINE bool inside(int j, int s)
     const int column = j * STEP_X + s * GAP_X - PAD_X;
     return column >= 0 && column < IN_W;
 }
-
-/* PREFETCH(p): into the caches. STREAM_STORE(p, v): past them. Where the compiler makes code
- * for a CPU: translators to SPIR-V know neither, whatever they say of builtins, and some end
- * the process. */
-#if defined(__has_builtin) && (defined(__x86_64__) || defined(__aarch64__))
-#if __has_builtin(__builtin_prefetch)
-#define PREFETCH(p) __builtin_prefetch(p, 0, 3)
-#endif
-#if __has_builtin(__builtin_nontemporal_store)
-#define STREAM_STORE(p, v) __builtin_nontemporal_store(v, p)
-#endif
-#endif
-#ifndef PREFETCH
-#define PREFETCH(p)
-#endif
-#ifndef STREAM_STORE
-#define STREAM_STORE(p, v) (*(p) = (v))
-#endif

@@ -118,19 +118,27 @@ struct lk_conv2d_gather {
     int64_t groups, ins, outs;                             /* channels of one group */
     int64_t out_step[2], out_first[2], plane_width, plane; /* where outputs go */
     bool relu, pool;
+    bool stream;            /* outputs are written past the caches */
+    bool fills;             /* other phases have no taps: it writes their outputs, 0, too */
     struct lk_conv2d_taps { /* where weights come from, in elements of the parameter */
         int64_t group_step, out_step, in_step, first, row_step, column_step;
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
     const char *blocking;               /* asked for: "filters x columns"; "": by rule */
     int block, columns;                 /* register block */
-    int span;                           /* blocks of columns in a panel */
-    int64_t depth;                      /* channels of a panel; 0: no panels */
+    bool pointwise;                     /* see lk_conv2d_is_pointwise() */
     struct lk_kernel *pack, *gather;
 };
 
 /* Sums that registers hold beside the operands. */
 int lk_conv2d_gather_sums(const struct lk_op_setup *setup);
+
+/* Single taps inside the image: a product of matrices, see cl/conv2d_pointwise.cl. */
+enum { LK_CONV2D_PANEL = 3 }; /* pixels */
+bool lk_conv2d_is_pointwise(const struct lk_op_setup *setup,
+                            const struct lk_conv2d_gather *gather);
+LK_MUST_CHECK enum lk_status lk_conv2d_pointwise_prepare(struct lk_op_setup *setup,
+                                                         struct lk_conv2d_gather *gather);
 
 /* Chooses the register block, announces the kernels. fails: LK_E_BUILD, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup,
@@ -143,6 +151,10 @@ struct lk_conv2d_gather_run {
     struct lk_buffer *y, *at, *workspace;
     int64_t x_first;
 };
+LK_MUST_CHECK enum lk_status
+lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
+                            const struct lk_conv2d_gather *gather,
+                            const struct lk_conv2d_gather_run *run);
 LK_MUST_CHECK enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                                       const struct lk_conv2d_gather *gather,
                                                       const struct lk_conv2d_gather_run *run);

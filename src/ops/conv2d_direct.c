@@ -45,16 +45,17 @@ static void describe_phase(const struct lk_conv2d_shape *s, int64_t y, int64_t x
 {
     const int64_t all = s->filters * s->groups, column = all, row = s->axis[1].taps * all;
     int64_t first[2], every[2];
-    *made =
-        (struct lk_conv2d_gather){.axis = {phase_axis(&s->axis[0], y, &first[0], &every[0]),
-                                           phase_axis(&s->axis[1], x, &first[1], &every[1])},
-                                  .groups = s->groups,
-                                  .ins = s->filters,
-                                  .outs = s->channels,
-                                  .out_step = {s->axis[0].step, s->axis[1].step},
-                                  .out_first = {y, x},
-                                  .plane_width = s->axis[1].in,
-                                  .plane = s->axis[0].in * s->axis[1].in};
+    *made = (struct lk_conv2d_gather){
+        .axis = {phase_axis(&s->axis[0], y, &first[0], &every[0]),
+                 phase_axis(&s->axis[1], x, &first[1], &every[1])},
+        .groups = s->groups,
+        .ins = s->filters,
+        .outs = s->channels,
+        .out_step = {s->axis[0].step, s->axis[1].step},
+        .out_first = {y, x},
+        .plane_width = s->axis[1].in,
+        .plane = s->axis[0].in * s->axis[1].in,
+        .fills = y == 0 && x == 0 && s->axis[0].taps == 1 && s->axis[1].taps == 1};
     made->from = (struct lk_conv2d_taps){.group_step = s->filters,
                                          .out_step = s->axis[0].taps * row,
                                          .in_step = 1,
@@ -83,12 +84,18 @@ static void describe_forward(const struct lk_conv2d_shape *s, struct lk_conv2d_g
                                          .column_step = all};
 }
 
-/* The data gradient: a gather for each phase of the strides. */
-static void describe_phases(const struct lk_conv2d_shape *s, struct direct *direct)
+/* The data gradient: a gather for each phase of the strides; of single taps the first may
+ * fill the others. */
+static void describe_phases(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                            struct direct *direct)
 {
     for (int64_t y = 0; y < s->axis[0].step && y < s->axis[0].in; y++)
-        for (int64_t x = 0; x < s->axis[1].step && x < s->axis[1].in; x++)
-            describe_phase(s, y, x, &direct->steps[direct->step_count++]);
+        for (int64_t x = 0; x < s->axis[1].step && x < s->axis[1].in; x++) {
+            struct lk_conv2d_gather *step = &direct->steps[direct->step_count++];
+            describe_phase(s, y, x, step);
+            if (step->fills && lk_conv2d_is_pointwise(setup, step))
+                return;
+        }
 }
 
 static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_job *job,
@@ -103,7 +110,7 @@ static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_
     if (forward)
         describe_forward(s, &direct->steps[direct->step_count++]);
     else
-        describe_phases(s, direct);
+        describe_phases(setup, s, direct);
     for (int i = 0; i < direct->step_count; i++) {
         direct->steps[i].packed_first = job->first + job->count;
         direct->steps[i].blocking = job->blocking;

@@ -7,18 +7,6 @@
 /* Outputs larger than this are gone from the caches when they are read again. */
 enum { CACHED_BYTES = 12 << 20 };
 
-/* A convolution of single taps reads an image as one row. */
-static void fold(struct lk_conv2d_gather *g)
-{
-    struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
-    if (y->taps != 1 || x->taps != 1 || y->step != 1 || x->step != 1 || y->pad || x->pad ||
-        g->pool || y->in != y->out || x->in != x->out || g->out_step[0] != 1 ||
-        g->out_step[1] != 1)
-        return;
-    x->in = x->out = g->plane_width = g->plane;
-    y->in = y->out = 1;
-}
-
 int lk_conv2d_gather_sums(const struct lk_op_setup *setup)
 {
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
@@ -69,55 +57,39 @@ static void find_edges(const struct lk_conv2d_gather *g, int64_t *left, int64_t 
     *right = lk_least(*right, blocks - *left);
 }
 
-/* A panel of this many bytes leaves the first-level cache room for weights. */
-enum { PANEL_BYTES = 24 * 1024 };
-
-static bool reads_panels(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
-{
-    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
-    const size_t local = lk_device_info(setup->device)->local_bytes;
-    return setup->tiling.vector > 1 && local >= 4 * PANEL_BYTES && !g->pool && y->taps == 1 &&
-           x->taps == 1 && y->pad == 0 && x->pad == 0 && (y->out - 1) * y->step < y->in &&
-           (x->out - 1) * x->step < x->in;
-}
-
-/* Few filters are done with a panel soon: memory must be read in longer runs to keep up. */
-static int choose_span(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
-{
-    const bool fits = lk_device_info(setup->device)->local_bytes >= 8 * PANEL_BYTES;
-    const int64_t most = fits && g->outs <= 64 ? 4 : 1;
-    return (int)lk_least(most, lk_divide_up(g->axis[1].out, g->columns));
-}
-
-enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
+static enum lk_status prepare_kernel(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
 {
     char text[512];
     int64_t left, right;
-    fold(g);
-    choose_block(setup, g);
     find_edges(g, &left, &right);
-    const size_t row = (size_t)setup->tiling.lanes * lk_dtype_bytes(setup->real);
-    const bool panel = reads_panels(setup, g);
-    const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
-    const bool stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
-    g->span = panel ? choose_span(setup, g) : 1;
-    g->depth = panel ? lk_least(g->ins, PANEL_BYTES / (int64_t)row / g->columns) : 0;
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DPLANE=%d -DPITCH=%d "
              "-DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DMR=%d -DNV=%d -DROWS=%d -DLEFT=%d "
-             "-DRIGHT=%d -DSPAN=%d -DPANEL=%d -DSTREAM=%d",
+             "-DRIGHT=%d -DSTREAM=%d",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
              (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
-             (int)right, g->span, panel, stream);
-    g->packed_count =
-        g->groups * lk_divide_up(g->outs, g->block) * g->block * g->ins * y->taps * x->taps;
+             (int)right, g->stream);
+    return lk_op_kernel(setup, "conv2d", "conv2d_gather", text, &g->gather);
+}
+
+enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
+{
+    const size_t row = (size_t)setup->tiling.lanes * lk_dtype_bytes(setup->real);
+    const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
+    choose_block(setup, g);
+    g->pointwise = lk_conv2d_is_pointwise(setup, g);
+    if (g->pointwise)
+        g->block = (int)lk_least(g->block, lk_conv2d_gather_sums(setup) / LK_CONV2D_PANEL);
+    g->stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
+    g->packed_count = g->groups * lk_divide_up(g->outs, g->block) * g->block * g->ins *
+                      g->axis[0].taps * g->axis[1].taps;
     if (g->packed_count > 0)
         LK_TRY(lk_op_kernel(setup, "conv2d_pack", "conv2d_pack", NULL, &g->pack));
-    return lk_op_kernel(setup, "conv2d", "conv2d_gather", text, &g->gather);
+    return g->pointwise ? lk_conv2d_pointwise_prepare(setup, g) : prepare_kernel(setup, g);
 }
 
 void lk_conv2d_gather_release(struct lk_conv2d_gather *gather)
@@ -140,12 +112,6 @@ static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
                       LK_INT(g->from.column_step));
 }
 
-/* Of a register block. */
-static size_t sums_bytes(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
-{
-    return (size_t)(setup->tiling.vector * g->block * g->columns) * lk_dtype_bytes(setup->real);
-}
-
 /* Work-groups of a useful size, and enough of them for every compute unit. */
 static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g,
                         int64_t rows, int64_t blocks, int64_t *rows_each, int64_t *blocks_each)
@@ -155,34 +121,27 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
     *rows_each = *blocks_each = 1;
     if (setup->tiling.vector == 1)
         return;
-    const double row =
-        2.0 * setup->tiling.lanes *
-        (double)((g->depth > 0 ? g->columns * g->span : g->axis[1].out) * g->ins * g->outs) *
-        (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
+    const double row = 2.0 * setup->tiling.lanes * (double)(g->axis[1].out * g->ins * g->outs) *
+                       (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
     const int64_t wanted = 8 * (int64_t)info->compute_units;
     *rows_each = lk_least(rows, (int64_t)(2e7 / (row + 1)) + 1);
     while (*rows_each > 1 && lk_divide_up(rows, *rows_each) * images < wanted)
         *rows_each = (*rows_each + 1) / 2;
     *blocks_each =
         lk_divide_up(blocks, lk_divide_up(wanted, lk_divide_up(rows, *rows_each) * images));
-    if (g->depth > 0 && g->depth < g->ins) { /* sums rest in local memory */
-        const int64_t room = (int64_t)info->local_bytes / 2;
-        *blocks_each = lk_least(*blocks_each, room / (int64_t)sums_bytes(setup, g) / g->span);
-    }
 }
 
 enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                         const struct lk_conv2d_gather *g,
                                         const struct lk_conv2d_gather_run *run)
 {
-    const int64_t columns =
-        g->depth > 0 ? lk_divide_up(g->axis[1].out, g->columns * g->span) : 1;
-    const int64_t rows = (g->axis[0].out >> g->pool) * columns;
-    const int64_t blocks = lk_divide_up(g->outs, g->block);
-    int64_t rows_each, blocks_each;
-    choose_runs(setup, g, rows, blocks, &rows_each, &blocks_each);
     if (g->pack)
         LK_TRY(enqueue_pack(setup, g, run));
+    if (g->pointwise)
+        return lk_conv2d_pointwise_enqueue(setup, g, run);
+    const int64_t rows = g->axis[0].out >> g->pool, blocks = lk_divide_up(g->outs, g->block);
+    int64_t rows_each, blocks_each;
+    choose_runs(setup, g, rows, blocks, &rows_each, &blocks_each);
     const struct lk_grid grid = {{lk_divide_up(rows, rows_each),
                                   g->groups * lk_divide_up(blocks, blocks_each),
                                   setup->tiling.tiles},
@@ -191,8 +150,5 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
         g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first), LK_BUF(run->workspace),
         LK_INT(g->packed_first), LK_BUF(run->bias), LK_BUF(run->y),
         LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]), LK_BUF(run->at),
-        LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each),
-        LK_INT(g->depth),
-        LK_LOCAL(sums_bytes(setup, g) / g->block * g->span * (g->depth ? g->depth : 1)),
-        LK_LOCAL(sums_bytes(setup, g) * g->span * (g->depth ? blocks_each : 1)));
+        LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
 }

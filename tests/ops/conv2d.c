@@ -203,10 +203,15 @@ static const struct op_case cases[] = {
      .only = OP_CPU},
     {"conv2d", "filters=9 kernel=3 padding=same", .x = {OP_SHAPE(4, 5, 40)}, .samples = 17,
      .only = OP_CPU},
-    /* several panels deep, in both directions */
+    {"conv2d", "filters=20 kernel=1 stride=2,3 groups=2 activation=relu",
+     .x = {OP_SHAPE(8, 9, 10)}, .samples = 17, .integers = true, .only = OP_CPU},
+    /* more channels than fit in a panel of doubles */
+    {"conv2d", "filters=9 kernel=1", .x = {OP_SHAPE(2500, 2, 2)}, .samples = 5,
+     .integers = true, .only = OP_CPU | OP_CPU_DOUBLE},
+    /* several register blocks, in both directions */
     {"conv2d", "filters=270 kernel=1", .x = {OP_SHAPE(300, 3, 3)}, .samples = 17,
      .integers = true, .only = OP_CPU},
-    /* several register blocks wide as well, the last of them narrower */
+    /* panels of the last pixels are narrower */
     {"conv2d", "filters=9 kernel=1", .x = {OP_SHAPE(300, 5, 5)}, .samples = 17,
      .integers = true, .only = OP_CPU},
     {"conv2d", "filters=9 kernel=1 stride=2", .x = {OP_SHAPE(140, 3, 33)}, .samples = 17,

@@ -1,0 +1,207 @@
+/* Convolution of single taps inside the image: a product of matrices. Every output is one chain
+ * of products in ascending order of channel, as in conv2d.cl. It serves the forward pass and
+ * the data gradient. CPU class only.
+ *
+ *   y[k, q] = bias[k] + sum over c of w[k, c] * x[c, from(q)], then relu (RELU)
+ *
+ *   x: [tiles][groups][channels][in_plane]; pixel q is read at q / width * in_row +
+ *      q % width * in_step
+ *   w: [groups][blocks][channels][MR]
+ *   y: [tiles][groups][filters][height * width]; where `cell` > 1 pixel q is the first of a
+ *      cell of cell.y x cell.x outputs, the others being 0
+ *
+ * A panel is the inputs of NV pixels, [channels][NV], in local memory. While a group goes over
+ * one with all its filters, MR at a time, it copies the next one, a channel every few steps of
+ * products, which hides both the copying and the memory. STREAM: outputs are too large for
+ * caches and are written past them.
+ *
+ * Group ids: 0: run of panels_each panels of pixels; 1: group, run of blocks_each filter
+ * blocks; 2: tile.
+ * -D: MR RELU STREAM
+ */
+#include "lib/real.cl"
+#include "lib/hints.cl"
+
+#define NV 3
+#define AHEAD 16 /* channels that are fetched before they are copied */
+
+#if STREAM
+#define STORE(p, v) STREAM_STORE(p, v)
+#else
+#define STORE(p, v) (*(p) = (v))
+#endif
+
+/* Sizes, in vectors and pixels. */
+struct sizes {
+    int channels, filters, in_plane, in_row, in_step, width, pixels;
+    int2 cell, out; /* x: columns, y: rows */
+};
+
+/* Where the pixels of a panel lie in a plane of x. */
+struct panel {
+    int first, count, from[NV];
+};
+
+INLINE struct panel panel_at(int n, const struct sizes *s)
+{
+    struct panel p;
+    p.first = n * NV;
+    p.count = min(NV, s->pixels - p.first);
+    UNROLL for (int j = 0; j < NV; j++) {
+        const int q = min(p.first + j, s->pixels - 1);
+        p.from[j] = q / s->width * s->in_row + q % s->width * s->in_step;
+    }
+    return p;
+}
+
+/* A panel that is brought, channel by channel, and the one that follows it. */
+struct copy {
+    __global const V *x;
+    __local V *to;
+    struct panel now, then;
+    int channel, each; /* every so many channels of products */
+};
+
+INLINE void copy_channel(struct copy *copy, const struct sizes *s)
+{
+    const int c = copy->channel++, ahead = c + AHEAD;
+    __global const V *x = copy->x + (size_t)c * s->in_plane;
+    __local V *to = copy->to + c * NV;
+    UNROLL for (int j = 0; j < NV; j++)
+        to[j] = x[copy->now.from[j]];
+    const bool is_now = ahead < s->channels;
+    const int *from = is_now ? copy->now.from : copy->then.from;
+    const int fetched = is_now ? ahead : min(ahead - s->channels, s->channels - 1);
+    x = copy->x + (size_t)fetched * s->in_plane;
+    UNROLL for (int j = 0; j < NV; j++)
+        PREFETCH(x + from[j]);
+}
+
+/* MR filters, of which `filters` are there. */
+struct job {
+    __global const real *w, *bias;
+    __global V *y;
+    int filters;
+};
+
+INLINE V activate(V v)
+{
+    return RELU ? (v < (V)0 ? (V)0 : v) : v;
+}
+
+/* The outputs of cell q beside its first. */
+INLINE void fill_cell(__global V *y, int q, const struct sizes *s)
+{
+    const int i0 = q / s->width * s->cell.y, i1 = min(i0 + s->cell.y, s->out.y);
+    const int j0 = q % s->width * s->cell.x, j1 = min(j0 + s->cell.x, s->out.x);
+    for (int i = i0; i < i1; i++)
+        for (int j = j0; j < j1; j++)
+            if (i > i0 || j > j0)
+                STORE(y + i * s->out.x + j, (V)0);
+}
+
+/* n pixels from q on. The compiler unrolls loops before it knows n. */
+INLINE void block(__local const V *x, const struct job *job, const struct sizes *s,
+                  struct copy *copy, int q, int n)
+{
+    V a[MR][NV];
+    UNROLL for (int i = 0; i < MR; i++) {
+        const V bias = job->bias ? job->bias[min(i, job->filters - 1)] : (real)0;
+        UNROLL for (int j = 0; j < NV; j++)
+            a[i][j] = bias;
+    }
+    __global const real *w = job->w;
+    for (int c0 = 0; c0 < s->channels; c0 += copy->each) {
+        if (copy->channel < s->channels)
+            copy_channel(copy, s);
+        const int c1 = min(c0 + copy->each, s->channels);
+        for (int c = c0; c < c1; c++, x += NV, w += MR)
+            UNROLL for (int i = 0; i < MR; i++) {
+                const V f = w[i];
+                UNROLL for (int j = 0; j < NV; j++)
+                    if (j < n)
+                        a[i][j] = FMA(f, x[j], a[i][j]);
+            }
+    }
+    int to[NV];
+    const int plane = s->out.x * s->out.y;
+    const bool cells = s->cell.x * s->cell.y > 1;
+    UNROLL for (int j = 0; j < NV; j++)
+        to[j] = cells ? (q + j) / s->width * s->cell.y * s->out.x +
+                            (q + j) % s->width * s->cell.x
+                      : q + j;
+    UNROLL for (int i = 0; i < MR; i++)
+        if (i < job->filters)
+            UNROLL for (int j = 0; j < NV; j++)
+                if (j < n)
+                    STORE(job->y + i * plane + to[j], activate(a[i][j]));
+    if (cells)
+        for (int i = 0; i < min(MR, job->filters); i++)
+            for (int j = 0; j < n; j++)
+                fill_cell(job->y + i * plane, q + j, s);
+}
+
+INLINE void some_pixels(__local const V *x, const struct job *job, const struct sizes *s,
+                        struct copy *copy, int q, int n)
+{
+    if (n >= NV)
+        block(x, job, s, copy, q, NV);
+    else if (n == 2)
+        block(x, job, s, copy, q, 2);
+    else
+        block(x, job, s, copy, q, 1);
+}
+
+BODY void pointwise_group(__global const V *restrict x, int x_first,
+                          __global const real *restrict w, int w_first,
+                          __global const real *restrict bias, __global V *restrict y,
+                          struct sizes s, int groups, int panels_each, int blocks_each,
+                          __local V *copied, int group_0, int group_1, int group_2)
+{
+    const int blocks = (s.filters + MR - 1) / MR;
+    const int runs = (blocks + blocks_each - 1) / blocks_each;
+    const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
+    const int b1 = min(b0 + blocks_each, blocks);
+    const int plane = s.out.x * s.out.y, panels = (s.pixels + NV - 1) / NV;
+    const int n0 = group_0 * panels_each, n1 = min(n0 + panels_each, panels);
+    const size_t image = (size_t)group_2 * groups + g;
+    x += x_first / VECTOR + image * s.channels * s.in_plane;
+    w += w_first + (size_t)g * blocks * s.channels * MR;
+    y += image * s.filters * plane;
+    const int size = NV * s.channels, copies = (s.channels + b1 - b0 - 1) / (b1 - b0);
+    struct copy copy = {.x = x, .to = copied, .now = panel_at(n0, &s),
+                        .then = panel_at(min(n0 + 1, n1 - 1), &s),
+                        .each = (s.channels + copies - 1) / copies};
+    while (copy.channel < s.channels)
+        copy_channel(&copy, &s);
+    for (int n = n0; n < n1; n++) {
+        const struct panel p = copy.now;
+        __local const V *from = copied + (n - n0) % 2 * size;
+        copy.to = copied + (n - n0 + 1) % 2 * size;
+        copy.now = copy.then;
+        copy.then = panel_at(min(n + 2, n1 - 1), &s);
+        copy.channel = n + 1 < n1 ? 0 : s.channels;
+        for (int b = b0; b < b1; b++) {
+            const struct job job = {.w = w + (size_t)b * s.channels * MR,
+                                    .bias = bias ? bias + g * s.filters + b * MR : 0,
+                                    .y = y + (size_t)b * MR * plane,
+                                    .filters = s.filters - b * MR};
+            some_pixels(from, &job, &s, &copy, p.first, p.count);
+        }
+    }
+}
+
+KERNEL void conv2d_pointwise(__global const V *restrict x, int x_first,
+                             __global const real *restrict w, int w_first,
+                             __global const real *restrict bias, __global V *restrict y,
+                             int channels, int filters, int in_plane, int in_row, int in_step,
+                             int width, int pixels, int cell_height, int cell_width,
+                             int out_height, int out_width, int groups, int panels_each,
+                             int blocks_each, __local V *copied)
+{
+    const struct sizes s = {channels,   filters, in_plane, in_row,
+                            in_step,    width,   pixels,   (int2)(cell_width, cell_height),
+                            (int2)(out_width, out_height)};
+    pointwise_group(x, x_first, w, w_first, bias, y, s, groups, panels_each, blocks_each,
+                    copied, get_group_id(0), get_group_id(1), get_group_id(2));
+}

@@ -1,0 +1,72 @@
+/* Convolutions of single taps inside the image: panels, launches. See cl/conv2d_pointwise.cl.
+ */
+#include "ops/conv2d.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* Two panels share the second-level cache with weights. */
+enum { MOST_PANEL_BYTES = 448 << 10 };
+
+static int64_t panel_bytes(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
+{
+    return LK_CONV2D_PANEL * g->ins * setup->tiling.vector *
+           (int64_t)lk_dtype_bytes(setup->real);
+}
+
+bool lk_conv2d_is_pointwise(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
+{
+    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
+    const int64_t local = (int64_t)lk_device_info(setup->device)->local_bytes;
+    return setup->tiling.vector > 1 && !g->pool && y->taps == 1 && x->taps == 1 &&
+           y->pad == 0 && x->pad == 0 && (g->fills || g->out_step[0] * g->out_step[1] == 1) &&
+           (y->out - 1) * y->step < y->in && (x->out - 1) * x->step < x->in &&
+           panel_bytes(setup, g) <= lk_least(MOST_PANEL_BYTES, local / 2);
+}
+
+enum lk_status lk_conv2d_pointwise_prepare(struct lk_op_setup *setup,
+                                           struct lk_conv2d_gather *g)
+{
+    char text[96];
+    snprintf(text, sizeof text, "-DMR=%d -DRELU=%d -DSTREAM=%d", g->block, g->relu, g->stream);
+    return lk_op_kernel(setup, "conv2d_pointwise", "conv2d_pointwise", text, &g->gather);
+}
+
+/* Enough work-groups of a useful size for every compute unit. */
+static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g,
+                        int64_t panels, int64_t *panels_each, int64_t *blocks_each)
+{
+    const int64_t images = setup->tiling.tiles * g->groups;
+    const int64_t blocks = lk_divide_up(g->outs, g->block);
+    const int64_t wanted = 16 * (int64_t)lk_device_info(setup->device)->compute_units;
+    const double panel =
+        2.0 * setup->tiling.lanes * (double)(LK_CONV2D_PANEL * g->ins * g->outs);
+    *panels_each = lk_least(panels, (int64_t)(2e7 / (panel + 1)) + 1);
+    while (*panels_each > 1 && lk_divide_up(panels, *panels_each) * images < wanted)
+        *panels_each = (*panels_each + 1) / 2;
+    *blocks_each =
+        lk_divide_up(blocks, lk_divide_up(wanted, lk_divide_up(panels, *panels_each) * images));
+}
+
+enum lk_status lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
+                                           const struct lk_conv2d_gather *g,
+                                           const struct lk_conv2d_gather_run *run)
+{
+    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
+    const int64_t pixels = y->out * x->out;
+    const int64_t panels = lk_divide_up(pixels, LK_CONV2D_PANEL);
+    int64_t panels_each, blocks_each;
+    choose_runs(setup, g, panels, &panels_each, &blocks_each);
+    const struct lk_grid grid = {
+        {lk_divide_up(panels, panels_each),
+         g->groups * lk_divide_up(lk_divide_up(g->outs, g->block), blocks_each),
+         setup->tiling.tiles},
+        lk_op_items(setup)};
+    return LK_ENQUEUE(
+        g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first), LK_BUF(run->workspace),
+        LK_INT(g->packed_first), LK_BUF(run->bias), LK_BUF(run->y), LK_INT(g->ins),
+        LK_INT(g->outs), LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step),
+        LK_INT(x->out), LK_INT(pixels), LK_INT(g->out_step[0]), LK_INT(g->out_step[1]),
+        LK_INT(g->plane / g->plane_width), LK_INT(g->plane_width), LK_INT(g->groups),
+        LK_INT(panels_each), LK_INT(blocks_each), LK_LOCAL(2 * panel_bytes(setup, g)));
+}
