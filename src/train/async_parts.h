@@ -13,7 +13,7 @@ struct lk_async_group {
     int64_t samples; /* its own */
     double lr;
     int tries;
-    bool had_no_numbers;
+    int doubted; /* 1 + the device whose sums were no numbers: another one is to try; 0: none */
 };
 
 /* A step that is begun. */

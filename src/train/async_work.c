@@ -73,12 +73,19 @@ static enum lk_status catch_up(struct lk_worker *worker)
 
 /* --- computing a group -------------------------------------------------------------------- */
 
+/* What has come to no numbers here is for somebody else, where there is one. */
+static bool may_take(const struct lk_worker *worker)
+{
+    const struct lk_team *team = worker->team;
+    return team->async->queue[0].doubted != worker->position + 1 || lk_team_left(team) < 2;
+}
+
 /* Not while a device adds to the log, since what else may begin depends on that. */
 static bool take_group(struct lk_worker *worker)
 {
     struct lk_async *async = worker->team->async;
     struct lk_async_member *member = member_of(worker);
-    if (async->is_pausing || async->is_adding || async->queued == 0 ||
+    if (async->is_pausing || async->is_adding || async->queued == 0 || !may_take(worker) ||
         !lk_staleness_may_begin(&async->staleness, member->applied))
         return false;
     member->group = async->queue[0];
@@ -230,10 +237,21 @@ static void refuse(struct lk_worker *worker, bool has_changed)
             lk_team_lose(team, worker, lk_error_text());
         lk_error_clear();
     } else {
-        member->group.had_no_numbers = true;
+        member->group.doubted = worker->position + 1;
     }
     team->counts.repeated_steps++;
     lk_async_return(team->async, worker->position);
+}
+
+/* The device that found no numbers is out of order, or there are none: so be it. */
+static void judge_doubted(struct lk_worker *worker, bool is_finite)
+{
+    struct lk_team *team = worker->team;
+    struct lk_worker *doubted = team->workers[member_of(worker)->group.doubted - 1];
+    if (!is_finite)
+        team->has_diverged = true;
+    else if (doubted != worker)
+        lk_team_lose(team, doubted, "it computes no numbers where others do");
 }
 
 /* Makes the group that was computed the log's next entry, as soon as it may be. */
@@ -258,8 +276,8 @@ static enum lk_status add_update(struct lk_worker *worker)
     pthread_cond_broadcast(&team->changed);
     if (status != LK_OK && status != LK_E_DEVICE)
         return status;
-    if (status == LK_OK && !outcome.is_finite && member->group.had_no_numbers)
-        team->has_diverged = true; /* by nature: so be it */
+    if (status == LK_OK && member->group.doubted)
+        judge_doubted(worker, outcome.is_finite);
     if (status == LK_OK && (outcome.is_finite || team->has_diverged))
         commit(worker, &outcome, waited);
     else

@@ -37,10 +37,11 @@ static void warn_of_divergence(struct lk_trainer *trainer, double loss)
 {
     if (isfinite(loss) || trainer->has_warned)
         return;
-    lk_log(LK_LOG_WARNING,
-           "the loss is no longer a number at step %lld: a lower learning rate "
-           "may help",
-           (long long)trainer->done);
+    lk_log(
+        LK_LOG_WARNING,
+        "training has diverged: the loss is no longer a number at step %lld; a lower learning "
+        "rate may help",
+        (long long)trainer->done);
     trainer->has_warned = true;
 }
 

@@ -122,6 +122,7 @@ void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker)
 enum lk_status lk_team_keep_state(struct lk_team *team)
 {
     struct lk_team_state state = {0};
+    struct lk_team_result last;
     enum lk_status status = LK_OK;
     if (lk_team_idle(team) == 0 || team->kept.step == team->committed)
         return LK_OK;
@@ -131,7 +132,7 @@ enum lk_status lk_team_keep_state(struct lk_team *team)
     if (status != LK_OK) {
         lk_team_clear_state(&state);
         lk_error_clear();
-        return lk_is_device_trouble(status) ? lk_team_call_back(team) : status;
+        return lk_is_device_trouble(status) ? lk_team_call_back(team, &last) : status;
     }
     lk_team_clear_state(&team->kept);
     team->kept = state;
@@ -156,7 +157,7 @@ static enum lk_status wake_idle(struct lk_team *team)
     return lk_team_left(team) > 0 ? LK_OK : lk_team_none_left(team);
 }
 
-enum lk_status lk_team_call_back(struct lk_team *team)
+enum lk_status lk_team_call_back(struct lk_team *team, struct lk_team_result *last)
 {
     const int64_t kept = team->kept.step, done = team->committed;
     lk_log(LK_LOG_WARNING, "%d idle device%s called back: %lld steps are computed again",
@@ -164,5 +165,5 @@ enum lk_status lk_team_call_back(struct lk_team *team)
            (long long)(done - kept));
     LK_TRY(wake_idle(team));
     team->counts.repeated_steps += done - kept;
-    return lk_team_redo(team, kept + 1, done);
+    return lk_team_redo(team, kept + 1, done, last);
 }

@@ -122,11 +122,12 @@ static enum lk_status call_first(struct lk_team *team,
 enum lk_status lk_team_call(struct lk_team *team,
                             enum lk_status (*call)(void *, struct lk_worker *), void *context)
 {
+    struct lk_team_result last;
     const enum lk_status status = call_first(team, call, context);
     if (!lk_is_device_trouble(status) || lk_team_idle(team) == 0)
         return status;
     lk_error_clear();
-    LK_TRY(lk_team_call_back(team));
+    LK_TRY(lk_team_call_back(team, &last));
     return call_first(team, call, context);
 }
 

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "tensor/elementwise.h"
+#include <math.h>
 #include <string.h>
 
 /* Loses the devices that have failed and, where it is `late`, those that have brought fewer
@@ -89,6 +90,22 @@ static int place_sums(struct lk_team *team, int bucket, void **copies,
     return 1;
 }
 
+static bool are_numbers(const void *values, int64_t count, enum lk_dtype dtype)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(dtype == LK_F64 ? ((const double *)values)[i]
+                                      : (double)((const float *)values)[i]))
+            return false;
+    return true;
+}
+
+/* Finds whose terms are no numbers. */
+static void doubt(const struct lk_reduction *job, struct lk_worker **owners)
+{
+    for (int i = 0; i < job->term_count; i++)
+        owners[i]->is_doubted |= !are_numbers(job->terms[i].values, job->count, job->dtype);
+}
+
 /* Adds up a bucket (-1: the metrics, into metrics) for every device that is left.
  * False: what has come is not what was sent, or no numbers. */
 static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bool *is_right)
@@ -114,9 +131,6 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     if (bucket >= 0 && !team->ranks)
         team->new_sums[bucket] = sums[0].checksum;
     *is_right = true;
-    for (int i = 0; i < job.sum_count; i++)
-        *is_right &= sums[i].is_finite || team->has_diverged;
-    team->has_no_numbers |= !*is_right;
     for (int i = 0; i < job.term_count; i++)
         if (found[i] != sent[i]) {
             lk_log(LK_LOG_WARNING,
@@ -125,6 +139,14 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
             owners[i]->strikes++;
             *is_right = false;
         }
+    bool is_finite = true;
+    for (int i = 0; i < job.sum_count; i++)
+        is_finite &= sums[i].is_finite;
+    if (*is_right && !is_finite && !team->has_diverged) {
+        team->has_no_numbers = true;
+        *is_right = false;
+        doubt(&job, owners);
+    }
     return LK_OK;
 }
 

@@ -20,6 +20,28 @@ static void take_from_lost(struct lk_team *team)
             lk_error_clear();
 }
 
+/* The shards of devices in doubt go to others, as long as there are any. */
+static void deal_without_doubted(struct lk_team *team)
+{
+    double rates[LK_MOST_TEAM];
+    int counts[LK_MOST_TEAM], first = team->shards.first;
+    bool is_any = false;
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        const double rate = lk_split_rate(&team->split, i);
+        rates[i] = worker->is_lost || worker->is_doubted ? 0 : rate > 0 ? rate : 1;
+        is_any |= worker->is_doubted;
+    }
+    if (!is_any || lk_split_share(team->shards.count, team->count, rates, NULL, counts)) {
+        lk_error_clear(); /* all are in doubt: each computes its own again */
+        return;
+    }
+    for (int i = 0; i < team->count; i++) {
+        team->workers[i]->run = (struct lk_shard_run){first, counts[i]};
+        first += counts[i];
+    }
+}
+
 void lk_team_deal(struct lk_team *team)
 {
     const bool is_one = team->trial.phase == LK_TRIAL_ONE;
@@ -34,6 +56,7 @@ void lk_team_deal(struct lk_team *team)
         team->workers[i]->run = (struct lk_shard_run){first, count};
         first += count;
     }
+    deal_without_doubted(team);
 }
 
 /* --- whether one device is faster than all ---------------------------------------------- */

@@ -66,8 +66,8 @@ struct lk_team {
     uint32_t new_sums[LK_MOST_BUCKETS]; /* of the step's at work, which may be repeated */
     bool has_sums;                      /* a step was committed, and its sums may be compared */
     bool has_worked;                    /* a step was done: kernels are compiled */
-    bool has_diverged;                  /* a step gave no numbers twice */
-    bool has_no_numbers;
+    bool has_diverged;                  /* a step gave no numbers on any device */
+    bool has_no_numbers;                /* in this try, though they came as they were sent */
     double reduce_seconds;
 };
 
@@ -91,10 +91,13 @@ LK_MUST_CHECK enum lk_status lk_team_keep_state(struct lk_team *team);
 /* Takes all that are idle back to work, after the one that was alone is lost: they end all
  * steps that it has ended, and have begun those that it had begun. fails: LK_E_DEVICE where
  * none of them can */
-LK_MUST_CHECK enum lk_status lk_team_call_back(struct lk_team *team);
+LK_MUST_CHECK enum lk_status lk_team_call_back(struct lk_team *team,
+                                               struct lk_team_result *last);
 
-/* Does steps again that were ended before; those that are begun are begun anew. */
-LK_MUST_CHECK enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last);
+/* Does steps again that were ended before; those that are begun are begun anew. *result: of
+ * the last one. */
+LK_MUST_CHECK enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last,
+                                          struct lk_team_result *result);
 
 /* Steps of one that is alone; the mutex is held. */
 void lk_team_order_alone(struct lk_team *team, enum lk_order_kind kind,

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "tensor/elementwise.h"
 #include "train/async.h"
+#include <math.h>
 #include <string.h>
 
 enum { MOST_TRIES = 8 };
@@ -168,16 +169,29 @@ static void lose_struck(struct lk_team *team)
             lk_team_lose(team, team->workers[i], "what it sends does not arrive unchanged");
 }
 
+/* Devices whose shards gave numbers on another one; or, where they gave none there either, the
+ * training has diverged. */
+static void judge_doubted(struct lk_team *team, bool are_others_right)
+{
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_doubted && are_others_right && worker->run.count == 0)
+            lk_team_lose(team, worker, "it computes no numbers where others do");
+        worker->is_doubted = false;
+    }
+}
+
 static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *result)
 {
     double metrics[LK_PAD];
     const int64_t lost_before = team->counts.lost;
-    bool had_no_numbers = false; /* by a fault, or by nature: then they are none again */
+    bool had_no_numbers = false; /* by a device or by nature: then others find none either */
     team->has_no_numbers = false;
     for (int tries = 1;; tries++) {
         bool is_whole = false;
         LK_TRY(lk_team_collect(team, metrics, &is_whole));
         if (is_whole) {
+            judge_doubted(team, true);
             fill_result(team, metrics, tries, result);
             commit(team);
             const double now = lk_seconds();
@@ -195,27 +209,30 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
         if (tries - lost >= MOST_TRIES) /* each of which has cost no device */
             return lk_fail(LK_E_DEVICE, "step %lld has failed %d times",
                            (long long)team->steps[0].step, tries);
-        team->has_diverged |= had_no_numbers && team->has_no_numbers; /* so be it */
-        had_no_numbers = team->has_no_numbers;
+        if (had_no_numbers && team->has_no_numbers) {
+            team->has_diverged = true; /* so be it */
+            judge_doubted(team, false);
+        }
+        had_no_numbers |= team->has_no_numbers;
         team->has_no_numbers = false;
         team->counts.repeated_steps++;
         order_parts(team);
     }
 }
 
-enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last)
+enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last,
+                            struct lk_team_result *result)
 {
     enum lk_status status = LK_OK;
     pthread_mutex_lock(&team->mutex);
     const int begun = team->begun;
     const struct lk_team_step steps[2] = {team->steps[0], team->steps[1]};
     for (int64_t number = first; number <= last && status == LK_OK; number++) {
-        struct lk_team_result known;
         team->describe(team->describe_context, number, &team->steps[0]);
         team->begun = 1;
         team->pending = (struct lk_part){0};
         order_parts(team);
-        status = end_shared(team, &known);
+        status = end_shared(team, result);
     }
     team->begun = begun;
     memcpy(team->steps, steps, sizeof steps);
@@ -227,17 +244,41 @@ enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last)
     return status;
 }
 
+static enum lk_status call_back(struct lk_team *team, struct lk_team_result *result)
+{
+    pthread_mutex_unlock(&team->mutex);
+    const enum lk_status status = lk_team_call_back(team, result);
+    pthread_mutex_lock(&team->mutex);
+    return status;
+}
+
+/* It is out of order where the others find numbers; else nobody can do anything. */
+static enum lk_status doubt_alone(struct lk_team *team, struct lk_team_result *result)
+{
+    int i = 0;
+    while (team->workers[i]->is_lost)
+        i++;
+    team->workers[i]->is_lost = true;
+    LK_TRY(call_back(team, result));
+    if (!isfinite(result->loss))
+        return LK_OK;
+    team->workers[i]->is_lost = false;
+    lk_team_lose(team, team->workers[i], "it computes no numbers where others do");
+    return LK_OK;
+}
+
 /* Where it fails, those that are idle do what it has left undone. */
 static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *result)
 {
-    enum lk_status status = lk_team_end_alone(team, result);
-    if (status == LK_OK || lk_team_left(team) > 0 || lk_team_idle(team) == 0)
+    const enum lk_status status = lk_team_end_alone(team, result);
+    if (lk_team_idle(team) == 0)
+        return status;
+    if (status == LK_OK && !isfinite(result->loss))
+        return doubt_alone(team, result);
+    if (status == LK_OK || lk_team_left(team) > 0)
         return status;
     lk_error_clear();
-    pthread_mutex_unlock(&team->mutex);
-    status = lk_team_call_back(team);
-    pthread_mutex_lock(&team->mutex);
-    LK_TRY(status);
+    LK_TRY(call_back(team, result));
     LK_TRY(end_shared(team, result));
     result->tries++;
     return LK_OK;

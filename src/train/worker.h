@@ -66,8 +66,9 @@ struct lk_worker {
     struct lk_arrival *arrivals;
     const uint32_t *checks; /* of the step before, once the metrics are there */
     struct lk_part_times times;
-    double came_at; /* lk_seconds() of the last arrival */
-    int strikes;    /* times that what it sent in this step did not arrive unchanged */
+    double came_at;  /* lk_seconds() of the last arrival */
+    int strikes;     /* times that what it sent in this step did not arrive unchanged */
+    bool is_doubted; /* its sums were no numbers: others compute its shards in the next try */
     struct lk_step_result result; /* alone */
 
     struct lk_shard_run run; /* the part it has been given */

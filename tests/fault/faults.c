@@ -47,6 +47,8 @@ static void read_entry(struct fault *fault, const char *key, const char *value)
     const bool is_number = *value && !*end;
     if (strcmp(key, "call") == 0)
         snprintf(fault->call, sizeof fault->call, "%s", value);
+    else if (strcmp(key, "kernel") == 0)
+        snprintf(fault->kernel, sizeof fault->kernel, "%s", value);
     else if (strcmp(key, "kind") == 0)
         fault->kind = (enum fault_kind)place_of(value, kind_names,
                                                 sizeof kind_names / sizeof *kind_names);
@@ -54,6 +56,8 @@ static void read_entry(struct fault *fault, const char *key, const char *value)
         misused("LOCKSTEP_FAULT: a number is expected", value);
     else if (strcmp(key, "device") == 0)
         fault->device = (int)number;
+    else if (strcmp(key, "arg") == 0)
+        fault->arg = (int)number;
     else if (strcmp(key, "nth") == 0)
         fault->nth = number;
     else if (strcmp(key, "times") == 0)
@@ -90,6 +94,8 @@ static void check_call(const struct fault *fault)
         is_transfer |= strcmp(fault->call, transfers[i]) == 0;
     if (!is_known)
         misused("LOCKSTEP_FAULT: no such call", fault->call);
+    if (fault->kind == FAULT_NAN && strcmp(fault->call, "clEnqueueNDRangeKernel") == 0)
+        return;
     if (changes_data(fault) && !is_transfer)
         misused("LOCKSTEP_FAULT: carries no data", fault->call);
     if (is_event && strncmp(fault->call, "clEnqueue", 9) != 0)
@@ -112,7 +118,8 @@ static void read_fault(char *text)
         read_entry(fault, word, value);
     }
     check_call(fault);
-    if (changes_data(fault) && fault->bytes < 1)
+    if (changes_data(fault) && fault->bytes < 1 &&
+        strcmp(fault->call, "clEnqueueNDRangeKernel") != 0)
         fault->bytes = 1;
 }
 
@@ -141,17 +148,20 @@ void faults_read(void)
         misused("LOCKSTEP_FAULT_COUNT: nothing can be done at exit", count_file);
 }
 
-static bool strikes(struct fault *fault, const char *name, int device, size_t bytes)
+static bool strikes(struct fault *fault, const char *name, int device, size_t bytes,
+                    const char *kernel)
 {
     if ((fault->device != ANY_DEVICE && fault->device != device) ||
-        fnmatch(fault->call, name, 0) != 0 || ++fault->seen < fault->nth ||
-        bytes < (size_t)fault->bytes || (fault->times && fault->struck == fault->times))
+        fnmatch(fault->call, name, 0) != 0 ||
+        (fault->kernel[0] && (!kernel || fnmatch(fault->kernel, kernel, 0) != 0)) ||
+        ++fault->seen < fault->nth || bytes < (size_t)fault->bytes ||
+        (fault->times && fault->struck == fault->times))
         return false;
     fault->struck++;
     return true;
 }
 
-const struct fault *fault_find(enum call call, int device, size_t bytes)
+const struct fault *fault_find(enum call call, int device, size_t bytes, const char *kernel)
 {
     const char *name = call_names[call];
     const struct fault *found = NULL;
@@ -162,7 +172,7 @@ const struct fault *fault_find(enum call call, int device, size_t bytes)
     pthread_mutex_lock(&mutex);
     counts[device][call]++;
     for (int i = 0; i < fault_count && !lost[device]; i++)
-        if (strikes(&faults[i], name, device, bytes) && !found) {
+        if (strikes(&faults[i], name, device, bytes, kernel) && !found) {
             found = &faults[i];
             seen = found->seen;
             is_first = found->struck == 1;

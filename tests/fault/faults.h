@@ -6,7 +6,7 @@
  *
  * call: a name or a pattern of names (*, ?); nth: from which such call on it strikes, from 1
  * (1); times: how many it strikes, 0: all (1); device: without it, calls of all devices
- * together. */
+ * together; kernel: launches of those whose name has this pattern, no others. */
 #ifndef TESTS_FAULT_FAULTS_H
 #define TESTS_FAULT_FAULTS_H
 
@@ -54,13 +54,14 @@ enum fault_kind {
     FAULT_HANG_EVENT,  /* the command, and all behind it in its queue, never end */
     FAULT_EVENT_ERROR, /* the command runs; its event, or all later ones, report `code` */
     FAULT_CORRUPT,     /* one bit of what is transferred changes */
-    FAULT_NAN,         /* one float of what is transferred becomes NaN */
-    FAULT_DELAY,       /* the call takes `ms` longer */
+    FAULT_NAN,   /* one float of what is transferred becomes NaN; of a launch, all that the
+                    buffer in argument `arg` has when the kernel has run */
+    FAULT_DELAY, /* the call takes `ms` longer */
 };
 
 struct fault {
-    char call[64];
-    int device;
+    char call[64], kernel[64];
+    int device, arg;
     long nth, times, seen, struck;
     enum fault_kind kind;
     int code;       /* a CL_ error (-5) */
@@ -75,8 +76,9 @@ void faults_read(void);
 
 /* Counts the call and returns the fault that strikes it, or NULL; says on stderr that it does
  * so for the first time.
- * `bytes`: what a transfer carries, 0 for other calls. Any thread. */
-const struct fault *fault_find(enum call call, int device, size_t bytes);
+ * `bytes`: what a transfer carries, 0 for other calls. kernel: that is launched, or NULL. Any
+ * thread. */
+const struct fault *fault_find(enum call call, int device, size_t bytes, const char *kernel);
 
 /* The code that every call on a lost device returns; 0: it is not lost. */
 int fault_lost(int device);

@@ -127,6 +127,8 @@ static cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t
     const struct fault *fault;
     const cl_int error =
         layer_enter(CALL_clSetKernelArg, layer_device_of_kernel(kernel), 0, &fault);
+    if (value && bytes == sizeof(cl_mem))
+        layer_set_arg(kernel, index, *(const cl_mem *)value);
     return error == CL_SUCCESS ? layer_target->clSetKernelArg(kernel, index, bytes, value)
                                : error;
 }

@@ -19,6 +19,11 @@ void layer_add_context(cl_context context, int device);
  * returns the error that the wrapper is to return at once. `fault`: what the wrapper itself has
  * to do, an event's or data's fault; NULL: nothing. */
 cl_int layer_enter(enum call call, int device, size_t bytes, const struct fault **fault);
+cl_int layer_enter_kernel(int device, cl_kernel kernel, const struct fault **fault);
+
+/* Buffers among a kernel's arguments, as they were set last; NULL: none is known. */
+void layer_set_arg(cl_kernel kernel, cl_uint index, cl_mem mem);
+cl_mem layer_find_arg(cl_kernel kernel, cl_uint index);
 
 /* The device's number of each object; -1 where it has none. */
 int layer_device_of_context(cl_context context);

@@ -28,14 +28,10 @@ static cl_int stall(cl_command_queue queue)
     return error;
 }
 
-static cl_int begin(struct command *command, enum call call, cl_command_queue queue,
-                    size_t bytes, cl_uint waits, const cl_event *list)
+static cl_int begin_with(struct command *command, const struct fault *fault,
+                         cl_command_queue queue, cl_uint waits, const cl_event *list)
 {
-    const struct fault *fault;
     *command = (struct command){.queue = queue};
-    const cl_int error = layer_enter(call, layer_device_of_queue(queue), bytes, &fault);
-    if (error != CL_SUCCESS)
-        return error;
     for (cl_uint i = 0; i < waits; i++)
         if (layer_event_code(list[i]) != CL_SUCCESS)
             command->code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
@@ -46,6 +42,15 @@ static cl_int begin(struct command *command, enum call call, cl_command_queue qu
     else
         command->fault = fault;
     return CL_SUCCESS;
+}
+
+static cl_int begin(struct command *command, enum call call, cl_command_queue queue,
+                    size_t bytes, cl_uint waits, const cl_event *list)
+{
+    const struct fault *fault;
+    const cl_int error = layer_enter(call, layer_device_of_queue(queue), bytes, &fault);
+    *command = (struct command){.queue = queue};
+    return error == CL_SUCCESS ? begin_with(command, fault, queue, waits, list) : error;
 }
 
 /* `event`: the command's; NULL: it was not asked for. Then the queue's later ones report what
@@ -81,16 +86,34 @@ static void spoil(const struct fault *fault, void *data, size_t bytes)
     memcpy(at, &word, sizeof word);
 }
 
+/* What the kernel has written is overwritten behind it. */
+static cl_int fill_with_nan(cl_command_queue queue, cl_mem mem)
+{
+    static const uint32_t nan_bits = 0x7fc00000u;
+    size_t bytes = 0;
+    if (!mem || layer_target->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes,
+                                                 NULL) != CL_SUCCESS)
+        return CL_INVALID_MEM_OBJECT;
+    return layer_target->clEnqueueFillBuffer(queue, mem, &nan_bits, sizeof nan_bits, 0,
+                                             bytes / sizeof nan_bits * sizeof nan_bits, 0, NULL,
+                                             NULL);
+}
+
 static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel,
                                          cl_uint dimensions, const size_t *offset,
                                          const size_t *global, const size_t *local,
                                          cl_uint waits, const cl_event *list, cl_event *event)
 {
-    struct command command;
-    cl_int error = begin(&command, CALL_clEnqueueNDRangeKernel, queue, 0, waits, list);
+    struct command command = {.queue = queue};
+    const struct fault *fault;
+    cl_int error = layer_enter_kernel(layer_device_of_queue(queue), kernel, &fault);
+    if (error == CL_SUCCESS)
+        error = begin_with(&command, fault, queue, waits, list);
     if (error == CL_SUCCESS)
         error = layer_target->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
                                                      local, waits, list, event);
+    if (error == CL_SUCCESS && command.fault && command.fault->kind == FAULT_NAN)
+        error = fill_with_nan(queue, layer_find_arg(kernel, (cl_uint)command.fault->arg));
     return end(&command, error, CL_FALSE, event);
 }
 

@@ -7,7 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_EVENTS = 4096, MOST_QUEUES = 64, MOST_MAPS = 4096 };
+enum {
+    MOST_EVENTS = 4096,
+    MOST_QUEUES = 64,
+    MOST_MAPS = 4096,
+    MOST_KERNELS = 4096,
+    MOST_ARGS = 8
+};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,6 +32,12 @@ static struct {
 static int queue_count;
 
 static struct map maps[MOST_MAPS];
+
+static struct {
+    cl_kernel kernel;
+    cl_mem args[MOST_ARGS];
+} kernels[MOST_KERNELS];
+static int kernel_count;
 
 static void full(const char *what)
 {
@@ -74,9 +86,8 @@ static void wait_ms(long ms)
         ;
 }
 
-cl_int layer_enter(enum call call, int device, size_t bytes, const struct fault **fault)
+static cl_int enter(const struct fault *found, int device, const struct fault **fault)
 {
-    const struct fault *found = fault_find(call, device, bytes);
     *fault = found;
     if (!found)
         return fault_lost(device);
@@ -89,6 +100,50 @@ cl_int layer_enter(enum call call, int device, size_t bytes, const struct fault 
         *fault = NULL;
     }
     return CL_SUCCESS;
+}
+
+cl_int layer_enter(enum call call, int device, size_t bytes, const struct fault **fault)
+{
+    return enter(fault_find(call, device, bytes, NULL), device, fault);
+}
+
+cl_int layer_enter_kernel(int device, cl_kernel kernel, const struct fault **fault)
+{
+    char name[128] = "";
+    layer_target->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    return enter(fault_find(CALL_clEnqueueNDRangeKernel, device, 0, name), device, fault);
+}
+
+/* Its place; the mutex is held. */
+static int find_kernel(cl_kernel kernel)
+{
+    int i = 0;
+    while (i < kernel_count && kernels[i].kernel != kernel)
+        i++;
+    return i;
+}
+
+void layer_set_arg(cl_kernel kernel, cl_uint index, cl_mem mem)
+{
+    if (index >= MOST_ARGS)
+        return;
+    pthread_mutex_lock(&mutex);
+    const int i = find_kernel(kernel);
+    if (i == MOST_KERNELS)
+        full("kernel");
+    kernel_count += i == kernel_count;
+    kernels[i].kernel = kernel;
+    kernels[i].args[index] = mem;
+    pthread_mutex_unlock(&mutex);
+}
+
+cl_mem layer_find_arg(cl_kernel kernel, cl_uint index)
+{
+    pthread_mutex_lock(&mutex);
+    const int i = find_kernel(kernel);
+    cl_mem mem = i < kernel_count && index < MOST_ARGS ? kernels[i].args[index] : NULL;
+    pthread_mutex_unlock(&mutex);
+    return mem;
 }
 
 void layer_spoil_event(cl_event event, cl_int code)

@@ -1,0 +1,100 @@
+"""Devices that compute no numbers: where another one does, the device is out of order; where
+none does, training has diverged."""
+import os
+
+import program
+from program import ProgramTest
+
+LAYER = os.environ['LOCKSTEP_FAULT_LAYER']
+SAMPLES, STEPS = 400, 26  # 13 batches an epoch, the last of 16 samples
+NET = """name: net
+input: [28, 28, 1]
+layers:
+  - average_pool: {size: 4}
+  - flatten
+  - dense: {units: 20}
+  - dense: {units: 10}
+  - softmax
+"""
+# From a launch on, all of them: in the loss, in a gradient.
+FAULTS = ('call=clEnqueueNDRangeKernel,kernel=*shards_metrics*,arg=1,kind=nan,times=0',
+          'call=clEnqueueNDRangeKernel,kernel=*dense_weight*,arg=2,kind=nan,times=0')
+OUT_OF_ORDER = 'is lost: it computes no numbers where others do'
+DIVERGED = 'training has diverged'
+
+
+class Numbers(ProgramTest):
+    OPTIONS = ['net.yaml', '--data', f'synthetic:digits,count={SAMPLES}', '--batch-size', '32',
+               '--shards', '8', '--epochs', '2', '--set', 'validation=off', '--run', 'run',
+               '--fresh']
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET)
+
+    def train_with(self, fault, *options, **environment):
+        done = self.run_program('train', *self.OPTIONS, *options,
+                                environment={'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT': fault,
+                                             **environment})
+        if fault:
+            self.assertIn('fault: call', done.stderr)
+        steps = self.events('run', 'step')
+        self.assertEqual([e['step'] for e in steps], list(range(1, len(steps) + 1)))
+        return done.stderr
+
+    def test_one_of_several(self):
+        self.run_program('train', *self.OPTIONS)
+        undisturbed = self.sha256('run')
+        for devices in 2, 3:
+            for device in range(devices):
+                for nth, fault in enumerate(FAULTS):
+                    with self.subTest(devices=devices, device=device, fault=fault):
+                        said = self.train_with(f'{fault},nth={5 * nth + 1},device={device}',
+                                               '--device', f'0*{devices}', '--split', 'all')
+                        self.assertIn(OUT_OF_ORDER, said)
+                        self.assertIn(f'device {device} (', said)
+                        self.assertNotIn(DIVERGED, said)
+                        self.assertEqual(self.sha256('run'), undisturbed)
+                        steps = self.events('run', 'step')
+                        self.assertEqual(sum(e['samples'] for e in steps), 2 * SAMPLES)
+
+    def test_once(self):
+        """By chance: whoever's shards give numbers elsewhere is not trusted again."""
+        fault = FAULTS[0].replace('times=0', 'nth=9,device=1')
+        self.assertIn(OUT_OF_ORDER, self.train_with(fault, '--device', '0*2', '--split', 'all'))
+
+    def test_alone(self):
+        """One that went on alone is compared with those that were idle."""
+        more = ['--set', 'epochs=30']
+        self.run_program('train', *self.OPTIONS, *more)
+        undisturbed = self.sha256('run')
+        fault = FAULTS[1] + ',nth=400,device=0'
+        said = self.train_with(fault, *more, '--device', '0*2', LOCKSTEP_SLOW='1:4')
+        self.assertIn('it goes on alone', said)
+        self.assertIn(OUT_OF_ORDER, said)
+        self.assertEqual(self.sha256('run'), undisturbed)
+
+    def test_asynchronous(self):
+        said = self.train_with(FAULTS[0] + ',nth=4,device=1', '--device', '0*2', '--mode',
+                               'async')
+        self.assertIn(OUT_OF_ORDER, said)
+        self.assertNotIn(DIVERGED, said)
+
+    def test_diverged(self):
+        """By nature: as on one device."""
+        for devices in '0', '0*2', '0*3':
+            for mode in ('sync', 'async') if devices != '0' else ('sync',):
+                with self.subTest(devices=devices, mode=mode):
+                    said = self.train_with('', '--device', devices, '--lr', '1e6', '--mode',
+                                           mode, '--optimizer', 'sgd')
+                    self.assertIn(DIVERGED, said)
+                    self.assertNotIn('is lost', said)
+                    self.assertEqual(len(self.events('run', 'step')), STEPS)
+
+    def test_one_device(self):
+        said = self.train_with(FAULTS[1], '--device', '0')
+        self.assertIn(DIVERGED, said)
+
+
+if __name__ == '__main__':
+    program.main()
