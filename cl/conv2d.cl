@@ -23,6 +23,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/greatest.cl"
 #include "lib/taps.cl"
 
 #define BLOCKS ((OUT_W + NV - 1) / NV)
@@ -94,17 +95,6 @@ INLINE V activate(V v)
 }
 
 #if ROWS == 2
-/* The first greatest of four, and its number. */
-INLINE V greatest(V v0, V v1, V v2, V v3, I *which)
-{
-    I at = v1 > v0 ? (I)1 : (I)0;
-    V most = v1 > v0 ? v1 : v0;
-    at = v2 > most ? (I)2 : at;
-    most = v2 > most ? v2 : most;
-    *which = v3 > most ? (I)3 : at;
-    return v3 > most ? v3 : most;
-}
-
 INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
 {
     UNROLL for (int i = 0; i < MR; i++)

@@ -102,12 +102,14 @@ static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *
     const struct lk_conv2d_options *o = setup->options;
     const struct lk_conv2d_shape *s = &state->shape;
     int64_t reals = 0;
-    struct use *weights = &state->uses[LK_CONV2D_WEIGHTS];
-    if (setup->wants_dw)
-        LK_TRY(lk_conv2d_choose(setup, s, LK_CONV2D_WEIGHTS, &weights->way));
-    state->expands =
-        (s->relu || s->pool) &&
-        (setup->wants_dx[0] || (weights->way.algorithm && !weights->way.algorithm->reads_dy));
+    const bool wants[] = {
+        [LK_CONV2D_DATA] = setup->wants_dx[0], [LK_CONV2D_WEIGHTS] = setup->wants_dw};
+    for (int i = LK_CONV2D_DATA; i <= LK_CONV2D_WEIGHTS; i++)
+        if (wants[i]) {
+            struct lk_conv2d_way *way = &state->uses[i].way;
+            LK_TRY(lk_conv2d_choose(setup, s, (enum lk_conv2d_pass)i, way));
+            state->expands |= (s->relu || s->pool) && !way->algorithm->reads_dy[i];
+        }
     if (setup->wants_dx[0])
         LK_TRY(prepare_pass(setup, state, LK_CONV2D_DATA, &reals));
     if (setup->wants_dw)

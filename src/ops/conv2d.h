@@ -51,7 +51,7 @@ enum lk_conv2d_pass {
 struct lk_conv2d_job {
     const struct lk_conv2d_shape *shape;
     enum lk_conv2d_pass pass;
-    enum lk_conv2d_gradient gradient; /* of WEIGHTS; PLAIN unless it reads dy */
+    enum lk_conv2d_gradient gradient; /* of DATA and WEIGHTS; PLAIN unless it reads dy */
     const char *blocking;             /* one of the algorithm's own; "": its rule decides */
     int64_t first, count; /* reals of the workspace: from where; how many (result) */
 };
@@ -70,7 +70,7 @@ enum { LK_CONV2D_BLOCKING_BYTES = 24 };
 /* A way to compute a convolution. */
 struct lk_conv2d_algorithm {
     const char *name;
-    bool reads_dy; /* its weight gradient takes masked and pooled gradients too */
+    bool reads_dy[LK_CONV2D_PASSES]; /* takes masked and pooled gradients too */
 
     /* As lk_candidate has it: follows from shapes and the class of the device alone. */
     double (*cost)(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
@@ -108,7 +108,8 @@ extern const struct lk_option lk_conv2d_table[];
 /* Multiply-adds of a sample. */
 double lk_conv2d_products(const struct lk_conv2d_shape *shape);
 
-extern const struct lk_conv2d_algorithm lk_conv2d_direct;
+extern const struct lk_conv2d_algorithm lk_conv2d_direct, lk_conv2d_winograd2,
+    lk_conv2d_winograd4;
 
 /* --- direct sums ----------------------------------------------------------------------- */
 

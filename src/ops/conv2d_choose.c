@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct lk_conv2d_algorithm *const algorithms[] = {&lk_conv2d_direct};
+static const struct lk_conv2d_algorithm *const algorithms[] = {
+    &lk_conv2d_direct, &lk_conv2d_winograd2, &lk_conv2d_winograd4};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 
 static void add_candidates(const struct lk_op_setup *setup,

@@ -193,7 +193,7 @@ static bool blocking(const struct lk_op_setup *setup, const struct lk_conv2d_job
 }
 
 const struct lk_conv2d_algorithm lk_conv2d_direct = {.name = "direct",
-                                                     .reads_dy = true,
+                                                     .reads_dy = {[LK_CONV2D_WEIGHTS] = true},
                                                      .cost = cost,
                                                      .blocking = blocking,
                                                      .prepare = prepare,

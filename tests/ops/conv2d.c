@@ -142,6 +142,9 @@ static void backward(const struct op_problem *p, const double *const x[],
 
 static const struct op_oracle oracle = {.forward = forward, .backward = backward};
 
+/* Epsilons of the largest result by which F(4x4, 3x3) may be off. */
+enum { WINOGRAD4 = 400 };
+
 static const struct op_case cases[] = {
     {"conv2d", "filters=5", .x = {OP_SHAPE(3, 6, 7)}, .samples = 33, .shards = 2,
      .thorough = true, .sizes = true},
@@ -168,8 +171,8 @@ static const struct op_case cases[] = {
      .samples = 17, .only = OP_CPU_DOUBLE},
     {"conv2d", "filters=8 kernel=1 stride=2", .x = {OP_SHAPE(6, 9, 8)}, .samples = 17,
      .only = OP_CPU},
-    {"conv2d", "filters=8 kernel=1 stride=3 padding=1", .x = {OP_SHAPE(6, 9, 8)},
-     .samples = 17, .only = OP_CPU},
+    {"conv2d", "filters=8 kernel=1 stride=3 padding=1", .x = {OP_SHAPE(6, 9, 8)}, .samples = 17,
+     .only = OP_CPU},
     {"conv2d", "filters=20 kernel=1 activation=relu", .x = {OP_SHAPE(30, 7, 7)}, .samples = 40,
      .integers = true, .only = OP_CPU},
     {"conv2d", "filters=4 kernel=3 dilation=2 padding=same", .x = {OP_SHAPE(3, 9, 10)},
@@ -226,6 +229,37 @@ static const struct op_case cases[] = {
      .inference = true, .only = OP_GPU},
     {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
      .integers = true, .inference = true, .only = OP_CPU},
+
+    /* Winograd. F(2x2) is exact with whole numbers; F(4x4) divides by 6. */
+    {"conv2d", "filters=9 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 7, 10)},
+     .samples = 33, .shards = 2, .integers = true, .thorough = true, .algorithm = "winograd2",
+     .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=6 kernel=3 activation=relu pool=true padding=0,2,1,0",
+     .x = {OP_SHAPE(8, 10, 11)}, .samples = 20, .integers = true, .algorithm = "winograd2",
+     .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=4 kernel=3 padding=same", .x = {OP_SHAPE(3, 1, 1)}, .samples = 17,
+     .integers = true, .algorithm = "winograd2", .only = OP_CPU},
+    {"conv2d", "filters=66 kernel=3 padding=same", .x = {OP_SHAPE(67, 8, 9)}, .samples = 32,
+     .algorithm = "winograd2", .only = OP_CPU},
+    {"conv2d", "filters=9 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(5, 7, 10)},
+     .samples = 33, .shards = 2, .tolerance = WINOGRAD4, .thorough = true, .sizes = true,
+     .algorithm = "winograd4", .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=8 kernel=3 padding=same bias=false", .x = {OP_SHAPE(4, 1, 2)},
+     .samples = 20, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    {"conv2d", "filters=7 kernel=3 padding=4", .x = {OP_SHAPE(4, 5, 6)}, .samples = 17,
+     .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=12 kernel=3 padding=0,2,1,0 activation=relu pool=true",
+     .x = {OP_SHAPE(6, 10, 15)}, .samples = 20, .shards = 2, .tolerance = WINOGRAD4,
+     .algorithm = "winograd4", .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=64 kernel=3 activation=relu pool=true", .x = {OP_SHAPE(32, 13, 13)},
+     .samples = 32, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    {"conv2d", "filters=66 kernel=3 padding=same", .x = {OP_SHAPE(67, 18, 17)}, .samples = 32,
+     .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    /* outputs that are written past the caches */
+    {"conv2d", "filters=64 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(2, 56, 57)},
+     .samples = 16, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
+     .inference = true, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
 };
 
 static const struct op_refusal refusals[] = {

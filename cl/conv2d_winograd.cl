@@ -1,0 +1,286 @@
+/* Winograd convolution on CPUs, 3x3 taps on every pixel: forward and, with turned weights, data
+ * gradient.
+ *
+ *   y = A' m A + bias, m[p][k] = sum over n of u[p][k][n] * v[p][n], v = B' x B: one chain in
+ *   ascending order of n, whatever the blocking; then relu and a 2x2 max-pool, `at` as in
+ *   conv2d.cl
+ *
+ *   x: [tiles][ins][in_h][in_w]; y, at: [tiles][outs][out_h][out_w], or pooled
+ *   u: as conv2d_winograd_pack.cl makes it
+ *
+ * A job is `each` of the batch's Winograd tiles, of one batch tile or several, and `share`
+ * output channels. Its group keeps v[p][each / NV][ins][NV] and m[p][each / NV][share][NV] in
+ * scratch of its own, which stays in the caches: inputs are transformed, multiplied with MR x
+ * NV sums in registers, transformed back. The next job's inputs are fetched meanwhile.
+ *
+ * Group ids: 0: of any number of groups that share out the jobs.
+ * -D: TILE; MR, NV: register block; SOURCE: as lib/winograd_inputs.cl has it: of dy, with y or
+ *     `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past the
+ *     caches
+ */
+#include "lib/hints.cl"
+#include "lib/real.cl"
+#include "lib/greatest.cl"
+#include "lib/winograd.cl"
+#include "lib/winograd_inputs.cl"
+
+/* --- products -------------------------------------------------------------------------- */
+
+#define WEIGHTS_AHEAD 1024 /* reals */
+
+/* m[MR][NV] = sum over n of u[n][MR] * v[n][NV]. */
+INLINE void multiply(__global const V *v, __global const real *u, __global V *m, int ins)
+{
+    V a[MR][NV];
+    UNROLL for (int i = 0; i < MR; i++)
+        UNROLL for (int j = 0; j < NV; j++)
+            a[i][j] = (V)0;
+    _Pragma("unroll 2") for (int n = 0; n < ins; n++)
+    {
+        if ((n & (16 / MR - 1)) == 0)
+            PREFETCH(u + WEIGHTS_AHEAD);
+        UNROLL for (int i = 0; i < MR; i++) {
+            const V f = u[i];
+            UNROLL for (int j = 0; j < NV; j++)
+                a[i][j] = FMA(f, v[j], a[i][j]);
+        }
+        v += NV;
+        u += MR;
+    }
+    UNROLL for (int i = 0; i < MR; i++)
+        UNROLL for (int j = 0; j < NV; j++)
+            m[i * NV + j] = a[i][j];
+}
+
+/* --- outputs --------------------------------------------------------------------------- */
+
+#if STREAM
+#define STORE(p, v) STREAM_STORE(p, v)
+#else
+#define STORE(p, v) (*(p) = (v))
+#endif
+
+/* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY. */
+struct plane {
+    __global V *y;
+    __global B *at; /* or null */
+    int height, width;
+    V bias, least;
+};
+
+/* Two rows of a tile, row y0 and column x0 of the plane. */
+INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, bool whole)
+{
+#if POOL
+    if (whole || y0 < to->height)
+        UNROLL for (int j = 0; j < TILE; j += 2)
+            if (whole || x0 + j < to->width) {
+                const int at = (y0 / 2 * (to->width / 2) + (x0 + j) / 2) * PARTS;
+                I which;
+                const V most = greatest(r[0][j], r[0][j + 1], r[1][j], r[1][j + 1], &which);
+                STORE(to->y + at, most < to->least ? to->least : most);
+                if (to->at)
+                    to->at[at] = TO_B(most <= to->least ? (I)4 : which);
+            }
+#else
+    UNROLL for (int i = 0; i < 2; i++)
+        if (whole || y0 + i < to->height)
+            UNROLL for (int j = 0; j < TILE; j++)
+                if (whole || x0 + j < to->width)
+                    STORE(to->y + ((y0 + i) * to->width + x0 + j) * PARTS,
+                          r[i][j] < to->least ? to->least : r[i][j]);
+#endif
+}
+
+/* y = A' m A + bias, positions of m `step` apart. */
+INLINE void store_tile(const struct plane *to, __global const V *m, size_t step, int y0, int x0)
+{
+    V t[TILE][SIDE];
+    const bool whole = y0 + TILE <= to->height && x0 + TILE <= to->width;
+    UNROLL for (int j = 0; j < SIDE; j++) {
+        V column[TILE];
+#define M(i) m[((i) * SIDE + j) * step]
+        WINOGRAD_AT(column, M);
+#undef M
+        UNROLL for (int i = 0; i < TILE; i++)
+            t[i][j] = column[i];
+    }
+    UNROLL for (int i = 0; i < TILE; i += 2) {
+        V r[2][TILE];
+        UNROLL for (int h = 0; h < 2; h++) {
+#define M(j) t[i + h][j]
+            WINOGRAD_AT(r[h], M);
+#undef M
+            UNROLL for (int j = 0; j < TILE; j++)
+                r[h][j] += to->bias;
+        }
+        if (whole)
+            store_rows(to, r, y0 + i, x0, true);
+        else
+            store_rows(to, r, y0 + i, x0, false);
+    }
+}
+
+/* --- jobs ------------------------------------------------------------------------------ */
+
+#define MOST_EACH (2 * NV)
+
+struct sizes {
+    struct winograd_window from; /* of the batch's first plane */
+    __global V *y;
+    __global B *at;
+    int ins, outs, out_h, out_w, pad_y, pad_x;
+    int tiles, each, share;
+};
+
+/* A Winograd tile: its place in the plane of outputs, and where the planes of its images begin.
+ */
+struct place {
+    int y0, x0;
+    size_t in, out;
+};
+
+struct job {
+    struct place places[MOST_EACH];
+    int count, k0, k1; /* places; output channels */
+};
+
+INLINE struct job job_at(const struct sizes *s, int n)
+{
+    const int across = (s->out_w + TILE - 1) / TILE;
+    const int squares = (s->out_h + TILE - 1) / TILE * across;
+    const int shares = (s->outs + s->share - 1) / s->share, first = n / shares * s->each;
+    struct job job;
+    job.count = min(s->each, s->tiles * squares - first);
+    job.k0 = n % shares * s->share;
+    job.k1 = min(job.k0 + s->share, s->outs);
+    for (int i = 0; i < job.count; i++) {
+        const int t = (first + i) / squares, q = (first + i) % squares;
+        job.places[i].y0 = q / across * TILE;
+        job.places[i].x0 = q % across * TILE;
+        job.places[i].in = t * winograd_plane(&s->from) * s->ins;
+        job.places[i].out = (size_t)t * s->outs * (s->out_h >> POOL) * (s->out_w >> POOL);
+    }
+    return job;
+}
+
+/* v of a job. */
+INLINE void transform_inputs(const struct sizes *s, const struct job *job, __global V *v,
+                             size_t step)
+{
+    for (int n = 0; n < s->ins; n++)
+        for (int i = 0; i < job->count; i++) {
+            const struct place *at = &job->places[i];
+            const struct winograd_window from =
+                winograd_window_at(s->from, at->in + n * winograd_plane(&s->from),
+                                   at->y0 - s->pad_y, at->x0 - s->pad_x);
+            winograd_inputs(&from, v + ((size_t)(i / NV) * s->ins + n) * NV + i % NV, step);
+        }
+}
+
+/* Fetches rows [r0, r1) of a job's inputs, SIDE of every channel. */
+INLINE void fetch_inputs(const struct sizes *s, const struct job *job, int r0, int r1)
+{
+#if SOURCE != 2
+    for (int r = r0; r < r1; r++)
+        for (int i = 0; i < job->count; i++) {
+            const struct place *at = &job->places[i];
+            const bool overlaps = i + 1 < job->count && at[1].x0 > at->x0;
+            const int row = clamp(at->y0 - s->pad_y + r % SIDE, 0, s->from.height - 1);
+            const int x0 = max(at->x0 - s->pad_x, 0);
+            const size_t place =
+                at->in + (size_t)(r / SIDE * s->from.height + row) * s->from.width + x0;
+            for (int j = 0; j < (overlaps ? TILE : SIDE); j++) {
+                PREFETCH(s->from.x + place + j);
+#if SOURCE == 1
+                PREFETCH(s->from.y + place + j);
+#endif
+            }
+        }
+#endif
+}
+
+/* m of a job; the next one's inputs are fetched meanwhile, a little with every block. */
+INLINE void multiply_job(const struct sizes *s, const struct job *job, const struct job *next,
+                         __global const real *u, __global const V *v, size_t v_step,
+                         __global V *m, size_t m_step)
+{
+    const int blocks = (s->outs + MR - 1) / MR, columns = (job->count + NV - 1) / NV;
+    const int rows = next ? s->ins * SIDE : 0;
+    const int runs = POSITIONS * ((job->k1 - job->k0 + MR - 1) / MR);
+    int run = 0;
+    for (int p = 0; p < POSITIONS; p++)
+        for (int k = job->k0; k < job->k1; k += MR, run++) {
+            for (int j = 0; j < columns; j++)
+                multiply(v + p * v_step + (size_t)j * s->ins * NV,
+                         u + ((size_t)p * blocks + k / MR) * s->ins * MR,
+                         m + p * m_step + ((size_t)j * s->share + k - job->k0) * NV, s->ins);
+            if (rows)
+                fetch_inputs(s, next, (int)((long)rows * run / runs),
+                             (int)((long)rows * (run + 1) / runs));
+        }
+}
+
+/* y of a job. */
+INLINE void transform_outputs(const struct sizes *s, const struct job *job,
+                              __global const real *bias, V least, __global const V *m,
+                              size_t step)
+{
+    const size_t size = (size_t)(s->out_h >> POOL) * (s->out_w >> POOL);
+    for (int k = job->k0; k < job->k1; k++)
+        for (int i = 0; i < job->count; i++) {
+            const struct place *at = &job->places[i];
+            const size_t image = at->out + k * size;
+            const struct plane to = {s->y + image,
+                                     s->at ? s->at + image : 0,
+                                     s->out_h,
+                                     s->out_w,
+                                     bias ? bias[k] : (real)0,
+                                     least};
+            store_tile(&to, m + ((size_t)(i / NV) * s->share + k - job->k0) * NV + i % NV, step,
+                       at->y0, at->x0);
+        }
+}
+
+BODY void winograd_group(struct sizes s, __global const real *restrict u,
+                         __global const real *restrict bias, __global V *restrict scratch,
+                         int jobs, int relu, int group_0, int groups_0)
+{
+    const size_t v_step = (size_t)s.each * s.ins + 4, m_step = (size_t)s.each * s.share + 4;
+    __global V *v = scratch + group_0 * (POSITIONS * (v_step + m_step));
+    __global V *m = v + POSITIONS * v_step;
+    const V least = relu ? (V)0 : (V)-INFINITY;
+    for (int n = group_0; n < jobs; n += groups_0) {
+        const bool last = n + groups_0 >= jobs;
+        const struct job job = job_at(&s, n), next = job_at(&s, last ? n : n + groups_0);
+        transform_inputs(&s, &job, v, v_step);
+        multiply_job(&s, &job, last ? 0 : &next, u, v, v_step, m, m_step);
+        transform_outputs(&s, &job, bias, least, m, m_step);
+    }
+}
+
+KERNEL void conv2d_winograd(__global const V *restrict x, int x_first,
+                            __global const V *restrict gate, __global const B *restrict won,
+                            __global const real *restrict u, int u_first,
+                            __global const real *restrict bias, __global V *restrict y,
+                            __global B *restrict at, __global V *restrict scratch,
+                            int scratch_first, int jobs, int tiles, int ins, int in_h, int in_w,
+                            int outs, int out_h, int out_w, int pad_y, int pad_x, int relu,
+                            int each, int share)
+{
+    const struct sizes s = {
+        .from = {x + x_first / VECTOR, gate, won, .height = in_h, .width = in_w},
+        .y = y,
+        .at = at,
+        .ins = ins,
+        .outs = outs,
+        .out_h = out_h,
+        .out_w = out_w,
+        .pad_y = pad_y,
+        .pad_x = pad_x,
+        .tiles = tiles,
+        .each = each,
+        .share = share};
+    winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, jobs, relu,
+                   get_group_id(0), get_num_groups(0));
+}
