@@ -70,6 +70,7 @@ enum { LK_CONV2D_BLOCKING_BYTES = 24 };
 /* A way to compute a convolution. */
 struct lk_conv2d_algorithm {
     const char *name;
+    bool is_direct; /* sums of products of inputs and weights: for LK_MATH_STRICT */
     bool reads_dy[LK_CONV2D_PASSES]; /* takes masked and pooled gradients too */
 
     /* As lk_candidate has it: follows from shapes and the class of the device alone. */
@@ -108,7 +109,7 @@ extern const struct lk_option lk_conv2d_table[];
 /* Multiply-adds of a sample. */
 double lk_conv2d_products(const struct lk_conv2d_shape *shape);
 
-extern const struct lk_conv2d_algorithm lk_conv2d_direct, lk_conv2d_winograd2,
+extern const struct lk_conv2d_algorithm lk_conv2d_direct, lk_conv2d_gpu, lk_conv2d_winograd2,
     lk_conv2d_winograd4;
 
 /* --- direct sums ----------------------------------------------------------------------- */
@@ -140,6 +141,14 @@ bool lk_conv2d_is_pointwise(const struct lk_op_setup *setup,
                             const struct lk_conv2d_gather *gather);
 LK_MUST_CHECK enum lk_status lk_conv2d_pointwise_prepare(struct lk_op_setup *setup,
                                                          struct lk_conv2d_gather *gather);
+
+/* The gathers of the forward pass and of the data gradient, one for each phase of the strides:
+ * axes, channels, where outputs go and where weights come from. */
+void lk_conv2d_describe_forward(const struct lk_conv2d_shape *shape,
+                                struct lk_conv2d_gather *gather);
+int lk_conv2d_phases(const struct lk_conv2d_shape *shape);
+void lk_conv2d_describe_phase(const struct lk_conv2d_shape *shape, int number,
+                              struct lk_conv2d_gather *gather);
 
 /* Chooses the register block, announces the kernels. fails: LK_E_BUILD, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct lk_conv2d_algorithm *const algorithms[] = {
-    &lk_conv2d_direct, &lk_conv2d_winograd2, &lk_conv2d_winograd4};
+    &lk_conv2d_direct, &lk_conv2d_gpu, &lk_conv2d_winograd2, &lk_conv2d_winograd4};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 
 static void add_candidates(const struct lk_op_setup *setup,
@@ -14,8 +14,7 @@ static void add_candidates(const struct lk_op_setup *setup,
                            const struct lk_conv2d_job *job, struct lk_choice *choice)
 {
     char text[LK_CONV2D_BLOCKING_BYTES];
-    struct lk_candidate made = {.math = algorithm == algorithms[0] ? LK_MATH_STRICT
-                                                                   : LK_MATH_NORMAL};
+    struct lk_candidate made = {.math = algorithm->is_direct ? LK_MATH_STRICT : LK_MATH_NORMAL};
     made.cost = algorithm->cost(setup, job->shape, job->pass);
     if (made.cost < 0 || choice->count == LK_MOST_CANDIDATES)
         return;

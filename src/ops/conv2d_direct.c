@@ -64,7 +64,7 @@ static void describe_phase(const struct lk_conv2d_shape *s, int64_t y, int64_t x
                                          .column_step = -every[1] * column};
 }
 
-static void describe_forward(const struct lk_conv2d_shape *s, struct lk_conv2d_gather *made)
+void lk_conv2d_describe_forward(const struct lk_conv2d_shape *s, struct lk_conv2d_gather *made)
 {
     const int64_t all = s->filters * s->groups, row = s->axis[1].taps * all;
     const int64_t height = s->axis[0].out >> s->pool, width = s->axis[1].out >> s->pool;
@@ -82,6 +82,19 @@ static void describe_forward(const struct lk_conv2d_shape *s, struct lk_conv2d_g
                                          .in_step = s->axis[0].taps * row,
                                          .row_step = row,
                                          .column_step = all};
+}
+
+int lk_conv2d_phases(const struct lk_conv2d_shape *s)
+{
+    return (int)(lk_least(s->axis[0].step, s->axis[0].in) *
+                 lk_least(s->axis[1].step, s->axis[1].in));
+}
+
+void lk_conv2d_describe_phase(const struct lk_conv2d_shape *s, int number,
+                              struct lk_conv2d_gather *made)
+{
+    const int64_t across = lk_least(s->axis[1].step, s->axis[1].in);
+    describe_phase(s, number / across, number % across, made);
 }
 
 /* The data gradient: a gather for each phase of the strides; of single taps the first may
@@ -103,12 +116,12 @@ static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_
 {
     const struct lk_conv2d_shape *s = job->shape;
     const bool forward = job->pass == LK_CONV2D_FORWARD;
-    const int64_t most = forward ? 1 : s->axis[0].step * s->axis[1].step;
+    const int most = forward ? 1 : lk_conv2d_phases(s);
     void *steps;
     LK_TRY(lk_arena_take(setup->arena, (size_t)most * sizeof *direct->steps, &steps));
     direct->steps = steps;
     if (forward)
-        describe_forward(s, &direct->steps[direct->step_count++]);
+        lk_conv2d_describe_forward(s, &direct->steps[direct->step_count++]);
     else
         describe_phases(setup, s, direct);
     for (int i = 0; i < direct->step_count; i++) {
@@ -175,8 +188,11 @@ double lk_conv2d_products(const struct lk_conv2d_shape *s)
 static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
                    enum lk_conv2d_pass pass)
 {
-    (void)setup;
-    return lk_conv2d_products(shape) / (pass == LK_CONV2D_WEIGHTS ? 0.75 : 0.85);
+    /* Without local memory, a GPU waits for its caches. */
+    const double share = setup->tiling.vector == 1   ? 0.25
+                         : pass == LK_CONV2D_WEIGHTS ? 0.75
+                                                     : 0.85;
+    return lk_conv2d_products(shape) / share;
 }
 
 /* Filters x columns whose sums fill the registers. */
@@ -193,6 +209,7 @@ static bool blocking(const struct lk_op_setup *setup, const struct lk_conv2d_job
 }
 
 const struct lk_conv2d_algorithm lk_conv2d_direct = {.name = "direct",
+                                                     .is_direct = true,
                                                      .reads_dy = {[LK_CONV2D_WEIGHTS] = true},
                                                      .cost = cost,
                                                      .blocking = blocking,

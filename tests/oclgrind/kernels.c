@@ -20,6 +20,7 @@ struct operation {
     struct lk_shape x;
     int inputs;                /* 0: one */
     bool is_first, has_labels; /* no dx is wanted; input 1 are labels */
+    bool is_wide;              /* a tile of each shard is enough */
 };
 
 /* clang-format off */
@@ -64,6 +65,16 @@ static const struct operation operations[] = {
     CASE("add", "", ROW(9), .inputs = 2), CASE("add", "", ROW(9), .inputs = 3),
     CASE("multiply", "", ROW(9), .inputs = 2),
 };
+
+/* Wide enough for the blocks of a GPU, which take work-groups of 64. */
+static const struct operation wide_operations[] = {
+    CASE("conv2d", "filters=32 kernel=3 padding=same activation=relu", IMAGE(9, 2, 1),
+         .is_wide = true),
+    CASE("conv2d", "filters=33 kernel=3 padding=same pool=true", IMAGE(3, 2, 2),
+         .is_first = true, .is_wide = true),
+    CASE("conv2d", "filters=36 kernel=1 stride=2 bias=false", IMAGE(16, 3, 1),
+         .is_wide = true),
+};
 /* clang-format on */
 
 /* Numbers of either sign, or labels, some of them -1 as in dead lanes. */
@@ -106,21 +117,22 @@ static enum lk_status run_probe(struct lk_probe *probe, const struct lk_probe_co
     return lk_device_finish(config->device);
 }
 
-/* The batch fills more than one tile of each shard, and the last one not wholly. */
+/* The batch fills more than one tile, and the last one not wholly. */
 static enum lk_status run_operation(struct lk_device *device, const struct operation *o,
                                     bool training)
 {
     struct lk_probe probe;
-    struct lk_probe_config config = {.device = device,
-                                     .op = o->op,
-                                     .options = o->options,
-                                     .inputs = o->inputs ? o->inputs : 1,
-                                     .batch = lk_device_info(device)->lanes * 3 + 1,
-                                     .shards = SHARDS,
-                                     .training = training,
-                                     .dx = training && !o->is_first,
-                                     .dw = training,
-                                     .seed = 3};
+    struct lk_probe_config config = {
+        .device = device,
+        .op = o->op,
+        .options = o->options,
+        .inputs = o->inputs ? o->inputs : 1,
+        .batch = lk_device_info(device)->lanes * (o->is_wide ? 1 : 3) + 1,
+        .shards = SHARDS,
+        .training = training,
+        .dx = training && !o->is_first,
+        .dw = training,
+        .seed = 3};
     for (int i = 0; i < config.inputs; i++) {
         const bool labels = i == 1 && o->has_labels;
         config.x[i] = labels ? (struct lk_shape){0} : o->x;
@@ -133,13 +145,13 @@ static enum lk_status run_operation(struct lk_device *device, const struct opera
 
 /* Each in a context of its own: Oclgrind 21.10 takes values for uninitialized when a kernel
  * runs again in the same one. */
-static enum lk_status run_operations(void)
+static enum lk_status run_operations(const struct operation *list, int count)
 {
-    for (int i = 0; i < 2 * LK_COUNT(operations); i++) {
-        const struct operation *o = &operations[i / 2];
+    for (int i = 0; i < 2 * count; i++) {
+        const struct operation *o = &list[i / 2];
         const bool training = i % 2 == 0;
         struct lk_device *device = NULL;
-        if (!training && (o->is_first || strcmp(o->op, "dropout") == 0))
+        if (!training && (o->is_first || o->is_wide || strcmp(o->op, "dropout") == 0))
             continue;
         LK_TRY(lk_device_open(NULL, 0, &device));
         const enum lk_status status = run_operation(device, o, training);
@@ -291,14 +303,16 @@ static enum lk_status run(const char *part, struct lk_device *device)
            info->vector);
     const bool all = strcmp(part, "all") == 0;
     if (all || strcmp(part, "operations") == 0)
-        LK_TRY(run_operations());
+        LK_TRY(run_operations(operations, LK_COUNT(operations)));
+    if (all || strcmp(part, "wide") == 0)
+        LK_TRY(run_operations(wide_operations, LK_COUNT(wide_operations)));
     if (all || strcmp(part, "networks") == 0)
         LK_TRY(run_networks(device));
     return LK_OK;
 }
 
-/* kernels all | operations | networks | device (only names it). 0: done, 77: the device cannot
- * be had, 1: failed. */
+/* kernels all | operations | wide | networks | device (only names it). 0: done, 77: the device
+ * cannot be had, 1: failed. */
 int main(int count, char **words)
 {
     struct lk_device *device = NULL;

@@ -145,6 +145,13 @@ static const struct op_oracle oracle = {.forward = forward, .backward = backward
 /* Epsilons of the largest result by which F(4x4, 3x3) may be off. */
 enum { WINOGRAD4 = 400 };
 
+/* The class of GPUs by products of matrices. */
+#define GEMM(tile, options_, c, h, w, ...)                                                     \
+    {                                                                                          \
+        .op = "conv2d", .options = options_, .x = {OP_SHAPE(c, h, w)},                         \
+        .algorithm = "gemm" tile, .only = OP_GPU | OP_GPU_DOUBLE, __VA_ARGS__                  \
+    }
+
 static const struct op_case cases[] = {
     {"conv2d", "filters=5", .x = {OP_SHAPE(3, 6, 7)}, .samples = 33, .shards = 2,
      .thorough = true, .sizes = true},
@@ -260,6 +267,35 @@ static const struct op_case cases[] = {
      .samples = 16, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
     {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
      .inference = true, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    /* a GPU's blocks: channels that do not fill them, pixels of several tiles in one, one tap,
+     * many taps, taps that no pixel has, pools, parts of a shard */
+    GEMM("", "filters=20 kernel=3 padding=same", 33, 9, 13, .samples = 70, .shards = 2,
+         .thorough = true),
+    GEMM("", "filters=132 kernel=3 stride=2 padding=1", 16, 6, 9, .samples = 33,
+         .integers = true),
+    GEMM("", "filters=64 kernel=1", 72, 1, 1, .samples = 150, .sizes = true),
+    GEMM("", "filters=24 kernel=1 stride=2 activation=relu", 16, 5, 7, .samples = 40,
+         .integers = true),
+    GEMM("", "filters=33 kernel=7 stride=2 padding=3 bias=false", 3, 15, 16, .samples = 33),
+    GEMM("", "filters=40 kernel=8 padding=same", 9, 8, 8, .samples = 17),
+    GEMM("", "filters=32 kernel=3 groups=2 dilation=2 padding=same", 40, 7, 8, .samples = 17,
+         .integers = true),
+    GEMM("", "filters=36 kernel=2,3 dilation=2,1 stride=4,3 padding=1", 24, 11, 10,
+         .samples = 17),
+    GEMM("", "filters=32 kernel=3 activation=relu pool=true", 1, 28, 28, .samples = 40,
+         .shards = 2, .integers = true),
+    GEMM("", "filters=66 kernel=3 pool=true padding=same", 20, 7, 5, .samples = 33,
+         .integers = true),
+    GEMM("", "filters=32 kernel=3 activation=relu pool=true", 16, 6, 6, .samples = 33,
+         .inference = true),
+    GEMM(" 128x128x8", "filters=48 kernel=3 padding=same activation=relu pool=true", 24, 6, 6,
+         .samples = 65, .integers = true),
+    GEMM(" 128x128x16", "filters=140 kernel=3 padding=same", 40, 5, 5, .samples = 65),
+    GEMM(" 64x128x8", "filters=72 kernel=3 activation=relu pool=true", 24, 6, 6,
+         .samples = 65, .integers = true),
+    GEMM(" 64x64x16", "filters=72 kernel=3 stride=2 padding=same", 5, 6, 6, .samples = 65),
+    GEMM(" 64x64x16", "filters=40 kernel=3 activation=relu pool=true", 24, 6, 6,
+         .samples = 40, .integers = true),
 };
 
 static const struct op_refusal refusals[] = {

@@ -1,0 +1,153 @@
+/* Weight gradient of a convolution as a product of matrices, for the GPU class: rows (c, r, s)
+ * of x, read in place at their pixels, times filters of dz, summed over pixels and lanes.
+ *
+ *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
+ *       dz[k, i, j] * x[c, i*step_y + r*gap_y - pad_y, j*step_x + s*gap_x - pad_x]
+ *
+ * One chain of products a result, in ascending order of tile, i, j, lane; outside the image x
+ * is 0. A part is part_pixels pixels of one shard, or what is left of it.
+ *
+ *   x: [tiles][groups][channels][height][width]; out: [parts] out_stride apart, k innermost
+ *   dz: [tiles][groups][filters][out_height][out_width] from dz_first on
+ *
+ * A tile of x or dz is smaller than 2^31 bytes.
+ * Group ids: 0: group of channels, block of BN filters in it, 1: block of BM rows, 2: part.
+ * -D: TAPS_Y TAPS_X; lib/gemm.cl, where a slice is BK lanes of a pixel (LANES % BK is 0)
+ */
+#include "lib/real.cl"
+/* Slices are turned on their way into local memory: no two on the same bank. */
+#define PAD 1
+#include "lib/gemm.cl"
+
+#define TAPS (TAPS_Y * TAPS_X)
+#define ROW (LANES * (int)sizeof(real)) /* bytes of a pixel */
+#define K_QUADS (BK / 4)                /* Qs of a row in a slice */
+#define K_ROWS (GROUP / K_QUADS)        /* rows that the group brings at a time */
+#define M_TURNS (BM / K_ROWS)
+#define N_TURNS (BN / K_ROWS)
+
+#if GROUP % K_QUADS || BM % K_ROWS || BN % K_ROWS || LANES % BK
+#error "block sizes do not fit the weight gradient"
+#endif
+
+INLINE void put(__local real *to, int pitch, Q v)
+{
+    to[0] = v.x;
+    to[4 * pitch] = v.y;
+    to[8 * pitch] = v.z;
+    to[12 * pitch] = v.w;
+}
+
+GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x,
+                                     __global const real *restrict dz, int dz_first,
+                                     __global real *restrict out, int out_first, int out_stride,
+                                     int groups, int channels, int height, int width,
+                                     int filters, int out_height, int out_width, int step_y,
+                                     int step_x, int gap_y, int gap_x, int pad_y, int pad_x,
+                                     int shard_tiles, int part_pixels)
+{
+    __local Q slices[2 * SLICE];
+    const int id = get_local_id(0), quad = id % K_QUADS, row = id / K_QUADS;
+    const int blocks = (filters + BN - 1) / BN, g = get_group_id(0) / blocks;
+    const int m0 = get_group_id(1) * BM, n0 = get_group_id(0) % blocks * BN;
+    const int pixels = out_height * out_width, rows = channels * TAPS;
+
+    /* The part's first pixel and how many slices it has. */
+    const int parts = (shard_tiles * pixels + part_pixels - 1) / part_pixels; /* of a shard */
+    const int begin = get_group_id(2) % parts * part_pixels;
+    const int steps =
+        min(part_pixels, shard_tiles * pixels - begin) * (LANES / BK);
+    const size_t tile = get_group_id(2) / parts * shard_tiles + begin / pixels;
+    const size_t x_tile = (size_t)groups * channels * height * width * LANES;
+    const size_t dz_tile = (size_t)groups * filters * pixels * LANES;
+    x += tile * x_tile + (size_t)g * channels * height * width * LANES;
+    dz += dz_first + tile * dz_tile + (size_t)g * filters * pixels * LANES;
+    int i = begin % pixels / out_width, j = begin % out_width;
+
+    /* The rows that the work-item brings; past the end the last one, which is not stored. */
+    int tap_y[M_TURNS], tap_x[M_TURNS], from_x[M_TURNS], from_dz[N_TURNS];
+    UNROLL for (int f = 0; f < M_TURNS; f++) {
+        const uint e = min(m0 + row + f * K_ROWS, rows - 1);
+        tap_y[f] = e % TAPS / TAPS_X * gap_y - pad_y;
+        tap_x[f] = e % TAPS_X * gap_x - pad_x;
+        from_x[f] = (e / TAPS * height + tap_y[f]) * width * ROW + tap_x[f] * ROW +
+                    quad * (int)sizeof(Q);
+    }
+    UNROLL for (int f = 0; f < N_TURNS; f++)
+        from_dz[f] = min(n0 + row + f * K_ROWS, filters - 1) * pixels * ROW +
+                     quad * (int)sizeof(Q);
+    int at_x = (i * step_y * width + j * step_x) * ROW;
+    int at_dz = begin % pixels * ROW;
+
+    __local const Q *my_a = slices + my_row(), *my_b = slices + BK * A_PITCH + my_column();
+    __local real *to_a = (__local real *)(slices + quad * 4 * A_PITCH) + row;
+    __local real *to_b = (__local real *)(slices + BK * A_PITCH + quad * 4 * B_PITCH) + row;
+    Q acc[TM / 4][TN / 4][4], a_next[M_TURNS], b_next[N_TURNS];
+    bool on[M_TURNS];
+    int now = 0; /* half of local memory that is read */
+    UNROLL for (int m = 0; m < TM; m++)
+        UNROLL for (int n = 0; n < TN / 4; n++)
+            acc[m / 4][n][m % 4] = 0;
+
+#define FIND()                                                                                 \
+    UNROLL for (int f = 0; f < M_TURNS; f++)                                                   \
+        on[f] = (uint)(i * step_y + tap_y[f]) < (uint)height &&                                \
+                (uint)(j * step_x + tap_x[f]) < (uint)width;
+#define FETCH()                                                                                \
+    UNROLL for (int f = 0; f < M_TURNS; f++) {                                                 \
+        a_next[f] = (Q)(0);                                                                    \
+        if (on[f])                                                                             \
+            a_next[f] = fetch(x, from_x[f] + at_x);                                            \
+    }                                                                                          \
+    UNROLL for (int f = 0; f < N_TURNS; f++)                                                   \
+        b_next[f] = fetch(dz, from_dz[f] + at_dz);
+#define STASH()                                                                                \
+    UNROLL for (int f = 0; f < M_TURNS; f++)                                                   \
+        put(to_a + 4 * now + f * K_ROWS, A_PITCH, a_next[f]);                                  \
+    UNROLL for (int f = 0; f < N_TURNS; f++)                                                   \
+        put(to_b + 4 * now + f * K_ROWS, B_PITCH, b_next[f]);                                  \
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    FIND()
+    FETCH()
+    STASH()
+    for (int n = 1; n <= steps; n++) {
+        at_x += BK * (int)sizeof(real);
+        at_dz += BK * (int)sizeof(real);
+        if (n % (LANES / BK) == 0) {
+            if (n == steps) { /* any slice will do */
+                at_x -= ROW;
+                at_dz -= ROW;
+            } else {
+                at_x += (step_x - 1) * ROW;
+                j++;
+                if (j == out_width) {
+                    j = 0;
+                    i++;
+                    if (i == out_height) {
+                        i = 0;
+                        at_dz = 0;
+                        x += x_tile;
+                        dz += dz_tile;
+                    }
+                    at_x = i * step_y * width * ROW;
+                }
+                FIND()
+            }
+        }
+        FETCH()
+        add_slice(my_a + now, my_b + now, acc);
+        now = SLICE - now;
+        STASH()
+    }
+
+    out += out_first + (size_t)get_group_id(2) * out_stride + g * filters;
+    UNROLL for (int m = 0; m < TM; m++)
+        UNROLL for (int n = 0; n < TN; n++) {
+            const int e = m0 + (m / 4 * (BM / TM) + my_row()) * 4 + m % 4;
+            const int k = n0 + (n / 4 * (BN / TN) + my_column()) * 4 + n % 4;
+            const Q four = acc[m / 4][n / 4][m % 4];
+            if (e < rows && k < filters)
+                out[(size_t)e * (groups * filters) + k] = ELEMENT(four, n % 4);
+        }
+}

@@ -1,0 +1,85 @@
+/* A work-group of the GPU class sums a block of BM x BN results, each work-item TM x TN of
+ * them: slices of BK products a result come through local memory, two slices in turns, one read
+ * while the other is filled. Needs lib/real.cl.
+ * -D: BM BN BK TM TN. Which are chosen changes no sum's order. PAD: unused Qs in a row. */
+
+typedef PASTE(REAL, 4) Q;
+#define ELEMENT(q, i) ((i) == 0 ? (q).x : (i) == 1 ? (q).y : (i) == 2 ? (q).z : (q).w)
+
+#define GROUP ((BM / TM) * (BN / TN))
+#define A_QUADS (BM / 4) /* Qs in a row of the left slice, BM results of one product */
+#define B_QUADS (BN / 4)
+#define A_ROWS (GROUP / A_QUADS) /* rows of the left slice that the group brings at a time */
+#define B_ROWS (GROUP / B_QUADS)
+#define A_TURNS (BK / A_ROWS)
+#define B_TURNS (BK / B_ROWS)
+#define A_PITCH (A_QUADS + PAD)
+#define B_PITCH (B_QUADS + PAD)
+#define SLICE (BK * (A_PITCH + B_PITCH))
+
+#if GROUP % A_QUADS || GROUP % B_QUADS || BK % A_ROWS || BK % B_ROWS || LANES % 4
+#error "block sizes do not fit together"
+#endif
+#if (BN / TN) % 8 || (BM / TM) % 4
+#error "work-items are laid out in patches of 4 x 8"
+#endif
+
+/* With 128 registers two groups share a compute unit. */
+#if defined(__AMDGCN__) && REAL_BYTES == 4
+#define GROUP_KERNEL                                                                           \
+    __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1), amdgpu_num_vgpr(128)))
+#else
+#define GROUP_KERNEL __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+#endif
+
+/* AMD's compiler would start every read of local memory at once and run out of registers. */
+#ifdef __AMDGCN__
+#define IN_ORDER __asm volatile("" ::: "memory")
+#else
+#define IN_ORDER
+#endif
+
+/* The work-item's first Q in a row of either slice. In patches of 4 x 8, neighbouring
+ * work-items read 4 + 8 Qs: no bank of local memory is asked twice. */
+INLINE int my_row(void)
+{
+    const int id = get_local_id(0);
+    return id / 8 % 4 + id / (4 * (BN / TN)) * 4;
+}
+
+INLINE int my_column(void)
+{
+    const int id = get_local_id(0);
+    return id % 8 + id / 32 % (BN / TN / 8) * 8;
+}
+
+INLINE void add_quad(Q acc[4], Q left, Q right)
+{
+    acc[0] = FMA(left.xxxx, right, acc[0]);
+    acc[1] = FMA(left.yyyy, right, acc[1]);
+    acc[2] = FMA(left.zzzz, right, acc[2]);
+    acc[3] = FMA(left.wwww, right, acc[3]);
+}
+
+/* acc += the products of a slice. acc[i][j][m]: results i*(BM/TM)*4 + m of the left operand and
+ * a Q of the right one. */
+INLINE void add_slice(__local const Q *a, __local const Q *b, Q acc[TM / 4][TN / 4][4])
+{
+    UNROLL for (int e = 0; e < BK; e++) {
+        IN_ORDER;
+        Q right[TN / 4];
+        UNROLL for (int j = 0; j < TN / 4; j++)
+            right[j] = b[e * B_PITCH + j * (BN / TN)];
+        UNROLL for (int i = 0; i < TM / 4; i++) {
+            const Q left = a[e * A_PITCH + i * (BM / TM)];
+            UNROLL for (int j = 0; j < TN / 4; j++)
+                add_quad(acc[i][j], left, right[j]);
+        }
+    }
+}
+
+/* The Q that lies `offset` bytes behind p, which is the same for the whole group. */
+INLINE Q fetch(__global const real *p, int offset)
+{
+    return *(__global const Q *)((__global const char *)p + offset);
+}

@@ -1,0 +1,299 @@
+/* Direct sums of the GPU class, as products of matrices: cl/conv2d_gpu*.cl. One gather forward,
+ * one for each phase of the strides in the data gradient; the weight gradient in parts of a
+ * shard that are then added in order. */
+#include "ops/conv2d.h"
+#include "ops/gpu_tile.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+enum { MOST_TAPS = 64, UNIT = 8 };
+
+struct step {
+    struct lk_conv2d_gather gather; /* pack: NULL where weights are read in place */
+    int64_t pitch, group_step;      /* of the weights that are read */
+    struct lk_gpu_tile tile;
+};
+
+struct gpu {
+    enum lk_conv2d_pass pass;
+    struct lk_conv2d_shape shape;
+    struct step *steps;
+    int step_count;
+
+    struct lk_gpu_tile tile; /* of weights */
+    struct lk_kernel *weights, *total;
+    int64_t part_pixels, parts; /* of one shard */
+    int64_t parts_first, count; /* partial sums in the workspace; parameters */
+};
+
+/* The numbers of the kernels are of 32 bits, and so are offsets within tiles of one block. */
+static bool is_small(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
+{
+    const double row = (double)setup->tiling.lanes * (double)lk_dtype_bytes(setup->real);
+    const double x = (double)s->channels * (double)(s->axis[0].in * s->axis[1].in);
+    const double y = (double)s->filters * (double)(s->axis[0].all_out * s->axis[1].all_out);
+    const double outs = (double)(s->axis[0].all_out * s->axis[1].all_out);
+    const double ins = (double)(s->axis[0].in * s->axis[1].in);
+    const double lanes = (double)setup->tiling.lanes;
+    const double tiles = 2 + 256 / ((outs < ins ? outs : ins) * lanes); /* of a block */
+    const double w = (double)(s->channels + UNIT) * (double)(s->filters + UNIT) *
+                     (double)(s->axis[0].taps * s->axis[1].taps * s->groups);
+    const double most = (x > y ? x : y) * (double)s->groups;
+    return tiles * most * row < 0x7fffffff &&
+           w * (double)lk_dtype_bytes(setup->real) < 0x7fffffff &&
+           (outs > ins ? outs : ins) * (double)setup->tiling.tiles * lanes + 256 < 0x7fffffff;
+}
+
+static struct lk_gpu_product gather_product(const struct lk_op_setup *setup,
+                                            const struct lk_conv2d_gather *g)
+{
+    return (struct lk_gpu_product){.use = LK_GPU_GATHER,
+                                   .rows = g->outs,
+                                   .columns = g->axis[0].out * g->axis[1].out *
+                                              setup->tiling.tiles * setup->tiling.lanes,
+                                   .count = g->groups};
+}
+
+/* Parts belong to the numerics: they follow from the shape and the shard alone. */
+static int64_t count_parts(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                           int64_t *part_pixels)
+{
+    const int64_t rows = s->channels * s->axis[0].taps * s->axis[1].taps;
+    const int64_t blocks = lk_divide_up(rows, 128) * lk_divide_up(s->filters, 128) * s->groups;
+    const int64_t pixels = s->axis[0].out * s->axis[1].out * setup->tiling.shard_tiles;
+    *part_pixels = lk_divide_up(pixels, lk_divide_up(512, blocks));
+    if (*part_pixels < 32)
+        *part_pixels = 32;
+    return lk_divide_up(pixels, *part_pixels);
+}
+
+static struct lk_gpu_product weights_product(const struct lk_op_setup *setup,
+                                             const struct lk_conv2d_shape *s)
+{
+    int64_t part_pixels;
+    const int64_t parts = count_parts(setup, s, &part_pixels);
+    return (struct lk_gpu_product){.use = LK_GPU_WEIGHTS,
+                                   .rows = s->channels * s->axis[0].taps * s->axis[1].taps,
+                                   .columns = s->filters,
+                                   .count = s->groups * parts * setup->tiling.shards};
+}
+
+/* --- forward and data gradient --------------------------------------------------------- */
+
+/* Whether the weights lie as the kernel reads them. */
+static bool is_in_place(const struct lk_conv2d_gather *g)
+{
+    const struct lk_conv2d_taps *w = &g->from;
+    return w->out_step == 1 && w->first == 0 && w->column_step % 4 == 0 &&
+           (g->groups == 1 || w->group_step % 4 == 0) &&
+           w->row_step == g->axis[1].taps * w->column_step &&
+           w->in_step == g->axis[0].taps * w->row_step;
+}
+
+static enum lk_status prepare_step(struct lk_op_setup *setup, const char *blocking,
+                                   struct step *step)
+{
+    struct lk_conv2d_gather *g = &step->gather;
+    const struct lk_gpu_product product = gather_product(setup, g);
+    const int taps_y = (int)g->axis[0].taps, taps_x = (int)g->axis[1].taps;
+    const int unit = g->ins < UNIT ? 1 : UNIT;
+    char tile[96], text[256];
+    if (!lk_gpu_tile_choose(setup, &product, blocking, &step->tile))
+        return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
+    lk_gpu_tile_print(&step->tile, tile, sizeof tile);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s", taps_y,
+             taps_x, unit,
+             g->ins % unit == 0 && g->ins * taps_y * taps_x % step->tile.depth == 0, g->relu,
+             g->pool, tile);
+    LK_TRY(lk_op_kernel(setup, "conv2d_gpu", "conv2d_gpu", text, &g->gather));
+    step->pitch = g->from.column_step;
+    step->group_step = g->from.group_step;
+    if (is_in_place(g) || taps_y * taps_x == 0)
+        return LK_OK;
+    step->pitch = lk_divide_up(g->outs, 4) * 4;
+    step->group_step = g->ins * taps_y * taps_x * step->pitch;
+    g->packed_count = g->groups * step->group_step;
+    return lk_op_kernel(setup, "conv2d_gpu", "conv2d_turn", text, &g->pack);
+}
+
+static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                                    struct gpu *gpu)
+{
+    const bool forward = job->pass == LK_CONV2D_FORWARD;
+    const int count = forward ? 1 : lk_conv2d_phases(job->shape);
+    void *steps;
+    LK_TRY(lk_arena_take(setup->arena, (size_t)count * sizeof *gpu->steps, &steps));
+    gpu->steps = steps;
+    for (int i = 0; i < count; i++) {
+        struct lk_conv2d_gather *g = &gpu->steps[i].gather;
+        if (forward)
+            lk_conv2d_describe_forward(job->shape, g);
+        else
+            lk_conv2d_describe_phase(job->shape, i, g);
+        gpu->step_count++;
+        g->packed_first = job->first + job->count;
+        LK_TRY(prepare_step(setup, job->blocking, &gpu->steps[i]));
+        job->count += g->packed_count;
+    }
+    return LK_OK;
+}
+
+static enum lk_status enqueue_turn(const struct lk_op_setup *setup, const struct step *step,
+                                   const struct lk_conv2d_operands *run)
+{
+    const struct lk_conv2d_gather *g = &step->gather;
+    const struct lk_conv2d_taps *from = &g->from;
+    const struct lk_grid grid = {{g->ins * g->axis[0].taps * g->axis[1].taps, g->groups, 1},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
+                      LK_INT(g->packed_first), LK_INT(step->pitch), LK_INT(g->outs),
+                      LK_INT(from->group_step), LK_INT(from->out_step), LK_INT(from->in_step),
+                      LK_INT(from->first), LK_INT(from->row_step), LK_INT(from->column_step));
+}
+
+static enum lk_status enqueue_step(const struct lk_op_setup *setup, enum lk_conv2d_pass pass,
+                                   const struct step *step,
+                                   const struct lk_conv2d_operands *run)
+{
+    const bool forward = pass == LK_CONV2D_FORWARD;
+    const struct lk_conv2d_gather *g = &step->gather;
+    const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
+    const int64_t columns = y->out * x->out * setup->tiling.tiles * setup->tiling.lanes;
+    const struct lk_grid grid = {{lk_divide_up(columns, step->tile.columns),
+                                  lk_divide_up(g->outs, step->tile.rows), g->groups},
+                                 lk_gpu_tile_items(&step->tile)};
+    if (g->pack)
+        LK_TRY(enqueue_turn(setup, step, run));
+    return LK_ENQUEUE(
+        g->gather, grid, LK_BUF(forward ? run->x : run->dz),
+        LK_INT(forward ? 0 : run->dz_first), LK_BUF(g->pack ? run->workspace : run->w),
+        LK_INT(g->pack ? g->packed_first : 0), LK_INT(step->group_step), LK_INT(step->pitch),
+        LK_BUF(forward ? run->bias : NULL), LK_BUF(forward ? run->y : run->dx),
+        LK_INT((g->out_first[0] * g->plane_width + g->out_first[1]) * setup->tiling.lanes),
+        LK_INT(g->out_step[0] * g->plane_width), LK_INT(g->out_step[1]), LK_INT(g->plane),
+        LK_BUF(forward ? run->at : NULL), LK_INT(setup->tiling.tiles), LK_INT(g->ins),
+        LK_INT(y->in), LK_INT(x->in), LK_INT(g->outs), LK_INT(y->out), LK_INT(x->out),
+        LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
+        LK_INT(x->pad));
+}
+
+/* --- weight gradient ------------------------------------------------------------------- */
+
+static enum lk_status prepare_weights(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                                      struct gpu *gpu)
+{
+    const struct lk_conv2d_shape *s = &gpu->shape;
+    const struct lk_gpu_product product = weights_product(setup, s);
+    char tile[96], text[192];
+    if (!lk_gpu_tile_choose(setup, &product, job->blocking, &gpu->tile))
+        return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
+    lk_gpu_tile_print(&gpu->tile, tile, sizeof tile);
+    snprintf(text, sizeof text, "-DTAPS_Y=%d -DTAPS_X=%d%s", (int)s->axis[0].taps,
+             (int)s->axis[1].taps, tile);
+    LK_TRY(
+        lk_op_kernel(setup, "conv2d_gpu_weights", "conv2d_gpu_weights", text, &gpu->weights));
+    gpu->parts = count_parts(setup, s, &gpu->part_pixels);
+    gpu->parts_first = job->first;
+    gpu->count = s->groups * product.rows * product.columns;
+    if (gpu->parts > 1)
+        LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &gpu->total));
+    if (gpu->parts > 1)
+        job->count = gpu->count * gpu->parts * setup->tiling.shards;
+    return LK_OK;
+}
+
+static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const struct gpu *gpu,
+                                      const struct lk_conv2d_operands *run)
+{
+    const struct lk_conv2d_shape *s = &gpu->shape;
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    const struct lk_tiling *t = &setup->tiling;
+    const bool in_parts = gpu->parts > 1;
+    const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, gpu->tile.columns),
+                                  lk_divide_up(s->channels * y->taps * x->taps, gpu->tile.rows),
+                                  gpu->parts * t->shards},
+                                 lk_gpu_tile_items(&gpu->tile)};
+    LK_TRY(LK_ENQUEUE(
+        gpu->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? gpu->parts_first : 0),
+        LK_INT(in_parts ? gpu->count : run->dw_stride), LK_INT(s->groups), LK_INT(s->channels),
+        LK_INT(y->in), LK_INT(x->in), LK_INT(s->filters), LK_INT(y->out), LK_INT(x->out),
+        LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
+        LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(gpu->part_pixels)));
+    if (!in_parts)
+        return LK_OK;
+    const int64_t each = 8 * (int64_t)t->lanes;
+    const struct lk_grid sums = {{lk_divide_up(gpu->count, each), t->shards, 1},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(gpu->total, sums, LK_BUF(run->workspace), LK_INT(gpu->parts_first),
+                      LK_INT(gpu->count), LK_INT(each), LK_INT(gpu->parts), LK_BUF(run->dw),
+                      LK_INT(run->dw_stride));
+}
+
+/* --- the algorithm --------------------------------------------------------------------- */
+
+/* Blocks of filters are full of work only where there are many of them in a group. */
+static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
+                   enum lk_conv2d_pass pass)
+{
+    const int64_t taps = shape->axis[0].taps * shape->axis[1].taps;
+    struct lk_gpu_product product = weights_product(setup, shape);
+    struct lk_gpu_tile tile;
+    if (pass != LK_CONV2D_WEIGHTS)
+        product.use = LK_GPU_GATHER;
+    if (pass != LK_CONV2D_WEIGHTS && taps > MOST_TAPS)
+        return -1;
+    if (!is_small(setup, shape) || !lk_gpu_tile_choose(setup, &product, "", &tile))
+        return -1;
+    const int64_t outs = pass == LK_CONV2D_DATA ? shape->channels : shape->filters;
+    const double waste = (double)(lk_divide_up(outs, 64) * 64) / (double)outs;
+    return lk_conv2d_products(shape) * waste / (pass == LK_CONV2D_WEIGHTS ? 0.75 : 0.8);
+}
+
+static bool blocking(const struct lk_op_setup *setup, const struct lk_conv2d_job *job,
+                     int index, char text[LK_CONV2D_BLOCKING_BYTES])
+{
+    return lk_gpu_tile_name(
+        setup, job->pass == LK_CONV2D_WEIGHTS ? LK_GPU_WEIGHTS : LK_GPU_GATHER, index, text);
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                              void **state)
+{
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct gpu), state));
+    struct gpu *gpu = *state;
+    gpu->pass = job->pass;
+    gpu->shape = *job->shape;
+    return job->pass == LK_CONV2D_WEIGHTS ? prepare_weights(setup, job, gpu)
+                                          : prepare_steps(setup, job, gpu);
+}
+
+static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
+                              const struct lk_conv2d_operands *run)
+{
+    const struct gpu *gpu = state;
+    if (gpu->pass == LK_CONV2D_WEIGHTS)
+        return enqueue_weights(setup, gpu, run);
+    for (int i = 0; i < gpu->step_count; i++)
+        LK_TRY(enqueue_step(setup, gpu->pass, &gpu->steps[i], run));
+    return LK_OK;
+}
+
+static void release(void *state)
+{
+    struct gpu *gpu = state;
+    for (int i = 0; i < gpu->step_count; i++)
+        lk_conv2d_gather_release(&gpu->steps[i].gather);
+    lk_kernel_destroy(gpu->weights);
+    lk_kernel_destroy(gpu->total);
+}
+
+const struct lk_conv2d_algorithm lk_conv2d_gpu = {.name = "gemm",
+                                                  .is_direct = true,
+                                                  .cost = cost,
+                                                  .blocking = blocking,
+                                                  .prepare = prepare,
+                                                  .enqueue = enqueue,
+                                                  .release = release};
