@@ -45,9 +45,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_
 
 /* As lk_data_open(); JPEG and PNG files too: "folder:DIR" (a folder a class, in train/ and
  * test/ where these are there), "csv:FILE" (lines "path,label"), "tfrecord:GLOB"
- * (tf.train.Example). Behind a comma: size=96x96 channels=3 max_bad=1% classes=FILE
- * cache=memory; folder: part=val; tfrecord: image=KEY label=KEY offset=-1. options: NULL for
- * all standards */
+ * (tf.train.Example); arrays, "npy:X.npy,Y.npy"; lines of label, TAB, text, "text:FILE".
+ * Behind a comma: size=96x96 channels=3 max_bad=1% classes=FILE cache=memory; folder: part=val;
+ * tfrecord: image=KEY label=KEY offset=-1; text: length=128. options: NULL for all standards */
 LK_API LK_MUST_CHECK enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
                                                     const struct lk_data_options *options,
                                                     struct lk_data **data);

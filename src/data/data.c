@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct lk_source *const sources[] = {&lk_source_idx,       &lk_source_folder,
-                                                  &lk_source_csv,       &lk_source_tfrecord,
-                                                  &lk_source_synthetic, NULL};
+static const struct lk_source *const sources[] = {
+    &lk_source_idx, &lk_source_folder, &lk_source_csv,       &lk_source_tfrecord,
+    &lk_source_npy, &lk_source_text,   &lk_source_synthetic, NULL};
 
 /* The kinds, then the known names: what a SPEC may begin with. */
 static const char *beginning(const void *context, int i)
@@ -62,9 +62,7 @@ char *lk_source_find_options(char *text)
     return text + strlen(text);
 }
 
-/* Cuts "DIR,size=96x96,max_bad=3" into DIR and options. */
-static enum lk_status parse_options(const struct lk_option *table, char *text,
-                                    struct lk_image_options *options)
+enum lk_status lk_source_parse_options(const struct lk_option *table, char *text, void *options)
 {
     char *next = lk_source_find_options(text);
     lk_options_default(table, options);
@@ -87,8 +85,9 @@ static enum lk_status open_images(struct lk_data *data, const char *text,
     char *path = strdup(text);
     if (!path)
         return lk_fail_memory("a SPEC", strlen(text));
-    struct lk_data_request request = {.text = path, .part = part, .options = &options};
-    enum lk_status status = parse_options(data->source->options, path, &options);
+    struct lk_data_request request = {
+        .text = path, .part = part, .options = &options, .wanted = wanted};
+    enum lk_status status = lk_source_parse_options(data->source->options, path, &options);
     if (status == LK_OK)
         status = data->source->open(&request, &data->info, &data->state);
     if (status == LK_OK) {
@@ -104,7 +103,7 @@ static enum lk_status open_images(struct lk_data *data, const char *text,
 static enum lk_status open_source(struct lk_data *data, const char *text,
                                   enum lk_data_part part, const struct lk_data_options *wanted)
 {
-    struct lk_data_request request = {.text = text, .part = part};
+    struct lk_data_request request = {.text = text, .part = part, .wanted = wanted};
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
     return data->source->open(&request, &data->info, &data->state);

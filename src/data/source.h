@@ -42,6 +42,7 @@ struct lk_data_request {
     const char *text; /* what stands behind the colon, without options of images */
     enum lk_data_part part;
     const struct lk_image_options *options; /* NULL for sources without `options` */
+    const struct lk_data_options *wanted; /* where the SPEC says nothing; NULL: all standards */
     int64_t lost; /* set by open: samples known to be broken, beside those it counts */
 };
 
@@ -92,10 +93,15 @@ struct lk_source {
 };
 
 extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,
-    lk_source_csv, lk_source_tfrecord;
+    lk_source_csv, lk_source_tfrecord, lk_source_npy, lk_source_text;
 
 /* Where ",name=" of the first option begins in the text of a SPEC; its end: nowhere. */
 char *lk_source_find_options(char *text);
+
+/* Cuts "DIR,size=96x96,max_bad=3" into DIR and options of the table's struct.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_source_parse_options(const struct lk_option *table, char *text,
+                                                     void *options);
 
 /* The last part of a path: a data set's short name. */
 void lk_source_name(const char *path, char name[64]);

@@ -67,6 +67,26 @@ images = struct.pack(">IIII", 0x803, 3, 2, 2) + bytes(range(12))
 put("idx", "three", struct.pack("<H", len(labels)) + labels + images)
 put("csv", "names", b'path,label\n"a, b.png",cat\nc.jpg,"the ""dog"""\r\n')
 put("csv", "numbers", b"a.png,1\n/b.png,0\n")
+def npy(shape, kind, data, version=1, order="False"):
+    text = f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
+
+
+def arrays(labels, images):
+    return struct.pack("<H", len(labels)) + labels + images
+
+
+three = npy("(3,)", "<i8", struct.pack("<3q", 2, 0, 1))
+put("npy", "grey", arrays(three, npy("(3, 2, 2)", "|u1", bytes(range(12)))))
+one = npy("(1,)", "|u1", b"\1", 2)
+put("npy", "colours", arrays(one, npy("(1, 2, 1, 3)", "|u1", bytes(6))))
+two = npy("(2,1)", ">i2", b"\0\1\0\0", 3)
+put("npy", "rows", arrays(two, npy("(2, 4)", "|u1", bytes(8))))
+put("npy", "columns", arrays(three, npy("(3, 2, 2)", "|u1", bytes(12), order="True")))
+put("npy", "floats", arrays(three, npy("(3, 2)", "<f4", bytes(24))))
+put("text", "names", b"cat\tpurrs\nthe dog\tbarks\tloudly\r\n\ncat\t\xff\xe4\n")
+put("text", "numbers", b"3\tlong enough to be cut\n0\tshort")
 put("image", "rgb.jpg", image("JPEG", quality=40))
 put("image", "grey.jpg", image("JPEG", "L", quality=40))
 put("image", "cmyk.jpg", image("JPEG", "CMYK", quality=40))
