@@ -29,7 +29,7 @@ static const struct option *find(const struct command *command, const char *name
 /* Promised by the interface, not built yet: refused in words of their own. */
 static const struct {
     const char *command, *option;
-} later[] = {{"bench", "html"}, {"selftest", "faults"}};
+} later[] = {{"selftest", "faults"}};
 
 static bool is_later(const struct command *command, const char *name)
 {

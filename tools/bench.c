@@ -1,6 +1,7 @@
 /* lockstep bench: throughput per operation and per model beside the device's measured peaks. */
+#include "bench.h"
+
 #include "command.h"
-#include "json.h"
 #include "progress.h"
 #include "terminal.h"
 #include <inttypes.h>
@@ -220,21 +221,46 @@ static json_t *figures_json(const struct bench *bench)
                      bench->kernels, "averaging", bench->averaging);
 }
 
+/* The page is made of what the JSON says, as it is of files that are compared. */
+static int write_page(const struct bench *bench, const char *path)
+{
+    struct figures figures = {0};
+    struct joined joined = {0};
+    int result = figures_take(figures_json(bench), &figures);
+    if (result == DONE)
+        result = figures_join(&figures, 1, &joined);
+    if (result == DONE)
+        result = bench_page(&joined, path);
+    figures_part(&joined);
+    figures_clear(&figures);
+    return result;
+}
+
+static int write_files(const struct bench *bench, const struct arguments *arguments)
+{
+    const char *json = option_text(arguments, "json"), *html = option_text(arguments, "html");
+    const int result = json ? json_write(figures_json(bench), json) : DONE;
+    return result == DONE && html ? write_page(bench, html) : result;
+}
+
 static int read_options(const struct arguments *arguments, struct bench *bench)
 {
+    const char *json = option_text(arguments, "json"), *html = option_text(arguments, "html");
     int result = option_number(arguments, "batch-size", 1, 1 << 24, &bench->options.batch);
     if (result == DONE)
         result = option_number(arguments, "size", 1, 100000, &bench->megabytes);
     if (result == DONE)
         result = option_real(arguments, "seconds", 1e-3, 600, &bench->options.seconds);
+    if (result == DONE && json && html && strcmp(json, html) == 0)
+        result =
+            wrong_usage(arguments->command, "--json and --html name the same file '%s'", json);
     return result == DONE ? check_words(arguments) : result;
 }
 
-static int run(const struct arguments *arguments)
+static int run_measurements(const struct arguments *arguments)
 {
     struct bench bench = {
         .kernels = json_array(), .models = json_array(), .averaging = json_null()};
-    const char *path = option_text(arguments, "json");
     int result = read_options(arguments, &bench);
     if (result == DONE) {
         enum lk_status status =
@@ -242,16 +268,60 @@ static int run(const struct arguments *arguments)
         if (status == LK_OK)
             status = measure(&bench, arguments);
         terminal_status(NULL);
-        if (status != LK_OK)
-            result = failed(status);
-        else if (path)
-            result = json_write(figures_json(&bench), path);
+        result = status == LK_OK ? write_files(&bench, arguments) : failed(status);
     }
     json_decref(bench.kernels);
     json_decref(bench.models);
     json_decref(bench.averaging);
     lk_device_close(bench.device);
     return result;
+}
+
+/* --- comparing -------------------------------------------------------------------------- */
+
+static int check_comparison(const struct arguments *arguments)
+{
+    static const char *const others[] = {"batch-size", "device", "json", "seconds", "size"};
+    const char *html = option_text(arguments, "html");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (option_given(arguments, others[i]))
+            return wrong_usage(arguments->command,
+                               "--compare measures nothing: --%s is of no use", others[i]);
+    if (arguments->word_count < 2 || arguments->word_count > MOST_FILES)
+        return wrong_usage(arguments->command, "--compare needs 2 to %d files, found %d",
+                           MOST_FILES, arguments->word_count);
+    for (int i = 0; html && i < arguments->word_count; i++)
+        if (strcmp(html, arguments->words[i]) == 0)
+            return wrong_usage(arguments->command,
+                               "--html would replace '%s', which is compared", html);
+    return DONE;
+}
+
+static int run_comparison(const struct arguments *arguments)
+{
+    struct figures figures[MOST_FILES] = {0};
+    struct joined joined = {0};
+    const char *html = option_text(arguments, "html");
+    int result = check_comparison(arguments);
+    for (int i = 0; result == DONE && i < arguments->word_count; i++)
+        result = figures_read(arguments->words[i], &figures[i]);
+    if (result == DONE)
+        result = figures_join(figures, arguments->word_count, &joined);
+    if (result == DONE) {
+        bench_compare(&joined);
+        if (html)
+            result = bench_page(&joined, html);
+    }
+    figures_part(&joined);
+    for (int i = 0; i < MOST_FILES; i++)
+        figures_clear(&figures[i]);
+    return result;
+}
+
+static int run(const struct arguments *arguments)
+{
+    return option_given(arguments, "compare") ? run_comparison(arguments)
+                                              : run_measurements(arguments);
 }
 
 static void more(void)
@@ -273,7 +343,9 @@ static void more(void)
 
 static const struct option options[] = {
     {"batch-size", "N", "samples in a batch; default: what each set or model is known for"},
+    {"compare", NULL, "instead: set the figures of 2 to 8 files of --json side by side"},
     {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
+    {"html", "FILE", "write a page with charts and tables there"},
     {"json", "FILE", "write all figures there as JSON"},
     {"seconds", "S", "to measure each operation (usual: 0.4) and each model (usual: 6) for"},
     {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
@@ -282,7 +354,8 @@ static const struct option options[] = {
 
 const struct command bench_command = {
     .name = "bench",
-    .usage = "[kernels|kernels:SET|averaging|MODEL...] [options]",
+    .usage = "[kernels|kernels:SET|averaging|MODEL...] [options]\n"
+             "       lockstep bench --compare FILE FILE... [--html FILE]",
     .help = "measure throughput per operation and model, beside the device's peaks",
     .options = options,
     .more = more,

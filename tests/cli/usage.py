@@ -45,7 +45,7 @@ class CommandLine(ProgramTest):
             self.assertNotIn(command, self.run_program('--help').stdout.split())
 
     def test_later_options(self):
-        for command, option in ('bench', '--html=f'), ('selftest', '--faults'):
+        for command, option in [('selftest', '--faults')]:
             self.refused(2, ["'--" + option[2:6], 'not part of this version'], command, option)
             self.assertNotIn(option[:6], self.run_program(command, '--help').stdout)
 
