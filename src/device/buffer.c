@@ -14,17 +14,18 @@ static void count_bytes(struct lk_device *device, size_t added, size_t removed)
     pthread_mutex_unlock(&device->mutex);
 }
 
-static enum lk_status wrap(struct lk_device *device, cl_mem mem, size_t bytes, bool is_view,
-                           struct lk_buffer **buffer)
+/* `like`: all but the memory object, which it takes over. */
+static enum lk_status wrap(const struct lk_buffer *like, cl_mem mem, struct lk_buffer **buffer)
 {
     struct lk_buffer *made = calloc(1, sizeof *made);
     if (!made) {
         clReleaseMemObject(mem);
         return lk_fail_memory("a buffer", sizeof *made);
     }
-    *made = (struct lk_buffer){device, mem, bytes, is_view};
-    if (!is_view)
-        count_bytes(device, bytes, 0);
+    *made = *like;
+    made->mem = mem;
+    if (!made->whole)
+        count_bytes(made->device, made->bytes, 0);
     *buffer = made;
     return LK_OK;
 }
@@ -48,7 +49,8 @@ enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_
         return lk_fail(LK_E_DEVICE_MEMORY,
                        "%zu bytes of device memory: %s (%zu allocated, %s has %zu)", bytes,
                        lk_opencl_name(error), held, info->name, info->memory_bytes);
-    return wrap(device, mem, bytes, false, buffer);
+    const struct lk_buffer like = {.device = device, .bytes = bytes};
+    return wrap(&like, mem, buffer);
 }
 
 enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
@@ -69,25 +71,29 @@ enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset, size_t by
                               struct lk_buffer **view)
 {
     const size_t align = parent->device->info.align_bytes;
-    if (parent->is_view || offset % align)
-        return lk_fail(LK_E_ARGUMENT, "a view from byte %zu on of a %s: a multiple of %zu %s",
-                       offset, parent->is_view ? "view" : "buffer", align,
-                       "of a whole buffer is expected");
+    if (offset % align)
+        return lk_fail(LK_E_ARGUMENT,
+                       "a view from byte %zu on of a buffer: a multiple of %zu is expected",
+                       offset, align);
     LK_TRY(check_range(parent, offset, bytes));
-    const cl_buffer_region region = {offset, bytes ? bytes : 1};
+    const struct lk_buffer like = {.device = parent->device,
+                                   .bytes = bytes,
+                                   .whole = parent->whole ? parent->whole : parent,
+                                   .offset = parent->offset + offset};
+    const cl_buffer_region region = {like.offset, bytes ? bytes : 1};
     cl_int error;
-    cl_mem mem = clCreateSubBuffer(parent->mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
-                                   &region, &error);
+    cl_mem mem = clCreateSubBuffer(like.whole->mem, CL_MEM_READ_WRITE,
+                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "clCreateSubBuffer");
-    return wrap(parent->device, mem, bytes, true, view);
+    return wrap(&like, mem, view);
 }
 
 void lk_buffer_destroy(struct lk_buffer *buffer)
 {
     if (!buffer)
         return;
-    if (!buffer->is_view)
+    if (!buffer->whole)
         count_bytes(buffer->device, 0, buffer->bytes);
     clReleaseMemObject(buffer->mem);
     free(buffer);

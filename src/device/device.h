@@ -18,9 +18,8 @@ void lk_device_abandon(struct lk_device *device);
 LK_MUST_CHECK enum lk_status lk_buffer_create(struct lk_device *device, size_t bytes,
                                               struct lk_buffer **buffer);
 
-/* A part of `parent` (itself no view) that acts as a buffer; `offset` is a multiple of the
- * device's align_bytes. The parent must outlive it. fails: LK_E_ARGUMENT: offset, range, a view
- * of a view */
+/* A part of `parent` that acts as a buffer; `offset` is a multiple of the device's align_bytes.
+ * The buffer whose memory it is must outlive it. fails: LK_E_ARGUMENT: offset, range */
 LK_MUST_CHECK enum lk_status lk_buffer_view(struct lk_buffer *parent, size_t offset,
                                             size_t bytes, struct lk_buffer **view);
 

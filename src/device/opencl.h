@@ -34,7 +34,8 @@ struct lk_buffer {
     struct lk_device *device;
     cl_mem mem;
     size_t bytes;
-    bool is_view;
+    struct lk_buffer *whole; /* of a view: the buffer it is a part of; else NULL */
+    size_t offset;           /* where in it */
 };
 
 /* lk_buffer_create() with flags of clCreateBuffer. */

@@ -61,7 +61,7 @@ void lk_choices_each(struct lk_choices *choices,
                      void (*visit)(void *context, const char *key, const char *text),
                      void *context);
 
-enum { LK_MOST_CANDIDATES = 12 };
+enum { LK_MOST_CANDIDATES = 24 };
 
 /* One candidate of a choice. */
 struct lk_candidate {

@@ -98,8 +98,15 @@ static void views(void **state)
     assert_fails(lk_buffer_view(whole, 2 * align, align + 1, &none), LK_E_ARGUMENT,
                  "of a buffer of");
     assert_fails(lk_buffer_view(whole, 4 * align, 1, &none), LK_E_ARGUMENT, "of a buffer of");
-    assert_fails(lk_buffer_view(view, 0, 1, &none), LK_E_ARGUMENT, "of a view");
     assert_null(none);
+    struct lk_buffer *wide = NULL, *inner = NULL;
+    assert_ok(lk_buffer_view(whole, align, 2 * align, &wide));
+    assert_ok(lk_buffer_view(wide, align, 7, &inner));
+    expect_bytes(inner, want + 2 * align, 7);
+    assert_fails(lk_buffer_view(inner, 0, 8, &none), LK_E_ARGUMENT, "of a buffer of 7");
+    lk_buffer_destroy(wide); /* its parts need the whole alone */
+    expect_bytes(inner, want + 2 * align, 7);
+    lk_buffer_destroy(inner);
     lk_buffer_destroy(view);
     expect_bytes(whole, want, 3 * align); /* the view's end is not the buffer's */
     lk_buffer_destroy(whole);
