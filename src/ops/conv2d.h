@@ -1,6 +1,7 @@
 /* The parts of conv2d: its geometry, what an algorithm is, and the direct one: the gather
  * kernel (forward and data gradient) and the weight gradient. Floor 3. Private to
- * src/ops/conv2d*.c. Knows no other operation. */
+ * src/ops/conv2d*.c, and to dense.c, which is a convolution of one pixel. Knows no other
+ * operation. */
 #ifndef LK_OPS_CONV2D_H
 #define LK_OPS_CONV2D_H
 
@@ -111,6 +112,8 @@ double lk_conv2d_products(const struct lk_conv2d_shape *shape);
 
 extern const struct lk_conv2d_algorithm lk_conv2d_direct, lk_conv2d_fft, lk_conv2d_gpu,
     lk_conv2d_winograd2, lk_conv2d_winograd4;
+
+extern const struct lk_op lk_op_conv2d;
 
 /* --- direct sums ----------------------------------------------------------------------- */
 

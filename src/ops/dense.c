@@ -1,7 +1,7 @@
 /* A dense layer: y[k] = act(b[k] + sum_c w[c][k] x[c]), on vectors or on every step of a
  * sequence. The kernels and the orders of their sums are in cl/dense.cl. */
 #include "base/fail.h"
-#include "ops/op.h"
+#include "ops/conv2d.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +78,10 @@ struct state {
     int64_t channels, units;
     int64_t steps; /* of a sequence: they count as tiles */
     int64_t panels;
+
+    /* On a GPU, a wide layer is a convolution of images of one pixel. */
+    struct lk_op_setup image; /* node NULL: it is not */
+    struct lk_conv2d_options image_options;
 };
 
 static int64_t tiles_of(const struct lk_op_setup *setup)
@@ -157,16 +161,70 @@ static enum lk_status create_gradients(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static enum lk_status prepare(struct lk_op_setup *setup)
+static struct lk_tiling image_tiling(const struct lk_op_setup *setup)
+{
+    struct lk_tiling tiling = setup->tiling;
+    tiling.tiles = tiles_of(setup);
+    tiling.shard_tiles = shard_tiles_of(setup);
+    return tiling;
+}
+
+/* Whether the blocks of a GPU have enough to do. */
+static bool is_wide(const struct lk_op_setup *setup, const struct lk_op_setup *image)
+{
+    const struct lk_conv2d_options *o = image->options;
+    struct lk_conv2d_shape shape;
+    if (setup->tiling.vector > 1 || lk_conv2d_shape(o, &image->shapes.x[0], &shape) != LK_OK)
+        return false;
+    const double cost = lk_conv2d_gpu.cost(image, &shape, LK_CONV2D_FORWARD);
+    return cost >= 0 && cost < lk_conv2d_direct.cost(image, &shape, LK_CONV2D_FORWARD);
+}
+
+static void describe_image(const struct lk_op_setup *setup, struct state *s)
+{
+    const struct options *o = setup->options;
+    s->image_options = (struct lk_conv2d_options){
+        .filters = s->units,
+        .kernel = {1, 1},
+        .stride = {1, 1},
+        .dilation = {1, 1},
+        .groups = 1,
+        .padding = "valid",
+        .bias = o->bias,
+        .activation = o->activation == RELU ? LK_CONV2D_RELU : LK_CONV2D_NONE};
+    s->image = *setup;
+    s->image.state = NULL;
+    s->image.options = &s->image_options;
+    s->image.shapes.x[0] = (struct lk_shape){3, {s->channels, 1, 1}};
+    s->image.tiling = image_tiling(setup);
+}
+
+static enum lk_status prepare_image(struct lk_op_setup *setup, struct state *s)
+{
+    LK_TRY(lk_op_conv2d.prepare(&s->image));
+    setup->workspace_bytes = s->image.workspace_bytes;
+    return LK_OK;
+}
+
+static void measure(const struct lk_op_setup *setup, struct state *s)
 {
     const struct lk_shape *x = &setup->shapes.x[0];
+    s->steps = x->rank == 2 ? x->dim[0] : 1;
+    s->channels = x->dim[x->rank - 1];
+    s->units = setup->shapes.y.dim[x->rank - 1];
+    describe_image(setup, s);
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup)
+{
     const struct lk_tiling *tiling = &setup->tiling;
     void *memory;
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
-    s->steps = x->rank == 2 ? x->dim[0] : 1;
-    s->channels = x->dim[x->rank - 1];
-    s->units = setup->shapes.y.dim[x->rank - 1];
+    measure(setup, s);
+    if (is_wide(setup, &s->image))
+        return prepare_image(setup, s);
+    s->image.node = NULL;
     s->product = choose_block(setup, tiles_of(setup));
     s->panel = choose_block(setup, lk_divide_up(s->units, tiling->lanes));
     s->panels = lk_divide_up(s->units, (int64_t)s->panel.cols * tiling->lanes);
@@ -198,8 +256,11 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
-    const struct state *s = setup->state;
-    return enqueue_product(setup, s->forward, run, run->x[0], run->y);
+    struct state *s = setup->state;
+    if (!s->image.node)
+        return enqueue_product(setup, s->forward, run, run->x[0], run->y);
+    s->image.tiling = image_tiling(setup);
+    return lk_op_conv2d.forward(&s->image, run);
 }
 
 static enum lk_status enqueue_weight(const struct lk_op_setup *setup,
@@ -219,10 +280,14 @@ static enum lk_status enqueue_weight(const struct lk_op_setup *setup,
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct options *o = setup->options;
-    const struct state *s = setup->state;
+    struct state *s = setup->state;
     const bool relu = o->activation == RELU;
     const int items = lk_op_items(setup);
     const int64_t tiles = tiles_of(setup);
+    if (s->image.node) {
+        s->image.tiling = image_tiling(setup);
+        return lk_op_conv2d.backward(&s->image, run);
+    }
     if (s->gradient)
         LK_TRY(LK_ENQUEUE(s->gradient, ((struct lk_grid){{s->panels, tiles, 1}, items}),
                           LK_BUF(run->dy), LK_BUF(relu ? run->y : NULL), LK_BUF(run->workspace),
@@ -245,11 +310,22 @@ static void release(struct lk_op_setup *setup)
     struct state *s = setup->state;
     if (!s)
         return;
+    if (s->image.node)
+        lk_op_conv2d.release(&s->image);
     lk_kernel_destroy(s->forward);
     lk_kernel_destroy(s->data);
     lk_kernel_destroy(s->gradient);
     lk_kernel_destroy(s->weight);
     lk_kernel_destroy(s->bias);
+}
+
+static bool choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice)
+{
+    struct state state = {0};
+    struct lk_op_setup like = *setup;
+    like.state = &state;
+    measure(&like, &state);
+    return is_wide(&like, &state.image) && lk_op_conv2d.choice(&state.image, index, choice);
 }
 
 static bool absorb(void *options, const char *next, const char *next_options)
@@ -273,5 +349,6 @@ const struct lk_op lk_op_dense = {
     .forward = forward,
     .backward = backward,
     .release = release,
+    .choice = choice,
     .absorb = absorb,
 };
