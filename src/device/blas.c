@@ -20,21 +20,29 @@ static enum lk_status fail_gemm(const struct lk_device *device, const struct lk_
     return lk_fail(LK_E_DEVICE, "%s: CLBlast error %d", what, code);
 }
 
+#define PRODUCT(T, real)                                                                       \
+    CLBlast##T##gemm(CLBlastLayoutRowMajor, at, bt, m, n, k, (real)g->alpha, g->a->mem, a0,    \
+                     a_row, g->b->mem, b0, b_row, (real)g->beta, g->c->mem, c0, n,             \
+                     &device->queue, NULL)
+#define PRODUCTS(T, real)                                                                      \
+    CLBlast##T##gemmStridedBatched(CLBlastLayoutRowMajor, at, bt, m, n, k, (real)g->alpha,     \
+                                   g->a->mem, a0, a_row, (size_t)g->a_step, g->b->mem, b0,     \
+                                   b_row, (size_t)g->b_step, (real)g->beta, g->c->mem, c0, n,  \
+                                   (size_t)g->c_step, (size_t)g->batch, &device->queue, NULL)
+
 static enum lk_status enqueue(struct lk_device *device, const struct lk_gemm *g)
 {
     const CLBlastTranspose at = g->a_turned ? CLBlastTransposeYes : CLBlastTransposeNo;
     const CLBlastTranspose bt = g->b_turned ? CLBlastTransposeYes : CLBlastTransposeNo;
     const size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
     const size_t a_row = g->a_turned ? m : k, b_row = g->b_turned ? k : n;
+    const size_t a0 = (size_t)g->a_first, b0 = (size_t)g->b_first, c0 = (size_t)g->c_first;
+    const bool is_double = g->real_bytes == 8;
     CLBlastStatusCode code;
-    if (g->real_bytes == 8)
-        code =
-            CLBlastDgemm(CLBlastLayoutRowMajor, at, bt, m, n, k, g->alpha, g->a->mem, 0, a_row,
-                         g->b->mem, 0, b_row, g->beta, g->c->mem, 0, n, &device->queue, NULL);
+    if (g->batch > 0)
+        code = is_double ? PRODUCTS(D, double) : PRODUCTS(S, float);
     else
-        code = CLBlastSgemm(CLBlastLayoutRowMajor, at, bt, m, n, k, (float)g->alpha, g->a->mem,
-                            0, a_row, g->b->mem, 0, b_row, (float)g->beta, g->c->mem, 0, n,
-                            &device->queue, NULL);
+        code = is_double ? PRODUCT(D, double) : PRODUCT(S, float);
     return code == CLBlastSuccess ? LK_OK : fail_gemm(device, g, code);
 }
 

@@ -7,7 +7,8 @@
 
 /* c = alpha A B + beta c. A: [m, k], stored [k, m] if a_turned; B: [k, n], stored [n, k] if
  * b_turned; c: [m, n]; all row-major without gaps, c apart from a and b. real_bytes: 4 float, 8
- * double. */
+ * double. Matrices begin at element `first` of their buffers; of a batch, the next one `step`
+ * elements on (a and b may stay where they are: 0). */
 struct lk_gemm {
     int real_bytes;
     bool a_turned, b_turned;
@@ -15,6 +16,8 @@ struct lk_gemm {
     double alpha, beta;
     const struct lk_buffer *a, *b;
     struct lk_buffer *c;
+    int64_t a_first, b_first, c_first;
+    int64_t batch, a_step, b_step, c_step; /* batch 0: one product */
 };
 
 /* Enqueues; the first call for a device and number type does lk_blas_check() before and then

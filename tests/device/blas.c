@@ -2,6 +2,7 @@
 #include "device/blas.h"
 #include "rig.h"
 
+#include <math.h>
 #include <pthread.h>
 
 /* A matrix in device memory and its numbers as doubles, each exact in float. */
@@ -100,6 +101,47 @@ static void multiplies(void **state)
         }
 }
 
+/* Matrices inside buffers, one A for all. */
+static void multiplies_batches(void **state)
+{
+    enum { M = 9, N = 33, K = 20, BATCH = 3, SKIPPED = 7 };
+    (void)state;
+    struct matrix a = make(SKIPPED + M * K, 4, 1), b = make(SKIPPED + BATCH * K * N, 4, 2);
+    struct matrix c = make(SKIPPED + BATCH * M * N, 4, 3);
+    const struct lk_gemm g = {.real_bytes = 4,
+                              .m = M,
+                              .n = N,
+                              .k = K,
+                              .alpha = 1,
+                              .a = a.buffer,
+                              .b = b.buffer,
+                              .c = c.buffer,
+                              .a_first = SKIPPED,
+                              .b_first = SKIPPED,
+                              .c_first = SKIPPED,
+                              .batch = BATCH,
+                              .b_step = K * N,
+                              .c_step = M * N};
+    assert_ok(lk_blas_gemm(device, &g));
+    float *got = malloc((size_t)c.count * sizeof *got);
+    assert_non_null(got);
+    assert_ok(lk_buffer_read(c.buffer, 0, (size_t)c.count * sizeof *got, got));
+    for (int i = 0; i < SKIPPED; i++)
+        assert_true(got[i] == (float)c.values[i]);
+    for (int n = 0; n < BATCH; n++)
+        for (int i = 0; i < M * N; i++) {
+            double want = 0;
+            for (int p = 0; p < K; p++)
+                want += a.values[SKIPPED + i / N * K + p] *
+                        b.values[SKIPPED + (n * K + p) * N + i % N];
+            assert_true(fabs(got[SKIPPED + n * M * N + i] - want) <= 0x1p-23 * (K + 4));
+        }
+    free(got);
+    drop(&a);
+    drop(&b);
+    drop(&c);
+}
+
 static void refuses(void **state)
 {
     (void)state;
@@ -158,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(starts_on_two_threads),
         cmocka_unit_test(multiplies),
+        cmocka_unit_test(multiplies_batches),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -296,6 +296,11 @@ static const struct op_case cases[] = {
     GEMM(" 64x64x16", "filters=72 kernel=3 stride=2 padding=same", 5, 6, 6, .samples = 65),
     GEMM(" 64x64x16", "filters=40 kernel=3 activation=relu pool=true", 24, 6, 6,
          .samples = 40, .integers = true),
+    /* by CLBlast */
+    {"conv2d", "filters=6 kernel=1 activation=relu", .x = {OP_SHAPE(5, 3, 7)}, .samples = 40,
+     .shards = 2, .integers = true, .algorithm = "clblast"},
+    {"conv2d", "filters=33 kernel=1 bias=false", .x = {OP_SHAPE(70, 2, 3)}, .samples = 17,
+     .algorithm = "clblast"},
     /* by Fourier transforms */
     {"conv2d", "filters=6 kernel=5 padding=same activation=relu", .x = {OP_SHAPE(3, 9, 10)},
      .samples = 40, .shards = 2, .algorithm = "fft", .tolerance = 400},
