@@ -40,34 +40,42 @@ static enum lk_status take_from_first(struct lk_world *world, struct lk_choices 
     return status;
 }
 
-/* One device of each kind; those that cannot be opened the team will report. */
-static enum lk_status tune_kinds(struct lk_trainer *trainer)
+struct tuning {
+    struct lk_trainer *trainer;
+    char last[sizeof((struct lk_device_info *)0)->name];
+};
+
+/* One device of each kind. */
+static enum lk_status tune(void *context, struct lk_worker *worker)
 {
+    struct tuning *t = context;
+    struct lk_trainer *trainer = t->trainer;
     const struct lk_settings *s = trainer->settings;
-    int count = 0;
-    char last[sizeof((struct lk_device_info *)0)->name] = "";
-    LK_TRY(lk_device_list_count(s->device, &count));
-    for (int i = 0; i < count; i++) {
-        struct lk_device *device = NULL;
-        enum lk_status status = lk_device_open(s->device, i, &device);
-        if (status != LK_OK) {
-            lk_error_clear();
-            continue;
-        }
-        const double worth =
-            strcmp(lk_device_info(device)->name, last) == 0
-                ? 0
-                : lk_tuning_worth(device, trainer->loss, s->batch_size, s->steps);
-        snprintf(last, sizeof last, "%s", lk_device_info(device)->name);
-        if (worth > 0)
-            status =
-                lk_tuning_quick(device, trainer->loss, s->batch_size, worth, trainer->tuned);
-        lk_device_close(device);
-        if (status == LK_E_MEMORY)
-            return status;
-        lk_error_clear();
-    }
+    const char *name = lk_device_info(worker->device)->name;
+    if (strcmp(name, t->last) == 0)
+        return LK_OK;
+    snprintf(t->last, sizeof t->last, "%s", name);
+    const double worth =
+        lk_tuning_worth(worker->device, trainer->loss, s->batch_size, s->steps);
+    const enum lk_status status = worth > 0
+                                      ? lk_tuning_quick(worker->device, trainer->loss,
+                                                        s->batch_size, worth, trainer->tuned)
+                                      : LK_OK;
+    if (status == LK_OK || status == LK_E_MEMORY || status == LK_E_DEVICE)
+        return status;
+    lk_error_clear(); /* it trains as it is */
     return LK_OK;
+}
+
+enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
+{
+    struct lk_trainer *trainer = context;
+    struct lk_world *world = trainer->world;
+    struct tuning tuning = {.trainer = trainer};
+    if (!trainer->checkpoint && lk_world_rank(world) == 0 &&
+        trainer->settings->tune != LK_TUNE_OFF)
+        LK_TRY(lk_team_call_each(team, tune, &tuning, false));
+    return lk_world_size(world) > 1 ? take_from_first(world, trainer->tuned) : LK_OK;
 }
 
 enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer)
@@ -79,12 +87,7 @@ enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer)
     lk_choices_know(trainer->choices, trainer->tuned);
     if (trainer->checkpoint)
         LK_TRY(read_checkpoint(trainer));
-    else if (lk_world_rank(world) == 0 && s->tune != LK_TUNE_OFF) {
+    else if (lk_world_rank(world) == 0 && s->tune != LK_TUNE_OFF)
         lk_tuning_load(trainer->tuned);
-        LK_TRY(tune_kinds(trainer));
-    }
-    if (lk_world_size(world) < 2)
-        return LK_OK;
-    LK_TRY(take_from_first(world, trainer->choices));
-    return take_from_first(world, trainer->tuned);
+    return lk_world_size(world) > 1 ? take_from_first(world, trainer->choices) : LK_OK;
 }

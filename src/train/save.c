@@ -212,8 +212,7 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     const struct lk_checkpoint *about = lk_checkpoint_about(trainer->checkpoint);
     const struct lk_batches_position position = {about->epoch, about->index};
     LK_TRY(check_same_bits(trainer, about));
-    LK_TRY(lk_team_call(trainer->team, read_checkpoint, trainer->checkpoint));
-    LK_TRY(lk_team_spread(trainer->team));
+    LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer->checkpoint, false));
     LK_TRY(lk_team_set_updates(trainer->team, about->updates));
     warn_of_updates(trainer, about);
     LK_TRY(lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step));

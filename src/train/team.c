@@ -134,6 +134,8 @@ static enum lk_status create(struct lk_team *team)
     if (c->is_async)
         LK_TRY(lk_async_create(team, &team->async));
     LK_TRY(lk_team_call_each(team, open_device, &team->config, false));
+    if (c->opened)
+        LK_TRY(c->opened(c->context, team));
     for (int i = 0; i < team->count; i++)
         team->workers[i]->most_shards = lk_team_most_shards(team->shards.count, devices);
     return lk_team_call_each(team, plan, NULL, false);

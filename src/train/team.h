@@ -35,6 +35,10 @@ struct lk_team_config {
     int64_t max_staleness;  /* then; -1: twice the devices */
     struct lk_world *world; /* the job's ranks, each with a team and a run of the shards */
     bool in_any_order;      /* over ranks: see struct lk_world_plan */
+
+    /* Called when the devices are open, before anything is planned for them; NULL: nothing. */
+    enum lk_status (*opened)(void *context, struct lk_team *team);
+    void *context;
 };
 
 /* How many shards a device computes at a time where it has room: twice its equal share, so that
@@ -82,10 +86,20 @@ LK_MUST_CHECK enum lk_status lk_team_call(struct lk_team *team,
                                           enum lk_status (*call)(void *, struct lk_worker *),
                                           void *context);
 
-/* Copies parameters and optimizer state of the first device to all others. */
-LK_MUST_CHECK enum lk_status lk_team_spread(struct lk_team *team);
+/* The same on that device alone, if it is left; where it fails it is lost, and that is all.
+ * fails: as the call does for another reason */
+LK_MUST_CHECK enum lk_status
+lk_team_call_other(struct lk_team *team, int position,
+                   enum lk_status (*call)(void *, struct lk_worker *), void *context);
 
-/* Copies those of rank 0's first device to all ranks' devices. All ranks call it. */
+/* Calls on every device that is left: one after another, or on all at once. A device in trouble
+ * is lost. fails: as the first call that does, but for a lost device where others are left */
+LK_MUST_CHECK enum lk_status
+lk_team_call_each(struct lk_team *team, enum lk_status (*call)(void *, struct lk_worker *),
+                  void *context, bool at_once);
+
+/* Copies parameters and optimizer state of rank 0's first device to all ranks' devices. All
+ * ranks call it. */
 LK_MUST_CHECK enum lk_status lk_team_align(struct lk_team *team);
 
 /* Compares what every device was sent in the last step, which no later step does, and mends a

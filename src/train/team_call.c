@@ -143,6 +143,20 @@ enum lk_status lk_team_call_one(struct lk_team *team, struct lk_worker *worker,
                            : lk_fail(status, "device %d: %s", worker->position, worker->text);
 }
 
+enum lk_status lk_team_call_other(struct lk_team *team, int position,
+                                  enum lk_status (*call)(void *, struct lk_worker *),
+                                  void *context)
+{
+    struct lk_worker *worker = team->workers[position];
+    if (worker->is_lost)
+        return LK_OK;
+    const enum lk_status status = lk_team_call_one(team, worker, call, context);
+    if (!lk_is_device_trouble(status))
+        return status;
+    lk_error_clear();
+    return LK_OK;
+}
+
 enum lk_status lk_team_call_each(struct lk_team *team,
                                  enum lk_status (*call)(void *, struct lk_worker *),
                                  void *context, bool at_once)

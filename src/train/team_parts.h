@@ -176,12 +176,6 @@ LK_MUST_CHECK enum lk_status lk_team_ranks_wait(struct lk_team *team, double unt
 LK_MUST_CHECK enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics,
                                                    bool *is_right);
 
-/* Calls on every device that is left: one after another, or on all at once. A device in trouble
- * is lost. fails: as the first call that does, but for a lost device where others are left */
-LK_MUST_CHECK enum lk_status
-lk_team_call_each(struct lk_team *team, enum lk_status (*call)(void *, struct lk_worker *),
-                  void *context, bool at_once);
-
 /* lk_team_call() on that device alone. */
 LK_MUST_CHECK enum lk_status
 lk_team_call_one(struct lk_team *team, struct lk_worker *worker,

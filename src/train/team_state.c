@@ -58,23 +58,6 @@ enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
     return status;
 }
 
-static bool is_any(const struct lk_team *team, const struct lk_worker *worker,
-                   const struct lk_worker *from)
-{
-    (void)team;
-    return worker != from;
-}
-
-enum lk_status lk_team_spread(struct lk_team *team)
-{
-    if (team->is_alone)
-        return LK_OK;
-    for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost)
-            return lk_team_copy_state(team, team->workers[i], is_any);
-    return LK_OK;
-}
-
 /* Every rank reads its own state first, which gives the sizes and says where a device fails. */
 enum lk_status lk_team_align(struct lk_team *team)
 {

@@ -53,6 +53,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .max_staleness = s->max_staleness,
         .world = trainer->world,
         .in_any_order = s->all_reduce == LK_ALL_REDUCE_MPI,
+        .opened = lk_trainer_tune,
+        .context = trainer,
     };
     if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
         return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",

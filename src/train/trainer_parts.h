@@ -41,9 +41,10 @@ struct lk_trainer {
     struct lk_look look, eval_look;
     struct lk_node *labels, *loss;
     struct lk_team *team;
-    struct lk_evaluator *evaluator;          /* NULL: none yet, or no validation */
-    const struct lk_worker *evaluator_of;    /* the device that it is on, */
-    const struct lk_stepper *evaluator_with; /* whose weights it uses */
+    struct lk_evaluator *evaluator;              /* NULL: none yet, or no validation */
+    const struct lk_worker *evaluator_of;        /* the device that it is on, */
+    const struct lk_stepper *evaluator_with;     /* whose weights it uses */
+    const struct lk_stepper *full[LK_MOST_TEAM]; /* beside which a device has no room for it */
     struct lk_snapshot *shadow; /* what is saved where no device is left; NULL: nothing */
     double shadow_at;           /* lk_seconds() */
     struct lk_profile *profile; /* NULL: none is asked for */
@@ -74,10 +75,14 @@ LK_MUST_CHECK enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer)
 /* With all ranks: rank 0's steps done, parameters and optimizer state become those of all. */
 LK_MUST_CHECK enum lk_status lk_trainer_align(struct lk_trainer *trainer);
 
-/* Opens the list of algorithms: what the checkpoint that is open has, and what tuning has
- * found, rank 0's on all ranks; perhaps tunes first. The loss must be there.
- * fails: LK_E_ARGUMENT where the checkpoint's was made for another `math` */
+/* Opens the list of algorithms: what the checkpoint that is open has, rank 0's on all ranks,
+ * and what tuning has found before. fails: LK_E_ARGUMENT where the checkpoint's was made for
+ * another `math` */
 LK_MUST_CHECK enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer);
+
+/* As lk_team_config wants it, `trainer` a struct lk_trainer: tunes on the threads of the
+ * devices where that is worth its time, rank 0's for all ranks. */
+LK_MUST_CHECK enum lk_status lk_trainer_tune(void *trainer, struct lk_team *team);
 
 /* Starts reading the data as the trainer's settings, pipelines and model want it. */
 LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_trainer *trainer);
@@ -103,11 +108,12 @@ LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
 /* Where no device is left: writes the state that was kept last, unless it is saved already. */
 LK_MUST_CHECK enum lk_status lk_trainer_save_shadow(struct lk_trainer *trainer);
 
-/* Prepares validation on the first device that is left; nothing where there is none. */
+/* Prepares validation on the first device that has room for it; nothing where there is none.
+ * fails: LK_E_DEVICE_MEMORY where no device has */
 LK_MUST_CHECK enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer);
 void lk_trainer_close_evaluator(struct lk_trainer *trainer);
 
-/* Runs validation on the first device that is left, and reports it. */
+/* Runs validation on the first device that is left and has room for it, and reports it. */
 LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
 
 /* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model

@@ -1,58 +1,67 @@
-/* A trainer's evaluator: on the first device that is left, with the weights trained there. */
+/* A trainer's evaluator: on the first device that is left and has room for it, with the weights
+ * trained there. */
 #include "train/trainer_parts.h"
 
 #include "base/fail.h"
+#include "base/log.h"
+#include <stdio.h>
 
-/* Its memory is taken before the first step: what does not fit is said then. */
-static enum lk_status open_on(void *context, struct lk_worker *worker)
+/* With half as many samples at a time until it fits. */
+static enum lk_status create_on(struct lk_trainer *trainer, const struct lk_worker *worker,
+                                struct lk_evaluator **evaluator)
 {
-    struct lk_trainer *trainer = context;
-    const bool is_here = trainer->evaluator && trainer->evaluator_of == worker;
-    if (is_here && trainer->evaluator_with == worker->stepper)
-        return LK_OK;
-    if (is_here) /* else it is left behind with its device */
-        lk_evaluator_destroy(trainer->evaluator);
-    trainer->evaluator = NULL;
     const struct lk_tiling *tiling = lk_replica_tiling(lk_stepper_replica(worker->stepper));
     const int64_t most = tiling->shards * tiling->shard_samples; /* at a time */
-    const struct lk_evaluator_config config = {
+    struct lk_evaluator_config config = {
         .device = worker->device,
         .model = trainer->model,
         .batch = lk_least(most, trainer->settings->batch_size),
         .look = &trainer->eval_look,
         .weights_of = lk_stepper_replica(worker->stepper),
     };
-    LK_TRY(lk_evaluator_create(&config, &trainer->evaluator));
+    for (;;) {
+        const enum lk_status status = lk_evaluator_create(&config, evaluator);
+        if (status != LK_E_DEVICE_MEMORY || config.batch <= tiling->lanes)
+            return status;
+        config.batch /= 2;
+        lk_log(LK_LOG_WARNING, "device %d: validation takes %lld samples at a time: %s",
+               worker->position, (long long)config.batch, lk_error_text());
+        lk_error_clear();
+    }
+}
+
+/* Its memory is taken before the first step: what does not fit is said then. A device without
+ * room for it is as good as before: trainer->evaluator is NULL then. */
+static enum lk_status open_on(void *context, struct lk_worker *worker)
+{
+    struct lk_trainer *trainer = context;
+    const bool is_here = trainer->evaluator && trainer->evaluator_of == worker;
+    const struct lk_stepper **full = &trainer->full[worker->position];
+    if (is_here && trainer->evaluator_with == worker->stepper)
+        return LK_OK;
+    if (is_here) /* else it is left behind with its device */
+        lk_evaluator_destroy(trainer->evaluator);
+    trainer->evaluator = NULL;
+    if (*full == worker->stepper)
+        return LK_OK;
+    const enum lk_status status = create_on(trainer, worker, &trainer->evaluator);
+    if (status == LK_E_DEVICE_MEMORY) {
+        *full = worker->stepper;
+        lk_log(LK_LOG_WARNING, "device %d has no room for validation: %s", worker->position,
+               lk_error_text());
+        lk_error_clear();
+        return LK_OK;
+    }
+    LK_TRY(status);
     lk_evaluator_watch(trainer->evaluator, lk_worker_beat, worker);
     trainer->evaluator_of = worker;
     trainer->evaluator_with = worker->stepper;
     return LK_OK;
 }
 
-enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer)
-{
-    if (!trainer->load.validation)
-        return LK_OK;
-    return lk_team_call(trainer->team, open_on, trainer);
-}
-
-static enum lk_status close_on(void *context, struct lk_worker *worker)
-{
-    struct lk_trainer *trainer = context;
-    if (trainer->evaluator_of == worker)
-        lk_evaluator_destroy(trainer->evaluator);
-    trainer->evaluator = NULL;
-    return LK_OK;
-}
-
-void lk_trainer_close_evaluator(struct lk_trainer *trainer)
-{
-    if (trainer->evaluator && lk_team_left(trainer->team) > 0)
-        (void)!lk_team_call(trainer->team, close_on, trainer);
-}
-
 struct evaluation {
     struct lk_trainer *trainer;
+    bool runs, is_done;
     struct lk_evaluation result;
 };
 
@@ -61,20 +70,65 @@ static enum lk_status evaluate_on(void *context, struct lk_worker *worker)
     struct evaluation *e = context;
     struct lk_trainer *trainer = e->trainer;
     LK_TRY(open_on(trainer, worker));
-    LK_TRY(lk_evaluator_run(trainer->evaluator, trainer->load.validation, &e->result));
+    if (!trainer->evaluator)
+        return LK_OK;
+    if (e->runs)
+        LK_TRY(lk_evaluator_run(trainer->evaluator, trainer->load.validation, &e->result));
     lk_profile_take(trainer->profile, worker->device, worker->position, trainer->done);
+    e->is_done = true;
     return LK_OK;
+}
+
+/* On the first device, or where that has no room on another one. */
+static enum lk_status evaluate(struct evaluation *e)
+{
+    struct lk_team *team = e->trainer->team;
+    LK_TRY(lk_team_call(team, evaluate_on, e));
+    for (int i = 0; i < lk_team_devices(team) && !e->is_done; i++)
+        LK_TRY(lk_team_call_other(team, i, evaluate_on, e));
+    return LK_OK;
+}
+
+enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer)
+{
+    struct evaluation e = {.trainer = trainer};
+    if (!trainer->load.validation)
+        return LK_OK;
+    LK_TRY(evaluate(&e));
+    if (e.is_done)
+        return LK_OK;
+    return lk_fail(LK_E_DEVICE_MEMORY,
+                   "no device has room for validation beside training: a smaller batch, or "
+                   "--val off, would do");
+}
+
+static enum lk_status close_on(void *context, struct lk_worker *worker)
+{
+    struct lk_trainer *trainer = context;
+    if (trainer->evaluator_of == worker)
+        lk_evaluator_destroy(trainer->evaluator);
+    return LK_OK;
+}
+
+void lk_trainer_close_evaluator(struct lk_trainer *trainer)
+{
+    if (trainer->evaluator)
+        (void)!lk_team_call_other(trainer->team, trainer->evaluator_of->position, close_on,
+                                  trainer);
+    trainer->evaluator = NULL;
 }
 
 enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer)
 {
-    struct evaluation e = {.trainer = trainer};
+    struct evaluation e = {.trainer = trainer, .runs = true};
     const double start = lk_seconds();
     if (!trainer->load.validation)
         return LK_OK;
-    LK_TRY(lk_team_call(trainer->team, evaluate_on, &e));
+    LK_TRY(evaluate(&e));
     lk_profile_span(trainer->profile, "trainer", "evaluate", trainer->done, start,
                     lk_seconds());
+    if (!e.is_done) /* what had room for it is lost */
+        return LK_OK;
     return lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_EVALUATION,
                                                         .loss = e.result.loss,
                                                         .accuracy = e.result.accuracy});
