@@ -73,7 +73,7 @@ class Between(ProgramTest):
         self.assertNotIn('step 1/', said)
 
     def test_going_on(self):
-        """A device that cannot take the checkpoint's state is left behind, the first one too."""
+        """A device that cannot take a checkpoint is left behind, the first one too."""
         self.run_program('train', *self.OPTIONS)
         undisturbed = self.sha256('run')
         for device in 0, 1, 2:
