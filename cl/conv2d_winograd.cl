@@ -14,7 +14,7 @@
  * NV sums in registers, transformed back. The next job's inputs are fetched meanwhile.
  *
  * Group ids: 0: of any number of groups that share out the jobs.
- * -D: TILE; MR, NV: register block; SOURCE: as lib/winograd_inputs.cl has it: of dy, with y or
+ * -D: TILE; MR, NV: register block; SOURCE: of dy, as lib/winograd_inputs.cl has it, with y or
  *     `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past the
  *     caches
  */
@@ -158,7 +158,7 @@ INLINE struct job job_at(const struct sizes *s, int n)
         const int t = (first + i) / squares, q = (first + i) % squares;
         job.places[i].y0 = q / across * TILE;
         job.places[i].x0 = q % across * TILE;
-        job.places[i].in = t * winograd_plane(&s->from) * s->ins;
+        job.places[i].in = t * winograd_plane(&s->from, SOURCE) * s->ins;
         job.places[i].out = (size_t)t * s->outs * (s->out_h >> POOL) * (s->out_w >> POOL);
     }
     return job;
@@ -172,9 +172,10 @@ INLINE void transform_inputs(const struct sizes *s, const struct job *job, __glo
         for (int i = 0; i < job->count; i++) {
             const struct place *at = &job->places[i];
             const struct winograd_window from =
-                winograd_window_at(s->from, at->in + n * winograd_plane(&s->from),
-                                   at->y0 - s->pad_y, at->x0 - s->pad_x);
-            winograd_inputs(&from, v + ((size_t)(i / NV) * s->ins + n) * NV + i % NV, step);
+                winograd_window_at(s->from, at->in + n * winograd_plane(&s->from, SOURCE),
+                                   at->y0 - s->pad_y, at->x0 - s->pad_x, SOURCE);
+            winograd_inputs(&from, v + ((size_t)(i / NV) * s->ins + n) * NV + i % NV, step,
+                            SOURCE);
         }
 }
 

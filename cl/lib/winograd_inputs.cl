@@ -1,6 +1,8 @@
 /* The inputs of a Winograd tile, transformed. Needs lib/real.cl, lib/winograd.cl.
- * -D: SOURCE: 0: x itself; 1: x where y > 0; 2: x of a 2x2 max-pool, expanded by the numbers
- *     `at` */
+ *
+ * source: 0: x itself; 1: x where y > 0; 2: x of a 2x2 max-pool, expanded by the numbers `at`.
+ * Always a constant, so that the compiler leaves out the others.
+ */
 
 /* What a tile reads: a plane of height x width, from row y0 and column x0 on. */
 struct winograd_window {
@@ -10,48 +12,51 @@ struct winograd_window {
 };
 
 /* Values of a plane that x, y and `at` hold. */
-INLINE size_t winograd_plane(const struct winograd_window *from)
+INLINE size_t winograd_plane(const struct winograd_window *from, int source)
 {
-    return SOURCE == 2 ? (size_t)(from->height / 2) * (from->width / 2) * PARTS
+    return source == 2 ? (size_t)(from->height / 2) * (from->width / 2) * PARTS
                        : (size_t)from->height * from->width * PARTS;
 }
 
 /* The same window of the plane that begins `to` values on, at (y0, x0). */
 INLINE struct winograd_window winograd_window_at(struct winograd_window from, size_t to, int y0,
-                                                 int x0)
+                                                 int x0, int source)
 {
     from.x += to;
-    from.y = SOURCE == 1 ? from.y + to : 0;
-    from.at = SOURCE == 2 ? from.at + to : 0;
+    from.y = source == 1 ? from.y + to : 0;
+    from.at = source == 2 ? from.at + to : 0;
     from.y0 = y0;
     from.x0 = x0;
     return from;
 }
 
-INLINE V winograd_input(const struct winograd_window *from, int i, int j)
+/* Inside the plane. */
+INLINE V winograd_input(const struct winograd_window *from, int i, int j, int source)
 {
-#if SOURCE == 2
-    const int place = (i / 2 * (from->width / 2) + j / 2) * PARTS;
-    return TO_I(from->at[place]) == (I)(i % 2 * 2 + j % 2) ? from->x[place] : (V)0;
-#else
-    const int place = (i * from->width + j) * PARTS;
-#if SOURCE == 1
-    return from->y[place] > (V)0 ? from->x[place] : (V)0;
-#else
-    return from->x[place];
-#endif
-#endif
+    const int whole = (i * from->width + j) * PARTS;
+    const int pooled = (i / 2 * (from->width / 2) + j / 2) * PARTS;
+    if (source == 2)
+        return TO_I(from->at[pooled]) == (I)(i % 2 * 2 + j % 2) ? from->x[pooled] : (V)0;
+    if (source == 1)
+        return from->y[whole] > (V)0 ? from->x[whole] : (V)0;
+    return from->x[whole];
+}
+
+INLINE bool winograd_is_inside(const struct winograd_window *from, int i, int j)
+{
+    return (uint)i < (uint)from->height && (uint)j < (uint)from->width;
 }
 
 /* v[i, j] = B' d B of the window, positions `step` apart. Outside the plane there is 0. */
-INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, size_t step)
+INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, size_t step,
+                            int source)
 {
     V t[SIDE][SIDE];
     const int y0 = from->y0, x0 = from->x0;
     if (y0 >= 0 && x0 >= 0 && y0 + SIDE <= from->height && x0 + SIDE <= from->width) {
         UNROLL for (int j = 0; j < SIDE; j++) {
             V column[SIDE];
-#define D(i) winograd_input(from, y0 + (i), x0 + j)
+#define D(i) winograd_input(from, y0 + (i), x0 + j, source)
             WINOGRAD_BT(column, D);
 #undef D
             UNROLL for (int i = 0; i < SIDE; i++)
@@ -61,8 +66,8 @@ INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, s
         for (int j = 0; j < SIDE; j++) {
             V column[SIDE];
 #define D(i)                                                                                   \
-    ((uint)(y0 + (i)) < (uint)from->height && (uint)(x0 + j) < (uint)from->width               \
-         ? winograd_input(from, y0 + (i), x0 + j)                                              \
+    (winograd_is_inside(from, y0 + (i), x0 + j)                                                \
+         ? winograd_input(from, y0 + (i), x0 + j, source)                                      \
          : (V)0)
             WINOGRAD_BT(column, D);
 #undef D

@@ -1,11 +1,12 @@
 /* Winograd convolution: forward and data gradient. See cl/conv2d_winograd.cl. */
-#include "ops/conv2d.h"
+#include "ops/conv2d_winograd.h"
 
 #include "base/fail.h"
 #include <stdio.h>
 
 /* A convolution of 3x3 taps on every pixel. */
 struct winograd {
+    void *weights; /* of the weight gradient, which has nothing of what follows; else NULL */
     bool forward;
     int64_t tile, ins, outs, in[2], out[2], pad[2];
     int64_t w_first, in_step, row_step, column_step, out_step; /* elements of the parameter */
@@ -84,8 +85,12 @@ static void choose_jobs(const struct lk_op_setup *setup, struct winograd *w)
 }
 
 static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_conv2d_job *job,
-                                          int64_t tile, struct winograd *w)
+                                          int64_t tile, void **state)
 {
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct winograd), state));
+    struct winograd *w = *state;
+    if (job->pass == LK_CONV2D_WEIGHTS)
+        return lk_conv2d_winograd_weights_prepare(setup, job, tile, &w->weights);
     char text[128];
     const int64_t positions = (tile + 2) * (tile + 2);
     const struct lk_tiling *t = &setup->tiling;
@@ -123,6 +128,8 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
                               const struct lk_conv2d_operands *run)
 {
     const struct winograd *w = state;
+    if (w->weights)
+        return lk_conv2d_winograd_weights_enqueue(setup, w->weights, run);
     const int64_t jobs = count_jobs(w, setup->tiling.tiles, w->each, w->share);
     const struct lk_grid grid = {{lk_least(w->groups, jobs), 1, 1}, lk_op_items(setup)};
     LK_TRY(enqueue_pack(setup, w, run));
@@ -142,29 +149,32 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
 static void release(void *state)
 {
     struct winograd *w = state;
+    if (w->weights)
+        lk_conv2d_winograd_weights_release(w->weights);
     lk_kernel_destroy(w->pack);
     lk_kernel_destroy(w->convolve);
 }
 
-/* Products at 0.8 of the peak, the transforms of inputs and outputs, and that of the weights,
- * which a shard's tiles share. Measured. */
+/* Products at 0.8 of the peak, the transforms of inputs and outputs, and those of the weights
+ * or of their sums, which a shard's tiles share. Measured. */
 static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                    enum lk_conv2d_pass pass, int64_t tile)
 {
+    const bool of_weights = pass == LK_CONV2D_WEIGHTS;
     double squares = 1;
-    if (setup->tiling.vector == 1 || s->groups > 1 || pass == LK_CONV2D_WEIGHTS)
+    if (setup->tiling.vector == 1 || s->groups > 1)
         return -1;
     for (int i = 0; i < 2; i++) {
         const struct lk_conv2d_axis *axis = &s->axis[i];
-        const int64_t out = pass == LK_CONV2D_FORWARD ? axis->out : axis->in;
         if (axis->taps != 3 || axis->step != 1 || axis->gap != 1)
             return -1;
-        squares *= (double)lk_divide_up(out, tile);
+        squares *= (double)lk_divide_up(pass == LK_CONV2D_DATA ? axis->in : axis->out, tile);
     }
     const double products = (double)(s->channels * s->filters);
+    const double transforms = (of_weights ? 78 : 16) * (double)(s->channels + s->filters);
     return (double)((tile + 2) * (tile + 2)) *
-           (squares * (products / 0.8 + 16 * (double)(s->channels + s->filters)) +
-            3.5 * products / (double)setup->tiling.shard_tiles);
+           (squares * (products / 0.8 + transforms) +
+            (of_weights ? 7 : 3.5) * products / (double)setup->tiling.shard_tiles);
 }
 
 static double cost4(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
@@ -176,16 +186,16 @@ static double cost4(const struct lk_op_setup *setup, const struct lk_conv2d_shap
 static enum lk_status prepare4(struct lk_op_setup *setup, struct lk_conv2d_job *job,
                                void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct winograd), state));
-    return prepare_convolution(setup, job, 4, *state);
+    return prepare_convolution(setup, job, 4, state);
 }
 
-const struct lk_conv2d_algorithm lk_conv2d_winograd4 = {.name = "winograd4",
-                                                        .reads_dy = {[LK_CONV2D_DATA] = true},
-                                                        .cost = cost4,
-                                                        .prepare = prepare4,
-                                                        .enqueue = enqueue,
-                                                        .release = release};
+const struct lk_conv2d_algorithm lk_conv2d_winograd4 = {
+    .name = "winograd4",
+    .reads_dy = {[LK_CONV2D_DATA] = true, [LK_CONV2D_WEIGHTS] = true},
+    .cost = cost4,
+    .prepare = prepare4,
+    .enqueue = enqueue,
+    .release = release};
 
 static double cost2(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                     enum lk_conv2d_pass pass)
@@ -196,13 +206,13 @@ static double cost2(const struct lk_op_setup *setup, const struct lk_conv2d_shap
 static enum lk_status prepare2(struct lk_op_setup *setup, struct lk_conv2d_job *job,
                                void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct winograd), state));
-    return prepare_convolution(setup, job, 2, *state);
+    return prepare_convolution(setup, job, 2, state);
 }
 
-const struct lk_conv2d_algorithm lk_conv2d_winograd2 = {.name = "winograd2",
-                                                        .reads_dy = {[LK_CONV2D_DATA] = true},
-                                                        .cost = cost2,
-                                                        .prepare = prepare2,
-                                                        .enqueue = enqueue,
-                                                        .release = release};
+const struct lk_conv2d_algorithm lk_conv2d_winograd2 = {
+    .name = "winograd2",
+    .reads_dy = {[LK_CONV2D_DATA] = true, [LK_CONV2D_WEIGHTS] = true},
+    .cost = cost2,
+    .prepare = prepare2,
+    .enqueue = enqueue,
+    .release = release};

@@ -265,6 +265,11 @@ static const struct op_case cases[] = {
     /* outputs that are written past the caches */
     {"conv2d", "filters=64 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(2, 56, 57)},
      .samples = 16, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    /* weight gradient: several rounds of a shard; several shards, several panels */
+    {"conv2d", "filters=70 kernel=3", .x = {OP_SHAPE(64, 30, 26)}, .samples = 33,
+     .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    {"conv2d", "filters=20 kernel=3", .x = {OP_SHAPE(9, 5, 6)}, .samples = 333, .shards = 8,
+     .integers = true, .algorithm = "winograd2", .only = OP_CPU},
     {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
      .inference = true, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
     /* a GPU's blocks: channels that do not fill them, pixels of several tiles in one, one tap,

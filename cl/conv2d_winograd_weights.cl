@@ -1,0 +1,286 @@
+/* Weight gradient by Winograd's algorithm on CPUs, 3x3 taps on every pixel:
+ *
+ *   dw[c, k] = G' m[c, k] G, m[p][c, k] = sum over Winograd tiles q and lanes of
+ *   v[p][c, q] * z[p][k, q], v = B' x B, z = A dz A'
+ *
+ * for each shard. The sum runs over q of the shard, lanes inside: BLOCK tiles make one chain,
+ * and the blocks' sums are added in order, whatever else is blocked. A round does tiles [q0,
+ * q1) of shards shard0, shard0 + 1, ..., at most `room` tiles of each:
+ *
+ *   conv2d_winograd_terms     v[shard][p][c][room], z[shard][p][panel][room][lane][NV vectors
+ *                             of filters]: lanes and filters are exchanged, so that a vector of
+ *                             filters meets single values of v
+ *   conv2d_winograd_products  m[shard][p][c][panels * NV vectors of filters], added to m where
+ *                             q0 > 0
+ *   conv2d_winograd_finish    dw[shard][c, r, s, k], after the last round of the shards
+ *
+ *   x: [tiles][channels][in_h][in_w]; dz: [tiles][filters][out_h][out_w], or what SOURCE says
+ *
+ * Group ids: terms: 0: run of CHANNELS channels, or behind these a vector of filters; 1: BLOCK
+ * tiles; 2: shard of the round. products: 0: panel; 1: p; 2: shard. finish: 0: c; 1: shard.
+ * -D: TILE; SOURCE, as lib/winograd_inputs.cl has it; MR, NV: register block
+ */
+#include "lib/hints.cl"
+#include "lib/real.cl"
+#include "lib/winograd.cl"
+#include "lib/winograd_inputs.cl"
+
+#define BLOCK 8    /* belongs to the numerics */
+#define CHANNELS 8 /* that a group transforms */
+#define PAD 4      /* keeps positions from sharing sets of a cache */
+
+/* --- terms ----------------------------------------------------------------------------- */
+
+/* Where the squares of a round lie. */
+struct round {
+    int q0, q1, room, shard_tiles, shard, out_h, out_w, pad_y, pad_x;
+};
+
+/* Batch tile and place of Winograd tile q of the shard. */
+INLINE int tile_of(const struct round *r, int q, int *y0, int *x0)
+{
+    const int across = (r->out_w + TILE - 1) / TILE;
+    const int squares = (r->out_h + TILE - 1) / TILE * across;
+    *y0 = q % squares / across * TILE;
+    *x0 = q % squares % across * TILE;
+    return r->shard * r->shard_tiles + q / squares;
+}
+
+INLINE void make_v(const struct round *r, struct winograd_window x, __global V *v, int channels,
+                   int c0, int first, int last)
+{
+    const size_t plane = winograd_plane(&x, 0), step = (size_t)channels * r->room + PAD;
+    for (int c = c0; c < min(c0 + CHANNELS, channels); c++)
+        for (int q = first; q < last; q++) {
+            int y0, x0;
+            const int t = tile_of(r, q, &y0, &x0);
+            const struct winograd_window from = winograd_window_at(
+                x, ((size_t)t * channels + c) * plane, y0 - r->pad_y, x0 - r->pad_x, 0);
+            winograd_inputs(&from, v + (size_t)c * r->room + q - r->q0, step, 0);
+        }
+}
+
+/* (a0, b0, a1, b1, ...) of the first and of the last halves. */
+#define PAIR(i) a.s##i, b.s##i
+INLINE V low(V a, V b)
+{
+#if VECTOR == 16
+    return (V)(PAIR(0), PAIR(1), PAIR(2), PAIR(3), PAIR(4), PAIR(5), PAIR(6), PAIR(7));
+#elif VECTOR == 8
+    return (V)(PAIR(0), PAIR(1), PAIR(2), PAIR(3));
+#else
+    return (V)(PAIR(0), PAIR(1));
+#endif
+}
+
+INLINE V high(V a, V b)
+{
+#if VECTOR == 16
+    return (V)(PAIR(8), PAIR(9), PAIR(a), PAIR(b), PAIR(c), PAIR(d), PAIR(e), PAIR(f));
+#elif VECTOR == 8
+    return (V)(PAIR(4), PAIR(5), PAIR(6), PAIR(7));
+#else
+    return (V)(PAIR(2), PAIR(3));
+#endif
+}
+
+/* t[i][j] = t[j][i]: every round interleaves the first half with the last. */
+INLINE void transpose(V t[VECTOR])
+{
+    UNROLL for (int round = 1; round < VECTOR; round *= 2) {
+        V s[VECTOR];
+        UNROLL for (int i = 0; i < VECTOR / 2; i++) {
+            s[2 * i] = low(t[i], t[i + VECTOR / 2]);
+            s[2 * i + 1] = high(t[i], t[i + VECTOR / 2]);
+        }
+        UNROLL for (int i = 0; i < VECTOR; i++)
+            t[i] = s[i];
+    }
+}
+
+/* z of a vector of filters from k0 on. stage: [TILE * TILE][VECTOR] */
+INLINE void make_z(const struct round *r, struct winograd_window dz, __global V *z, int filters,
+                   int k0, int first, int last, size_t step, __local V *stage)
+{
+    const size_t plane = winograd_plane(&dz, SOURCE);
+    for (int q = first; q < last; q++) {
+        int y0, x0;
+        const int t = tile_of(r, q, &y0, &x0);
+        const struct winograd_window from =
+            winograd_window_at(dz, ((size_t)t * filters + k0) * plane, y0, x0, SOURCE);
+        for (int n = 0; n < TILE * TILE; n++) {
+            const int i = y0 + n / TILE, j = x0 + n % TILE;
+            const bool inside = winograd_is_inside(&from, i, j);
+            V d[VECTOR];
+            UNROLL for (int k = 0; k < VECTOR; k++) {
+                const struct winograd_window of =
+                    winograd_window_at(from, k * plane, y0, x0, SOURCE);
+                d[k] = inside && k0 + k < filters ? winograd_input(&of, i, j, SOURCE) : (V)0;
+            }
+            transpose(d);
+            UNROLL for (int l = 0; l < VECTOR; l++)
+                stage[n * VECTOR + l] = d[l];
+        }
+        for (int l = 0; l < VECTOR; l++) {
+            V s[SIDE][TILE];
+            UNROLL for (int j = 0; j < TILE; j++) {
+                V column[SIDE];
+#define D(i) stage[((i) * TILE + j) * VECTOR + l]
+                WINOGRAD_A(column, D);
+#undef D
+                UNROLL for (int i = 0; i < SIDE; i++)
+                    s[i][j] = column[i];
+            }
+            __global V *to = z + ((size_t)(q - r->q0) * VECTOR + l) * NV;
+            UNROLL for (int i = 0; i < SIDE; i++) {
+                V row[SIDE];
+#define D(j) s[i][j]
+                WINOGRAD_A(row, D);
+#undef D
+                UNROLL for (int j = 0; j < SIDE; j++)
+                    to[(i * SIDE + j) * step] = row[j];
+            }
+        }
+    }
+}
+
+BODY void terms_group(struct winograd_window x, struct winograd_window dz, __global V *v,
+                      __global V *z, struct round r, int channels, int filters,
+                      __local V *stage, int group_0, int group_1)
+{
+    const int runs = (channels + CHANNELS - 1) / CHANNELS, n = group_0 - runs;
+    const int first = r.q0 + group_1 * BLOCK, last = min(first + BLOCK, r.q1);
+    const int panels = (filters + NV * VECTOR - 1) / (NV * VECTOR);
+    const size_t step = (size_t)panels * r.room * VECTOR * NV + PAD;
+    if (n < 0)
+        make_v(&r, x, v, channels, group_0 * CHANNELS, first, last);
+    else
+        make_z(&r, dz, z + (size_t)(n / NV) * r.room * VECTOR * NV + n % NV, filters,
+               n * VECTOR, first, last, step, stage);
+}
+
+KERNEL void conv2d_winograd_terms(__global const V *restrict x, __global const V *restrict dz,
+                                  int dz_first, __global const V *restrict gate,
+                                  __global const B *restrict won, __global V *restrict work,
+                                  int v_first, int v_stride, int z_first, int z_stride,
+                                  int shard0, int shard_tiles, int q0, int q1, int room,
+                                  int channels, int in_h, int in_w, int filters, int out_h,
+                                  int out_w, int pad_y, int pad_x, __local V *stage)
+{
+    const int shard = get_group_id(2);
+    const struct winograd_window of_x = {.x = x, .height = in_h, .width = in_w};
+    const struct winograd_window of_dz = {dz + dz_first / VECTOR, gate, won, .height = out_h,
+                                          .width = out_w};
+    const struct round r = {q0, q1, room, shard_tiles, shard0 + shard, out_h, out_w, pad_y,
+                            pad_x};
+    terms_group(of_x, of_dz, work + v_first / VECTOR + (size_t)shard * v_stride,
+                work + z_first / VECTOR + (size_t)shard * z_stride, r, channels, filters, stage,
+                get_group_id(0), get_group_id(1));
+}
+
+/* --- products -------------------------------------------------------------------------- */
+
+/* m[MR][NV] of channels whose values of v are `row` apart; `left` of them are there. */
+INLINE void multiply(__global const real *v, size_t row, __global const V *z, __global V *m,
+                     size_t m_row, int left, int depth, bool first)
+{
+    V a[MR][NV];
+    size_t rows[MR];
+    UNROLL for (int i = 0; i < MR; i++) {
+        rows[i] = (size_t)min(i, left - 1) * row;
+        UNROLL for (int j = 0; j < NV; j++)
+            a[i][j] = (V)0;
+    }
+    for (int n0 = 0; n0 < depth; n0 += VECTOR) {
+        UNROLL for (int i = 0; i < MR; i++)
+            PREFETCH(v + (rows[i] + MR * row + n0));
+        _Pragma("unroll 4") for (int n = n0; n < n0 + VECTOR; n++)
+            UNROLL for (int i = 0; i < MR; i++) {
+                const V f = v[rows[i] + n];
+                UNROLL for (int j = 0; j < NV; j++)
+                    a[i][j] = FMA(f, z[n * NV + j], a[i][j]);
+            }
+    }
+    UNROLL for (int i = 0; i < MR; i++)
+        if (i < left)
+            UNROLL for (int j = 0; j < NV; j++)
+                m[i * m_row + j] = first ? a[i][j] : m[i * m_row + j] + a[i][j];
+}
+
+BODY void products_group(__global const real *restrict v, __global const V *restrict z,
+                         __global V *restrict m, int channels, int panels, int room, int count,
+                         bool is_first, int panel)
+{
+    const size_t row = (size_t)room * VECTOR, m_row = (size_t)panels * NV;
+    z += panel * row * NV;
+    m += panel * NV;
+    for (int q = 0; q < count; q += BLOCK) {
+        const int depth = min(BLOCK, count - q) * VECTOR;
+        for (int c = 0; c < channels; c += MR)
+            multiply(v + c * row + (size_t)q * VECTOR, row, z + (size_t)q * VECTOR * NV,
+                     m + c * m_row, m_row, channels - c, depth, is_first && q == 0);
+    }
+}
+
+KERNEL void conv2d_winograd_products(__global const V *restrict from, int v_first, int v_stride,
+                                     int z_first, int z_stride, __global V *restrict to,
+                                     int m_first, int m_stride, int room, int count,
+                                     int is_first, int channels)
+{
+    const int p = get_group_id(1), shard = get_group_id(2), panels = get_num_groups(0);
+    const size_t v_step = (size_t)channels * room + PAD;
+    const size_t z_step = (size_t)panels * room * VECTOR * NV + PAD;
+    const size_t m_step = (size_t)channels * panels * NV;
+    products_group(
+        (__global const real *)(from + v_first / VECTOR + (size_t)shard * v_stride +
+                                p * v_step),
+        from + z_first / VECTOR + (size_t)shard * z_stride + p * z_step,
+        to + m_first / VECTOR + (size_t)shard * m_stride + p * m_step, channels, panels, room,
+        count, is_first, get_group_id(0));
+}
+
+/* --- result ---------------------------------------------------------------------------- */
+
+BODY void finish_group(__global const V *restrict m, __global real *restrict dw, int channels,
+                       int filters, int panels, int c)
+{
+    const size_t step = (size_t)channels * panels * NV;
+    m += (size_t)c * panels * NV;
+    dw += (size_t)c * 9 * filters;
+    for (int k = 0; k < filters; k += VECTOR, m++) {
+        V t[3][SIDE];
+        UNROLL for (int j = 0; j < SIDE; j++) {
+            V column[3];
+#define M(i) m[((i) * SIDE + j) * step]
+            WINOGRAD_GT(column, M);
+#undef M
+            UNROLL for (int r = 0; r < 3; r++)
+                t[r][j] = column[r];
+        }
+        UNROLL for (int r = 0; r < 3; r++) {
+            V row[3];
+#define M(j) t[r][j]
+            WINOGRAD_GT(row, M);
+#undef M
+            UNROLL for (int s = 0; s < 3; s++) {
+                __global real *to = dw + (r * 3 + s) * filters + k;
+                if (k + VECTOR <= filters)
+                    PASTE(vstore, VECTOR)(row[s], 0, to);
+                else
+                    for (int l = 0; l < filters - k; l++)
+                        to[l] = ((const real *)&row[s])[l];
+            }
+        }
+    }
+}
+
+KERNEL void conv2d_winograd_finish(__global const V *restrict m, int m_first, int m_stride,
+                                   __global real *restrict dw, int dw_stride, int shard0,
+                                   int channels, int filters)
+{
+    const int shard = get_group_id(1);
+    const int panels = (filters + NV * VECTOR - 1) / (NV * VECTOR);
+    finish_group(m + m_first / VECTOR + (size_t)shard * m_stride,
+                 dw + (size_t)(shard0 + shard) * dw_stride, channels, filters, panels,
+                 get_group_id(0));
+}
