@@ -50,9 +50,14 @@ static json_t *kernel_json(const struct lk_bench_kernel *k)
         "build_ms", json_number(k->build_ms));
 }
 
+/* The device's peaks are the best that were seen at any time. */
 static bool kernel_event(void *context, const struct lk_bench_kernel *kernel)
 {
     struct bench *bench = context;
+    if (kernel->peaks.fma_gflops > bench->peaks.fma_gflops)
+        bench->peaks.fma_gflops = kernel->peaks.fma_gflops;
+    if (kernel->peaks.bandwidth_gbs > bench->peaks.bandwidth_gbs)
+        bench->peaks.bandwidth_gbs = kernel->peaks.bandwidth_gbs;
     terminal_status(NULL);
     print_kernel(kernel);
     json_array_append_new(bench->kernels, kernel_json(kernel));
@@ -87,8 +92,7 @@ static enum lk_status bench_model(struct bench *bench, const char *name)
 {
     struct lk_bench_model model;
     status_text("%.64s: building and measuring ...", name, 0, 0);
-    const enum lk_status status = lk_bench_model(bench->device, name, bench->options.batch,
-                                                 bench->options.seconds, &model);
+    const enum lk_status status = lk_bench_model(bench->device, name, &bench->options, &model);
     terminal_status(NULL);
     if (status != LK_OK)
         return status;
@@ -216,9 +220,10 @@ static json_t *figures_json(const struct bench *bench)
     json_object_set_new(device, "enqueue_us", json_number(bench->launch.enqueue_us));
     json_object_set_new(device, "launch_us", json_number(bench->launch.launch_us));
     json_object_set_new(device, "round_trip_us", json_number(bench->launch.round_trip_us));
-    return json_pack("{s:s, s:o, s:o, s:O, s:O, s:O}", "lockstep", LK_VERSION, "date",
-                     date_json(), "device", device, "models", bench->models, "kernels",
-                     bench->kernels, "averaging", bench->averaging);
+    return json_pack("{s:s, s:o, s:s, s:o, s:O, s:O, s:O}", "lockstep", LK_VERSION, "date",
+                     date_json(), "math", bench->options.math ? bench->options.math : "normal",
+                     "device", device, "models", bench->models, "kernels", bench->kernels,
+                     "averaging", bench->averaging);
 }
 
 /* The page is made of what the JSON says, as it is of files that are compared. */
@@ -243,6 +248,16 @@ static int write_files(const struct bench *bench, const struct arguments *argume
     return result == DONE && html ? write_page(bench, html) : result;
 }
 
+static int check_math(const struct arguments *arguments, const char *math)
+{
+    static const char *const names[] = {"strict", "normal", "fast", NULL};
+    for (int i = 0; names[i]; i++)
+        if (!math || strcmp(math, names[i]) == 0)
+            return DONE;
+    return wrong_usage(arguments->command,
+                       "option '--math' needs strict, normal or fast, found '%s'", math);
+}
+
 static int read_options(const struct arguments *arguments, struct bench *bench)
 {
     const char *json = option_text(arguments, "json"), *html = option_text(arguments, "html");
@@ -251,6 +266,8 @@ static int read_options(const struct arguments *arguments, struct bench *bench)
         result = option_number(arguments, "size", 1, 100000, &bench->megabytes);
     if (result == DONE)
         result = option_real(arguments, "seconds", 1e-3, 600, &bench->options.seconds);
+    if (result == DONE)
+        result = check_math(arguments, bench->options.math);
     if (result == DONE && json && html && strcmp(json, html) == 0)
         result =
             wrong_usage(arguments->command, "--json and --html name the same file '%s'", json);
@@ -259,8 +276,10 @@ static int read_options(const struct arguments *arguments, struct bench *bench)
 
 static int run_measurements(const struct arguments *arguments)
 {
-    struct bench bench = {
-        .kernels = json_array(), .models = json_array(), .averaging = json_null()};
+    struct bench bench = {.options.math = option_text(arguments, "math"),
+                          .kernels = json_array(),
+                          .models = json_array(),
+                          .averaging = json_null()};
     int result = read_options(arguments, &bench);
     if (result == DONE) {
         enum lk_status status =
@@ -281,7 +300,8 @@ static int run_measurements(const struct arguments *arguments)
 
 static int check_comparison(const struct arguments *arguments)
 {
-    static const char *const others[] = {"batch-size", "device", "json", "seconds", "size"};
+    static const char *const others[] = {"batch-size", "device",  "json",
+                                         "math",       "seconds", "size"};
     const char *html = option_text(arguments, "html");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (option_given(arguments, others[i]))
@@ -348,6 +368,7 @@ static const struct option options[] = {
     {"html", "FILE", "write a page with charts and tables there"},
     {"json", "FILE", "write all figures there as JSON"},
     {"seconds", "S", "to measure each operation (usual: 0.4) and each model (usual: 6) for"},
+    {"math", "strict|normal|fast", "which algorithms may run (normal)"},
     {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
     {0},
 };

@@ -26,7 +26,7 @@ struct model_figures {
 struct figures {
     const char *file; /* the caller's; NULL: measured just now */
     json_t *json;
-    const char *lockstep, *date; /* version; "" where they are not told */
+    const char *lockstep, *date, *math; /* version; "" where they are not told */
     struct device_figures device;
     struct kernel_figures *kernels;
     struct model_figures *models;

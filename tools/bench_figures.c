@@ -234,6 +234,7 @@ int figures_take(json_t *json, struct figures *figures)
     }
     figures->lockstep = read_text(&place, json, "lockstep", OPTIONAL);
     figures->date = read_text(&place, json, "date", OPTIONAL);
+    figures->math = read_text(&place, json, "math", OPTIONAL);
     if (!place.is_wrong) {
         place.list = "device";
         read_device(&place, json_object_get(json, "device"), &figures->device);

@@ -70,6 +70,7 @@ static void add_device(struct page *page, const struct joined *joined, int devic
     add_number(page, "launch, many in a row", d->launch_us, "µs");
     add_number(page, "launch, with the wait", d->round_trip_us, "µs");
     add_fact(page, "Lockstep", f->lockstep);
+    add_fact(page, "math", f->math);
     add_fact(page, "measured", f->date);
     add_fact(page, "file", f->file ? f->file : "");
     page_table_end(page);

@@ -37,8 +37,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_launch_measure(struct lk_device *device,
 
 /* Zero: as usual. */
 struct lk_bench_options {
-    int64_t batch;  /* samples; usual: what each set is known for */
-    double seconds; /* that an operation is measured for, about; usual: 0.4 */
+    int64_t batch;    /* samples; usual: what each set or model is known for */
+    double seconds;   /* that an operation (0.4) or model (6) is measured for, about */
+    const char *math; /* algorithms that may run: "strict", "normal", "fast"; usual: normal */
 };
 
 /* One pass of one operation. `percent_of_peak` is of the multiply-add rate, or of the bandwidth
@@ -48,7 +49,7 @@ struct lk_bench_kernel {
     const char *set;       /* "convnet" */
     const char *op, *pass; /* "conv2d"; "forward", "dgrad" (data) or "wgrad" (weights) */
     const char *shape;     /* "[1, 28, 28] filters=32 kernel=3 | n 512" */
-    const char *algorithm; /* "direct" */
+    const char *algorithm; /* "winograd4", "direct 8x3": with its blocking, where tuned */
     bool is_reference;     /* a library beside ours, the product alone: "clblast" */
     bool memory_bound;     /* no sums over channels: relu, pooling, depthwise convolution */
     double flops, bytes;   /* flops: of direct sums in the forward pass, a multiply-add counts
@@ -61,8 +62,9 @@ struct lk_bench_kernel {
 };
 
 /* Times the operations of a set (NULL: all sets), fp32, random data, and hands over each figure
- * as it comes. A handler that returns false ends it. options: NULL: as usual. fails:
- * LK_E_ARGUMENT (unknown set), LK_E_DEVICE, LK_E_DEVICE_MEMORY */
+ * as it comes. Algorithms are those that tuning found, else the ones taken by rule. A handler
+ * that returns false ends it. options: NULL: as usual. fails: LK_E_ARGUMENT (unknown set or
+ * math), LK_E_DEVICE, LK_E_DEVICE_MEMORY */
 LK_API LK_MUST_CHECK enum lk_status lk_bench_kernels(
     struct lk_device *device, const char *set, const struct lk_bench_options *options,
     bool (*handler)(void *context, const struct lk_bench_kernel *kernel), void *context);
@@ -83,12 +85,12 @@ struct lk_bench_model {
     size_t resident_bytes;         /* most memory of the process (getrusage) */
 };
 
-/* Trains for about `seconds` (0: 6) and at least 10 steps: on a slow device they decide. batch
- * 0: the model's usual one. Kernels that a cache of earlier runs holds are not built again:
- * build_s is a cold start only where the caches are empty. fails: LK_E_MODEL (unknown name),
- * LK_E_UNSUPPORTED (known, not there yet), as training does */
+/* Trains at least 10 steps: on a slow device they decide how long. options: NULL: as usual.
+ * Kernels that a cache of earlier runs holds are not built again: build_s is a cold start only
+ * where the caches are empty. fails: LK_E_MODEL (unknown name), LK_E_UNSUPPORTED (known, not
+ * there yet), as training does */
 LK_API LK_MUST_CHECK enum lk_status lk_bench_model(struct lk_device *device, const char *name,
-                                                   int64_t batch, double seconds,
+                                                   const struct lk_bench_options *options,
                                                    struct lk_bench_model *result);
 
 /* Whether it can be timed. fails: LK_E_MODEL unknown name; LK_E_UNSUPPORTED, saying what lacks

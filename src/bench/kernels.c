@@ -4,9 +4,10 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "bench/cases.h"
-#include "ops/probe.h"
 #include "bench/timing.h"
 #include "device/blas.h"
+#include "ops/probe.h"
+#include "train/tuning.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ struct bench {
     float *random; /* [BLOCK] in (-1, 1), none 0 */
     bool (*handler)(void *context, const struct lk_bench_kernel *kernel);
     void *context;
-    struct lk_choices *choices;
+    enum lk_math math;
+    struct lk_choices *known, *choices;   /* found by tuning; of the pass at hand */
     char algorithm[LK_CHOICE_TEXT_BYTES]; /* that the pass being timed has taken */
     bool stopped;
     int done, count;
@@ -215,7 +217,8 @@ static enum lk_status time_ours(struct bench *bench, const struct lk_bench_case 
     struct lk_probe probe = {0};
     const double start = lk_seconds();
     enum lk_status status;
-    LK_TRY_OUT(lk_choices_create(LK_MATH_NORMAL, &bench->choices));
+    LK_TRY_OUT(lk_choices_create(bench->math, &bench->choices));
+    lk_choices_know(bench->choices, bench->known);
     LK_TRY_OUT(open_probe(bench, c, pass, &probe));
     result->algorithm = bench->algorithm;
     LK_TRY_OUT(lk_device_build(bench->device));
@@ -337,6 +340,9 @@ static enum lk_status time_all(struct bench *bench, const char *set)
     bench->random = draw_random();
     if (!bench->random)
         return lk_fail_memory("random numbers", BLOCK * sizeof *bench->random);
+    LK_TRY(lk_math_find(bench->options.math, &bench->math));
+    LK_TRY(lk_choices_create(bench->math, &bench->known));
+    lk_tuning_load(bench->known);
     LK_TRY(lk_meter_create(bench->device, &bench->meter));
     for (const struct lk_bench_case *c = lk_bench_cases; c->set; c++)
         for (int pass = 0; pass < PASSES && !bench->stopped; pass++)
@@ -362,6 +368,7 @@ enum lk_status lk_bench_kernels(
     }
     const enum lk_status status = time_all(&bench, set);
     lk_meter_destroy(bench.meter);
+    lk_choices_destroy(bench.known);
     free(bench.random);
     return status;
 }

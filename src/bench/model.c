@@ -5,12 +5,13 @@
 #include "bench/timing.h"
 #include "device/device.h"
 #include "mirror/shards.h"
+#include "train/tuning.h"
 #include <lockstep/bench.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-enum { WARM_UP = 1, FEWEST_STEPS = 10, MOST_STEPS = 8192 };
+enum { WARM_UP = 1, FEWEST_STEPS = 10, MOST_STEPS = 8192, USUAL_SECONDS = 6 };
 
 static const struct known {
     const char *name;
@@ -67,7 +68,7 @@ enum lk_status lk_bench_model_check(const char *name)
 struct run {
     struct lk_device *device;
     struct lk_model *model;
-    struct lk_choices *choices;
+    struct lk_choices *known, *choices;
     struct lk_stepper *stepper;
     int64_t batch, step;
     struct lk_step_result last;
@@ -75,12 +76,24 @@ struct run {
     double took[MOST_STEPS], host[MOST_STEPS]; /* seconds of a step, of enqueuing it */
 };
 
-static enum lk_status open_stepper(struct run *run, const char *name)
+/* Algorithms are chosen as by training, but nothing is tuned now. */
+static enum lk_status create_choices(struct run *run, const char *name)
+{
+    enum lk_math math;
+    LK_TRY(lk_math_find(name, &math));
+    LK_TRY(lk_choices_create(math, &run->known));
+    LK_TRY(lk_choices_create(math, &run->choices));
+    lk_tuning_load(run->known);
+    lk_choices_know(run->choices, run->known);
+    return LK_OK;
+}
+
+static enum lk_status open_stepper(struct run *run, const char *name, const char *math)
 {
     struct lk_node *labels, *loss;
     LK_TRY(lk_model_open(name, NULL, &run->model));
     LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
-    LK_TRY(lk_choices_create(LK_MATH_NORMAL, &run->choices));
+    LK_TRY(create_choices(run, math));
     const struct lk_node *images = lk_model_input(run->model, 0);
     const struct lk_stepper_config config = {.device = run->device,
                                              .images = images,
@@ -139,16 +152,17 @@ static enum lk_status time_steps(struct run *run, double seconds)
     return wait_for(run, run->step);
 }
 
-static enum lk_status time_model(struct run *run, const char *name, double seconds,
+static enum lk_status time_model(struct run *run, const char *name,
+                                 const struct lk_bench_options *options,
                                  struct lk_bench_model *result)
 {
     const size_t bytes_before = lk_device_bytes(run->device);
     const double start = lk_seconds();
-    LK_TRY(open_stepper(run, name));
+    LK_TRY(open_stepper(run, name, options->math));
     LK_TRY(enqueue(run));
     LK_TRY(wait_for(run, run->step));
     const double built = lk_seconds() - start;
-    LK_TRY(time_steps(run, seconds > 0 ? seconds : 6));
+    LK_TRY(time_steps(run, options->seconds > 0 ? options->seconds : USUAL_SECONDS));
 
     struct rusage usage = {0};
     getrusage(RUSAGE_SELF, &usage);
@@ -169,22 +183,25 @@ static enum lk_status time_model(struct run *run, const char *name, double secon
     return LK_OK;
 }
 
-enum lk_status lk_bench_model(struct lk_device *device, const char *name, int64_t batch,
-                              double seconds, struct lk_bench_model *result)
+enum lk_status lk_bench_model(struct lk_device *device, const char *name,
+                              const struct lk_bench_options *options,
+                              struct lk_bench_model *result)
 {
+    const struct lk_bench_options usual = {0}, *o = options ? options : &usual;
     const struct known *known = NULL;
     LK_TRY(find_model(name, &known));
-    if (batch < 0)
+    if (o->batch < 0)
         return lk_fail(LK_E_ARGUMENT, "model '%s': a batch of %lld samples", name,
-                       (long long)batch);
+                       (long long)o->batch);
     struct run *run = calloc(1, sizeof *run);
     if (!run)
         return lk_fail_memory("times of steps", sizeof *run);
     run->device = device;
-    run->batch = batch ? batch : known->batch;
-    const enum lk_status status = time_model(run, known->name, seconds, result);
+    run->batch = o->batch ? o->batch : known->batch;
+    const enum lk_status status = time_model(run, known->name, o, result);
     lk_stepper_destroy(run->stepper);
     lk_choices_destroy(run->choices);
+    lk_choices_destroy(run->known);
     lk_model_destroy(run->model);
     free(run);
     return status;

@@ -127,6 +127,16 @@ void lk_choices_know(struct lk_choices *choices, struct lk_choices *known)
 
 const char *const lk_math_names[] = {"strict", "normal", "fast", NULL};
 
+enum lk_status lk_math_find(const char *name, enum lk_math *math)
+{
+    for (int i = 0; lk_math_names[i]; i++)
+        if (!name ? i == LK_MATH_NORMAL : strcmp(lk_math_names[i], name) == 0) {
+            *math = (enum lk_math)i;
+            return LK_OK;
+        }
+    return lk_fail(LK_E_ARGUMENT, "math '%s' is none of strict, normal, fast", name);
+}
+
 enum lk_status lk_choices_print(struct lk_choices *choices, char **text)
 {
     struct lk_text made = {0};

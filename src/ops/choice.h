@@ -53,6 +53,9 @@ LK_MUST_CHECK enum lk_status lk_choices_open(const char *text, const char *where
 /* "strict", "normal", "fast"; ends with NULL. */
 extern const char *const lk_math_names[];
 
+/* The one of that name; NULL: NORMAL. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_math_find(const char *name, enum lk_math *math);
+
 /* What is not kept is looked for in `known`, which outlives the list; NULL: nowhere. */
 void lk_choices_know(struct lk_choices *choices, struct lk_choices *known);
 

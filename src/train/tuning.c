@@ -141,16 +141,6 @@ enum lk_status lk_tuning_quick(struct lk_device *device, const struct lk_node *l
 /* --- fully ---------------------------------------------------------------------------------
  */
 
-static enum lk_status math_named(const char *name, enum lk_math *math)
-{
-    for (int i = 0; lk_math_names[i]; i++)
-        if (!name ? i == LK_MATH_NORMAL : strcmp(lk_math_names[i], name) == 0) {
-            *math = (enum lk_math)i;
-            return LK_OK;
-        }
-    return lk_fail(LK_E_ARGUMENT, "math '%s' is none of strict, normal, fast", name);
-}
-
 static enum lk_status tune(struct lk_device *device, const struct lk_tune_options *options,
                            const struct lk_node *loss, struct lk_choices *found)
 {
@@ -177,7 +167,7 @@ enum lk_status lk_tune_model(struct lk_device *device, const struct lk_tune_opti
     struct lk_choices *found = NULL;
     enum lk_math math = LK_MATH_NORMAL;
     enum lk_status status;
-    LK_TRY_OUT(math_named(options->math, &math));
+    LK_TRY_OUT(lk_math_find(options->math, &math));
     LK_TRY_OUT(lk_model_open(options->model, NULL, &model));
     LK_TRY_OUT(lk_model_add_loss(model, &labels, &loss));
     LK_TRY_OUT(lk_choices_create(math, &found));

@@ -6,7 +6,8 @@ static void times_training_steps(void **state)
 {
     (void)state;
     struct lk_bench_model model = {0};
-    if (lk_bench_model(device, "fashion-convnet", 48, 0.01, &model) != LK_OK)
+    const struct lk_bench_options options = {.batch = 48, .seconds = 0.01};
+    if (lk_bench_model(device, "fashion-convnet", &options, &model) != LK_OK)
         fail_msg("%s", lk_error_text());
     assert_string_equal(model.name, "fashion-convnet");
     assert_int_equal(model.batch, 48);
@@ -25,18 +26,22 @@ static void times_training_steps(void **state)
 static void knows_its_models(void **state)
 {
     (void)state;
+    const struct lk_bench_options negative = {.batch = -1}, wrong = {.math = "exact"};
     struct lk_bench_model model;
     lk_error_clear();
-    assert_int_equal(lk_bench_model(device, "fashion-convnit", 0, 0, &model), LK_E_MODEL);
+    assert_int_equal(lk_bench_model(device, "fashion-convnit", NULL, &model), LK_E_MODEL);
     assert_non_null(strstr(lk_error_text(), "did you mean 'fashion-convnet'"));
     lk_error_clear();
-    assert_int_equal(lk_bench_model(device, "xception", 0, 0, &model), LK_E_UNSUPPORTED);
+    assert_int_equal(lk_bench_model(device, "xception", NULL, &model), LK_E_UNSUPPORTED);
     assert_non_null(strstr(lk_error_text(), "needs batch normalization"));
     lk_error_clear();
     assert_int_equal(lk_bench_model_check("lstm"), LK_E_UNSUPPORTED);
     assert_int_equal(lk_bench_model_check("lstmm"), LK_E_MODEL);
     assert_int_equal(lk_bench_model_check("vgg16tail"), LK_OK);
-    assert_int_equal(lk_bench_model(device, "mlp", -1, 0, &model), LK_E_ARGUMENT);
+    assert_int_equal(lk_bench_model(device, "mlp", &negative, &model), LK_E_ARGUMENT);
+    lk_error_clear();
+    assert_int_equal(lk_bench_model(device, "mlp", &wrong, &model), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "'exact'"));
     lk_error_clear();
     int count = 0;
     while (lk_bench_model_name(count))

@@ -28,7 +28,7 @@ class Figures(ProgramTest):
             self.assertTrue(device[name])
         self.assertRegex(figures['lockstep'], r'^\d+\.\d+\.\d+$')
         self.assertRegex(figures['date'], r'^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$')
-        self.assertEqual(figures['kernels'], [])
+        self.assertEqual((figures['kernels'], figures['math']), ([], 'normal'))
         self.assertIsNone(figures['averaging'])
         model, = figures['models']
         self.assertEqual((model['name'], model['batch']), ('mlp', 16))
@@ -52,7 +52,7 @@ class Figures(ProgramTest):
         for k in kernels:
             self.assertEqual((k['set'], k['op'], k['memory_bound']), ('mlp', 'dense', False))
             self.assertRegex(k['shape'], r'^\[\d+\] units=\d+.*, n 16$')
-            self.assertRegex(k['algorithm'], r'^[a-z]\w+$')
+            self.assertRegex(k['algorithm'], r'^[a-z]\w+( \S+)?$')
             self.assertEqual(k['algorithm'] == 'clblast', k['reference'])
             for name in 'ms', 'gflops', 'gbs', 'percent_of_peak', 'host_us':
                 self.assertGreater(k[name], 0, name)
@@ -81,6 +81,7 @@ class Figures(ProgramTest):
         for model in 'resnet50', 'xception', 'mobilenet-v2':
             self.refused(2, [model, 'batch normalization'], 'bench', model)
         self.refused(2, ['lstm', 'LSTM'], 'bench', 'lstm')
+        self.refused(2, ["'--math'", "found 'exact'"], 'bench', 'mlp', '--math', 'exact')
         for seconds in '0', '-1', 'nan', 'inf', '1e9', 'x', '':
             self.refused(2, ["'--seconds'", f"found '{seconds}'"], 'bench', 'mlp',
                          '--seconds=' + seconds)
@@ -181,7 +182,8 @@ class Compare(ProgramTest):
         self.put_two()
         self.refused(2, ['2 to 8 files', 'found 1'], 'bench', '--compare', 'a.json')
         self.refused(2, ['2 to 8 files', 'found 0'], 'bench', '--compare')
-        for option in ('--json=f', '--seconds=1', '--batch-size=3', '--device=0', '--size=3'):
+        for option in ('--json=f', '--seconds=1', '--batch-size=3', '--device=0', '--size=3',
+                       '--math=fast'):
             self.refused(2, [option.split('=')[0], 'measures nothing'], 'bench', '--compare',
                          'a.json', 'b.json', option)
         self.refused(2, "same file 'f'", 'bench', 'mlp', '--json', 'f', '--html', 'f')
