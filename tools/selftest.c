@@ -1,8 +1,10 @@
 /* lockstep selftest: every kernel against known answers, on each chosen device. */
 #include "command.h"
 #include "terminal.h"
+#include <lockstep/accuracy.h>
 #include <lockstep/bench.h>
 #include <stdio.h>
+#include <string.h>
 
 static void verdict(void *context, const struct lk_selftest *test)
 {
@@ -18,6 +20,36 @@ static void verdict(void *context, const struct lk_selftest *test)
                                                     : (int)sizeof text - 1] = '\0';
         terminal_status(text);
     }
+}
+
+/* What was printed last. */
+struct heading {
+    char shape[160];
+};
+
+static void print_accuracy(void *context, const struct lk_accuracy *a)
+{
+    struct heading *heading = context;
+    if (strcmp(heading->shape, a->shape) != 0)
+        printf("  %s, error beside sums in double\n", a->shape);
+    snprintf(heading->shape, sizeof heading->shape, "%s", a->shape);
+    printf("    %-10s %-8s %8.1e%s\n", a->algorithm, a->pass, a->error,
+           a->error <= a->allowed ? "" : "  FAILED: too large");
+    fflush(stdout);
+}
+
+static enum lk_status test_accuracy(const char *list, int position, int *failures)
+{
+    struct lk_device *device = NULL;
+    struct heading heading = {0};
+    enum lk_status status = lk_device_open(list, position, &device);
+    if (status != LK_OK)
+        return status;
+    printf("%s (%s)\n", lk_device_info(device)->name, lk_device_info(device)->driver);
+    *failures = 0;
+    status = lk_accuracy_measure(device, print_accuracy, &heading, failures);
+    lk_device_close(device);
+    return status;
 }
 
 static enum lk_status test_device(const char *list, int position, int *failures)
@@ -53,7 +85,9 @@ static int run(const struct arguments *arguments)
         return failed(status);
     for (int i = 0; i < devices; i++) {
         int failures = 0;
-        const enum lk_status tested = test_device(list, i, &failures);
+        const enum lk_status tested = option_given(arguments, "accuracy")
+                                          ? test_accuracy(list, i, &failures)
+                                          : test_device(list, i, &failures);
         if (tested != LK_OK) {
             result = failed(tested);
             lk_error_clear();
@@ -66,12 +100,13 @@ static int run(const struct arguments *arguments)
 
 static const struct option options[] = {
     {"device", "LIST", "devices to test (default all)"},
+    {"accuracy", NULL, "how far each algorithm of convolutions is from sums in double"},
     {0},
 };
 
 const struct command selftest_command = {
     .name = "selftest",
-    .usage = "[--device LIST]",
+    .usage = "[--device LIST] [--accuracy]",
     .help = "test every kernel against known answers on each device",
     .options = options,
     .run = run,

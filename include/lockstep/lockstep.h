@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 
+#include <lockstep/accuracy.h>
 #include <lockstep/bench.h>
 #include <lockstep/convert.h>
 #include <lockstep/data.h>

@@ -23,8 +23,8 @@ FLOORS = {
 }  # fmt: skip
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
-DOORS = {"convert": "data", "file": "io", "status": "base", "survey": "data",
-         "tune": "graph"}  # fmt: skip
+DOORS = {"accuracy": "bench", "convert": "data", "file": "io", "status": "base",
+         "survey": "data", "tune": "graph"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {
