@@ -6,10 +6,13 @@
 #include "data/cache.h"
 #include "io/image.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *const lk_image_decodings[] = {"scaled", "full", NULL};
 
 enum { MOST_SIDE = 4096, MOST_NAMED = 20, FIRST_TRIES = 100 };
 
@@ -22,6 +25,7 @@ struct lk_images {
     char max_bad[16];
     atomic_llong bad;
     atomic_uchar *is_bad;   /* [count] */
+    int decode;             /* enum lk_image_decoding */
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
@@ -135,13 +139,22 @@ enum lk_status lk_images_check_label(const struct lk_images *images,
                    (long long)encoded->label, images->info.classes - 1);
 }
 
+void lk_images_least(const struct lk_images *images, int least[2])
+{
+    const bool is_full = images->decode == LK_DECODE_FULL;
+    least[0] = is_full ? INT_MAX : images->info.height;
+    least[1] = is_full ? INT_MAX : images->info.width;
+}
+
 static enum lk_status decode(const struct lk_images *images, const struct lk_encoded *encoded,
                              uint8_t *sample)
 {
     const struct lk_data_info *info = &images->info;
     struct lk_image image;
-    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels,
-                                 (int[]){info->height, info->width}, encoded->where, &image));
+    int least[2];
+    lk_images_least(images, least);
+    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
+                                 encoded->where, &image));
     const enum lk_status status =
         lk_image_resize(&image, NULL, info->height, info->width, sample);
     lk_image_clear(&image);
@@ -221,8 +234,8 @@ static bool is_bad(void *context, int64_t index)
 static enum lk_status identify(const struct lk_images *images, char text[LK_SHA256_TEXT])
 {
     const struct lk_data_info *info = &images->info;
-    const int64_t shape[] = {info->count, info->height, info->width, info->channels,
-                             info->classes};
+    const int64_t shape[] = {info->count,    info->height,  info->width,
+                             info->channels, info->classes, images->decode};
     struct lk_sha256 sum = {0};
     LK_TRY(lk_sha256_init(&sum));
     lk_sha256_add(&sum, LK_VERSION, strlen(LK_VERSION) + 1);
@@ -283,6 +296,7 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
     if (!images->is_bad)
         return lk_fail_memory("marks of broken samples", count);
     images->lost = request->lost;
+    images->decode = o->decode;
     atomic_init(&images->bad, images->lost);
     return open_cache(images, request, *o->cache ? o->cache : wanted->cache);
 }

@@ -22,6 +22,9 @@ void lk_images_destroy(struct lk_images *images);
 LK_MUST_CHECK enum lk_status lk_images_read(struct lk_images *images, int64_t index,
                                             uint8_t *sample, int32_t *label);
 
+/* The height and width that a JPEG must be decoded with at least. */
+void lk_images_least(const struct lk_images *images, int least[2]);
+
 /* Samples found to be broken so far. */
 int64_t lk_images_bad(const struct lk_images *images);
 

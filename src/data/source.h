@@ -16,10 +16,15 @@ struct lk_image_options {
     char max_bad[16];            /* "1%" of the samples, or how many */
     char classes[512];           /* a file of names, or how many; "": as they are found */
     char cache[512];             /* "memory", or a file; "": as is asked for, "none" */
+    int decode;                  /* enum lk_image_decoding */
     char part[64];               /* folder: the subfolder to read */
     char image[128], label[128]; /* tfrecord: keys */
     int64_t offset;              /* added to labels as they are in the file */
 };
+
+enum lk_image_decoding { LK_DECODE_SCALED, LK_DECODE_FULL };
+
+extern const char *const lk_image_decodings[];
 
 #define LK_IMAGE_OPTION(field)                                                                 \
     .name = #field, .offset = offsetof(struct lk_image_options, field)
@@ -31,8 +36,10 @@ struct lk_image_options {
         {LK_IMAGE_OPTION(channels), .kind = LK_OPTION_INT, .count = 1, .max = 4,               \
          .standard = "0"},                                                                     \
         {LK_IMAGE_TEXT(max_bad), .standard = ""}, {LK_IMAGE_TEXT(classes), .standard = ""},    \
+        {LK_IMAGE_TEXT(cache), .standard = ""},                                                \
     {                                                                                          \
-        LK_IMAGE_TEXT(cache), .standard = ""                                                   \
+        LK_IMAGE_OPTION(decode), .kind = LK_OPTION_CHOICE, .standard = "scaled",               \
+                                 .choices = lk_image_decodings                                 \
     }
 
 enum { LK_MOST_CLASSES = 1 << 20 };

@@ -121,8 +121,10 @@ static enum lk_status decode(struct finder *finder, const struct lk_encoded *enc
     const struct lk_data_info *info = &finder->pass->data->info;
     struct lk_image image;
     double begin = now();
-    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels,
-                                 (int[]){info->height, info->width}, encoded->where, &image));
+    int least[2];
+    lk_images_least(finder->pass->data->images, least);
+    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
+                                 encoded->where, &image));
     note_time(finder, LK_SURVEY_DECODE, begin);
     begin = now();
     const enum lk_status status =

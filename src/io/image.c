@@ -103,12 +103,13 @@ static enum lk_status decode_stb(const void *data, size_t bytes, int channels,
 #ifdef LK_TURBOJPEG
 #include <turbojpeg.h>
 
-/* The smallest number of eighths that keeps `least` pixels of `size`. */
+/* The smallest number of eighths that keeps `least` pixels of `size`, of those that TurboJPEG
+ * is fast at: 5/8 takes longer than all of it, and 3/8 than a half. */
 static int eighths(int size, int least)
 {
     int n = 1;
     while (n < 8 && (size * n + 7) / 8 < least)
-        n++;
+        n *= 2;
     return n;
 }
 

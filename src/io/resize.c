@@ -1,21 +1,15 @@
 #include "io/image.h"
 
 #include "base/fail.h"
+#include "io/resize_wide.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights are whole numbers of 1/2^22: with pixels of 8 bits a sum stays below 2^31. */
-enum { WEIGHT_BITS = 22, HALF = 1 << (WEIGHT_BITS - 1), BLOCK = 64 };
+/* With pixels of 8 bits a sum stays below 2^31. */
+enum { WEIGHT_BITS = LK_WEIGHT_BITS, HALF = 1 << (WEIGHT_BITS - 1), BLOCK = 64 };
 
-/* How each pixel of a row (or column) is made: count[i] of the old ones from first[i] on,
- * weighted with weights[i * most ..]. */
-struct taps {
-    int most, *first, *count;
-    int32_t *weights;
-};
-
-static void taps_clear(struct taps *taps)
+static void taps_clear(struct lk_taps *taps)
 {
     free(taps->first);
     free(taps->count);
@@ -24,7 +18,7 @@ static void taps_clear(struct taps *taps)
 
 /* Weights of output pixel i: a triangle of half-width `support` round its centre, cut off at
  * the image's ends and divided by its sum. */
-static void weigh(struct taps *taps, int i, double centre, double support, int old)
+static void weigh(struct lk_taps *taps, int i, double centre, double support, int old)
 {
     int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
     first = first < 0 ? 0 : first;
@@ -45,7 +39,8 @@ static void weigh(struct taps *taps, int i, double centre, double support, int o
 }
 
 /* From pixels begin..end of `old` to `count` pixels. taps_clear() releases it, failed too. */
-static enum lk_status taps_make(struct taps *taps, double begin, double end, int old, int count)
+static enum lk_status taps_make(struct lk_taps *taps, double begin, double end, int old,
+                                int count)
 {
     const double scale = (end - begin) / count, support = scale < 1 ? 1 : scale;
     taps->most = (int)ceil(support) * 2 + 1;
@@ -60,7 +55,7 @@ static enum lk_status taps_make(struct taps *taps, double begin, double end, int
 }
 
 /* One row to `width` pixels. The compiler has a loop for each number of channels. */
-static inline void squeeze_row(const struct taps *taps, const uint8_t *from, int width,
+static inline void squeeze_row(const struct lk_taps *taps, const uint8_t *from, int width,
                                const int channels, uint8_t *to)
 {
     for (int i = 0; i < width; i++, to += channels) {
@@ -76,7 +71,7 @@ static inline void squeeze_row(const struct taps *taps, const uint8_t *from, int
 }
 
 /* Rows first..first+count-1 of an image, each to `width` pixels. */
-static void squeeze_rows(const struct taps *taps, const struct lk_image *from, int first,
+static void squeeze_rows(const struct lk_taps *taps, const struct lk_image *from, int first,
                          int count, int width, uint8_t *to)
 {
     const int channels = from->channels;
@@ -117,24 +112,42 @@ static void mix_rows(const int32_t *weights, int count, const uint8_t *from, siz
     }
 }
 
+static enum lk_status squeeze_wide(const struct lk_taps *taps, const struct lk_image *from,
+                                   const int rows[2], int width, uint8_t *to)
+{
+    const int size[] = {from->width, width, from->channels};
+    const size_t row = (size_t)from->width * (size_t)from->channels;
+    uint8_t *room = malloc(lk_wide_room(size));
+    if (!room)
+        return lk_fail_memory("a resized image", lk_wide_room(size));
+    lk_wide_squeeze(taps, size, rows[1], from->pixels + (size_t)rows[0] * row, to, room);
+    free(room);
+    return LK_OK;
+}
+
 /* Columns first, into a strip of the rows that are needed; then rows. */
-static enum lk_status resize(const struct lk_image *from, const struct taps across[2],
+static enum lk_status resize(const struct lk_image *from, const struct lk_taps across[2],
                              int height, int width, uint8_t *to)
 {
-    const struct taps *columns = &across[0], *rows = &across[1];
+    const struct lk_taps *rows = &across[1];
     const int first = rows->first[0];
     const int count = rows->first[height - 1] + rows->count[height - 1] - first;
     const size_t bytes = (size_t)width * (size_t)from->channels;
+    const bool is_wide = lk_wide_is_there();
+    enum lk_status status = LK_OK;
     uint8_t *strip = malloc(bytes * (size_t)count);
     if (!strip)
         return lk_fail_memory("a resized image", bytes * (size_t)count);
-    squeeze_rows(columns, from, first, count, width, strip);
-    for (int y = 0; y < height; y++)
-        mix_rows(rows->weights + (size_t)y * (size_t)rows->most, rows->count[y],
-                 strip + (size_t)(rows->first[y] - first) * bytes, bytes,
-                 to + (size_t)y * bytes);
+    if (is_wide)
+        status = squeeze_wide(&across[0], from, (int[]){first, count}, width, strip);
+    else
+        squeeze_rows(&across[0], from, first, count, width, strip);
+    for (int y = 0; y < height && status == LK_OK; y++)
+        (is_wide ? lk_wide_mix : mix_rows)(
+            rows->weights + (size_t)y * (size_t)rows->most, rows->count[y],
+            strip + (size_t)(rows->first[y] - first) * bytes, bytes, to + (size_t)y * bytes);
     free(strip);
-    return LK_OK;
+    return status;
 }
 
 enum lk_status lk_image_resize(const struct lk_image *from, const struct lk_image_box *box,
@@ -153,7 +166,7 @@ enum lk_status lk_image_resize(const struct lk_image *from, const struct lk_imag
         memcpy(to, from->pixels, (size_t)height * (size_t)width * (size_t)from->channels);
         return LK_OK;
     }
-    struct taps taps[2] = {0};
+    struct lk_taps taps[2] = {0};
     enum lk_status status = taps_make(&taps[0], b->left, b->right, from->width, width);
     if (status == LK_OK)
         status = taps_make(&taps[1], b->top, b->bottom, from->height, height);

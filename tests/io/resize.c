@@ -108,5 +108,8 @@ int main(void)
         cmocka_unit_test(keeps_what_has_the_size),
         cmocka_unit_test(refuses_boxes_outside),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    setenv("LOCKSTEP_WIDE", "0", 1);
+    const int failed = cmocka_run_group_tests_name("plain", tests, NULL, NULL);
+    unsetenv("LOCKSTEP_WIDE");
+    return failed + cmocka_run_group_tests_name("wide", tests, NULL, NULL);
 }

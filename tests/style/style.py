@@ -31,6 +31,7 @@ LIBRARIES = {
     "CL/": ["src/device/opencl.h"],
     "clblast_c.h": ["src/device/blas.c"],
     "emmintrin.h": ["src/mirror/tree_sum.c"],
+    "immintrin.h": ["src/io/resize_wide.c"],
     "clFFT.h": ["src/device/fft.c"],
     "Random123/": ["src/base/random.c"],
     "zlib.h": ["src/io/gzip.c"],
