@@ -1,8 +1,10 @@
 /* The table of timed operations and what is reported of one. */
 #include "bench/cases.h"
 #include "bench/peaks.h"
-#include "ops/probe.h"
 #include "device/rig.h"
+#include "ops/probe.h"
+#include "scratch.h"
+#include "train/tuning.h"
 
 /* A row whose operation, options or shape are wrong would be found out only after minutes. */
 static void every_case_can_be_prepared(void **state)
@@ -137,6 +139,70 @@ static void counts_bytes(void **state)
     }
 }
 
+static void copy_text(void *to, const char *key, const char *text)
+{
+    (void)key;
+    strcpy(to, text);
+}
+
+static bool stop_at_64(void *ran, const struct lk_bench_kernel *kernel)
+{
+    const bool is_it = strncmp(kernel->shape, "[64, 5, 5]", 10) == 0;
+    if (is_it)
+        snprintf(ran, 64, "%s", kernel->algorithm);
+    return !is_it;
+}
+
+static void take_other(void *found, const char *key, const char *text)
+{
+    const char *other = strncmp(text, "direct", 6) == 0 ? "winograd4" : "direct";
+    if (strstr(key, " forward "))
+        assert_int_equal(lk_choices_set(found, key, other), LK_OK);
+}
+
+/* Keeps, as tuning does, another algorithm for the case than the rule takes. */
+static void keep_other(const struct lk_bench_case *c, char *kept)
+{
+    struct lk_choices *choices, *found;
+    struct lk_probe probe;
+    assert_int_equal(lk_choices_create(LK_MATH_NORMAL, &choices), LK_OK);
+    assert_int_equal(lk_choices_create(LK_MATH_NORMAL, &found), LK_OK);
+    const struct lk_probe_config config = {.device = device,
+                                           .op = c->op,
+                                           .options = c->options,
+                                           .inputs = 1,
+                                           .x = {c->x},
+                                           .batch = 1,
+                                           .shards = 1,
+                                           .choices = choices};
+    assert_int_equal(lk_probe_open(&probe, &config), LK_OK);
+    lk_choices_each(choices, take_other, found);
+    lk_choices_each(found, copy_text, kept);
+    assert_int_equal(lk_tuning_save(LK_TUNING_FULL, found), LK_OK);
+    lk_probe_close(&probe);
+    lk_choices_destroy(choices);
+    lk_choices_destroy(found);
+}
+
+static void takes_what_tuning_found(void **state)
+{
+    (void)state;
+    const struct lk_bench_options options = {.batch = 1, .seconds = 1e-3};
+    const struct lk_bench_case *c = lk_bench_cases;
+    const char *cache = getenv("LOCKSTEP_CACHE");
+    char before[512] = "", kept[LK_CHOICE_TEXT_BYTES] = "", ran[64] = "";
+    snprintf(before, sizeof before, "%s", cache ? cache : "");
+    assert_int_equal(scratch_make(state), 0);
+    setenv("LOCKSTEP_CACHE", scratch, 1);
+    while (strcmp(c->set, "convnet") != 0 || c->x.dim[0] != 64)
+        c++;
+    keep_other(c, kept);
+    assert_int_equal(lk_bench_kernels(device, "convnet", &options, stop_at_64, ran), LK_OK);
+    assert_string_equal(ran, kept);
+    scratch_remove(state);
+    cache ? setenv("LOCKSTEP_CACHE", before, 1) : unsetenv("LOCKSTEP_CACHE");
+}
+
 static void times_launches(void **state)
 {
     (void)state;
@@ -174,6 +240,7 @@ int main(void)
         cmocka_unit_test(reports_rates_and_stops),
         cmocka_unit_test(takes_options),
         cmocka_unit_test(counts_bytes),
+        cmocka_unit_test(takes_what_tuning_found),
         cmocka_unit_test(times_launches),
         cmocka_unit_test(refuses_an_unknown_set),
     };
