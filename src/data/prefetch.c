@@ -83,7 +83,6 @@ static void note_asked(struct lk_prefetch *prefetch, int64_t batch, struct range
         asked->first = lesser(asked->first, range.first);
         asked->end = range.end > asked->end ? range.end : asked->end;
     }
-    pthread_cond_broadcast(&prefetch->work);
 }
 
 /* Takes the next chunk that nobody has begun, of the earliest batch; NULL: there is none. */
@@ -215,10 +214,8 @@ static bool move_to(struct lk_prefetch *prefetch, int64_t batch)
     const bool is_near = prefetch->first >= 0 && batch < prefetch->first + held;
     const int64_t first =
         is_near ? (batch - 1 > prefetch->first ? batch - 1 : prefetch->first) : batch;
-    if (first != prefetch->first) {
-        pthread_cond_broadcast(&prefetch->work);
+    if (first != prefetch->first)
         pthread_cond_broadcast(&prefetch->news); /* for those who wait for what is now over */
-    }
     prefetch->first = first;
     return true;
 }
@@ -248,6 +245,7 @@ static struct slot *wait_for(struct lk_prefetch *prefetch, int64_t batch, int64_
             return NULL;
         if (state == READY)
             return slot;
+        pthread_cond_broadcast(&prefetch->work);
         pthread_cond_wait(&prefetch->news, &prefetch->mutex);
     }
 }
@@ -263,15 +261,18 @@ enum lk_status lk_prefetch_read(struct lk_prefetch *prefetch, int64_t batch, int
     struct slot *slot = wait_for(prefetch, batch, first / CHUNK, (first + count - 1) / CHUNK);
     if (slot)
         slot->users++;
-    pthread_mutex_unlock(&prefetch->mutex);
+    else
+        pthread_cond_broadcast(&prefetch->work);
+    pthread_mutex_unlock(&prefetch->mutex); /* others read on when these are copied: they would
+                                             * take the core that copies */
     if (!slot)
         return c->read(c->context, batch, first, count, samples, labels);
     memcpy(samples, slot->samples + (size_t)first * c->sample_bytes,
            (size_t)count * c->sample_bytes);
     memcpy(labels, slot->labels + first, (size_t)count * sizeof *labels);
     pthread_mutex_lock(&prefetch->mutex);
-    if (--slot->users == 0)
-        pthread_cond_broadcast(&prefetch->work);
+    slot->users--;
+    pthread_cond_broadcast(&prefetch->work);
     pthread_mutex_unlock(&prefetch->mutex);
     return LK_OK;
 }
