@@ -26,19 +26,6 @@ static const struct option *find(const struct command *command, const char *name
     return NULL;
 }
 
-/* Promised by the interface, not built yet: refused in words of their own. */
-static const struct {
-    const char *command, *option;
-} later[] = {{"selftest", "faults"}};
-
-static bool is_later(const struct command *command, const char *name)
-{
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (strcmp(later[i].command, command->name) == 0 && strcmp(later[i].option, name) == 0)
-            return true;
-    return false;
-}
-
 static int unknown(const struct command *command, const char *name, size_t length)
 {
     const char *names[64] = {NULL};
@@ -46,9 +33,6 @@ static int unknown(const struct command *command, const char *name, size_t lengt
     for (int i = 0; i < 63 && command->options[i].name; i++)
         names[i] = command->options[i].name;
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
-    if (is_later(command, wrong))
-        return wrong_usage(command,
-                           "option '--%s' is not part of this version (" LK_VERSION ")", wrong);
     const char *near = nearest_name(wrong, names);
     return wrong_usage(command, "unknown option '--%s'%s%s%s", wrong,
                        near ? "; did you mean '--" : "", near ? near : "", near ? "'?" : "");

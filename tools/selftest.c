@@ -1,5 +1,6 @@
 /* lockstep selftest: every kernel against known answers, on each chosen device. */
 #include "command.h"
+#include "drill.h"
 #include "terminal.h"
 #include <lockstep/accuracy.h>
 #include <lockstep/bench.h>
@@ -70,6 +71,29 @@ static enum lk_status test_device(const char *list, int position, int *failures)
     return status;
 }
 
+/* Once for each device of the list, also where several of its entries are on one. */
+static int drill_devices(const char *list, int devices)
+{
+    int result = DONE;
+    bool is_drilled[64] = {false};
+    for (int i = 0; i < devices; i++) {
+        struct lk_device *device = NULL;
+        const enum lk_status status = lk_device_open(list, i, &device);
+        if (status != LK_OK)
+            return failed(status);
+        const int index = lk_device_info(device)->index;
+        const bool is_new = !is_drilled[index % 64];
+        if (is_new)
+            printf("%s (%s)\n", lk_device_info(device)->name, lk_device_info(device)->driver);
+        fflush(stdout);
+        lk_device_close(device);
+        if (is_new && drill_faults(index) != DONE)
+            result = NO_DEVICE;
+        is_drilled[index % 64] = true;
+    }
+    return result;
+}
+
 /* A device that computes wrong results is no usable device. */
 static int run(const struct arguments *arguments)
 {
@@ -83,6 +107,8 @@ static int run(const struct arguments *arguments)
     const enum lk_status status = lk_device_list_count(list, &devices);
     if (status != LK_OK)
         return failed(status);
+    if (option_given(arguments, "faults"))
+        return drill_devices(list, devices);
     for (int i = 0; i < devices; i++) {
         int failures = 0;
         const enum lk_status tested = option_given(arguments, "accuracy")
@@ -101,12 +127,13 @@ static int run(const struct arguments *arguments)
 static const struct option options[] = {
     {"device", "LIST", "devices to test (default all)"},
     {"accuracy", NULL, "how far each algorithm of convolutions is from sums in double"},
+    {"faults", NULL, "instead, train on each while replicas fail, hang, stop and are killed"},
     {0},
 };
 
 const struct command selftest_command = {
     .name = "selftest",
-    .usage = "[--device LIST] [--accuracy]",
+    .usage = "[--device LIST] [--accuracy] [--faults]",
     .help = "test every kernel against known answers on each device",
     .options = options,
     .run = run,

@@ -103,6 +103,7 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_part *pa
     struct lk_team *team = worker->team;
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     const double start = lk_seconds();
+    LK_TRY(lk_worker_fail(worker, part->step));
     lk_profile_step(team->profile, worker->device, part->step);
     LK_TRY(lk_stepper_begin(worker->stepper, team->batches, part));
     lk_worker_note(worker, "enqueue", part->step, start, lk_seconds());

@@ -94,13 +94,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     team->workers[team->count++] = worker;
     worker->team = team;
     worker->position = position;
-    worker->slowness = 1;
-    /* For tests: LOCKSTEP_SLOW=1:3 makes device 1 take three times as long. */
-    const char *slow = getenv("LOCKSTEP_SLOW");
-    int which = 0;
-    double times = 1;
-    if (slow && sscanf(slow, "%d:%lf", &which, &times) == 2 && which == position && times > 1)
-        worker->slowness = times;
+    lk_worker_read_trouble(worker);
     return lk_worker_start(worker);
 }
 

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A part that has not begun when it is to be done anew need not be done twice. */
 static bool has_same_part(const struct lk_worker *worker, const struct lk_order *order)
@@ -31,14 +30,6 @@ void lk_worker_beat(void *worker)
     pthread_mutex_lock(&w->team->mutex);
     w->beats++;
     pthread_mutex_unlock(&w->team->mutex);
-}
-
-void lk_worker_be_slow(const struct lk_worker *worker, double seconds)
-{
-    const double more = (worker->slowness - 1) * seconds;
-    const struct timespec pause = {(time_t)more, (long)(1e9 * (more - (double)(time_t)more))};
-    if (more > 0)
-        nanosleep(&pause, NULL);
 }
 
 /* Makes what has come known; false where nobody waits for it any more. */
@@ -110,6 +101,7 @@ static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *o
     const double start = lk_seconds();
     lk_profile_step(team->profile, worker->device, step);
     worker->times = (struct lk_part_times){0};
+    LK_TRY(lk_worker_fail(worker, step));
     if (order->part.run.count > 0)
         LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->part));
     const double begun = lk_seconds();
@@ -148,6 +140,7 @@ static enum lk_status do_start(struct lk_worker *worker, const struct lk_order *
     const struct lk_part *part = &order->part;
     const int slot = (int)(part->step % LK_REPLICA_SLOTS);
     const double start = lk_seconds();
+    LK_TRY(lk_worker_fail(worker, part->step));
     LK_TRY(lk_stepper_read(worker->stepper, slot, team->batches,
                            (struct lk_batch_part){part->step - 1, 0, part->samples}));
     const double read = lk_seconds();

@@ -76,7 +76,9 @@ struct lk_worker {
 
     /* Its thread's own. */
     bool has_updated;
-    double slowness; /* for tests: takes that many times as long as it needs; 1: as it is */
+    double slowness;  /* takes that many times as long as it needs; 1: as it is */
+    int64_t fails_at; /* a step; 0: none. It hangs there, or fails. */
+    bool hangs;
     double input_ms[LK_REPLICA_SLOTS];
 };
 
@@ -95,8 +97,13 @@ void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
 /* On its thread, `worker`'s: a long call gets on. */
 void lk_worker_beat(void *worker);
 
-/* On its thread. For tests: waits as much longer than `seconds` as the device is slow. */
+/* Reads what trouble the environment asks for. */
+void lk_worker_read_trouble(struct lk_worker *worker);
+
+/* On its thread: waits as much longer than `seconds` as the device is slow; fails or hangs
+ * where that is asked for. fails: LK_E_DEVICE */
 void lk_worker_be_slow(const struct lk_worker *worker, double seconds);
+LK_MUST_CHECK enum lk_status lk_worker_fail(const struct lk_worker *worker, int64_t step);
 
 /* A span of its thread, for the trace. */
 void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,

@@ -1,5 +1,6 @@
 """Wrong command lines, missing files and devices: exit status and what the message names."""
 import json
+import os
 import re
 import subprocess
 
@@ -43,11 +44,6 @@ class CommandLine(ProgramTest):
         for command in ['report', 'export', 'serve']:
             self.refused(2, 'not part of this version', command, 'x')
             self.assertNotIn(command, self.run_program('--help').stdout.split())
-
-    def test_later_options(self):
-        for command, option in [('selftest', '--faults')]:
-            self.refused(2, ["'--" + option[2:6], 'not part of this version'], command, option)
-            self.assertNotIn(option[:6], self.run_program(command, '--help').stdout)
 
     def test_unknown_option(self):
         self.refused(2, "'--bach-size'; did you mean '--batch-size'?", 'train', 'mlp',
@@ -171,6 +167,13 @@ class Devices(ProgramTest):
         self.refused(2, 'nonsense', 'train', 'tiny.yaml', '--data', DATA, '--device',
                      'nonsense')
 
+
+    def test_drills(self):
+        """On two replicas that fail, hang, are stopped and killed; settings do not matter."""
+        text = self.run_program('selftest', '--faults', '--device', '0',
+                                environment={'LOCKSTEP_EPOCHS': '1', 'TMPDIR': self.folder})
+        self.assertIn('\n  7 of 7 disturbed runs ended with the parameters of', text.stdout)
+        self.assertEqual([name for name in os.listdir(self.folder) if 'drill' in name], [])
 
     def test_selftest(self):
         count = len(json.loads(self.run_program('devices', '--json').stdout)['devices'])
