@@ -1,6 +1,6 @@
 /* Direct sums: one gather forward, one for each phase of the strides in the data gradient, and
  * the weight gradient of cl/conv2d_weights.cl. */
-#include "ops/conv2d.h"
+#include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The gather kernel: register blocks, edges, launches. See cl/conv2d.cl. */
-#include "ops/conv2d.h"
+#include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
 #include <stdio.h>

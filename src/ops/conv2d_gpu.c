@@ -1,7 +1,7 @@
 /* Direct sums of the GPU class, as products of matrices: cl/conv2d_gpu*.cl. One gather forward,
  * one for each phase of the strides in the data gradient; the weight gradient in parts of a
  * shard that are then added in order. */
-#include "ops/conv2d.h"
+#include "ops/conv2d_direct.h"
 #include "ops/gpu_tile.h"
 
 #include "base/fail.h"

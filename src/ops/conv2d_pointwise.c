@@ -1,6 +1,6 @@
 /* Convolutions of single taps inside the image: panels, launches. See cl/conv2d_pointwise.cl.
  */
-#include "ops/conv2d.h"
+#include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The weight gradient: blocking, parts, launches. See cl/conv2d_weights.cl. */
-#include "ops/conv2d.h"
+#include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
 #include <stdio.h>
@@ -121,11 +121,9 @@ static struct lk_conv2d_shape in_one_row(const struct lk_conv2d_shape *s)
     return made;
 }
 
-enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
-                                         const struct lk_conv2d_shape *shape,
-                                         struct lk_conv2d_weights *w)
+static enum lk_status prepare_kernel(struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                                     struct lk_conv2d_weights *w)
 {
-    const struct lk_conv2d_shape row = in_one_row(shape), *s = &row;
     struct blocking b;
     char text[512];
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
@@ -148,7 +146,17 @@ enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)s->groups, (int)b.channels, (int)b.filters, (int)b.strip, (int)b.rows,
              (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient);
-    LK_TRY(lk_op_kernel(setup, "conv2d_weights", "conv2d_weights", text, &w->weights));
+    return lk_op_kernel(setup, "conv2d_weights", "conv2d_weights", text, &w->weights);
+}
+
+enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
+                                         const struct lk_conv2d_shape *shape,
+                                         struct lk_conv2d_weights *w)
+{
+    const struct lk_conv2d_shape row = in_one_row(shape);
+    w->products = lk_conv2d_are_products(setup, shape);
+    LK_TRY(w->products ? lk_conv2d_products_prepare(setup, &row, w)
+                       : prepare_kernel(setup, &row, w));
     if (w->parts > 1)
         LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &w->total));
     return LK_OK;
@@ -160,10 +168,10 @@ void lk_conv2d_weights_release(struct lk_conv2d_weights *weights)
     lk_kernel_destroy(weights->total);
 }
 
-enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
-                                         const struct lk_conv2d_shape *s,
-                                         const struct lk_conv2d_weights *w,
-                                         const struct lk_conv2d_operands *run)
+static enum lk_status enqueue_kernel(const struct lk_op_setup *setup,
+                                     const struct lk_conv2d_shape *s,
+                                     const struct lk_conv2d_weights *w,
+                                     const struct lk_conv2d_operands *run)
 {
     const struct lk_tiling *t = &setup->tiling;
     const bool in_parts = w->parts > 1;
@@ -171,15 +179,26 @@ enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
                                   lk_divide_up(s->channels, w->group_channels),
                                   w->parts * t->shards},
                                  lk_op_items(setup)};
-    LK_TRY(LK_ENQUEUE(
+    return LK_ENQUEUE(
         w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
         LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
         LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
         LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? w->parts_first : 0),
         LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
         LK_INT(w->group_channels), LK_INT(w->group_filters), LK_INT(t->shard_tiles),
-        LK_INT(w->part_tiles), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
-    if (!in_parts)
+        LK_INT(w->part_tiles), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes));
+}
+
+enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
+                                         const struct lk_conv2d_shape *shape,
+                                         const struct lk_conv2d_weights *w,
+                                         const struct lk_conv2d_operands *run)
+{
+    const struct lk_tiling *t = &setup->tiling;
+    const struct lk_conv2d_shape row = in_one_row(shape);
+    LK_TRY(w->products ? lk_conv2d_products_enqueue(setup, &row, w, run)
+                       : enqueue_kernel(setup, &row, w, run));
+    if (w->parts == 1)
         return LK_OK;
     const int64_t each = 4096;
     const struct lk_grid sums = {{lk_divide_up(w->count, each), t->shards, 1},

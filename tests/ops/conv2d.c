@@ -226,6 +226,16 @@ static const struct op_case cases[] = {
      .integers = true, .only = OP_CPU},
     {"conv2d", "filters=9 kernel=1 stride=2", .x = {OP_SHAPE(140, 3, 33)}, .samples = 17,
      .only = OP_CPU | OP_CPU_DOUBLE},
+    /* weight gradients as products: blocks of three and two vectors of filters, the last not
+     * full, groups of channels, areas of several rows, masked and pooled gradients */
+    {"conv2d", "filters=85 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(21, 4, 3)},
+     .samples = 33, .shards = 2, .integers = true, .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=60 kernel=2 stride=2,1 dilation=1,3 groups=2 padding=2,1 pool=true",
+     .x = {OP_SHAPE(18, 13, 19)}, .samples = 17, .integers = true, .only = OP_CPU},
+    {"conv2d", "filters=24 kernel=1", .x = {OP_SHAPE(6, 9, 7)}, .samples = 40, .thorough = true,
+     .sizes = true, .only = OP_CPU},
+    {"conv2d", "filters=24 kernel=7", .x = {OP_SHAPE(200, 8, 8)}, .samples = 4,
+     .integers = true, .only = OP_CPU},
     /* several tiles at once */
     {"conv2d", "filters=8", .x = {OP_SHAPE(3, 5, 5)}, .samples = 1203, .integers = true,
      .only = OP_CPU},

@@ -1,0 +1,245 @@
+/* Weight gradient of a convolution as a product of matrices: channels x (pixels, lanes) times
+ * (pixels, lanes) x filters. CPU class only.
+ *
+ *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
+ *       dz[k, i, j] * x[c, i*step.y + r*gap.y - pad.y, j*step.x + s*gap.x - pad.x]
+ *
+ * The outputs of a tile are cut into areas of rows_each x strip, which follow each other down a
+ * strip; a part is areas_each of them. Each sum is one chain over the pixels and lanes of an
+ * area, and these are added in order: no blocking changes it.
+ *
+ *   x: [tiles][groups][channels][in.y][in.x]; out: [parts] out_stride apart, k innermost
+ *   dz: GRADIENT 0: dy itself, [tiles][groups][filters][dz.y][dz.x]; 1: dy where y > 0;
+ *       2: dy of a 2x2 max-pool, expanded by the numbers `at` (4: none)
+ *
+ * A group transposes dz of an area and of its filters, VECTOR by VECTOR, to local memory,
+ * [blocks][pixels][lanes][filters], a block being 3 vectors of filters or, behind `threes` of
+ * them, 2. A register block is MR channels and such a block: inputs are read in place, lane by
+ * lane. The sums of the group rest in local memory. What comes next is fetched ahead, a little
+ * with every block.
+ *
+ * Group ids: 0: group, run of blocks_each blocks of filters; 1: run of group_channels channels;
+ * 2: part.
+ * -D: MR GRADIENT
+ */
+#include "lib/hints.cl"
+#include "lib/real.cl"
+
+#define NV 3 /* most vectors of filters in a block */
+
+#include "lib/conv2d_area.cl"
+
+/* Outputs first to end whose inputs `tap` are inside, of those from `from` to `to`. */
+INLINE int2 inside(int from, int to, int tap, int step, int gap, int pad, int in)
+{
+    const int low = pad - tap * gap, high = in - 1 + low;
+    return (int2)(max(from, low > 0 ? (low + step - 1) / step : 0),
+                  min(to, high < 0 ? 0 : high / step + 1));
+}
+
+/* Rows between the first and the last that the taps of so many outputs read. */
+INLINE int extent(int outputs, int taps, int step, int gap)
+{
+    return (outputs - 1) * step + (taps - 1) * gap + 1;
+}
+
+/* Adds the products of MR channels from c on and n vectors of filters with an area. */
+INLINE void add_products(__local V *sums, __local const V *dz, const struct area *area,
+                         int c, int2 tap, const struct sizes *s, int n)
+{
+    const int2 rows = inside(area->i0, area->i1, tap.y, s->step.y, s->gap.y, s->pad.y, s->in.y);
+    const int2 columns =
+        inside(area->j0, area->j1, tap.x, s->step.x, s->gap.x, s->pad.x, s->in.x);
+    const int width = max(columns.y - columns.x, 0), strip = area->j1 - area->j0;
+    const int runs = s->step.x == 1 ? 1 : width;
+    const int run = s->step.x == 1 ? width * VECTOR : VECTOR;
+    V a[MR][NV];
+    UNROLL for (int m = 0; m < MR; m++)
+        UNROLL for (int v = 0; v < NV; v++)
+            a[m][v] = (V)0;
+    for (int i = rows.x; i < rows.y; i++) {
+        const int2 first = (int2)(columns.x, i) * s->step + tap * s->gap - s->pad;
+        __global const V *x = area->x + first.y * s->in.x + first.x;
+        __local const V *d =
+            dz + ((i - area->i0) * strip + columns.x - area->j0) * (VECTOR * n);
+        for (int q = 0; q < runs; q++, x += s->step.x) {
+            __global const real *f[MR];
+            UNROLL for (int m = 0; m < MR; m++)
+                f[m] = (__global const real *)(x + (size_t)min(c + m, s->channels - 1) *
+                                                       (s->in.x * s->in.y));
+            for (int l = 0; l < run; l++, d += n)
+                UNROLL for (int m = 0; m < MR; m++) {
+                    const V e = f[m][l];
+                    UNROLL for (int v = 0; v < NV; v++)
+                        if (v < n)
+                            a[m][v] = FMA(e, d[v], a[m][v]);
+                }
+        }
+    }
+    UNROLL for (int m = 0; m < MR; m++)
+        UNROLL for (int v = 0; v < NV; v++)
+            if (v < n)
+                sums[m * n + v] += a[m][v];
+}
+
+/* Fetches share `part` of `parts` of dz of a block. */
+INLINE void fetch_gradients(const struct area *area, struct block block, int part, int parts,
+                            const struct sizes *s)
+{
+#if GRADIENT != 2
+    const int k0 = block.v * VECTOR, k1 = min(k0 + block.n * VECTOR, s->filters);
+    const int each = (k1 - k0 + parts - 1) / parts, end = min(k0 + (part + 1) * each, k1);
+    for (int k = k0 + part * each; k < end; k++)
+        for (int i = area->i0; i < area->i1; i++)
+            for (int j = area->j0; j < area->j1; j++) {
+                PREFETCH(area->dy + (k * s->dz.y + i) * s->dz.x + j);
+#if GRADIENT == 1
+                PREFETCH(area->y + (k * s->dz.y + i) * s->dz.x + j);
+#endif
+            }
+#endif
+}
+
+/* Likewise of the last `rows` rows that the taps of an area read, of channels c0 to c1. */
+INLINE void fetch_inputs(const struct area *area, int rows, int c0, int c1, int part, int parts,
+                         const struct sizes *s)
+{
+    const int last = (area->i1 - 1) * s->step.y + (s->taps.y - 1) * s->gap.y - s->pad.y;
+    const int j0 = max(area->j0 * s->step.x - s->pad.x, 0);
+    const int j1 = min((area->j1 - 1) * s->step.x + (s->taps.x - 1) * s->gap.x - s->pad.x,
+                       s->in.x - 1);
+    const int every = s->taps.x == 1 ? s->step.x : 1;
+    const int each = (c1 - c0 + parts - 1) / parts, end = min(c0 + (part + 1) * each, c1);
+    for (int c = c0 + part * each; c < end; c++)
+        for (int row = max(last - rows + 1, 0); row <= min(last, s->in.y - 1); row++)
+            for (int j = j0; j <= j1; j += every)
+                PREFETCH(area->x + ((size_t)c * s->in.y + row) * s->in.x + j);
+}
+
+/* How outputs are cut into areas. */
+struct cut {
+    int strip, rows_each, down, count; /* areas of a strip, of an image */
+};
+
+INLINE struct area area_at(__global const V *x, __global const V *dy, __global const V *y,
+                           __global const B *at, int u, int g, const struct cut *cut,
+                           const struct sizes *s)
+{
+    const size_t image = (size_t)(u / cut->count) * s->groups + g;
+    const size_t plane = GRADIENT == 2 ? (size_t)(s->dz.y / 2) * (s->dz.x / 2)
+                                       : (size_t)s->dz.y * s->dz.x;
+    const size_t to = image * s->filters * plane;
+    const int n = u % cut->count, i = n % cut->down * cut->rows_each;
+    const int j = n / cut->down * cut->strip;
+    const struct area area = {x + image * s->channels * s->in.y * s->in.x,
+                              dy + to,
+                              GRADIENT == 1 ? y + to : 0,
+                              GRADIENT == 2 ? at + to : 0,
+                              i,
+                              min(i + cut->rows_each, s->dz.y),
+                              j,
+                              min(j + cut->strip, s->dz.x)};
+    return area;
+}
+
+/* The sums of a register block. */
+INLINE void store(__global real *out, __local const V *sums, int c, int c1, int tap, int k,
+                  int n, const struct sizes *s)
+{
+    const int taps = s->taps.x * s->taps.y;
+    for (int m = 0; m < min(MR, c1 - c); m++)
+        for (int v = 0; v < n; v++) {
+            __global real *to =
+                out + ((size_t)(c + m) * taps + tap) * s->all_filters + k + v * VECTOR;
+            __local const real *from = (__local const real *)(sums + m * n + v);
+            for (int l = 0; l < min(VECTOR, s->filters - k - v * VECTOR); l++)
+                to[l] = from[l];
+        }
+}
+
+BODY void weigh_group(__global const V *restrict x, __global const V *restrict dy, int dy_first,
+                      __global const V *restrict y, __global const B *restrict at,
+                      __global real *restrict out, int out_first, int out_stride,
+                      struct sizes s, struct cut cut, int4 blocks, int group_channels,
+                      int shard_tiles, int areas_each, __local V *sums, __local V *turned,
+                      int group_0, int group_1, int group_2)
+{
+    const int threes = blocks.x, blocks_each = blocks.z;
+    const int runs = (blocks.y + blocks_each - 1) / blocks_each;
+    const int g = group_0 / runs, b0 = group_0 % runs * blocks_each;
+    const int b1 = min(b0 + blocks_each, blocks.y);
+    const int c0 = group_1 * group_channels, c1 = min(c0 + group_channels, s.channels);
+    const int all = shard_tiles * cut.count, parts = (all + areas_each - 1) / areas_each;
+    const int u0 = group_2 / parts * all + group_2 % parts * areas_each;
+    const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * all);
+    const int vectors = block_at(b1, threes).v - block_at(b0, threes).v;
+    const int c_blocks = (c1 - c0 + MR - 1) / MR, taps = s.taps.x * s.taps.y;
+    const int shares = taps * c_blocks;
+    dy += dy_first / VECTOR;
+    out += out_first + (size_t)group_2 * out_stride + g * s.filters;
+    for (int n = 0; n < c_blocks * MR * taps * vectors; n++)
+        sums[n] = (V)0;
+    for (int u = u0; u < u1; u++) {
+        const struct area area = area_at(x, dy, y, at, u, g, &cut, &s);
+        const struct area next = area_at(x, dy, y, at, min(u + 1, u1 - 1), g, &cut, &s);
+        const bool is_below = next.j0 == area.j0 && next.i0 == area.i1;
+        const int rows = s.taps.y == 1 || !is_below
+                             ? extent(next.i1 - next.i0, s.taps.y, s.step.y, s.gap.y)
+                             : (next.i1 - area.i1) * s.step.y;
+        __local V *to = sums;
+        for (int b = b0; b < b1; b++) {
+            const bool is_last = b == b1 - 1;
+            const struct block block = block_at(b, threes);
+            const struct block then = block_at(is_last ? b0 : b + 1, threes);
+            int share = 0;
+            transpose_block(turned, &area, block, &s);
+            for (int tap = 0; tap < taps; tap++) {
+                const int2 place = (int2)(tap % s.taps.x, tap / s.taps.x);
+                for (int c = c0; c < c1; c += MR, to += MR * block.n) {
+                    fetch_gradients(is_last ? &next : &area, then, share, shares, &s);
+                    if (is_last)
+                        fetch_inputs(&next, rows, c0, c1, share, shares, &s);
+                    share++;
+                    if (block.n == 3)
+                        add_products(to, turned, &area, c, place, &s, 3);
+                    else
+                        add_products(to, turned, &area, c, place, &s, 2);
+                }
+            }
+        }
+    }
+    for (int b = b0; b < b1; b++)
+        for (int tap = 0; tap < taps; tap++)
+            for (int c = c0; c < c1; c += MR) {
+                const struct block block = block_at(b, threes);
+                store(out, sums, c, c1, tap, block.v * VECTOR, block.n, &s);
+                sums += MR * block.n;
+            }
+}
+
+KERNEL void conv2d_products(__global const V *restrict x, __global const V *restrict dy,
+                            int dy_first, __global const V *restrict y,
+                            __global const B *restrict at, __global real *restrict out,
+                            int out_first, int out_stride, int channels, int filters,
+                            int groups, int taps_y, int taps_x, int step_y, int step_x,
+                            int gap_y, int gap_x, int pad_y, int pad_x, int in_y, int in_x,
+                            int out_y, int out_x, int strip, int rows_each, int threes,
+                            int blocks, int blocks_each, int group_channels, int shard_tiles,
+                            int areas_each, __local V *sums, __local V *turned)
+{
+    const struct sizes s = {channels,
+                            filters,
+                            groups * filters,
+                            groups,
+                            (int2)(taps_x, taps_y),
+                            (int2)(step_x, step_y),
+                            (int2)(gap_x, gap_y),
+                            (int2)(pad_x, pad_y),
+                            (int2)(in_x, in_y),
+                            (int2)(out_x, out_y)};
+    const int down = (out_y + rows_each - 1) / rows_each;
+    const struct cut cut = {strip, rows_each, down, (out_x + strip - 1) / strip * down};
+    weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, s, cut,
+                (int4)(threes, blocks, blocks_each, 0), group_channels, shard_tiles, areas_each,
+                sums, turned, get_group_id(0), get_group_id(1), get_group_id(2));
+}

@@ -1,0 +1,113 @@
+/* The weight gradient as a product of matrices: areas, parts, blocks, launches. See
+ * cl/conv2d_products.cl. */
+#include "ops/conv2d_direct.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* Pixels of an area: with three vectors of filters they fill half a first-level cache. They
+ * belong to the numerics. */
+enum { PIXELS = 9, STRIP = 8 };
+
+enum { SUMS_BYTES = 256 << 10 };
+
+static int64_t block_channels(const struct lk_op_setup *setup)
+{
+    return lk_conv2d_gather_sums(setup) / 3;
+}
+
+bool lk_conv2d_are_products(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
+{
+    return setup->tiling.vector > 1 && 4 * s->channels >= 3 * block_channels(setup) &&
+           2 * s->filters >= 3 * setup->tiling.vector &&
+           lk_device_info(setup->device)->local_bytes >= 2 * SUMS_BYTES;
+}
+
+/* Blocks of three vectors of filters, then some of two. */
+static void choose_blocks(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                          struct lk_conv2d_weights *w)
+{
+    const int64_t vectors = lk_divide_up(s->filters, setup->tiling.vector);
+    const int64_t twos = vectors % 3 == 0 ? 0 : vectors % 3 == 2 || vectors == 1 ? 1 : 2;
+    w->threes = vectors < 2 * twos ? 0 : (vectors - 2 * twos) / 3;
+    w->blocks = w->threes + twos;
+}
+
+/* As many sums as local memory should hold: first two blocks of filters, then channels, then
+ * more blocks. */
+static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                         struct lk_conv2d_weights *w)
+{
+    const int64_t channels = block_channels(setup), taps = s->axis[0].taps * s->axis[1].taps;
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t most = lk_divide_up(s->channels, channels);
+    int64_t blocks = lk_least(2, w->blocks), rows;
+    for (;;) {
+        rows = SUMS_BYTES / (3 * blocks * taps * channels * vector);
+        if (rows > 0 || blocks == 1)
+            break;
+        blocks--;
+    }
+    rows = rows < 1 ? 1 : lk_least(rows, most);
+    if (rows == most)
+        blocks = lk_least(w->blocks, SUMS_BYTES / (3 * taps * channels * rows * vector));
+    if (blocks < 1)
+        blocks = 1;
+    rows = lk_divide_up(most, lk_divide_up(most, rows));
+    w->blocks_each = lk_divide_up(w->blocks, lk_divide_up(w->blocks, blocks));
+    w->group_channels = rows * channels;
+    w->sums_bytes = (size_t)(3 * w->blocks_each * taps * w->group_channels * vector);
+}
+
+enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
+                                          const struct lk_conv2d_shape *s,
+                                          struct lk_conv2d_weights *w)
+{
+    char text[64];
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    choose_blocks(setup, s, w);
+    choose_group(setup, s, w);
+    w->strip = lk_divide_up(x->out, lk_divide_up(x->out, STRIP));
+    w->rows_each = lk_least(y->out, PIXELS / w->strip);
+    w->staged_bytes =
+        (size_t)(3 * w->strip * w->rows_each * setup->tiling.vector * setup->tiling.vector) *
+        lk_dtype_bytes(setup->real);
+    /* Parts belong to the numerics: they follow from the shape and the class alone. */
+    w->count = s->groups * s->filters * s->channels * y->taps * x->taps;
+    const int64_t areas = setup->tiling.shard_tiles * lk_divide_up(x->out, w->strip) *
+                          lk_divide_up(y->out, w->rows_each);
+    const int64_t groups = s->groups * lk_divide_up(w->blocks, w->blocks_each) *
+                           lk_divide_up(s->channels, w->group_channels);
+    const int64_t wanted = lk_divide_up(16, groups);
+    w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
+    w->parts = lk_divide_up(areas, w->areas_each);
+    snprintf(text, sizeof text, "-DMR=%d -DGRADIENT=%d", (int)block_channels(setup),
+             (int)w->gradient);
+    return lk_op_kernel(setup, "conv2d_products", "conv2d_products", text, &w->weights);
+}
+
+enum lk_status lk_conv2d_products_enqueue(const struct lk_op_setup *setup,
+                                          const struct lk_conv2d_shape *s,
+                                          const struct lk_conv2d_weights *w,
+                                          const struct lk_conv2d_operands *run)
+{
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    const struct lk_tiling *t = &setup->tiling;
+    const bool in_parts = w->parts > 1;
+    const struct lk_grid grid = {{s->groups * lk_divide_up(w->blocks, w->blocks_each),
+                                  lk_divide_up(s->channels, w->group_channels),
+                                  w->parts * t->shards},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(
+        w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+        LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
+        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? w->parts_first : 0),
+        LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
+        LK_INT(s->groups), LK_INT(y->taps), LK_INT(x->taps), LK_INT(y->step), LK_INT(x->step),
+        LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad), LK_INT(x->pad), LK_INT(y->in),
+        LK_INT(x->in), LK_INT(y->out), LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each),
+        LK_INT(w->threes), LK_INT(w->blocks), LK_INT(w->blocks_each), LK_INT(w->group_channels),
+        LK_INT(t->shard_tiles), LK_INT(w->areas_each), LK_LOCAL(w->sums_bytes),
+        LK_LOCAL(w->staged_bytes));
+}
