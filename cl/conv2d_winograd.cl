@@ -8,12 +8,13 @@
  *   x: [tiles][ins][in_h][in_w]; y, at: [tiles][outs][out_h][out_w], or pooled
  *   u: as conv2d_winograd_pack.cl makes it
  *
- * A job is `each` of the batch's Winograd tiles, of one batch tile or several, and `share`
- * output channels. Its group keeps v[p][each / NV][ins][NV] and m[p][each / NV][share][NV] in
- * scratch of its own, which stays in the caches: inputs are transformed, multiplied with MR x
- * NV sums in registers, transformed back. The next job's inputs are fetched meanwhile.
+ * Groups have equal parts of the batch's Winograd tiles and of shares of `share` output
+ * channels. They do `each` tiles at a time, of one batch tile or several: a job. A group keeps
+ * v[p][each / NV][ins][NV] and m[p][each / NV][share][NV] in scratch of its own, which stays in
+ * the caches: inputs are transformed, multiplied with MR x NV sums in registers, transformed
+ * back. The next job's inputs are fetched meanwhile.
  *
- * Group ids: 0: of any number of groups that share out the jobs.
+ * Group ids: 0: of any number of groups.
  * -D: TILE; MR, NV: register block; SOURCE: of dy, as lib/winograd_inputs.cl has it, with y or
  *     `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past the
  *     caches
@@ -114,10 +115,7 @@ INLINE void store_tile(const struct plane *to, __global const V *m, size_t step,
             UNROLL for (int j = 0; j < TILE; j++)
                 r[h][j] += to->bias;
         }
-        if (whole)
-            store_rows(to, r, y0 + i, x0, true);
-        else
-            store_rows(to, r, y0 + i, x0, false);
+        store_rows(to, r, y0 + i, x0, whole);
     }
 }
 
@@ -145,14 +143,23 @@ struct job {
     int count, k0, k1; /* places; output channels */
 };
 
-INLINE struct job job_at(const struct sizes *s, int n)
+/* Every output channel's share has all tiles, NV of them a unit. */
+INLINE int units_of(const struct sizes *s)
+{
+    const int squares = (s->out_h + TILE - 1) / TILE * ((s->out_w + TILE - 1) / TILE);
+    return (s->tiles * squares + NV - 1) / NV;
+}
+
+/* As much as a job may be of the units [unit, end); *units of them. */
+INLINE struct job job_at(const struct sizes *s, int unit, int end, int *units)
 {
     const int across = (s->out_w + TILE - 1) / TILE;
     const int squares = (s->out_h + TILE - 1) / TILE * across;
-    const int shares = (s->outs + s->share - 1) / s->share, first = n / shares * s->each;
+    const int all = units_of(s), share = unit / all, first = unit % all * NV;
     struct job job;
-    job.count = min(s->each, s->tiles * squares - first);
-    job.k0 = n % shares * s->share;
+    *units = min(s->each / NV, min(all - unit % all, end - unit));
+    job.count = min(*units * NV, s->tiles * squares - first);
+    job.k0 = share * s->share;
     job.k1 = min(job.k0 + s->share, s->outs);
     for (int i = 0; i < job.count; i++) {
         const int t = (first + i) / squares, q = (first + i) % squares;
@@ -245,15 +252,20 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
 
 BODY void winograd_group(struct sizes s, __global const real *restrict u,
                          __global const real *restrict bias, __global V *restrict scratch,
-                         int jobs, int relu, int group_0, int groups_0)
+                         int relu, int group_0, int groups_0)
 {
     const size_t v_step = (size_t)s.each * s.ins + 4, m_step = (size_t)s.each * s.share + 4;
     __global V *v = scratch + group_0 * (POSITIONS * (v_step + m_step));
     __global V *m = v + POSITIONS * v_step;
     const V least = relu ? (V)0 : (V)-INFINITY;
-    for (int n = group_0; n < jobs; n += groups_0) {
-        const bool last = n + groups_0 >= jobs;
-        const struct job job = job_at(&s, n), next = job_at(&s, last ? n : n + groups_0);
+    const long all = (long)units_of(&s) * ((s.outs + s.share - 1) / s.share);
+    const int end = (int)(all * (group_0 + 1) / groups_0);
+    int unit = (int)(all * group_0 / groups_0), units;
+    for (; unit < end; unit += units) {
+        const struct job job = job_at(&s, unit, end, &units);
+        const bool last = unit + units >= end;
+        int more;
+        const struct job next = job_at(&s, last ? unit : unit + units, end, &more);
         transform_inputs(&s, &job, v, v_step);
         multiply_job(&s, &job, last ? 0 : &next, u, v, v_step, m, m_step);
         transform_outputs(&s, &job, bias, least, m, m_step);
@@ -265,7 +277,7 @@ KERNEL void conv2d_winograd(__global const V *restrict x, int x_first,
                             __global const real *restrict u, int u_first,
                             __global const real *restrict bias, __global V *restrict y,
                             __global B *restrict at, __global V *restrict scratch,
-                            int scratch_first, int jobs, int tiles, int ins, int in_h, int in_w,
+                            int scratch_first, int tiles, int ins, int in_h, int in_w,
                             int outs, int out_h, int out_w, int pad_y, int pad_x, int relu,
                             int each, int share)
 {
@@ -282,6 +294,6 @@ KERNEL void conv2d_winograd(__global const V *restrict x, int x_first,
         .tiles = tiles,
         .each = each,
         .share = share};
-    winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, jobs, relu,
+    winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, relu,
                    get_group_id(0), get_num_groups(0));
 }

@@ -47,19 +47,23 @@ static void describe(const struct lk_conv2d_job *job, struct winograd *w)
     w->source = w->forward ? LK_CONV2D_PLAIN : (int)job->gradient;
 }
 
-/* What a job takes, in multiply-adds of vectors: products, the transforms, and weights that
- * come from afar. Measured. */
-static double job_cost(const struct winograd *w, int64_t each, int64_t share, bool far)
-{
-    const double positions = (double)((w->tile + 2) * (w->tile + 2));
-    return positions * (double)(w->ins * share) * ((double)each + (far ? 4 : 1)) +
-           (double)each * (8 * positions) * (double)(w->ins + share);
-}
-
-static int64_t count_jobs(const struct winograd *w, int64_t tiles, int64_t each, int64_t share)
+/* Runs of `columns` Winograd tiles, for each share of output channels. */
+static int64_t count_units(const struct winograd *w, int64_t tiles, int64_t share)
 {
     const int64_t squares = lk_divide_up(w->out[0], w->tile) * lk_divide_up(w->out[1], w->tile);
-    return lk_divide_up(tiles * squares, each) * lk_divide_up(w->outs, share);
+    return lk_divide_up(tiles * squares, w->columns) * lk_divide_up(w->outs, share);
+}
+
+/* What `units` units take one after another, in multiply-adds of vectors: products, the
+ * transforms, and weights that come from afar for every job. Measured. */
+static double units_cost(const struct winograd *w, int64_t units, int64_t each, int64_t share,
+                         bool far)
+{
+    const double positions = (double)((w->tile + 2) * (w->tile + 2));
+    const double tiles = (double)(units * w->columns);
+    const double jobs = (double)lk_divide_up(units * w->columns, each);
+    return positions * (double)(w->ins * share) * (tiles + (far ? 4 : 1) * jobs) +
+           tiles * (8 * positions) * (double)(w->ins + share);
 }
 
 /* The cut that keeps the compute units busy for the shortest time. */
@@ -72,15 +76,15 @@ static void choose_jobs(const struct lk_op_setup *setup, struct winograd *w)
     for (int64_t each = w->columns; each <= (far ? 2 : 1) * w->columns; each += w->columns)
         for (int64_t shares = 1; shares <= blocks; shares *= 2) {
             const int64_t share = lk_divide_up(blocks, shares) * ROWS;
-            const int64_t jobs = count_jobs(w, setup->tiling.tiles, each, share);
+            const int64_t units = count_units(w, setup->tiling.tiles, share);
             const double cost =
-                (double)lk_divide_up(jobs, info->compute_units) * job_cost(w, each, share, far);
+                units_cost(w, lk_divide_up(units, info->compute_units), each, share, far);
             if (least >= 0 && cost >= least)
                 continue;
             least = cost;
             w->each = each;
             w->share = share;
-            w->groups = lk_least(info->compute_units, jobs);
+            w->groups = lk_least(info->compute_units, units);
         }
 }
 
@@ -130,8 +134,8 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
     const struct winograd *w = state;
     if (w->weights)
         return lk_conv2d_winograd_weights_enqueue(setup, w->weights, run);
-    const int64_t jobs = count_jobs(w, setup->tiling.tiles, w->each, w->share);
-    const struct lk_grid grid = {{lk_least(w->groups, jobs), 1, 1}, lk_op_items(setup)};
+    const int64_t units = count_units(w, setup->tiling.tiles, w->share);
+    const struct lk_grid grid = {{lk_least(w->groups, units), 1, 1}, lk_op_items(setup)};
     LK_TRY(enqueue_pack(setup, w, run));
     return LK_ENQUEUE(
         w->convolve, grid, LK_BUF(w->forward ? run->x : run->dz),
@@ -140,10 +144,10 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
         LK_BUF(w->source == LK_CONV2D_POOLED ? run->at : NULL), LK_BUF(run->workspace),
         LK_INT(w->weights_first), LK_BUF(w->forward ? run->bias : NULL),
         LK_BUF(w->forward ? run->y : run->dx), LK_BUF(w->forward ? run->at : NULL),
-        LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_INT(jobs),
-        LK_INT(setup->tiling.tiles), LK_INT(w->ins), LK_INT(w->in[0]), LK_INT(w->in[1]),
-        LK_INT(w->outs), LK_INT(w->out[0]), LK_INT(w->out[1]), LK_INT(w->pad[0]),
-        LK_INT(w->pad[1]), LK_INT(w->relu), LK_INT(w->each), LK_INT(w->share));
+        LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_INT(setup->tiling.tiles),
+        LK_INT(w->ins), LK_INT(w->in[0]), LK_INT(w->in[1]), LK_INT(w->outs), LK_INT(w->out[0]),
+        LK_INT(w->out[1]), LK_INT(w->pad[0]), LK_INT(w->pad[1]), LK_INT(w->relu),
+        LK_INT(w->each), LK_INT(w->share));
 }
 
 static void release(void *state)
