@@ -1,11 +1,9 @@
 /* lockstep convert: image data sets to TFRecord shards, and TFRecords to folders of files. */
 #include "command.h"
+#include "interrupt.h"
 #include "progress.h"
 #include "terminal.h"
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,43 +86,13 @@ static void show(void *context, const struct lk_conversion_progress *p)
         say_plain("%s %s  %s  %s", p->what, p->part, figures, eta);
 }
 
-static pthread_t main_thread;
-static _Atomic(struct lk_conversion *) running; /* stored by the main thread */
-static atomic_int interrupts;
-
-static void write_text(const char *text)
+static void stop(void *conversion)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text));
+    lk_conversion_stop(conversion);
 }
 
-/* First the conversion is asked to stop; with none there yet, or asked before, it ends here.
- * The main thread alone acts, so that it cannot destroy the conversion meanwhile. */
-static void interrupt(int number)
-{
-    if (!pthread_equal(pthread_self(), main_thread)) {
-        pthread_kill(main_thread, number);
-        return;
-    }
-    struct lk_conversion *conversion = atomic_load(&running);
-    if (atomic_fetch_add(&interrupts, 1) == 0 && conversion) {
-        lk_conversion_stop(conversion);
-        return;
-    }
-    write_text("\nlockstep: stopped at once\n");
-    _exit(INTERRUPTED);
-}
-
-static void catch_interrupts(void)
-{
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}, before;
-    main_thread = pthread_self();
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
+static const struct interrupt_words words = {.stop = stop,
+                                             .second = "\nlockstep: stopped at once\n"};
 
 /* Columns that bytes of UTF-8 take, nearly. */
 static int width_of(const char *text)
@@ -240,12 +208,12 @@ static int convert(const char *source, const char *target,
 {
     struct lk_conversion *conversion = NULL;
     const double began = seconds();
-    catch_interrupts();
+    interrupt_catch(&words);
     enum lk_status status = lk_conversion_create(source, target, o, &conversion);
     if (status == LK_OK) {
-        atomic_store(&running, conversion);
+        interrupt_set_running(conversion);
         status = lk_conversion_run(conversion);
-        atomic_store(&running, NULL);
+        interrupt_set_running(NULL);
     }
     terminal_status(NULL);
     const int result = status == LK_OK ? DONE : failed(status);

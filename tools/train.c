@@ -2,15 +2,12 @@
  * its events shown, and Ctrl-C. */
 #include "train.h"
 #include "command.h"
+#include "interrupt.h"
 #include "progress.h"
 #include "terminal.h"
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
@@ -96,49 +93,10 @@ static void watch_event(void *context, const struct lk_event *event)
 }
 
 static bool is_first; /* rank 0 speaks for a job of several */
-static pthread_t main_thread;
-static _Atomic(struct lk_trainer *) running; /* stored by the main thread */
-static atomic_int interrupts;
 
-static void write_text(const char *text)
+static void stop(void *trainer)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text));
-}
-
-/* First the trainer is asked to stop; with none there yet, or asked before, it ends here. The
- * main thread alone acts, so that it cannot destroy the trainer meanwhile; others hand the
- * signal on. */
-static void interrupt(int number)
-{
-    if (!pthread_equal(pthread_self(), main_thread)) {
-        pthread_kill(main_thread, number);
-        return;
-    }
-    struct lk_trainer *trainer = atomic_load(&running);
-    if (atomic_fetch_add(&interrupts, 1) == 0 && trainer) {
-        lk_trainer_stop(trainer);
-        if (is_first)
-            write_text("\nlockstep: finishing the step; once more stops at once\n");
-        return;
-    }
-    if (is_first)
-        write_text("\nlockstep: stopped at once; nothing was saved now\n");
-    _exit(INTERRUPTED);
-}
-
-/* A closed terminal is an interrupt too, unless nohup says otherwise; a reader of stdout that
- * goes away ends no training. mpirun hands on SIGUSR2 and gives time after it. */
-static void catch_interrupts(void)
-{
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}, before;
-    main_thread = pthread_self();
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR2, &action, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    lk_trainer_stop(trainer);
 }
 
 /* The histogram up to its last entry. */
@@ -195,13 +153,16 @@ static int train(const struct lk_settings *settings, struct watch *watch)
     is_first = lk_rank() == 0;
     if (status == LK_OK && !*run && !watch->is_quiet && is_first)
         say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
-    catch_interrupts();
+    static struct interrupt_words words = {.stop = stop};
+    words.first = is_first ? "\nlockstep: finishing the step; once more stops at once\n" : NULL;
+    words.second = is_first ? "\nlockstep: stopped at once; nothing was saved now\n" : NULL;
+    interrupt_catch(&words);
     if (status == LK_OK)
         status = lk_trainer_create(settings, watch_event, watch, &trainer);
     if (status == LK_OK) {
-        atomic_store(&running, trainer);
+        interrupt_set_running(trainer);
         status = lk_trainer_run(trainer);
-        atomic_store(&running, NULL);
+        interrupt_set_running(NULL);
     }
     terminal_status(NULL);
     lk_trainer_destroy(trainer);

@@ -1,27 +1,19 @@
 /* lockstep tune: the fastest way to compute a model's operations on a device, measured. */
 #include "command.h"
+#include "interrupt.h"
 #include <inttypes.h>
 #include <lockstep/tune.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A first interrupt ends the measurement at hand, a second one the program. */
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number)
+/* A first interrupt ends the tuning after the measurement at hand. */
+static void stop(void *tuning)
 {
-    (void)number;
-    interrupted = 1;
+    (void)tuning;
 }
 
-static void catch_interrupts(void)
-{
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
+static const struct interrupt_words words = {.stop = stop,
+                                             .second = "\nlockstep: stopped at once\n"};
 
 struct show {
     const char *model;
@@ -66,7 +58,7 @@ static bool print_candidate(void *context, const struct lk_tune_report *report)
         show->choices++;
     }
     fflush(stdout);
-    return !interrupted;
+    return !interrupt_came();
 }
 
 static int tune(struct lk_tune_options *options, const char *devices)
@@ -78,7 +70,8 @@ static int tune(struct lk_tune_options *options, const char *devices)
         return failed(status);
     show.model = options->model;
     show.device = lk_device_info(device);
-    catch_interrupts();
+    interrupt_catch(&words);
+    interrupt_set_running(&show);
     options->handler = print_candidate;
     options->context = &show;
     status = lk_tune_model(device, options);
@@ -88,7 +81,7 @@ static int tune(struct lk_tune_options *options, const char *devices)
     if (status != LK_OK)
         return failed(status);
     printf("%d choice%s measured\n", show.choices, show.choices == 1 ? "" : "s");
-    return interrupted ? INTERRUPTED : DONE;
+    return interrupt_came() ? INTERRUPTED : DONE;
 }
 
 static int run(const struct arguments *arguments)

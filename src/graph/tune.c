@@ -200,9 +200,9 @@ static enum lk_status keep(struct tuner *tuner, int fastest)
 static enum lk_status tune_choice(struct tuner *tuner)
 {
     struct lk_choice *choice = &tuner->choice;
-    int fastest = -1;
+    int fastest = -1, i = 0;
     double least = 0;
-    for (int i = 0; i < choice->count && !is_time_up(tuner); i++) {
+    for (; i < choice->count && !is_time_up(tuner); i++) {
         struct lk_tune_report report = {.key = choice->key,
                                         .name = choice->candidates[i].name,
                                         .samples = tuner->samples,
@@ -223,7 +223,7 @@ static enum lk_status tune_choice(struct tuner *tuner)
         if (tuner->config->handler && !tuner->config->handler(tuner->config->context, &report))
             tuner->stopped = true;
     }
-    return keep(tuner, fastest);
+    return i == choice->count ? keep(tuner, fastest) : LK_OK; /* some were not heard */
 }
 
 /* --- a graph ---------------------------------------------------------------------------- */

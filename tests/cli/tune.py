@@ -142,6 +142,20 @@ class Tune(ProgramTest):
         first = done.stdout.split('->')[1].split('\n')[0].strip()
         self.assertNotEqual(first, ' '.join(wrong[0][:-2]))
 
+    def test_interrupted(self):
+        """What was measured is kept, a choice of which some candidates were not is not."""
+        process = subprocess.Popen([PROGRAM, 'tune', 'net.yaml', '--batch-size', '64'],
+                                   cwd=self.folder, env=self.environment(),
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        for line in process.stdout:
+            if '-> ' in line:  # the first choice is made
+                process.send_signal(signal.SIGINT)
+                break
+        said = line + process.communicate(timeout=100)[0]
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(len(self.kept()), said.count('-> '), said)
+
     def test_refusals(self):
         self.refused(3, 'no-such-model', 'tune', 'no-such-model')
         self.refused(2, "math 'exact' is none of", 'tune', 'net.yaml', '--math', 'exact')
