@@ -307,8 +307,8 @@ static int check_comparison(const struct arguments *arguments)
         if (option_given(arguments, others[i]))
             return wrong_usage(arguments->command,
                                "--compare measures nothing: --%s is of no use", others[i]);
-    if (arguments->word_count < 2 || arguments->word_count > MOST_FILES)
-        return wrong_usage(arguments->command, "--compare needs 2 to %d files, found %d",
+    if (arguments->word_count < 1 || arguments->word_count > MOST_FILES)
+        return wrong_usage(arguments->command, "--compare needs 1 to %d files, found %d",
                            MOST_FILES, arguments->word_count);
     for (int i = 0; html && i < arguments->word_count; i++)
         if (strcmp(html, arguments->words[i]) == 0)
@@ -363,7 +363,7 @@ static void more(void)
 
 static const struct option options[] = {
     {"batch-size", "N", "samples in a batch; default: what each set or model is known for"},
-    {"compare", NULL, "instead: set the figures of 2 to 8 files of --json side by side"},
+    {"compare", NULL, "instead: set figures of --json side by side; one file: show it"},
     {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
     {"html", "FILE", "write a page with charts and tables there"},
     {"json", "FILE", "write all figures there as JSON"},
@@ -376,7 +376,7 @@ static const struct option options[] = {
 const struct command bench_command = {
     .name = "bench",
     .usage = "[kernels|kernels:SET|averaging|MODEL...] [options]\n"
-             "       lockstep bench --compare FILE FILE... [--html FILE]",
+             "       lockstep bench --compare FILE... [--html FILE]",
     .help = "measure throughput per operation and model, beside the device's peaks",
     .options = options,
     .more = more,
