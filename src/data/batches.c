@@ -144,24 +144,27 @@ static int64_t count_samples(void *context, int64_t batch)
     return lk_batches_size(context, batch);
 }
 
-/* No more threads than cores: decoding never waits for anything else. */
+/* Where samples are decoded, no more threads than cores: decoding waits for nothing else. */
+static int choose_threads(const struct lk_batches *b)
+{
+    enum { MOST_THREADS = 64 };
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (b->options.threads != LK_BATCHES_AUTO)
+        return b->options.threads;
+    if (!lk_data_info(b->data)->decodes)
+        return 0;
+    return cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
+}
+
+/* Four batches; unless it was said, up to 16 where that helps and they are no giants. */
 static enum lk_status start_prefetch(struct lk_batches *b)
 {
-    enum { HELD = 4, MOST_THREADS = 64 };
-    const int held = b->options.prefetch ? b->options.prefetch : HELD;
+    enum { HELD = 4, MOST_HELD = 16 };
+    static const double most_bytes = 512e6;
     const struct lk_data_info *info = lk_data_info(b->data);
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int threads = b->options.threads;
-    if (threads == LK_BATCHES_AUTO)
-        threads = !info->decodes         ? 0
-                  : cores < 1            ? 1
-                  : cores > MOST_THREADS ? MOST_THREADS
-                                         : (int)cores;
-    if (threads == 0)
-        return LK_OK;
-    const struct lk_prefetch_config config = {
-        .threads = threads,
-        .batches = held,
+    struct lk_prefetch_config config = {
+        .threads = choose_threads(b),
+        .batches = b->options.prefetch ? b->options.prefetch : HELD,
         .size = b->options.size < b->count ? b->options.size : b->count,
         .sample_bytes = sample_bytes(b),
         .end = b->options.end > 0 ? b->options.end : INT64_MAX,
@@ -169,8 +172,14 @@ static enum lk_status start_prefetch(struct lk_batches *b)
         .read = read_now,
         .context = b,
     };
-    lk_log(LK_LOG_INFO, "%s: %d threads read ahead, in %.0f MB", info->name, threads,
-           1e-6 * held * (double)config.size * (double)config.sample_bytes);
+    const double bytes = (double)config.size * (double)config.sample_bytes;
+    if (config.threads == 0)
+        return LK_OK;
+    if (b->options.prefetch == 0)
+        config.most_batches =
+            most_bytes / bytes < MOST_HELD ? (int)(most_bytes / bytes) : MOST_HELD;
+    lk_log(LK_LOG_INFO, "%s: %d threads read ahead, in %.0f MB", info->name, config.threads,
+           1e-6 * config.batches * bytes);
     return lk_prefetch_create(&config, &b->prefetch);
 }
 

@@ -1,6 +1,7 @@
 #include "data/prefetch.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,7 +18,7 @@ struct range {
     int64_t first, end;
 };
 
-/* Room for a batch, which is that of number batch % batches. */
+/* Room for a batch. */
 struct slot {
     int64_t batch;             /* -1: none yet */
     int users;                 /* threads and readers that are in the middle of it */
@@ -27,8 +28,11 @@ struct slot {
 
 struct lk_prefetch {
     struct lk_prefetch_config config;
-    int64_t chunks; /* of a full batch */
-    struct slot *slots;
+    int64_t chunks;     /* of a full batch */
+    struct slot *slots; /* [most_batches], of which the first `held` have memory */
+    int held;
+    int waiting;   /* readers */
+    bool was_full; /* since one waited last, threads have found nothing to read */
     pthread_t *threads;
     int started;
     pthread_mutex_t mutex;     /* of all below, and of slots but for what chunks hold */
@@ -44,17 +48,28 @@ static int64_t lesser(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The batch's slot, emptied for it where it held another; NULL: that one is still in use. */
+static bool is_over(const struct lk_prefetch *prefetch, int64_t batch)
+{
+    return batch < prefetch->first || batch >= prefetch->first + prefetch->held;
+}
+
+/* The slot of a batch that is held or to be read, emptied for it where it was another's; NULL:
+ * all others are still in use. */
 static struct slot *find_slot(struct lk_prefetch *prefetch, int64_t batch)
 {
-    struct slot *slot = &prefetch->slots[batch % prefetch->config.batches];
-    if (slot->batch == batch)
-        return slot;
-    if (slot->users > 0)
-        return NULL;
-    slot->batch = batch;
-    memset(slot->chunks, MISSING, (size_t)prefetch->chunks);
-    return slot;
+    struct slot *free_one = NULL;
+    for (int i = 0; i < prefetch->held; i++) {
+        struct slot *slot = &prefetch->slots[i];
+        if (slot->batch == batch)
+            return slot;
+        if (slot->users == 0 && is_over(prefetch, slot->batch))
+            free_one = slot;
+    }
+    if (free_one) {
+        free_one->batch = batch;
+        memset(free_one->chunks, MISSING, (size_t)prefetch->chunks);
+    }
+    return free_one;
 }
 
 /* Of a batch the samples between those that are asked for, of this batch and the last. */
@@ -90,7 +105,7 @@ static struct slot *take_chunk(struct lk_prefetch *prefetch, int64_t *chunk)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
     const struct range wanted = find_wanted(prefetch);
-    const int64_t end = lesser(prefetch->first + c->batches, c->end);
+    const int64_t end = lesser(prefetch->first + prefetch->held, c->end);
     for (int64_t batch = prefetch->first; prefetch->first >= 0 && batch < end; batch++) {
         struct slot *slot = find_slot(prefetch, batch);
         const int64_t count = slot ? lesser(wanted.end, c->count(c->context, batch)) : 0;
@@ -128,32 +143,46 @@ static void *load(void *argument)
     while (!prefetch->ends) {
         int64_t chunk;
         struct slot *slot = take_chunk(prefetch, &chunk);
-        if (slot)
+        if (slot) {
             read_chunk(prefetch, slot, chunk);
-        else
-            pthread_cond_wait(&prefetch->work, &prefetch->mutex);
+            continue;
+        }
+        prefetch->was_full |= prefetch->first >= 0 && prefetch->waiting == 0;
+        pthread_cond_wait(&prefetch->work, &prefetch->mutex);
     }
     pthread_mutex_unlock(&prefetch->mutex);
     return NULL;
 }
 
+/* Memory for one batch more; false: there is none. */
+static bool grow(struct lk_prefetch *prefetch)
+{
+    const struct lk_prefetch_config *c = &prefetch->config;
+    struct slot slot = {.batch = -1};
+    slot.samples = malloc((size_t)c->size * c->sample_bytes);
+    slot.labels = malloc((size_t)c->size * sizeof *slot.labels);
+    slot.chunks = malloc((size_t)prefetch->chunks);
+    if (!slot.samples || !slot.labels || !slot.chunks) {
+        free(slot.samples);
+        free(slot.labels);
+        free(slot.chunks);
+        return false;
+    }
+    prefetch->slots[prefetch->held++] = slot;
+    return true;
+}
+
 static enum lk_status create(struct lk_prefetch *prefetch)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
-    prefetch->slots = calloc((size_t)c->batches, sizeof *prefetch->slots);
+    prefetch->slots = calloc((size_t)c->most_batches, sizeof *prefetch->slots);
     prefetch->threads = calloc((size_t)c->threads, sizeof *prefetch->threads);
     if (!prefetch->slots || !prefetch->threads)
         return lk_fail_memory("threads that read ahead", 0);
-    for (int i = 0; i < c->batches; i++) {
-        struct slot *slot = &prefetch->slots[i];
-        slot->batch = -1;
-        slot->samples = malloc((size_t)c->size * c->sample_bytes);
-        slot->labels = malloc((size_t)c->size * sizeof *slot->labels);
-        slot->chunks = malloc((size_t)prefetch->chunks);
-        if (!slot->samples || !slot->labels || !slot->chunks)
+    while (prefetch->held < c->batches)
+        if (!grow(prefetch))
             return lk_fail_memory("batches that are read ahead",
                                   (size_t)c->batches * (size_t)c->size * c->sample_bytes);
-    }
     for (int i = 0; i < c->threads; i++, prefetch->started++)
         if (pthread_create(&prefetch->threads[i], NULL, load, prefetch) != 0)
             return lk_fail(LK_E_MEMORY, "cannot start a thread");
@@ -167,6 +196,8 @@ enum lk_status lk_prefetch_create(const struct lk_prefetch_config *config,
     if (!made)
         return lk_fail_memory("threads that read ahead", sizeof *made);
     made->config = *config;
+    if (config->most_batches < config->batches)
+        made->config.most_batches = config->batches;
     made->chunks = (config->size + CHUNK - 1) / CHUNK;
     made->first = made->asked_of = -1;
     pthread_mutex_init(&made->mutex, NULL);
@@ -191,7 +222,7 @@ void lk_prefetch_destroy(struct lk_prefetch *prefetch)
     pthread_mutex_unlock(&prefetch->mutex);
     for (int i = 0; i < prefetch->started; i++)
         pthread_join(prefetch->threads[i], NULL);
-    for (int i = 0; prefetch->slots && i < prefetch->config.batches; i++) {
+    for (int i = 0; i < prefetch->held; i++) {
         free(prefetch->slots[i].samples);
         free(prefetch->slots[i].labels);
         free(prefetch->slots[i].chunks);
@@ -208,7 +239,7 @@ void lk_prefetch_destroy(struct lk_prefetch *prefetch)
  * all that is held is. False: the batch itself is over. */
 static bool move_to(struct lk_prefetch *prefetch, int64_t batch)
 {
-    const int64_t held = prefetch->config.batches;
+    const int64_t held = prefetch->held;
     if (prefetch->first >= 0 && batch < prefetch->first)
         return false;
     const bool is_near = prefetch->first >= 0 && batch < prefetch->first + held;
@@ -232,6 +263,19 @@ static enum chunk_state look(const struct slot *slot, int64_t first, int64_t las
     return found;
 }
 
+/* A reader has to wait. Where threads had time before, reading is fast enough but not even:
+ * more batches ahead even it out. Where they had none, more would not help. */
+static void note_wait(struct lk_prefetch *prefetch)
+{
+    const struct lk_prefetch_config *c = &prefetch->config;
+    if (prefetch->was_full && prefetch->held < c->most_batches && grow(prefetch))
+        lk_log(LK_LOG_INFO, "a device had to wait: %d batches are read ahead now, in %.0f MB",
+               prefetch->held,
+               1e-6 * prefetch->held * (double)c->size * (double)c->sample_bytes);
+    prefetch->was_full = false;
+    pthread_cond_broadcast(&prefetch->work);
+}
+
 /* The batch's slot once the chunks are there; NULL: the caller is to read them. */
 static struct slot *wait_for(struct lk_prefetch *prefetch, int64_t batch, int64_t first,
                              int64_t last)
@@ -245,9 +289,19 @@ static struct slot *wait_for(struct lk_prefetch *prefetch, int64_t batch, int64_
             return NULL;
         if (state == READY)
             return slot;
-        pthread_cond_broadcast(&prefetch->work);
+        note_wait(prefetch);
+        prefetch->waiting++;
         pthread_cond_wait(&prefetch->news, &prefetch->mutex);
+        prefetch->waiting--;
     }
+}
+
+int lk_prefetch_held(struct lk_prefetch *prefetch)
+{
+    pthread_mutex_lock(&prefetch->mutex);
+    const int held = prefetch->held;
+    pthread_mutex_unlock(&prefetch->mutex);
+    return held;
 }
 
 enum lk_status lk_prefetch_read(struct lk_prefetch *prefetch, int64_t batch, int64_t first,

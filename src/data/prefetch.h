@@ -9,9 +9,10 @@
 #include <stdint.h>
 
 struct lk_prefetch_config {
-    int threads;  /* at least 1 */
-    int batches;  /* held at a time: one read before, the one being read, those ahead */
-    int64_t size; /* samples of a full batch */
+    int threads;      /* at least 1 */
+    int batches;      /* held at a time: one read before, the one being read, those ahead */
+    int most_batches; /* more are held where readers wait though threads were idle before */
+    int64_t size;     /* samples of a full batch */
     size_t sample_bytes;
     int64_t end; /* batches from this number on are not read ahead */
     /* Samples in a batch; reads some of them. Any thread. */
@@ -30,6 +31,9 @@ LK_MUST_CHECK enum lk_status lk_prefetch_create(const struct lk_prefetch_config 
 
 /* Ends the threads. Nobody may be reading. */
 void lk_prefetch_destroy(struct lk_prefetch *prefetch);
+
+/* Batches that are held now. */
+int lk_prefetch_held(struct lk_prefetch *prefetch);
 
 /* Copies samples that the batch has, once they are there. What was read too long ago, and what
  * a thread could not read, is read by the caller. Any thread. fails: as config.read */

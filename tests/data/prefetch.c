@@ -41,6 +41,7 @@ static struct lk_prefetch *create(struct set *set, int64_t end)
     struct lk_prefetch *prefetch = NULL;
     const struct lk_prefetch_config config = {.threads = 3,
                                               .batches = 4,
+                                              .most_batches = 8,
                                               .size = SIZE,
                                               .sample_bytes = 2,
                                               .end = end,
@@ -119,6 +120,56 @@ static void reads_so_far_ahead(void **state)
     assert_int_equal(sum_reads(&set, 13, 0, SIZE), 0);
 }
 
+/* A set whose samples of every fifth batch take long. */
+static enum lk_status read_in_bursts(void *context, int64_t batch, int64_t first, int64_t count,
+                                     uint8_t *samples, int32_t *labels)
+{
+    if (batch % 5 == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    return read_samples(context, batch, first, count, samples, labels);
+}
+
+static int held_after(struct lk_prefetch_config config, int64_t reader_ns)
+{
+    struct lk_prefetch *prefetch = NULL;
+    assert_int_equal(lk_prefetch_create(&config, &prefetch), LK_OK);
+    for (int64_t batch = 0; batch < BATCHES; batch++) {
+        expect(prefetch, batch, 0, count_samples(NULL, batch));
+        nanosleep(&(struct timespec){.tv_nsec = reader_ns}, NULL);
+    }
+    const int held = lk_prefetch_held(prefetch);
+    lk_prefetch_destroy(prefetch);
+    return held;
+}
+
+/* More is held where that helps, but not more than may be, and not where nobody waits. */
+static void holds_more_where_that_helps(void **state)
+{
+    (void)state;
+    static struct set set = {.broken_batch = -1};
+    struct lk_prefetch_config config = {.threads = 1,
+                                        .batches = 3,
+                                        .most_batches = 6,
+                                        .size = SIZE,
+                                        .sample_bytes = 2,
+                                        .end = BATCHES,
+                                        .count = count_samples,
+                                        .read = read_in_bursts,
+                                        .context = &set};
+    const int burst = held_after(config, 8000000);
+    assert_in_range(burst, 4, 6);
+    config.most_batches = 0;
+    assert_int_equal(held_after(config, 8000000), 3);
+    static struct set other = {.broken_batch = -1};
+    struct lk_prefetch *prefetch = create(&other, BATCHES);
+    for (int64_t batch = 0; batch < BATCHES; batch++) {
+        assert_true(batch == 0 || is_read(&other, batch, 0, count_samples(NULL, batch)));
+        expect(prefetch, batch, 0, count_samples(NULL, batch));
+    }
+    assert_int_equal(lk_prefetch_held(prefetch), 4);
+    lk_prefetch_destroy(prefetch);
+}
+
 /* Threads read 8 samples at a time: of 64..99 nothing below 64, but after a short batch. */
 static void leaves_alone_what_others_read(void **state)
 {
@@ -160,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_each_sample_once),
         cmocka_unit_test(reads_so_far_ahead),
+        cmocka_unit_test(holds_more_where_that_helps),
         cmocka_unit_test(leaves_alone_what_others_read),
         cmocka_unit_test(leaves_failures_to_the_reader),
     };
