@@ -2,7 +2,6 @@
  * so that caches hold no more of them than they would while training. */
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "bench/cases.h"
 #include "bench/timing.h"
 #include "device/blas.h"
@@ -15,7 +14,6 @@
 
 enum {
     COPIES_BYTES = 256 << 20, /* of activations that runs take turns with */
-    BLOCK = 1 << 20,          /* random numbers, repeated where a tensor is longer */
 };
 
 /* LIBRARY: a dense layer's forward product by CLBlast, beside ours. */
@@ -26,7 +24,6 @@ struct bench {
     struct lk_device *device;
     struct lk_bench_options options;
     struct lk_meter *meter;
-    float *random; /* [BLOCK] in (-1, 1), none 0 */
     bool (*handler)(void *context, const struct lk_bench_kernel *kernel);
     void *context;
     enum lk_math math;
@@ -89,42 +86,6 @@ static bool has_pass(const struct lk_bench_case *c, enum pass pass)
     default:
         return true;
     }
-}
-
-/* --- data ------------------------------------------------------------------------------ */
-
-static enum lk_status fill(const struct bench *bench, const struct lk_buffer *buffer)
-{
-    const size_t bytes = buffer ? lk_buffer_bytes(buffer) : 0, block = BLOCK * sizeof(float);
-    for (size_t at = 0; at < bytes; at += block)
-        LK_TRY(lk_buffer_write((struct lk_buffer *)buffer, at,
-                               bytes - at < block ? bytes - at : block, bench->random));
-    return LK_OK;
-}
-
-static enum lk_status copy(const struct lk_buffer *from, const struct lk_buffer *to)
-{
-    return lk_buffer_enqueue_copy(from, (struct lk_buffer *)to, lk_buffer_bytes(from));
-}
-
-/* Random inputs; what backward keeps of a forward pass is there for every copy. */
-static enum lk_status fill_probe(const struct bench *bench, struct lk_probe *probe)
-{
-    const struct lk_op_run *first = &probe->runs[0];
-    for (int j = 0; j < probe->setup.shapes.params; j++)
-        LK_TRY(fill(bench, first->w[j]));
-    for (int i = 0; i < probe->setup.shapes.inputs; i++)
-        LK_TRY(fill(bench, first->x[i]));
-    LK_TRY(fill(bench, first->dy));
-    for (int n = 1; n < probe->copies; n++) {
-        for (int i = 0; i < probe->setup.shapes.inputs; i++)
-            LK_TRY(copy(first->x[i], probe->runs[n].x[i]));
-        if (first->dy)
-            LK_TRY(copy(first->dy, probe->runs[n].dy));
-    }
-    for (int n = 0; n < probe->copies; n++)
-        LK_TRY(lk_probe_forward(probe, n));
-    return lk_device_finish(bench->device);
 }
 
 /* --- one case -------------------------------------------------------------------------- */
@@ -224,7 +185,7 @@ static enum lk_status time_ours(struct bench *bench, const struct lk_bench_case 
     LK_TRY_OUT(lk_device_build(bench->device));
     result->build_ms = 1e3 * (lk_seconds() - start);
     LK_TRY_OUT(lk_probe_allocate(&probe, COPIES_BYTES, pass != FORWARD));
-    LK_TRY_OUT(fill_probe(bench, &probe));
+    LK_TRY_OUT(lk_probe_fill(&probe));
     LK_TRY_OUT(measure(bench, &probe, pass, result));
 out:
     lk_probe_close(&probe);
@@ -254,8 +215,8 @@ static enum lk_status make_library(struct bench *bench, struct library *library)
     LK_TRY(lk_buffer_create(bench->device, (size_t)(g->m * g->k) * sizeof(float), &library->a));
     LK_TRY(lk_buffer_create(bench->device, (size_t)(g->k * g->n) * sizeof(float), &library->b));
     LK_TRY(lk_buffer_create(bench->device, (size_t)(g->m * g->n) * sizeof(float), &library->c));
-    LK_TRY(fill(bench, library->a));
-    LK_TRY(fill(bench, library->b));
+    LK_TRY(lk_buffer_fill_random(library->a));
+    LK_TRY(lk_buffer_fill_random(library->b));
     g->a = library->a;
     g->b = library->b;
     g->c = library->c;
@@ -324,22 +285,8 @@ static enum lk_status time_pass(struct bench *bench, const struct lk_bench_case 
     return LK_OK;
 }
 
-static float *draw_random(void)
-{
-    float *random = malloc(BLOCK * sizeof *random);
-    for (int i = 0; random && i < BLOCK; i += 4) {
-        const struct lk_random4 r = lk_random(1, LK_RANDOM_DATA, 0, (uint64_t)i);
-        for (int j = 0; j < 4; j++)
-            random[i + j] = (float)(2 * lk_random_unit(r.v[j] | 1) - 1 + 1e-9);
-    }
-    return random;
-}
-
 static enum lk_status time_all(struct bench *bench, const char *set)
 {
-    bench->random = draw_random();
-    if (!bench->random)
-        return lk_fail_memory("random numbers", BLOCK * sizeof *bench->random);
     LK_TRY(lk_math_find(bench->options.math, &bench->math));
     LK_TRY(lk_choices_create(bench->math, &bench->known));
     lk_tuning_load(bench->known);
@@ -369,6 +316,5 @@ enum lk_status lk_bench_kernels(
     const enum lk_status status = time_all(&bench, set);
     lk_meter_destroy(bench.meter);
     lk_choices_destroy(bench.known);
-    free(bench.random);
     return status;
 }

@@ -1,7 +1,6 @@
 #include "graph/tune.h"
 
 #include "base/fail.h"
-#include "base/random.h"
 #include "device/device.h"
 #include "graph/schedule.h"
 #include "ops/probe.h"
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 5, RANDOM = 1 << 16 };
+enum { ROUNDS = 5 };
 
 static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this long */
     UNIT_FLOPS = 1e9,     /* forward, of a probe's samples for each compute unit */
@@ -32,26 +31,6 @@ struct tuner {
 };
 
 /* --- one candidate ---------------------------------------------------------------------- */
-
-static enum lk_status fill(const struct tuner *tuner, const struct lk_buffer *buffer)
-{
-    const size_t bytes = buffer ? lk_buffer_bytes(buffer) : 0, block = RANDOM * sizeof(float);
-    for (size_t at = 0; at < bytes; at += block)
-        LK_TRY(lk_buffer_write((struct lk_buffer *)buffer, at,
-                               bytes - at < block ? bytes - at : block, tuner->random));
-    return LK_OK;
-}
-
-static enum lk_status fill_probe(const struct tuner *tuner, struct lk_probe *probe)
-{
-    const struct lk_op_run *run = &probe->runs[0];
-    for (int i = 0; i < probe->setup.shapes.inputs; i++)
-        LK_TRY(fill(tuner, run->x[i]));
-    for (int j = 0; j < probe->setup.shapes.params; j++)
-        LK_TRY(fill(tuner, run->w[j]));
-    LK_TRY(fill(tuner, run->dy));
-    return lk_probe_forward(probe, 0);
-}
 
 static enum lk_status enqueue(const struct tuner *tuner, struct lk_probe *probe)
 {
@@ -147,7 +126,7 @@ static enum lk_status measure(struct tuner *tuner, const struct lk_candidate *ca
     LK_TRY_OUT(lk_probe_open_like(&probe, tuner->op, &like, tuner->samples));
     LK_TRY_OUT(lk_device_build(tuner->config->device));
     LK_TRY_OUT(lk_probe_allocate(&probe, 1, tuner->choice.is_backward));
-    LK_TRY_OUT(fill_probe(tuner, &probe));
+    LK_TRY_OUT(lk_probe_fill(&probe));
     LK_TRY_OUT(enqueue(tuner, &probe));
     LK_TRY_OUT(lk_device_finish(tuner->config->device));
     LK_TRY_OUT(check(tuner, &probe, candidate, &is_right));
@@ -261,32 +240,17 @@ static enum lk_status tune_step(struct tuner *tuner, const struct lk_step *step)
     return LK_OK;
 }
 
-static enum lk_status draw(struct tuner *tuner)
-{
-    tuner->random = malloc(RANDOM * sizeof *tuner->random);
-    if (!tuner->random)
-        return lk_fail_memory("random numbers", RANDOM * sizeof *tuner->random);
-    for (int i = 0; i < RANDOM; i += 4) {
-        const struct lk_random4 r = lk_random(1, LK_RANDOM_DATA, 0, (uint64_t)i);
-        for (int j = 0; j < 4; j++)
-            tuner->random[i + j] = (float)(2 * lk_random_unit(r.v[j] | 1) - 1 + 1e-9);
-    }
-    return LK_OK;
-}
-
 enum lk_status lk_tune(const struct lk_tune_config *config)
 {
     struct tuner tuner = {.config = config,
                           .end = config->seconds > 0 ? lk_seconds() + config->seconds : 0};
     struct lk_schedule schedule = {0};
     enum lk_status status;
-    LK_TRY_OUT(draw(&tuner));
     LK_TRY_OUT(lk_schedule_make(config->output, config->training, &schedule));
     for (int i = 0; i < schedule.step_count; i++)
         if (schedule.steps[i].op->choice)
             LK_TRY_OUT(tune_step(&tuner, &schedule.steps[i]));
 out:
     lk_schedule_clear(&schedule);
-    free(tuner.random);
     return status;
 }

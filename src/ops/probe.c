@@ -1,7 +1,9 @@
 #include "ops/probe.h"
 
 #include "base/fail.h"
+#include "base/random.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { MOST_COPIES = 1024, PER_COPY = 2 * LK_MOST_INPUTS + 3, SHARED = 2 * LK_MOST_PARAMS + 1 };
 
@@ -168,6 +170,62 @@ void lk_probe_close(struct lk_probe *probe)
         lk_buffer_destroy(probe->buffers[i]);
     lk_arena_clear(&probe->arena);
     *probe = (struct lk_probe){0};
+}
+
+/* --- numbers --------------------------------------------------------------------------- */
+
+enum { BLOCK = 1 << 16 }; /* random numbers, repeated where an array is longer */
+
+static void draw(float *block)
+{
+    for (int i = 0; i < BLOCK; i += 4) {
+        const struct lk_random4 r = lk_random(1, LK_RANDOM_DATA, 0, (uint64_t)i);
+        for (int j = 0; j < 4; j++)
+            block[i + j] = (float)(2 * lk_random_unit(r.v[j] | 1) - 1 + 1e-9);
+    }
+}
+
+enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer)
+{
+    const size_t bytes = lk_buffer_bytes(buffer), most = BLOCK * sizeof(float);
+    enum lk_status status = LK_OK;
+    float *block = malloc(most);
+    if (!block)
+        return lk_fail_memory("random numbers", most);
+    draw(block);
+    for (size_t at = 0; at < bytes && status == LK_OK; at += most)
+        status = lk_buffer_write(buffer, at, bytes - at < most ? bytes - at : most, block);
+    free(block);
+    return status;
+}
+
+static enum lk_status fill(const struct lk_buffer *buffer)
+{
+    return buffer ? lk_buffer_fill_random((struct lk_buffer *)buffer) : LK_OK;
+}
+
+static enum lk_status copy(const struct lk_buffer *from, const struct lk_buffer *to)
+{
+    return lk_buffer_enqueue_copy(from, (struct lk_buffer *)to, lk_buffer_bytes(from));
+}
+
+enum lk_status lk_probe_fill(struct lk_probe *probe)
+{
+    const struct lk_op_run *first = &probe->runs[0];
+    for (int j = 0; j < probe->setup.shapes.params; j++)
+        LK_TRY(fill(first->w[j]));
+    for (int i = 0; i < probe->setup.shapes.inputs; i++)
+        LK_TRY(fill(first->x[i]));
+    LK_TRY(fill(first->dy));
+    for (int n = 1; n < probe->copies; n++) {
+        for (int i = 0; i < probe->setup.shapes.inputs; i++)
+            LK_TRY(copy(first->x[i], probe->runs[n].x[i]));
+        if (first->dy)
+            LK_TRY(copy(first->dy, probe->runs[n].dy));
+    }
+    for (int n = 0; n < probe->copies; n++)
+        LK_TRY(lk_probe_forward(probe, n));
+    return lk_device_finish(probe->setup.device);
 }
 
 /* --- runs ------------------------------------------------------------------------------ */

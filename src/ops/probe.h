@@ -46,6 +46,13 @@ LK_MUST_CHECK enum lk_status lk_probe_allocate(struct lk_probe *probe, size_t by
                                                bool backward);
 void lk_probe_close(struct lk_probe *probe);
 
+/* Fills a buffer of floats with numbers in (-1, 1), none 0. Waits. */
+LK_MUST_CHECK enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer);
+
+/* Fills inputs, weights and dy of all copies with such numbers, and runs forward
+ * on each, so that backward finds what it keeps. Waits. fails: LK_E_MEMORY, LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_probe_fill(struct lk_probe *probe);
+
 /* Bytes that a pass has to read and write once: x and y or their gradients, weights, and what
  * backward reads of the forward pass; living samples only. */
 double lk_probe_bytes(const struct lk_probe *probe, bool backward);
