@@ -108,8 +108,8 @@ extern const struct lk_option lk_conv2d_table[];
 /* Multiply-adds of a sample. */
 double lk_conv2d_products(const struct lk_conv2d_shape *shape);
 
-extern const struct lk_conv2d_algorithm lk_conv2d_blas, lk_conv2d_direct, lk_conv2d_fft,
-    lk_conv2d_gpu, lk_conv2d_winograd2, lk_conv2d_winograd4;
+extern const struct lk_conv2d_algorithm lk_conv2d_blas, lk_conv2d_depthwise,
+    lk_conv2d_direct, lk_conv2d_fft, lk_conv2d_gpu, lk_conv2d_winograd2, lk_conv2d_winograd4;
 
 extern const struct lk_op lk_op_conv2d;
 

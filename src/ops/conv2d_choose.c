@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct lk_conv2d_algorithm *const algorithms[] = {
-    &lk_conv2d_direct,    &lk_conv2d_gpu, &lk_conv2d_winograd2,
-    &lk_conv2d_winograd4, &lk_conv2d_fft, &lk_conv2d_blas};
+    &lk_conv2d_depthwise, &lk_conv2d_direct, &lk_conv2d_gpu, &lk_conv2d_winograd2,
+    &lk_conv2d_winograd4, &lk_conv2d_fft,    &lk_conv2d_blas};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 
 static void add_candidates(const struct lk_op_setup *setup,

@@ -282,6 +282,21 @@ static const struct op_case cases[] = {
      .integers = true, .algorithm = "winograd2", .only = OP_CPU},
     {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
      .inference = true, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    {"conv2d", "filters=12 groups=12 kernel=3 padding=same", .x = {OP_SHAPE(12, 9, 21)},
+     .samples = 35, .shards = 2, .thorough = true, .sizes = true, .algorithm = "depthwise"},
+    {"conv2d", "filters=6 groups=6 kernel=3 stride=2 padding=same", .x = {OP_SHAPE(6, 13, 14)},
+     .samples = 33, .integers = true, .algorithm = "depthwise"},
+    {"conv2d", "filters=5 groups=5 kernel=5,4 stride=3,2 dilation=2,1 padding=4 "
+               "activation=relu",
+     .x = {OP_SHAPE(5, 11, 10)}, .samples = 130, .shards = 2, .integers = true,
+     .algorithm = "depthwise"},
+    {"conv2d", "filters=3 groups=3 kernel=3 stride=1,3 padding=1 pool=true",
+     .x = {OP_SHAPE(3, 7, 29)}, .samples = 17, .integers = true, .algorithm = "depthwise"},
+    {"conv2d", "filters=2 groups=2 kernel=7 padding=same", .x = {OP_SHAPE(2, 2, 3)},
+     .samples = 9, .integers = true, .algorithm = "depthwise"},
+    /* outputs that are written past the caches */
+    {"conv2d", "filters=64 groups=64 kernel=3 padding=same", .x = {OP_SHAPE(64, 56, 57)},
+     .samples = 16, .integers = true, .algorithm = "depthwise", .only = OP_CPU},
     /* a GPU's blocks: channels that do not fill them, pixels of several tiles in one, one tap,
      * many taps, taps that no pixel has, pools, parts of a shard */
     GEMM("", "filters=20 kernel=3 padding=same", 33, 9, 13, .samples = 70, .shards = 2,

@@ -1,0 +1,197 @@
+/* Depthwise convolution: every channel has a filter of its own. Memory sets the pace, so every
+ * input is read once.
+ *
+ *   conv2d_depthwise   DATA 0: y[c, i, j] = bias[c] + sum over r, s of w[r, s, c] *
+ *                          x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X],
+ *                          then relu (RELU); taps outside the image are left out
+ *                      DATA 1: y = dx and x = dz of that: dx[c, i, j] = sum over the r, s for
+ *                          which (i + PAD_Y - r*GAP_Y) / STEP_Y and its like are whole
+ *                      one chain of products in ascending order of r and s
+ *   conv2d_depthwise_weights   out[part][r, s, c] = sum over the part's tiles, i, j and lanes
+ *                      of dz[c, i, j] * x[c, i*STEP_Y + ...]: a lane's sum in this order, then
+ *                      the lanes as a tree
+ *
+ *   x: [tiles][channels][SRC_H][SRC_W]; y: [tiles][channels][OUT_H][OUT_W] (weights: dz)
+ *
+ * A block is NB columns, a multiple of STEP_X. The compiler leaves out the taps outside of the
+ * first and the last block. STREAM: outputs are written past the caches.
+ *
+ * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: channel, 1: part.
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X SRC_H SRC_W OUT_H OUT_W DATA RELU NB
+ *     STREAM
+ */
+#include "lib/hints.cl"
+#include "lib/real.cl"
+#include "lib/sum.cl"
+
+#define BLOCKS ((OUT_W + NB - 1) / NB)
+
+#if STREAM
+#define STORE(p, v) STREAM_STORE(p, v)
+#else
+#define STORE(p, v) (*(p) = (v))
+#endif
+
+#if DATA
+/* Rounded down, for numbers that are not below -1024 steps. */
+#define FLOOR(t) (((t) + 1024 * STEP_X) / STEP_X - 1024)
+#define REACH(j, s) ((j) + PAD_X - (s) * GAP_X)
+#define IS_WHOLE(j, s) ((REACH(j, s) + 1024 * STEP_X) % STEP_X == 0)
+#define COLUMN(b, j, s) ((b) * (NB / STEP_X) + FLOOR(REACH(j, s)))
+#else
+#define IS_WHOLE(j, s) true
+#define COLUMN(b, j, s) (((b) * NB + (j)) * STEP_X + (s) * GAP_X - PAD_X)
+#endif
+
+/* The row of x that tap r of output row i reads, or -1. */
+INLINE int row_of(int i, int r)
+{
+#if DATA
+    const int t = i + PAD_Y - r * GAP_Y;
+    return t >= 0 && t % STEP_Y == 0 && t / STEP_Y < SRC_H ? t / STEP_Y : -1;
+#else
+    const int row = i * STEP_Y + r * GAP_Y - PAD_Y;
+    return row >= 0 && row < SRC_H ? row : -1;
+#endif
+}
+
+/* Whether a column of a block, all taps of which are to be in the image, may not be. */
+INLINE bool is_edge(int b)
+{
+    return COLUMN(b, 0, DATA ? TAPS_X - 1 : 0) < 0 ||
+           COLUMN(b, NB - 1, DATA ? 0 : TAPS_X - 1) >= SRC_W;
+}
+
+INLINE void add_row(V a[NB], __global const V *x, __global const real *w, int channels, int b,
+                    bool edge)
+{
+    UNROLL for (int s = 0; s < TAPS_X; s++) {
+        const V f = w[s * channels];
+        UNROLL for (int j = 0; j < NB; j++) {
+            const int column = COLUMN(b, j, s);
+            if (IS_WHOLE(j, s) && (!edge || (column >= 0 && column < SRC_W)))
+                a[j] = FMA(f, x[column * PARTS], a[j]);
+        }
+    }
+}
+
+INLINE V activate(V v)
+{
+    return RELU ? (v < (V)0 ? (V)0 : v) : v;
+}
+
+/* w: of the channel; x, y: its planes. */
+INLINE void block(__global const V *x, __global const real *w, V bias, __global V *y,
+                  int channels, int i, int b, bool edge)
+{
+    V a[NB];
+    UNROLL for (int j = 0; j < NB; j++)
+        a[j] = bias;
+    UNROLL for (int r = 0; r < TAPS_Y; r++) {
+        const int row = row_of(i, r);
+        if (row >= 0)
+            add_row(a, x + row * (SRC_W * PARTS), w + r * TAPS_X * channels, channels, b, edge);
+    }
+    UNROLL for (int j = 0; j < NB; j++)
+        if (!edge || b * NB + j < OUT_W)
+            STORE(y + (i * OUT_W + b * NB + j) * PARTS, activate(a[j]));
+}
+
+BODY void convolve_group(__global const V *restrict x, int x_first,
+                         __global const real *restrict w, __global const real *restrict bias,
+                         __global V *restrict y, int rows_each, int group_0, int c,
+                         int channels, int tile)
+{
+    const size_t image = (size_t)tile * channels + c;
+    const int i1 = min((group_0 + 1) * rows_each, OUT_H);
+    const V first = bias ? bias[c] : (real)0;
+    x += x_first / VECTOR + image * (SRC_H * SRC_W * PARTS) + PART;
+    y += image * (OUT_H * OUT_W * PARTS) + PART;
+    w += c;
+    for (int i = group_0 * rows_each; i < i1; i++) {
+        block(x, w, first, y, channels, i, 0, true);
+        for (int b = 1; b < BLOCKS - 1; b++) {
+            if (is_edge(b))
+                block(x, w, first, y, channels, i, b, true);
+            else
+                block(x, w, first, y, channels, i, b, false);
+        }
+        if (BLOCKS > 1)
+            block(x, w, first, y, channels, i, BLOCKS - 1, true);
+    }
+}
+
+KERNEL void conv2d_depthwise(__global const V *restrict x, int x_first,
+                             __global const real *restrict w,
+                             __global const real *restrict bias, __global V *restrict y,
+                             int rows_each)
+{
+    convolve_group(x, x_first, w, bias, y, rows_each, get_group_id(0), get_group_id(1),
+                   get_num_groups(1), get_group_id(2));
+}
+
+#if !DATA
+INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const V *x, __global const V *dz, int r,
+                        int b, bool edge)
+{
+    UNROLL for (int j = 0; j < NB; j++)
+        if (!edge || b * NB + j < OUT_W) {
+            const V d = dz[(b * NB + j) * PARTS];
+            UNROLL for (int s = 0; s < TAPS_X; s++) {
+                const int column = COLUMN(b, j, s);
+                if (!edge || (column >= 0 && column < SRC_W))
+                    a[r][s] = FMA(d, x[column * PARTS], a[r][s]);
+            }
+        }
+}
+
+BODY void weigh_group(__global const V *restrict x, __global const V *restrict dz, int dz_first,
+                      __global real *restrict out, int out_first, int out_stride,
+                      int shard_tiles, int part_tiles, __local V *scratch, int c, int channels,
+                      int part)
+{
+    const int parts = (shard_tiles + part_tiles - 1) / part_tiles, shard = part / parts;
+    const int t0 = shard * shard_tiles + part % parts * part_tiles;
+    const int t1 = min(t0 + part_tiles, (shard + 1) * shard_tiles);
+    V a[TAPS_Y][TAPS_X];
+    UNROLL for (int n = 0; n < TAPS_Y * TAPS_X; n++)
+        a[n / TAPS_X][n % TAPS_X] = (V)0;
+    for (int t = t0; t < t1; t++) {
+        const size_t image = (size_t)t * channels + c;
+        for (int i = 0; i < OUT_H; i++) {
+            __global const V *d =
+                dz + dz_first / VECTOR + (image * OUT_H + i) * (OUT_W * PARTS) + PART;
+            UNROLL for (int r = 0; r < TAPS_Y; r++) {
+                const int row = row_of(i, r);
+                if (row < 0)
+                    continue;
+                __global const V *from = x + (image * SRC_H + row) * (SRC_W * PARTS) + PART;
+                weigh_block(a, from, d, r, 0, true);
+                for (int b = 1; b < BLOCKS - 1; b++) {
+                    if (is_edge(b))
+                        weigh_block(a, from, d, r, b, true);
+                    else
+                        weigh_block(a, from, d, r, b, false);
+                }
+                if (BLOCKS > 1)
+                    weigh_block(a, from, d, r, BLOCKS - 1, true);
+            }
+        }
+    }
+    out += out_first + (size_t)part * out_stride + c;
+    UNROLL for (int n = 0; n < TAPS_Y * TAPS_X; n++) {
+        const real sum = sum_lanes(a[n / TAPS_X][n % TAPS_X], scratch);
+        if (PART == 0)
+            out[n * channels] = sum;
+    }
+}
+
+KERNEL void conv2d_depthwise_weights(__global const V *restrict x,
+                                     __global const V *restrict dz, int dz_first,
+                                     __global real *restrict out, int out_first, int out_stride,
+                                     int shard_tiles, int part_tiles, __local V *scratch)
+{
+    weigh_group(x, dz, dz_first, out, out_first, out_stride, shard_tiles, part_tiles, scratch,
+                get_group_id(0), get_num_groups(0), get_group_id(1));
+}
+#endif

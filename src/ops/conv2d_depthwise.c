@@ -1,0 +1,133 @@
+/* Depthwise convolutions: a channel, a filter. See cl/conv2d_depthwise.cl. */
+#include "ops/conv2d.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* Outputs larger than this are gone from the caches when they are read again. */
+enum { CACHED_BYTES = 12 << 20 };
+
+/* Taps that are unrolled. */
+enum { MOST_TAPS = 49, MOST_REACH = 512 };
+
+struct depthwise {
+    enum lk_conv2d_pass pass;
+    struct lk_conv2d_shape shape;
+    int64_t part_tiles, parts, parts_first; /* weights: parts of a shard */
+    struct lk_kernel *kernel, *total;
+};
+
+static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                   enum lk_conv2d_pass pass)
+{
+    (void)setup;
+    if (s->groups == 1 || s->channels != 1 || s->filters != 1 ||
+        s->axis[0].taps * s->axis[1].taps > MOST_TAPS || (pass == LK_CONV2D_FORWARD && s->pool))
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if (s->axis[i].pad + s->axis[i].taps * s->axis[i].gap > MOST_REACH)
+            return -1;
+    return lk_conv2d_products(s);
+}
+
+static enum lk_status prepare_kernel(struct lk_op_setup *setup, const char *name,
+                                     struct depthwise *d)
+{
+    char text[384];
+    const struct lk_conv2d_axis *y = &d->shape.axis[0], *x = &d->shape.axis[1];
+    const bool is_data = d->pass == LK_CONV2D_DATA;
+    const int64_t height = is_data ? y->in : y->out, width = is_data ? x->in : x->out;
+    const int64_t reals =
+        height * width * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
+    const bool stream =
+        setup->tiling.vector > 1 && (size_t)reals * lk_dtype_bytes(setup->real) > CACHED_BYTES;
+    const int64_t block = is_data ? lk_divide_up(4, x->step) * x->step : 4;
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
+             "-DPAD_X=%d -DSRC_H=%d -DSRC_W=%d -DOUT_H=%d -DOUT_W=%d -DDATA=%d -DRELU=%d "
+             "-DNB=%d -DSTREAM=%d",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)y->pad, (int)x->pad, (int)(is_data ? y->out : y->in),
+             (int)(is_data ? x->out : x->in), (int)height, (int)width, is_data,
+             d->pass == LK_CONV2D_FORWARD && d->shape.relu, (int)block, stream);
+    return lk_op_kernel(setup, "conv2d_depthwise", name, text, &d->kernel);
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                              void **state)
+{
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct depthwise), state));
+    struct depthwise *d = *state;
+    d->pass = job->pass;
+    d->shape = *job->shape;
+    if (job->pass != LK_CONV2D_WEIGHTS)
+        return prepare_kernel(setup, "conv2d_depthwise", d);
+    /* Parts belong to the numerics: they follow from the shape alone. */
+    const int64_t tiles = setup->tiling.shard_tiles;
+    const int64_t wanted = lk_divide_up(64, d->shape.groups);
+    d->part_tiles = lk_divide_up(tiles, lk_least(tiles, wanted));
+    d->parts = lk_divide_up(tiles, d->part_tiles);
+    d->parts_first = job->first;
+    LK_TRY(prepare_kernel(setup, "conv2d_depthwise_weights", d));
+    if (d->parts == 1)
+        return LK_OK;
+    job->count = d->shape.groups * d->shape.axis[0].taps * d->shape.axis[1].taps * d->parts *
+                 setup->tiling.shards;
+    return lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &d->total);
+}
+
+static enum lk_status enqueue_weights(const struct lk_op_setup *setup,
+                                      const struct depthwise *d,
+                                      const struct lk_conv2d_operands *run)
+{
+    const struct lk_tiling *t = &setup->tiling;
+    const bool in_parts = d->parts > 1;
+    const int64_t count = d->shape.groups * d->shape.axis[0].taps * d->shape.axis[1].taps;
+    const struct lk_grid grid = {{d->shape.groups, d->parts * t->shards, 1},
+                                 lk_op_items(setup)};
+    LK_TRY(LK_ENQUEUE(
+        d->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? d->parts_first : 0),
+        LK_INT(in_parts ? count : run->dw_stride), LK_INT(t->shard_tiles),
+        LK_INT(d->part_tiles), LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real))));
+    if (!in_parts)
+        return LK_OK;
+    const int64_t each = 4096;
+    const struct lk_grid sums = {{lk_divide_up(count, each), t->shards, 1}, lk_op_items(setup)};
+    return LK_ENQUEUE(d->total, sums, LK_BUF(run->workspace), LK_INT(d->parts_first),
+                      LK_INT(count), LK_INT(each), LK_INT(d->parts), LK_BUF(run->dw),
+                      LK_INT(run->dw_stride));
+}
+
+static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
+                              const struct lk_conv2d_operands *run)
+{
+    const struct depthwise *d = state;
+    if (d->pass == LK_CONV2D_WEIGHTS)
+        return enqueue_weights(setup, d, run);
+    const bool is_data = d->pass == LK_CONV2D_DATA;
+    const int64_t rows = is_data ? d->shape.axis[0].in : d->shape.axis[0].out;
+    const int64_t wanted = lk_divide_up(64, d->shape.groups * setup->tiling.tiles);
+    const int64_t each =
+        setup->tiling.vector == 1 ? 1 : lk_divide_up(rows, lk_least(rows, wanted));
+    const struct lk_grid grid = {
+        {lk_divide_up(rows, each), d->shape.groups, setup->tiling.tiles}, lk_op_items(setup)};
+    return LK_ENQUEUE(d->kernel, grid, LK_BUF(is_data ? run->dz : run->x),
+                      LK_INT(is_data ? run->dz_first : 0), LK_BUF(run->w),
+                      LK_BUF(is_data ? NULL : run->bias), LK_BUF(is_data ? run->dx : run->y),
+                      LK_INT(each));
+}
+
+static void release(void *state)
+{
+    struct depthwise *d = state;
+    lk_kernel_destroy(d->kernel);
+    lk_kernel_destroy(d->total);
+}
+
+const struct lk_conv2d_algorithm lk_conv2d_depthwise = {.name = "depthwise",
+                                                        .is_direct = true,
+                                                        .cost = cost,
+                                                        .prepare = prepare,
+                                                        .enqueue = enqueue,
+                                                        .release = release};
