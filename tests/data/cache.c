@@ -264,8 +264,10 @@ static void is_shared(void **state)
         wait(&status);
         assert_int_equal(status, 0);
     }
-    expect_all(open_file(path, 'a'));
+    struct lk_cache *cache = open_file(path, 'a');
     assert_int_equal(atomic_load(&reads), 0);
+    expect_all(cache);
+    lk_cache_close(cache);
     remove(path);
 }
 
