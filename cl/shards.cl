@@ -1,6 +1,7 @@
 /* Sums over shards along the fixed binary tree over shard numbers, ((0+1)+(2+3))+...
  *
  *   shards_sum      y[y_first + i] = tree over s of x[(shard + s) * stride + x_first + i]
+ *   shards_join     y[lower + i] += y[higher + i]
  *   shards_metrics  y[s * 32 + j] = tree over lanes of the sum over shard s's tiles of x
  *
  * sum: s < SHARDS = 2^LEVELS; offsets and stride in vectors; groups: GROUP vectors.
@@ -32,6 +33,12 @@ UPDATE_KERNEL void shards_sum(__global const V *restrict x, __global V *restrict
         }
         y[i] = sum;
     }
+}
+
+UPDATE_KERNEL void shards_join(__global V *y, int vectors, int lower, int higher)
+{
+    FOR_EACH (i, vectors)
+        y[lower + i] = y[lower + i] + y[higher + i];
 }
 
 KERNEL void shards_metrics(__global const V *restrict x, __global real *restrict y,

@@ -14,6 +14,7 @@ struct lk_shard_sum {
     size_t real_bytes;
     int levels;                          /* of the whole tree */
     struct lk_kernel *sums[MOST_LEVELS]; /* over subtrees of 2^level shards */
+    struct lk_kernel *join;
     struct lk_kernel *metrics, *checksum, *total;
     struct lk_buffer *partial;           /* [shards][LK_PAD]: metrics of each shard */
     struct lk_buffer *partial_checksums; /* uint32 [MOST_CHECKSUMS] */
@@ -45,6 +46,8 @@ static enum lk_status make_kernels(struct lk_device *device, struct lk_shard_sum
     LK_TRY(lk_kernel_create(device, &spec, &sum->metrics));
     if (!parts)
         return LK_OK;
+    spec.name = "shards_join";
+    LK_TRY(lk_kernel_create(device, &spec, &sum->join));
     spec.source = "checksum";
     spec.name = "checksum";
     spec.options = NULL;
@@ -96,6 +99,7 @@ void lk_shard_sum_destroy(struct lk_shard_sum *sum)
         return;
     for (int level = 0; level <= sum->levels; level++)
         lk_kernel_destroy(sum->sums[level]);
+    lk_kernel_destroy(sum->join);
     lk_kernel_destroy(sum->metrics);
     lk_kernel_destroy(sum->checksum);
     lk_kernel_destroy(sum->total);
@@ -148,6 +152,21 @@ enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum, struct lk_subtree 
                       LK_INT(lk_elementwise_vectors(&sum->elementwise, slice->count)),
                       LK_INT(slice->stride / vector), LK_INT(subtree.first),
                       LK_INT(slice->first / vector), LK_INT(y_first / vector));
+}
+
+enum lk_status lk_shard_sum_enqueue_join(struct lk_shard_sum *sum, struct lk_buffer *y,
+                                         int64_t lower, int64_t higher, int64_t count)
+{
+    const int vector = sum->tiling.vector;
+    const int64_t end = (lower > higher ? lower : higher) + lk_elementwise_padded(count);
+    if (lower % LK_PAD || higher % LK_PAD)
+        return lk_fail(LK_E_ARGUMENT,
+                       "sums to be joined at %lld and %lld, expected multiples of %d",
+                       (long long)lower, (long long)higher, LK_PAD);
+    LK_TRY(check_bytes("y", y, (size_t)end * sum->real_bytes));
+    return LK_ENQUEUE(sum->join, lk_elementwise_grid(&sum->elementwise, count), LK_BUF(y),
+                      LK_INT(lk_elementwise_vectors(&sum->elementwise, count)),
+                      LK_INT(lower / vector), LK_INT(higher / vector));
 }
 
 enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum, const struct lk_buffer *x,

@@ -14,8 +14,8 @@ int lk_shards_choose(int64_t batch);
 struct lk_shard_sum;
 
 /* Sums over tiling->shards shards, a power of two, of `real` (LK_F32, LK_F64), or with `parts`
- * also over fewer, and checksums; its kernels run after lk_device_build().
- * fails: LK_E_ARGUMENT, LK_E_MEMORY, LK_E_DEVICE_MEMORY */
+ * also over fewer, of parts that come one by one, and checksums; its kernels run after
+ * lk_device_build(). fails: LK_E_ARGUMENT, LK_E_MEMORY, LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_shard_sum_create(struct lk_device *device,
                                                  const struct lk_tiling *tiling,
                                                  enum lk_dtype real, bool parts,
@@ -36,6 +36,12 @@ LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue(struct lk_shard_sum *sum,
                                                   struct lk_subtree subtree,
                                                   const struct lk_shard_slice *slice,
                                                   struct lk_buffer *y, int64_t y_first);
+
+/* y[lower + i] += y[higher + i], i < count: the sums over two siblings become that over both.
+ * lower, higher: multiples of LK_PAD. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue_join(struct lk_shard_sum *sum,
+                                                       struct lk_buffer *y, int64_t lower,
+                                                       int64_t higher, int64_t count);
 
 /* Sums of each shard over the two values a loss gives for each sample, x: real
  * [tiles][2][lanes] of the first `shards` shards: tiles ascending, then the lanes' tree.

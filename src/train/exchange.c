@@ -23,7 +23,7 @@ struct lk_exchange {
     struct lk_shared *checks;
 
     struct lk_shard_run run;
-    struct lk_subtree subtrees[LK_MOST_SHARDS];
+    struct lk_subtree subtrees[LK_MOST_SUBTREES];
     int count;
     bool is_weighed; /* checks have the weights' sum */
     uint32_t checksums[LK_MOST_BUCKETS + 1];
@@ -35,27 +35,42 @@ struct lk_shard_run lk_shard_run_pass(struct lk_shard_run run, int first, int mo
     return (struct lk_shard_run){first, (stop < end ? stop : end) - first};
 }
 
-/* The subtrees of a run, pass by pass. */
-static int list_subtrees(struct lk_shard_run run, int most,
-                         struct lk_subtree subtrees[LK_MOST_SHARDS])
+/* Puts a subtree behind those that are open, joined with its siblings. Returns how many. */
+static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
 {
-    int count = 0;
+    int joins = 0;
+    while (*count > 0 && lk_subtrees_join(open[*count - 1], next)) {
+        next = open[--*count];
+        next.count *= 2;
+        joins++;
+    }
+    open[(*count)++] = next;
+    return joins;
+}
+
+/* The most terms that are held at once while the run is computed. */
+static int count_terms(struct lk_shard_run run, int most)
+{
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], parts[LK_MOST_SUBTREES];
+    int count = 0, found = 0;
     for (int first = run.first; first < run.first + run.count;) {
         const struct lk_shard_run pass = lk_shard_run_pass(run, first, most);
-        count += lk_subtrees_of(pass.first, pass.count, subtrees + count);
+        const int parts_count = lk_subtrees_of(pass.first, pass.count, parts);
+        for (int i = 0; i < parts_count; i++) {
+            found = count + 1 > found ? count + 1 : found;
+            push(open, &count, parts[i]);
+        }
         first += pass.count;
     }
-    return count;
+    return found;
 }
 
 int lk_exchange_terms(int shards, int most)
 {
-    struct lk_subtree subtrees[LK_MOST_SHARDS + LK_MOST_SUBTREES];
     int found = 1;
     for (int first = 0; first < shards; first++)
         for (int end = first + 1; end <= shards; end++) {
-            const struct lk_shard_run run = {first, end - first};
-            const int count = list_subtrees(run, most, subtrees);
+            const int count = count_terms((struct lk_shard_run){first, end - first}, most);
             found = count > found ? count : found;
         }
     return found;
@@ -139,7 +154,7 @@ enum lk_status lk_exchange_begin(struct lk_exchange *e, struct lk_shard_run run)
     for (int b = 0; b <= e->buckets; b++)
         LK_TRY(lk_shared_enqueue_to_device(e->parcels[b].terms, 0));
     e->run = run;
-    e->count = list_subtrees(run, e->most, e->subtrees);
+    e->count = lk_subtrees_of(run.first, run.count, e->subtrees);
     return LK_OK;
 }
 
@@ -157,24 +172,41 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
     return LK_OK;
 }
 
+/* Adds a pass's subtrees to those before, as the terms of the run grow: a sum goes behind them
+ * and into its sibling. Returns how many terms there are now. */
+static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
+                               const struct lk_shard_slice *slice, struct lk_shard_run pass,
+                               int *terms)
+{
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], parts[LK_MOST_SUBTREES];
+    struct lk_buffer *y = lk_shared_buffer(p->terms);
+    int count = lk_subtrees_of(e->run.first, pass.first - e->run.first, open);
+    const int parts_count = lk_subtrees_of(pass.first, pass.count, parts);
+    for (int i = 0; i < parts_count; i++) {
+        const struct lk_subtree part = {parts[i].first - pass.first, parts[i].count};
+        int64_t at = e->head + count * p->count;
+        LK_TRY(lk_shard_sum_enqueue(e->sum, part, slice, y, at));
+        for (int joins = push(open, &count, parts[i]); joins > 0; joins--, at -= p->count)
+            LK_TRY(lk_shard_sum_enqueue_join(e->sum, y, at - p->count, at, p->count));
+    }
+    *terms = count;
+    return LK_OK;
+}
+
 enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *e, int bucket,
                                           struct lk_shard_run pass)
 {
     const struct parcel *p = &e->parcels[bucket];
     struct lk_buffer *y = lk_shared_buffer(p->terms);
     struct lk_shard_slice slice;
+    int terms = 0;
     LK_TRY(find_slice(e, bucket, pass.count, &slice));
-    for (int i = 0; i < e->count; i++) {
-        struct lk_subtree subtree = e->subtrees[i];
-        const int64_t at = e->head + i * p->count;
-        if (subtree.first < pass.first || subtree.first >= pass.first + pass.count)
-            continue;
-        subtree.first -= pass.first;
-        LK_TRY(lk_shard_sum_enqueue(e->sum, subtree, &slice, y, at));
-        LK_TRY(lk_shard_sum_enqueue_checksum(e->sum, y, at, p->count, y, i));
-    }
+    LK_TRY(sum_pass(e, p, &slice, pass, &terms));
     if (pass.first + pass.count < e->run.first + e->run.count)
         return LK_OK;
+    for (int i = 0; i < terms; i++)
+        LK_TRY(
+            lk_shard_sum_enqueue_checksum(e->sum, y, e->head + i * p->count, p->count, y, i));
     return lk_shared_enqueue_to_host(p->terms, parcel_bytes(e, p));
 }
 

@@ -25,15 +25,18 @@ LK_MUST_CHECK enum lk_status lk_exchange_create(struct lk_device *device,
                                                 struct lk_exchange **exchange);
 void lk_exchange_destroy(struct lk_exchange *exchange);
 
-/* The most subtrees that any run of `shards` shards is cut into, `most` at a time: sums as long
- * as the gradient that it holds on the device, beside the one over all shards. */
+/* The most sums over subtrees that are held at once while any run of `shards` shards is
+ * computed, `most` at a time: as long as the gradient, on the device, beside the one over all
+ * shards. They are added as siblings come, so that small passes need no more than large ones.
+ */
 int lk_exchange_terms(int shards, int most);
 
 /* Begins a step's part: the shards of `run`. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,
                                                struct lk_shard_run run);
 
-/* Sums what forward or backward has left of a pass over its subtrees. Buckets are those of the
+/* Sums what forward or backward has left of a pass over its subtrees, and with those of the
+ * passes before. Buckets are those of the
  * replica; number lk_replica_bucket_count() is loss and correct answers, after forward. The
  * run's last pass sends the bucket to the host. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *exchange,
