@@ -27,7 +27,8 @@ struct bench {
     bool (*handler)(void *context, const struct lk_bench_kernel *kernel);
     void *context;
     enum lk_math math;
-    struct lk_choices *known, *choices;   /* found by tuning; of the pass at hand */
+    struct lk_choices *known, *blockings; /* found by tuning */
+    struct lk_choices *choices;           /* of the pass at hand */
     char algorithm[LK_CHOICE_TEXT_BYTES]; /* that the pass being timed has taken */
     bool stopped;
     int done, count;
@@ -179,7 +180,7 @@ static enum lk_status time_ours(struct bench *bench, const struct lk_bench_case 
     const double start = lk_seconds();
     enum lk_status status;
     LK_TRY_OUT(lk_choices_create(bench->math, &bench->choices));
-    lk_choices_know(bench->choices, bench->known);
+    lk_choices_know(bench->choices, bench->known, bench->blockings);
     LK_TRY_OUT(open_probe(bench, c, pass, &probe));
     result->algorithm = bench->algorithm;
     LK_TRY_OUT(lk_device_build(bench->device));
@@ -289,7 +290,8 @@ static enum lk_status time_all(struct bench *bench, const char *set)
 {
     LK_TRY(lk_math_find(bench->options.math, &bench->math));
     LK_TRY(lk_choices_create(bench->math, &bench->known));
-    lk_tuning_load(bench->known);
+    LK_TRY(lk_choices_create(bench->math, &bench->blockings));
+    lk_tuning_load(bench->known, bench->blockings);
     LK_TRY(lk_meter_create(bench->device, &bench->meter));
     for (const struct lk_bench_case *c = lk_bench_cases; c->set; c++)
         for (int pass = 0; pass < PASSES && !bench->stopped; pass++)
@@ -316,5 +318,6 @@ enum lk_status lk_bench_kernels(
     const enum lk_status status = time_all(&bench, set);
     lk_meter_destroy(bench.meter);
     lk_choices_destroy(bench.known);
+    lk_choices_destroy(bench.blockings);
     return status;
 }

@@ -68,7 +68,7 @@ enum lk_status lk_bench_model_check(const char *name)
 struct run {
     struct lk_device *device;
     struct lk_model *model;
-    struct lk_choices *known, *choices;
+    struct lk_choices *known, *blockings, *choices;
     struct lk_stepper *stepper;
     int64_t batch, step;
     struct lk_step_result last;
@@ -82,9 +82,10 @@ static enum lk_status create_choices(struct run *run, const char *name)
     enum lk_math math;
     LK_TRY(lk_math_find(name, &math));
     LK_TRY(lk_choices_create(math, &run->known));
+    LK_TRY(lk_choices_create(math, &run->blockings));
     LK_TRY(lk_choices_create(math, &run->choices));
-    lk_tuning_load(run->known);
-    lk_choices_know(run->choices, run->known);
+    lk_tuning_load(run->known, run->blockings);
+    lk_choices_know(run->choices, run->known, run->blockings);
     return LK_OK;
 }
 
@@ -202,6 +203,7 @@ enum lk_status lk_bench_model(struct lk_device *device, const char *name,
     lk_stepper_destroy(run->stepper);
     lk_choices_destroy(run->choices);
     lk_choices_destroy(run->known);
+    lk_choices_destroy(run->blockings);
     lk_model_destroy(run->model);
     free(run);
     return status;

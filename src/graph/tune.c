@@ -213,21 +213,19 @@ static enum lk_status tune_step(struct tuner *tuner, const struct lk_step *step)
     char text[LK_CHOICE_TEXT_BYTES];
     const int lanes = lk_device_info(c->device)->lanes;
     const double room = UNIT_FLOPS * lk_device_info(c->device)->compute_units;
-    tuner->op = step->op;
-    tuner->like = (struct lk_op_setup){.device = c->device,
-                                       .node = step->node->name,
-                                       .options = step->options,
-                                       .shapes = step->shapes,
-                                       .tiling.lanes = lanes,
-                                       .tiling.vector = lk_device_info(c->device)->vector,
-                                       .real = LK_F32,
-                                       .training = c->training,
-                                       .wants_dw = step->wants_dw};
-    memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);
     const int64_t wanted = (int64_t)(room / (step->shapes.flops + 1)) / lanes * lanes;
-    tuner->samples = wanted < lanes ? lanes : wanted;
-    if (tuner->samples > c->batch)
-        tuner->samples = c->batch;
+    tuner->samples = lk_least(wanted < lanes ? lanes : wanted, c->batch);
+    tuner->op = step->op;
+    tuner->like = (struct lk_op_setup){
+        .device = c->device,
+        .node = step->node->name,
+        .options = step->options,
+        .shapes = step->shapes,
+        .tiling = lk_tiling_make(lk_device_info(c->device), tuner->samples, 1),
+        .real = LK_F32,
+        .training = c->training,
+        .wants_dw = step->wants_dw};
+    memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);
     for (int i = 0; step->op->choice(&tuner->like, i, &tuner->choice); i++) {
         if (is_time_up(tuner) || lk_choices_find(c->choices, tuner->choice.key, text))
             continue;

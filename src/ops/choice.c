@@ -15,8 +15,8 @@ struct lk_choices {
     enum lk_math math;
     pthread_mutex_t lock;
     char preferred[LK_CHOICE_TEXT_BYTES];
-    struct lk_choices *known; /* NULL: none */
-    struct choice *list;      /* in order of keys */
+    struct lk_choices *known, *blockings; /* NULL: none */
+    struct choice *list;                  /* in order of keys */
     int count, room;
 };
 
@@ -71,7 +71,7 @@ bool lk_choices_find(struct lk_choices *choices, const char *key,
     if (is_there)
         memcpy(text, choices->list[at].text, LK_CHOICE_TEXT_BYTES);
     pthread_mutex_unlock(&choices->lock);
-    return is_there;
+    return is_there || lk_choices_find(choices->known, key, text);
 }
 
 static enum lk_status check_length(const char *text, size_t room, const char *what)
@@ -120,9 +120,11 @@ enum lk_status lk_choices_prefer(struct lk_choices *choices, const char *text)
     return LK_OK;
 }
 
-void lk_choices_know(struct lk_choices *choices, struct lk_choices *known)
+void lk_choices_know(struct lk_choices *choices, struct lk_choices *known,
+                     struct lk_choices *blockings)
 {
     choices->known = known;
+    choices->blockings = blockings;
 }
 
 const char *const lk_math_names[] = {"strict", "normal", "fast", NULL};
@@ -267,21 +269,31 @@ static int cheapest(const struct lk_choice *choice, enum lk_math math)
     return best;
 }
 
+/* Where none is kept or known. -1: none can */
+static int by_rule(struct lk_choices *choices, const struct lk_choice *choice)
+{
+    char text[LK_CHOICE_TEXT_BYTES];
+    const enum lk_math math = lk_choices_math(choices);
+    int best = choices && *choices->preferred ? named(choice, math, choices->preferred) : -1;
+    if (best < 0)
+        best = cheapest(choice, math);
+    if (best >= 0 && choices && lk_choices_find(choices->blockings, choice->key, text) &&
+        lk_candidate_is_same(text, choice->candidates[best].name))
+        best = named(choice, math, text);
+    return best;
+}
+
 enum lk_status lk_choices_make(struct lk_choices *choices, const struct lk_choice *choice,
                                int *place)
 {
     char text[LK_CHOICE_TEXT_BYTES];
-    const enum lk_math math = lk_choices_math(choices);
     int best = -1;
-    if ((lk_choices_find(choices, choice->key, text) ||
-         (choices && lk_choices_find(choices->known, choice->key, text))) &&
-        (best = named(choice, math, text)) < 0)
+    if (lk_choices_find(choices, choice->key, text) &&
+        (best = named(choice, lk_choices_math(choices), text)) < 0)
         lk_log(LK_LOG_WARNING, "'%s' cannot be had for %s, its rule decides", text,
                choice->key);
-    if (best < 0 && choices && *choices->preferred)
-        best = named(choice, math, choices->preferred);
     if (best < 0)
-        best = cheapest(choice, math);
+        best = by_rule(choices, choice);
     if (best < 0)
         return lk_fail(LK_E_UNSUPPORTED, "no algorithm does %s", choice->key);
     if (choices)

@@ -26,7 +26,7 @@ void lk_choices_destroy(struct lk_choices *choices);
 /* STRICT for NULL. */
 enum lk_math lk_choices_math(const struct lk_choices *choices);
 
-/* The algorithm kept under `key`, a copy; false: none is. */
+/* The algorithm kept or known under `key`, a copy; false: none is. */
 bool lk_choices_find(struct lk_choices *choices, const char *key,
                      char text[LK_CHOICE_TEXT_BYTES]);
 
@@ -56,8 +56,10 @@ extern const char *const lk_math_names[];
 /* The one of that name; NULL: NORMAL. fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_math_find(const char *name, enum lk_math *math);
 
-/* What is not kept is looked for in `known`, which outlives the list; NULL: nowhere. */
-void lk_choices_know(struct lk_choices *choices, struct lk_choices *known);
+/* What is not kept is looked for in `known`; where nothing is, the blocking of the algorithm
+ * that is taken in `blockings`. Both outlive the list; NULL: nowhere. */
+void lk_choices_know(struct lk_choices *choices, struct lk_choices *known,
+                     struct lk_choices *blockings);
 
 /* Calls for each, in order of keys; `visit` may not use the list. */
 void lk_choices_each(struct lk_choices *choices,

@@ -72,7 +72,8 @@ struct lk_conv2d_algorithm {
     bool is_direct; /* sums of products of inputs and weights: for LK_MATH_STRICT */
     bool reads_dy[LK_CONV2D_PASSES]; /* takes masked and pooled gradients too */
 
-    /* As lk_candidate has it: follows from shapes and the class of the device alone. */
+    /* As lk_candidate has it: follows from shapes and the class of the device alone. The
+     * setup's shards are of a usual size. */
     double (*cost)(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
                    enum lk_conv2d_pass pass);
 

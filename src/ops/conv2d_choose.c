@@ -8,7 +8,7 @@
 static const struct lk_conv2d_algorithm *const algorithms[] = {
     &lk_conv2d_depthwise, &lk_conv2d_direct, &lk_conv2d_gpu, &lk_conv2d_winograd2,
     &lk_conv2d_winograd4, &lk_conv2d_fft,    &lk_conv2d_blas};
-enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, USUAL_SHARD_TILES = 4 };
 
 static void add_candidates(const struct lk_op_setup *setup,
                            const struct lk_conv2d_algorithm *algorithm,
@@ -38,6 +38,8 @@ static void describe_choice(const struct lk_op_setup *setup,
     const struct lk_device_info *info = lk_device_info(setup->device);
     const struct lk_conv2d_job job = {.shape = shape, .pass = pass, .blocking = ""};
     char options[256] = "", x[64];
+    struct lk_op_setup usual = *setup; /* a choice is the same whatever the batch */
+    usual.tiling.shard_tiles = USUAL_SHARD_TILES;
     *choice = (struct lk_choice){.is_backward = pass != LK_CONV2D_FORWARD,
                                  .dx = pass == LK_CONV2D_DATA,
                                  .dw = pass == LK_CONV2D_WEIGHTS};
@@ -47,7 +49,7 @@ static void describe_choice(const struct lk_op_setup *setup,
              names[pass], x, options, lk_dtype_name(setup->real), setup->tiling.lanes,
              info->name, info->driver);
     for (int i = 0; i < ALGORITHMS; i++)
-        add_candidates(setup, algorithms[i], &job, choice);
+        add_candidates(&usual, algorithms[i], &job, choice);
 }
 
 bool lk_conv2d_choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice)

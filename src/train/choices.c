@@ -57,10 +57,10 @@ static enum lk_status tune(void *context, struct lk_worker *worker)
     snprintf(t->last, sizeof t->last, "%s", name);
     const double worth =
         lk_tuning_worth(worker->device, trainer->loss, s->batch_size, s->steps);
-    const enum lk_status status = worth > 0
-                                      ? lk_tuning_quick(worker->device, trainer->loss,
-                                                        s->batch_size, worth, trainer->tuned)
-                                      : LK_OK;
+    const enum lk_status status =
+        worth > 0 ? lk_tuning_quick(worker->device, trainer->loss, s->batch_size, worth,
+                                    trainer->blockings)
+                  : LK_OK;
     if (status == LK_OK || status == LK_E_MEMORY || status == LK_E_DEVICE)
         return status;
     lk_error_clear(); /* it trains as it is */
@@ -75,7 +75,10 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
     if (!trainer->checkpoint && lk_world_rank(world) == 0 &&
         trainer->settings->tune != LK_TUNE_OFF)
         LK_TRY(lk_team_call_each(team, tune, &tuning, false));
-    return lk_world_size(world) > 1 ? take_from_first(world, trainer->tuned) : LK_OK;
+    if (lk_world_size(world) == 1)
+        return LK_OK;
+    LK_TRY(take_from_first(world, trainer->tuned));
+    return take_from_first(world, trainer->blockings);
 }
 
 enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer)
@@ -84,10 +87,12 @@ enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer)
     struct lk_world *world = trainer->world;
     LK_TRY(lk_choices_create((enum lk_math)s->math, &trainer->choices));
     LK_TRY(lk_choices_create((enum lk_math)s->math, &trainer->tuned));
-    lk_choices_know(trainer->choices, trainer->tuned);
+    LK_TRY(lk_choices_create((enum lk_math)s->math, &trainer->blockings));
+    lk_choices_know(trainer->choices, trainer->tuned, trainer->blockings);
+    lk_choices_know(trainer->blockings, trainer->tuned, NULL);
     if (trainer->checkpoint)
         LK_TRY(read_checkpoint(trainer));
     else if (lk_world_rank(world) == 0 && s->tune != LK_TUNE_OFF)
-        lk_tuning_load(trainer->tuned);
+        lk_tuning_load(trainer->tuned, trainer->blockings);
     return lk_world_size(world) > 1 ? take_from_first(world, trainer->choices) : LK_OK;
 }

@@ -261,6 +261,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_settings_destroy(trainer->settings);
     lk_choices_destroy(trainer->choices);
     lk_choices_destroy(trainer->tuned);
+    lk_choices_destroy(trainer->blockings);
     free(trainer->choices_text);
     free(trainer);
 }

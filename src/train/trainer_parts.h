@@ -31,11 +31,11 @@ struct lk_trainer {
     void *context;
     atomic_bool stop;
 
-    struct lk_world *world;       /* the job's ranks */
-    struct lk_choices *choices;   /* of algorithms, for devices of all kinds */
-    struct lk_choices *tuned;     /* the fastest known on this machine, for choices to come */
-    char *choices_text;           /* as the shadow has them */
-    struct lk_run_folder *folder; /* without a path on all ranks but 0 */
+    struct lk_world *world;               /* the job's ranks */
+    struct lk_choices *choices;           /* of algorithms, for devices of all kinds */
+    struct lk_choices *tuned, *blockings; /* the fastest known here, for choices to come */
+    char *choices_text;                   /* as the shadow has them */
+    struct lk_run_folder *folder;         /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_pipeline pipeline, eval_pipeline;
     struct lk_look look, eval_look;

@@ -49,10 +49,10 @@ static void load(enum lk_tuning kind, struct lk_choices *known)
     free(text);
 }
 
-void lk_tuning_load(struct lk_choices *known)
+void lk_tuning_load(struct lk_choices *known, struct lk_choices *blockings)
 {
-    load(LK_TUNING_QUICK, known);
     load(LK_TUNING_FULL, known);
+    load(LK_TUNING_QUICK, blockings);
 }
 
 static void copy(void *context, const char *key, const char *text)
@@ -121,17 +121,17 @@ double lk_tuning_worth(const struct lk_device *device, const struct lk_node *los
 }
 
 enum lk_status lk_tuning_quick(struct lk_device *device, const struct lk_node *loss,
-                               int64_t batch, double seconds, struct lk_choices *known)
+                               int64_t batch, double seconds, struct lk_choices *blockings)
 {
     const struct lk_tune_config config = {.device = device,
                                           .output = loss,
                                           .training = true,
                                           .batch = batch,
-                                          .choices = known,
+                                          .choices = blockings,
                                           .keeps_bits = true,
                                           .seconds = seconds};
     LK_TRY(lk_tune(&config));
-    if (lk_tuning_save(LK_TUNING_QUICK, known) != LK_OK) { /* the next run measures again */
+    if (lk_tuning_save(LK_TUNING_QUICK, blockings) != LK_OK) { /* the next run measures again */
         lk_log(LK_LOG_WARNING, "%s", lk_error_text());
         lk_error_clear();
     }

@@ -8,9 +8,9 @@
 /* QUICK: found at a run's beginning, blockings alone; FULL: by lockstep tune, taken first. */
 enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL };
 
-/* Adds what the cache has to `known`; a file that is none of ours is warned of and ignored, as
- * its results can be found again. */
-void lk_tuning_load(struct lk_choices *known);
+/* Adds what the cache has, found fully and quickly; a file that is none of ours is warned of
+ * and ignored, as its results can be found again. */
+void lk_tuning_load(struct lk_choices *known, struct lk_choices *blockings);
 
 /* Adds `found` to what the cache has, also while other processes do; does nothing where there
  * is no cache. fails: LK_E_IO */
@@ -20,10 +20,9 @@ LK_MUST_CHECK enum lk_status lk_tuning_save(enum lk_tuning kind, struct lk_choic
 double lk_tuning_worth(const struct lk_device *device, const struct lk_node *loss,
                        int64_t batch, int64_t steps);
 
-/* Measures blockings for `seconds` and adds them to `known` and the cache. fails: LK_E_DEVICE
- */
+/* Measures for `seconds` and adds to `blockings` and the cache. fails: LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_tuning_quick(struct lk_device *device,
                                              const struct lk_node *loss, int64_t batch,
-                                             double seconds, struct lk_choices *known);
+                                             double seconds, struct lk_choices *blockings);
 
 #endif

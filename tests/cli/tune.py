@@ -53,6 +53,7 @@ class Tune(ProgramTest):
     def test_results_are_kept(self):
         first = self.tune().stdout
         kept = self.kept()
+        self.assertIn('    winograd4 ', first)
         self.assertGreaterEqual(len(kept), 3)  # both forward passes and one data gradient
         for key, algorithm in kept.items():
             self.assertRegex(key, r'^conv2d (forward|dgrad|wgrad) \[')
@@ -78,6 +79,28 @@ class Tune(ProgramTest):
         self.run_program('train', *self.TRAIN, '--run', 'tuned', '--steps', '20')
         self.assertIn(other, self.algorithms('tuned').values())
         self.assertEqual(self.sha256('tuned'), self.sha256('rule'))
+
+    def test_what_was_found_quickly_changes_no_bit(self):
+        """Whatever algorithms the cache names: a run of another size may have left them."""
+        self.run_program('train', *self.TRAIN, '--run', 'rule', '--steps', '10', '--tune',
+                         'off')
+        rule = self.algorithms('rule')
+        self.assertIn('winograd4', rule.values())
+        with open(self.path('rule/env.json'), encoding='utf-8') as file:
+            path = f'cache/tuning/{json.load(file)["lockstep"]}-normal-quick.txt'
+        os.mkdir(self.path('cache/tuning'))
+        with open(self.path(path), 'w', encoding='utf-8') as file:
+            file.write('math normal\n')
+            for key, algorithm in rule.items():
+                other = 'winograd4' if algorithm.startswith('direct') else 'direct 12x2'
+                file.write(f'{key}\t{other}\n')
+        self.run_program('train', *self.TRAIN, '--run', 'quick', '--steps', '10')
+        self.assertEqual(self.algorithms('quick'), rule)
+        self.assertEqual(self.sha256('quick'), self.sha256('rule'))
+
+    def test_what_was_not_measured_whole_is_not_kept(self):
+        said = self.tune('--seconds', '1').stdout
+        self.assertEqual(len(self.kept()), said.count('-> '), said)
 
     def test_a_foreign_file_is_left_aside(self):
         self.tune()

@@ -76,6 +76,27 @@ static void kept_wins_over_preferred(void **state)
     lk_choices_destroy(choices);
 }
 
+static void what_is_known_is_taken(void **state)
+{
+    (void)state;
+    char text[LK_CHOICE_TEXT_BYTES];
+    struct lk_choices *known = made(LK_MATH_NORMAL), *blockings = made(LK_MATH_NORMAL);
+    struct lk_choices *choices = made(LK_MATH_NORMAL), *strict = made(LK_MATH_STRICT);
+    lk_choices_know(choices, known, blockings);
+    lk_choices_know(strict, NULL, blockings);
+    assert_int_equal(lk_choices_set(known, "a", "direct"), LK_OK);
+    assert_int_equal(lk_choices_set(blockings, "b", "direct 4x6"), LK_OK);
+    assert_true(lk_choices_find(choices, "a", text));
+    assert_false(lk_choices_find(choices, "b", text));
+    assert_string_equal(taken(choices, "a"), "direct");
+    assert_string_equal(taken(choices, "b"), "wide"); /* other bits: the rule stays */
+    assert_string_equal(taken(strict, "b"), "direct 4x6");
+    lk_choices_destroy(choices);
+    lk_choices_destroy(strict);
+    lk_choices_destroy(known);
+    lk_choices_destroy(blockings);
+}
+
 static void note(void *context, const char *key, const char *text)
 {
     char *all = context;
@@ -180,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(math_bounds_the_rule),
         cmocka_unit_test(kept_wins_over_preferred),
+        cmocka_unit_test(what_is_known_is_taken),
         cmocka_unit_test(a_list_is_in_order_of_keys),
         cmocka_unit_test(long_texts_are_refused),
         cmocka_unit_test(a_list_is_read_as_it_was_printed),
