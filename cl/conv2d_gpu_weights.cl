@@ -7,8 +7,9 @@
  * One chain of products a result, in ascending order of tile, i, j, lane; outside the image x
  * is 0. A part is part_pixels pixels of one shard, or what is left of it.
  *
- *   x: [tiles][groups][channels][height][width]; out: [parts] out_stride apart, k innermost
+ *   x: [tiles][groups][channels][height][width] from x_first on
  *   dz: [tiles][groups][filters][out_height][out_width] from dz_first on
+ *   out: [parts] out_stride apart, k innermost
  *
  * A tile of x or dz is smaller than 2^31 bytes.
  * Group ids: 0: group of channels, block of BN filters in it, 1: block of BM rows, 2: part.
@@ -38,7 +39,7 @@ INLINE void put(__local real *to, int pitch, Q v)
     to[12 * pitch] = v.w;
 }
 
-GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x,
+GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_first,
                                      __global const real *restrict dz, int dz_first,
                                      __global real *restrict out, int out_first, int out_stride,
                                      int groups, int channels, int height, int width,
@@ -60,7 +61,7 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x,
     const size_t tile = get_group_id(2) / parts * shard_tiles + begin / pixels;
     const size_t x_tile = (size_t)groups * channels * height * width * LANES;
     const size_t dz_tile = (size_t)groups * filters * pixels * LANES;
-    x += tile * x_tile + (size_t)g * channels * height * width * LANES;
+    x += x_first + tile * x_tile + (size_t)g * channels * height * width * LANES;
     dz += dz_first + tile * dz_tile + (size_t)g * filters * pixels * LANES;
     int i = begin % pixels / out_width, j = begin % out_width;
 

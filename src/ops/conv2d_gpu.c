@@ -216,7 +216,7 @@ static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const str
                                   gpu->parts * t->shards},
                                  lk_gpu_tile_items(&gpu->tile)};
     LK_TRY(LK_ENQUEUE(
-        gpu->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        gpu->weights, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz), LK_INT(run->dz_first),
         LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? gpu->parts_first : 0),
         LK_INT(in_parts ? gpu->count : run->dw_stride), LK_INT(s->groups), LK_INT(s->channels),
         LK_INT(y->in), LK_INT(x->in), LK_INT(s->filters), LK_INT(y->out), LK_INT(x->out),

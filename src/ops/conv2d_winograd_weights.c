@@ -58,9 +58,8 @@ static void choose_register_block(const struct lk_op_setup *setup, struct weight
     w->panels = lk_divide_up(vectors, w->columns);
 }
 
-enum lk_status lk_conv2d_winograd_weights_prepare(struct lk_op_setup *setup,
-                                                  struct lk_conv2d_job *job, int64_t tile,
-                                                  void **state)
+static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                              int64_t tile, void **state)
 {
     char text[96];
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct weights), state));
@@ -85,7 +84,7 @@ enum lk_status lk_conv2d_winograd_weights_prepare(struct lk_op_setup *setup,
     return lk_op_kernel(setup, source, "conv2d_winograd_finish", text, &w->finish);
 }
 
-void lk_conv2d_winograd_weights_release(void *state)
+static void release(void *state)
 {
     struct weights *w = state;
     lk_kernel_destroy(w->terms);
@@ -126,8 +125,8 @@ static enum lk_status enqueue_round(const struct lk_op_setup *setup, const struc
                       LK_INT(channels));
 }
 
-enum lk_status lk_conv2d_winograd_weights_enqueue(const struct lk_op_setup *setup, void *state,
-                                                  const struct lk_conv2d_operands *run)
+static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
+                              const struct lk_conv2d_operands *run)
 {
     const struct weights *w = state;
     const struct lk_tiling *t = &setup->tiling;
@@ -144,3 +143,6 @@ enum lk_status lk_conv2d_winograd_weights_enqueue(const struct lk_op_setup *setu
     }
     return LK_OK;
 }
+
+const struct lk_conv2d_winograd_part lk_conv2d_winograd_weights = {
+    .prepare = prepare, .enqueue = enqueue, .release = release};

@@ -182,10 +182,17 @@ static void cpu_kernels_are_near_exact_sums(void **state)
     check_class("cpu");
 }
 
+static void gpu_kernels_are_near_exact_sums(void **state)
+{
+    (void)state;
+    check_class("gpu");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cpu_kernels_are_near_exact_sums),
+        cmocka_unit_test(gpu_kernels_are_near_exact_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,162 @@
+/* The transforms of Winograd convolution for the GPU class, 3x3 taps on every pixel. Between
+ * them are products of matrices, one for each position p of POSITIONS: conv2d_gpu.cl and
+ * conv2d_gpu_weights.cl do them as convolutions of single taps.
+ *
+ *   inputs     v[p][c][q] = (B' x B)[p] of Winograd tiles [first, first + count) of the batch
+ *   gradients  z[p][k][q] = (A dz A')[p] of the same tiles, for the weight gradient
+ *   taps       u[p][n][k] = (G w G')[p], rows `pitch` long, 0 past the last output channel
+ *   outputs    y = A' m A + bias of m[p][k][room], then relu and a 2x2 max-pool as in conv2d.cl
+ *   finish     dw[c, r, s, k] = G' m G of m[p][c][k], added to what is there unless `is_first`
+ *
+ * v and z: rows of `room` tiles, LANES each. w: as conv2d_winograd_pack.cl has it.
+ *
+ * Group ids: inputs, gradients, outputs: 0: Winograd tile, 1: channel; work-items: lanes. taps:
+ * 0: n; finish: 0: c; work-items: k.
+ * -D: TILE; SOURCE: of x and of dz, as lib/winograd_inputs.cl has it, with y or `at` of the
+ *     forward pass as `gate` and `won`; POOL; STREAM: 0
+ */
+#include "lib/hints.cl"
+#include "lib/real.cl"
+#include "lib/greatest.cl"
+#include "lib/winograd.cl"
+#include "lib/winograd_inputs.cl"
+#include "lib/winograd_outputs.cl"
+
+/* Batch tile and place of a Winograd tile of the batch. */
+INLINE int tile_of(int q, int height, int width, int *y0, int *x0)
+{
+    const int across = (width + TILE - 1) / TILE;
+    const int squares = (height + TILE - 1) / TILE * across;
+    *y0 = q % squares / across * TILE;
+    *x0 = q % squares % across * TILE;
+    return q / squares;
+}
+
+KERNEL void conv2d_winograd_inputs(__global const V *restrict x, int x_first,
+                                   __global const V *restrict gate,
+                                   __global const B *restrict won, __global V *restrict v,
+                                   int v_first, int first, int room, int in_h, int in_w,
+                                   int out_h, int out_w, int pad_y, int pad_x)
+{
+    const int c = get_group_id(1), channels = get_num_groups(1);
+    int y0, x0;
+    const int t = tile_of(first + get_group_id(0), out_h, out_w, &y0, &x0);
+    const struct winograd_window all = {x + x_first, gate, won, in_h, in_w, 0, 0};
+    const struct winograd_window from = winograd_window_at(
+        all, ((size_t)t * channels + c) * winograd_plane(&all, SOURCE) + PART, y0 - pad_y,
+        x0 - pad_x, SOURCE);
+    winograd_inputs(&from, v + v_first + ((size_t)c * room + get_group_id(0)) * PARTS + PART,
+                    (size_t)channels * room * PARTS, SOURCE);
+}
+
+KERNEL void conv2d_winograd_gradients(__global const V *restrict dz, int dz_first,
+                                      __global const V *restrict gate,
+                                      __global const B *restrict won, __global V *restrict z,
+                                      int z_first, int first, int room, int out_h, int out_w)
+{
+    const int k = get_group_id(1), filters = get_num_groups(1);
+    int y0, x0;
+    const int t = tile_of(first + get_group_id(0), out_h, out_w, &y0, &x0);
+    const struct winograd_window all = {dz + dz_first, gate, won, out_h, out_w, 0, 0};
+    const struct winograd_window from = winograd_window_at(
+        all, ((size_t)t * filters + k) * winograd_plane(&all, SOURCE) + PART, y0, x0, SOURCE);
+    const size_t step = (size_t)filters * room * PARTS;
+    V s[SIDE][TILE];
+    z += z_first + ((size_t)k * room + get_group_id(0)) * PARTS + PART;
+    UNROLL for (int j = 0; j < TILE; j++) {
+        V column[SIDE];
+#define D(i)                                                                                   \
+    (winograd_is_inside(&from, y0 + (i), x0 + j)                                               \
+         ? winograd_input(&from, y0 + (i), x0 + j, SOURCE)                                     \
+         : (V)0)
+        WINOGRAD_A(column, D);
+#undef D
+        UNROLL for (int i = 0; i < SIDE; i++)
+            s[i][j] = column[i];
+    }
+    UNROLL for (int i = 0; i < SIDE; i++) {
+        V row[SIDE];
+#define D(j) s[i][j]
+        WINOGRAD_A(row, D);
+#undef D
+        UNROLL for (int j = 0; j < SIDE; j++)
+            z[(i * SIDE + j) * step] = row[j];
+    }
+}
+
+KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,
+                                 __global real *restrict u, int u_first, int pitch, int outs,
+                                 int in_step, int row_step, int column_step, int out_step)
+{
+    const int n = get_group_id(0), ins = get_num_groups(0);
+    w += w_first + n * in_step;
+    u += u_first + (size_t)n * pitch;
+    for (int k = PART; k < pitch; k += PARTS) {
+        V t[SIDE][3];
+        UNROLL for (int s = 0; s < 3; s++) {
+            V column[SIDE];
+#define W(r) (k < outs ? w[k * out_step + (r) * row_step + s * column_step] : (real)0)
+            WINOGRAD_G(column, W);
+#undef W
+            UNROLL for (int i = 0; i < SIDE; i++)
+                t[i][s] = column[i];
+        }
+        UNROLL for (int i = 0; i < SIDE; i++) {
+            V row[SIDE];
+#define W(s) t[i][s]
+            WINOGRAD_G(row, W);
+#undef W
+            UNROLL for (int j = 0; j < SIDE; j++)
+                u[(size_t)(i * SIDE + j) * ins * pitch + k] = row[j];
+        }
+    }
+}
+
+KERNEL void conv2d_winograd_outputs(__global const V *restrict m, int m_first,
+                                    __global const real *restrict bias, __global V *restrict y,
+                                    __global B *restrict at, int first, int room, int out_h,
+                                    int out_w, int relu)
+{
+    const int k = get_group_id(1), outs = get_num_groups(1);
+    int y0, x0;
+    const int t = tile_of(first + get_group_id(0), out_h, out_w, &y0, &x0);
+    const size_t plane = ((size_t)t * outs + k) * (out_h >> POOL) * (out_w >> POOL) * PARTS;
+    const struct plane to = {y + plane + PART,
+                             at ? at + plane + PART : 0,
+                             out_h,
+                             out_w,
+                             bias ? bias[k] : (real)0,
+                             relu ? (V)0 : (V)-INFINITY};
+    store_tile(&to, m + m_first + ((size_t)k * room + get_group_id(0)) * PARTS + PART,
+               (size_t)outs * room * PARTS, y0, x0);
+}
+
+KERNEL void conv2d_winograd_finish(__global const real *restrict m, int m_first,
+                                   __global real *restrict dw, int dw_first, int filters,
+                                   int is_first)
+{
+    const int c = get_group_id(0), channels = get_num_groups(0);
+    m += m_first + (size_t)c * filters;
+    dw += dw_first + (size_t)c * 9 * filters;
+    for (int k = PART; k < filters; k += PARTS) {
+        V t[3][SIDE];
+        UNROLL for (int j = 0; j < SIDE; j++) {
+            V column[3];
+#define M(i) m[(size_t)((i) * SIDE + j) * channels * filters + k]
+            WINOGRAD_GT(column, M);
+#undef M
+            UNROLL for (int r = 0; r < 3; r++)
+                t[r][j] = column[r];
+        }
+        UNROLL for (int r = 0; r < 3; r++) {
+            V row[3];
+#define M(j) t[r][j]
+            WINOGRAD_GT(row, M);
+#undef M
+            UNROLL for (int s = 0; s < 3; s++) {
+                __global real *to = dw + (r * 3 + s) * filters + k;
+                *to = is_first ? row[s] : *to + row[s];
+            }
+        }
+    }
+}

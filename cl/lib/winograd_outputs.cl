@@ -1,0 +1,67 @@
+/* The outputs of a Winograd tile. Needs lib/hints.cl, lib/real.cl, lib/greatest.cl,
+ * lib/winograd.cl.
+ * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches */
+
+#if STREAM
+#define STORE(p, v) STREAM_STORE(p, v)
+#else
+#define STORE(p, v) (*(p) = (v))
+#endif
+
+/* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY. */
+struct plane {
+    __global V *y;
+    __global B *at; /* or null */
+    int height, width;
+    V bias, least;
+};
+
+/* Two rows of a tile, row y0 and column x0 of the plane. */
+INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, bool whole)
+{
+#if POOL
+    if (whole || y0 < to->height)
+        UNROLL for (int j = 0; j < TILE; j += 2)
+            if (whole || x0 + j < to->width) {
+                const int at = (y0 / 2 * (to->width / 2) + (x0 + j) / 2) * PARTS;
+                I which;
+                const V most = greatest(r[0][j], r[0][j + 1], r[1][j], r[1][j + 1], &which);
+                STORE(to->y + at, most < to->least ? to->least : most);
+                if (to->at)
+                    to->at[at] = TO_B(most <= to->least ? (I)4 : which);
+            }
+#else
+    UNROLL for (int i = 0; i < 2; i++)
+        if (whole || y0 + i < to->height)
+            UNROLL for (int j = 0; j < TILE; j++)
+                if (whole || x0 + j < to->width)
+                    STORE(to->y + ((y0 + i) * to->width + x0 + j) * PARTS,
+                          r[i][j] < to->least ? to->least : r[i][j]);
+#endif
+}
+
+/* y = A' m A + bias, positions of m `step` apart. */
+INLINE void store_tile(const struct plane *to, __global const V *m, size_t step, int y0, int x0)
+{
+    V t[TILE][SIDE];
+    const bool whole = y0 + TILE <= to->height && x0 + TILE <= to->width;
+    UNROLL for (int j = 0; j < SIDE; j++) {
+        V column[TILE];
+#define M(i) m[((i) * SIDE + j) * step]
+        WINOGRAD_AT(column, M);
+#undef M
+        UNROLL for (int i = 0; i < TILE; i++)
+            t[i][j] = column[i];
+    }
+    UNROLL for (int i = 0; i < TILE; i += 2) {
+        V r[2][TILE];
+        UNROLL for (int h = 0; h < 2; h++) {
+#define M(j) t[i + h][j]
+            WINOGRAD_AT(r[h], M);
+#undef M
+            UNROLL for (int j = 0; j < TILE; j++)
+                r[h][j] += to->bias;
+        }
+        store_rows(to, r, y0 + i, x0, whole);
+    }
+}
