@@ -58,8 +58,8 @@ INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, i
     UNROLL for (int s = 0; s < TAPS_X; s++)
         UNROLL for (int i = 0; i < MR; i++) {
             const V f = w[s * MR + i];
-            UNROLL for (int j = 0; j < n; j++)
-                if (!edge || inside(x0 + j, s))
+            UNROLL for (int j = 0; j < NV; j++)
+                if (j < n && (!edge || inside(x0 + j, s)))
                     a[i][j] = FMA(f, x[X_AT(j, s)], a[i][j]);
         }
 }
@@ -99,7 +99,7 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
 {
     UNROLL for (int i = 0; i < MR; i++)
         if (i < job->filters)
-            UNROLL for (int j = 0; j < n; j += 2) {
+            UNROLL for (int j = 0; j < NV && j < n; j += 2) {
                 const int to = (i * PLANE + (x0 + j) / 2) * PARTS;
                 I which;
                 const V most =
@@ -114,18 +114,21 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
 {
     UNROLL for (int i = 0; i < MR; i++)
         if (i < job->filters)
-            UNROLL for (int j = 0; j < n; j++)
-                STORE(job->y + (i * PLANE + (x0 + j) * OUT_STEP) * PARTS, activate(a[0][i][j]));
+            UNROLL for (int j = 0; j < NV; j++)
+                if (j < n)
+                    STORE(job->y + (i * PLANE + (x0 + j) * OUT_STEP) * PARTS,
+                          activate(a[0][i][j]));
 }
 #endif
 
+/* The compiler unrolls loops before it knows n, so none ends there. */
 INLINE void block(const struct job *job, int x0, int n, bool edge)
 {
     V a[ROWS][MR][NV];
     UNROLL for (int i = 0; i < MR; i++) {
-        const V bias = job->bias && i < job->filters ? job->bias[i] : (real)0;
+        const V bias = job->bias ? job->bias[min(i, job->filters - 1)] : (real)0;
         UNROLL for (int m = 0; m < ROWS; m++)
-            UNROLL for (int j = 0; j < n; j++)
+            UNROLL for (int j = 0; j < NV; j++)
                 a[m][i][j] = bias;
     }
     add_products(a, job, x0, n, edge);

@@ -43,9 +43,10 @@ INLINE int extent(int outputs, int taps, int step, int gap)
     return (outputs - 1) * step + (taps - 1) * gap + 1;
 }
 
-/* Adds the products of MR channels from c on and n vectors of filters with an area. */
+/* Adds the products of MR channels from c on and n vectors of filters with an area, which may
+ * be the first. */
 INLINE void add_products(__local V *sums, __local const V *dz, const struct area *area,
-                         int c, int2 tap, const struct sizes *s, int n)
+                         int c, int2 tap, const struct sizes *s, bool first, int n)
 {
     const int2 rows = inside(area->i0, area->i1, tap.y, s->step.y, s->gap.y, s->pad.y, s->in.y);
     const int2 columns =
@@ -79,7 +80,7 @@ INLINE void add_products(__local V *sums, __local const V *dz, const struct area
     UNROLL for (int m = 0; m < MR; m++)
         UNROLL for (int v = 0; v < NV; v++)
             if (v < n)
-                sums[m * n + v] += a[m][v];
+                sums[m * n + v] = first ? a[m][v] : sums[m * n + v] + a[m][v];
 }
 
 /* Fetches share `part` of `parts` of dz of a block. */
@@ -152,8 +153,13 @@ INLINE void store(__global real *out, __local const V *sums, int c, int c1, int 
             __global real *to =
                 out + ((size_t)(c + m) * taps + tap) * s->all_filters + k + v * VECTOR;
             __local const real *from = (__local const real *)(sums + m * n + v);
-            for (int l = 0; l < min(VECTOR, s->filters - k - v * VECTOR); l++)
-                to[l] = from[l];
+            const int count = s->filters - k - v * VECTOR;
+            if (count >= VECTOR)
+                UNROLL for (int l = 0; l < VECTOR; l++)
+                    to[l] = from[l];
+            else
+                for (int l = 0; l < count; l++)
+                    to[l] = from[l];
         }
 }
 
@@ -172,13 +178,10 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
     const int all = shard_tiles * cut.count, parts = (all + areas_each - 1) / areas_each;
     const int u0 = group_2 / parts * all + group_2 % parts * areas_each;
     const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * all);
-    const int vectors = block_at(b1, threes).v - block_at(b0, threes).v;
     const int c_blocks = (c1 - c0 + MR - 1) / MR, taps = s.taps.x * s.taps.y;
     const int shares = taps * c_blocks;
     dy += dy_first / VECTOR;
     out += out_first + (size_t)group_2 * out_stride + g * s.filters;
-    for (int n = 0; n < c_blocks * MR * taps * vectors; n++)
-        sums[n] = (V)0;
     for (int u = u0; u < u1; u++) {
         const struct area area = area_at(x, dy, y, at, u, g, &cut, &s);
         const struct area next = area_at(x, dy, y, at, min(u + 1, u1 - 1), g, &cut, &s);
@@ -201,9 +204,9 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
                         fetch_inputs(&next, rows, c0, c1, share, shares, &s);
                     share++;
                     if (block.n == 3)
-                        add_products(to, turned, &area, c, place, &s, 3);
+                        add_products(to, turned, &area, c, place, &s, u == u0, 3);
                     else
-                        add_products(to, turned, &area, c, place, &s, 2);
+                        add_products(to, turned, &area, c, place, &s, u == u0, 2);
                 }
             }
         }

@@ -78,7 +78,7 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
                           lk_divide_up(y->out, w->rows_each);
     const int64_t groups = s->groups * lk_divide_up(w->blocks, w->blocks_each) *
                            lk_divide_up(s->channels, w->group_channels);
-    const int64_t wanted = lk_divide_up(16, groups);
+    const int64_t wanted = lk_least(lk_divide_up(16, groups), lk_divide_up(areas, 4));
     w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
     w->parts = lk_divide_up(areas, w->areas_each);
     snprintf(text, sizeof text, "-DMR=%d -DGRADIENT=%d", (int)block_channels(setup),
