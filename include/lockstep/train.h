@@ -52,6 +52,7 @@ enum lk_event_kind {
 /* What one of the devices did for a step. */
 struct lk_device_times {
     bool is_left; /* false: lost, all else is 0 */
+    int rank;     /* whose device it is */
     int64_t samples;
     double share;         /* of the batch's shards */
     double samples_per_s; /* while it computed */
@@ -65,7 +66,7 @@ struct lk_event {
     double loss, accuracy; /* means: of the step, or of the evaluation */
     double samples_per_s, step_ms, lr, seconds;
     int64_t samples;    /* of the step */
-    int tries, devices; /* how often it was computed; devices at the start */
+    int tries, devices; /* how often it was computed; devices at the start, of all ranks */
     const struct lk_device_times *device_times; /* [devices]: of a step */
     const char *text, *file, *hash;
     const int64_t *staleness; /* [max_staleness + 1]: of an end in mode async, updates since the

@@ -325,7 +325,8 @@ static void fill_result(const struct lk_team *team, struct lk_team_result *resul
     const double samples = (double)step->step.samples;
     *result = (struct lk_team_result){.loss = step->loss / samples,
                                       .accuracy = step->correct / samples,
-                                      .tries = step->tries};
+                                      .tries = step->tries,
+                                      .device_count = team->count};
     for (int i = 0; i < team->count; i++) {
         struct lk_device_times *times = &result->devices[i];
         const double ms = step->devices[i].transfer_ms + step->devices[i].compute_ms;

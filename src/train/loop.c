@@ -98,7 +98,7 @@ static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
                                           .step_ms = 1e3 * seconds,
                                           .lr = step->lr,
                                           .tries = result.tries,
-                                          .devices = lk_team_devices(trainer->team),
+                                          .devices = result.device_count,
                                           .device_times = result.devices,
                                       }));
     return report_devices(trainer);

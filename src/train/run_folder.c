@@ -212,11 +212,11 @@ static json_t *device_times(const struct lk_device_times *t)
 {
     if (!t->is_left)
         return json_null();
-    return json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "samples_per_s",
-                     number(t->samples_per_s), "share", number(t->share), "samples",
-                     (json_int_t)t->samples, "compute_ms", number(t->compute_ms), "transfer_ms",
-                     number(t->transfer_ms), "reduce_ms", number(t->reduce_ms), "wait_ms",
-                     number(t->wait_ms), "input_ms", number(t->input_ms));
+    return json_pack("{s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "rank", t->rank,
+                     "samples_per_s", number(t->samples_per_s), "share", number(t->share),
+                     "samples", (json_int_t)t->samples, "compute_ms", number(t->compute_ms),
+                     "transfer_ms", number(t->transfer_ms), "reduce_ms", number(t->reduce_ms),
+                     "wait_ms", number(t->wait_ms), "input_ms", number(t->input_ms));
 }
 
 static json_t *step_line(const struct lk_event *e)

@@ -115,7 +115,8 @@ struct lk_team_step {
 
 struct lk_team_result {
     double loss, accuracy;
-    struct lk_device_times devices[LK_MOST_TEAM];
+    struct lk_device_times devices[LK_MOST_TEAM]; /* [device_count]: of all ranks, in turn */
+    int device_count;
     int tries;      /* how often the step was computed */
     bool must_stop; /* a rank wanted to stop when its part was done */
 };

@@ -56,8 +56,10 @@ enum lk_status lk_team_end_alone(struct lk_team *team, struct lk_team_result *re
         return lk_team_none_left(team);
     if (worker->has_error)
         return lk_fail(worker->status, "%s", worker->text);
-    *result = (struct lk_team_result){
-        .loss = worker->result.loss, .accuracy = worker->result.accuracy, .tries = 1};
+    *result = (struct lk_team_result){.loss = worker->result.loss,
+                                      .accuracy = worker->result.accuracy,
+                                      .tries = 1,
+                                      .device_count = team->count};
     *times = (struct lk_device_times){.is_left = true,
                                       .samples = step->samples,
                                       .share = 1,

@@ -166,6 +166,13 @@ int lk_team_ranks_sums(const struct lk_team_ranks *ranks, int arrival,
 LK_MUST_CHECK enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival);
 bool lk_team_ranks_has_sent(const struct lk_team_ranks *ranks, int arrival);
 
+/* After a step: the devices of all ranks; returns how many. What other ranks' waited is of the
+ * step before. */
+int lk_team_ranks_devices(struct lk_team *team, struct lk_device_times times[LK_MOST_TEAM]);
+
+/* This rank's, in the step at work. */
+void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *times);
+
 /* As lk_team_wait(), and carries on with what travels. Releases the mutex meanwhile. */
 LK_MUST_CHECK enum lk_status lk_team_ranks_wait(struct lk_team *team, double until,
                                                 bool *is_late);

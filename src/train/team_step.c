@@ -88,24 +88,18 @@ enum lk_status lk_team_none_left(const struct lk_team *team)
     return lk_fail(LK_E_DEVICE, "no device is left: they do not answer");
 }
 
-static void fill_result(const struct lk_team *team, const void *metrics, int tries,
-                        struct lk_team_result *result)
+void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *times)
 {
-    const bool is_f64 = team->config.real == LK_F64;
     const struct lk_team_step *step = &team->steps[0];
     const int64_t each = lk_divide_up(team->config.batch, team->config.shards);
-    const double now = lk_seconds(), samples = (double)step->samples;
-    const double loss = is_f64 ? ((const double *)metrics)[0] : ((const float *)metrics)[0];
-    const double correct = is_f64 ? ((const double *)metrics)[1] : ((const float *)metrics)[1];
-    *result = (struct lk_team_result){
-        .loss = loss / samples, .accuracy = correct / samples, .tries = tries};
+    const double now = lk_seconds();
     for (int i = 0; i < team->count; i++) {
         const struct lk_worker *w = team->workers[i];
-        struct lk_device_times *t = &result->devices[i];
+        struct lk_device_times *t = &times[i];
+        *t = (struct lk_device_times){.is_left = !w->is_lost};
         if (w->is_lost)
             continue;
         const int64_t end = lk_least((w->run.first + w->run.count) * each, step->samples);
-        t->is_left = true;
         t->samples = end - lk_least(w->run.first * each, step->samples);
         t->share = (double)w->run.count / team->config.shards;
         t->input_ms = w->times.input_ms;
@@ -115,6 +109,23 @@ static void fill_result(const struct lk_team *team, const void *metrics, int tri
         t->wait_ms = 1e3 * (now - w->came_at);
         t->samples_per_s = lk_team_rate(t);
     }
+}
+
+static void fill_result(struct lk_team *team, const void *metrics, int tries,
+                        struct lk_team_result *result)
+{
+    const bool is_f64 = team->config.real == LK_F64;
+    const double samples = (double)team->steps[0].samples;
+    const double loss = is_f64 ? ((const double *)metrics)[0] : ((const float *)metrics)[0];
+    const double correct = is_f64 ? ((const double *)metrics)[1] : ((const float *)metrics)[1];
+    *result = (struct lk_team_result){.loss = loss / samples,
+                                      .accuracy = correct / samples,
+                                      .tries = tries,
+                                      .device_count = team->count};
+    if (team->ranks)
+        result->device_count = lk_team_ranks_devices(team, result->devices);
+    else
+        lk_team_fill_times(team, result->devices);
 }
 
 /* From here on the step counts. The mutex is held. */

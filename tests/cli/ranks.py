@@ -90,6 +90,12 @@ class SameBits(RanksTest):
         self.mpirun('-np', '1', *TRAIN, '--run', 'a', '--steps', '20', '--device', '0*2', ':',
                     '-np', '1', *TRAIN, '--run', 'a', '--steps', '20', '--device', '0')
         self.assertEqual(self.sha256('a'), self.alone('b', '--steps', '20'))
+        for event in self.events('a', 'step'):
+            found = event['devices']
+            self.assertEqual([device['rank'] for device in found], [0, 0, 1])
+            self.assertEqual(sum(device['samples'] for device in found), event['samples'])
+            self.assertAlmostEqual(sum(device['share'] for device in found), 1)
+            self.assertTrue(all(d['compute_ms'] > 0 for d in found if d['share']))
 
     def test_gone_on_at_another_number(self):
         wanted = self.alone('whole', '--steps', '40')

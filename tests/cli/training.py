@@ -21,8 +21,8 @@ class Run(ProgramTest):
                                           'samples', 'samples_per_s', 'step_ms', 'lr', 'tries',
                                           'devices'})
             self.assertEqual(set(event['devices'][0]),
-                             {'samples_per_s', 'share', 'samples', 'compute_ms', 'transfer_ms',
-                              'reduce_ms', 'wait_ms', 'input_ms'})
+                             {'rank', 'samples_per_s', 'share', 'samples', 'compute_ms',
+                              'transfer_ms', 'reduce_ms', 'wait_ms', 'input_ms'})
             self.assertEqual(event['lr'], 0.01)
         self.assertLess(steps[-1]['loss'], steps[0]['loss'])
         self.assertEqual([set(e) for e in self.events('run', 'eval')],
