@@ -9,16 +9,17 @@
  * belong to the numerics. */
 enum { PIXELS = 9, STRIP = 8 };
 
-enum { SUMS_BYTES = 256 << 10 };
+/* LEAST_CHANNELS: sums at once that keep the multipliers busy. */
+enum { SUMS_BYTES = 256 << 10, LEAST_CHANNELS = 3 };
 
-static int64_t block_channels(const struct lk_op_setup *setup)
+static int64_t block_channels(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
 {
-    return lk_conv2d_gather_sums(setup) / 3;
+    return lk_least(lk_conv2d_gather_sums(setup) / 3, s->channels);
 }
 
 bool lk_conv2d_are_products(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
 {
-    return setup->tiling.vector > 1 && 4 * s->channels >= 3 * block_channels(setup) &&
+    return setup->tiling.vector > 1 && s->channels >= LEAST_CHANNELS &&
            2 * s->filters >= 3 * setup->tiling.vector &&
            lk_device_info(setup->device)->local_bytes >= 2 * SUMS_BYTES;
 }
@@ -38,7 +39,7 @@ static void choose_blocks(const struct lk_op_setup *setup, const struct lk_conv2
 static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                          struct lk_conv2d_weights *w)
 {
-    const int64_t channels = block_channels(setup), taps = s->axis[0].taps * s->axis[1].taps;
+    const int64_t channels = block_channels(setup, s), taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t most = lk_divide_up(s->channels, channels);
     int64_t blocks = lk_least(2, w->blocks), rows;
@@ -81,7 +82,7 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
     const int64_t wanted = lk_least(lk_divide_up(16, groups), lk_divide_up(areas, 4));
     w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
     w->parts = lk_divide_up(areas, w->areas_each);
-    snprintf(text, sizeof text, "-DMR=%d -DGRADIENT=%d", (int)block_channels(setup),
+    snprintf(text, sizeof text, "-DMR=%d -DGRADIENT=%d", (int)block_channels(setup, s),
              (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_products", "conv2d_products", text, &w->weights);
 }
