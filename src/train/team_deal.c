@@ -125,11 +125,14 @@ void lk_team_measure(struct lk_team *team, double step_seconds)
         if (!worker->is_lost && worker->run.count > 0)
             seconds[i] = 1e-3 * (worker->times.compute_ms + worker->times.transfer_ms);
     }
-    if (team->trial.phase != LK_TRIAL_ONE)
-        team->counts.dealt += lk_split_step(&team->split, seconds);
+    const bool has_changed =
+        team->trial.phase != LK_TRIAL_ONE && lk_split_step(&team->split, seconds);
+    team->counts.dealt += has_changed;
     if (team->split.policy.keeps_all || lk_team_left(team) < 2 || team->ranks ||
         !team->describe)
         team->trial.phase = LK_TRIAL_OVER;
-    if (team->trial.phase != LK_TRIAL_OVER)
+    if (has_changed)
+        team->trial.settled = team->trial.steps = 0;
+    if (team->trial.phase != LK_TRIAL_OVER && ++team->trial.settled > LK_SETTLING_STEPS)
         try_one(team, step_seconds);
 }

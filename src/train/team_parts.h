@@ -7,12 +7,13 @@
 #include "train/profile.h"
 #include "train/team.h"
 
-enum { LK_TRIAL_STEPS = 7 };
+enum { LK_TRIAL_STEPS = 7, LK_SETTLING_STEPS = 10 };
 
-/* At the start: is the fastest device alone faster than all together? */
+/* At the start, once shares fit the devices' speeds: is the fastest one alone faster than all
+ * together? */
 struct lk_trial {
     enum { LK_TRIAL_ALL, LK_TRIAL_ONE, LK_TRIAL_OVER } phase;
-    int steps, fastest;
+    int settled, steps, fastest; /* settled: steps since shares changed */
     double seconds[LK_TRIAL_STEPS], all_seconds;
     bool is_one_faster; /* then the others are sent home after this step */
 };

@@ -51,7 +51,7 @@ class Alone(ProgramTest):
         """In a step, where the host waits, while it is evaluated or its state is read."""
         for fault in ('call=clEnqueueNDRangeKernel,nth=2500,kind=error,code=-36,sticky=1',
                       'call=clEnqueueNDRangeKernel,nth=4000,kind=event_error,code=-5',
-                      'call=clWaitForEvents,nth=150,kind=hang',
+                      'call=clWaitForEvents,nth=300,kind=hang',
                       'call=clEnqueueReadBuffer,nth=180,kind=error,code=-5',
                       'call=clEnqueueReadBuffer,nth=181,kind=error,code=-5',
                       'call=clEnqueueReadBuffer,nth=182,kind=error,code=-5,sticky=1'):
@@ -68,7 +68,7 @@ class Alone(ProgramTest):
     def test_none_left(self):
         """The state that was kept last is saved, and the run goes on from it."""
         fault = 'call=clEnqueueNDRangeKernel,nth=3000,sticky=1,device=0'
-        also = 'call=clEnqueueNDRangeKernel,nth=400,sticky=1,device=1'
+        also = 'call=clEnqueueNDRangeKernel,nth=1200,sticky=1,device=1'
         self.assertIn('no device is left', self.strike(2, f'{fault};{also}', status=4))
         arguments = [word for word in self.OPTIONS if word != '--fresh']
         self.run_program('train', *arguments, '--device', '0*2')
