@@ -37,8 +37,7 @@ INLINE void multiply(__global const V *v, __global const real *u, __global V *m,
     UNROLL for (int i = 0; i < MR; i++)
         UNROLL for (int j = 0; j < NV; j++)
             a[i][j] = (V)0;
-    _Pragma("unroll 2") for (int n = 0; n < ins; n++)
-    {
+    for (int n = 0; n < ins; n++) {
         if ((n & (16 / MR - 1)) == 0)
             PREFETCH(u + WEIGHTS_AHEAD);
         UNROLL for (int i = 0; i < MR; i++) {
