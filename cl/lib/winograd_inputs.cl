@@ -47,13 +47,22 @@ INLINE bool winograd_is_inside(const struct winograd_window *from, int i, int j)
     return (uint)i < (uint)from->height && (uint)j < (uint)from->width;
 }
 
+/* What CPUs seldom do need not be long code; GPUs have arrays in registers only where loops are
+ * undone. */
+#if VECTOR == 1
+#define EDGE_UNROLL UNROLL
+#else
+#define EDGE_UNROLL
+#endif
+
 /* v[i, j] = B' d B of the window, positions `step` apart. Outside the plane there is 0. */
 INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, size_t step,
                             int source)
 {
     V t[SIDE][SIDE];
     const int y0 = from->y0, x0 = from->x0;
-    if (y0 >= 0 && x0 >= 0 && y0 + SIDE <= from->height && x0 + SIDE <= from->width) {
+    if (VECTOR > 1 && y0 >= 0 && x0 >= 0 && y0 + SIDE <= from->height &&
+        x0 + SIDE <= from->width) {
         UNROLL for (int j = 0; j < SIDE; j++) {
             V column[SIDE];
 #define D(i) winograd_input(from, y0 + (i), x0 + j, source)
@@ -63,7 +72,7 @@ INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, s
                 t[i][j] = column[i];
         }
     } else {
-        for (int j = 0; j < SIDE; j++) {
+        EDGE_UNROLL for (int j = 0; j < SIDE; j++) {
             V column[SIDE];
 #define D(i)                                                                                   \
     (winograd_is_inside(from, y0 + (i), x0 + j)                                                \
