@@ -268,6 +268,21 @@ bool lk_split_step(struct lk_split *split, const double *seconds)
     return was_trying ? set_counts(split, split->before) : try_idle(split, rates);
 }
 
+double lk_split_gain(const struct lk_split *split)
+{
+    double rates[LK_MOST_SHARERS];
+    int best[LK_MOST_SHARERS];
+    if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(split, rates, 2))
+        return 0;
+    if (lk_split_share(split->shards, split->devices, rates, split->most, best) != LK_OK) {
+        lk_error_clear();
+        return 0;
+    }
+    const double gain =
+        seconds_of(split, split->counts, rates) - seconds_of(split, best, rates);
+    return gain > 0 ? gain : 0;
+}
+
 /* Shards that the devices with a rate can take. */
 static int room_of(const struct lk_split *split, const double *rates)
 {

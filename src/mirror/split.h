@@ -59,6 +59,9 @@ bool lk_split_step(struct lk_split *split, const double *seconds);
  * cannot take them; the split stays as it was */
 LK_MUST_CHECK enum lk_status lk_split_lose(struct lk_split *split, int device);
 
+/* Seconds a step that the best split would save, by the medians of the last steps; 0: none. */
+double lk_split_gain(const struct lk_split *split);
+
 /* Shards a second, by the medians of the last steps; 0: lost, or not measured yet. */
 double lk_split_rate(const struct lk_split *split, int device);
 

@@ -109,11 +109,11 @@ static void try_one(struct lk_team *team, double seconds)
         decide(team, found);
         return;
     }
-    trial->all_seconds = found;
+    trial->all_seconds = found - lk_split_gain(&team->split);
     trial->fastest = find_fastest(team);
     trial->phase = LK_TRIAL_ONE;
     const double alone = team->config.shards / lk_split_rate(&team->split, trial->fastest);
-    if (alone < 0.7 * found)
+    if (alone < 0.7 * trial->all_seconds)
         decide(team, alone);
 }
 

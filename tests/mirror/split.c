@@ -434,9 +434,25 @@ static void test_odd_times(void **state)
         assert_true(lk_split_rate(&split, i) == 0);
 }
 
+/* Before the split follows the devices' speeds. */
+static void tells_what_another_split_saves(void **state)
+{
+    struct lk_split_policy policy;
+    struct lk_split split;
+    (void)state;
+    assert_int_equal(lk_split_parse("measured", 2, &policy), LK_OK);
+    assert_int_equal(lk_split_init(&split, &policy, 8, 2, NULL), LK_OK);
+    assert_true(lk_split_gain(&split) == 0);
+    lk_split_step(&split, (const double[]){4, 12});
+    assert_int_equal(split.counts[0], 4);
+    const double gain = lk_split_gain(&split); /* 12 s against 6 s */
+    assert_true(gain > 5.999 && gain < 6.001);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_what_another_split_saves),
         cmocka_unit_test(test_policies),
         cmocka_unit_test(test_wrong_policies),
         cmocka_unit_test(test_shares_are_best),
