@@ -32,12 +32,12 @@
 /* --- terms ----------------------------------------------------------------------------- */
 
 /* Where the squares of a round lie. */
-struct round {
+struct slice {
     int q0, q1, room, shard_tiles, shard, out_h, out_w, pad_y, pad_x;
 };
 
 /* Batch tile and place of Winograd tile q of the shard. */
-INLINE int tile_of(const struct round *r, int q, int *y0, int *x0)
+INLINE int tile_of(const struct slice *r, int q, int *y0, int *x0)
 {
     const int across = (r->out_w + TILE - 1) / TILE;
     const int squares = (r->out_h + TILE - 1) / TILE * across;
@@ -46,7 +46,7 @@ INLINE int tile_of(const struct round *r, int q, int *y0, int *x0)
     return r->shard * r->shard_tiles + q / squares;
 }
 
-INLINE void make_v(const struct round *r, struct winograd_window x, __global V *v, int channels,
+INLINE void make_v(const struct slice *r, struct winograd_window x, __global V *v, int channels,
                    int c0, int first, int last)
 {
     const size_t plane = winograd_plane(&x, 0), step = (size_t)channels * r->room + PAD;
@@ -99,7 +99,7 @@ INLINE void transpose(V t[VECTOR])
 }
 
 /* z of a vector of filters from k0 on. stage: [TILE * TILE][VECTOR] */
-INLINE void make_z(const struct round *r, struct winograd_window dz, __global V *z, int filters,
+INLINE void make_z(const struct slice *r, struct winograd_window dz, __global V *z, int filters,
                    int k0, int first, int last, size_t step, __local V *stage)
 {
     const size_t plane = winograd_plane(&dz, SOURCE);
@@ -145,7 +145,7 @@ INLINE void make_z(const struct round *r, struct winograd_window dz, __global V 
 }
 
 BODY void terms_group(struct winograd_window x, struct winograd_window dz, __global V *v,
-                      __global V *z, struct round r, int channels, int filters,
+                      __global V *z, struct slice r, int channels, int filters,
                       __local V *stage, int group_0, int group_1)
 {
     const int runs = (channels + CHANNELS - 1) / CHANNELS, n = group_0 - runs;
@@ -171,7 +171,7 @@ KERNEL void conv2d_winograd_terms(__global const V *restrict x, __global const V
     const struct winograd_window of_x = {.x = x, .height = in_h, .width = in_w};
     const struct winograd_window of_dz = {dz + dz_first / VECTOR, gate, won, .height = out_h,
                                           .width = out_w};
-    const struct round r = {q0, q1, room, shard_tiles, shard0 + shard, out_h, out_w, pad_y,
+    const struct slice r = {q0, q1, room, shard_tiles, shard0 + shard, out_h, out_w, pad_y,
                             pad_x};
     terms_group(of_x, of_dz, work + v_first / VECTOR + (size_t)shard * v_stride,
                 work + z_first / VECTOR + (size_t)shard * z_stride, r, channels, filters, stage,

@@ -15,7 +15,9 @@ static enum lk_status read_checkpoint(struct lk_trainer *trainer)
     if (lk_choices_read(trainer->choices, about->choices, "its checkpoint") == LK_OK)
         return LK_OK;
     return lk_fail_within(
-        LK_E_ARGUMENT, "run directory '%s' (use --fresh to start over, or another directory)",
+        LK_E_ARGUMENT,
+        "run directory '%s' (use the --math it was made with, --fresh to start over, or "
+        "another directory)",
         trainer->settings->run);
 }
 
