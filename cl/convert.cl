@@ -54,30 +54,30 @@ struct row {
     lanes alive, factor[3];
 };
 
-INLINE struct row find_row(__global const uchar *x, int pixels_at, int channels, int height,
-                           int width, int samples, int shard_samples, int shard_tiles)
+/* Through a pointer: a struct that is returned is more than Oclgrind understands. */
+INLINE void find_row(struct row *row, __global const uchar *x, int pixels_at, int channels,
+                     int height, int width, int samples, int shard_samples, int shard_tiles)
 {
     const int h = get_group_id(0), tile = get_group_id(1);
-    struct row row = {.channels = channels};
+    row->channels = channels;
     for (int v = 0; v < VECTOR; v++) {
         const int n = sample_of(tile, PART * VECTOR + v, samples, shard_samples, shard_tiles);
         __global const uchar *sample =
             x + pixels_at + (size_t)max(n, 0) * height * width * channels;
-        row.alive.lane[v] = n >= 0;
-        row.first[v] = sample + h * width * channels;
+        row->alive.lane[v] = n >= 0;
+        row->first[v] = sample + h * width * channels;
 #if MIRRORS || STAGE_1
         __global const float *record = (__global const float *)x + 4 * max(n, 0);
         for (int i = 0; i < 3; i++)
-            row.factor[i].lane[v] = record[i];
+            row->factor[i].lane[v] = record[i];
         const int mirror = (int)record[3];
         if (mirror & 2)
-            row.first[v] = sample + (height - 1 - h) * width * channels;
+            row->first[v] = sample + (height - 1 - h) * width * channels;
         if (mirror & 1)
-            row.first[v] += (width - 1) * channels;
-        row.step[v] = mirror & 1 ? -channels : channels;
+            row->first[v] += (width - 1) * channels;
+        row->step[v] = mirror & 1 ? -channels : channels;
 #endif
     }
-    return row;
 }
 
 INLINE V load(const struct row *row, int w, int c)
@@ -123,8 +123,8 @@ KERNEL void convert_means(__global const uchar *restrict x, __global V *restrict
                           int shard_samples, int shard_tiles)
 {
     const int h = get_group_id(0), tile = get_group_id(1);
-    const struct row row = find_row(x, pixels_at, channels, height, width, samples,
-                                    shard_samples, shard_tiles);
+    struct row row;
+    find_row(&row, x, pixels_at, channels, height, width, samples, shard_samples, shard_tiles);
     V sum = 0;
     for (int w = 0; w < width; w++) {
         V p[CHANNELS];
@@ -148,8 +148,8 @@ KERNEL void convert_images(__global const uchar *restrict x, __global const V *r
 {
     const int h = get_group_id(0), tile = get_group_id(1);
     const size_t plane = (size_t)height * width * PARTS;
-    const struct row row = find_row(x, pixels_at, channels, height, width, samples,
-                                    shard_samples, shard_tiles);
+    struct row row;
+    find_row(&row, x, pixels_at, channels, height, width, samples, shard_samples, shard_tiles);
     y += ((size_t)tile * channels * height + h) * width * PARTS + PART;
 #if STAGE_1
     V mean = 0;
