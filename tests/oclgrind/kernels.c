@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARDS = 2, CLASSES = 3, SIDE = 9, CHANNELS = 2 };
+enum { SHARDS = 2, CLASSES = 3, SIDE = 9, CHANNELS = 3 };
 
 /* --- operations ------------------------------------------------------------------------ */
 
@@ -237,8 +237,18 @@ static enum lk_status make_network(bool has_logits, struct network *net)
                              2, pair, "", &net->loss);
 }
 
-static void fill_batch(struct lk_stepper *stepper, int slot, int batch, int64_t step)
+/* Mirrored and in other colours, where the network has a look. */
+static void fill_draws(struct lk_look_draw *draws, int batch)
 {
+    for (int i = 0; draws && i < batch; i++)
+        draws[i] =
+            (struct lk_look_draw){{0.5f + 0.1f * (float)i, 1.25f, 0.75f}, (float)(i % 4)};
+}
+
+static void fill_batch(struct lk_stepper *stepper, const struct lk_node *input, int slot,
+                       int batch, int64_t step)
+{
+    fill_draws(lk_replica_draws(lk_stepper_replica(stepper), input, slot), batch);
     uint8_t *images = lk_stepper_images(stepper, slot);
     int32_t *labels = lk_stepper_labels(stepper, slot);
     for (int i = 0; i < batch * SIDE * SIDE * CHANNELS; i++)
@@ -248,13 +258,14 @@ static void fill_batch(struct lk_stepper *stepper, int slot, int batch, int64_t 
 }
 
 /* Three steps, the second one on a batch that is not full. */
-static enum lk_status run_steps(struct lk_stepper *stepper, const char *name, int batch)
+static enum lk_status run_steps(struct lk_stepper *stepper, const struct lk_node *input,
+                                const char *name, int batch)
 {
     LK_TRY(lk_stepper_build(stepper));
     for (int64_t step = 1; step <= 3; step++) {
         const int slot = step % 2;
         struct lk_step_result result;
-        fill_batch(stepper, slot, batch, step);
+        fill_batch(stepper, input, slot, batch, step);
         LK_TRY(lk_stepper_enqueue(stepper, slot, step == 2 ? batch - 2 : batch, 0.02, step));
         LK_TRY(lk_stepper_wait(stepper, slot, &result));
         printf("%s %d %.9f\n", name, (int)step, result.loss);
@@ -266,6 +277,10 @@ static enum lk_status train(struct lk_device *device, const char *optimizer,
                             const char *options, bool has_logits)
 {
     enum { BATCH = 13 };
+    static const struct lk_look look = {
+        .mirrors = true,
+        .stages = {LK_LOOK_BRIGHTNESS, LK_LOOK_CONTRAST, LK_LOOK_SATURATION},
+        .channels = CHANNELS};
     struct network net = {0};
     struct lk_stepper *stepper = NULL;
     enum lk_status status;
@@ -276,12 +291,13 @@ static enum lk_status train(struct lk_device *device, const char *optimizer,
                                              .loss = net.loss,
                                              .batch = BATCH,
                                              .shards = SHARDS,
+                                             .look = has_logits ? &look : NULL,
                                              .real = LK_F32,
                                              .seed = 5,
                                              .optimizer = optimizer,
                                              .optimizer_options = options};
     LK_TRY_OUT(lk_stepper_create(&config, &stepper));
-    LK_TRY_OUT(run_steps(stepper, optimizer, BATCH));
+    LK_TRY_OUT(run_steps(stepper, net.images, optimizer, BATCH));
 out:
     lk_stepper_destroy(stepper);
     lk_graph_destroy(net.graph);
