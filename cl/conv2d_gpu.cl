@@ -174,7 +174,8 @@ GROUP_KERNEL void conv2d_gpu(__global const real *restrict x, int x_first,
     const int g = get_group_id(2), k0 = get_group_id(1) * BM;
     /* In bytes. */
     const int w_step = w_pitch * (int)sizeof(real), x_step = height * width * ROW;
-    const int row_step = gap_y * width * ROW, column_step = gap_x * ROW;
+    const int column_step = gap_x * ROW;
+    const int row_step = gap_y * width * ROW - TAPS_X * column_step; /* from a row's end */
     const int units = (channels + UNIT - 1) / UNIT * TAPS;
     const int steps = (units * UNIT + BK - 1) / BK;
 
@@ -224,9 +225,8 @@ GROUP_KERNEL void conv2d_gpu(__global const real *restrict x, int x_first,
             const int channel = CHANNEL_OF(f, B_ROWS, 0) + unit / TAPS * UNIT;                 \
             b_next[f] = (Q)(0);                                                                \
             if ((inside >> tap & 1) && (EVEN || channel <= last_b))                            \
-                b_next[f] = fetch(x, from_x + channel * x_step +                               \
-                                         (int)(tap / TAPS_X) * row_step +                      \
-                                         (int)(tap % TAPS_X) * column_step);                   \
+                b_next[f] = fetch(x, from_x + channel * x_step + (int)tap * column_step +      \
+                                         (int)(tap / TAPS_X) * row_step);                      \
         }                                                                                      \
     }
 #define STASH()                                                                                \

@@ -53,11 +53,10 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_firs
     const int m0 = get_group_id(1) * BM, n0 = get_group_id(0) % blocks * BN;
     const int pixels = out_height * out_width, rows = channels * TAPS;
 
-    /* The part's first pixel and how many slices it has. */
+    /* The part's first pixel and how many it has. */
     const int parts = (shard_tiles * pixels + part_pixels - 1) / part_pixels; /* of a shard */
     const int begin = get_group_id(2) % parts * part_pixels;
-    const int steps =
-        min(part_pixels, shard_tiles * pixels - begin) * (LANES / BK);
+    const int count = min(part_pixels, shard_tiles * pixels - begin);
     const size_t tile = get_group_id(2) / parts * shard_tiles + begin / pixels;
     const size_t x_tile = (size_t)groups * channels * height * width * LANES;
     const size_t dz_tile = (size_t)groups * filters * pixels * LANES;
@@ -77,8 +76,6 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_firs
     UNROLL for (int f = 0; f < N_TURNS; f++)
         from_dz[f] = min(n0 + row + f * K_ROWS, filters - 1) * pixels * ROW +
                      quad * (int)sizeof(Q);
-    int at_x = (i * step_y * width + j * step_x) * ROW;
-    int at_dz = begin % pixels * ROW;
 
     __local const Q *my_a = slices + my_row(), *my_b = slices + BK * A_PITCH + my_column();
     __local real *to_a = (__local real *)(slices + quad * 4 * A_PITCH) + row;
@@ -90,10 +87,6 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_firs
         UNROLL for (int n = 0; n < TN / 4; n++)
             acc[m / 4][n][m % 4] = 0;
 
-#define FIND()                                                                                 \
-    UNROLL for (int f = 0; f < M_TURNS; f++)                                                   \
-        on[f] = (uint)(i * step_y + tap_y[f]) < (uint)height &&                                \
-                (uint)(j * step_x + tap_x[f]) < (uint)width;
 #define FETCH()                                                                                \
     UNROLL for (int f = 0; f < M_TURNS; f++) {                                                 \
         a_next[f] = (Q)(0);                                                                    \
@@ -109,37 +102,35 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_firs
         put(to_b + 4 * now + f * K_ROWS, B_PITCH, b_next[f]);                                  \
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    FIND()
-    FETCH()
-    STASH()
-    for (int n = 1; n <= steps; n++) {
-        at_x += BK * (int)sizeof(real);
-        at_dz += BK * (int)sizeof(real);
-        if (n % (LANES / BK) == 0) {
-            if (n == steps) { /* any slice will do */
-                at_x -= ROW;
-                at_dz -= ROW;
-            } else {
-                at_x += (step_x - 1) * ROW;
-                j++;
-                if (j == out_width) {
-                    j = 0;
-                    i++;
-                    if (i == out_height) {
-                        i = 0;
-                        at_dz = 0;
-                        x += x_tile;
-                        dz += dz_tile;
-                    }
-                    at_x = i * step_y * width * ROW;
-                }
-                FIND()
+    /* Each slice is brought while the one before is multiplied: the first time that is zeros,
+     * and behind the last pixel one slice is brought for nothing. */
+    for (int q = id; q < SLICE; q += GROUP)
+        slices[q] = (Q)(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int n = 0; n <= count; n++) {
+        const int there = n < count ? LANES / BK : 1;
+        int at_x = (i * step_y * width + j * step_x) * ROW;
+        int at_dz = (i * out_width + j) * ROW;
+        UNROLL for (int f = 0; f < M_TURNS; f++)
+            on[f] = (uint)(i * step_y + tap_y[f]) < (uint)height &&
+                    (uint)(j * step_x + tap_x[f]) < (uint)width;
+        _Pragma("unroll 1") for (int slice = 0; slice < there; slice++)
+        {
+            FETCH()
+            add_slice(my_a + now, my_b + now, acc);
+            now = SLICE - now;
+            STASH()
+            at_x += BK * (int)sizeof(real);
+            at_dz += BK * (int)sizeof(real);
+        }
+        if (n + 1 < count && ++j == out_width) {
+            j = 0;
+            if (++i == out_height) {
+                i = 0;
+                x += x_tile;
+                dz += dz_tile;
             }
         }
-        FETCH()
-        add_slice(my_a + now, my_b + now, acc);
-        now = SLICE - now;
-        STASH()
     }
 
     out += out_first + (size_t)get_group_id(2) * out_stride + g * filters;

@@ -102,7 +102,7 @@ INLINE real choose(int c, real of_0, real of_1, real of_2, real of_3)
 INLINE V grey(const V *p)
 {
 #if CHANNELS == 3
-    return p[0] * (real)0.2989 + p[1] * (real)0.587 + p[2] * (real)0.114;
+    return p[0] * NUMBER(0.2989) + p[1] * NUMBER(0.587) + p[2] * NUMBER(0.114);
 #else
     return p[0];
 #endif
@@ -132,7 +132,7 @@ KERNEL void convert_means(__global const uchar *restrict x, __global V *restrict
             p[c] = load(&row, w, c);
         if (STAGE_1 != CONTRAST)
             change(p, STAGE_1, row.factor[0].all, 0);
-        if (STAGE_1 != CONTRAST && STAGE_2 != CONTRAST)
+        if ((STAGE_1 != CONTRAST) & (STAGE_2 != CONTRAST))
             change(p, STAGE_2, row.factor[1].all, 0);
         sum += grey(p);
     }
@@ -153,7 +153,7 @@ KERNEL void convert_images(__global const uchar *restrict x, __global const V *r
     y += ((size_t)tile * channels * height + h) * width * PARTS + PART;
 #if STAGE_1
     V mean = 0;
-    if (STAGE_1 == CONTRAST || STAGE_2 == CONTRAST || STAGE_3 == CONTRAST)
+    if ((STAGE_1 == CONTRAST) | (STAGE_2 == CONTRAST) | (STAGE_3 == CONTRAST))
         for (int i = 0; i < height; i++)
             mean += sums[((size_t)tile * height + i) * PARTS + PART];
     mean *= one_of_pixels;

@@ -47,9 +47,10 @@
 #define F(x) (((x) < ZERO ? ZERO : (x)) + log1p(exp(-fabs(x))))
 #define F_SLOPE(x) SIGMOID(x)
 #elif defined(FUNCTION_gelu)
-#define NORMAL(x) ((real)0.5 * (ONE + erf((x) * (real)0.7071067811865476)))
+#define NORMAL(x) (NUMBER(0.5) * (ONE + erf((x) * NUMBER(0.7071067811865476))))
 #define F(x) ((x) * NORMAL(x))
-#define F_SLOPE(x) (NORMAL(x) + (x) * (real)0.3989422804014327 * exp((real)-0.5 * (x) * (x)))
+#define F_SLOPE(x)                                                                             \
+    (NORMAL(x) + (x) * NUMBER(0.3989422804014327) * exp(-NUMBER(0.5) * (x) * (x)))
 #elif defined(FUNCTION_silu)
 #define F(x) ((x) * SIGMOID(x))
 #define F_SLOPE(x) (SIGMOID(x) * (ONE + (x) * (ONE - SIGMOID(x))))

@@ -123,8 +123,8 @@ KERNEL void logits_backward(__global const V *restrict x, __global const int *re
     }
 }
 
-#define LEAST ((V)((real)1e-7))
-#define MOST ((V)((real)1 - (real)1e-7))
+#define LEAST ((V)(NUMBER(1e-7)))
+#define MOST ((V)((real)1 - NUMBER(1e-7)))
 
 KERNEL void entropy_forward(__global const V *restrict x, __global const int *restrict labels,
                             __global V *restrict y, int channels)

@@ -13,6 +13,12 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 typedef REAL real;
+/* A real with a fraction: 0.5 is a double, which not every device has. */
+#if REAL_BYTES == 8
+#define NUMBER(x) (x)
+#else
+#define NUMBER(x) PASTE(x, f)
+#endif
 #if VECTOR == 1
 typedef real V;
 typedef int I;

@@ -9,34 +9,33 @@ static const struct shipped {
     struct lk_gpu_tile tile;
     double share;
 } shipped[] = {
-    {{128, 128, 8, 8, 8}, 0.87}, {{128, 128, 16, 8, 8}, 0.87}, {{64, 128, 8, 8, 8}, 0.86},
-    {{64, 64, 16, 4, 4}, 0.75},  {{64, 64, 8, 8, 8}, 0.80},
+    {{128, 128, 8, 8, 8}, 0.87},
+    {{64, 128, 8, 8, 8}, 0.86},
+    {{64, 64, 16, 4, 4}, 0.75},
+    {{32, 32, 8, 4, 4}, 0.65},
 };
-enum { LARGE, DEEP, HALF, SMALL, TINY, SHIPPED };
+enum { LARGE, HALF, SMALL, TINY, SHIPPED };
 
-/* Which of them a vendor's devices have, in two sets of bits. AMD's compilers need the larger
- * local memory of DEEP for their waits, but have no registers left for it in weight gradients;
- * Intel's have half the registers of the others. TINY needs least of everything. */
+/* Which of them a vendor's devices have, as sets of bits: Intel's have registers for 4x4 sums
+ * only, and what is not known gets what runs everywhere, and may be tuned. With slices of 16,
+ * AMD's compilers run out of registers. */
+enum { SMALLER = 1 << SMALL | 1 << TINY, ALL = 1 << LARGE | 1 << HALF | SMALLER };
 static const struct vendor {
     const char *name;
-    unsigned tiles[LK_GPU_USES];
+    unsigned tiles;
 } vendors[] = {
-    {"NVIDIA",
-     {1 << LARGE | 1 << HALF | 1 << SMALL | 1 << TINY,
-      1 << LARGE | 1 << HALF | 1 << SMALL | 1 << TINY}},
-    {"Advanced Micro Devices",
-     {1 << DEEP | 1 << HALF | 1 << SMALL | 1 << TINY,
-      1 << LARGE | 1 << HALF | 1 << SMALL | 1 << TINY}},
-    {"Intel(R) Corporation", {1 << SMALL | 1 << TINY, 1 << SMALL | 1 << TINY}},
-    {"", {1 << TINY, 1 << TINY}},
+    {"NVIDIA", ALL},
+    {"Advanced Micro Devices", ALL},
+    {"Intel", SMALLER},
+    {"", 1 << TINY},
 };
 
-static unsigned tiles_of(const struct lk_device_info *info, enum lk_gpu_use use)
+static unsigned tiles_of(const struct lk_device_info *info)
 {
     int i = 0;
     while (!strstr(info->vendor, vendors[i].name))
         i++;
-    return vendors[i].tiles[use];
+    return vendors[i].tiles;
 }
 
 int lk_gpu_tile_items(const struct lk_gpu_tile *t)
@@ -94,7 +93,7 @@ bool lk_gpu_tile_name(const struct lk_op_setup *setup, enum lk_gpu_use use, int 
 bool lk_gpu_tile_choose(const struct lk_op_setup *setup, const struct lk_gpu_product *product,
                         const char *wanted, struct lk_gpu_tile *tile)
 {
-    const unsigned tiles = tiles_of(lk_device_info(setup->device), product->use);
+    const unsigned tiles = tiles_of(lk_device_info(setup->device));
     const struct shipped *best = NULL;
     for (int i = 0; i < SHIPPED; i++) {
         const struct shipped *s = &shipped[i];

@@ -320,7 +320,7 @@ static const struct op_case cases[] = {
          .inference = true),
     GEMM(" 128x128x8", "filters=48 kernel=3 padding=same activation=relu pool=true", 24, 6, 6,
          .samples = 65, .integers = true),
-    GEMM(" 128x128x16", "filters=140 kernel=3 padding=same", 40, 5, 5, .samples = 65),
+    GEMM(" 128x128x8", "filters=140 kernel=3 padding=same", 40, 5, 5, .samples = 65),
     GEMM(" 64x128x8", "filters=72 kernel=3 activation=relu pool=true", 24, 6, 6, .samples = 65,
          .integers = true),
     GEMM(" 64x64x16", "filters=72 kernel=3 stride=2 padding=same", 5, 6, 6, .samples = 65),
