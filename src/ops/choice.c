@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_CHOICES = 1 << 13 }; /* far more than models have; a file may claim any number */
+
 struct choice {
     char key[LK_CHOICE_KEY_BYTES], text[LK_CHOICE_TEXT_BYTES];
 };
@@ -86,6 +88,8 @@ static enum lk_status set_locked(struct lk_choices *choices, const char *key, co
 {
     bool is_there;
     const int at = place_of(choices, key, &is_there);
+    if (!is_there && choices->count == MOST_CHOICES)
+        return lk_fail(LK_E_DATA, "more than %d choices of algorithms", MOST_CHOICES);
     if (!is_there && choices->count == choices->room) {
         const int room = choices->room ? 2 * choices->room : 16;
         struct choice *list = realloc(choices->list, (size_t)room * sizeof *list);

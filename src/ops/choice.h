@@ -30,7 +30,8 @@ enum lk_math lk_choices_math(const struct lk_choices *choices);
 bool lk_choices_find(struct lk_choices *choices, const char *key,
                      char text[LK_CHOICE_TEXT_BYTES]);
 
-/* Keeps or replaces. fails: LK_E_MEMORY; LK_E_ARGUMENT for a text that is too long */
+/* Keeps or replaces. fails: LK_E_MEMORY; LK_E_ARGUMENT for a text that is too long;
+ * LK_E_DATA where they are too many */
 LK_MUST_CHECK enum lk_status lk_choices_set(struct lk_choices *choices, const char *key,
                                             const char *text);
 

@@ -133,6 +133,23 @@ static void long_texts_are_refused(void **state)
     lk_choices_destroy(choices);
 }
 
+static void too_many_are_refused(void **state)
+{
+    (void)state;
+    char key[16];
+    int kept = 0;
+    struct lk_choices *choices = made(LK_MATH_NORMAL);
+    for (int i = 0; i < 10000; i++) {
+        snprintf(key, sizeof key, "%05d", i);
+        kept += lk_choices_set(choices, key, "direct") == LK_OK;
+    }
+    assert_int_equal(kept, 8192);
+    assert_int_equal(lk_choices_set(choices, "10000", "direct"), LK_E_DATA);
+    assert_int_equal(lk_choices_set(choices, "00000", "wide"), LK_OK); /* it is there */
+    lk_error_clear();
+    lk_choices_destroy(choices);
+}
+
 static void nothing_that_can_is_an_error(void **state)
 {
     (void)state;
@@ -206,6 +223,7 @@ int main(void)
         cmocka_unit_test(long_texts_are_refused),
         cmocka_unit_test(a_list_is_read_as_it_was_printed),
         cmocka_unit_test(what_is_no_list_is_refused),
+        cmocka_unit_test(too_many_are_refused),
         cmocka_unit_test(nothing_that_can_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
