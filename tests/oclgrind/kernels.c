@@ -4,7 +4,9 @@
  * here: tests/ops does that. */
 #include "base/fail.h"
 #include "base/random.h"
+#include "mirror/shards.h"
 #include "ops/probe.h"
+#include "tensor/elementwise.h"
 #include "train/stepper.h"
 #include <lockstep/graph.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@ struct operation {
     int inputs;                /* 0: one */
     bool is_first, has_labels; /* no dx is wanted; input 1 are labels */
     bool is_wide;              /* a tile of each shard is enough */
+    const char *algorithm;     /* to prefer; NULL: direct sums */
 };
 
 /* clang-format off */
@@ -42,6 +45,11 @@ static const struct operation operations[] = {
     CASE("conv2d", "filters=4 kernel=3 groups=4 padding=same", IMAGE(4, 4, 4)),
     CASE("conv2d", "filters=3 kernel=5 padding=same", IMAGE(2, 2, 3)),
     CASE("conv2d", "filters=2 kernel=3", IMAGE(1, 5, 20)),
+    CASE("conv2d", "filters=3 kernel=3 padding=same activation=relu", IMAGE(2, 3, 5),
+         .algorithm = "winograd2"),
+    CASE("conv2d", "filters=3 kernel=3 padding=same", IMAGE(2, 5, 3), .algorithm = "winograd4"),
+    CASE("conv2d", "filters=2 kernel=3 pool=true activation=relu", IMAGE(2, 6, 7),
+         .algorithm = "winograd4"),
     CASE("dense", "units=5", ROW(7)),
     CASE("dense", "units=33 activation=relu", ROW(18)),
     CASE("dense", "units=9 bias=false", ROW(35), .is_first = true),
@@ -74,6 +82,10 @@ static const struct operation wide_operations[] = {
          .is_first = true, .is_wide = true),
     CASE("conv2d", "filters=36 kernel=1 stride=2 bias=false", IMAGE(16, 3, 1),
          .is_wide = true),
+    CASE("conv2d", "filters=33 kernel=3 padding=same", IMAGE(16, 3, 2), .is_wide = true,
+         .algorithm = "winograd2"),
+    CASE("conv2d", "filters=33 kernel=3 padding=same activation=relu", IMAGE(16, 3, 2),
+         .is_wide = true, .algorithm = "winograd4"),
 };
 /* clang-format on */
 
@@ -121,7 +133,7 @@ static enum lk_status run_probe(struct lk_probe *probe, const struct lk_probe_co
 static enum lk_status run_operation(struct lk_device *device, const struct operation *o,
                                     bool training)
 {
-    struct lk_probe probe;
+    struct lk_probe probe = {0};
     struct lk_probe_config config = {
         .device = device,
         .op = o->op,
@@ -138,8 +150,16 @@ static enum lk_status run_operation(struct lk_device *device, const struct opera
         config.x[i] = labels ? (struct lk_shape){0} : o->x;
         config.x_dtype[i] = labels ? LK_I32 : LK_F32;
     }
-    const enum lk_status status = run_probe(&probe, &config);
+    enum lk_status status = LK_OK;
+    if (o->algorithm) {
+        status = lk_choices_create(LK_MATH_NORMAL, &config.choices);
+        if (status == LK_OK)
+            status = lk_choices_prefer(config.choices, o->algorithm);
+    }
+    if (status == LK_OK)
+        status = run_probe(&probe, &config);
     lk_probe_close(&probe);
+    lk_choices_destroy(config.choices);
     return status == LK_OK ? LK_OK : lk_fail_within(status, "%s %s", o->op, o->options);
 }
 
@@ -200,6 +220,26 @@ out:
         lk_kernel_destroy(kernel[i]);
         lk_buffer_destroy(buffer[i]);
     }
+    return status;
+}
+
+/* --- sums of two siblings -------------------------------------------------------------- */
+
+static enum lk_status run_join(struct lk_device *device)
+{
+    const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), SHARDS, SHARDS);
+    struct lk_shard_sum *sum = NULL;
+    struct lk_buffer *y = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_shard_sum_create(device, &tiling, LK_F32, true, &sum));
+    LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(lk_buffer_create(device, 4 * LK_PAD * sizeof(float), &y));
+    LK_TRY_OUT(fill(y, LK_F32));
+    LK_TRY_OUT(lk_shard_sum_enqueue_join(sum, y, 0, 2 * LK_PAD, 2 * LK_PAD));
+    LK_TRY_OUT(lk_device_finish(device));
+out:
+    lk_shard_sum_destroy(sum);
+    lk_buffer_destroy(y);
     return status;
 }
 
@@ -307,6 +347,7 @@ out:
 static enum lk_status run_networks(struct lk_device *device)
 {
     LK_TRY(run_bench(device));
+    LK_TRY(run_join(device));
     LK_TRY(train(device, "adam", "", false));
     LK_TRY(train(device, "rmsprop", "centered=true momentum=0.9", true));
     return train(device, "sgd", "momentum=0.9 nesterov=true", false);
