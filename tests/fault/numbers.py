@@ -88,7 +88,8 @@ class Numbers(ProgramTest):
                     said = self.train_with('', '--device', devices, '--lr', '1e6', '--mode',
                                            mode, '--optimizer', 'sgd')
                     self.assertIn(DIVERGED, said)
-                    self.assertNotIn('is lost', said)
+                    if mode == 'sync':  # without lockstep others start from other parameters,
+                        self.assertNotIn('is lost', said)  # which may still give numbers
                     self.assertEqual(len(self.events('run', 'step')), STEPS)
 
     def test_one_device(self):
