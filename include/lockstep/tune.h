@@ -1,8 +1,9 @@
 /* Finds the fastest way to compute a model's operations on a device, by measuring. Floor 4,
  * lk_tune_model() 6.
  *
- * Results are kept in $LOCKSTEP_CACHE/tuning, by device, driver and version of this library,
- * and taken by runs that begin later. A run that has begun keeps what it began with. */
+ * Results are kept in $LOCKSTEP_CACHE/tuning, by device, driver, version of this library and
+ * sources of its kernels, and taken by runs that begin later. A run that has begun keeps what
+ * it began with. */
 #ifndef LOCKSTEP_TUNE_H
 #define LOCKSTEP_TUNE_H
 

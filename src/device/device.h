@@ -101,6 +101,9 @@ LK_MUST_CHECK enum lk_status lk_kernel_create(struct lk_device *device,
                                               struct lk_kernel **kernel);
 void lk_kernel_destroy(struct lk_kernel *kernel);
 
+/* Short text that changes with any kernel's source. */
+const char *lk_kernels_hash(void);
+
 /* Builds all announced programs, in parallel on the host's cores; waits. fails: LK_E_BUILD with
  * the compiler's first error, the whole log in a file that the text names */
 LK_MUST_CHECK enum lk_status lk_device_build(struct lk_device *device);

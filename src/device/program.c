@@ -12,6 +12,12 @@
 #include <unistd.h>
 
 extern const struct lk_embedded lk_kernel_files[];
+extern const char lk_kernel_files_hash[];
+
+const char *lk_kernels_hash(void)
+{
+    return lk_kernel_files_hash;
+}
 
 static char *format_options(const struct lk_device *device, const struct lk_kernel_spec *spec)
 {

@@ -24,8 +24,8 @@ static const double MOST_SECONDS = 15, SHARE = 0.02;
 static bool path_of(enum lk_tuning kind, enum lk_math math, char *path, size_t bytes)
 {
     char part[64];
-    snprintf(part, sizeof part, "tuning/%s-%s%s.txt", LK_VERSION, lk_math_names[math],
-             kind == LK_TUNING_QUICK ? "-quick" : "");
+    snprintf(part, sizeof part, "tuning/%s-%s-%s%s.txt", LK_VERSION, lk_kernels_hash(),
+             lk_math_names[math], kind == LK_TUNING_QUICK ? "-quick" : "");
     return lk_cache_folder(part, path, bytes);
 }
 

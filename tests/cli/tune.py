@@ -86,10 +86,11 @@ class Tune(ProgramTest):
                          'off')
         rule = self.algorithms('rule')
         self.assertIn('winograd4', rule.values())
-        with open(self.path('rule/env.json'), encoding='utf-8') as file:
-            path = f'cache/tuning/{json.load(file)["lockstep"]}-normal-quick.txt'
-        os.mkdir(self.path('cache/tuning'))
-        with open(self.path(path), 'w', encoding='utf-8') as file:
+        self.tune('--seconds', '1')
+        path = glob.glob(self.path('cache/tuning/*-normal.txt'))[0]
+        os.rename(path, path.replace('-normal.txt', '-normal-quick.txt'))
+        with open(path.replace('-normal.txt', '-normal-quick.txt'), 'w',
+                  encoding='utf-8') as file:
             file.write('math normal\n')
             for key, algorithm in rule.items():
                 other = 'winograd4' if algorithm.startswith('direct') else 'direct 12x2'
@@ -122,6 +123,15 @@ class Tune(ProgramTest):
         done = self.run_program('train', *self.TRAIN, '--run', 'run', '--fresh', '--steps', '2')
         self.assertIn("'magic' cannot be had for conv2d", done.stderr)
         self.assertNotIn('magic', self.algorithms('run').values())
+
+    def test_changed_kernels_are_measured_anew(self):
+        """The file's name has version, kernels and math in it."""
+        self.tune()
+        path = glob.glob(self.path('cache/tuning/*-normal.txt'))[0]
+        name = os.path.basename(path)
+        self.assertRegex(name, r'^\d+\.\d+\.\d+-[0-9a-f]{12}-normal\.txt$')
+        os.rename(path, path.replace(name.split('-')[1], '0123456789ab'))
+        self.assertNotIn('0 choices measured', self.tune().stdout)
 
     def test_two_at_once(self):
         """Neither loses what the other has found."""
