@@ -100,7 +100,7 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
     UNROLL for (int i = 0; i < MR; i++)
         if (i < job->filters)
             UNROLL for (int j = 0; j < NV && j < n; j += 2) {
-                const int to = (i * PLANE + (x0 + j) / 2) * PARTS;
+                const size_t to = ((size_t)i * PLANE + (x0 + j) / 2) * PARTS;
                 I which;
                 const V most =
                     greatest(a[0][i][j], a[0][i][j + 1], a[1][i][j], a[1][i][j + 1], &which);
@@ -116,7 +116,7 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
         if (i < job->filters)
             UNROLL for (int j = 0; j < NV; j++)
                 if (j < n)
-                    STORE(job->y + (i * PLANE + (x0 + j) * OUT_STEP) * PARTS,
+                    STORE(job->y + ((size_t)i * PLANE + (x0 + j) * OUT_STEP) * PARTS,
                           activate(a[0][i][j]));
 }
 #endif

@@ -1,41 +1,46 @@
 /* What the gradients of a convolution need beside the two large kernels.
  *
  *   conv2d_expand  dz[k, i, j] = dy[k, i, j] where relu let y pass (y > 0), or dy of the
- *                  2x2 pool where it won (`at` is its number); db[shard][k] = sum of dz
+ *                  2x2 pool where it won (`at` is its number); db[shard][part][k] = sum of dz
  *   conv2d_total   dw[shard][i] = sum over the parts of a shard, in order
  *
  * dy, y, at: [tiles][filters][height x width, or pooled]; dz: [tiles][filters][height][width].
- * Null: y: no relu; at: no pool; dz, db: not wanted.
+ * Null: y: no relu; at: no pool; dz, db: not wanted. db: from db_first on, db_shard and db_part
+ * apart. A part is part_pixels pixels of dy of one shard, or what is left of it.
  *
- * Group ids: expand: 0: filter k, 1: shard; total: 0: run of `each` numbers, 1: shard.
+ * Group ids: expand: 0: filter k, 1: shard, 2: part; total: 0: run of `each` numbers, 1: shard.
  */
 #include "lib/real.cl"
 #include "lib/sum.cl"
 
-INLINE V expand_pooled(__global const V *dy, __global const B *at, __global V *dz, int height,
-                       int width, V sum)
+/* `count` windows of an image, from number `first` on. */
+INLINE V expand_pooled(__global const V *dy, __global const B *at, __global V *dz, int width,
+                       int first, int count, V sum)
 {
-    for (int i = 0; i < height; i += 2)
-        for (int j = 0; j < width; j += 2) {
-            const int from = (i / 2 * (width / 2) + j / 2) * PARTS;
-            const V d = dy[from];
-            const I which = TO_I(at[from]);
-            sum += which < (I)4 ? d : (V)0;
-            if (dz) {
-                __global V *to = dz + (i * width + j) * PARTS;
-                to[0] = which == (I)0 ? d : (V)0;
-                to[PARTS] = which == (I)1 ? d : (V)0;
-                to[width * PARTS] = which == (I)2 ? d : (V)0;
-                to[(width + 1) * PARTS] = which == (I)3 ? d : (V)0;
-            }
+    int i = first / (width / 2), j = first % (width / 2);
+    for (int w = first; w < first + count; w++) {
+        const V d = dy[w * PARTS];
+        const I which = TO_I(at[w * PARTS]);
+        sum += which < (I)4 ? d : (V)0;
+        if (dz) {
+            __global V *to = dz + (size_t)(2 * i * width + 2 * j) * PARTS;
+            to[0] = which == (I)0 ? d : (V)0;
+            to[PARTS] = which == (I)1 ? d : (V)0;
+            to[width * PARTS] = which == (I)2 ? d : (V)0;
+            to[(width + 1) * PARTS] = which == (I)3 ? d : (V)0;
         }
+        if (++j == width / 2) {
+            j = 0;
+            i++;
+        }
+    }
     return sum;
 }
 
-INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz, int count,
-                      V sum)
+INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz, int first,
+                      int count, V sum)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = first; i < first + count; i++) {
         const V d = dy[i * PARTS];
         const V z = y ? (y[i * PARTS] > (V)0 ? d : (V)0) : d;
         sum += z;
@@ -47,30 +52,37 @@ INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz,
 
 BODY void expand_group(__global const V *restrict dy, __global const V *restrict y,
                        __global const B *restrict at, __global V *restrict dz, int dz_first,
-                       __global real *restrict db, int db_stride, int shard_tiles, int filters,
-                       int height, int width, __local V *scratch, int group_0, int group_1)
+                       __global real *restrict db, int db_first, int db_shard, int db_part,
+                       int shard_tiles, int part_pixels, int filters, int height, int width,
+                       __local V *scratch, int group_0, int group_1, int group_2)
 {
-    const int k = group_0, shard = group_1;
-    const int plane = height * width, pooled = at ? plane / 4 : plane;
+    const int k = group_0, shard = group_1, part = group_2;
+    const int plane = height * width, pixels = at ? plane / 4 : plane;
+    const long last = min((part + 1L) * part_pixels, (long)shard_tiles * pixels);
     V sum = 0;
-    for (int t = shard * shard_tiles; t < (shard + 1) * shard_tiles; t++) {
-        const size_t image = (size_t)t * filters + k, from = image * pooled * PARTS + PART;
+    for (long p = (long)part * part_pixels; p < last;) {
+        const int first = (int)(p % pixels), count = (int)min((long)pixels - first, last - p);
+        const size_t image = ((size_t)shard * shard_tiles + p / pixels) * filters + k;
+        const size_t from = image * pixels * PARTS + PART;
         __global V *to = dz ? dz + dz_first / VECTOR + image * plane * PARTS + PART : 0;
-        sum = at ? expand_pooled(dy + from, at + from, to, height, width, sum)
-                 : expand_plain(dy + from, y ? y + from : 0, to, plane, sum);
+        sum = at ? expand_pooled(dy + from, at + from, to, width, first, count, sum)
+                 : expand_plain(dy + from, y ? y + from : 0, to, first, count, sum);
+        p += count;
     }
     const real total = sum_lanes(sum, scratch);
     if (db && PART == 0)
-        db[(size_t)shard * db_stride + k] = total;
+        db[db_first + (size_t)shard * db_shard + (size_t)part * db_part + k] = total;
 }
 
 KERNEL void conv2d_expand(__global const V *restrict dy, __global const V *restrict y,
                           __global const B *restrict at, __global V *restrict dz, int dz_first,
-                          __global real *restrict db, int db_stride, int shard_tiles,
-                          int filters, int height, int width, __local V *scratch)
+                          __global real *restrict db, int db_first, int db_shard, int db_part,
+                          int shard_tiles, int part_pixels, int filters, int height, int width,
+                          __local V *scratch)
 {
-    expand_group(dy, y, at, dz, dz_first, db, db_stride, shard_tiles, filters, height, width,
-                 scratch, get_group_id(0), get_group_id(1));
+    expand_group(dy, y, at, dz, dz_first, db, db_first, db_shard, db_part, shard_tiles,
+                 part_pixels, filters, height, width, scratch, get_group_id(0),
+                 get_group_id(1), get_group_id(2));
 }
 
 BODY void total_group(__global const real *restrict parts, int first, int count, int each,

@@ -41,9 +41,9 @@ INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const
 #if STAGED
         d[m] = dz[m];
 #else
-        d[m] = m < b->filters ? gradient(b->dy + m * DY_PLANE * PARTS,
-                                         b->y + m * DY_PLANE * PARTS,
-                                         b->at + m * DY_PLANE * PARTS, i, j)
+        d[m] = m < b->filters ? gradient(b->dy + (size_t)m * DY_PLANE * PARTS,
+                                         b->y + (size_t)m * DY_PLANE * PARTS,
+                                         b->at + (size_t)m * DY_PLANE * PARTS, i, j)
                               : (V)0;
 #endif
 #if MB > CB * TAPS_X

@@ -72,9 +72,10 @@ struct use {
 struct state {
     struct lk_conv2d_shape shape;
     struct use uses[LK_CONV2D_PASSES];
-    struct lk_kernel *expand;
-    bool expands;     /* dz is made in the workspace */
-    int64_t dz_first; /* where, in reals */
+    struct lk_kernel *expand, *total;
+    bool expands;                           /* dz is made in the workspace */
+    int64_t dz_first;                       /* where, in reals */
+    int64_t part_pixels, parts, sums_first; /* of a shard; the bias gradient's partial sums */
 };
 
 /* `reals`: of the workspace, taken so far. */
@@ -97,9 +98,45 @@ static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *stat
     return LK_OK;
 }
 
-static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *state)
+/* Parts belong to the numerics: they follow from the shape, the shard and the class alone. On a
+ * GPU a work-group is small, and has memory to wait for. */
+static void choose_parts(const struct lk_op_setup *setup, struct state *state)
+{
+    enum { MOST_PARTS = 64, LEAST_PIXELS = 64 };
+    const struct lk_conv2d_shape *s = &state->shape;
+    const int64_t pixels =
+        (s->axis[0].out >> s->pool) * (s->axis[1].out >> s->pool) * setup->tiling.shard_tiles;
+    state->part_pixels = pixels;
+    if (setup->tiling.vector == 1)
+        state->part_pixels = lk_divide_up(pixels, MOST_PARTS);
+    if (state->part_pixels < LEAST_PIXELS)
+        state->part_pixels = lk_least(LEAST_PIXELS, pixels);
+    state->parts = lk_divide_up(pixels, state->part_pixels);
+}
+
+static enum lk_status prepare_expand(struct lk_op_setup *setup, struct state *state,
+                                     int64_t *reals)
 {
     const struct lk_conv2d_options *o = setup->options;
+    const struct lk_conv2d_shape *s = &state->shape;
+    const int64_t filters = s->groups * s->filters;
+    const bool wants_sums = setup->wants_dw && o->bias;
+    choose_parts(setup, state);
+    if (state->expands || wants_sums)
+        LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_expand", NULL, &state->expand));
+    state->dz_first = *reals;
+    if (state->expands)
+        *reals += filters * s->axis[0].out * s->axis[1].out * setup->tiling.tiles *
+                  setup->tiling.lanes;
+    state->sums_first = *reals;
+    if (!wants_sums || state->parts == 1)
+        return LK_OK;
+    *reals += filters * state->parts * setup->tiling.shards;
+    return lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &state->total);
+}
+
+static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *state)
+{
     const struct lk_conv2d_shape *s = &state->shape;
     int64_t reals = 0;
     const bool wants[] = {
@@ -114,12 +151,7 @@ static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *
         LK_TRY(prepare_pass(setup, state, LK_CONV2D_DATA, &reals));
     if (setup->wants_dw)
         LK_TRY(prepare_pass(setup, state, LK_CONV2D_WEIGHTS, &reals));
-    if (state->expands || (setup->wants_dw && o->bias))
-        LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_expand", NULL, &state->expand));
-    state->dz_first = reals;
-    const int64_t dz = s->groups * s->filters * s->axis[0].out * s->axis[1].out;
-    if (state->expands)
-        reals += dz * setup->tiling.tiles * setup->tiling.lanes;
+    LK_TRY(prepare_expand(setup, state, &reals));
     const size_t bytes = (size_t)reals * lk_dtype_bytes(setup->real);
     if (bytes > setup->workspace_bytes)
         setup->workspace_bytes = bytes;
@@ -171,14 +203,26 @@ static enum lk_status enqueue_expand(const struct lk_op_setup *setup,
     const struct state *state = setup->state;
     const struct lk_conv2d_shape *s = &state->shape;
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_grid grid = {{s->groups * s->filters, t->shards, 1}, lk_op_items(setup)};
+    const bool in_parts = db && state->parts > 1;
+    const int64_t filters = s->groups * s->filters;
+    const struct lk_grid grid = {{filters, t->shards, state->parts}, lk_op_items(setup)};
     const int64_t row = t->lanes * (int64_t)lk_dtype_bytes(setup->real);
-    return LK_ENQUEUE(
+    LK_TRY(LK_ENQUEUE(
         state->expand, grid, LK_BUF(run->dy), LK_BUF(s->relu && !s->pool ? run->y : NULL),
         LK_BUF(s->pool ? run->saved : NULL), LK_BUF(wants_dz ? run->workspace : NULL),
-        LK_INT(state->dz_first), LK_BUF(db), LK_INT(run->dw_stride), LK_INT(t->shard_tiles),
-        LK_INT(s->groups * s->filters), LK_INT(s->axis[0].out), LK_INT(s->axis[1].out),
-        LK_LOCAL(row));
+        LK_INT(state->dz_first), LK_BUF(in_parts ? run->workspace : db),
+        LK_INT(in_parts ? state->sums_first : 0),
+        LK_INT(in_parts ? filters * state->parts : run->dw_stride),
+        LK_INT(in_parts ? filters : 0), LK_INT(t->shard_tiles), LK_INT(state->part_pixels),
+        LK_INT(filters), LK_INT(s->axis[0].out), LK_INT(s->axis[1].out), LK_LOCAL(row)));
+    if (!in_parts)
+        return LK_OK;
+    const int64_t each = lk_op_items(setup);
+    const struct lk_grid sums = {{lk_divide_up(filters, each), t->shards, 1},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(state->total, sums, LK_BUF(run->workspace), LK_INT(state->sums_first),
+                      LK_INT(filters), LK_INT(each), LK_INT(state->parts), LK_BUF(db),
+                      LK_INT(run->dw_stride));
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -214,6 +258,7 @@ static void release(struct lk_op_setup *setup)
         if (state->uses[i].state)
             state->uses[i].way.algorithm->release(state->uses[i].state);
     lk_kernel_destroy(state->expand);
+    lk_kernel_destroy(state->total);
 }
 
 /* Whether `options` has the word "name=value". */

@@ -41,8 +41,19 @@ static bool is_small(const struct lk_op_setup *setup, const struct lk_conv2d_sha
                      (double)(s->axis[0].taps * s->axis[1].taps * s->groups);
     const double most = (x > y ? x : y) * (double)s->groups;
     return tiles * most * row < 0x7fffffff &&
-           w * (double)lk_dtype_bytes(setup->real) < 0x7fffffff &&
-           (outs > ins ? outs : ins) * (double)setup->tiling.tiles * lanes + 256 < 0x7fffffff;
+           w * (double)lk_dtype_bytes(setup->real) < 0x7fffffff;
+}
+
+/* So are numbers of columns. No choice may follow from how many tiles a launch has, so here it
+ * is too late for another algorithm; with so many, activations fill hundreds of gigabytes. */
+static enum lk_status check_columns(const struct lk_op_setup *setup, int64_t columns)
+{
+    enum { MOST_COLUMNS = 0x7fffffff - 256 };
+    if (columns <= MOST_COLUMNS)
+        return LK_OK;
+    return lk_fail(LK_E_UNSUPPORTED,
+                   "%s: %lld pixels and samples of a launch, at most %d: take a smaller batch",
+                   setup->node, (long long)columns, MOST_COLUMNS);
 }
 
 static struct lk_gpu_product gather_product(const struct lk_op_setup *setup,
@@ -99,6 +110,7 @@ static enum lk_status prepare_step(struct lk_op_setup *setup, const char *blocki
     const int taps_y = (int)g->axis[0].taps, taps_x = (int)g->axis[1].taps;
     const int unit = g->ins < UNIT ? 1 : UNIT;
     char tile[96], text[256];
+    LK_TRY(check_columns(setup, product.columns));
     if (!lk_gpu_tile_choose(setup, &product, blocking, &step->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
     lk_gpu_tile_print(&step->tile, tile, sizeof tile);
