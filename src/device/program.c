@@ -26,7 +26,8 @@ static char *format_options(const struct lk_device *device, const struct lk_kern
     const int n =
         snprintf(text, sizeof text, "%s -DREAL=%s -DREAL_BYTES=%d -DLANES=%d -DVECTOR=%d %s",
                  device->options, spec->real_bytes == 8 ? "double" : "float", spec->real_bytes,
-                 info->lanes, info->vector, spec->options ? spec->options : "");
+                 spec->lanes ? spec->lanes : info->lanes, info->vector,
+                 spec->options ? spec->options : "");
     return n > 0 && (size_t)n < sizeof text ? strdup(text) : NULL;
 }
 

@@ -132,6 +132,7 @@ static enum lk_status prepare_forks(struct lk_replica *replica)
         .source = "accumulate",
         .name = "accumulate",
         .real_bytes = (int)lk_dtype_bytes(replica->config.real),
+        .lanes = replica->tiling.lanes,
     };
     bool has_forks = false;
     for (int i = 0; i < replica->schedule.step_count; i++)

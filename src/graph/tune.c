@@ -211,20 +211,20 @@ static enum lk_status tune_step(struct tuner *tuner, const struct lk_step *step)
 {
     const struct lk_tune_config *c = tuner->config;
     char text[LK_CHOICE_TEXT_BYTES];
-    const int lanes = lk_device_info(c->device)->lanes;
+    const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
+    const int lanes = run.lanes;
     const double room = UNIT_FLOPS * lk_device_info(c->device)->compute_units;
     const int64_t wanted = (int64_t)(room / (step->shapes.flops + 1)) / lanes * lanes;
     tuner->samples = lk_least(wanted < lanes ? lanes : wanted, c->batch);
     tuner->op = step->op;
-    tuner->like = (struct lk_op_setup){
-        .device = c->device,
-        .node = step->node->name,
-        .options = step->options,
-        .shapes = step->shapes,
-        .tiling = lk_tiling_make(lk_device_info(c->device), tuner->samples, 1),
-        .real = LK_F32,
-        .training = c->training,
-        .wants_dw = step->wants_dw};
+    tuner->like = (struct lk_op_setup){.device = c->device,
+                                       .node = step->node->name,
+                                       .options = step->options,
+                                       .shapes = step->shapes,
+                                       .tiling = lk_tiling_resize(&run, tuner->samples, 1),
+                                       .real = LK_F32,
+                                       .training = c->training,
+                                       .wants_dw = step->wants_dw};
     memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);
     for (int i = 0; step->op->choice(&tuner->like, i, &tuner->choice); i++) {
         if (is_time_up(tuner) || lk_choices_find(c->choices, tuner->choice.key, text))

@@ -10,6 +10,7 @@ struct lk_tune_config {
     const struct lk_node *output; /* training: the loss */
     bool training;
     int64_t batch;              /* most samples at a time */
+    int shards;                 /* of such a batch, where it is trained */
     struct lk_choices *choices; /* those it has or knows stay; others are added */
     bool keeps_bits;            /* only blockings of the algorithm that the rule takes */
     double seconds; /* after which nothing more is begun; choices left stay by rule. 0: none */

@@ -37,7 +37,8 @@ static enum lk_status make_kernels(struct lk_device *device, struct lk_shard_sum
     struct lk_kernel_spec spec = {.source = "shards",
                                   .name = "shards_sum",
                                   .options = options,
-                                  .real_bytes = (int)sum->real_bytes};
+                                  .real_bytes = (int)sum->real_bytes,
+                                  .lanes = sum->tiling.lanes};
     for (int level = parts ? 0 : sum->levels; level <= sum->levels; level++) {
         snprintf(options + used, sizeof options - used, " -DLEVELS=%d", level);
         LK_TRY(lk_kernel_create(device, &spec, &sum->sums[level]));

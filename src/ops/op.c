@@ -27,7 +27,8 @@ enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const char *source,
     const struct lk_kernel_spec spec = {.source = source,
                                         .name = name,
                                         .options = options,
-                                        .real_bytes = (int)lk_dtype_bytes(setup->real)};
+                                        .real_bytes = (int)lk_dtype_bytes(setup->real),
+                                        .lanes = setup->tiling.lanes};
     return lk_kernel_create(setup->device, &spec, kernel);
 }
 

@@ -74,7 +74,7 @@ enum lk_status lk_probe_open_like(struct lk_probe *probe, const struct lk_op *op
 {
     *probe = (struct lk_probe){.batch = batch, .op = op, .setup = *like};
     struct lk_op_setup *setup = &probe->setup;
-    setup->tiling = lk_tiling_make(lk_device_info(setup->device), batch, 1);
+    setup->tiling = lk_tiling_resize(&like->tiling, batch, 1);
     setup->arena = &probe->arena;
     setup->state = NULL;
     return prepare(probe);

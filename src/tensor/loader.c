@@ -25,7 +25,8 @@ static enum lk_status create(struct lk_loader *loader)
     struct lk_kernel_spec spec = {.source = "convert",
                                   .name = "convert_images",
                                   .options = lk_look_draws(look) ? options : NULL,
-                                  .real_bytes = (int)lk_dtype_bytes(loader->real)};
+                                  .real_bytes = (int)lk_dtype_bytes(loader->real),
+                                  .lanes = loader->tiling.lanes};
     LK_TRY(lk_kernel_create(loader->device, &spec, &loader->images));
     if (loader->has_means) {
         spec.name = "convert_means";

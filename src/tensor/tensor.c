@@ -5,13 +5,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int64_t lanes_taken(int64_t samples, int lanes)
+{
+    return lk_divide_up(samples, lanes) * lanes;
+}
+
+/* A CPU's tiles have the lanes of its vectors. A GPU's may have fewer than usual, so that those
+ * of a small shard, or the last of a large one, are not mostly dead: the most lanes that take
+ * up to a third more room than the best number would. */
+static int fit_lanes(const struct lk_device_info *info, int64_t samples)
+{
+    enum { LEAST_LANES = 8 }; /* what neighbours read together, and slices of products */
+    int lanes = info->lanes;
+    if (info->vector > 1)
+        return lanes;
+    int64_t best = lanes_taken(samples, lanes);
+    for (int fewer = lanes / 2; fewer >= LEAST_LANES; fewer /= 2)
+        best = lk_least(best, lanes_taken(samples, fewer));
+    while (3 * lanes_taken(samples, lanes) > 4 * best)
+        lanes /= 2;
+    return lanes;
+}
+
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards)
 {
-    struct lk_tiling tiling = {.lanes = info->lanes, .vector = info->vector, .shards = shards};
-    tiling.shard_samples = lk_divide_up(batch, shards);
-    tiling.shard_tiles = lk_divide_up(tiling.shard_samples, tiling.lanes);
-    tiling.tiles = tiling.shard_tiles * shards;
-    return tiling;
+    const struct lk_tiling tiling = {.lanes = fit_lanes(info, lk_divide_up(batch, shards)),
+                                     .vector = info->vector};
+    return lk_tiling_resize(&tiling, batch, shards);
+}
+
+struct lk_tiling lk_tiling_resize(const struct lk_tiling *tiling, int64_t batch, int shards)
+{
+    struct lk_tiling made = *tiling;
+    made.shards = shards;
+    made.shard_samples = lk_divide_up(batch, shards);
+    made.shard_tiles = lk_divide_up(made.shard_samples, made.lanes);
+    made.tiles = made.shard_tiles * shards;
+    return made;
 }
 
 struct lk_tiling lk_tiling_cut(const struct lk_tiling *tiling, int shards)

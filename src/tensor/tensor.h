@@ -26,14 +26,18 @@ static inline int64_t lk_least(int64_t a, int64_t b)
 }
 
 struct lk_tiling {
-    int lanes, vector; /* of the device */
+    int lanes, vector; /* at most the device's lanes; its vector */
     int shards;
     int64_t shard_samples, shard_tiles;
     int64_t tiles; /* shards * shard_tiles */
 };
 
-/* The tiling of batches of up to `batch` samples in `shards` shards on a device. */
+/* The tiling of batches of up to `batch` samples in `shards` shards on a device. Its lanes,
+ * part of the numerics, follow from the class of the device and the samples of a shard. */
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards);
+
+/* Of another batch, with the same lanes. */
+struct lk_tiling lk_tiling_resize(const struct lk_tiling *tiling, int64_t batch, int shards);
 
 /* The same tiles, of the first `shards` shards alone. */
 struct lk_tiling lk_tiling_cut(const struct lk_tiling *tiling, int shards);

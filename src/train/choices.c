@@ -60,8 +60,8 @@ static enum lk_status tune(void *context, struct lk_worker *worker)
     const double worth =
         lk_tuning_worth(worker->device, trainer->loss, s->batch_size, s->steps);
     const enum lk_status status =
-        worth > 0 ? lk_tuning_quick(worker->device, trainer->loss, s->batch_size, worth,
-                                    trainer->blockings)
+        worth > 0 ? lk_tuning_quick(worker->device, trainer->loss, s->batch_size,
+                                    trainer->shards, worth, trainer->blockings)
                   : LK_OK;
     if (status == LK_OK || status == LK_E_MEMORY || status == LK_E_DEVICE)
         return status;

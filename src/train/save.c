@@ -165,7 +165,7 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                                       const struct lk_checkpoint *there)
 {
     const struct lk_worker *lead = lk_team_lead(trainer->team);
-    const struct lk_device_info *info = lk_device_info(lead->device);
+    const struct lk_tiling *tiling = lk_replica_tiling(lk_stepper_replica(lead->stepper));
     const struct lk_optimizer_info *o = lk_optimizer_info(lk_stepper_optimizer(lead->stepper));
     char options[1024] = "";
     if (strcmp(there->data_sum, trainer->data_sum) != 0)
@@ -174,11 +174,12 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
             "run directory '%s' was trained on other data ('%s', asked for is '%s'); "
             "use --fresh to start over, or another directory",
             trainer->settings->run, there->data, trainer->settings->data);
-    if (there->lanes != info->lanes || there->vector != info->vector)
+    if (there->lanes != tiling->lanes || there->vector != tiling->vector)
         lk_log(LK_LOG_WARNING,
                "the run began with %lld samples a tile in vectors of %lld, this device has %d "
                "and %d: weights will differ in their last bits from one undisturbed run",
-               (long long)there->lanes, (long long)there->vector, info->lanes, info->vector);
+               (long long)there->lanes, (long long)there->vector, tiling->lanes,
+               tiling->vector);
     (void)!lk_options_print(o->kind->options, o->options, true, options, sizeof options);
     if (strcmp(there->optimizer_options, options) != 0)
         lk_log(LK_LOG_WARNING, "the run began with the optimizer's options '%s', now '%s'",

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "graph/tune.h"
 #include "io/file.h"
+#include "mirror/shards.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <lockstep/model.h>
@@ -121,12 +122,14 @@ double lk_tuning_worth(const struct lk_device *device, const struct lk_node *los
 }
 
 enum lk_status lk_tuning_quick(struct lk_device *device, const struct lk_node *loss,
-                               int64_t batch, double seconds, struct lk_choices *blockings)
+                               int64_t batch, int shards, double seconds,
+                               struct lk_choices *blockings)
 {
     const struct lk_tune_config config = {.device = device,
                                           .output = loss,
                                           .training = true,
                                           .batch = batch,
+                                          .shards = shards,
                                           .choices = blockings,
                                           .keeps_bits = true,
                                           .seconds = seconds};
@@ -144,11 +147,12 @@ enum lk_status lk_tuning_quick(struct lk_device *device, const struct lk_node *l
 static enum lk_status tune(struct lk_device *device, const struct lk_tune_options *options,
                            const struct lk_node *loss, struct lk_choices *found)
 {
+    const int64_t batch = options->batch ? options->batch : USUAL_BATCH;
     const struct lk_tune_config config = {.device = device,
                                           .output = loss,
                                           .training = true,
-                                          .batch =
-                                              options->batch ? options->batch : USUAL_BATCH,
+                                          .batch = batch,
+                                          .shards = lk_shards_choose(batch),
                                           .choices = found,
                                           .seconds = options->seconds,
                                           .handler = options->handler,

@@ -62,6 +62,33 @@ static void makes_tilings(void **state)
     }
 }
 
+/* A shard's samples do not fill a GPU's tiles: the tiles have fewer lanes. */
+static void fits_lanes(void **state)
+{
+    (void)state;
+    static const struct {
+        int most;
+        int64_t batch;
+        int shards, lanes;
+        int64_t tiles; /* of a shard */
+    } cases[] = {
+        {32, 64, 1, 32, 2}, {32, 64, 8, 8, 1},  {32, 16, 1, 16, 1}, {32, 1, 1, 8, 1},
+        {32, 9, 1, 16, 1},  {32, 24, 1, 32, 1}, {32, 23, 1, 32, 1}, {32, 33, 1, 16, 3},
+        {32, 50, 1, 32, 2}, {32, 40, 1, 16, 3}, {16, 5, 1, 8, 1},   {8, 4, 2, 8, 1},
+        {4, 1, 1, 4, 1},
+    };
+    for (int i = 0; i < LK_COUNT(cases); i++) {
+        const struct lk_device_info info = {.lanes = cases[i].most, .vector = 1};
+        const struct lk_tiling t = lk_tiling_make(&info, cases[i].batch, cases[i].shards);
+        assert_int_equal(t.lanes, cases[i].lanes);
+        assert_int_equal(t.vector, 1);
+        assert_int_equal(t.shard_tiles, cases[i].tiles);
+        const struct lk_tiling more = lk_tiling_resize(&t, 10 * cases[i].batch, 1);
+        assert_int_equal(more.lanes, t.lanes);
+        assert_int_equal(more.tiles, lk_divide_up(10 * cases[i].batch, t.lanes));
+    }
+}
+
 static void counts_bytes(void **state)
 {
     (void)state;
@@ -153,9 +180,8 @@ static void writes_and_reads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_shapes),
-        cmocka_unit_test(makes_tilings),
-        cmocka_unit_test(counts_bytes),
+        cmocka_unit_test(counts_shapes),    cmocka_unit_test(makes_tilings),
+        cmocka_unit_test(fits_lanes),       cmocka_unit_test(counts_bytes),
         cmocka_unit_test(writes_and_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
