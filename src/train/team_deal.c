@@ -8,7 +8,7 @@ enum lk_status lk_team_init_deal(struct lk_team *team)
 {
     struct lk_split_policy policy;
     LK_TRY(lk_split_parse(team->config.split, team->count, &policy));
-    return lk_split_init(&team->split, &policy, team->shards.count, team->count, NULL);
+    return lk_split_init(&team->split, &policy, team->shards.count, team->count);
 }
 
 /* Devices that were lost since; one that cannot give its shards away was the last. */
@@ -32,7 +32,7 @@ static void deal_without_doubted(struct lk_team *team)
         rates[i] = worker->is_lost || worker->is_doubted ? 0 : rate > 0 ? rate : 1;
         is_any |= worker->is_doubted;
     }
-    if (!is_any || lk_split_share(team->shards.count, team->count, rates, NULL, counts)) {
+    if (!is_any || lk_split_share(team->shards.count, team->count, rates, counts)) {
         lk_error_clear(); /* all are in doubt: each computes its own again */
         return;
     }
@@ -82,12 +82,16 @@ static int find_fastest(const struct lk_team *team)
     return fastest;
 }
 
-static void decide(struct lk_team *team, double one_seconds)
+static void end_round(struct lk_team *team, double one_seconds)
 {
     struct lk_trial *trial = &team->trial;
-    trial->phase = LK_TRIAL_OVER;
     /* On its own it will also save the way over the host. */
-    trial->is_one_faster = one_seconds < 1.05 * trial->all_seconds;
+    trial->won += one_seconds < 1.05 * trial->all_seconds;
+    trial->rounds++;
+    trial->is_one_faster = 2 * trial->won > LK_TRIAL_ROUNDS;
+    const bool is_over =
+        trial->is_one_faster || 2 * (trial->rounds - trial->won) > LK_TRIAL_ROUNDS;
+    trial->phase = is_over ? LK_TRIAL_OVER : LK_TRIAL_ALL;
     if (trial->is_one_faster)
         lk_log(LK_LOG_WARNING,
                "device %d alone is as fast as %d devices together or faster (%.2f ms a step "
@@ -106,7 +110,7 @@ static void try_one(struct lk_team *team, double seconds)
     const double found = median(trial->seconds + 2, LK_TRIAL_STEPS - 2);
     trial->steps = 0;
     if (trial->phase == LK_TRIAL_ONE) {
-        decide(team, found);
+        end_round(team, found);
         return;
     }
     trial->all_seconds = found - lk_split_gain(&team->split);
@@ -114,7 +118,7 @@ static void try_one(struct lk_team *team, double seconds)
     trial->phase = LK_TRIAL_ONE;
     const double alone = team->config.shards / lk_split_rate(&team->split, trial->fastest);
     if (alone < 0.7 * trial->all_seconds)
-        decide(team, alone);
+        end_round(team, alone);
 }
 
 void lk_team_measure(struct lk_team *team, double step_seconds)

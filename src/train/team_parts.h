@@ -7,13 +7,14 @@
 #include "train/profile.h"
 #include "train/team.h"
 
-enum { LK_TRIAL_STEPS = 7, LK_SETTLING_STEPS = 10 };
+enum { LK_TRIAL_STEPS = 7, LK_TRIAL_ROUNDS = 3, LK_SETTLING_STEPS = 10 };
 
 /* At the start, once shares fit the devices' speeds: is the fastest one alone faster than all
- * together? */
+ * together? Rounds in turn, of which most decide: what else runs on the host may spoil one. */
 struct lk_trial {
     enum { LK_TRIAL_ALL, LK_TRIAL_ONE, LK_TRIAL_OVER } phase;
     int settled, steps, fastest; /* settled: steps since shares changed */
+    int rounds, won;             /* won: by one device */
     double seconds[LK_TRIAL_STEPS], all_seconds;
     bool is_one_faster; /* then the others are sent home after this step */
 };

@@ -68,7 +68,7 @@ class Alone(ProgramTest):
     def test_none_left(self):
         """The state that was kept last is saved, and the run goes on from it."""
         fault = 'call=clEnqueueNDRangeKernel,nth=3000,sticky=1,device=0'
-        also = 'call=clEnqueueNDRangeKernel,nth=1200,sticky=1,device=1'
+        also = 'call=clEnqueueNDRangeKernel,nth=2600,sticky=1,device=1'
         self.assertIn('no device is left', self.strike(2, f'{fault};{also}', status=4))
         arguments = [word for word in self.OPTIONS if word != '--fresh']
         self.run_program('train', *arguments, '--device', '0*2')
