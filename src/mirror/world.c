@@ -190,6 +190,9 @@ static enum lk_status wait_together(struct lk_world *world)
 
 enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values)
 {
+    if (count > LK_MOST_ADDED)
+        return lk_fail(LK_E_ARGUMENT, "%zu values to be added over ranks, at most %d", count,
+                       LK_MOST_ADDED);
     if (!world->kind)
         return LK_OK;
     world->is_together = false;
@@ -274,22 +277,4 @@ enum lk_status lk_world_fail(struct lk_world *world, enum lk_status status)
         lk_log(LK_LOG_WARNING, "rank %d cannot tell the other ranks that it failed: %s",
                world->rank, told->text);
     return lk_world_end(world, status, "rank %d: %s", told->rank, told->text);
-}
-
-enum lk_status lk_world_run_of(const struct lk_world *world, int shards, int *first, int *count)
-{
-    if (shards < lk_world_size(world))
-        return lk_fail(LK_E_ARGUMENT,
-                       "%d shards cannot be shared by %d ranks: start at most %d, or set more "
-                       "shards",
-                       shards, world->size, shards);
-    lk_world_split(world, shards, lk_world_rank(world), first, count);
-    return LK_OK;
-}
-
-void lk_world_split(const struct lk_world *world, int shards, int rank, int *first, int *count)
-{
-    const int begin = rank * shards / lk_world_size(world);
-    *count = (rank + 1) * shards / lk_world_size(world) - begin;
-    *first = begin;
 }

@@ -25,14 +25,9 @@ void lk_world_close(struct lk_world *world);
 int lk_world_launched_rank(void);
 int lk_world_launched_ranks(void);
 
-/* NULL is a world of one, here and for lk_world_run_of(). */
+/* NULL is a world of one. */
 int lk_world_rank(const struct lk_world *world);
 int lk_world_size(const struct lk_world *world);
-
-/* The run of shards that is this rank's; lengths differ by at most one. fails: LK_E_ARGUMENT
- * for fewer shards than ranks */
-LK_MUST_CHECK enum lk_status lk_world_run_of(const struct lk_world *world, int shards,
-                                             int *first, int *count);
 
 /* Together: returns when every rank has come here with LK_OK. Where one comes with a failure,
  * it tells the others as lk_world_fail() does. */
@@ -49,6 +44,11 @@ bool lk_world_has_failed(const struct lk_world *world);
 /* Together: rank 0's memory to all. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_world_share(struct lk_world *world, size_t bytes, void *memory);
 
+/* Together: adds values [count], at most LK_MOST_ADDED, of all ranks, in any order.
+ * fails: LK_E_IO */
+enum { LK_MOST_ADDED = 16384 };
+LK_MUST_CHECK enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values);
+
 /* Together: fails on every rank, as one that has failed, with one message where a rank's text
  * is not rank 0's; it quotes the first lines that differ: "<what> differ: rank 0 has ..., rank
  * 2 has ...". fails: LK_E_ARGUMENT, LK_E_IO */
@@ -57,10 +57,11 @@ LK_MUST_CHECK enum lk_status lk_world_check_equal(struct lk_world *world, const 
 
 struct lk_world_plan {
     int shards;
-    enum lk_dtype real;         /* LK_F32, LK_F64 */
-    int buckets;                /* sums that may be on their way at once */
-    const int64_t *counts;      /* [buckets]: values in each */
-    bool in_any_order;          /* by MPI's all-reduce: no promise of equal bits */
+    const int *runs;       /* [ranks]: how many of the shards each has, in turn; 0 is allowed */
+    enum lk_dtype real;    /* LK_F32, LK_F64 */
+    int buckets;           /* sums that may be on their way at once */
+    const int64_t *counts; /* [buckets]: values in each */
+    bool in_any_order;     /* by MPI's all-reduce: no promise of equal bits */
     struct lk_reducer *reducer; /* adds; borrowed while the plan holds */
 };
 

@@ -42,12 +42,6 @@ LK_MUST_CHECK enum lk_status lk_world_wait(struct lk_world *world, const bool *i
 enum lk_status lk_world_end(struct lk_world *world, enum lk_status status, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));
 
-/* The run of `shards` shards that belongs to a rank. */
-void lk_world_split(const struct lk_world *world, int shards, int rank, int *first, int *count);
-
-/* Together: adds values [count], at most one a rank, of all ranks, in any order. */
-LK_MUST_CHECK enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values);
-
 /* Together: the memory of rank `root` to all. */
 LK_MUST_CHECK enum lk_status lk_world_share_from(struct lk_world *world, int root, size_t bytes,
                                                  void *memory);

@@ -9,11 +9,24 @@ enum {
     ALIGNMENT = 32,   /* values */
 };
 
+static enum lk_status check_runs(const struct lk_world *world, const struct lk_world_plan *plan)
+{
+    int left = plan->shards;
+    bool is_right = world->size <= LK_MOST_SHARDS;
+    for (int i = 0; i < world->size && is_right; i++) {
+        is_right = plan->runs[i] >= 0 && plan->runs[i] <= left;
+        left -= plan->runs[i];
+    }
+    return is_right && left == 0
+               ? LK_OK
+               : lk_fail(LK_E_ARGUMENT, "%d ranks whose runs do not add up to %d shards",
+                         world->size, plan->shards);
+}
+
 static enum lk_status check(const struct lk_world *world, const struct lk_world_plan *plan)
 {
-    int first, count;
-    LK_TRY(lk_world_run_of(world, plan->shards, &first, &count));
-    if (plan->shards > LK_MOST_SHARDS || plan->shards & (plan->shards - 1))
+    LK_TRY(check_runs(world, plan));
+    if (plan->shards < 1 || plan->shards > LK_MOST_SHARDS || plan->shards & (plan->shards - 1))
         return lk_fail(LK_E_ARGUMENT, "%d shards: expected a power of two, at most %d",
                        plan->shards, LK_MOST_SHARDS);
     if (plan->real != LK_F32 && plan->real != LK_F64)
@@ -28,26 +41,29 @@ static enum lk_status check(const struct lk_world *world, const struct lk_world_
     return LK_OK;
 }
 
-static void plan_terms(const struct lk_world *world, struct lk_world_sums *sums)
+static void plan_terms(const struct lk_world *world, const int *runs,
+                       struct lk_world_sums *sums)
 {
-    int used = 0;
+    int used = 0, first = 0;
     for (int rank = 0; rank < world->size; rank++) {
         struct lk_subtree subtrees[LK_MOST_SUBTREES];
-        int first, count;
-        lk_world_split(world, sums->shards, rank, &first, &count);
-        const int made = lk_subtrees_of(first, count, subtrees);
+        const int made = lk_subtrees_of(first, runs[rank], subtrees);
         memcpy(sums->subtree + used, subtrees, (size_t)made * sizeof *subtrees);
         sums->first_subtree[rank] = used;
         used += made;
+        first += runs[rank];
     }
     sums->first_subtree[world->size] = used;
     sums->own_first = sums->first_subtree[world->rank];
     sums->own_terms = sums->first_subtree[world->rank + 1] - sums->own_first;
     sums->remote_terms = used - sums->own_terms;
-    /* of a piece: terms to receive, then as many sums to send at most; or terms to send and a
-     * sum to receive */
-    sums->width =
-        sums->remote_terms > sums->own_terms ? sums->remote_terms : sums->own_terms + 1;
+    /* of a piece: terms to receive, then its sum to send to all; or terms to send and the sum
+     * to receive */
+    sums->width = sums->own_terms + 1;
+    if (sums->width < sums->remote_terms)
+        sums->width = sums->remote_terms;
+    if (sums->width < world->size - 1)
+        sums->width = world->size - 1;
 }
 
 /* As many pieces a rank as fit in its rounds, all of one length but the last. */
@@ -107,7 +123,7 @@ static enum lk_status create(struct lk_world *world, const struct lk_world_plan 
                                    .real_bytes = lk_dtype_bytes(plan->real),
                                    .in_any_order = plan->in_any_order,
                                    .reducer = plan->reducer};
-    plan_terms(world, sums);
+    plan_terms(world, plan->runs, sums);
     sums->bucket = calloc((size_t)plan->buckets, sizeof *sums->bucket);
     if (!sums->bucket)
         return lk_fail_memory("buckets", (size_t)plan->buckets * sizeof *sums->bucket);

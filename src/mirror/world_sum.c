@@ -154,7 +154,9 @@ static enum lk_status begin_in_any_order(struct lk_world *world, struct lk_world
 {
     const struct lk_world_sums *sums = world->sums;
     char *result = result_of(sums, piece);
-    memcpy(result, own_term(sums, piece, 0), piece_bytes(sums, piece));
+    memset(result, 0, piece_bytes(sums, piece));
+    if (sums->own_terms > 0)
+        memcpy(result, own_term(sums, piece, 0), piece_bytes(sums, piece));
     for (int i = 1; i < sums->own_terms; i++)
         LK_TRY(add_two(sums, piece->count, own_term(sums, piece, i), result));
     if (!world->kind) {

@@ -22,7 +22,7 @@ static enum lk_status compare_settings(struct lk_world *world,
                                        const struct lk_settings *settings)
 {
     static const char *const own[] = {"model",  "data",    "validation", "run",
-                                      "device", "profile", "split",      "data_cache"};
+                                      "device", "profile", "data_cache"};
     struct lk_settings *copy;
     char *text = NULL;
     LK_TRY(lk_settings_copy(settings, &copy));

@@ -1,4 +1,4 @@
-#include "train/team_parts.h"
+#include "train/team_ranks.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -98,30 +98,42 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     return lk_worker_start(worker);
 }
 
-static enum lk_status too_many(const struct lk_team *team, int devices)
+static enum lk_status too_many(const struct lk_team *team)
 {
     const struct lk_team_config *c = &team->config;
-    const int ranks = lk_world_size(c->world), shards = team->shards.count;
+    char ranks[32] = "";
     int enough = 1;
-    while (enough < devices * ranks)
+    while (enough < team->all)
         enough *= 2;
-    return lk_fail(
-        LK_E_ARGUMENT,
-        "%d devices for a batch of %lld in %d shard%s%s: at most one device a shard; "
-        "a larger batch or --shards %d would do",
-        devices, (long long)c->batch, shards, shards == 1 ? "" : "s", ranks == 1 ? "" : " here",
-        enough);
+    if (team->ranks)
+        snprintf(ranks, sizeof ranks, " of %d ranks", lk_world_size(c->world));
+    return lk_fail(LK_E_ARGUMENT,
+                   "%d devices%s for a batch of %lld in %d shard%s: at most one device a "
+                   "shard; a larger batch or --shards %d would do",
+                   team->all, ranks, (long long)c->batch, c->shards, c->shards == 1 ? "" : "s",
+                   enough);
+}
+
+/* Counts the devices of this rank and of all. */
+static enum lk_status count_devices(struct lk_team *team, int *devices)
+{
+    const struct lk_team_config *c = &team->config;
+    LK_TRY(lk_device_list_count(c->devices, devices));
+    team->all = *devices;
+    if (lk_world_size(c->world) > 1) {
+        LK_TRY(lk_team_ranks_create(c->world, *devices, &team->ranks));
+        team->all = lk_team_ranks_devices(team->ranks);
+        team->first = lk_team_ranks_first(team->ranks);
+    }
+    return team->all > c->shards ? too_many(team) : LK_OK;
 }
 
 static enum lk_status create(struct lk_team *team)
 {
     const struct lk_team_config *c = &team->config;
     int devices = 0;
-    LK_TRY(lk_device_list_count(c->devices, &devices));
-    LK_TRY(lk_world_run_of(c->world, c->shards, &team->shards.first, &team->shards.count));
-    if (devices > team->shards.count)
-        return too_many(team, devices);
-    team->is_alone = devices == 1 && !c->is_async && lk_world_size(c->world) == 1;
+    LK_TRY(count_devices(team, &devices));
+    team->is_alone = team->all == 1 && !c->is_async;
     for (int i = 0; i < devices; i++)
         LK_TRY(create_worker(team, i));
     LK_TRY(lk_team_init_deal(team));
@@ -131,7 +143,7 @@ static enum lk_status create(struct lk_team *team)
     if (c->opened)
         LK_TRY(c->opened(c->context, team));
     for (int i = 0; i < team->count; i++)
-        team->workers[i]->most_shards = lk_team_most_shards(team->shards.count, devices);
+        team->workers[i]->most_shards = lk_team_most_shards(c->shards, team->all);
     return lk_team_call_each(team, plan, NULL, false);
 }
 
@@ -204,7 +216,8 @@ enum lk_status lk_team_build(struct lk_team *team)
 {
     LK_TRY(lk_team_call_each(team, build, NULL, true));
     LK_TRY(create_arrivals(team));
-    LK_TRY(lk_team_ranks_create(team));
+    if (team->ranks)
+        LK_TRY(lk_team_ranks_share(team));
     return team->async ? lk_async_build(team) : LK_OK;
 }
 

@@ -20,7 +20,7 @@ struct lk_team_step;
 
 struct lk_team_config {
     const char *devices; /* a list as lk_device_open() takes it */
-    const char *split;   /* as lk_split_parse() takes it */
+    const char *split;   /* as lk_split_parse() takes it, of the devices of all ranks */
     const char *log_folder;
     const struct lk_node *images, *labels, *loss;
     int64_t batch;
@@ -115,7 +115,7 @@ struct lk_team_step {
 
 struct lk_team_result {
     double loss, accuracy;
-    struct lk_device_times devices[LK_MOST_TEAM]; /* [device_count]: of all ranks, in turn */
+    struct lk_device_times devices[LK_MOST_SHARDS]; /* [device_count]: of all ranks, in turn */
     int device_count;
     int tries;      /* how often the step was computed */
     bool must_stop; /* a rank wanted to stop when its part was done */

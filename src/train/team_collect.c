@@ -1,5 +1,5 @@
 /* Adding up what a team's devices bring, bucket by bucket as they come. */
-#include "train/team_parts.h"
+#include "train/team_ranks.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -125,12 +125,14 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
         .sum_count = place_sums(team, bucket, copies, sums),
         .checksums = found};
     const double start = lk_seconds();
+    *is_right = true;
+    if (job.term_count == 0) /* a rank without shards */
+        return LK_OK;
     LK_TRY(lk_reducer_sum(team->reducer, &job));
     lk_profile_span(team->profile, "host", "reduce", team->steps[0].step, start, lk_seconds());
     team->reduce_seconds += lk_seconds() - start;
     if (bucket >= 0 && !team->ranks)
         team->new_sums[bucket] = sums[0].checksum;
-    *is_right = true;
     for (int i = 0; i < job.term_count; i++)
         if (found[i] != sent[i]) {
             lk_log(LK_LOG_WARNING,

@@ -1,5 +1,5 @@
 /* Which device computes which shards. */
-#include "train/team_parts.h"
+#include "train/team_ranks.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -7,56 +7,53 @@
 enum lk_status lk_team_init_deal(struct lk_team *team)
 {
     struct lk_split_policy policy;
-    LK_TRY(lk_split_parse(team->config.split, team->count, &policy));
-    return lk_split_init(&team->split, &policy, team->shards.count, team->count);
+    LK_TRY(lk_split_parse(team->config.split, team->all, &policy));
+    return lk_split_init(&team->split, &policy, team->config.shards, team->all);
 }
 
-/* Devices that were lost since; one that cannot give its shards away was the last. */
-static void take_from_lost(struct lk_team *team)
+struct lk_shard_run lk_team_run(const struct lk_team *team)
 {
+    struct lk_shard_run run = {0};
+    for (int i = 0; i < team->first; i++)
+        run.first += team->split.counts[i];
     for (int i = 0; i < team->count; i++)
-        if (team->workers[i]->is_lost && !team->split.is_lost[i] &&
-            lk_split_lose(&team->split, i) != LK_OK)
-            lk_error_clear();
+        run.count += team->split.counts[team->first + i];
+    return run;
 }
 
-/* The shards of devices in doubt go to others, as long as there are any. */
-static void deal_without_doubted(struct lk_team *team)
+/* While a device of this rank is lost, which other ranks do not know before the step is over,
+ * or in doubt, its shards go to the others. */
+static void deal_anew(struct lk_team *team, int shards, int *counts)
 {
     double rates[LK_MOST_TEAM];
-    int counts[LK_MOST_TEAM], first = team->shards.first;
     bool is_any = false;
     for (int i = 0; i < team->count; i++) {
         const struct lk_worker *worker = team->workers[i];
-        const double rate = lk_split_rate(&team->split, i);
-        rates[i] = worker->is_lost || worker->is_doubted ? 0 : rate > 0 ? rate : 1;
-        is_any |= worker->is_doubted;
+        const bool is_out = worker->is_lost || worker->is_doubted;
+        const double rate = lk_split_rate(&team->split, team->first + i);
+        rates[i] = is_out ? 0 : rate > 0 ? rate : 1;
+        is_any |= is_out && counts[i] > 0;
     }
-    if (!is_any || lk_split_share(team->shards.count, team->count, rates, counts)) {
+    if (is_any && lk_split_share(shards, team->count, rates, counts) != LK_OK)
         lk_error_clear(); /* all are in doubt: each computes its own again */
-        return;
-    }
-    for (int i = 0; i < team->count; i++) {
-        team->workers[i]->run = (struct lk_shard_run){first, counts[i]};
-        first += counts[i];
-    }
 }
 
 void lk_team_deal(struct lk_team *team)
 {
-    const bool is_one = team->trial.phase == LK_TRIAL_ONE;
-    int first = team->shards.first;
-    take_from_lost(team);
-    if (is_one && team->workers[team->trial.fastest]->is_lost)
+    int counts[LK_MOST_TEAM];
+    struct lk_shard_run run = lk_team_run(team);
+    if (team->trial.phase == LK_TRIAL_ONE && team->workers[team->trial.fastest]->is_lost)
         team->trial.phase = LK_TRIAL_OVER;
     for (int i = 0; i < team->count; i++) {
-        int count = team->split.counts[i];
+        counts[i] = team->split.counts[team->first + i];
         if (team->trial.phase == LK_TRIAL_ONE)
-            count = i == team->trial.fastest ? team->shards.count : 0;
-        team->workers[i]->run = (struct lk_shard_run){first, count};
-        first += count;
+            counts[i] = i == team->trial.fastest ? run.count : 0;
     }
-    deal_without_doubted(team);
+    deal_anew(team, run.count, counts);
+    for (int i = 0; i < team->count; i++) {
+        team->workers[i]->run = (struct lk_shard_run){run.first, counts[i]};
+        run.first += counts[i];
+    }
 }
 
 /* --- whether one device is faster than all ---------------------------------------------- */
@@ -121,16 +118,36 @@ static void try_one(struct lk_team *team, double seconds)
         end_round(team, alone);
 }
 
-void lk_team_measure(struct lk_team *team, double step_seconds)
+/* Takes out of the split what was lost in this step. False: nothing was. */
+static bool lose(struct lk_team *team, const struct lk_team_result *result)
 {
-    double seconds[LK_MOST_TEAM] = {0};
-    for (int i = 0; i < team->count; i++) {
-        const struct lk_worker *worker = team->workers[i];
-        if (!worker->is_lost && worker->run.count > 0)
-            seconds[i] = 1e-3 * (worker->times.compute_ms + worker->times.transfer_ms);
+    bool is_any = false;
+    for (int i = 0; i < team->all; i++) {
+        if (result->devices[i].is_left || team->split.is_lost[i])
+            continue;
+        is_any = true;
+        if (lk_split_lose(&team->split, i) != LK_OK)
+            lk_error_clear(); /* it was the last */
     }
-    const bool has_changed =
-        team->trial.phase != LK_TRIAL_ONE && lk_split_step(&team->split, seconds);
+    return is_any;
+}
+
+static bool follow(struct lk_team *team, const struct lk_team_result *result)
+{
+    double seconds[LK_MOST_SHARERS];
+    if (lose(team, result))
+        return true;
+    for (int i = 0; i < team->all; i++) {
+        const struct lk_device_times *d = &result->devices[i];
+        seconds[i] = d->share > 0 ? 1e-3 * (d->compute_ms + d->transfer_ms) : 0;
+    }
+    return team->trial.phase != LK_TRIAL_ONE && lk_split_step(&team->split, seconds);
+}
+
+enum lk_status lk_team_measure(struct lk_team *team, const struct lk_team_result *result,
+                               double step_seconds)
+{
+    const bool has_changed = follow(team, result);
     team->counts.dealt += has_changed;
     if (team->split.policy.keeps_all || lk_team_left(team) < 2 || team->ranks ||
         !team->describe)
@@ -139,4 +156,5 @@ void lk_team_measure(struct lk_team *team, double step_seconds)
         team->trial.settled = team->trial.steps = 0;
     if (team->trial.phase != LK_TRIAL_OVER && ++team->trial.settled > LK_SETTLING_STEPS)
         try_one(team, step_seconds);
+    return has_changed && team->ranks ? lk_team_ranks_share(team) : LK_OK;
 }

@@ -34,15 +34,15 @@ struct lk_team {
     struct lk_worker *workers[LK_MOST_TEAM];
     int count;
     bool is_alone; /* one device of one rank, from the start or by trial: its sums stay on it */
-    struct lk_shard_run shards;  /* this rank's */
     struct lk_team_ranks *ranks; /* NULL: there is one */
-    bool wants_stop, must_stop;  /* this rank; one of all, in the step that ended last */
+    int all, first;             /* devices of all ranks, of which this one's begin at `first` */
+    bool wants_stop, must_stop; /* this rank; one of all, in the step that ended last */
     struct lk_batches *batches;
     void (*describe)(void *context, int64_t number, struct lk_team_step *step);
     void *describe_context;
     struct lk_profile *profile;
     struct lk_reducer *reducer;
-    struct lk_split split;
+    struct lk_split split; /* over the devices of all ranks, who keep it the same */
     struct lk_trial trial;
     struct lk_team_state kept; /* while one is alone and others are idle: to go on from */
     int buckets;
@@ -76,11 +76,16 @@ struct lk_team {
 /* Reads the policy. fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_team_init_deal(struct lk_team *team);
 
-/* Gives every device that is left its run of shards. */
+/* The shards of this rank. */
+struct lk_shard_run lk_team_run(const struct lk_team *team);
+
+/* Gives every device of this rank that is left its run of them. */
 void lk_team_deal(struct lk_team *team);
 
-/* Learns from a step's times how fast the devices are. */
-void lk_team_measure(struct lk_team *team, double step_seconds);
+/* Learns from a step that counts how fast the devices of all ranks are, and which were lost;
+ * the next one may be dealt otherwise. The mutex is held. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status
+lk_team_measure(struct lk_team *team, const struct lk_team_result *result, double step_seconds);
 
 /* Lets the device go on alone, if it can; the others become idle. The mutex is not held, here
  * and in what follows. */
@@ -154,36 +159,8 @@ LK_MUST_CHECK enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_
                                                                  const struct lk_worker *,
                                                                  const struct lk_worker *));
 
-/* --- the ranks of a job; an arrival is a bucket, the metrics first ----------------------- */
-
-/* Takes the memory for sums between ranks; nothing where there is one rank. */
-LK_MUST_CHECK enum lk_status lk_team_ranks_create(struct lk_team *team);
-void lk_team_ranks_destroy(struct lk_team_ranks *ranks);
-
-/* Where this rank's sums of an arrival go: of each of its subtrees; returns how many. */
-int lk_team_ranks_sums(const struct lk_team_ranks *ranks, int arrival,
-                       struct lk_reduced sums[LK_MOST_SUBTREES]);
-
-/* Sends them; whether they were sent in an earlier try of the step. */
-LK_MUST_CHECK enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival);
-bool lk_team_ranks_has_sent(const struct lk_team_ranks *ranks, int arrival);
-
-/* After a step: the devices of all ranks; returns how many. What other ranks' waited is of the
- * step before. */
-int lk_team_ranks_devices(struct lk_team *team, struct lk_device_times times[LK_MOST_TEAM]);
-
-/* This rank's, in the step at work. */
+/* Of this rank's devices, in the step at work. */
 void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *times);
-
-/* As lk_team_wait(), and carries on with what travels. Releases the mutex meanwhile. */
-LK_MUST_CHECK enum lk_status lk_team_ranks_wait(struct lk_team *team, double until,
-                                                bool *is_late);
-
-/* Once all is sent: waits for the sums over all ranks and hands them out to the devices. Where
- * the ranks' parameters differ, they become rank 0's and *is_right false: the step has to be
- * computed again, by all. The mutex is not held. fails: as a rank that has failed */
-LK_MUST_CHECK enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics,
-                                                   bool *is_right);
 
 /* lk_team_call() on that device alone. */
 LK_MUST_CHECK enum lk_status

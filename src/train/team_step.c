@@ -1,6 +1,6 @@
 /* A team's steps: parts are ordered, their sums added up bucket by bucket as they come, and the
  * update ordered when all is there and right. */
-#include "train/team_parts.h"
+#include "train/team_ranks.h"
 
 #include "base/fail.h"
 #include "tensor/elementwise.h"
@@ -121,9 +121,9 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
     *result = (struct lk_team_result){.loss = loss / samples,
                                       .accuracy = correct / samples,
                                       .tries = tries,
-                                      .device_count = team->count};
+                                      .device_count = team->all};
     if (team->ranks)
-        result->device_count = lk_team_ranks_devices(team, result->devices);
+        lk_team_ranks_times(team, result->devices);
     else
         lk_team_fill_times(team, result->devices);
 }
@@ -207,7 +207,7 @@ static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *re
             commit(team);
             const double now = lk_seconds();
             if (team->has_worked) /* the first step compiles kernels */
-                lk_team_measure(team, now - team->committed_at);
+                LK_TRY(lk_team_measure(team, result, now - team->committed_at));
             team->has_worked = true;
             team->committed_at = now;
             go_on(team);

@@ -97,6 +97,28 @@ class SameBits(RanksTest):
             self.assertAlmostEqual(sum(device['share'] for device in found), 1)
             self.assertTrue(all(d['compute_ms'] > 0 for d in found if d['share']))
 
+    def test_a_slow_rank(self):
+        """It gets fewer shards of the next steps, which changes no bit."""
+        common = '--run', 'a', '--steps', '60', '--set', 'check_every=10'
+        self.mpirun('-np', '1', *TRAIN, *common, ':',
+                    '-np', '1', '-x', 'LOCKSTEP_SLOW=0:8', *TRAIN, *common)
+        self.assertEqual(self.sha256('a'), self.alone('b', '--steps', '60'))
+        steps = self.events('a', 'step')
+        self.assertEqual([d['share'] for d in steps[0]['devices']], [0.5, 0.5])
+        self.assertGreater(steps[-1]['devices'][0]['share'], 0.5)
+        for event in steps:
+            self.assertEqual(sum(d['samples'] for d in event['devices']), event['samples'])
+            self.assertAlmostEqual(sum(d['share'] for d in event['devices']), 1)
+
+    def test_weighted_ranks(self):
+        """A weight for each device of all ranks: one of rank 1's has none, rank 2 has none."""
+        common = '--run', 'a', '--steps', '20', '--split', '3:0:1:0'
+        self.mpirun('-np', '1', *TRAIN, *common, ':', '-np', '1', *TRAIN, *common, '--device',
+                    '0*2', ':', '-np', '1', *TRAIN, *common)
+        self.assertEqual(self.sha256('a'), self.alone('b', '--steps', '20'))
+        for event in self.events('a', 'step'):
+            self.assertEqual([d['share'] for d in event['devices']], [0.75, 0, 0.25, 0])
+
     def test_gone_on_at_another_number(self):
         wanted = self.alone('whole', '--steps', '40')
         self.job(2, 'parts', '--steps', '10')
@@ -154,6 +176,10 @@ class Refusals(RanksTest):
         self.refused_job(2, "settings differ between ranks: rank 0 has '  seed: 0', rank 1 has "
                             "'  seed: 5'", *self.pair('--seed', '5'))
 
+    def test_other_split(self):
+        self.refused_job(2, 'settings differ between ranks: rank 0 has \'  split: "measured"\''
+                            ', rank 1 has \'  split: "equal"\'', *self.pair('--split', 'equal'))
+
     def test_other_data(self):
         self.refused_job(2, "training data differ between ranks: rank 0 has '1036 samples",
                          *self.pair('--data', 'synthetic:digits,count=1000'))
@@ -169,7 +195,8 @@ class Refusals(RanksTest):
         self.refused_job(4, "rank 1: ", *self.pair('--device', '77'))
 
     def test_more_ranks_than_shards(self):
-        self.refused_job(2, '2 shards cannot be shared by 3 ranks', '-np', '3', *TRAIN, '--run',
+        self.refused_job(2, '3 devices of 3 ranks for a batch of 64 in 2 shards: at most '
+                            'one device a shard', '-np', '3', *TRAIN, '--run',
                          'run', '--shards', '2')
 
     def test_another_run(self):
@@ -266,6 +293,19 @@ class Disturbed(RanksTest):
         saved = self.events('run', 'checkpoint')[-1]['step']
         self.assertGreater(saved, 3)
         self.assertEqual(self.check_resumed(2), saved)
+
+    @unittest.skipIf(LAYER == 'none', 'needs CL/cl_layer.h')
+    def test_lost_device_of_a_rank(self):
+        """Its shards are shared anew among all devices that are left, of every rank."""
+        process = self.faulty('call=clEnqueueNDRangeKernel,device=1,nth=200,times=0,kind=error,'
+                              'code=-36', '--steps', '40', '--split', 'equal', '--device',
+                              '0*2')
+        said = self.end(process)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn('1 device is left', said)
+        self.assertEqual(self.sha256('run'), self.alone('whole', '--steps', '40'))
+        shares = [d['share'] if d else 0 for d in self.events('run', 'step')[-1]['devices']]
+        self.assertEqual(shares, [0.375, 0.375, 0.25, 0])
 
     @unittest.skipIf(LAYER == 'none', 'needs CL/cl_layer.h')
     def test_other_parameters(self):

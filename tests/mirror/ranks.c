@@ -73,6 +73,26 @@ static void put(enum lk_dtype real, void *reals, int64_t i, double x)
         ((float *)reals)[i] = (float)x;
 }
 
+/* How the ranks share shards in what follows. */
+enum { EQUALLY, UNEVENLY, ALL_TO_LAST };
+static int sharing = EQUALLY;
+
+/* Every rank's shards. Unevenly: some have none. */
+static void share_shards(int shards, int runs[LK_MOST_SHARDS])
+{
+    const int size = lk_world_size(world);
+    int left = shards;
+    for (int i = 0; i < size; i++) {
+        const int even = (i + 1) * shards / size - i * shards / size;
+        const int odd = i % 2 ? 0 : (shards * (i + 3) / 7 + 1) % (left + 1);
+        runs[i] = i == size - 1         ? left
+                  : sharing == EQUALLY  ? even
+                  : sharing == UNEVENLY ? odd
+                                        : 0;
+        left -= runs[i];
+    }
+}
+
 /* A bucket as a rank has it; `salt` makes its values its own. */
 struct bucket {
     enum lk_dtype real;
@@ -85,9 +105,11 @@ struct bucket {
 static void make(struct bucket *bucket, int shards)
 {
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
-    int first, count;
-    CHECK(lk_world_run_of(world, shards, &first, &count) == LK_OK);
-    bucket->term_count = lk_subtrees_of(first, count, subtrees);
+    int runs[LK_MOST_SHARDS], first = 0;
+    share_shards(shards, runs);
+    for (int i = 0; i < lk_world_rank(world); i++)
+        first += runs[i];
+    bucket->term_count = lk_subtrees_of(first, runs[lk_world_rank(world)], subtrees);
     for (int t = 0; t < bucket->term_count; t++) {
         bucket->values[t] = take((size_t)bucket->count * 8);
         bucket->terms[t] = (struct lk_term){subtrees[t], bucket->values[t]};
@@ -117,7 +139,10 @@ static void clear(struct bucket *bucket)
 
 static void plan(enum lk_dtype real, int shards, int buckets, const int64_t *counts)
 {
+    int runs[LK_MOST_SHARDS];
+    share_shards(shards, runs);
     CHECK(lk_world_plan(world, &(struct lk_world_plan){.shards = shards,
+                                                       .runs = runs,
                                                        .real = real,
                                                        .buckets = buckets,
                                                        .counts = counts,
@@ -140,15 +165,14 @@ static void check_sum(enum lk_dtype real, int shards, int64_t count)
 static void sums(void)
 {
     for (enum lk_dtype real = LK_F32; real <= LK_F64; real++)
-        for (int shards = 1; shards <= LK_MOST_SHARDS; shards *= 2) {
-            if (shards < lk_world_size(world))
-                continue;
-            static const int64_t counts[] = {1, 31, 32, 127, 128, 129, 4097};
-            for (int i = 0; i < 7; i++)
-                check_sum(real, shards, counts[i]);
-            if (shards <= 8)
-                check_sum(real, shards, 1000003);
-        }
+        for (int shards = 1; shards <= LK_MOST_SHARDS; shards *= 2)
+            for (sharing = EQUALLY; sharing <= ALL_TO_LAST; sharing++) {
+                static const int64_t counts[] = {1, 31, 32, 127, 128, 129, 4097};
+                for (int i = 0; i < 7; i++)
+                    check_sum(real, shards, counts[i]);
+                if (shards <= 8)
+                    check_sum(real, shards, 1000003);
+            }
 }
 
 /* Several sums on their way, ended in another order on every rank, after other work. */
@@ -180,41 +204,47 @@ static void several(void)
     }
 }
 
-static void in_any_order(void)
+static void check_any_order(enum lk_dtype real)
 {
-    for (enum lk_dtype real = LK_F32; real <= LK_F64; real++) {
-        const int64_t count = 100003;
-        struct bucket bucket = {.real = real, .count = count};
-        CHECK(lk_world_plan(world, &(struct lk_world_plan){.shards = 8,
-                                                           .real = real,
-                                                           .buckets = 1,
-                                                           .counts = &count,
-                                                           .in_any_order = true,
-                                                           .reducer = reducer}) == LK_OK);
-        make(&bucket, 8);
-        CHECK(lk_world_sum_begin(world, 0, bucket.terms, bucket.result) == LK_OK);
-        CHECK(lk_world_sum_end(world, 0) == LK_OK);
-        for (int64_t i = 0; i < count; i++) {
-            double most = 0;
-            for (int s = 0; s < 8; s++)
-                most += fabs(value(real, s, i));
-            CHECK(fabs(get(real, bucket.result, i) - tree(real, 0, 8, i)) <=
-                  most * (real == LK_F32 ? 1e-6 : 1e-15));
-        }
-        clear(&bucket);
+    const int64_t count = 100003;
+    struct bucket bucket = {.real = real, .count = count};
+    int runs[LK_MOST_SHARDS];
+    share_shards(8, runs);
+    CHECK(lk_world_plan(world, &(struct lk_world_plan){.shards = 8,
+                                                       .runs = runs,
+                                                       .real = real,
+                                                       .buckets = 1,
+                                                       .counts = &count,
+                                                       .in_any_order = true,
+                                                       .reducer = reducer}) == LK_OK);
+    make(&bucket, 8);
+    CHECK(lk_world_sum_begin(world, 0, bucket.terms, bucket.result) == LK_OK);
+    CHECK(lk_world_sum_end(world, 0) == LK_OK);
+    for (int64_t i = 0; i < count; i++) {
+        double most = 0;
+        for (int s = 0; s < 8; s++)
+            most += fabs(value(real, s, i));
+        CHECK(fabs(get(real, bucket.result, i) - tree(real, 0, 8, i)) <=
+              most * (real == LK_F32 ? 1e-6 : 1e-15));
     }
+    clear(&bucket);
 }
 
-static void runs(void)
+static void in_any_order(void)
 {
-    for (int shards = lk_world_size(world); shards <= 40; shards++) {
-        int first, count;
-        CHECK(lk_world_run_of(world, shards, &first, &count) == LK_OK);
-        CHECK(count == shards / lk_world_size(world) ||
-              count == shards / lk_world_size(world) + 1);
-        CHECK(lk_world_rank(world) > 0 || first == 0);
-        CHECK(lk_world_rank(world) < lk_world_size(world) - 1 || first + count == shards);
-    }
+    for (enum lk_dtype real = LK_F32; real <= LK_F64; real++)
+        for (sharing = EQUALLY; sharing <= ALL_TO_LAST; sharing++)
+            check_any_order(real);
+}
+
+static void add(void)
+{
+    const int size = lk_world_size(world);
+    double values[3] = {1, lk_world_rank(world), 1e300};
+    CHECK(lk_world_add(world, 2, values) == LK_OK);
+    CHECK(values[0] == size && values[1] == size * (size - 1) / 2 && values[2] == 1e300);
+    CHECK(lk_world_add(world, LK_MOST_ADDED + 1, values) == LK_E_ARGUMENT);
+    lk_error_clear();
 }
 
 static void share(void)
@@ -242,21 +272,30 @@ static void refused(enum lk_status status, const char *said)
 static void refusals(void)
 {
     static const int64_t counts[] = {32, 0};
-    struct lk_world_plan plan = {
-        .shards = 8, .real = LK_F32, .buckets = 1, .counts = counts, .reducer = reducer};
+    int runs[LK_MOST_SHARDS];
+    struct lk_world_plan plan = {.shards = 8,
+                                 .runs = runs,
+                                 .real = LK_F32,
+                                 .buckets = 1,
+                                 .counts = counts,
+                                 .reducer = reducer};
     const struct lk_term term = {{1, 1}, counts};
     char result[128];
-    int first, count;
-    if (lk_world_size(world) > 1)
-        refused(lk_world_run_of(world, 1, &first, &count), "1 shards cannot be shared by");
     refused(lk_world_sum_begin(world, 0, &term, result), "not planned");
     refused(lk_world_sum_end(world, 0), "not planned");
+    share_shards(7, runs);
+    refused(lk_world_plan(world, &plan), "do not add up to 8 shards");
+    runs[0] -= 9;
+    refused(lk_world_plan(world, &plan), "do not add up to 8 shards");
+    share_shards(12, runs);
     plan.shards = 12;
     refused(lk_world_plan(world, &plan), "expected a power of two");
+    share_shards(512, runs);
     plan.shards = 512;
     refused(lk_world_plan(world, &plan), "at most 256");
-    plan = (struct lk_world_plan){
-        .shards = 8, .real = LK_U8, .buckets = 1, .counts = counts, .reducer = reducer};
+    share_shards(8, runs);
+    plan.shards = 8;
+    plan.real = LK_U8;
     refused(lk_world_plan(world, &plan), "float32 or float64");
     plan.real = LK_F32;
     plan.buckets = 2;
@@ -334,7 +373,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } commands[] = {{"sums", sums},         {"several", several},
-                    {"share", share},       {"runs", runs},
+                    {"share", share},       {"add", add},
                     {"refusals", refusals}, {"equal", equal},
                     {"fails", fails},       {"disagrees", disagrees},
                     {"killed", killed},     {"any-order", in_any_order}};

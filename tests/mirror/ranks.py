@@ -23,19 +23,19 @@ def run(ranks, *arguments, timeout=100, **environment):
 
 class Alone(unittest.TestCase):
     def test_without_a_launcher(self):
-        for command in ('sums', 'several', 'any-order', 'share', 'runs', 'refusals'):
+        for command in ('sums', 'several', 'any-order', 'share', 'add', 'refusals'):
             done = run(0, command)
             self.assertEqual((done.returncode, done.stderr), (0, ''))
             self.assertEqual(done.stdout, f'{command}: rank 0 of 1\n')
 
     def test_a_job_of_one(self):
         """Where the launcher says that it started one rank, MPI is not needed."""
-        self.assertEqual(run(0, 'runs', OMPI_COMM_WORLD_SIZE='1', PMIX_RANK='0').returncode, 0)
+        self.assertEqual(run(0, 'add', OMPI_COMM_WORLD_SIZE='1', PMIX_RANK='0').returncode, 0)
 
     @unittest.skipIf(HAS_MPI, 'built with MPI')
     def test_without_mpi(self):
         for variables in ({'OMPI_COMM_WORLD_SIZE': '2'}, {'PMI_SIZE': '3'}, {'PMIX_RANK': '1'}):
-            done = run(0, 'runs', **variables)
+            done = run(0, 'add', **variables)
             self.assertEqual(done.returncode, 1)
             self.assertIn('this build has no MPI', done.stderr)
 
@@ -57,7 +57,7 @@ class Ranks(unittest.TestCase):
             self.check('several', ranks)
 
     def test_the_rest(self):
-        for command in 'any-order', 'share', 'runs', 'refusals':
+        for command in 'any-order', 'share', 'add', 'refusals':
             self.check(command, 3)
 
     def said(self, command, ranks):
