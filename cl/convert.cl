@@ -3,14 +3,18 @@
  *   convert_images  y[t,c,h,w,l] = look(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: real
  *   convert_means   sums[t,h,l] = the sum over w of grey before contrast
  *   convert_labels  y[t,l] = x[n]                                           int32
+ *   convert_one_hot y[t,k,l] = x[n] == k ? on : off                         x: int32, y: real
  *
  * n is the sample of lane l of tile t: number (t % shard_tiles) * LANES + l of shard
  * t / shard_tiles. Lanes without a sample (number >= shard_samples, or n >= samples) get 0, or
- * label -1. look() mirrors a sample and changes its colours, as tensor/look.h says; its record,
- * 4 floats, is number n of those that x begins with, `pixels_at` bytes before the pixels.
+ * label -1, and so do all k of a label that is none of them. look() mirrors a sample and
+ * changes its colours, as tensor/look.h says; its record, 4 floats, is number n of those that x
+ * begins with, `pixels_at` bytes before the pixels.
  *
  * -D, where there are records: MIRRORS; STAGE_1 to STAGE_3: as enum lk_look_stage; CHANNELS.
- * Group ids: images, means: 0: row h, 1: tile; labels: 0: tile. Work-items: PARTS of a tile.
+ * ONE_HOT: convert_one_hot alone.
+ * Group ids: images, means: 0: row h, 1: tile; labels, one_hot: 0: tile. Work-items: PARTS of a
+ * tile.
  */
 #include "lib/real.cl"
 
@@ -34,6 +38,30 @@ INLINE int sample_of(int tile, int lane, int samples, int shard_samples, int sha
     const int n = tile / shard_tiles * shard_samples + number;
     return number < shard_samples && n < samples ? n : -1;
 }
+
+#ifdef ONE_HOT
+KERNEL void convert_one_hot(__global const int *restrict x, __global V *restrict y, int classes,
+                            int samples, int shard_samples, int shard_tiles, real on, real off)
+{
+    const int tile = get_group_id(0);
+    union {
+        real lane[VECTOR];
+        V all;
+    } value;
+    y += (size_t)tile * classes * PARTS + PART;
+    for (int k = 0; k < classes; k++) {
+        for (int v = 0; v < VECTOR; v++) {
+            const int n =
+                sample_of(tile, PART * VECTOR + v, samples, shard_samples, shard_tiles);
+            const int label = n < 0 ? -1 : x[n];
+            const real there = k == label ? on : off;
+            value.lane[v] = label >= 0 && label < classes ? there : 0;
+        }
+        y[k * PARTS] = value.all;
+    }
+}
+
+#else
 
 #if VECTOR == 1
 #define TO_V(x) ((real)(x))
@@ -165,10 +193,9 @@ KERNEL void convert_images(__global const uchar *restrict x, __global const V *r
         change(p, STAGE_2, row.factor[1].all, mean);
         change(p, STAGE_3, row.factor[2].all, mean);
         for (int c = 0; c < CHANNELS; c++)
-            y[c * plane + w * PARTS] =
-                (p[c] * choose(c, scale_0, scale_1, scale_2, scale_3) +
-                 choose(c, shift_0, shift_1, shift_2, shift_3)) *
-                row.alive.all;
+            y[c * plane + w * PARTS] = (p[c] * choose(c, scale_0, scale_1, scale_2, scale_3) +
+                                        choose(c, shift_0, shift_1, shift_2, shift_3)) *
+                                       row.alive.all;
     }
 #else
     for (int c = 0; c < channels; c++) {
@@ -190,3 +217,4 @@ KERNEL void convert_labels(__global const int *restrict x, __global int *restric
         y[tile * LANES + lane] = n < 0 ? -1 : x[n];
     }
 }
+#endif

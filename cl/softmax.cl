@@ -2,13 +2,25 @@
  *
  *   softmax_forward   y[t,k,l] = e^(x[k] - m) / sum_j e^(x[j] - m), m = max_j x[j]
  *   softmax_backward  dx = y (dy - sum_j dy[j] y[j])
- *   logits_forward    y = [log(sum_j e^(x[j] - m)) + m - x[label], correct]; saved[t,2,l] = m,
- * sum logits_backward   dx[k] = e^(x[k] - m) / sum - (k == label) entropy_forward   y =
- * [-log(clip(x[label])), correct], clip to [1e-7, 1 - 1e-7] entropy_backward  dx[k] = k ==
- * label and x[k] not clipped ? -1 / x[k] : 0
+ *   logits_forward    y = [e(label), correct], e(k) = log(sum_j e^(x[j] - m)) + m - x[k];
+ *                     saved[t,2,l] = m, sum
+ *   logits_backward   dx[k] = e^(x[k] - m) / sum - (k == label)
+ *   entropy_forward   y = [e(label), correct], e(k) = -log(clip(x[k])), to [1e-7, 1 - 1e-7]
+ *   entropy_backward  dx[k] = k == label and x[k] not clipped ? -1 / x[k] : 0
  *
  * correct: 1 where the first largest x is that of the label. A label outside 0 .. channels - 1
  * marks a dead lane: loss, correct and gradient are 0.
+ * -D DENSE: the last four take targets t[k], a weight of each channel, in place of labels:
+ *
+ *   logits_forward, entropy_forward    y = [sum_k t[k] e(k), correct]
+ *   logits_backward                    dx[k] = sum_j t[j] e^(x[k] - m) / sum - t[k]
+ *   entropy_backward                   dx[k] = x[k] not clipped ? -t[k] / x[k] : 0
+ *   both                               dt[k] = e(k)
+ *
+ * The label is then the first largest t. Lanes without a sample (as in convert.cl) are dead,
+ * and those of targets with no sum above 0. Where t is 1 for the label and else 0, the bits are
+ * those of the label.
+ *
  * Group id 0: tile (softmax: and step of a sequence). Work-items: PARTS of a tile.
  */
 #include "lib/real.cl"
@@ -55,6 +67,24 @@ KERNEL void softmax_backward(__global const V *restrict y, __global const V *res
         dx[at + k * PARTS] = y[at + k * PARTS] * (dy[at + k * PARTS] - sum);
 }
 
+/* Writes loss and correctness of the lanes that live. */
+INLINE void write_loss(__global V *y, int tile, V loss, I correct, I lives)
+{
+    y += (size_t)tile * 2 * PARTS + PART;
+    y[0] = lives ? loss : (V)(0);
+    y[PARTS] = lives && correct ? (V)(1) : (V)(0);
+}
+
+#define LEAST ((V)(NUMBER(1e-7)))
+#define MOST ((V)((real)1 - NUMBER(1e-7)))
+
+INLINE V clip(V p)
+{
+    return p < LEAST ? LEAST : p > MOST ? MOST : p;
+}
+
+#ifndef DENSE
+
 /* The labels of the work-item's lanes, as wide as what comparing two V gives. */
 INLINE I labels_of(__global const int *labels, int tile)
 {
@@ -63,14 +93,6 @@ INLINE I labels_of(__global const int *labels, int tile)
 #else
     return TO_I(PASTE(vload, VECTOR)(0, labels + (size_t)tile * LANES + PART * VECTOR));
 #endif
-}
-
-/* Writes loss and correctness of the lanes that live. */
-INLINE void write_loss(__global V *y, int tile, V loss, I correct, I lives)
-{
-    y += (size_t)tile * 2 * PARTS + PART;
-    y[0] = lives ? loss : (V)(0);
-    y[PARTS] = lives && correct ? (V)(1) : (V)(0);
 }
 
 /* x[label]; 0 where no channel has that number. */
@@ -123,9 +145,6 @@ KERNEL void logits_backward(__global const V *restrict x, __global const int *re
     }
 }
 
-#define LEAST ((V)(NUMBER(1e-7)))
-#define MOST ((V)((real)1 - NUMBER(1e-7)))
-
 KERNEL void entropy_forward(__global const V *restrict x, __global const int *restrict labels,
                             __global V *restrict y, int channels)
 {
@@ -135,8 +154,7 @@ KERNEL void entropy_forward(__global const V *restrict x, __global const int *re
     x += (size_t)tile * channels * PARTS;
     largest(x, channels, &where);
     const V p = at_label(x, channels, label);
-    const V clipped = p < LEAST ? LEAST : p > MOST ? MOST : p;
-    write_loss(y, tile, -log(clipped), where == label, is_alive(label, channels));
+    write_loss(y, tile, -log(clip(p)), where == label, is_alive(label, channels));
 }
 
 KERNEL void entropy_backward(__global const V *restrict x, __global const int *restrict labels,
@@ -151,3 +169,118 @@ KERNEL void entropy_backward(__global const V *restrict x, __global const int *r
         dx[at + k * PARTS] = counts ? (V)(-1) / p : (V)(0);
     }
 }
+
+#else
+
+/* Whether lanes have a sample, and targets that say something. */
+INLINE I are_alive(V weight, int samples, int shard_samples, int shard_tiles)
+{
+    const int tile = get_group_id(0), before = tile / shard_tiles * shard_samples;
+    union {
+        real lane[VECTOR];
+        V all;
+    } alive;
+    for (int v = 0; v < VECTOR; v++) {
+        const int number = tile % shard_tiles * LANES + PART * VECTOR + v;
+        alive.lane[v] = number < shard_samples && before + number < samples;
+    }
+    return alive.all > (V)(0) && weight > (V)(0);
+}
+
+/* The sum of the channels. */
+INLINE V weight_of(__global const V *t, int channels)
+{
+    V sum = (V)(0);
+    for (int k = 0; k < channels; k++)
+        sum += t[k * PARTS + PART];
+    return sum;
+}
+
+/* t e, and 0 where t is, whatever e. */
+INLINE V weighed(V t, V e)
+{
+    return t != (V)(0) ? t * e : (V)(0);
+}
+
+KERNEL void logits_forward(__global const V *restrict x, __global const V *restrict t,
+                           __global V *restrict y, __global V *restrict saved, int channels,
+                           int samples, int shard_samples, int shard_tiles)
+{
+    const int tile = get_group_id(0);
+    I where, wanted;
+    x += (size_t)tile * channels * PARTS;
+    t += (size_t)tile * channels * PARTS;
+    const V most = largest(x, channels, &where);
+    largest(t, channels, &wanted);
+    V sum = (V)(0), loss = (V)(0);
+    for (int k = 0; k < channels; k++)
+        sum += exp(x[k * PARTS + PART] - most);
+    if (saved) {
+        saved += (size_t)tile * 2 * PARTS + PART;
+        saved[0] = most;
+        saved[PARTS] = sum;
+    }
+    const V log_sum = log(sum);
+    for (int k = 0; k < channels; k++)
+        loss += weighed(t[k * PARTS + PART], log_sum + (most - x[k * PARTS + PART]));
+    write_loss(y, tile, loss, where == wanted,
+               are_alive(weight_of(t, channels), samples, shard_samples, shard_tiles));
+}
+
+KERNEL void logits_backward(__global const V *restrict x, __global const V *restrict t,
+                            __global const V *restrict saved, __global V *restrict dx,
+                            __global V *restrict dt, int channels, int samples,
+                            int shard_samples, int shard_tiles)
+{
+    const int tile = get_group_id(0);
+    const size_t at = (size_t)tile * channels * PARTS;
+    const V weight = weight_of(t + at, channels);
+    const I lives = are_alive(weight, samples, shard_samples, shard_tiles);
+    saved += (size_t)tile * 2 * PARTS + PART;
+    const V most = saved[0], sum = saved[PARTS], log_sum = log(sum);
+    for (int k = 0; k < channels; k++) {
+        const size_t i = at + k * PARTS + PART;
+        const V y = exp(x[i] - most) / sum;
+        if (dx)
+            dx[i] = lives ? weight * y - t[i] : (V)(0);
+        if (dt)
+            dt[i] = lives ? log_sum + (most - x[i]) : (V)(0);
+    }
+}
+
+KERNEL void entropy_forward(__global const V *restrict x, __global const V *restrict t,
+                            __global V *restrict y, int channels, int samples,
+                            int shard_samples, int shard_tiles)
+{
+    const int tile = get_group_id(0);
+    I where, wanted;
+    x += (size_t)tile * channels * PARTS;
+    t += (size_t)tile * channels * PARTS;
+    largest(x, channels, &where);
+    largest(t, channels, &wanted);
+    V loss = (V)(0);
+    for (int k = 0; k < channels; k++)
+        loss += weighed(t[k * PARTS + PART], -log(clip(x[k * PARTS + PART])));
+    write_loss(y, tile, loss, where == wanted,
+               are_alive(weight_of(t, channels), samples, shard_samples, shard_tiles));
+}
+
+KERNEL void entropy_backward(__global const V *restrict x, __global const V *restrict t,
+                             __global V *restrict dx, __global V *restrict dt, int channels,
+                             int samples, int shard_samples, int shard_tiles)
+{
+    const int tile = get_group_id(0);
+    const size_t at = (size_t)tile * channels * PARTS;
+    const I lives = are_alive(weight_of(t + at, channels), samples, shard_samples, shard_tiles);
+    for (int k = 0; k < channels; k++) {
+        const size_t i = at + k * PARTS + PART;
+        const V p = x[i], target = t[i];
+        const I counts = lives && target != (V)(0) && p >= LEAST && p <= MOST;
+        if (dx)
+            dx[i] = counts ? -target / p : (V)(0);
+        if (dt)
+            dt[i] = lives ? -log(clip(p)) : (V)(0);
+    }
+}
+
+#endif

@@ -16,7 +16,8 @@ struct lk_graph;
 struct lk_node; /* belongs to its graph */
 
 /* What a batch brings for one input. LK_U8: images as decoded, [h][w][c] of each sample, which
- * become x * scale + shift of shape [c, h, w]. LK_I32: one label a sample, shape []. */
+ * become x * scale + shift of shape [c, h, w]. LK_I32: one label a sample, shape []. LK_F32,
+ * shape [classes]: such a label as numbers, shift, and of the class itself scale + shift. */
 struct lk_input {
     const char *name;
     enum lk_dtype dtype;

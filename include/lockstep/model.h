@@ -53,6 +53,15 @@ LK_API const char *lk_model_name(const struct lk_model *model);
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_add_loss(struct lk_model *model, struct lk_node **labels, struct lk_node **loss);
 
+/* As lk_model_add_loss(), with labels as one-hot vectors [classes], of which `smoothing`, in
+ * 0..1, is spread evenly: 1 - smoothing + smoothing / classes for the label's class, smoothing
+ * / classes for others. With 0 the bits are those of labels. Labels have the same form on the
+ * host. fails: LK_E_ARGUMENT too. source: Szegedy et al. arXiv:1512.00567, 7 */
+LK_API LK_MUST_CHECK enum lk_status lk_model_add_one_hot_loss(struct lk_model *model,
+                                                              double smoothing,
+                                                              struct lk_node **labels,
+                                                              struct lk_node **loss);
+
 /* Bytes of device memory a model takes at a batch size, by use; training is with Adam. */
 struct lk_memory {
     size_t weights, gradients, activations, inputs, optimizer, total;

@@ -204,6 +204,9 @@ static enum lk_status start(struct lk_device *device, struct entry entry)
     if (error == CL_SUCCESS)
         device->transfer = clCreateCommandQueue(device->context, device->id,
                                                 CL_QUEUE_PROFILING_ENABLE, &error);
+    if (error == CL_SUCCESS)
+        device->upload = clCreateCommandQueue(device->context, device->id,
+                                              CL_QUEUE_PROFILING_ENABLE, &error);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clCreateCommandQueue");
 }
 
@@ -228,19 +231,22 @@ enum lk_status lk_device_open(const char *spec, int position, struct lk_device *
     return LK_OK;
 }
 
+static void release_queue(cl_command_queue queue)
+{
+    if (!queue)
+        return;
+    lk_pocl_finish(queue);
+    clReleaseCommandQueue(queue);
+}
+
 void lk_device_close(struct lk_device *device)
 {
     if (!device)
         return;
     lk_trace_end(device);
-    if (device->queue) {
-        lk_pocl_finish(device->queue);
-        clReleaseCommandQueue(device->queue);
-    }
-    if (device->transfer) {
-        lk_pocl_finish(device->transfer);
-        clReleaseCommandQueue(device->transfer);
-    }
+    release_queue(device->queue);
+    release_queue(device->transfer);
+    release_queue(device->upload);
     while (device->programs) {
         struct lk_program *program = device->programs;
         device->programs = program->next;
@@ -292,6 +298,8 @@ enum lk_status lk_device_finish(struct lk_device *device)
     cl_int error = clFinish(device->queue);
     if (error == CL_SUCCESS)
         error = clFinish(device->transfer);
+    if (error == CL_SUCCESS)
+        error = clFinish(device->upload);
     lk_device_pass(device);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFinish");
 }

@@ -59,9 +59,11 @@ lk_staging_enqueue_read(struct lk_staging *staging, const struct lk_buffer *from
 LK_MUST_CHECK enum lk_status lk_staging_wait(struct lk_staging *staging);
 
 /* Memory that device and host use in turns, one of them writing and the other reading: one
- * piece where the device shares the host's memory, else device memory and a pinned copy. */
+ * piece where the device shares the host's memory, else device memory and a pinned copy.
+ * LK_HOST_UPLOADS: a copy in any case, which stays where and as it is when the device has it.
+ * What travels runs beside kernels, in each direction in order. */
 struct lk_shared;
-enum lk_shared_writer { LK_DEVICE_WRITES, LK_HOST_WRITES };
+enum lk_shared_writer { LK_DEVICE_WRITES, LK_HOST_WRITES, LK_HOST_UPLOADS };
 
 /* The device has it first; kernels use lk_shared_buffer(). fails: LK_E_DEVICE_MEMORY,
  * LK_E_DEVICE
@@ -76,10 +78,12 @@ struct lk_buffer *lk_shared_buffer(struct lk_shared *shared);
  * what is enqueued later. Nothing where the host has it. Does not wait. */
 LK_MUST_CHECK enum lk_status lk_shared_enqueue_to_host(struct lk_shared *shared, size_t bytes);
 
-/* Waits until the host has it; its memory is then valid until the turn ends. */
+/* Waits until the host has it; its memory is then valid until the turn ends. fails:
+ * LK_E_DEVICE, also where the turn of the device before had failed to reach it */
 LK_MUST_CHECK enum lk_status lk_shared_wait(struct lk_shared *shared, void **memory);
 
-/* Hands it back: what is enqueued later sees the first `bytes` bytes as the host left them.
+/* Hands it back: kernels that are enqueued later see the first `bytes` bytes as the host left
+ * them, and wait for them.
  * Nothing where the device has it. Does not wait. */
 LK_MUST_CHECK enum lk_status lk_shared_enqueue_to_device(struct lk_shared *shared,
                                                          size_t bytes);

@@ -14,7 +14,8 @@ struct lk_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;    /* kernels, and copies that go with them */
-    cl_command_queue transfer; /* what travels while kernels run */
+    cl_command_queue transfer; /* what travels to the host while kernels run */
+    cl_command_queue upload;   /* and to the device */
     bool is_sub_device;
     bool is_pocl; /* its compiler takes one program at a time; see device/pocl.h */
     int pocl_group;

@@ -14,6 +14,7 @@ struct lk_shared {
     void *memory;   /* while the host has it */
     size_t mapped;  /* bytes */
     cl_event event; /* of the hand-over to the host; NULL: none on its way */
+    cl_event given; /* of the last one to the device; NULL: none, or it was looked at */
 };
 
 /* For tests: LOCKSTEP_SHARED=copy does with memory that is shared as with memory that is not.
@@ -27,7 +28,7 @@ static bool is_mapped(const struct lk_device *device)
 enum lk_status lk_shared_create(struct lk_device *device, size_t bytes,
                                 enum lk_shared_writer writer, struct lk_shared **shared)
 {
-    const bool maps = is_mapped(device);
+    const bool maps = is_mapped(device) && writer != LK_HOST_UPLOADS;
     struct lk_shared *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("shared memory", sizeof *made);
@@ -44,11 +45,32 @@ enum lk_status lk_shared_create(struct lk_device *device, size_t bytes,
     return LK_OK;
 }
 
-static void forget_event(struct lk_shared *shared)
+/* Uploads have a queue of their own, so that none waits for a gradient that is still to be
+ * computed. */
+static cl_command_queue queue_of(const struct lk_shared *shared)
 {
-    if (shared->event)
-        clReleaseEvent(shared->event);
-    shared->event = NULL;
+    const struct lk_device *device = shared->device;
+    return shared->writer == LK_DEVICE_WRITES ? device->transfer : device->upload;
+}
+
+static void forget(cl_event *event)
+{
+    if (*event)
+        clReleaseEvent(*event);
+    *event = NULL;
+}
+
+/* Whether what was handed over reached the device, which has long seen it, or failed. */
+static enum lk_status check_given(const struct lk_shared *shared)
+{
+    cl_int state = CL_COMPLETE;
+    const cl_int error = shared->given
+                             ? clGetEventInfo(shared->given, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                              sizeof state, &state, NULL)
+                             : CL_SUCCESS;
+    if (error != CL_SUCCESS || state < 0)
+        return lk_opencl_fail(error != CL_SUCCESS ? error : state, "handing memory over");
+    return LK_OK;
 }
 
 void lk_shared_destroy(struct lk_shared *shared)
@@ -59,9 +81,10 @@ void lk_shared_destroy(struct lk_shared *shared)
         void *memory;
         if (lk_shared_wait(shared, &memory) == LK_OK)
             (void)!lk_shared_enqueue_to_device(shared, shared->mapped);
-        clFinish(shared->device->transfer);
+        clFinish(queue_of(shared));
     }
-    forget_event(shared);
+    forget(&shared->event);
+    forget(&shared->given);
     lk_staging_destroy(shared->copy);
     lk_buffer_destroy(shared->buffer);
     free(shared);
@@ -81,27 +104,28 @@ static cl_int mark_compute(struct lk_device *device, cl_event *event)
 
 static cl_int take(struct lk_shared *shared, size_t bytes, cl_event after)
 {
-    const struct lk_device *device = shared->device;
+    const cl_command_queue queue = queue_of(shared);
     cl_int error = CL_SUCCESS;
     if (!shared->copy) {
         shared->memory = clEnqueueMapBuffer(
-            device->transfer, shared->buffer->mem, CL_FALSE,
+            queue, shared->buffer->mem, CL_FALSE,
             shared->writer == LK_DEVICE_WRITES ? CL_MAP_READ : CL_MAP_WRITE_INVALIDATE_REGION,
             0, bytes, 1, &after, &shared->event, &error);
         shared->mapped = bytes;
     } else {
         shared->memory = lk_staging_memory(shared->copy);
         if (shared->writer == LK_DEVICE_WRITES)
-            error = clEnqueueReadBuffer(device->transfer, shared->buffer->mem, CL_FALSE, 0,
-                                        bytes, shared->memory, 1, &after, &shared->event);
+            error = clEnqueueReadBuffer(queue, shared->buffer->mem, CL_FALSE, 0, bytes,
+                                        shared->memory, 1, &after, &shared->event);
         else if (clRetainEvent(after) == CL_SUCCESS) /* it comes after the last write */
             shared->event = after;
     }
     if (error != CL_SUCCESS)
         return error;
-    lk_trace_share(shared->device, device->transfer, shared->copy ? "read" : "map", bytes,
-                   shared->event);
-    return clFlush(device->transfer);
+    if (shared->event != after)
+        lk_trace_share(shared->device, queue, shared->copy ? "read" : "map", bytes,
+                       shared->event);
+    return clFlush(queue);
 }
 
 enum lk_status lk_shared_enqueue_to_host(struct lk_shared *shared, size_t bytes)
@@ -136,45 +160,48 @@ enum lk_status lk_shared_wait(struct lk_shared *shared, void **memory)
         lk_device_pass(shared->device);
         if (error != CL_SUCCESS)
             return lk_opencl_fail(error, "clWaitForEvents");
-        forget_event(shared);
+        forget(&shared->event);
     }
+    LK_TRY(check_given(shared));
+    forget(&shared->given);
     *memory = shared->memory;
     return LK_OK;
 }
 
-static cl_int give(struct lk_shared *shared, size_t bytes, cl_event *given)
+/* After the kernels that read what was there before. */
+static cl_int give(struct lk_shared *shared, size_t bytes)
 {
-    const struct lk_device *device = shared->device;
+    const cl_command_queue queue = queue_of(shared);
+    const cl_uint waits = shared->event != NULL;
+    const cl_event *after = waits ? &shared->event : NULL;
     cl_int error = CL_SUCCESS;
+    forget(&shared->given);
     if (!shared->copy)
-        error = clEnqueueUnmapMemObject(device->transfer, shared->buffer->mem, shared->memory,
-                                        0, NULL, given);
-    else if (shared->writer == LK_HOST_WRITES)
-        error = clEnqueueWriteBuffer(device->transfer, shared->buffer->mem, CL_FALSE, 0, bytes,
-                                     shared->memory, 0, NULL, given);
+        error = clEnqueueUnmapMemObject(queue, shared->buffer->mem, shared->memory, waits,
+                                        after, &shared->given);
+    else if (shared->writer != LK_DEVICE_WRITES && bytes > 0)
+        error = clEnqueueWriteBuffer(queue, shared->buffer->mem, CL_FALSE, 0, bytes,
+                                     shared->memory, waits, after, &shared->given);
     if (error != CL_SUCCESS)
         return error;
-    lk_trace_share(shared->device, device->transfer, shared->copy ? "write" : "unmap", bytes,
-                   *given);
-    return clFlush(device->transfer);
+    lk_trace_share(shared->device, queue, shared->copy ? "write" : "unmap", bytes,
+                   shared->given);
+    return clFlush(queue);
 }
 
 enum lk_status lk_shared_enqueue_to_device(struct lk_shared *shared, size_t bytes)
 {
-    cl_event given = NULL;
     if (!shared->host_has_it)
         return LK_OK;
     if (bytes > shared->buffer->bytes)
         return lk_fail(LK_E_ARGUMENT, "%zu bytes of %zu to the device", bytes,
                        shared->buffer->bytes);
-    cl_int error = give(shared, bytes, &given);
-    if (error == CL_SUCCESS && given)
-        error = clEnqueueBarrierWithWaitList(shared->device->queue, 1, &given, NULL);
-    if (given)
-        clReleaseEvent(given);
+    cl_int error = give(shared, bytes);
+    if (error == CL_SUCCESS && shared->given)
+        error = clEnqueueBarrierWithWaitList(shared->device->queue, 1, &shared->given, NULL);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "handing memory to the device");
-    forget_event(shared);
+    forget(&shared->event);
     shared->host_has_it = false;
     return LK_OK;
 }

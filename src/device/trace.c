@@ -127,7 +127,9 @@ void lk_trace_add(struct lk_device *device, cl_command_queue queue, const char *
             .event = event,
             .step = atomic_load_explicit(&device->traced_step, memory_order_relaxed),
             .bytes = bytes,
-            .queue = queue == device->queue ? LK_TRACE_COMPUTE : LK_TRACE_TRANSFER,
+            .queue = queue == device->queue    ? LK_TRACE_COMPUTE
+                     : queue == device->upload ? LK_TRACE_UPLOAD
+                                               : LK_TRACE_TRANSFER,
         };
         snprintf(command->name, sizeof command->name, "%s", name);
         event = NULL;

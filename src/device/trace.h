@@ -5,7 +5,7 @@
 
 #include "device/device.h"
 
-enum lk_trace_queue { LK_TRACE_COMPUTE, LK_TRACE_TRANSFER };
+enum lk_trace_queue { LK_TRACE_COMPUTE, LK_TRACE_TRANSFER, LK_TRACE_UPLOAD };
 
 /* A command that has run; seconds are of lk_seconds()'s clock. */
 struct lk_traced {

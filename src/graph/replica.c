@@ -81,6 +81,12 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
     return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", step->node->name);
 }
 
+/* On the host, where labels are numbers of classes. */
+static size_t sample_bytes(const struct lk_input *input)
+{
+    return input->dtype == LK_U8 ? (size_t)lk_shape_count(&input->shape) : sizeof(int32_t);
+}
+
 static enum lk_status list_inputs(struct lk_replica *replica)
 {
     for (int v = 0; v < replica->schedule.value_count; v++) {
@@ -89,7 +95,7 @@ static enum lk_status list_inputs(struct lk_replica *replica)
             continue;
         if (replica->input_count == LK_MOST_INPUTS)
             return lk_fail(LK_E_UNSUPPORTED, "more than %d inputs", LK_MOST_INPUTS);
-        if (node->input.dtype != LK_U8 && node->input.dtype != LK_I32)
+        if (node->input.dtype == LK_F64)
             return lk_fail(LK_E_UNSUPPORTED, "input '%s' of type %s", node->name,
                            lk_dtype_name(node->input.dtype));
         const size_t batch = (size_t)replica->config.batch;
@@ -99,8 +105,7 @@ static enum lk_status list_inputs(struct lk_replica *replica)
             .node = node,
             .value = v,
             .records = records,
-            .bytes = records + batch * (size_t)lk_shape_count(&node->input.shape) *
-                                   lk_dtype_bytes(node->input.dtype),
+            .bytes = records + batch * sample_bytes(&node->input),
         };
     }
     return LK_OK;
@@ -118,7 +123,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
         bytes.gradients =
             (size_t)replica->trainable_count * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
-        bytes.inputs += replica->inputs[i].bytes * (1 + LK_REPLICA_SLOTS);
+        bytes.inputs += replica->inputs[i].bytes * LK_REPLICA_SLOTS;
     bytes.guests = (size_t)replica->trainable_count * (size_t)replica->config.guests * real;
     bytes.total =
         bytes.weights + bytes.gradients + bytes.activations + bytes.inputs + bytes.guests;
@@ -156,6 +161,9 @@ static enum lk_status create(struct lk_replica *replica)
         LK_TRY(prepare_step(replica, i));
     LK_TRY(lk_loader_create(config->device, &replica->tiling, config->real, &replica->look,
                             &replica->loader));
+    for (int i = 0; i < replica->input_count; i++)
+        if (replica->inputs[i].node->input.dtype == LK_F32)
+            LK_TRY(lk_loader_add_one_hot(replica->loader));
     LK_TRY(lk_replica_plan(replica));
     LK_TRY(prepare_forks(replica));
     return lk_replica_check_fits(replica);
@@ -240,11 +248,14 @@ static enum lk_status allocate_inputs(struct lk_replica *replica)
         struct lk_replica_input *input = &replica->inputs[i];
         if (input->node->input.dtype == LK_U8)
             LK_TRY(lk_loader_allocate(replica->loader, input->node->input.shape.dim[1]));
-        LK_TRY(lk_buffer_create(replica->config.device, input->bytes, &input->raw));
-        for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
-            LK_TRY(
-                lk_staging_create(replica->config.device, input->bytes, &input->staging[slot]));
+        for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++) {
+            LK_TRY(lk_shared_create(replica->config.device, input->bytes, LK_HOST_UPLOADS,
+                                    &input->slots[slot]));
+            LK_TRY(lk_shared_enqueue_to_host(input->slots[slot], input->bytes));
+        }
     }
+    for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
+        LK_TRY(lk_replica_wait_slot(replica, slot));
     return LK_OK;
 }
 
@@ -266,11 +277,9 @@ void lk_replica_destroy(struct lk_replica *replica)
             replica->schedule.steps[i].op->release(&replica->prepared[i].setup);
     lk_loader_destroy(replica->loader);
     lk_kernel_destroy(replica->accumulate);
-    for (int i = 0; i < replica->input_count; i++) {
-        lk_buffer_destroy(replica->inputs[i].raw);
+    for (int i = 0; i < replica->input_count; i++)
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
-            lk_staging_destroy(replica->inputs[i].staging[slot]);
-    }
+            lk_shared_destroy(replica->inputs[i].slots[slot]);
     for (int i = 0; replica->blob_views && i < replica->blob_count; i++)
         lk_buffer_destroy(replica->blob_views[i]);
     for (int i = 0; i < replica->plan.slabs; i++)

@@ -19,8 +19,8 @@ struct lk_replica_config {
     int guests; /* arrays of trainable_count reals that others will keep: optimizer state */
     struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
                                     * go before it; NULL: has its own */
-    struct lk_choices *choices; /* of algorithms, for devices of this kind; outlives the
-                                 * replica. NULL: those of weights_of, else direct sums */
+    struct lk_choices *choices;    /* of algorithms, for devices of this kind; outlives the
+                                    * replica. NULL: those of weights_of, else direct sums */
 };
 
 /* Bytes of device memory by use. */
@@ -98,19 +98,29 @@ struct lk_share {
     int64_t first_sample, samples;
 };
 
-/* Pinned memory of slot 0 or 1 for a batch of one input: uint8 [batch][h][w][c] or int32
- * [batch]. NULL for an input the output does not need. */
+/* Pinned memory of slot 0 or 1 for a batch of one input: uint8 [batch][h][w][c], or of labels
+ * int32 [batch]. NULL for an input the output does not need. */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
 
 /* Where the slot's samples have records of their look; NULL: they need none. */
 struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct lk_node *input,
                                       int slot);
 
-/* Waits until the slot's last upload is done: it may be filled again. */
+/* Waits until the slot's last load is done: it may be filled again. At once for what was
+ * uploaded and not loaded. fails: LK_E_DEVICE, also where its upload had failed */
 LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);
 
-/* Uploads the slot's first `samples` samples into the inputs, or those of a share, on which
- * what follows then runs. Enqueues. fails: LK_E_ARGUMENT for more than the replica holds */
+/* The same, and what was uploaded and not loaded is given up. */
+LK_MUST_CHECK enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot);
+
+/* Sends the slot's first `samples` samples to the device, which may still compute on another
+ * slot's. Enqueues. The slot must have been waited for. */
+LK_MUST_CHECK enum lk_status lk_replica_upload(struct lk_replica *replica, int slot,
+                                               int64_t samples);
+
+/* Brings the slot's first `samples` samples into the inputs, or those of a share, on which what
+ * follows then runs; uploads them first unless that was done. Enqueues.
+ * fails: LK_E_ARGUMENT for more than the replica holds */
 LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,
                                              int64_t samples);
 LK_MUST_CHECK enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,

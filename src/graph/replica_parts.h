@@ -18,8 +18,8 @@ struct lk_replica_input {
     const struct lk_node *node;
     int value;
     size_t records, bytes; /* of a batch as the host has it: of the look, and all */
-    struct lk_buffer *raw;
-    struct lk_staging *staging[LK_REPLICA_SLOTS];
+    struct lk_shared *slots[LK_REPLICA_SLOTS];
+    void *memory[LK_REPLICA_SLOTS]; /* the host's, of each slot */
 };
 
 struct lk_replica {
@@ -47,8 +47,9 @@ struct lk_replica {
 
     struct lk_replica_input inputs[LK_MOST_INPUTS];
     int input_count;
-    struct lk_share share; /* as loaded */
-    int64_t step;          /* of the last forward */
+    bool is_uploaded[LK_REPLICA_SLOTS]; /* and not loaded yet */
+    struct lk_share share;              /* as loaded */
+    int64_t step;                       /* of the last forward */
     struct bucket_end {
         struct lk_bucket elements;
         int step; /* of the schedule: backward has to come down to it */

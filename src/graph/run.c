@@ -8,24 +8,42 @@ static struct lk_buffer *blob(const struct lk_replica *replica, int index)
     return index < 0 ? NULL : replica->blob_views[index];
 }
 
+enum lk_status lk_replica_upload(struct lk_replica *replica, int slot, int64_t samples)
+{
+    for (int i = 0; i < replica->input_count; i++) {
+        struct lk_replica_input *input = &replica->inputs[i];
+        const size_t each = (input->bytes - input->records) / (size_t)replica->config.batch;
+        LK_TRY(lk_shared_enqueue_to_device(
+            input->slots[slot], samples > 0 ? input->records + each * (size_t)samples : 0));
+    }
+    replica->is_uploaded[slot] = true;
+    return LK_OK;
+}
+
+/* The slot is the host's again as soon as the kernels have read it. */
 static enum lk_status load_input(struct lk_replica *replica, int index, int slot)
 {
     struct lk_replica_input *input = &replica->inputs[index];
     const struct lk_input *about = &input->node->input;
     struct lk_buffer *y = blob(replica, replica->activation[input->value]);
+    struct lk_buffer *from = lk_shared_buffer(input->slots[slot]);
     const int64_t samples = replica->share.samples;
-    const size_t each = (input->bytes - input->records) / (size_t)replica->config.batch;
-    if (samples > 0)
-        LK_TRY(lk_staging_enqueue_write(input->staging[slot], input->raw,
-                                        input->records + each * (size_t)samples));
+    const struct lk_label_batch labels = {.buffer = from,
+                                          .samples = samples,
+                                          .on = about->scale + about->shift,
+                                          .off = about->shift};
     if (about->dtype == LK_I32)
-        return lk_loader_enqueue_labels(replica->loader, input->raw, samples, y);
-    const struct lk_image_batch images = {.buffer = input->raw,
+        LK_TRY(lk_loader_enqueue_labels(replica->loader, from, samples, y));
+    if (about->dtype == LK_F32)
+        LK_TRY(lk_loader_enqueue_one_hot(replica->loader, &labels, &about->shape, y));
+    const struct lk_image_batch images = {.buffer = from,
                                           .pixels_at = (int64_t)input->records,
                                           .samples = samples,
                                           .scale = about->scale,
                                           .shift = about->shift};
-    return lk_loader_enqueue_images(replica->loader, &images, &about->shape, y);
+    if (about->dtype == LK_U8)
+        LK_TRY(lk_loader_enqueue_images(replica->loader, &images, &about->shape, y));
+    return lk_shared_enqueue_to_host(input->slots[slot], input->bytes);
 }
 
 static struct lk_op_run base_run(const struct lk_replica *replica, int i)
@@ -70,6 +88,9 @@ enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
     for (int i = 0; i < replica->schedule.step_count; i++)
         replica->prepared[i].setup.tiling = used;
     lk_loader_use(replica->loader, &used);
+    if (!replica->is_uploaded[slot])
+        LK_TRY(lk_replica_upload(replica, slot, share->samples));
+    replica->is_uploaded[slot] = false;
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(load_input(replica, i, slot));
     return LK_OK;
@@ -77,9 +98,19 @@ enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
 
 enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot)
 {
-    for (int i = 0; i < replica->input_count; i++)
-        LK_TRY(lk_staging_wait(replica->inputs[i].staging[slot]));
+    for (int i = 0; i < replica->input_count && !replica->is_uploaded[slot]; i++)
+        LK_TRY(
+            lk_shared_wait(replica->inputs[i].slots[slot], &replica->inputs[i].memory[slot]));
     return LK_OK;
+}
+
+enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot)
+{
+    for (int i = 0; i < replica->input_count; i++)
+        LK_TRY(lk_shared_enqueue_to_host(replica->inputs[i].slots[slot],
+                                         replica->inputs[i].bytes));
+    replica->is_uploaded[slot] = false;
+    return lk_replica_wait_slot(replica, slot);
 }
 
 enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
@@ -157,14 +188,14 @@ static const struct lk_replica_input *find_input(const struct lk_replica *replic
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot)
 {
     const struct lk_replica_input *found = find_input(replica, input);
-    return found ? (uint8_t *)lk_staging_memory(found->staging[slot]) + found->records : NULL;
+    return found ? (uint8_t *)found->memory[slot] + found->records : NULL;
 }
 
 struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct lk_node *input,
                                       int slot)
 {
     const struct lk_replica_input *found = find_input(replica, input);
-    return found && found->records > 0 ? lk_staging_memory(found->staging[slot]) : NULL;
+    return found && found->records > 0 ? found->memory[slot] : NULL;
 }
 
 const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,

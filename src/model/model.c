@@ -54,18 +54,19 @@ static void warn_of_raw_output(const struct lk_model *model)
                model->name, model->output->name);
 }
 
-/* "labels", or with a number where the model has a layer of that name. */
-static enum lk_status add_labels(struct lk_model *model)
+/* Named "labels", or with a number where the model has a layer of that name. */
+static enum lk_status add_labels(struct lk_model *model, const struct lk_input *like)
 {
     char name[32] = "labels";
+    struct lk_input input = *like;
     for (int i = 1; lk_graph_find(model->graph, name); i++)
         snprintf(name, sizeof name, "labels_%d", i);
-    const struct lk_input input = {.name = name, .dtype = LK_I32};
+    input.name = name;
     return lk_graph_add_input(model->graph, &input, &model->labels);
 }
 
-enum lk_status lk_model_add_loss(struct lk_model *model, struct lk_node **labels,
-                                 struct lk_node **loss)
+static enum lk_status add_loss(struct lk_model *model, const struct lk_input *like,
+                               struct lk_node **labels, struct lk_node **loss)
 {
     const struct lk_shape *shape = &model->output->shapes.y;
     if (!model->loss) {
@@ -79,7 +80,7 @@ enum lk_status lk_model_add_loss(struct lk_model *model, struct lk_node **labels
         warn_of_raw_output(model);
         enum lk_status status = LK_OK;
         if (!model->labels)
-            status = add_labels(model);
+            status = add_labels(model, like);
         if (status == LK_OK)
             status = lk_graph_add_many(model->graph, "cross_entropy", 2,
                                        (struct lk_node *[]){model->output, model->labels}, "",
@@ -91,6 +92,26 @@ enum lk_status lk_model_add_loss(struct lk_model *model, struct lk_node **labels
     *labels = model->labels;
     *loss = model->loss;
     return LK_OK;
+}
+
+enum lk_status lk_model_add_loss(struct lk_model *model, struct lk_node **labels,
+                                 struct lk_node **loss)
+{
+    const struct lk_input input = {.dtype = LK_I32};
+    return add_loss(model, &input, labels, loss);
+}
+
+enum lk_status lk_model_add_one_hot_loss(struct lk_model *model, double smoothing,
+                                         struct lk_node **labels, struct lk_node **loss)
+{
+    const struct lk_shape *shape = &model->output->shapes.y;
+    const struct lk_input input = {.dtype = LK_F32,
+                                   .shape = *shape,
+                                   .scale = 1 - smoothing,
+                                   .shift = smoothing / (double)shape->dim[0]};
+    if (!(smoothing >= 0 && smoothing <= 1))
+        return lk_fail(LK_E_ARGUMENT, "smoothing of labels: %g is not in 0..1", smoothing);
+    return add_loss(model, &input, labels, loss);
 }
 
 enum { ADAM_ARRAYS = 3 }; /* both moments, and the gradient summed over shards */

@@ -1,5 +1,6 @@
-/* Softmax over the channels, and cross-entropy against int32 labels: of probabilities
- * (cross_entropy), of logits (softmax_cross_entropy), or behind a softmax that takes it over.
+/* Softmax over the channels, and cross-entropy against int32 labels or a target for every
+ * class: of probabilities (cross_entropy), of logits (softmax_cross_entropy), or behind a
+ * softmax that takes it over.
  * source: Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
 #include "base/fail.h"
 #include "ops/op.h"
@@ -35,9 +36,12 @@ static enum lk_status infer_loss(struct lk_op_shapes *shapes)
         return lk_fail(LK_E_SHAPE, "cross-entropy takes a number for every class [k], not %s%s",
                        shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
     lk_shape_print(labels, text, sizeof text);
-    if (shapes->x_dtype[1] != LK_I32 || lk_shape_count(labels) != 1)
-        return lk_fail(LK_E_SHAPE, "cross-entropy takes one int32 label a sample, not %s%s",
-                       shapes->x_dtype[1] == LK_I32 ? "" : "numbers ", text);
+    if (shapes->x_dtype[1] == LK_I32 ? lk_shape_count(labels) != 1 : !lk_shape_equal(x, labels))
+        return lk_fail(LK_E_SHAPE,
+                       "cross-entropy takes one int32 label a sample, or a target for each of "
+                       "%lld classes, not %s%s",
+                       (long long)x->dim[0], shapes->x_dtype[1] == LK_I32 ? "" : "numbers ",
+                       text);
     shapes->y = (struct lk_shape){1, {2}};
     shapes->is_loss = true;
     shapes->backward_reads_x = true;
@@ -68,6 +72,7 @@ struct state {
     struct lk_kernel *forward, *backward;
     int64_t channels;
     int64_t steps; /* of a sequence: they count as tiles */
+    bool is_dense; /* a loss against targets */
 };
 
 static enum lk_status create(struct lk_op_setup *setup, const char *forward,
@@ -79,11 +84,18 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     struct state *s = setup->state = memory;
     s->channels = x->dim[x->rank - 1];
     s->steps = x->rank == 2 ? x->dim[0] : 1;
-    LK_TRY(lk_op_kernel(setup, "softmax", forward, NULL, &s->forward));
-    if (setup->training && setup->wants_dx[0])
-        LK_TRY(lk_op_kernel(setup, "softmax", backward, NULL, &s->backward));
+    s->is_dense = setup->shapes.is_loss && setup->shapes.x_dtype[1] != LK_I32;
+    const char *options = s->is_dense ? "-DDENSE" : NULL;
+    LK_TRY(lk_op_kernel(setup, "softmax", forward, options, &s->forward));
+    if (setup->training && (setup->wants_dx[0] || setup->wants_dx[1]))
+        LK_TRY(lk_op_kernel(setup, "softmax", backward, options, &s->backward));
     return LK_OK;
 }
+
+/* Which lanes have a sample, where no label says it. */
+#define SAMPLES(setup, run)                                                                    \
+    LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                             \
+        LK_INT((setup)->tiling.shard_tiles)
 
 static struct lk_grid grid_of(const struct lk_op_setup *setup)
 {
@@ -111,6 +123,10 @@ static enum lk_status forward_softmax(const struct lk_op_setup *setup,
     if (!setup->shapes.is_loss)
         return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->y),
                           LK_INT(s->channels));
+    if (s->is_dense)
+        return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                          LK_BUF(run->y), LK_BUF(run->saved), LK_INT(s->channels),
+                          SAMPLES(setup, run));
     return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                       LK_BUF(run->y), LK_BUF(run->saved), LK_INT(s->channels));
 }
@@ -119,11 +135,15 @@ static enum lk_status backward_softmax(const struct lk_op_setup *setup,
                                        const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
-    if (!run->dx[0])
+    if (!run->dx[0] && !run->dx[1])
         return LK_OK;
     if (!setup->shapes.is_loss)
         return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->y), LK_BUF(run->dy),
                           LK_BUF(run->dx[0]), LK_INT(s->channels));
+    if (s->is_dense)
+        return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                          LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_BUF(run->dx[1]),
+                          LK_INT(s->channels), SAMPLES(setup, run));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                       LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels));
 }
@@ -149,6 +169,9 @@ static enum lk_status forward_entropy(const struct lk_op_setup *setup,
                                       const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
+    if (s->is_dense)
+        return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                          LK_BUF(run->y), LK_INT(s->channels), SAMPLES(setup, run));
     return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                       LK_BUF(run->y), LK_INT(s->channels));
 }
@@ -157,8 +180,12 @@ static enum lk_status backward_entropy(const struct lk_op_setup *setup,
                                        const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
-    if (!run->dx[0])
+    if (!run->dx[0] && !run->dx[1])
         return LK_OK;
+    if (s->is_dense)
+        return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                          LK_BUF(run->dx[0]), LK_BUF(run->dx[1]), LK_INT(s->channels),
+                          SAMPLES(setup, run));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                       LK_BUF(run->dx[0]), LK_INT(s->channels));
 }

@@ -12,7 +12,7 @@ struct lk_loader {
     bool has_means;         /* contrast needs a sample's mean, made of those of its rows */
     int64_t height;         /* that there is memory for */
     struct lk_buffer *sums; /* [tiles][height][lanes] */
-    struct lk_kernel *images, *means, *labels;
+    struct lk_kernel *images, *means, *labels, *one_hot;
 };
 
 static enum lk_status create(struct lk_loader *loader)
@@ -57,6 +57,15 @@ enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling
     return LK_OK;
 }
 
+enum lk_status lk_loader_add_one_hot(struct lk_loader *loader)
+{
+    const struct lk_kernel_spec spec = {.source = "convert",
+                                        .name = "convert_one_hot",
+                                        .options = "-DONE_HOT",
+                                        .real_bytes = (int)lk_dtype_bytes(loader->real)};
+    return loader->one_hot ? LK_OK : lk_kernel_create(loader->device, &spec, &loader->one_hot);
+}
+
 void lk_loader_destroy(struct lk_loader *loader)
 {
     if (!loader)
@@ -64,6 +73,7 @@ void lk_loader_destroy(struct lk_loader *loader)
     lk_kernel_destroy(loader->images);
     lk_kernel_destroy(loader->means);
     lk_kernel_destroy(loader->labels);
+    lk_kernel_destroy(loader->one_hot);
     lk_buffer_destroy(loader->sums);
     free(loader);
 }
@@ -120,4 +130,16 @@ enum lk_status lk_loader_enqueue_labels(struct lk_loader *loader, const struct l
     const struct lk_grid grid = {{t->tiles, 1, 1}, t->lanes / t->vector};
     return LK_ENQUEUE(loader->labels, grid, LK_BUF(from), LK_BUF(y), LK_INT(samples),
                       LK_INT(t->shard_samples), LK_INT(t->shard_tiles));
+}
+
+enum lk_status lk_loader_enqueue_one_hot(struct lk_loader *loader,
+                                         const struct lk_label_batch *labels,
+                                         const struct lk_shape *y_shape, struct lk_buffer *y)
+{
+    const struct lk_tiling *t = &loader->tiling;
+    const struct lk_grid grid = {{t->tiles, 1, 1}, t->lanes / t->vector};
+    return LK_ENQUEUE(loader->one_hot, grid, LK_BUF(labels->buffer), LK_BUF(y),
+                      LK_INT(y_shape->dim[0]), LK_INT(labels->samples),
+                      LK_INT(t->shard_samples), LK_INT(t->shard_tiles), LK_REAL(labels->on),
+                      LK_REAL(labels->off));
 }

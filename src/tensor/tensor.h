@@ -83,6 +83,9 @@ void lk_loader_destroy(struct lk_loader *loader);
  */
 LK_MUST_CHECK enum lk_status lk_loader_allocate(struct lk_loader *loader, int64_t height);
 
+/* Announces the kernel of lk_loader_enqueue_one_hot(). */
+LK_MUST_CHECK enum lk_status lk_loader_add_one_hot(struct lk_loader *loader);
+
 /* What follows fills that tiling, which differs from the one before in shards and tiles alone.
  */
 void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling);
@@ -106,5 +109,19 @@ LK_MUST_CHECK enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
 LK_MUST_CHECK enum lk_status lk_loader_enqueue_labels(struct lk_loader *loader,
                                                       const struct lk_buffer *from,
                                                       int64_t samples, struct lk_buffer *y);
+
+/* A batch of labels as the host has it: int32 [samples]. */
+struct lk_label_batch {
+    const struct lk_buffer *buffer;
+    int64_t samples;
+    double on, off;
+};
+
+/* y[t,k,l] = labels[n] == k ? on : off, of sample shape y_shape = [classes]; dead lanes 0, and
+ * those whose label is no class. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_loader_enqueue_one_hot(struct lk_loader *loader,
+                                                       const struct lk_label_batch *labels,
+                                                       const struct lk_shape *y_shape,
+                                                       struct lk_buffer *y);
 
 #endif

@@ -184,6 +184,7 @@ enum lk_status lk_profile_add(struct lk_profile *profile, struct lk_device *devi
         put_name(profile, "process_name", process, 0, name);
         put_name(profile, "thread_name", process, thread + LK_TRACE_COMPUTE, "compute queue");
         put_name(profile, "thread_name", process, thread + LK_TRACE_TRANSFER, "transfer queue");
+        put_name(profile, "thread_name", process, thread + LK_TRACE_UPLOAD, "upload queue");
     }
     profile->devices |= UINT64_C(1) << position;
     pthread_mutex_unlock(&profile->mutex);

@@ -39,7 +39,8 @@ struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper);
 /* Means of a finished step, and where the device's time went. */
 struct lk_step_result {
     double loss, accuracy;
-    double transfer_ms, compute_ms, reduce_ms; /* upload; kernels; shard sums and update */
+    double transfer_ms, compute_ms, reduce_ms; /* what is left of the upload; kernels; shard
+                                                * sums and update */
 };
 
 /* Host memory of slot 0 or 1 for a batch: uint8 [batch][h][w][c], int32 [batch]. May be filled
@@ -80,7 +81,8 @@ LK_MUST_CHECK enum lk_status lk_stepper_begin(struct lk_stepper *stepper,
                                               struct lk_batches *batches,
                                               const struct lk_part *part);
 
-/* Reads the samples of a part's first pass, so that its begin need not. */
+/* Reads the samples of a part's first pass and uploads them while the device computes, so that
+ * its begin need not. */
 LK_MUST_CHECK enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper,
                                                  struct lk_batches *batches,
                                                  const struct lk_part *part);

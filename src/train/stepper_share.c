@@ -13,16 +13,18 @@ static struct lk_share share_of(const struct lk_stepper *stepper, const struct l
     return (struct lk_share){pass.count, first, end - first};
 }
 
+/* Into the slot, and on to the device. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
                             const struct lk_part *part, const struct lk_share *share,
                             double *ms)
 {
     const double start = lk_seconds();
-    LK_TRY(lk_replica_wait_slot(stepper->replica, stepper->slot));
+    LK_TRY(lk_replica_claim_slot(stepper->replica, stepper->slot));
     if (share->samples > 0)
         LK_TRY(lk_stepper_read(
             stepper, stepper->slot, batches,
             (struct lk_batch_part){part->step - 1, share->first_sample, share->samples}));
+    LK_TRY(lk_replica_upload(stepper->replica, stepper->slot, share->samples));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }

@@ -120,6 +120,24 @@ class Profile(ProgramTest):
                     self.assertAlmostEqual(e['args']['GB/s'],
                                            e['args']['bytes'] / e['dur'] / 1000, delta=0.0006)
 
+    def test_uploads(self):
+        """A batch travels while the device computes on the one before."""
+        self.put('net.yaml', NET.replace('filters: 8', 'filters: 96'))
+        self.start('--steps', '12', '--profile', 'trace.json', '--val', 'off', '--batch-size',
+                   '512', '--data', 'synthetic:digits,count=8192')
+        done, names = self.events()
+        begins, ends = {}, {}
+        for e in done:
+            step = e['args']['step']
+            if names[e['pid'], e['tid']] == 'upload queue':
+                self.assertRegex(e['name'], '^write ')
+                begins.setdefault(step, e['ts'])
+            elif e['name'] == 'adam_update':
+                ends[step] = e['ts'] + e['dur']
+        self.assertEqual(set(begins), set(range(2, 13)))
+        beside = [step for step in range(3, 13) if begins[step] < ends[step - 1]]
+        self.assertGreater(len(beside), 5, (begins, ends))
+
     def test_same_bits(self):
         self.start('--steps', '20', '--run', 'plain')
         self.start('--steps', '20', '--run', 'traced', '--profile', 'traced/trace.json',

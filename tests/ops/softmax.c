@@ -189,6 +189,117 @@ static const struct op_oracle entropy = {.forward = entropy_forward,
 static const struct op_oracle entropy_certain = {
     .forward = entropy_forward, .backward = entropy_backward, .arrange = arrange_certain};
 
+/* --- targets in place of labels ---------------------------------------------------------- */
+
+static double logits_loss(const double *row, int64_t count, int64_t k)
+{
+    double most;
+    const double sum = sum_exp(row, count, &most);
+    return log(sum) + (most - row[k]);
+}
+
+static double entropy_loss(const double *row, int64_t count, int64_t k)
+{
+    (void)count;
+    return -log(fmin(fmax(row[k], 1e-7), 1 - 1e-7));
+}
+
+static double weight_of(const double *t, int64_t count)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < count; k++)
+        sum += t[k];
+    return sum;
+}
+
+static void targets_forward(const struct op_problem *p, const double *const x[], double *y,
+                            double (*loss)(const double *, int64_t, int64_t))
+{
+    const int64_t count = classes_of(p);
+    for (int64_t n = 0; n < p->samples; n++) {
+        const double *row = x[0] + n * count, *t = x[1] + n * count;
+        if (!(weight_of(t, count) > 0))
+            continue;
+        for (int64_t k = 0; k < count; k++)
+            y[2 * n] += t[k] * loss(row, count, k);
+        y[2 * n + 1] = first_largest(row, count) == first_largest(t, count);
+    }
+}
+
+static void target_logits_forward(const struct op_problem *p, const double *const x[],
+                                  const double *const w[], double *y)
+{
+    (void)w;
+    targets_forward(p, x, y, logits_loss);
+}
+
+static void target_entropy_forward(const struct op_problem *p, const double *const x[],
+                                   const double *const w[], double *y)
+{
+    (void)w;
+    targets_forward(p, x, y, entropy_loss);
+}
+
+static void target_logits_backward(const struct op_problem *p, const double *const x[],
+                                   const double *const w[], const double *dy,
+                                   double *const dx[], double *const dw[])
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    (void)dy;
+    (void)dw;
+    for (int64_t n = 0; n < p->samples; n++) {
+        const double *row = x[0] + n * count, *t = x[1] + n * count;
+        const double weight = weight_of(t, count);
+        double *to = dx[0] + n * count;
+        if (!(weight > 0))
+            continue;
+        softmax_of(row, count, to);
+        for (int64_t k = 0; k < count; k++) {
+            to[k] = weight * to[k] - t[k];
+            dx[1][n * count + k] = logits_loss(row, count, k);
+        }
+    }
+}
+
+static void target_entropy_backward(const struct op_problem *p, const double *const x[],
+                                    const double *const w[], const double *dy,
+                                    double *const dx[], double *const dw[])
+{
+    const int64_t count = classes_of(p);
+    (void)w;
+    (void)dy;
+    (void)dw;
+    for (int64_t n = 0; n < p->samples; n++) {
+        const double *row = x[0] + n * count, *t = x[1] + n * count;
+        for (int64_t k = 0; k < count && weight_of(t, count) > 0; k++) {
+            if (row[k] >= 1e-7 && row[k] <= 1 - 1e-7)
+                dx[0][n * count + k] = -t[k] / row[k];
+            dx[1][n * count + k] = entropy_loss(row, count, k);
+        }
+    }
+}
+
+/* One class, a weight for each, and those of a lane that counts as dead. */
+static void arrange_targets(const struct lk_op_shapes *shapes, int64_t samples,
+                            double *const x[], double *const w[])
+{
+    const int64_t count = shapes->x[0].dim[0];
+    (void)w;
+    for (int64_t n = 0; n < samples; n++)
+        for (int64_t k = 0; k < count; k++)
+            x[1][n * count + k] = n % 4 == 0   ? (double)(k == n % count)
+                                  : n % 4 == 1 ? -0.25
+                                               : 0.0625 * (double)((n + k) % count + 1);
+}
+
+static const struct op_oracle target_logits = {.forward = target_logits_forward,
+                                               .backward = target_logits_backward,
+                                               .arrange = arrange_targets};
+static const struct op_oracle target_entropy = {.forward = target_entropy_forward,
+                                                .backward = target_entropy_backward,
+                                                .arrange = arrange_targets};
+
 static const struct op_case cases[] = {
     {"softmax", "", .x = {OP_SHAPE(10)}, .samples = 33, .shards = 2, .sizes = true,
      .thorough = true, .low = -4, .high = 4},
@@ -216,6 +327,15 @@ static const struct op_case cases[] = {
      .oracle = &entropy},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(6), {0}}, .classes = {0, 6}, .samples = 50,
      .low = 0.05, .high = 0.95, .oracle = &entropy_certain},
+    {"softmax", "loss=cross_entropy", 2, .x = {OP_SHAPE(10), OP_SHAPE(10)}, .samples = 33,
+     .shards = 2, .sizes = true, .thorough = true, .low = -4, .high = 4,
+     .oracle = &target_logits},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(6), OP_SHAPE(6)}, .samples = 50,
+     .inference = true, .oracle = &target_logits},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(1), OP_SHAPE(1)}, .samples = 9,
+     .oracle = &target_logits},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(10), OP_SHAPE(10)}, .samples = 33, .shards = 2,
+     .thorough = true, .low = 0.05, .high = 0.95, .oracle = &target_entropy},
 };
 
 static const struct op_refusal refusals[] = {
@@ -228,7 +348,9 @@ static const struct op_refusal refusals[] = {
      .said = "cross_entropy"},
     {"softmax", "axis=1", .x = {OP_SHAPE(4)}, .status = LK_E_ARGUMENT, .said = "axis"},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(4), {0}}, .status = LK_E_SHAPE,
-     .said = "one int32 label a sample, not numbers []"},
+     .said = "one int32 label a sample, or a target for each of 4 classes, not numbers []"},
+    {"softmax", "loss=cross_entropy", 2, .x = {OP_SHAPE(4), OP_SHAPE(5)},
+     .status = LK_E_SHAPE, .said = "a target for each of 4 classes, not numbers [5]"},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(4), OP_SHAPE(3)}, .labels = {false, true},
      .status = LK_E_SHAPE, .said = "not [3]"},
     {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), {0}}, .labels = {false, true},
