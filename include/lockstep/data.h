@@ -33,6 +33,10 @@ struct lk_data_options {
     int height, width, channels; /* scaled and converted to; 0: as the first image */
     const char *max_bad;         /* how many may be broken: "1%" (NULL), "3" */
     const char *cache;           /* decoded samples: "none" (NULL), "memory", or a file */
+    const char *decode;          /* JPEGs: "scaled" (NULL), or "full", in their own size */
+    int part_height, part_width; /* the middle of an image is scaled, so many of its pixels; 0:
+                                  * all of it. Of smaller images what there is */
+    bool parts_by_chance;        /* whoever reads says where parts lie: no sample is kept */
 };
 
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),

@@ -11,7 +11,8 @@ enum lk_random_purpose {
     LK_RANDOM_DROPOUT,
     LK_RANDOM_DATA,
     LK_RANDOM_AUGMENT,
-    LK_RANDOM_LOOK
+    LK_RANDOM_LOOK,
+    LK_RANDOM_PART
 };
 
 struct lk_random4 {

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "data/augment.h"
+#include "data/data.h"
 #include "data/look.h"
 #include "data/pipeline.h"
 #include "data/prefetch.h"
@@ -103,6 +104,29 @@ static void give_order(struct lk_batches *b, struct order *order)
     pthread_mutex_unlock(&b->mutex);
 }
 
+/* A whole sample; where parts of images are taken by chance, one that depends on nothing but
+ * (seed, epoch, index). */
+static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int64_t index,
+                                  uint8_t *sample, int32_t *label)
+{
+    const int *size = b->pipeline.part;
+    struct lk_image_part part = {.size = {size[0], size[1]}};
+    if (!size[0] || !b->pipeline.parts_by_chance)
+        return lk_data_read(b->data, &index, 1, sample, label);
+    lk_pipeline_draw_part(b->options.seed, epoch, index, part.at);
+    return lk_data_read_part(b->data, index, &part, sample, label);
+}
+
+static enum lk_status read_plain(const struct lk_batches *b, int64_t epoch,
+                                 const int64_t *indices, int64_t count, uint8_t *samples,
+                                 int32_t *labels)
+{
+    for (int64_t i = 0; i < count; i++)
+        LK_TRY(read_sample(b, epoch, indices[i], samples + (size_t)i * sample_bytes(b),
+                           labels + i));
+    return LK_OK;
+}
+
 static enum lk_status read_augmented(const struct lk_batches *b, int64_t epoch,
                                      const int64_t *indices, int64_t count, uint8_t *samples,
                                      int32_t *labels)
@@ -114,7 +138,7 @@ static enum lk_status read_augmented(const struct lk_batches *b, int64_t epoch,
         return lk_fail_memory("a sample", pixels * (size_t)a->channels);
     enum lk_status status = LK_OK;
     for (int64_t i = 0; i < count && status == LK_OK; i++) {
-        status = lk_data_read(b->data, indices + i, 1, whole, labels + i);
+        status = read_sample(b, epoch, indices[i], whole, labels + i);
         if (status == LK_OK)
             lk_augment_apply(a, epoch, indices[i], whole,
                              samples + (size_t)i * sample_bytes(b));
@@ -134,7 +158,7 @@ static enum lk_status read_now(void *context, int64_t batch, int64_t first, int6
     const enum lk_status status =
         lk_augment_is_any(&b->augment)
             ? read_augmented(b, at.epoch, indices, count, samples, labels)
-            : lk_data_read(b->data, indices, (int)count, samples, labels);
+            : read_plain(b, at.epoch, indices, count, samples, labels);
     give_order(b, order);
     return status;
 }
@@ -202,6 +226,21 @@ static enum lk_status find_size(const struct lk_batches *b, int size[2])
     return LK_OK;
 }
 
+static enum lk_status check_parts(const struct lk_batches *b)
+{
+    const bool wants = b->pipeline.part[0] && b->pipeline.parts_by_chance;
+    if (wants && !b->data->images)
+        return lk_fail(LK_E_ARGUMENT, "'%s': only image files are cropped before resize",
+                       lk_data_info(b->data)->name);
+    if (wants && lk_images_are_kept(b->data->images))
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "'%s' keeps samples, which are others each time where they are cropped by "
+            "chance before resize",
+            lk_data_info(b->data)->name);
+    return LK_OK;
+}
+
 static enum lk_status set_pipeline(struct lk_batches *b)
 {
     const struct lk_data_info *info = lk_data_info(b->data);
@@ -209,6 +248,7 @@ static enum lk_status set_pipeline(struct lk_batches *b)
     if (b->options.pipeline)
         LK_TRY(lk_pipeline_parse(b->options.pipeline, true, &b->pipeline));
     LK_TRY(lk_pipeline_look(&b->pipeline, info->channels, &b->look));
+    LK_TRY(check_parts(b));
     LK_TRY(find_size(b, size));
     b->augment = (struct lk_augment){
         .rotate = b->pipeline.rotate,

@@ -106,6 +106,9 @@ static enum lk_status open_source(struct lk_data *data, const char *text,
     struct lk_data_request request = {.text = text, .part = part, .wanted = wanted};
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
+    if (wanted->part_height)
+        return lk_fail(LK_E_ARGUMENT, "%s:%s: only image files are cropped before resize",
+                       data->source->kind, text);
     return data->source->open(&request, &data->info, &data->state);
 }
 
@@ -184,16 +187,30 @@ const struct lk_data_info *lk_data_info(const struct lk_data *data)
     return &data->info;
 }
 
+static enum lk_status check_index(const struct lk_data *data, int64_t index)
+{
+    if (index >= 0 && index < data->info.count)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "%s: sample %lld is not in 0..%lld", data->info.name,
+                   (long long)index, (long long)data->info.count - 1);
+}
+
+enum lk_status lk_data_read_part(const struct lk_data *data, int64_t index,
+                                 const struct lk_image_part *part, uint8_t *sample,
+                                 int32_t *label)
+{
+    LK_TRY(check_index(data, index));
+    return lk_images_read(data->images, index, part, sample, label);
+}
+
 enum lk_status lk_data_read(const struct lk_data *data, const int64_t *indices, int count,
                             uint8_t *samples, int32_t *labels)
 {
     for (int i = 0; i < count; i++)
-        if (indices[i] < 0 || indices[i] >= data->info.count)
-            return lk_fail(LK_E_ARGUMENT, "%s: sample %lld is not in 0..%lld", data->info.name,
-                           (long long)indices[i], (long long)data->info.count - 1);
+        LK_TRY(check_index(data, indices[i]));
     for (int i = 0; i < count; i++) {
         uint8_t *sample = samples + (size_t)i * data->sample_bytes;
-        LK_TRY(data->images ? lk_images_read(data->images, indices[i], sample, labels + i)
+        LK_TRY(data->images ? lk_images_read(data->images, indices[i], NULL, sample, labels + i)
                             : data->source->read(data->state, indices[i], sample, labels + i));
     }
     return LK_OK;

@@ -13,4 +13,9 @@ struct lk_data {
     size_t sample_bytes;
 };
 
+/* As lk_data_read() of one sample of image files, but another part of its image. */
+LK_MUST_CHECK enum lk_status lk_data_read_part(const struct lk_data *data, int64_t index,
+                                               const struct lk_image_part *part,
+                                               uint8_t *sample, int32_t *label);
+
 #endif

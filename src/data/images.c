@@ -6,7 +6,6 @@
 #include "data/cache.h"
 #include "io/image.h"
 
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +23,9 @@ struct lk_images {
     int64_t most_bad, lost;
     char max_bad[16];
     atomic_llong bad;
-    atomic_uchar *is_bad;   /* [count] */
-    int decode;             /* enum lk_image_decoding */
+    atomic_uchar *is_bad; /* [count] */
+    int decode;           /* enum lk_image_decoding */
+    struct lk_image_part part;
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
@@ -139,36 +139,23 @@ enum lk_status lk_images_check_label(const struct lk_images *images,
                    (long long)encoded->label, images->info.classes - 1);
 }
 
-void lk_images_least(const struct lk_images *images, int least[2])
-{
-    const bool is_full = images->decode == LK_DECODE_FULL;
-    least[0] = is_full ? INT_MAX : images->info.height;
-    least[1] = is_full ? INT_MAX : images->info.width;
-}
-
-static enum lk_status decode(const struct lk_images *images, const struct lk_encoded *encoded,
-                             uint8_t *sample)
+struct lk_decoding lk_images_decoding(const struct lk_images *images)
 {
     const struct lk_data_info *info = &images->info;
-    struct lk_image image;
-    int least[2];
-    lk_images_least(images, least);
-    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
-                                 encoded->where, &image));
-    const enum lk_status status =
-        lk_image_resize(&image, NULL, info->height, info->width, sample);
-    lk_image_clear(&image);
-    return status;
+    return (struct lk_decoding){info->height, info->width, info->channels,
+                                images->decode == LK_DECODE_FULL};
 }
 
-static enum lk_status read_file(const struct lk_images *images, int64_t index, uint8_t *sample,
+static enum lk_status read_file(const struct lk_images *images, int64_t index,
+                                const struct lk_image_part *part, uint8_t *sample,
                                 int32_t *label)
 {
+    const struct lk_decoding decoding = lk_images_decoding(images);
     struct lk_encoded encoded;
     LK_TRY(images->source->fetch(images->state, index, &encoded));
     enum lk_status status = lk_images_check_label(images, &encoded);
     if (status == LK_OK)
-        status = decode(images, &encoded, sample);
+        status = lk_decode_sample(&decoding, &encoded, part, sample);
     free(encoded.data);
     if (status == LK_OK)
         *label = (int32_t)encoded.label;
@@ -199,7 +186,8 @@ static enum lk_status note_bad(struct lk_images *images, int64_t index)
     return LK_OK;
 }
 
-static enum lk_status read_good(struct lk_images *images, int64_t index, uint8_t *sample,
+static enum lk_status read_good(struct lk_images *images, int64_t index,
+                                const struct lk_image_part *part, uint8_t *sample,
                                 int32_t *label)
 {
     const int64_t count = images->info.count;
@@ -207,7 +195,7 @@ static enum lk_status read_good(struct lk_images *images, int64_t index, uint8_t
         const int64_t i = (index + tried) % count;
         if (atomic_load(&images->is_bad[i]))
             continue;
-        const enum lk_status status = read_file(images, i, sample, label);
+        const enum lk_status status = read_file(images, i, part, sample, label);
         if (status != LK_E_DATA && status != LK_E_IO)
             return status;
         LK_TRY(note_bad(images, i));
@@ -221,7 +209,8 @@ static enum lk_status read_good(struct lk_images *images, int64_t index, uint8_t
 static enum lk_status read_for_cache(void *context, int64_t index, uint8_t *sample,
                                      int32_t *label)
 {
-    return read_good(context, index, sample, label);
+    struct lk_images *images = context;
+    return read_good(images, index, &images->part, sample, label);
 }
 
 static bool is_bad(void *context, int64_t index)
@@ -234,8 +223,9 @@ static bool is_bad(void *context, int64_t index)
 static enum lk_status identify(const struct lk_images *images, char text[LK_SHA256_TEXT])
 {
     const struct lk_data_info *info = &images->info;
-    const int64_t shape[] = {info->count,    info->height,  info->width,
-                             info->channels, info->classes, images->decode};
+    const int64_t shape[] = {info->count,          info->height,        info->width,
+                             info->channels,       info->classes,       images->decode,
+                             images->part.size[0], images->part.size[1]};
     struct lk_sha256 sum = {0};
     LK_TRY(lk_sha256_init(&sum));
     lk_sha256_add(&sum, LK_VERSION, strlen(LK_VERSION) + 1);
@@ -297,8 +287,19 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
         return lk_fail_memory("marks of broken samples", count);
     images->lost = request->lost;
     images->decode = o->decode;
+    if (wanted->decode && strcmp(wanted->decode, lk_image_decodings[LK_DECODE_FULL]) == 0)
+        images->decode = LK_DECODE_FULL;
+    images->part = (struct lk_image_part){.size = {wanted->part_height, wanted->part_width},
+                                          .is_middle = true};
     atomic_init(&images->bad, images->lost);
-    return open_cache(images, request, *o->cache ? o->cache : wanted->cache);
+    const char *cache = *o->cache ? o->cache : wanted->cache;
+    if (cache && *cache && strcmp(cache, "none") != 0 && wanted->parts_by_chance)
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "cache '%s': samples that are cropped by chance before resize are others "
+            "each time",
+            cache);
+    return open_cache(images, request, cache);
 }
 
 enum lk_status lk_images_create(const struct lk_source *source, const void *state,
@@ -332,12 +333,19 @@ void lk_images_destroy(struct lk_images *images)
     free(images);
 }
 
-enum lk_status lk_images_read(struct lk_images *images, int64_t index, uint8_t *sample,
-                              int32_t *label)
+bool lk_images_are_kept(const struct lk_images *images)
 {
+    return images->cache != NULL;
+}
+
+enum lk_status lk_images_read(struct lk_images *images, int64_t index,
+                              const struct lk_image_part *part, uint8_t *sample, int32_t *label)
+{
+    if (part)
+        return read_good(images, index, part, sample, label);
     if (images->cache && lk_cache_find(images->cache, index, sample, label))
         return LK_OK;
-    LK_TRY(read_good(images, index, sample, label));
+    LK_TRY(read_good(images, index, &images->part, sample, label));
     if (images->cache)
         lk_cache_put(images->cache, index, sample, *label);
     return LK_OK;

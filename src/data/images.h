@@ -3,7 +3,7 @@
 #ifndef LK_DATA_IMAGES_H
 #define LK_DATA_IMAGES_H
 
-#include "data/source.h"
+#include "data/decode.h"
 
 struct lk_images;
 
@@ -18,12 +18,16 @@ LK_MUST_CHECK enum lk_status lk_images_create(const struct lk_source *source, co
 void lk_images_destroy(struct lk_images *images);
 
 /* Reads a sample: [h, w, c]. One that is broken is replaced by the next one that is not. Any
- * thread. fails: LK_E_DATA more are broken than may be; LK_E_MEMORY */
+ * thread. part: NULL for that which was wanted, whose samples alone are kept.
+ * fails: LK_E_DATA more are broken than may be; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_images_read(struct lk_images *images, int64_t index,
-                                            uint8_t *sample, int32_t *label);
+                                            const struct lk_image_part *part, uint8_t *sample,
+                                            int32_t *label);
 
-/* The height and width that a JPEG must be decoded with at least. */
-void lk_images_least(const struct lk_images *images, int least[2]);
+bool lk_images_are_kept(const struct lk_images *images);
+
+/* How their samples are made. */
+struct lk_decoding lk_images_decoding(const struct lk_images *images);
 
 /* Samples found to be broken so far. */
 int64_t lk_images_bad(const struct lk_images *images);

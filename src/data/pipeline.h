@@ -13,6 +13,9 @@ enum lk_flip { LK_FLIP_NONE, LK_FLIP_HORIZONTAL, LK_FLIP_VERTICAL, LK_FLIP_BOTH 
 
 /* {0} leaves samples as they are. Sizes: height, width; 0: not said. */
 struct lk_pipeline {
+    bool decodes_full; /* JPEGs, not in about the size that is wanted */
+    int part[2];       /* of an image, which is then resized: so many of its own pixels */
+    bool parts_by_chance;
     int resize[2];
     double rotate;   /* degrees, at most */
     int crop[2];     /* what is left of a sample */
@@ -23,6 +26,8 @@ struct lk_pipeline {
     double amounts[LK_LOOK_STAGES]; /* their factors lie in [max(0, 1 - amount), 1 + amount] */
     int values; /* of normalize's mean and deviation: 1, or the channels; 0: none */
     double scale, mean[LK_LOOK_CHANNELS], deviation[LK_LOOK_CHANNELS];
+    bool is_one_hot; /* labels: a number for each class, `smoothing` of 1 spread evenly */
+    double smoothing;
 
     /* Of batches, not of samples. */
     bool says_shuffle, shuffles, says_batch, drops_remainder, says_threads;
@@ -38,7 +43,7 @@ struct lk_pipeline {
 LK_MUST_CHECK enum lk_status lk_pipeline_parse(const char *text, bool is_training,
                                                struct lk_pipeline *pipeline);
 
-/* The pipeline of an evaluation that follows from one of training: size and normalize. */
+/* The pipeline of an evaluation that follows from one of training: sizes and normalize. */
 struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training);
 
 /* Writes its stages of samples, which are read back to the same; equal ones give equal texts.
@@ -53,6 +58,10 @@ LK_MUST_CHECK enum lk_status lk_pipeline_look(const struct lk_pipeline *pipeline
 /* Draws a sample's record, which depends on nothing but (seed, epoch, sample). */
 struct lk_look_draw lk_pipeline_draw(const struct lk_pipeline *pipeline, uint64_t seed,
                                      int64_t epoch, int64_t sample);
+
+/* Draws where the part of an image lies, from 0 to 1 of what is left of it, down and to the
+ * right; depends on nothing but (seed, epoch, sample). */
+void lk_pipeline_draw_part(uint64_t seed, int64_t epoch, int64_t sample, double at[2]);
 
 /* Reads "96x96" or "[96, 96]", height and width of 1 to 16384; "" leaves `size` as it is.
  * fails: LK_E_ARGUMENT */

@@ -122,7 +122,8 @@ static enum lk_status decode(struct finder *finder, const struct lk_encoded *enc
     struct lk_image image;
     double begin = now();
     int least[2];
-    lk_images_least(finder->pass->data->images, least);
+    const struct lk_decoding decoding = lk_images_decoding(finder->pass->data->images);
+    lk_decode_least(&decoding, least);
     LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
                                  encoded->where, &image));
     note_time(finder, LK_SURVEY_DECODE, begin);

@@ -52,7 +52,11 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
     const int *size = pipeline->resize;
     return (struct lk_data_options){.height = size[0] ? size[0] : (int)x.dim[1],
                                     .width = size[0] ? size[1] : (int)x.dim[2],
-                                    .channels = (int)x.dim[0]};
+                                    .channels = (int)x.dim[0],
+                                    .decode = pipeline->decodes_full ? "full" : NULL,
+                                    .part_height = pipeline->part[0],
+                                    .part_width = pipeline->part[1],
+                                    .parts_by_chance = pipeline->parts_by_chance};
 }
 
 enum lk_status lk_model_look(const struct lk_model *model, const struct lk_pipeline *pipeline,

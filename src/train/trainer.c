@@ -187,6 +187,14 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
     return lk_model_look(trainer->model, &trainer->eval_pipeline, &trainer->eval_look);
 }
 
+static enum lk_status add_loss(struct lk_trainer *trainer)
+{
+    const struct lk_pipeline *p = &trainer->pipeline;
+    return p->is_one_hot ? lk_model_add_one_hot_loss(trainer->model, p->smoothing,
+                                                     &trainer->labels, &trainer->loss)
+                         : lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss);
+}
+
 static enum lk_status create(struct lk_trainer *trainer)
 {
     LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
@@ -201,7 +209,7 @@ static enum lk_status create(struct lk_trainer *trainer)
         LK_TRY(lk_trainer_check_resume(trainer));
     LK_TRY(lk_world_share(trainer->world, sizeof trainer->settings->shards,
                           &trainer->settings->shards));
-    LK_TRY(lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss));
+    LK_TRY(add_loss(trainer));
     LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(create_team(trainer));
     LK_TRY(open_batches(trainer));

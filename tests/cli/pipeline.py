@@ -87,10 +87,65 @@ class Written(PipelineTest):
                                  stage))
         self.assertEqual(len(found), 9)
 
+    def test_named(self):
+        """Stages that are always there may be named."""
+        base = '--batch-size', '25', '--epochs', '1'
+        self.assertEqual(
+            self.train('named', *base, '--pipeline',
+                       'list | shuffle | read | decode | resize | flip both | sparse'),
+            self.train('implied', *base, '--pipeline', 'flip both'))
+
+    def test_parts(self):
+        """A crop before resize is one of the image; validation and `eval` take its middle."""
+        base = '--batch-size', '25', '--epochs', '2', '--shards', '4'
+        self.put_run('run.yaml', '''
+  - decode
+  - crop: 14x11
+  - resize: 12x12
+  - flip: both
+  - batch: 25
+  - repeat: 2
+''')
+        one = self.train('one', '--shards', '4', model='run.yaml')
+        text = 'crop 14x11 | resize 12x12 | flip both'
+        for name, more in {'threads': ('--data-threads', '5'),
+                           'none': ('--data-threads', '0'),
+                           'twice': ('--device', '0*2')}.items():
+            self.assertEqual(self.train(name, *base, '--pipeline', text, *more), one, name)
+        self.assertNotEqual(self.train('middle', *base, '--pipeline',
+                                       'center_crop 14x11 | resize | flip both'), one)
+        self.assertEqual(self.sha256('middle'),
+                         self.train('kept', *base, '--cache', 'memory', '--pipeline',
+                                    'center_crop 14x11 | resize | flip both'))
+        self.assertNotEqual(self.train('whole', *base, '--pipeline', 'flip both'), one)
+        with open(self.path('one/config.yaml')) as file:
+            self.assertIn('eval_pipeline: "center_crop size=14x11 | resize size=12x12"',
+                          file.read())
+        done = self.run_program('eval', 'one', '--json')
+        self.assertAlmostEqual(json.loads(done.stdout)['loss'],
+                               self.events('one', 'eval')[-1]['loss'], places=6)
+        self.refused(2, 'cropped by chance before resize', 'train', 'net.yaml', '--data',
+                     'folder:set', '--pipeline', text, '--cache', 'memory')
+
+    def test_one_hot(self):
+        """Labels as vectors give the bits that numbers give, unless they are smoothed."""
+        base = '--batch-size', '25', '--epochs', '2', '--shards', '4'
+        plain = self.train('plain', *base)
+        for name, more in {'hot': (), 'twice': ('--device', '0*2', '--split', 'equal')}.items():
+            self.assertEqual(self.train(name, *base, '--pipeline', 'one_hot', *more), plain)
+            self.assertEqual(*[[(e['loss'], e['accuracy']) for e in self.events(run, 'step')]
+                               for run in ('plain', name)])
+        self.put_run('run.yaml', '\n  - one_hot: {smoothing: 0.2}\n  - batch: 25\n'
+                                 '  - repeat: 2\n')
+        self.assertNotEqual(self.train('smooth', model='run.yaml'), plain)
+        first = self.events('smooth', 'step')[0], self.events('plain', 'step')[0]
+        self.assertEqual(first[0]['accuracy'], first[1]['accuracy'])
+        self.assertNotEqual(first[0]['loss'], first[1]['loss'])
+
     def test_refusals(self):
         head = '\n  - resize: 16x16\n  - flip: both\n'
         cases = {head + '  - crop: 12x12': ("run.yaml:6: pipeline: stage 'crop' cannot stand "
-                                            "behind 'flip'; the order is resize, "),
+                                            "behind 'flip'; the order is list, "),
                  head + '  - flop: both': "run.yaml:6: pipeline: unknown stage 'flop'; did you "
                                           "mean 'flip'?",
                  head + '  - flip: both': "run.yaml:6: pipeline: stage 'flip' is there twice",

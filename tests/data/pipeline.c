@@ -33,6 +33,13 @@ static void reads_what_it_prints(void **state)
         {"normalize -1..1", "normalize scale=0.00392156862745098 mean=[0.5] std=[0.5]"},
         {"normalize scale=1 mean=[1, 2,3] std=4",
          "normalize scale=1 mean=[1, 2, 3] std=[4, 4, 4]"},
+        {"list | read | decode | resize 9x9 | sparse", "resize size=9x9"},
+        {"list|shuffle|read|decode full|crop 20x30|resize 9x9|crop 7x7 padding=1|one_hot 0.1",
+         "decode jpeg=full | crop size=20x30 | resize size=9x9 | crop size=7x7 padding=1 | "
+         "one_hot smoothing=0.1"},
+        {"center_crop 20x20 | resize | flip both",
+         "center_crop size=20x20 | resize | flip axis=both"},
+        {"one_hot", "one_hot smoothing=0"},
         {"flip=horizontal padding=4 rotate=10",
          "rotate degrees=10 | crop padding=4 | flip axis=horizontal"},
         {"saturation=.5 contrast=0 brightness=0.25",
@@ -71,6 +78,17 @@ static void refuses(void **state)
         {"flop=1", "augment: unknown option 'flop'; did you mean 'flip'?"},
         {"brightness=11", "11"},
         {"batch 4 | shuffle", "'shuffle' cannot stand behind 'batch'"},
+        {"crop 4x4 padding=1 | resize 9x9", "a crop before it has a size, and no padding"},
+        {"crop | resize 9x9", "a crop before it has a size"},
+        {"rotate 5 | crop 4x4 | resize 9x9", "'resize' cannot stand behind 'crop'"},
+        {"cache memory | crop 4x4 | resize 9x9", "'resize' cannot stand behind 'crop'"},
+        {"crop 4x4 | resize 9x9 | resize 9x9", "'resize' is there twice"},
+        {"crop 4x4 | resize 9x9 | crop 2x2 | crop 2x2", "'crop' is there twice"},
+        {"read | list", "'list' cannot stand behind 'read'"},
+        {"list 5", "takes no options, found '5'"},
+        {"decode half", "none of scaled, full"},
+        {"one_hot | sparse", "'sparse' cannot stand behind 'one_hot'"},
+        {"one_hot 1.5", "1.5"},
         {"batch", "'size' is missing"},
         {"repeat 0", "0 is not in 1.."},
     };
@@ -115,6 +133,15 @@ static void evaluates_without_chance(void **state)
                               "scale=0.00392156862745098 mean=[0.5] std=[0.5]");
     const struct lk_pipeline again = parse(text, false);
     assert_false(again.crops_by_chance);
+    const struct lk_pipeline parts =
+        parse("decode full | crop 20x30 | resize 9x9 | crop 7x8 | one_hot 0.5", true);
+    assert_true(parts.parts_by_chance && parts.crops_by_chance);
+    const struct lk_pipeline middle = lk_pipeline_evaluation(&parts);
+    assert_false(middle.parts_by_chance || middle.crops_by_chance);
+    lk_pipeline_print(&middle, text, sizeof text);
+    assert_string_equal(
+        text,
+        "decode jpeg=full | center_crop size=20x30 | resize size=9x9 | center_crop size=7x8");
 }
 
 static void normalizes(void **state)
