@@ -8,18 +8,13 @@
  * x, y, z: real [vectors * VECTOR]; groups of copy and triad: GROUP vectors.
  * -D: CHAINS, ITEMS, GROUP (lib/update.cl).
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/update.cl"
 
 /* Memory is read before a plain store into it; a streaming store spares that. */
-#if defined(__has_builtin) && VECTOR > 1
-#if __has_builtin(__builtin_nontemporal_store)
-#define STORE(y, v) __builtin_nontemporal_store(v, &(y))
-#endif
-#endif
-#ifndef STORE
-#define STORE(y, v) (y) = (v)
-#endif
+#define STREAM (VECTOR > 1)
+#include "lib/put.cl"
 
 /* a and b are arguments, and |a| < 1 keeps v normal for ever. */
 UPDATE_KERNEL void bench_fma(__global V *restrict y, int rounds, real a, real b)
@@ -42,12 +37,12 @@ UPDATE_KERNEL void bench_fma(__global V *restrict y, int rounds, real a, real b)
 UPDATE_KERNEL void bench_copy(__global const V *restrict x, __global V *restrict y, int vectors)
 {
     FOR_EACH (i, vectors)
-        STORE(y[i], x[i]);
+        PUT(y + i, x[i]);
 }
 
 UPDATE_KERNEL void bench_triad(__global const V *restrict x, __global const V *restrict z,
                                __global V *restrict y, int vectors, real a)
 {
     FOR_EACH (i, vectors)
-        STORE(y[i], x[i] + a * z[i]);
+        PUT(y + i, x[i] + a * z[i]);
 }

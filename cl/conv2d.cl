@@ -23,6 +23,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/put.cl"
 #include "lib/greatest.cl"
 #include "lib/taps.cl"
 
@@ -35,24 +36,18 @@
 #define X_ROW (IN_W * PARTS)
 #define X_PLANE (IN_H * IN_W * PARTS)
 
-#if STREAM
-#define STORE(p, v) STREAM_STORE(p, v)
-#else
-#define STORE(p, v) (*(p) = (v))
-#endif
-
 /* A row of outputs of MR filters. */
 struct job {
-    __global const V *x;       /* channel 0, row `row`, which may lie outside */
+    __global const S *x;       /* channel 0, row `row`, which may lie outside */
     __global const real *w;    /* of the filters */
     __global const real *bias; /* of the filters, or null */
-    __global V *y;             /* of the first filter, at column 0 */
+    __global S *y;             /* of the first filter, at column 0 */
     __global B *at;            /* likewise, or null */
     int channels, row, filters;
 };
 
 /* Adds the products of a row of taps with an input row. */
-INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, int x0, int n,
+INLINE void add_taps(V a[MR][NV], __global const S *x, __global const real *w, int x0, int n,
                      bool edge)
 {
     UNROLL for (int s = 0; s < TAPS_X; s++)
@@ -60,7 +55,7 @@ INLINE void add_taps(V a[MR][NV], __global const V *x, __global const real *w, i
             const V f = w[s * MR + i];
             UNROLL for (int j = 0; j < NV; j++)
                 if (j < n && (!edge || inside(x0 + j, s)))
-                    a[i][j] = FMA(f, x[X_AT(j, s)], a[i][j]);
+                    a[i][j] = FMA(f, LOAD(x + X_AT(j, s)), a[i][j]);
         }
 }
 
@@ -70,7 +65,7 @@ INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n
     const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
     const int last = min(SPAN_Y, IN_H - job->row);
     const int count = (last - first + ROW_STEP - 1) / ROW_STEP;
-    __global const V *x = job->x + (x0 * STEP_X - PAD_X) * PARTS + first * X_ROW;
+    __global const S *x = job->x + (x0 * STEP_X - PAD_X) * PARTS + first * X_ROW;
     __global const real *w = job->w;
     int u = first;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
@@ -104,7 +99,7 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
                 I which;
                 const V most =
                     greatest(a[0][i][j], a[0][i][j + 1], a[1][i][j], a[1][i][j + 1], &which);
-                STORE(job->y + to, activate(most));
+                PUT(job->y + to, activate(most));
                 if (job->at)
                     job->at[to] = TO_B(RELU ? (most <= (V)0 ? (I)4 : which) : which);
             }
@@ -116,7 +111,7 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
         if (i < job->filters)
             UNROLL for (int j = 0; j < NV; j++)
                 if (j < n)
-                    STORE(job->y + ((size_t)i * PLANE + (x0 + j) * OUT_STEP) * PARTS,
+                    PUT(job->y + ((size_t)i * PLANE + (x0 + j) * OUT_STEP) * PARTS,
                           activate(a[0][i][j]));
 }
 #endif
@@ -158,9 +153,9 @@ INLINE void blocks_of_row(const struct job *job)
 #endif
 }
 
-BODY void gather_group(__global const V *restrict x, int x_first,
+BODY void gather_group(__global const S *restrict x, int x_first,
                        __global const real *restrict w, int w_first,
-                       __global const real *restrict bias, __global V *restrict y, int y_first,
+                       __global const real *restrict bias, __global S *restrict y, int y_first,
                        __global B *restrict at, int channels, int filters, int rows_each,
                        int blocks_each,
                        int group_0, int group_1, int group_2)
@@ -192,9 +187,9 @@ BODY void gather_group(__global const V *restrict x, int x_first,
         }
 }
 
-KERNEL void conv2d_gather(__global const V *restrict x, int x_first,
+KERNEL void conv2d_gather(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
-                          __global const real *restrict bias, __global V *restrict y,
+                          __global const real *restrict bias, __global S *restrict y,
                           int y_first, __global B *restrict at, int channels, int filters,
                           int rows_each, int blocks_each)
 {

@@ -22,15 +22,10 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/put.cl"
 #include "lib/sum.cl"
 
 #define BLOCKS ((OUT_W + NB - 1) / NB)
-
-#if STREAM
-#define STORE(p, v) STREAM_STORE(p, v)
-#else
-#define STORE(p, v) (*(p) = (v))
-#endif
 
 #if DATA
 /* Rounded down, for numbers that are not below -1024 steps. */
@@ -62,7 +57,7 @@ INLINE bool is_edge(int b)
            COLUMN(b, NB - 1, DATA ? 0 : TAPS_X - 1) >= SRC_W;
 }
 
-INLINE void add_row(V a[NB], __global const V *x, __global const real *w, int channels, int b,
+INLINE void add_row(V a[NB], __global const S *x, __global const real *w, int channels, int b,
                     bool edge)
 {
     UNROLL for (int s = 0; s < TAPS_X; s++) {
@@ -70,7 +65,7 @@ INLINE void add_row(V a[NB], __global const V *x, __global const real *w, int ch
         UNROLL for (int j = 0; j < NB; j++) {
             const int column = COLUMN(b, j, s);
             if (IS_WHOLE(j, s) && (!edge || (column >= 0 && column < SRC_W)))
-                a[j] = FMA(f, x[column * PARTS], a[j]);
+                a[j] = FMA(f, LOAD(x + column * PARTS), a[j]);
         }
     }
 }
@@ -81,7 +76,7 @@ INLINE V activate(V v)
 }
 
 /* w: of the channel; x, y: its planes. */
-INLINE void block(__global const V *x, __global const real *w, V bias, __global V *y,
+INLINE void block(__global const S *x, __global const real *w, V bias, __global S *y,
                   int channels, int i, int b, bool edge)
 {
     V a[NB];
@@ -94,12 +89,12 @@ INLINE void block(__global const V *x, __global const real *w, V bias, __global 
     }
     UNROLL for (int j = 0; j < NB; j++)
         if (!edge || b * NB + j < OUT_W)
-            STORE(y + (i * OUT_W + b * NB + j) * PARTS, activate(a[j]));
+            PUT(y + (i * OUT_W + b * NB + j) * PARTS, activate(a[j]));
 }
 
-BODY void convolve_group(__global const V *restrict x, int x_first,
+BODY void convolve_group(__global const S *restrict x, int x_first,
                          __global const real *restrict w, __global const real *restrict bias,
-                         __global V *restrict y, int rows_each, int group_0, int c,
+                         __global S *restrict y, int rows_each, int group_0, int c,
                          int channels, int tile)
 {
     const size_t image = (size_t)tile * channels + c;
@@ -121,9 +116,9 @@ BODY void convolve_group(__global const V *restrict x, int x_first,
     }
 }
 
-KERNEL void conv2d_depthwise(__global const V *restrict x, int x_first,
+KERNEL void conv2d_depthwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w,
-                             __global const real *restrict bias, __global V *restrict y,
+                             __global const real *restrict bias, __global S *restrict y,
                              int rows_each)
 {
     convolve_group(x, x_first, w, bias, y, rows_each, get_group_id(0), get_group_id(1),
@@ -131,21 +126,21 @@ KERNEL void conv2d_depthwise(__global const V *restrict x, int x_first,
 }
 
 #if !DATA
-INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const V *x, __global const V *dz, int r,
+INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const S *x, __global const S *dz, int r,
                         int b, bool edge)
 {
     UNROLL for (int j = 0; j < NB; j++)
         if (!edge || b * NB + j < OUT_W) {
-            const V d = dz[(b * NB + j) * PARTS];
+            const V d = LOAD(dz + (b * NB + j) * PARTS);
             UNROLL for (int s = 0; s < TAPS_X; s++) {
                 const int column = COLUMN(b, j, s);
                 if (!edge || (column >= 0 && column < SRC_W))
-                    a[r][s] = FMA(d, x[column * PARTS], a[r][s]);
+                    a[r][s] = FMA(d, LOAD(x + column * PARTS), a[r][s]);
             }
         }
 }
 
-BODY void weigh_group(__global const V *restrict x, __global const V *restrict dz, int dz_first,
+BODY void weigh_group(__global const S *restrict x, __global const S *restrict dz, int dz_first,
                       __global real *restrict out, int out_first, int out_stride,
                       int shard_tiles, int part_tiles, __local V *scratch, int c, int channels,
                       int part)
@@ -159,13 +154,13 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
     for (int t = t0; t < t1; t++) {
         const size_t image = (size_t)t * channels + c;
         for (int i = 0; i < OUT_H; i++) {
-            __global const V *d =
+            __global const S *d =
                 dz + dz_first / VECTOR + (image * OUT_H + i) * (OUT_W * PARTS) + PART;
             UNROLL for (int r = 0; r < TAPS_Y; r++) {
                 const int row = row_of(i, r);
                 if (row < 0)
                     continue;
-                __global const V *from = x + (image * SRC_H + row) * (SRC_W * PARTS) + PART;
+                __global const S *from = x + (image * SRC_H + row) * (SRC_W * PARTS) + PART;
                 weigh_block(a, from, d, r, 0, true);
                 for (int b = 1; b < BLOCKS - 1; b++) {
                     if (is_edge(b))
@@ -186,8 +181,8 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
     }
 }
 
-KERNEL void conv2d_depthwise_weights(__global const V *restrict x,
-                                     __global const V *restrict dz, int dz_first,
+KERNEL void conv2d_depthwise_weights(__global const S *restrict x,
+                                     __global const S *restrict dz, int dz_first,
                                      __global real *restrict out, int out_first, int out_stride,
                                      int shard_tiles, int part_tiles, __local V *scratch)
 {

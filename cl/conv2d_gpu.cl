@@ -24,7 +24,7 @@
 #include "lib/gemm.cl"
 
 #define TAPS (TAPS_Y * TAPS_X)
-#define ROW (LANES * (int)sizeof(real)) /* a pixel */
+#define ROW (LANES * (int)sizeof(S)) /* a pixel */
 #if TAPS > 32
 typedef ulong M; /* a bit a tap */
 #else
@@ -81,7 +81,7 @@ INLINE Q activate_quad(Q v)
     return (Q)(activate(v.x), activate(v.y), activate(v.z), activate(v.w));
 }
 
-INLINE void store(const Q acc[TM / 4][TN / 4][4], __global real *y, int tiles, int filters,
+INLINE void store(const Q acc[TM / 4][TN / 4][4], __global S *y, int tiles, int filters,
                   int out_height, int out_width, int plane, int y_row, int y_column)
 {
     const size_t image = (size_t)get_num_groups(2) * filters * plane;
@@ -91,13 +91,13 @@ INLINE void store(const Q acc[TM / 4][TN / 4][4], __global real *y, int tiles, i
                      out_width);
         if (at.tile >= tiles)
             continue;
-        __global real *to = y + at.tile * image * LANES +
+        __global S *to = y + at.tile * image * LANES +
                             (size_t)(at.i * y_row + at.j * y_column) * LANES + at.lane;
         UNROLL for (int i = 0; i < TM; i++) {
             const int k = get_group_id(1) * BM + (i / 4 * (BM / TM) + my_row()) * 4 + i % 4;
             if (k < filters)
-                *(__global Q *)(to + (size_t)k * plane * LANES) =
-                    activate_quad(acc[i / 4][j][i % 4]);
+                STORE_QUAD(to + (size_t)k * plane * LANES,
+                           activate_quad(acc[i / 4][j][i % 4]));
         }
     }
 }
@@ -129,7 +129,7 @@ INLINE Q greatest_quad(Q v0, Q v1, Q v2, Q v3, uchar4 *which)
 
 /* A pool's pixels lie with several work-items: they meet in local memory, a row of every
  * work-item at a time. */
-INLINE void store_pooled(const Q acc[TM / 4][TN / 4][4], __local Q *met, __global real *y,
+INLINE void store_pooled(const Q acc[TM / 4][TN / 4][4], __local Q *met, __global S *y,
                          __global uchar *won, int tiles, int filters, int out_height,
                          int out_width, int plane)
 {
@@ -152,8 +152,8 @@ INLINE void store_pooled(const Q acc[TM / 4][TN / 4][4], __local Q *met, __globa
                 (p.tile * image + (size_t)k * plane + p.i / 2 * (out_width / 2) + p.j / 2) *
                     LANES + p.lane;
             uchar4 which;
-            *(__global Q *)(y + to) = greatest_quad(v[0], v[RUN / 4], v[2 * (RUN / 4)],
-                                                    v[3 * (RUN / 4)], &which);
+            STORE_QUAD(y + to, greatest_quad(v[0], v[RUN / 4], v[2 * (RUN / 4)],
+                                             v[3 * (RUN / 4)], &which));
             if (won)
                 *(__global uchar4 *)(won + to) = which;
         }
@@ -161,10 +161,10 @@ INLINE void store_pooled(const Q acc[TM / 4][TN / 4][4], __local Q *met, __globa
 }
 #endif
 
-GROUP_KERNEL void conv2d_gpu(__global const real *restrict x, int x_first,
+GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
                              __global const real *restrict w, int w_first, int w_group,
                              int w_pitch, __global const real *restrict bias,
-                             __global real *restrict y, int y_first, int y_row, int y_column,
+                             __global S *restrict y, int y_first, int y_row, int y_column,
                              int plane, __global uchar *restrict won, int tiles, int channels,
                              int height, int width, int filters, int out_height, int out_width,
                              int step_y, int step_x, int gap_y, int gap_x, int pad_y, int pad_x)
@@ -192,7 +192,7 @@ GROUP_KERNEL void conv2d_gpu(__global const real *restrict x, int x_first,
     const size_t image = (size_t)get_num_groups(2) * channels * height * width * LANES;
     const M inside =
         at.tile < tiles ? taps_inside(i, j, height, width, gap_y, gap_x) : 0;
-    const int from_x = ((at.tile - first_tile) * (int)image + at.lane) * (int)sizeof(real) +
+    const int from_x = ((at.tile - first_tile) * (int)image + at.lane) * (int)sizeof(S) +
                        (i * width + j) * ROW + CHANNEL_OF(0, B_ROWS, b_row) * x_step;
     x += x_first + first_tile * image + (size_t)g * channels * height * width * LANES;
 
@@ -225,8 +225,9 @@ GROUP_KERNEL void conv2d_gpu(__global const real *restrict x, int x_first,
             const int channel = CHANNEL_OF(f, B_ROWS, 0) + unit / TAPS * UNIT;                 \
             b_next[f] = (Q)(0);                                                                \
             if ((inside >> tap & 1) && (EVEN || channel <= last_b))                            \
-                b_next[f] = fetch(x, from_x + channel * x_step + (int)tap * column_step +      \
-                                         (int)(tap / TAPS_X) * row_step);                      \
+                b_next[f] = fetch_stored(x, from_x + channel * x_step +                        \
+                                                (int)tap * column_step +                       \
+                                                (int)(tap / TAPS_X) * row_step);               \
         }                                                                                      \
     }
 #define STASH()                                                                                \

@@ -21,7 +21,7 @@
 #include "lib/gemm.cl"
 
 #define TAPS (TAPS_Y * TAPS_X)
-#define ROW (LANES * (int)sizeof(real)) /* bytes of a pixel */
+#define ROW (LANES * (int)sizeof(S)) /* bytes of a pixel */
 #define K_QUADS (BK / 4)                /* Qs of a row in a slice */
 #define K_ROWS (GROUP / K_QUADS)        /* rows that the group brings at a time */
 #define M_TURNS (BM / K_ROWS)
@@ -39,8 +39,8 @@ INLINE void put(__local real *to, int pitch, Q v)
     to[12 * pitch] = v.w;
 }
 
-GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_first,
-                                     __global const real *restrict dz, int dz_first,
+GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
+                                     __global const S *restrict dz, int dz_first,
                                      __global real *restrict out, int out_first, int out_stride,
                                      int groups, int channels, int height, int width,
                                      int filters, int out_height, int out_width, int step_y,
@@ -71,11 +71,11 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_firs
         tap_y[f] = e % TAPS / TAPS_X * gap_y - pad_y;
         tap_x[f] = e % TAPS_X * gap_x - pad_x;
         from_x[f] = (e / TAPS * height + tap_y[f]) * width * ROW + tap_x[f] * ROW +
-                    quad * (int)sizeof(Q);
+                    quad * 4 * (int)sizeof(S);
     }
     UNROLL for (int f = 0; f < N_TURNS; f++)
         from_dz[f] = min(n0 + row + f * K_ROWS, filters - 1) * pixels * ROW +
-                     quad * (int)sizeof(Q);
+                     quad * 4 * (int)sizeof(S);
 
     __local const Q *my_a = slices + my_row(), *my_b = slices + BK * A_PITCH + my_column();
     __local real *to_a = (__local real *)(slices + quad * 4 * A_PITCH) + row;
@@ -91,10 +91,10 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_firs
     UNROLL for (int f = 0; f < M_TURNS; f++) {                                                 \
         a_next[f] = (Q)(0);                                                                    \
         if (on[f])                                                                             \
-            a_next[f] = fetch(x, from_x[f] + at_x);                                            \
+            a_next[f] = fetch_stored(x, from_x[f] + at_x);                                     \
     }                                                                                          \
     UNROLL for (int f = 0; f < N_TURNS; f++)                                                   \
-        b_next[f] = fetch(dz, from_dz[f] + at_dz);
+        b_next[f] = fetch_stored(dz, from_dz[f] + at_dz);
 #define STASH()                                                                                \
     UNROLL for (int f = 0; f < M_TURNS; f++)                                                   \
         put(to_a + 4 * now + f * K_ROWS, A_PITCH, a_next[f]);                                  \
@@ -120,8 +120,8 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const real *restrict x, int x_firs
             add_slice(my_a + now, my_b + now, acc);
             now = SLICE - now;
             STASH()
-            at_x += BK * (int)sizeof(real);
-            at_dz += BK * (int)sizeof(real);
+            at_x += BK * (int)sizeof(S);
+            at_dz += BK * (int)sizeof(S);
         }
         if (n + 1 < count && ++j == out_width) {
             j = 0;

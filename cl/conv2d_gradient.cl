@@ -14,20 +14,20 @@
 #include "lib/sum.cl"
 
 /* `count` windows of an image, from number `first` on. */
-INLINE V expand_pooled(__global const V *dy, __global const B *at, __global V *dz, int width,
+INLINE V expand_pooled(__global const S *dy, __global const B *at, __global S *dz, int width,
                        int first, int count, V sum)
 {
     int i = first / (width / 2), j = first % (width / 2);
     for (int w = first; w < first + count; w++) {
-        const V d = dy[w * PARTS];
+        const V d = LOAD(dy + w * PARTS);
         const I which = TO_I(at[w * PARTS]);
         sum += which < (I)4 ? d : (V)0;
         if (dz) {
-            __global V *to = dz + (size_t)(2 * i * width + 2 * j) * PARTS;
-            to[0] = which == (I)0 ? d : (V)0;
-            to[PARTS] = which == (I)1 ? d : (V)0;
-            to[width * PARTS] = which == (I)2 ? d : (V)0;
-            to[(width + 1) * PARTS] = which == (I)3 ? d : (V)0;
+            __global S *to = dz + (size_t)(2 * i * width + 2 * j) * PARTS;
+            STORE(to, which == (I)0 ? d : (V)0);
+            STORE(to + PARTS, which == (I)1 ? d : (V)0);
+            STORE(to + width * PARTS, which == (I)2 ? d : (V)0);
+            STORE(to + (width + 1) * PARTS, which == (I)3 ? d : (V)0);
         }
         if (++j == width / 2) {
             j = 0;
@@ -37,21 +37,21 @@ INLINE V expand_pooled(__global const V *dy, __global const B *at, __global V *d
     return sum;
 }
 
-INLINE V expand_plain(__global const V *dy, __global const V *y, __global V *dz, int first,
+INLINE V expand_plain(__global const S *dy, __global const S *y, __global S *dz, int first,
                       int count, V sum)
 {
     for (int i = first; i < first + count; i++) {
-        const V d = dy[i * PARTS];
-        const V z = y ? (y[i * PARTS] > (V)0 ? d : (V)0) : d;
+        const V d = LOAD(dy + i * PARTS);
+        const V z = y ? (LOAD(y + i * PARTS) > (V)0 ? d : (V)0) : d;
         sum += z;
         if (dz)
-            dz[i * PARTS] = z;
+            STORE(dz + i * PARTS, z);
     }
     return sum;
 }
 
-BODY void expand_group(__global const V *restrict dy, __global const V *restrict y,
-                       __global const B *restrict at, __global V *restrict dz, int dz_first,
+BODY void expand_group(__global const S *restrict dy, __global const S *restrict y,
+                       __global const B *restrict at, __global S *restrict dz, int dz_first,
                        __global real *restrict db, int db_first, int db_shard, int db_part,
                        int shard_tiles, int part_pixels, int filters, int height, int width,
                        __local V *scratch, int group_0, int group_1, int group_2)
@@ -64,7 +64,7 @@ BODY void expand_group(__global const V *restrict dy, __global const V *restrict
         const int first = (int)(p % pixels), count = (int)min((long)pixels - first, last - p);
         const size_t image = ((size_t)shard * shard_tiles + p / pixels) * filters + k;
         const size_t from = image * pixels * PARTS + PART;
-        __global V *to = dz ? dz + dz_first / VECTOR + image * plane * PARTS + PART : 0;
+        __global S *to = dz ? dz + dz_first / VECTOR + image * plane * PARTS + PART : 0;
         sum = at ? expand_pooled(dy + from, at + from, to, width, first, count, sum)
                  : expand_plain(dy + from, y ? y + from : 0, to, first, count, sum);
         p += count;
@@ -74,8 +74,8 @@ BODY void expand_group(__global const V *restrict dy, __global const V *restrict
         db[db_first + (size_t)shard * db_shard + (size_t)part * db_part + k] = total;
 }
 
-KERNEL void conv2d_expand(__global const V *restrict dy, __global const V *restrict y,
-                          __global const B *restrict at, __global V *restrict dz, int dz_first,
+KERNEL void conv2d_expand(__global const S *restrict dy, __global const S *restrict y,
+                          __global const B *restrict at, __global S *restrict dz, int dz_first,
                           __global real *restrict db, int db_first, int db_shard, int db_part,
                           int shard_tiles, int part_pixels, int filters, int height, int width,
                           __local V *scratch)

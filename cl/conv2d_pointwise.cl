@@ -21,15 +21,10 @@
  */
 #include "lib/real.cl"
 #include "lib/hints.cl"
+#include "lib/put.cl"
 
 #define NV 3
 #define AHEAD 16 /* channels that are fetched before they are copied */
-
-#if STREAM
-#define STORE(p, v) STREAM_STORE(p, v)
-#else
-#define STORE(p, v) (*(p) = (v))
-#endif
 
 /* Sizes, in vectors and pixels. */
 struct sizes {
@@ -56,7 +51,7 @@ INLINE struct panel panel_at(int n, const struct sizes *s)
 
 /* A panel that is brought, channel by channel, and the one that follows it. */
 struct copy {
-    __global const V *x;
+    __global const S *x;
     __local V *to;
     struct panel now, then;
     int channel, each; /* every so many channels of products */
@@ -65,10 +60,10 @@ struct copy {
 INLINE void copy_channel(struct copy *copy, const struct sizes *s)
 {
     const int c = copy->channel++, ahead = c + AHEAD;
-    __global const V *x = copy->x + (size_t)c * s->in_plane;
+    __global const S *x = copy->x + (size_t)c * s->in_plane;
     __local V *to = copy->to + c * NV;
     UNROLL for (int j = 0; j < NV; j++)
-        to[j] = x[copy->now.from[j]];
+        to[j] = LOAD(x + copy->now.from[j]);
     const bool is_now = ahead < s->channels;
     const int *from = is_now ? copy->now.from : copy->then.from;
     const int fetched = is_now ? ahead : min(ahead - s->channels, s->channels - 1);
@@ -80,7 +75,7 @@ INLINE void copy_channel(struct copy *copy, const struct sizes *s)
 /* MR filters, of which `filters` are there. */
 struct job {
     __global const real *w, *bias;
-    __global V *y;
+    __global S *y;
     int filters;
 };
 
@@ -90,14 +85,14 @@ INLINE V activate(V v)
 }
 
 /* The outputs of cell q beside its first. */
-INLINE void fill_cell(__global V *y, int q, const struct sizes *s)
+INLINE void fill_cell(__global S *y, int q, const struct sizes *s)
 {
     const int i0 = q / s->width * s->cell.y, i1 = min(i0 + s->cell.y, s->out.y);
     const int j0 = q % s->width * s->cell.x, j1 = min(j0 + s->cell.x, s->out.x);
     for (int i = i0; i < i1; i++)
         for (int j = j0; j < j1; j++)
             if (i > i0 || j > j0)
-                STORE(y + i * s->out.x + j, (V)0);
+                PUT(y + i * s->out.x + j, (V)0);
 }
 
 /* n pixels from q on. The compiler unrolls loops before it knows n. */
@@ -134,7 +129,7 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
         if (i < job->filters)
             UNROLL for (int j = 0; j < NV; j++)
                 if (j < n)
-                    STORE(job->y + i * plane + to[j], activate(a[i][j]));
+                    PUT(job->y + i * plane + to[j], activate(a[i][j]));
     if (cells)
         for (int i = 0; i < min(MR, job->filters); i++)
             for (int j = 0; j < n; j++)
@@ -152,9 +147,9 @@ INLINE void some_pixels(__local const V *x, const struct job *job, const struct 
         block(x, job, s, copy, q, 1);
 }
 
-BODY void pointwise_group(__global const V *restrict x, int x_first,
+BODY void pointwise_group(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
-                          __global const real *restrict bias, __global V *restrict y,
+                          __global const real *restrict bias, __global S *restrict y,
                           struct sizes s, int groups, int panels_each, int blocks_each,
                           __local V *copied, int group_0, int group_1, int group_2)
 {
@@ -191,9 +186,9 @@ BODY void pointwise_group(__global const V *restrict x, int x_first,
     }
 }
 
-KERNEL void conv2d_pointwise(__global const V *restrict x, int x_first,
+KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w, int w_first,
-                             __global const real *restrict bias, __global V *restrict y,
+                             __global const real *restrict bias, __global S *restrict y,
                              int channels, int filters, int in_plane, int in_row, int in_step,
                              int width, int pixels, int cell_height, int cell_width,
                              int out_height, int out_width, int groups, int panels_each,

@@ -98,7 +98,7 @@ INLINE void fetch_gradients(const struct block *b, struct area area, int part, i
 #define ROWS_READ ((ROWS_EACH - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
 
 /* Fetches input rows [n0, n1) of an area, ROWS_READ of each channel. x: of the first one. */
-INLINE void fetch_inputs(__global const V *x, struct area area, int n0, int n1)
+INLINE void fetch_inputs(__global const S *x, struct area area, int n0, int n1)
 {
     const int j0 = max(area.j0 * STEP_X - PAD_X, 0);
     const int j1 = min((area.j1 - 1) * STEP_X + (TAPS_X - 1) * GAP_X - PAD_X, IN_W - 1);
@@ -161,8 +161,8 @@ INLINE void add_group(__local V *sums, __local V *staged, const struct turn *now
 }
 #endif
 
-BODY void weigh_group(__global const V *restrict x, __global const V *restrict dy, int dy_first,
-                      __global const V *restrict y, __global const B *restrict at,
+BODY void weigh_group(__global const S *restrict x, __global const S *restrict dy, int dy_first,
+                      __global const S *restrict y, __global const B *restrict at,
                       __global real *restrict out, int out_first, int out_stride, int channels,
                       int filters, int group_channels, int group_filters, int shard_tiles,
                       int part_tiles, __local V *sums, __local V *staged, int group_0,
@@ -217,8 +217,8 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
 #endif
 }
 
-KERNEL void conv2d_weights(__global const V *restrict x, __global const V *restrict dy,
-                           int dy_first, __global const V *restrict y,
+KERNEL void conv2d_weights(__global const S *restrict x, __global const S *restrict dy,
+                           int dy_first, __global const S *restrict y,
                            __global const B *restrict at, __global real *restrict out,
                            int out_first, int out_stride, int channels, int filters,
                            int group_channels, int group_filters, int shard_tiles,

@@ -21,6 +21,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/put.cl"
 #include "lib/greatest.cl"
 #include "lib/winograd.cl"
 #include "lib/winograd_inputs.cl"
@@ -59,7 +60,7 @@ INLINE void multiply(__global const V *v, __global const real *u, __global V *m,
 
 struct sizes {
     struct winograd_window from; /* of the batch's first plane */
-    __global V *y;
+    __global S *y;
     __global B *at;
     int ins, outs, out_h, out_w, pad_y, pad_x;
     int tiles, each, share;
@@ -206,10 +207,10 @@ BODY void winograd_group(struct sizes s, __global const real *restrict u,
     }
 }
 
-KERNEL void conv2d_winograd(__global const V *restrict x, int x_first,
-                            __global const V *restrict gate, __global const B *restrict won,
+KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
+                            __global const S *restrict gate, __global const B *restrict won,
                             __global const real *restrict u, int u_first,
-                            __global const real *restrict bias, __global V *restrict y,
+                            __global const real *restrict bias, __global S *restrict y,
                             __global B *restrict at, __global V *restrict scratch,
                             int scratch_first, int tiles, int ins, int in_h, int in_w,
                             int outs, int out_h, int out_w, int pad_y, int pad_x, int relu,

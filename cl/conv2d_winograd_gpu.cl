@@ -17,6 +17,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/put.cl"
 #include "lib/greatest.cl"
 #include "lib/winograd.cl"
 #include "lib/winograd_inputs.cl"
@@ -32,8 +33,8 @@ INLINE int tile_of(int q, int height, int width, int *y0, int *x0)
     return q / squares;
 }
 
-KERNEL void conv2d_winograd_inputs(__global const V *restrict x, int x_first,
-                                   __global const V *restrict gate,
+KERNEL void conv2d_winograd_inputs(__global const S *restrict x, int x_first,
+                                   __global const S *restrict gate,
                                    __global const B *restrict won, __global V *restrict v,
                                    int v_first, int first, int room, int in_h, int in_w,
                                    int out_h, int out_w, int pad_y, int pad_x)
@@ -49,8 +50,8 @@ KERNEL void conv2d_winograd_inputs(__global const V *restrict x, int x_first,
                     (size_t)channels * room * PARTS, SOURCE);
 }
 
-KERNEL void conv2d_winograd_gradients(__global const V *restrict dz, int dz_first,
-                                      __global const V *restrict gate,
+KERNEL void conv2d_winograd_gradients(__global const S *restrict dz, int dz_first,
+                                      __global const S *restrict gate,
                                       __global const B *restrict won, __global V *restrict z,
                                       int z_first, int first, int room, int out_h, int out_w)
 {
@@ -113,7 +114,7 @@ KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,
 }
 
 KERNEL void conv2d_winograd_outputs(__global const V *restrict m, int m_first,
-                                    __global const real *restrict bias, __global V *restrict y,
+                                    __global const real *restrict bias, __global S *restrict y,
                                     __global B *restrict at, int first, int room, int out_h,
                                     int out_w, int relu)
 {

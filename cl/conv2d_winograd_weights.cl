@@ -159,8 +159,8 @@ BODY void terms_group(struct winograd_window x, struct winograd_window dz, __glo
                n * VECTOR, first, last, step, stage);
 }
 
-KERNEL void conv2d_winograd_terms(__global const V *restrict x, __global const V *restrict dz,
-                                  int dz_first, __global const V *restrict gate,
+KERNEL void conv2d_winograd_terms(__global const S *restrict x, __global const S *restrict dz,
+                                  int dz_first, __global const S *restrict gate,
                                   __global const B *restrict won, __global V *restrict work,
                                   int v_first, int v_stride, int z_first, int z_stride,
                                   int shard0, int shard_tiles, int q0, int q1, int room,

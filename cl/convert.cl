@@ -1,9 +1,9 @@
 /* Batches as the host has them into batch tiles.
  *
- *   convert_images  y[t,c,h,w,l] = look(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: real
+ *   convert_images  y[t,c,h,w,l] = look(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: stored
  *   convert_means   sums[t,h,l] = the sum over w of grey before contrast
  *   convert_labels  y[t,l] = x[n]                                           int32
- *   convert_one_hot y[t,k,l] = x[n] == k ? on : off                         x: int32, y: real
+ *   convert_one_hot y[t,k,l] = x[n] == k ? on : off                         x: int32, y: stored
  *
  * n is the sample of lane l of tile t: number (t % shard_tiles) * LANES + l of shard
  * t / shard_tiles. Lanes without a sample (number >= shard_samples, or n >= samples) get 0, or
@@ -40,7 +40,7 @@ INLINE int sample_of(int tile, int lane, int samples, int shard_samples, int sha
 }
 
 #ifdef ONE_HOT
-KERNEL void convert_one_hot(__global const int *restrict x, __global V *restrict y, int classes,
+KERNEL void convert_one_hot(__global const int *restrict x, __global S *restrict y, int classes,
                             int samples, int shard_samples, int shard_tiles, real on, real off)
 {
     const int tile = get_group_id(0);
@@ -57,7 +57,7 @@ KERNEL void convert_one_hot(__global const int *restrict x, __global V *restrict
             const real there = k == label ? on : off;
             value.lane[v] = label >= 0 && label < classes ? there : 0;
         }
-        y[k * PARTS] = value.all;
+        STORE(y + k * PARTS, value.all);
     }
 }
 
@@ -169,7 +169,7 @@ KERNEL void convert_means(__global const uchar *restrict x, __global V *restrict
 #endif
 
 KERNEL void convert_images(__global const uchar *restrict x, __global const V *restrict sums,
-                           __global V *restrict y, int pixels_at, int channels, int height,
+                           __global S *restrict y, int pixels_at, int channels, int height,
                            int width, int samples, int shard_samples, int shard_tiles,
                            real one_of_pixels, real scale_0, real scale_1, real scale_2,
                            real scale_3, real shift_0, real shift_1, real shift_2, real shift_3)
@@ -193,16 +193,17 @@ KERNEL void convert_images(__global const uchar *restrict x, __global const V *r
         change(p, STAGE_2, row.factor[1].all, mean);
         change(p, STAGE_3, row.factor[2].all, mean);
         for (int c = 0; c < CHANNELS; c++)
-            y[c * plane + w * PARTS] = (p[c] * choose(c, scale_0, scale_1, scale_2, scale_3) +
-                                        choose(c, shift_0, shift_1, shift_2, shift_3)) *
-                                       row.alive.all;
+            STORE(y + c * plane + w * PARTS,
+                  (p[c] * choose(c, scale_0, scale_1, scale_2, scale_3) +
+                   choose(c, shift_0, shift_1, shift_2, shift_3)) *
+                      row.alive.all);
     }
 #else
     for (int c = 0; c < channels; c++) {
         const V times = row.alive.all * choose(c, scale_0, scale_1, scale_2, scale_3);
         const V plus = row.alive.all * choose(c, shift_0, shift_1, shift_2, shift_3);
         for (int w = 0; w < width; w++)
-            y[c * plane + w * PARTS] = load(&row, w, c) * times + plus;
+            STORE(y + c * plane + w * PARTS, load(&row, w, c) * times + plus);
     }
 #endif
 }

@@ -3,15 +3,16 @@
  *   dense_product   y[t,m,l] = max(b[m] + sum_d A[m,d] x[t,d,l], least), one chain of FMAs,
  *                   ascending d; FORWARD 1: A[m,d] = w[d,m]; 0: A[m,d] = w[m,d] (data gradient)
  *   dense_gradient  z = dy, 0 where RELU and not y > 0; to the workspace: where RELU z as it
- * lies (for dense_product), then where `columns` z turned: [panel][n][WIDTH] dense_weight
- * dw[s,c,k] = sum_n x[c,n] z[k,n], one chain, ascending n in shard s dense_bias      db[s,k] =
- * sum_n z[k,n], the same
+ *                   lies (for dense_product), then where `columns` z turned: [panel][n][WIDTH]
+ *   dense_weight    dw[s,c,k] = sum_n x[c,n] z[k,n], one chain, ascending n in shard s
+ *   dense_bias      db[s,k] = sum_n z[k,n], the same
  *
  * n counts the lanes of all tiles, a panel is WIDTH neighbouring units k.
  * -D: ROWS x COLS: values V a work-item sums at once; RELU (0, 1); for dense_product (which is
  * then the only kernel) instead BIAS, FORWARD (0, 1), PIECES of ROWS that a group does, DEPTH
- * it goes at a time, PACK (0, 1): w through local memory. No sum's order depends on any of
- * them. Group ids: dense_product: 0: PIECES * ROWS units, 1: `step` tiles; dense_gradient: 0:
+ * it goes at a time (all, where halves are stored), PACK (0, 1): w through local memory. No
+ * sum's order depends on any of them.
+ * Group ids: dense_product: 0: PIECES * ROWS units, 1: `step` tiles; dense_gradient: 0:
  * panel, 1: tile; dense_weight: 0: panel, 1: `step` channels, 2: shard; dense_bias: 0: panel,
  * 1: shard.
  */
@@ -56,12 +57,12 @@ INLINE void pack(__global const real *w, __local real *packed, int m0, int rows,
 
 /* acc += A x over n steps of d; a[i] steps by `next`. */
 INLINE void multiply(A_SPACE const real *const a[ROWS], int next,
-                     __global const V *const x[COLS], int n, V acc[ROWS][COLS])
+                     __global const S *const x[COLS], int n, V acc[ROWS][COLS])
 {
     int at = 0;
     for (int d = 0; d < n; d++, at += next) {
         V column[COLS];
-        UNROLL for (int j = 0; j < COLS; j++) column[j] = x[j][d * PARTS];
+        UNROLL for (int j = 0; j < COLS; j++) column[j] = LOAD(x[j] + d * PARTS);
         UNROLL for (int i = 0; i < ROWS; i++)
         {
             const V value = (V)(a[i][at]);
@@ -74,8 +75,8 @@ INLINE void multiply(A_SPACE const real *const a[ROWS], int next,
  */
 struct product {
     __global const real *w, *bias;
-    __global const V *x;
-    __global V *y;
+    __global const S *x;
+    __global S *y;
     real least;
     int rows, depth, last;
     int m, t, d;
@@ -89,12 +90,12 @@ struct product {
 #define A_NEXT (PACK ? ROWS : FORWARD ? p->rows : 1)
 
 /* The sums begin with zero, the bias, or what the depth before left in y. */
-INLINE void start(const struct product *p, __global V *const y[COLS], const size_t row[ROWS],
+INLINE void start(const struct product *p, __global S *const y[COLS], const size_t row[ROWS],
                   V acc[ROWS][COLS])
 {
     if (p->d > 0) {
         UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
-            y[j][row[i] * PARTS];
+            LOAD(y[j] + row[i] * PARTS);
         return;
     }
     UNROLL for (int i = 0; i < ROWS; i++)
@@ -108,8 +109,8 @@ INLINE void sum_block(const struct product *p, A_SPACE const real *w, int n)
 {
     const V least = p->d + n == p->depth ? (V)(p->least) : (V)(-INFINITY);
     A_SPACE const real *a[ROWS];
-    __global const V *x[COLS];
-    __global V *y[COLS];
+    __global const S *x[COLS];
+    __global S *y[COLS];
     size_t row[ROWS], a_row[ROWS], tile[COLS];
     V acc[ROWS][COLS];
     place(row, ROWS, p->rows - 1 - p->m, 1);
@@ -124,11 +125,11 @@ INLINE void sum_block(const struct product *p, A_SPACE const real *w, int n)
     start(p, y, row, acc);
     multiply(a, A_NEXT, x, n, acc);
     UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++)
-        y[j][row[i] * PARTS] = acc[i][j] < least ? least : acc[i][j];
+        STORE(y[j] + row[i] * PARTS, acc[i][j] < least ? least : acc[i][j]);
 }
 
 BODY void sum_blocks(__global const real *restrict w, __global const real *restrict bias,
-                     __global const V *restrict x, __global V *restrict y, real least, int rows,
+                     __global const S *restrict x, __global S *restrict y, real least, int rows,
                      int depth, int tiles, int step, __local real *packed, int group, int part)
 {
     const int m0 = group * BLOCK, m_end = min(m0 + BLOCK, rows);
@@ -151,7 +152,7 @@ BODY void sum_blocks(__global const real *restrict w, __global const real *restr
 
 /* packed: BLOCK * DEPTH reals where PACK */
 KERNEL void dense_product(__global const real *restrict w, __global const real *restrict bias,
-                          __global const V *restrict x, __global V *restrict y, real least,
+                          __global const S *restrict x, __global S *restrict y, real least,
                           int rows, int depth, int tiles, int step, __local real *packed)
 {
     sum_blocks(w, bias, x, y, least, rows, depth, tiles, step, packed, get_group_id(0),
@@ -200,7 +201,7 @@ INLINE size_t turned(int tiles, int units)
     return RELU ? (size_t)tiles * units * LANES : 0;
 }
 
-KERNEL void dense_gradient(__global const V *restrict dy, __global const V *restrict y,
+KERNEL void dense_gradient(__global const S *restrict dy, __global const S *restrict y,
                            __global real *restrict workspace, int units, int tiles, int columns)
 {
     const int panel = get_group_id(0), tile = get_group_id(1);
@@ -211,10 +212,10 @@ KERNEL void dense_gradient(__global const V *restrict dy, __global const V *rest
         V z = (V)(0);
         if (k < units) {
             const size_t at = ((size_t)tile * units + k) * PARTS + PART;
-            z = dy[at];
+            z = LOAD(dy + at);
             if (RELU) {
-                z = y[at] > (V)(0) ? z : (V)(0);
-                ((__global V *)workspace)[at] = z;
+                z = LOAD(y + at) > (V)(0) ? z : (V)(0);
+                STORE((__global S *)workspace + at, z);
             }
         }
         for (int v = 0; columns && v < VECTOR; v++)
@@ -222,9 +223,10 @@ KERNEL void dense_gradient(__global const V *restrict dy, __global const V *rest
     }
 }
 
-BODY void sum_weights(__global const real *restrict x, __global const real *restrict workspace,
-                      __global real *restrict dw, int channels, int units, int tiles,
-                      int shard_tiles, int stride, int step, int panel, int group, int shard)
+BODY void sum_weights(__global const stored *restrict x,
+                      __global const real *restrict workspace, __global real *restrict dw,
+                      int channels, int units, int tiles, int shard_tiles, int stride,
+                      int step, int panel, int group, int shard)
 {
     const int c_end = min((group + 1) * step, channels);
     const int k = panel * WIDTH + PART * VECTOR;
@@ -238,7 +240,7 @@ BODY void sum_weights(__global const real *restrict x, __global const real *rest
         UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
             0;
         for (int t = 0; t < shard_tiles; t++) {
-            __global const real *xs = x + ((t0 + t) * channels + c) * LANES;
+            __global const stored *xs = x + ((t0 + t) * channels + c) * LANES;
             __global const V *zs = (__global const V *)(z + (size_t)t * LANES * WIDTH) + PART;
             ROLLED for (int l = 0; l < LANES; l++, zs += COLS * PARTS)
             {
@@ -246,7 +248,7 @@ BODY void sum_weights(__global const real *restrict x, __global const real *rest
                 UNROLL for (int j = 0; j < COLS; j++) row[j] = zs[j * PARTS];
                 UNROLL for (int i = 0; i < ROWS; i++)
                 {
-                    const V value = (V)(xs[at[i] + l]);
+                    const V value = (V)(LOAD_LANE(xs + at[i] + l));
                     UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
                         FMA(value, row[j], acc[i][j]);
                 }
@@ -258,7 +260,7 @@ BODY void sum_weights(__global const real *restrict x, __global const real *rest
     }
 }
 
-KERNEL void dense_weight(__global const real *restrict x,
+KERNEL void dense_weight(__global const stored *restrict x,
                          __global const real *restrict workspace, __global real *restrict dw,
                          int channels, int units, int tiles, int shard_tiles, int stride,
                          int step)

@@ -10,7 +10,7 @@
 #include "lib/real.cl"
 #include "lib/random.cl"
 
-KERNEL void dropout(__global const V *restrict x, __global V *restrict y, int count, int each,
+KERNEL void dropout(__global const S *restrict x, __global S *restrict y, int count, int each,
                     int first, int shard_samples, int shard_tiles, int key_low, int key_high,
                     int threshold, real scale)
 {
@@ -27,7 +27,7 @@ KERNEL void dropout(__global const V *restrict x, __global V *restrict y, int co
         for (int k = 0; k < min(4, count - 4 * quad); k++) {
             const size_t at = (size_t)(4 * quad + k) * PARTS;
             const I kept = TO_I(bits[k] >= (U)(uint)threshold);
-            y[at] = kept ? x[at] * scale : (V)0;
+            STORE(y + at, kept ? LOAD(x + at) * scale : (V)0);
         }
     }
 }

@@ -5,7 +5,7 @@
  *   add_two           to = a + b             to may be a
  *   multiply_two      to = a * b
  *
- * Tensors: real [rows][LANES]. Group id 0: `each` rows. Work-items: PARTS of a row.
+ * Tensors: stored [rows][LANES]. Group id 0: `each` rows. Work-items: PARTS of a row.
  */
 #include "lib/real.cl"
 
@@ -67,45 +67,45 @@
 #endif
 
 #ifdef F
-KERNEL void eltwise_forward(__global const V *restrict x, __global V *restrict y, int rows,
+KERNEL void eltwise_forward(__global const S *restrict x, __global S *restrict y, int rows,
                             int each, real alpha, real beta)
 {
     const int first = get_group_id(0) * each, last = min(rows, first + each);
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
-        const V v = x[at];
-        y[at] = F(v);
+        const V v = LOAD(x + at);
+        STORE(y + at, F(v));
     }
 }
 
-KERNEL void eltwise_backward(__global const V *restrict kept, __global const V *restrict dy,
-                             __global V *restrict dx, int rows, int each, real alpha, real beta)
+KERNEL void eltwise_backward(__global const S *restrict kept, __global const S *restrict dy,
+                             __global S *restrict dx, int rows, int each, real alpha, real beta)
 {
     const int first = get_group_id(0) * each, last = min(rows, first + each);
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
-        const V v = kept[at];
-        dx[at] = dy[at] * F_SLOPE(v);
+        const V v = LOAD(kept + at);
+        STORE(dx + at, LOAD(dy + at) * F_SLOPE(v));
     }
 }
 #else
-KERNEL void add_two(__global const V *a, __global const V *b, __global V *to, int rows,
+KERNEL void add_two(__global const S *a, __global const S *b, __global S *to, int rows,
                     int each)
 {
     const int first = get_group_id(0) * each, last = min(rows, first + each);
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
-        to[at] = a[at] + b[at];
+        STORE(to + at, LOAD(a + at) + LOAD(b + at));
     }
 }
 
-KERNEL void multiply_two(__global const V *a, __global const V *b, __global V *to, int rows,
+KERNEL void multiply_two(__global const S *a, __global const S *b, __global S *to, int rows,
                          int each)
 {
     const int first = get_group_id(0) * each, last = min(rows, first + each);
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
-        to[at] = a[at] * b[at];
+        STORE(to + at, LOAD(a + at) * LOAD(b + at));
     }
 }
 #endif

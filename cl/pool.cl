@@ -6,7 +6,7 @@
  *   average_forward   y = the mean of the window's real pixels (COUNT_PADDING: padding is 0)
  *   average_backward  dx = the sum of dy / pixels of the windows it is in
  *
- * x, dx: real [tiles][c][height][width][LANES]; y, dy: [tiles][c][out_h][out_w][LANES];
+ * x, dx: stored [tiles][c][height][width][LANES]; y, dy: [tiles][c][out_h][out_w][LANES];
  * positions: POSITION (uchar or ushort) like y, r * SIZE_W + s of the maximum, written if KEEP.
  * Group ids: 0: `each` rows of what is written; 1: plane c; 2: tile. Work-items: PARTS.
  */
@@ -42,8 +42,8 @@ typedef PASTE(POSITION, VECTOR) P;
 #define TO_P(x) PASTE(PASTE(convert_, POSITION), VECTOR)(x)
 #endif
 
-KERNEL void max_forward(__global const V *restrict x, __global P *restrict positions,
-                        __global V *restrict y, int height, int width, int out_h, int out_w,
+KERNEL void max_forward(__global const S *restrict x, __global P *restrict positions,
+                        __global S *restrict y, int height, int width, int out_h, int out_w,
                         int before_h, int before_w, int each)
 {
     x += PLANE * height * width * PARTS + PART;
@@ -51,18 +51,18 @@ KERNEL void max_forward(__global const V *restrict x, __global P *restrict posit
     for (int oh = FIRST_ROW; oh < min(FIRST_ROW + each, out_h); oh++)
         for (int ow = 0; ow < out_w; ow++) {
             const int h = oh * STRIDE_H - before_h, w = ow * STRIDE_W - before_w;
-            V best = x[(size_t)(max(h, 0) * width + max(w, 0)) * PARTS];
+            V best = LOAD(x + (size_t)(max(h, 0) * width + max(w, 0)) * PARTS);
             I position = (I)(max(-h, 0) * SIZE_W + max(-w, 0));
             for (int r = 0; r < SIZE_H; r++)
                 for (int s = 0; s < SIZE_W; s++) {
                     if (h + r < 0 || h + r >= height || w + s < 0 || w + s >= width)
                         continue;
-                    const V v = x[(size_t)((h + r) * width + w + s) * PARTS];
+                    const V v = LOAD(x + (size_t)((h + r) * width + w + s) * PARTS);
                     const I larger = !(v <= best) & (best == best);
                     best = larger ? v : best;
                     position = larger ? (I)(r * SIZE_W + s) : position;
                 }
-            y[(size_t)(oh * out_w + ow) * PARTS] = best;
+            STORE(y + (size_t)(oh * out_w + ow) * PARTS, best);
 #ifdef KEEP
             positions[(PLANE * out_h * out_w + oh * out_w + ow) * PARTS + PART] =
                 TO_P(position);
@@ -70,8 +70,8 @@ KERNEL void max_forward(__global const V *restrict x, __global P *restrict posit
         }
 }
 
-KERNEL void max_backward(__global const V *restrict dy, __global const P *restrict positions,
-                         __global V *restrict dx, int height, int width, int out_h, int out_w,
+KERNEL void max_backward(__global const S *restrict dy, __global const P *restrict positions,
+                         __global S *restrict dx, int height, int width, int out_h, int out_w,
                          int before_h, int before_w, int each)
 {
     dx += PLANE * height * width * PARTS + PART;
@@ -88,9 +88,9 @@ KERNEL void max_backward(__global const V *restrict dy, __global const P *restri
                     const int s = w + before_w - ow * STRIDE_W;
                     const size_t at = (size_t)(oh * out_w + ow) * PARTS;
                     const I here = TO_I(positions[at]) == (I)(r * SIZE_W + s);
-                    sum += here ? dy[at] : (V)0;
+                    sum += here ? LOAD(dy + at) : (V)0;
                 }
-            dx[(size_t)(h * width + w) * PARTS] = sum;
+            STORE(dx + (size_t)(h * width + w) * PARTS, sum);
         }
 }
 #else
@@ -101,8 +101,8 @@ KERNEL void max_backward(__global const V *restrict dy, __global const P *restri
 #define DIVISOR(h, w) ((real)(pixels_seen(h, SIZE_H, height) * pixels_seen(w, SIZE_W, width)))
 #endif
 
-KERNEL void average_forward(__global const V *restrict x, __global const uchar *restrict unused,
-                            __global V *restrict y, int height, int width, int out_h, int out_w,
+KERNEL void average_forward(__global const S *restrict x, __global const uchar *restrict unused,
+                            __global S *restrict y, int height, int width, int out_h, int out_w,
                             int before_h, int before_w, int each)
 {
     x += PLANE * height * width * PARTS + PART;
@@ -114,15 +114,15 @@ KERNEL void average_forward(__global const V *restrict x, __global const uchar *
             for (int r = max(h, 0); r < min(h + SIZE_H, height); r++) {
                 V row = 0;
                 for (int s = max(w, 0); s < min(w + SIZE_W, width); s++)
-                    row += x[(size_t)(r * width + s) * PARTS];
+                    row += LOAD(x + (size_t)(r * width + s) * PARTS);
                 sum += row;
             }
-            y[(size_t)(oh * out_w + ow) * PARTS] = sum / DIVISOR(h, w);
+            STORE(y + (size_t)(oh * out_w + ow) * PARTS, sum / DIVISOR(h, w));
         }
 }
 
-KERNEL void average_backward(__global const V *restrict dy,
-                             __global const uchar *restrict unused, __global V *restrict dx,
+KERNEL void average_backward(__global const S *restrict dy,
+                             __global const uchar *restrict unused, __global S *restrict dx,
                              int height, int width, int out_h, int out_w, int before_h,
                              int before_w, int each)
 {
@@ -135,9 +135,9 @@ KERNEL void average_backward(__global const V *restrict dy,
             const int last_w = last_window(w, before_w, STRIDE_W, out_w);
             for (int oh = first_window(h, before_h, SIZE_H, STRIDE_H); oh <= last_h; oh++)
                 for (int ow = first_window(w, before_w, SIZE_W, STRIDE_W); ow <= last_w; ow++)
-                    sum += dy[(size_t)(oh * out_w + ow) * PARTS] /
+                    sum += LOAD(dy + (size_t)(oh * out_w + ow) * PARTS) /
                            DIVISOR(oh * STRIDE_H - before_h, ow * STRIDE_W - before_w);
-            dx[(size_t)(h * width + w) * PARTS] = sum;
+            STORE(dx + (size_t)(h * width + w) * PARTS, sum);
         }
 }
 #endif

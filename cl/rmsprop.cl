@@ -12,15 +12,18 @@
 
 UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *restrict g,
                                   __global V *restrict state, int first, int vectors,
-                                  int stride, real scale, real rate, real rho, real rest,
-                                  real momentum, real epsilon)
+                                  int stride, real scale, __global const real *scaling,
+                                  real rate, real rho, real rest, real momentum, real epsilon)
 {
+    const real times = UNSCALED(scale, scaling);
+    if (IS_SKIPPED(scaling))
+        return;
     w += first;
     state += first;
     __global V *restrict means = state + (size_t)stride;
     __global V *restrict directions = state + (size_t)stride * (1 + CENTERED);
     FOR_EACH (i, vectors) {
-        V d = g[i] * scale;
+        V d = g[i] * times;
         V r = rho * state[i] + rest * (d * d);
         state[i] = r;
 #if CENTERED

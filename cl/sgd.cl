@@ -11,12 +11,16 @@
 
 UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict g,
                               __global V *restrict state, int first, int vectors, int stride,
-                              real scale, real rate, real momentum, real decay)
+                              real scale, __global const real *scaling, real rate,
+                              real momentum, real decay)
 {
+    const real times = UNSCALED(scale, scaling);
+    if (IS_SKIPPED(scaling))
+        return;
     w += first;
     state += first;
     FOR_EACH (i, vectors) {
-        V d = g[i] * scale + decay * w[i];
+        V d = g[i] * times + decay * w[i];
 #if MOMENTUM
         const V m = momentum * state[i] + d;
         state[i] = m;

@@ -3,10 +3,10 @@
  *   softmax_forward   y[t,k,l] = e^(x[k] - m) / sum_j e^(x[j] - m), m = max_j x[j]
  *   softmax_backward  dx = y (dy - sum_j dy[j] y[j])
  *   logits_forward    y = [e(label), correct], e(k) = log(sum_j e^(x[j] - m)) + m - x[k];
- *                     saved[t,2,l] = m, sum
- *   logits_backward   dx[k] = e^(x[k] - m) / sum - (k == label)
+ *                     saved[t,2,l] = [m, sum]
+ *   logits_backward   dx[k] = (e^(x[k] - m) / sum - (k == label)) scale
  *   entropy_forward   y = [e(label), correct], e(k) = -log(clip(x[k])), to [1e-7, 1 - 1e-7]
- *   entropy_backward  dx[k] = k == label and x[k] not clipped ? -1 / x[k] : 0
+ *   entropy_backward  dx[k] = k == label and x[k] not clipped ? -scale / x[k] : 0
  *
  * correct: 1 where the first largest x is that of the label. A label outside 0 .. channels - 1
  * marks a dead lane: loss, correct and gradient are 0.
@@ -26,12 +26,12 @@
 #include "lib/real.cl"
 
 /* The largest of the channels and the number of the first that is. */
-INLINE V largest(__global const V *x, int channels, I *where)
+INLINE V largest(__global const S *x, int channels, I *where)
 {
-    V most = x[PART];
+    V most = LOAD(x + PART);
     *where = (I)(0);
     for (int k = 1; k < channels; k++) {
-        const V v = x[k * PARTS + PART];
+        const V v = LOAD(x + k * PARTS + PART);
         const I more = v > most;
         most = more ? v : most;
         *where = more ? (I)(k) : *where;
@@ -39,7 +39,7 @@ INLINE V largest(__global const V *x, int channels, I *where)
     return most;
 }
 
-KERNEL void softmax_forward(__global const V *restrict x, __global V *restrict y, int channels)
+KERNEL void softmax_forward(__global const S *restrict x, __global S *restrict y, int channels)
 {
     const size_t at = (size_t)get_group_id(0) * channels * PARTS;
     I where;
@@ -48,23 +48,24 @@ KERNEL void softmax_forward(__global const V *restrict x, __global V *restrict y
     const V most = largest(x, channels, &where);
     V sum = (V)(0);
     for (int k = 0; k < channels; k++) {
-        const V v = exp(x[k * PARTS + PART] - most);
-        y[k * PARTS] = v;
+        const V v = exp(LOAD(x + k * PARTS + PART) - most);
+        STORE(y + k * PARTS, v);
         sum += v;
     }
     for (int k = 0; k < channels; k++)
-        y[k * PARTS] = y[k * PARTS] / sum;
+        STORE(y + k * PARTS, LOAD(y + k * PARTS) / sum);
 }
 
-KERNEL void softmax_backward(__global const V *restrict y, __global const V *restrict dy,
-                             __global V *restrict dx, int channels)
+KERNEL void softmax_backward(__global const S *restrict y, __global const S *restrict dy,
+                             __global S *restrict dx, int channels)
 {
     const size_t at = (size_t)get_group_id(0) * channels * PARTS + PART;
     V sum = (V)(0);
     for (int k = 0; k < channels; k++)
-        sum = FMA(dy[at + k * PARTS], y[at + k * PARTS], sum);
+        sum = FMA(LOAD(dy + at + k * PARTS), LOAD(y + at + k * PARTS), sum);
     for (int k = 0; k < channels; k++)
-        dx[at + k * PARTS] = y[at + k * PARTS] * (dy[at + k * PARTS] - sum);
+        STORE(dx + at + k * PARTS,
+              LOAD(y + at + k * PARTS) * (LOAD(dy + at + k * PARTS) - sum));
 }
 
 /* Writes loss and correctness of the lanes that live. */
@@ -83,6 +84,9 @@ INLINE V clip(V p)
     return p < LEAST ? LEAST : p > MOST ? MOST : p;
 }
 
+/* What the gradient is multiplied by, so that halves can hold it: the first number; null: 1. */
+#define SCALE_OF(loss_scale) ((loss_scale) ? (loss_scale)[0] : (real)1)
+
 #ifndef DENSE
 
 /* The labels of the work-item's lanes, as wide as what comparing two V gives. */
@@ -96,11 +100,11 @@ INLINE I labels_of(__global const int *labels, int tile)
 }
 
 /* x[label]; 0 where no channel has that number. */
-INLINE V at_label(__global const V *x, int channels, I label)
+INLINE V at_label(__global const S *x, int channels, I label)
 {
     V v = (V)(0);
     for (int k = 0; k < channels; k++)
-        v = label == (I)(k) ? x[k * PARTS + PART] : v;
+        v = label == (I)(k) ? LOAD(x + k * PARTS + PART) : v;
     return v;
 }
 
@@ -109,7 +113,7 @@ INLINE I is_alive(I label, int channels)
     return label >= (I)(0) && label < (I)(channels);
 }
 
-KERNEL void logits_forward(__global const V *restrict x, __global const int *restrict labels,
+KERNEL void logits_forward(__global const S *restrict x, __global const int *restrict labels,
                            __global V *restrict y, __global V *restrict saved, int channels)
 {
     const int tile = get_group_id(0);
@@ -119,7 +123,7 @@ KERNEL void logits_forward(__global const V *restrict x, __global const int *res
     const V most = largest(x, channels, &where);
     V sum = (V)(0);
     for (int k = 0; k < channels; k++)
-        sum += exp(x[k * PARTS + PART] - most);
+        sum += exp(LOAD(x + k * PARTS + PART) - most);
     if (saved) {
         saved += (size_t)tile * 2 * PARTS + PART;
         saved[0] = most;
@@ -129,23 +133,24 @@ KERNEL void logits_forward(__global const V *restrict x, __global const int *res
     write_loss(y, tile, loss, where == label, is_alive(label, channels));
 }
 
-KERNEL void logits_backward(__global const V *restrict x, __global const int *restrict labels,
-                            __global const V *restrict saved, __global V *restrict dx,
-                            int channels)
+KERNEL void logits_backward(__global const S *restrict x, __global const int *restrict labels,
+                            __global const V *restrict saved, __global S *restrict dx,
+                            int channels, __global const real *loss_scale)
 {
     const int tile = get_group_id(0);
     const I label = labels_of(labels, tile), lives = is_alive(label, channels);
     const size_t at = (size_t)tile * channels * PARTS + PART;
     saved += (size_t)tile * 2 * PARTS + PART;
     const V most = saved[0], sum = saved[PARTS];
+    const real times = SCALE_OF(loss_scale);
     for (int k = 0; k < channels; k++) {
-        const V y = exp(x[at + k * PARTS] - most) / sum;
+        const V y = exp(LOAD(x + at + k * PARTS) - most) / sum;
         const V one = label == (I)(k) ? (V)(1) : (V)(0);
-        dx[at + k * PARTS] = lives ? y - one : (V)(0);
+        STORE(dx + at + k * PARTS, lives ? (y - one) * times : (V)(0));
     }
 }
 
-KERNEL void entropy_forward(__global const V *restrict x, __global const int *restrict labels,
+KERNEL void entropy_forward(__global const S *restrict x, __global const int *restrict labels,
                             __global V *restrict y, int channels)
 {
     const int tile = get_group_id(0);
@@ -157,16 +162,18 @@ KERNEL void entropy_forward(__global const V *restrict x, __global const int *re
     write_loss(y, tile, -log(clip(p)), where == label, is_alive(label, channels));
 }
 
-KERNEL void entropy_backward(__global const V *restrict x, __global const int *restrict labels,
-                             __global V *restrict dx, int channels)
+KERNEL void entropy_backward(__global const S *restrict x, __global const int *restrict labels,
+                             __global S *restrict dx, int channels,
+                             __global const real *loss_scale)
 {
     const int tile = get_group_id(0);
     const I label = labels_of(labels, tile);
     const size_t at = (size_t)tile * channels * PARTS + PART;
+    const real times = SCALE_OF(loss_scale);
     for (int k = 0; k < channels; k++) {
-        const V p = x[at + k * PARTS];
+        const V p = LOAD(x + at + k * PARTS);
         const I counts = label == (I)(k) && p >= LEAST && p <= MOST;
-        dx[at + k * PARTS] = counts ? (V)(-1) / p : (V)(0);
+        STORE(dx + at + k * PARTS, counts ? -times / p : (V)(0));
     }
 }
 
@@ -188,11 +195,11 @@ INLINE I are_alive(V weight, int samples, int shard_samples, int shard_tiles)
 }
 
 /* The sum of the channels. */
-INLINE V weight_of(__global const V *t, int channels)
+INLINE V weight_of(__global const S *t, int channels)
 {
     V sum = (V)(0);
     for (int k = 0; k < channels; k++)
-        sum += t[k * PARTS + PART];
+        sum += LOAD(t + k * PARTS + PART);
     return sum;
 }
 
@@ -202,7 +209,7 @@ INLINE V weighed(V t, V e)
     return t != (V)(0) ? t * e : (V)(0);
 }
 
-KERNEL void logits_forward(__global const V *restrict x, __global const V *restrict t,
+KERNEL void logits_forward(__global const S *restrict x, __global const S *restrict t,
                            __global V *restrict y, __global V *restrict saved, int channels,
                            int samples, int shard_samples, int shard_tiles)
 {
@@ -214,7 +221,7 @@ KERNEL void logits_forward(__global const V *restrict x, __global const V *restr
     largest(t, channels, &wanted);
     V sum = (V)(0), loss = (V)(0);
     for (int k = 0; k < channels; k++)
-        sum += exp(x[k * PARTS + PART] - most);
+        sum += exp(LOAD(x + k * PARTS + PART) - most);
     if (saved) {
         saved += (size_t)tile * 2 * PARTS + PART;
         saved[0] = most;
@@ -222,17 +229,19 @@ KERNEL void logits_forward(__global const V *restrict x, __global const V *restr
     }
     const V log_sum = log(sum);
     for (int k = 0; k < channels; k++)
-        loss += weighed(t[k * PARTS + PART], log_sum + (most - x[k * PARTS + PART]));
+        loss += weighed(LOAD(t + k * PARTS + PART),
+                        log_sum + (most - LOAD(x + k * PARTS + PART)));
     write_loss(y, tile, loss, where == wanted,
                are_alive(weight_of(t, channels), samples, shard_samples, shard_tiles));
 }
 
-KERNEL void logits_backward(__global const V *restrict x, __global const V *restrict t,
-                            __global const V *restrict saved, __global V *restrict dx,
-                            __global V *restrict dt, int channels, int samples,
-                            int shard_samples, int shard_tiles)
+KERNEL void logits_backward(__global const S *restrict x, __global const S *restrict t,
+                            __global const V *restrict saved, __global S *restrict dx,
+                            __global S *restrict dt, int channels, int samples,
+                            int shard_samples, int shard_tiles, __global const real *loss_scale)
 {
     const int tile = get_group_id(0);
+    const real times = SCALE_OF(loss_scale);
     const size_t at = (size_t)tile * channels * PARTS;
     const V weight = weight_of(t + at, channels);
     const I lives = are_alive(weight, samples, shard_samples, shard_tiles);
@@ -240,15 +249,15 @@ KERNEL void logits_backward(__global const V *restrict x, __global const V *rest
     const V most = saved[0], sum = saved[PARTS], log_sum = log(sum);
     for (int k = 0; k < channels; k++) {
         const size_t i = at + k * PARTS + PART;
-        const V y = exp(x[i] - most) / sum;
+        const V v = LOAD(x + i), y = exp(v - most) / sum;
         if (dx)
-            dx[i] = lives ? weight * y - t[i] : (V)(0);
+            STORE(dx + i, lives ? (weight * y - LOAD(t + i)) * times : (V)(0));
         if (dt)
-            dt[i] = lives ? log_sum + (most - x[i]) : (V)(0);
+            STORE(dt + i, lives ? (log_sum + (most - v)) * times : (V)(0));
     }
 }
 
-KERNEL void entropy_forward(__global const V *restrict x, __global const V *restrict t,
+KERNEL void entropy_forward(__global const S *restrict x, __global const S *restrict t,
                             __global V *restrict y, int channels, int samples,
                             int shard_samples, int shard_tiles)
 {
@@ -260,26 +269,28 @@ KERNEL void entropy_forward(__global const V *restrict x, __global const V *rest
     largest(t, channels, &wanted);
     V loss = (V)(0);
     for (int k = 0; k < channels; k++)
-        loss += weighed(t[k * PARTS + PART], -log(clip(x[k * PARTS + PART])));
+        loss += weighed(LOAD(t + k * PARTS + PART), -log(clip(LOAD(x + k * PARTS + PART))));
     write_loss(y, tile, loss, where == wanted,
                are_alive(weight_of(t, channels), samples, shard_samples, shard_tiles));
 }
 
-KERNEL void entropy_backward(__global const V *restrict x, __global const V *restrict t,
-                             __global V *restrict dx, __global V *restrict dt, int channels,
-                             int samples, int shard_samples, int shard_tiles)
+KERNEL void entropy_backward(__global const S *restrict x, __global const S *restrict t,
+                             __global S *restrict dx, __global S *restrict dt, int channels,
+                             int samples, int shard_samples, int shard_tiles,
+                             __global const real *loss_scale)
 {
     const int tile = get_group_id(0);
+    const real times = SCALE_OF(loss_scale);
     const size_t at = (size_t)tile * channels * PARTS;
     const I lives = are_alive(weight_of(t + at, channels), samples, shard_samples, shard_tiles);
     for (int k = 0; k < channels; k++) {
         const size_t i = at + k * PARTS + PART;
-        const V p = x[i], target = t[i];
+        const V p = LOAD(x + i), target = LOAD(t + i);
         const I counts = lives && target != (V)(0) && p >= LEAST && p <= MOST;
         if (dx)
-            dx[i] = counts ? -target / p : (V)(0);
+            STORE(dx + i, counts ? -target / p * times : (V)(0));
         if (dt)
-            dt[i] = lives ? -log(clip(p)) : (V)(0);
+            STORE(dt + i, lives ? -log(clip(p)) * times : (V)(0));
     }
 }
 

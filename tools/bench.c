@@ -277,6 +277,7 @@ static int read_options(const struct arguments *arguments, struct bench *bench)
 static int run_measurements(const struct arguments *arguments)
 {
     struct bench bench = {.options.math = option_text(arguments, "math"),
+                          .options.precision = option_text(arguments, "precision"),
                           .kernels = json_array(),
                           .models = json_array(),
                           .averaging = json_null()};
@@ -300,8 +301,8 @@ static int run_measurements(const struct arguments *arguments)
 
 static int check_comparison(const struct arguments *arguments)
 {
-    static const char *const others[] = {"batch-size", "device",  "json",
-                                         "math",       "seconds", "size"};
+    static const char *const others[] = {"batch-size", "device",  "json", "math",
+                                         "precision",  "seconds", "size"};
     const char *html = option_text(arguments, "html");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (option_given(arguments, others[i]))
@@ -369,6 +370,7 @@ static const struct option options[] = {
     {"json", "FILE", "write all figures there as JSON"},
     {"seconds", "S", "to measure each operation (usual: 0.4) and each model (usual: 6) for"},
     {"math", "strict|normal|fast", "which algorithms may run (normal)"},
+    {"precision", "float|mixed", "of models: mixed keeps activations as halves (float)"},
     {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
     {0},
 };

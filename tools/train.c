@@ -28,6 +28,7 @@ static const struct option options[] = {
     {"shards", "N", "parts of a batch with sums of their own; a power of two"},
     {"math", "strict|normal|fast", "direct sums; faster algorithms; reduced precision too"},
     {"tune", "quick|off", "measure kernel blockings before a long run (quick)"},
+    {"precision", "float|mixed", "mixed keeps activations and their gradients as halves"},
     {"mode", "sync|async", "devices in lockstep, or without waiting for one another"},
     {"max-staleness", "N",
      "mode async: updates a gradient may miss; default: twice the devices"},

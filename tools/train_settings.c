@@ -29,6 +29,7 @@ static const struct {
     {"mode", "mode"},
     {"math", "math"},
     {"tune", "tune"},
+    {"precision", "precision"},
     {"max-staleness", "max_staleness"},
     {"seed", "seed"},
     {"lr", "lr"},

@@ -9,23 +9,23 @@ struct area {
 
 /* The operands of a register block: those of channel and filter 0. */
 struct block {
-    __global const V *x[CB];
-    __global const V *dy, *y;
+    __global const S *x[CB];
+    __global const S *dy, *y;
     __global const B *at;
     __local const V *dz;
     int filters;
 };
 
-INLINE V gradient(__global const V *dy, __global const V *y, __global const B *at, int i, int j)
+INLINE V gradient(__global const S *dy, __global const S *y, __global const B *at, int i, int j)
 {
 #if GRADIENT == 2
     const int from = (i / 2 * (OUT_W / 2) + j / 2) * PARTS;
-    return TO_I(at[from]) == (I)(i % 2 * 2 + j % 2) ? dy[from] : (V)0;
+    return TO_I(at[from]) == (I)(i % 2 * 2 + j % 2) ? LOAD(dy + from) : (V)0;
 #elif GRADIENT == 1
     const int from = (i * OUT_W + j) * PARTS;
-    return y[from] > (V)0 ? dy[from] : (V)0;
+    return LOAD(y + from) > (V)0 ? LOAD(dy + from) : (V)0;
 #else
-    return dy[(i * OUT_W + j) * PARTS];
+    return LOAD(dy + (i * OUT_W + j) * PARTS);
 #endif
 }
 
@@ -33,7 +33,7 @@ INLINE V gradient(__global const V *dy, __global const V *y, __global const B *a
 
 /* One output pixel. The operands that are fewer stay in registers. xs: column 0 of the input
  * row of each channel. */
-INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const V *xs[CB],
+INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const S *xs[CB],
                       __local const V *dz, int i, int j, bool edge)
 {
     V d[MB];
@@ -51,13 +51,13 @@ INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const
         UNROLL for (int c = 0; c < CB; c++)
             UNROLL for (int s = 0; s < TAPS_X; s++)
                 if (!edge || inside(j, s))
-                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
+                    a[c][m][s] = FMA(d[m], LOAD(xs[c] + X_AT(j, s)), a[c][m][s]);
 #else
     UNROLL for (int c = 0; c < CB; c++)
         UNROLL for (int s = 0; s < TAPS_X; s++)
             if (!edge || inside(j, s))
                 UNROLL for (int m = 0; m < MB; m++)
-                    a[c][m][s] = FMA(d[m], xs[c][X_AT(j, s)], a[c][m][s]);
+                    a[c][m][s] = FMA(d[m], LOAD(xs[c] + X_AT(j, s)), a[c][m][s]);
 #endif
 }
 
@@ -67,7 +67,7 @@ INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area are
     const int top = PAD_Y - r * GAP_Y, bottom = IN_H - 1 + top;
     const int i0 = max(area.i0, top > 0 ? (top + STEP_Y - 1) / STEP_Y : 0);
     const int i1 = min(area.i1, bottom < 0 ? 0 : bottom / STEP_Y + 1);
-    __global const V *xs[CB];
+    __global const S *xs[CB];
     UNROLL for (int c = 0; c < CB; c++)
         xs[c] = b->x[c] + (i0 * STEP_Y - top) * (IN_W * PARTS);
     __local const V *row = b->dz + (i0 - area.i0) * (STRIP * MB);
@@ -93,7 +93,7 @@ INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area are
 /* Operands of channel c and filter k of a tile; channels past the last are read as the last. */
 INLINE struct block block_at(struct block tile, int c, int k, int channels, int filters)
 {
-    __global const V *x = tile.x[0];
+    __global const S *x = tile.x[0];
     UNROLL for (int m = 0; m < CB; m++)
         tile.x[m] = x + (size_t)min(c + m, channels - 1) * (IN_PLANE * PARTS);
     const size_t to = (size_t)k * (DY_PLANE * PARTS);
@@ -105,7 +105,7 @@ INLINE struct block block_at(struct block tile, int c, int k, int channels, int 
 }
 
 /* Operands of the first channel and filter of a group in a tile. */
-INLINE struct block tile_at(__global const V *x, __global const V *dy, __global const V *y,
+INLINE struct block tile_at(__global const S *x, __global const S *dy, __global const S *y,
                             __global const B *at, size_t image, int channels, int filters)
 {
     const size_t to = image * filters * (DY_PLANE * PARTS) + PART;

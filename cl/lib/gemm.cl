@@ -4,6 +4,14 @@
  * -D: BM BN BK TM TN. Which are chosen changes no sum's order. PAD: unused Qs in a row. */
 
 typedef PASTE(REAL, 4) Q;
+/* A Q at p, a pointer to S in global memory. */
+#if defined(STORED_BYTES) && STORED_BYTES == 2
+#define LOAD_QUAD(p) vload_half4(0, (__global const half *)(p))
+#define STORE_QUAD(p, v) vstore_half4_rte(v, 0, (__global half *)(p))
+#else
+#define LOAD_QUAD(p) (*(__global const Q *)(p))
+#define STORE_QUAD(p, v) (*(__global Q *)(p) = (v))
+#endif
 #define ELEMENT(q, i) ((i) == 0 ? (q).x : (i) == 1 ? (q).y : (i) == 2 ? (q).z : (q).w)
 
 #define GROUP ((BM / TM) * (BN / TN))
@@ -82,4 +90,10 @@ INLINE void add_slice(__local const Q *a, __local const Q *b, Q acc[TM / 4][TN /
 INLINE Q fetch(__global const real *p, int offset)
 {
     return *(__global const Q *)((__global const char *)p + offset);
+}
+
+/* The same of what is stored. */
+INLINE Q fetch_stored(__global const S *p, int offset)
+{
+    return LOAD_QUAD((__global const S *)((__global const char *)p + offset));
 }

@@ -1,5 +1,5 @@
 /* The number types of every kernel. -D: REAL (float, double), REAL_BYTES, LANES: samples in a
- * batch tile, VECTOR: of these, how many one work-item holds.
+ * batch tile, VECTOR: of these, how many one work-item holds, STORED_BYTES.
  *
  * V is VECTOR reals: a vector in one work-item (CPU class) or a single real (GPU class). A tile
  * row of LANES samples is PARTS values V, and a work-group has PARTS work-items, one each: an
@@ -36,6 +36,29 @@ typedef PASTE(int, VECTOR) I;
 #endif
 typedef PASTE(uchar, VECTOR) B;
 #define TO_B(x) PASTE(convert_uchar, VECTOR)(x)
+#endif
+
+/* How activations and their gradients are stored: as they are or (STORED_BYTES 2) as halves.
+ * An array of S has as many elements as one of V. p points to an S in global memory, to a
+ * `stored` for a single lane. */
+#if defined(STORED_BYTES) && STORED_BYTES == 2
+typedef ushort stored;
+#define LOAD_LANE(p) vload_half(0, (__global const half *)(p))
+#if VECTOR == 1
+typedef ushort S;
+#define LOAD(p) vload_half(0, (__global const half *)(p))
+#define STORE(p, v) vstore_half_rte(v, 0, (__global half *)(p))
+#else
+typedef PASTE(ushort, VECTOR) S;
+#define LOAD(p) PASTE(vload_half, VECTOR)(0, (__global const half *)(p))
+#define STORE(p, v) PASTE(PASTE(vstore_half, VECTOR), _rte)(v, 0, (__global half *)(p))
+#endif
+#else
+typedef real stored;
+#define LOAD_LANE(p) (*(p))
+typedef V S;
+#define LOAD(p) (*(p))
+#define STORE(p, v) (*(p) = (v))
 #endif
 
 #define PARTS (LANES / VECTOR)

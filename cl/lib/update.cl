@@ -6,3 +6,16 @@
     for (int i = (int)get_group_id(0) * GROUP + (int)get_local_id(0),                          \
              i##_end = min((int)(get_group_id(0) + 1) * GROUP, vectors);                       \
          i < i##_end; i += ITEMS)
+
+/* What an update needs to know where the loss is scaled, `scaling` (null: it is not): the
+ * scale of the loss for the next pass; 1 / that of the gradients, or 0: there is no update; an
+ * int: whether a gradient of the step was no number; steps since the scale changed; steps that
+ * did not count. */
+#define SCALING_SCALE 0
+#define SCALING_INVERSE 1
+#define SCALING_FOUND 2
+#define SCALING_GOOD 3
+#define SCALING_SKIPPED 4
+
+#define IS_SKIPPED(scaling) ((scaling) && (scaling)[SCALING_INVERSE] == 0)
+#define UNSCALED(scale, scaling) ((scaling) ? (scale) * (scaling)[SCALING_INVERSE] : (scale))

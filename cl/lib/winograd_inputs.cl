@@ -6,7 +6,7 @@
 
 /* What a tile reads: a plane of height x width, from row y0 and column x0 on. */
 struct winograd_window {
-    __global const V *x, *y;
+    __global const S *x, *y;
     __global const B *at;
     int height, width, y0, x0;
 };
@@ -36,10 +36,10 @@ INLINE V winograd_input(const struct winograd_window *from, int i, int j, int so
     const int whole = (i * from->width + j) * PARTS;
     const int pooled = (i / 2 * (from->width / 2) + j / 2) * PARTS;
     if (source == 2)
-        return TO_I(from->at[pooled]) == (I)(i % 2 * 2 + j % 2) ? from->x[pooled] : (V)0;
+        return TO_I(from->at[pooled]) == (I)(i % 2 * 2 + j % 2) ? LOAD(from->x + pooled) : (V)0;
     if (source == 1)
-        return from->y[whole] > (V)0 ? from->x[whole] : (V)0;
-    return from->x[whole];
+        return LOAD(from->y + whole) > (V)0 ? LOAD(from->x + whole) : (V)0;
+    return LOAD(from->x + whole);
 }
 
 INLINE bool winograd_is_inside(const struct winograd_window *from, int i, int j)

@@ -1,16 +1,9 @@
-/* The outputs of a Winograd tile. Needs lib/hints.cl, lib/real.cl, lib/greatest.cl,
- * lib/winograd.cl.
+/* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, lib/winograd.cl.
  * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches */
-
-#if STREAM
-#define STORE(p, v) STREAM_STORE(p, v)
-#else
-#define STORE(p, v) (*(p) = (v))
-#endif
 
 /* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY. */
 struct plane {
-    __global V *y;
+    __global S *y;
     __global B *at; /* or null */
     int height, width;
     V bias, least;
@@ -26,7 +19,7 @@ INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, boo
                 const int at = (y0 / 2 * (to->width / 2) + (x0 + j) / 2) * PARTS;
                 I which;
                 const V most = greatest(r[0][j], r[0][j + 1], r[1][j], r[1][j + 1], &which);
-                STORE(to->y + at, most < to->least ? to->least : most);
+                PUT(to->y + at, most < to->least ? to->least : most);
                 if (to->at)
                     to->at[at] = TO_B(most <= to->least ? (I)4 : which);
             }
@@ -35,7 +28,7 @@ INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, boo
         if (whole || y0 + i < to->height)
             UNROLL for (int j = 0; j < TILE; j++)
                 if (whole || x0 + j < to->width)
-                    STORE(to->y + ((y0 + i) * to->width + x0 + j) * PARTS,
+                    PUT(to->y + ((y0 + i) * to->width + x0 + j) * PARTS,
                           r[i][j] < to->least ? to->least : r[i][j]);
 #endif
 }

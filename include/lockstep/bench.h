@@ -40,6 +40,7 @@ struct lk_bench_options {
     int64_t batch;    /* samples; usual: what each set or model is known for */
     double seconds;   /* that an operation (0.4) or model (6) is measured for, about */
     const char *math; /* algorithms that may run: "strict", "normal", "fast"; usual: normal */
+    const char *precision; /* of models: "float", "mixed"; usual: float */
 };
 
 /* One pass of one operation. `percent_of_peak` is of the multiply-add rate, or of the bandwidth

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-enum lk_dtype { LK_F32, LK_F64, LK_U8, LK_I32 };
+enum lk_dtype { LK_F32, LK_F64, LK_U8, LK_I32, LK_F16 };
 
 enum { LK_MOST_AXES = 4 };
 

@@ -5,6 +5,7 @@
 #include "bench/timing.h"
 #include "device/device.h"
 #include "mirror/shards.h"
+#include "train/settings.h"
 #include "train/tuning.h"
 #include <lockstep/bench.h>
 #include <stdlib.h>
@@ -89,12 +90,28 @@ static enum lk_status create_choices(struct run *run, const char *name)
     return LK_OK;
 }
 
-static enum lk_status open_stepper(struct run *run, const char *name, const char *math)
+static enum lk_status find_loss_scale(const char *precision, struct lk_loss_scale *scale)
+{
+    struct lk_settings *settings = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_settings_create(&settings));
+    if (precision)
+        LK_TRY_OUT(lk_settings_set(settings, "precision", precision));
+    *scale = lk_settings_loss_scale(settings);
+out:
+    lk_settings_destroy(settings);
+    return status;
+}
+
+static enum lk_status open_stepper(struct run *run, const char *name,
+                                   const struct lk_bench_options *options)
 {
     struct lk_node *labels, *loss;
+    struct lk_loss_scale loss_scale;
+    LK_TRY(find_loss_scale(options->precision, &loss_scale));
     LK_TRY(lk_model_open(name, NULL, &run->model));
     LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
-    LK_TRY(create_choices(run, math));
+    LK_TRY(create_choices(run, options->math));
     const struct lk_node *images = lk_model_input(run->model, 0);
     const struct lk_stepper_config config = {.device = run->device,
                                              .images = images,
@@ -103,6 +120,7 @@ static enum lk_status open_stepper(struct run *run, const char *name, const char
                                              .batch = run->batch,
                                              .shards = lk_shards_choose(run->batch),
                                              .real = LK_F32,
+                                             .loss_scale = loss_scale,
                                              .seed = 1,
                                              .optimizer = "adam",
                                              .choices = run->choices};
@@ -159,7 +177,7 @@ static enum lk_status time_model(struct run *run, const char *name,
 {
     const size_t bytes_before = lk_device_bytes(run->device);
     const double start = lk_seconds();
-    LK_TRY(open_stepper(run, name, options->math));
+    LK_TRY(open_stepper(run, name, options));
     LK_TRY(enqueue(run));
     LK_TRY(wait_for(run, run->step));
     const double built = lk_seconds() - start;

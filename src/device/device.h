@@ -96,6 +96,7 @@ struct lk_kernel_spec {
     const char *options; /* "-DX=..."; NULL: none. One program for equal source and options */
     int real_bytes;      /* 4: real is float, 8: double */
     int lanes;           /* of the batch tiles it works on; 0: the device's */
+    bool stores_half;    /* activations are stored as halves: -DSTORED_BYTES=2 */
 };
 
 /* Announces a kernel; it can be enqueued after the next lk_device_build(). The program gets

@@ -69,6 +69,7 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
         .shapes = step->shapes,
         .tiling = replica->tiling,
         .real = replica->config.real,
+        .stores_half = replica->config.stores_half,
         .training = replica->config.training,
         .wants_dw = step->wants_dw,
         .seed = replica->config.seed,
@@ -138,6 +139,7 @@ static enum lk_status prepare_forks(struct lk_replica *replica)
         .name = "accumulate",
         .real_bytes = (int)lk_dtype_bytes(replica->config.real),
         .lanes = replica->tiling.lanes,
+        .stores_half = replica->config.stores_half,
     };
     bool has_forks = false;
     for (int i = 0; i < replica->schedule.step_count; i++)
@@ -159,7 +161,8 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(list_inputs(replica));
     for (int i = 0; i < replica->schedule.step_count; i++)
         LK_TRY(prepare_step(replica, i));
-    LK_TRY(lk_loader_create(config->device, &replica->tiling, config->real, &replica->look,
+    LK_TRY(lk_loader_create(config->device, &replica->tiling,
+                            config->stores_half ? LK_F16 : config->real, &replica->look,
                             &replica->loader));
     for (int i = 0; i < replica->input_count; i++)
         if (replica->inputs[i].node->input.dtype == LK_F32)
@@ -180,6 +183,9 @@ enum lk_status lk_replica_create(const struct lk_replica_config *config,
     if (config->real == LK_F64 && !lk_device_info(config->device)->has_fp64)
         return lk_fail(LK_E_UNSUPPORTED, "%s has no double precision",
                        lk_device_info(config->device)->name);
+    if (config->stores_half && config->real != LK_F32)
+        return lk_fail(LK_E_ARGUMENT, "halves are stored of float32, not of %s",
+                       lk_dtype_name(config->real));
     struct lk_replica *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a replica", sizeof *made);

@@ -13,6 +13,7 @@ struct lk_replica_config {
     int64_t batch;                /* most samples at a time */
     int shards;
     enum lk_dtype real; /* LK_F32 or LK_F64 */
+    bool stores_half;   /* as lk_op_setup; the output must be a loss */
     bool training;
     uint64_t seed;
     const struct lk_look *look; /* of uint8 inputs, copied; NULL: as they are */
@@ -50,6 +51,10 @@ void lk_replica_destroy(struct lk_replica *replica);
 
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica);
 const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica);
+
+/* What gradients are multiplied by from here on: the first real of `scale`, which outlives the
+ * replica's work; NULL: 1. */
+void lk_replica_set_loss_scale(struct lk_replica *replica, const struct lk_buffer *scale);
 
 /* LK_F32 or LK_F64. */
 enum lk_dtype lk_replica_real(const struct lk_replica *replica);

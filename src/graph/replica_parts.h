@@ -47,6 +47,7 @@ struct lk_replica {
 
     struct lk_replica_input inputs[LK_MOST_INPUTS];
     int input_count;
+    const struct lk_buffer *loss_scale;
     bool is_uploaded[LK_REPLICA_SLOTS]; /* and not loaded yet */
     struct lk_share share;              /* as loaded */
     int64_t step;                       /* of the last forward */
@@ -56,6 +57,9 @@ struct lk_replica {
     } buckets[LK_MOST_BUCKETS];
     int bucket_count, next_backward; /* step of the schedule that backward runs next */
 };
+
+/* The type of a value in memory. */
+enum lk_dtype lk_replica_stored(const struct lk_replica *replica, int value);
 
 /* Cuts the trainable parameters into buckets. */
 void lk_replica_cut_buckets(struct lk_replica *replica);

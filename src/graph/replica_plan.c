@@ -139,6 +139,14 @@ enum lk_status lk_replica_check_fits(const struct lk_replica *replica)
                    (long long)batch_that_fits(replica, there));
 }
 
+enum lk_dtype lk_replica_stored(const struct lk_replica *replica, int value)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    if (s->values[value].dtype == LK_I32)
+        return LK_I32;
+    return replica->config.stores_half && value != s->output ? LK_F16 : replica->config.real;
+}
+
 enum lk_status lk_replica_plan(struct lk_replica *replica)
 {
     const struct lk_schedule *s = &replica->schedule;
@@ -157,9 +165,8 @@ enum lk_status lk_replica_plan(struct lk_replica *replica)
         for (int j = 0; j < LK_MOST_INPUTS; j++)
             replica->prepared[i].extra_dx[j] = -1;
     for (int v = 0; v < s->value_count; v++) {
-        const enum lk_dtype dtype =
-            s->values[v].dtype == LK_I32 ? LK_I32 : replica->config.real;
-        const size_t bytes = lk_tiled_bytes(&replica->tiling, &s->values[v].shape, dtype);
+        const size_t bytes = lk_tiled_bytes(&replica->tiling, &s->values[v].shape,
+                                            lk_replica_stored(replica, v));
         if (bytes == (size_t)-1)
             return lk_fail(LK_E_SHAPE, "an activation is too large to count");
         plan_value(replica, v, bytes);

@@ -53,6 +53,7 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
     struct lk_op_run run = {
         .y = blob(replica, replica->activation[step->y]),
         .saved = blob(replica, prepared->saved),
+        .loss_scale = replica->loss_scale,
         .dw_stride = replica->trainable_count,
         .samples = replica->share.samples,
         .step = replica->step,
@@ -130,7 +131,8 @@ static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *e
                                  struct lk_buffer *dx)
 {
     enum { CHUNK = 4096 };
-    const int64_t count = (int64_t)(lk_buffer_bytes(dx) / lk_dtype_bytes(replica->config.real));
+    const enum lk_dtype stored = replica->config.stores_half ? LK_F16 : replica->config.real;
+    const int64_t count = (int64_t)(lk_buffer_bytes(dx) / lk_dtype_bytes(stored));
     const struct lk_grid grid = {{lk_divide_up(count, CHUNK), 1, 1},
                                  replica->tiling.lanes / replica->tiling.vector};
     return LK_ENQUEUE(replica->accumulate, grid, LK_BUF(extra), LK_BUF(dx),
@@ -196,6 +198,11 @@ struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct l
 {
     const struct lk_replica_input *found = find_input(replica, input);
     return found && found->records > 0 ? found->memory[slot] : NULL;
+}
+
+void lk_replica_set_loss_scale(struct lk_replica *replica, const struct lk_buffer *scale)
+{
+    replica->loss_scale = scale;
 }
 
 const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,

@@ -34,10 +34,10 @@ static const struct field texts[] = {FIELD(model),
                                      FIELD(version),
                                      FIELD(optimizer_options),
                                      FIELD(parameters_sha256)};
-static const struct field numbers[] = {FIELD(step),    FIELD(epoch),         FIELD(index),
-                                       FIELD(seed),    FIELD(batch),         FIELD(shuffle),
-                                       FIELD(shards),  FIELD(lanes),         FIELD(vector),
-                                       FIELD(updates), FIELD(drop_remainder)};
+static const struct field numbers[] = {FIELD(step),    FIELD(epoch),          FIELD(index),
+                                       FIELD(seed),    FIELD(batch),          FIELD(shuffle),
+                                       FIELD(shards),  FIELD(lanes),          FIELD(vector),
+                                       FIELD(updates), FIELD(drop_remainder), FIELD(mixed)};
 
 enum {
     TEXTS = sizeof texts / sizeof texts[0],
@@ -215,8 +215,8 @@ static enum lk_status find_number(const struct lk_checkpoint_file *file, const c
 /* What files of 0.1 did not have at first. */
 static bool is_newer(const char *key)
 {
-    static const char *const newer[] = {"updates", "choices", "pipeline", "eval_pipeline",
-                                        "drop_remainder"};
+    static const char *const newer[] = {"updates",       "choices",        "pipeline",
+                                        "eval_pipeline", "drop_remainder", "mixed"};
     bool is_one = false;
     for (int i = 0; i < LK_COUNT(newer); i++)
         is_one |= strcmp(key, newer[i]) == 0;

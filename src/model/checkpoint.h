@@ -2,7 +2,8 @@
  * Floor 5.
  *
  * Arrays, in this order: every parameter ("conv2d_1.weight", as it lies on the device), then
- * the optimizer's state of the trainable ones ("optimizer.m.conv2d_1.weight"). Metadata: what
+ * the optimizer's state of the trainable ones ("optimizer.m.conv2d_1.weight") and, where there
+ * is one, the scale of the loss ("optimizer.scaling.state"). Metadata: what
  * struct lk_checkpoint says, and the sums of both. Knows no data set and no run. */
 #ifndef LK_MODEL_CHECKPOINT_H
 #define LK_MODEL_CHECKPOINT_H
@@ -23,6 +24,7 @@ struct lk_checkpoint {
     int64_t step;                   /* steps done */
     int64_t epoch, index;           /* the next sample */
     int64_t seed, batch, shuffle, shards;
+    int64_t mixed;          /* precision: activations are halves; 0 where a file has none */
     int64_t drop_remainder; /* read as 0 where a file has none */
     int64_t updates; /* that the optimizer has made; read as `step` where a file has none */
 

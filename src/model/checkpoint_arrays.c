@@ -12,6 +12,30 @@ void lk_checkpoint_arrays_clear(struct lk_checkpoint_arrays *arrays)
     free(arrays->list);
 }
 
+/* Room for the data of the next array, which is described. */
+static enum lk_status add_room(struct lk_checkpoint_arrays *arrays)
+{
+    struct lk_checkpoint_array *array = &arrays->list[arrays->count];
+    array->data = malloc((size_t)array->tensor.bytes + 1);
+    if (!array->data)
+        return lk_fail_memory(array->name, array->tensor.bytes);
+    array->tensor.data = array->data;
+    arrays->count++;
+    return LK_OK;
+}
+
+static enum lk_status add_scaling(struct lk_checkpoint_arrays *arrays)
+{
+    struct lk_checkpoint_array *array = &arrays->list[arrays->count];
+    *array = (struct lk_checkpoint_array){.name = "optimizer.scaling.state", .param = -1};
+    array->tensor = (struct lk_safetensor){.name = array->name,
+                                           .type = LK_SAFETENSOR_F32,
+                                           .rank = 1,
+                                           .shape = {LK_LOSS_SCALE_NUMBERS},
+                                           .bytes = LK_LOSS_SCALE_NUMBERS * sizeof(float)};
+    return add_room(arrays);
+}
+
 static enum lk_status add(struct lk_checkpoint_arrays *arrays, int index, int slot)
 {
     const struct lk_param *param = lk_replica_param(arrays->replica, index);
@@ -30,12 +54,7 @@ static enum lk_status add(struct lk_checkpoint_arrays *arrays, int index, int sl
         .bytes = (uint64_t)param->count * lk_dtype_bytes(real),
     };
     memcpy(array->tensor.shape, param->shape.dim, sizeof param->shape.dim);
-    array->data = malloc((size_t)array->tensor.bytes + 1);
-    if (!array->data)
-        return lk_fail_memory(array->name, array->tensor.bytes);
-    array->tensor.data = array->data;
-    arrays->count++;
-    return LK_OK;
+    return add_room(arrays);
 }
 
 enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
@@ -46,7 +65,7 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
     int params = 0;
     while (lk_replica_param(replica, params))
         params++;
-    const size_t most = (size_t)params * (1 + (size_t)slots) + 1;
+    const size_t most = (size_t)params * (1 + (size_t)slots) + 2;
     *arrays = (struct lk_checkpoint_arrays){.replica = replica, .optimizer = optimizer};
     arrays->list = calloc(most, sizeof *arrays->list);
     if (!arrays->list)
@@ -57,13 +76,22 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
         for (int i = 0; i < params; i++)
             if (lk_replica_param(replica, i)->is_trainable)
                 LK_TRY(add(arrays, i, slot));
-    return LK_OK;
+    return optimizer && optimizer->scaling ? add_scaling(arrays) : LK_OK;
 }
 
-/* Where an array of state begins in the optimizer's buffer. */
+/* What holds an array of state. */
+static struct lk_buffer *state_buffer(const struct lk_checkpoint_arrays *arrays,
+                                      const struct lk_checkpoint_array *array)
+{
+    return array->param < 0 ? arrays->optimizer->scaling : arrays->optimizer->state;
+}
+
+/* Where it begins there. */
 static size_t state_offset(const struct lk_checkpoint_arrays *arrays,
                            const struct lk_checkpoint_array *array)
 {
+    if (array->param < 0)
+        return 0;
     const struct lk_param *param = lk_replica_param(arrays->replica, array->param);
     const int64_t first = array->slot * arrays->optimizer->stride + param->offset;
     return (size_t)first * lk_dtype_bytes(lk_replica_real(arrays->replica));
@@ -76,7 +104,7 @@ enum lk_status lk_checkpoint_arrays_fetch(const struct lk_checkpoint_arrays *arr
         if (array->slot < 0)
             LK_TRY(lk_replica_read_param(arrays->replica, array->param, array->data));
         else
-            LK_TRY(lk_buffer_read(arrays->optimizer->state, state_offset(arrays, array),
+            LK_TRY(lk_buffer_read(state_buffer(arrays, array), state_offset(arrays, array),
                                   (size_t)array->tensor.bytes, array->data));
     }
     return LK_OK;
@@ -90,7 +118,7 @@ enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *array
         if (array->slot < 0)
             LK_TRY(lk_replica_write_param(replica, array->param, array->data));
         else
-            LK_TRY(lk_buffer_write(arrays->optimizer->state, state_offset(arrays, array),
+            LK_TRY(lk_buffer_write(state_buffer(arrays, array), state_offset(arrays, array),
                                    (size_t)array->tensor.bytes, array->data));
     }
     return LK_OK;

@@ -9,7 +9,7 @@
 /* A parameter, or one slot of the optimizer's state of one. */
 struct lk_checkpoint_array {
     char name[192];
-    int param, slot; /* slot -1: the parameter itself */
+    int param, slot; /* slot -1: the parameter itself; param -1: the scale of the loss */
     struct lk_safetensor tensor;
     void *data; /* tensor.bytes, on the host */
 };

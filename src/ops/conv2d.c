@@ -74,7 +74,7 @@ struct state {
     struct use uses[LK_CONV2D_PASSES];
     struct lk_kernel *expand, *total;
     bool expands;                           /* dz is made in the workspace */
-    int64_t dz_first;                       /* where, in reals */
+    int64_t dz_first;                       /* where, in stored numbers */
     int64_t part_pixels, parts, sums_first; /* of a shard; the bias gradient's partial sums */
 };
 
@@ -121,13 +121,16 @@ static enum lk_status prepare_expand(struct lk_op_setup *setup, struct state *st
     const struct lk_conv2d_shape *s = &state->shape;
     const int64_t filters = s->groups * s->filters;
     const bool wants_sums = setup->wants_dw && o->bias;
+    const int64_t in_real =
+        (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_op_stored(setup)));
     choose_parts(setup, state);
     if (state->expands || wants_sums)
         LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_expand", NULL, &state->expand));
-    state->dz_first = *reals;
+    state->dz_first = *reals * in_real;
     if (state->expands)
-        *reals += filters * s->axis[0].out * s->axis[1].out * setup->tiling.tiles *
-                  setup->tiling.lanes;
+        *reals += lk_divide_up(filters * s->axis[0].out * s->axis[1].out * setup->tiling.tiles *
+                                   setup->tiling.lanes,
+                               in_real);
     state->sums_first = *reals;
     if (!wants_sums || state->parts == 1)
         return LK_OK;

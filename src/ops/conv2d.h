@@ -55,8 +55,8 @@ struct lk_conv2d_job {
     int64_t first, count; /* reals of the workspace: from where; how many (result) */
 };
 
-/* Those that the pass needs; dz: reals from dz_first on, for which an algorithm that reads dy
- * gets dy, y or at. */
+/* Those that the pass needs; dz: stored numbers from dz_first on, for which an algorithm that
+ * reads dy gets dy, y or at. */
 struct lk_conv2d_operands {
     const struct lk_buffer *x, *w, *bias, *dz;
     int64_t dz_first;
@@ -109,8 +109,8 @@ extern const struct lk_option lk_conv2d_table[];
 /* Multiply-adds of a sample. */
 double lk_conv2d_products(const struct lk_conv2d_shape *shape);
 
-extern const struct lk_conv2d_algorithm lk_conv2d_blas, lk_conv2d_depthwise,
-    lk_conv2d_direct, lk_conv2d_fft, lk_conv2d_gpu, lk_conv2d_winograd2, lk_conv2d_winograd4;
+extern const struct lk_conv2d_algorithm lk_conv2d_blas, lk_conv2d_depthwise, lk_conv2d_direct,
+    lk_conv2d_fft, lk_conv2d_gpu, lk_conv2d_winograd2, lk_conv2d_winograd4;
 
 extern const struct lk_op lk_op_conv2d;
 

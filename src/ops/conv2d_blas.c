@@ -25,7 +25,7 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
 {
     const bool is_cpu = lk_device_info(setup->device)->device_class == LK_CLASS_CPU;
     (void)pass;
-    if (s->groups != 1 || s->pool)
+    if (setup->stores_half || s->groups != 1 || s->pool)
         return -1;
     for (int i = 0; i < 2; i++)
         if (s->axis[i].taps != 1 || s->axis[i].step != 1 || s->axis[i].pad ||

@@ -46,7 +46,7 @@ static void describe_choice(const struct lk_op_setup *setup,
     lk_shape_print(&setup->shapes.x[0], x, sizeof x);
     (void)!lk_options_print(lk_conv2d_table, setup->options, false, options, sizeof options);
     snprintf(choice->key, sizeof choice->key, "conv2d %s %s %s %s lanes=%d on %s, %s",
-             names[pass], x, options, lk_dtype_name(setup->real), setup->tiling.lanes,
+             names[pass], x, options, lk_dtype_name(lk_op_stored(setup)), setup->tiling.lanes,
              info->name, info->driver);
     for (int i = 0; i < ALGORITHMS; i++)
         add_candidates(&usual, algorithms[i], &job, choice);

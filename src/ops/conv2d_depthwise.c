@@ -39,8 +39,8 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, const char *name
     const int64_t height = is_data ? y->in : y->out, width = is_data ? x->in : x->out;
     const int64_t reals =
         height * width * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
-    const bool stream =
-        setup->tiling.vector > 1 && (size_t)reals * lk_dtype_bytes(setup->real) > CACHED_BYTES;
+    const bool stream = setup->tiling.vector > 1 &&
+                        (size_t)reals * lk_dtype_bytes(lk_op_stored(setup)) > CACHED_BYTES;
     const int64_t block = is_data ? lk_divide_up(4, x->step) * x->step : 4;
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "

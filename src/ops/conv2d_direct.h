@@ -47,7 +47,7 @@ LK_MUST_CHECK enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup,
                                                       struct lk_conv2d_gather *gather);
 void lk_conv2d_gather_release(struct lk_conv2d_gather *gather);
 
-/* x: reals from x_first on. */
+/* x: stored numbers from x_first on. */
 struct lk_conv2d_gather_run {
     const struct lk_buffer *x, *w, *bias;
     struct lk_buffer *y, *at, *workspace;

@@ -78,7 +78,7 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, struct lk_conv2d
 
 enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
 {
-    const size_t row = (size_t)setup->tiling.lanes * lk_dtype_bytes(setup->real);
+    const size_t row = (size_t)setup->tiling.lanes * lk_dtype_bytes(lk_op_stored(setup));
     const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
     choose_block(setup, g);
     g->pointwise = lk_conv2d_is_pointwise(setup, g);

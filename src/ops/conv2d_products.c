@@ -19,7 +19,7 @@ static int64_t block_channels(const struct lk_op_setup *setup, const struct lk_c
 
 bool lk_conv2d_are_products(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
 {
-    return setup->tiling.vector > 1 && s->channels >= LEAST_CHANNELS &&
+    return setup->tiling.vector > 1 && !setup->stores_half && s->channels >= LEAST_CHANNELS &&
            2 * s->filters >= 3 * setup->tiling.vector &&
            lk_device_info(setup->device)->local_bytes >= 2 * SUMS_BYTES;
 }

@@ -115,7 +115,7 @@ static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_c
                  w->groups * positions * (w->each * (w->g.ins + w->share) + 8) * t->vector;
     const double y = (double)(t->tiles * t->lanes) *
                      (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
-                     (double)lk_dtype_bytes(setup->real);
+                     (double)lk_dtype_bytes(lk_op_stored(setup));
     snprintf(text, sizeof text, "-DTILE=%d -DMR=%d", (int)tile, ROWS);
     LK_TRY(lk_op_kernel(setup, "conv2d_winograd_pack", "conv2d_winograd_pack", text, &w->pack));
     snprintf(text, sizeof text, "-DTILE=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d",

@@ -51,18 +51,20 @@ static enum lk_status prepare_products(struct lk_op_setup *setup, const char *bl
                                            .columns = w->of_weights ? w->g.outs : columns,
                                            .count = w->positions};
     const int unit = w->g.ins < UNIT ? 1 : UNIT;
+    struct lk_op_setup terms = *setup;
+    terms.stores_half = false;
     char tile[96], text[192];
     if (!lk_gpu_tile_choose(setup, &product, blocking, &w->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
     lk_gpu_tile_print(&w->tile, tile, sizeof tile);
     if (w->of_weights) {
         snprintf(text, sizeof text, "-DTAPS_Y=1 -DTAPS_X=1%s", tile);
-        return lk_op_kernel(setup, "conv2d_gpu_weights", "conv2d_gpu_weights", text,
+        return lk_op_kernel(&terms, "conv2d_gpu_weights", "conv2d_gpu_weights", text,
                             &w->products);
     }
     snprintf(text, sizeof text, "-DTAPS_Y=1 -DTAPS_X=1 -DUNIT=%d -DEVEN=%d -DRELU=0 -DPOOL=0%s",
              unit, w->g.ins % unit == 0 && w->g.ins % w->tile.depth == 0, tile);
-    return lk_op_kernel(setup, "conv2d_gpu", "conv2d_gpu", text, &w->products);
+    return lk_op_kernel(&terms, "conv2d_gpu", "conv2d_gpu", text, &w->products);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,

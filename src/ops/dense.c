@@ -122,18 +122,26 @@ static int64_t choose_step(const struct lk_op_setup *setup, int64_t count, int64
     return lk_divide_up(units, parts < units ? parts : units) * unit;
 }
 
+/* Weights go through local memory, part of the depth at a time: halves do not hold what sums
+ * are by then. */
+static bool is_packed(const struct lk_op_setup *setup, bool forward)
+{
+    return forward && setup->tiling.vector > 1 && !setup->stores_half;
+}
+
 static enum lk_status create_product(const struct lk_op_setup *setup, bool forward,
                                      struct lk_kernel **kernel)
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
     char text[160];
+    const int depth = setup->stores_half ? INT32_MAX / 2
+                                         : PACKED_BYTES / 24 / (int)lk_dtype_bytes(setup->real);
     snprintf(text, sizeof text,
              "-DFORWARD=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=%d "
              "-DPACK=%d",
-             forward, forward && o->bias, s->product.rows, s->product.cols, s->pieces,
-             PACKED_BYTES / 24 / (int)lk_dtype_bytes(setup->real),
-             forward && setup->tiling.vector > 1);
+             forward, forward && o->bias, s->product.rows, s->product.cols, s->pieces, depth,
+             is_packed(setup, forward));
     return lk_op_kernel(setup, "dense", "dense_product", text, kernel);
 }
 
@@ -241,7 +249,7 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
     const struct state *s = setup->state;
     const bool forward = kernel == s->forward;
     const size_t real = lk_dtype_bytes(setup->real);
-    const size_t local = forward && setup->tiling.vector > 1 ? PACKED_BYTES : real;
+    const size_t local = is_packed(setup, forward) ? PACKED_BYTES : real;
     const double least = forward && o->activation == RELU ? 0 : -INFINITY;
     const int64_t rows = forward ? s->units : s->channels;
     const int64_t depth = forward ? s->channels : s->units;

@@ -218,7 +218,7 @@ static enum lk_status backward_add(const struct lk_op_setup *setup, const struct
         if (run->dx[i])
             LK_TRY(lk_buffer_enqueue_copy(
                 run->dy, run->dx[i],
-                lk_tiled_bytes(&setup->tiling, &setup->shapes.y, setup->real)));
+                lk_tiled_bytes(&setup->tiling, &setup->shapes.y, lk_op_stored(setup))));
     return LK_OK;
 }
 

@@ -28,8 +28,14 @@ enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const char *source,
                                         .name = name,
                                         .options = options,
                                         .real_bytes = (int)lk_dtype_bytes(setup->real),
-                                        .lanes = setup->tiling.lanes};
+                                        .lanes = setup->tiling.lanes,
+                                        .stores_half = setup->stores_half};
     return lk_kernel_create(setup->device, &spec, kernel);
+}
+
+enum lk_dtype lk_op_stored(const struct lk_op_setup *setup)
+{
+    return setup->stores_half ? LK_F16 : setup->real;
 }
 
 int lk_op_items(const struct lk_op_setup *setup)

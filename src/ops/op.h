@@ -37,7 +37,7 @@ struct lk_op_shapes {
     struct lk_param_spec param[LK_MOST_PARAMS];
     bool backward_reads_x, backward_reads_y; /* they are then kept until backward has run */
     bool is_loss; /* y is [2]: loss and 1 for a correct answer, per sample; dead lanes 0.
-                   * backward takes no dy: it is 1 for the loss of every sample that lives */
+                   * backward takes no dy: it is the loss scale for every sample that lives */
     double flops; /* of a forward pass over one sample; a multiply-add counts 2 */
 };
 
@@ -50,11 +50,13 @@ struct lk_op_setup {
     struct lk_tiling tiling; /* to prepare: with the most shards; to forward and backward: with
                               * those of this run, shards and tiles alone being fewer */
     enum lk_dtype real;      /* LK_F32 or LK_F64 */
+    bool stores_half;        /* activations and their gradients (of real LK_F32), but for the
+                              * output of a loss, lie in memory as halves */
     bool training;           /* backward will be called; dropout drops */
     bool wants_dx[LK_MOST_INPUTS], wants_dw;
-    uint64_t seed;          /* of the run */
-    uint32_t stream;        /* this node's own stream of random numbers */
-    struct lk_arena *arena; /* lives as long as the prepared operation */
+    uint64_t seed;              /* of the run */
+    uint32_t stream;            /* this node's own stream of random numbers */
+    struct lk_arena *arena;     /* lives as long as the prepared operation */
     struct lk_choices *choices; /* of algorithms, for devices of this kind; NULL: direct sums */
 
     void *state;            /* the operation's own: kernels, chosen tiles */
@@ -63,13 +65,15 @@ struct lk_op_setup {
 };
 
 /* One forward or backward. Pointers that were not asked for are NULL.
- * y, x[i]: real [tiles][shape][lanes]. dw[j]: gradient sums (not means) over the samples of
- * each shard, an array [shards][dw_stride] reals of which the parameter's elements are the
- * first. Dead lanes: of x anything finite, of dy 0; of y must become finite, of dx 0. */
+ * y, x[i], dy, dx[i]: stored [tiles][shape][lanes]. dw[j]: gradient sums (not means) over the
+ * samples of each shard, an array [shards][dw_stride] reals of which the parameter's elements
+ * are the first. Dead lanes: of x anything finite, of dy 0; of y must become finite, of dx 0.
+ */
 struct lk_op_run {
     const struct lk_buffer *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
     struct lk_buffer *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
     struct lk_buffer *saved, *workspace;
+    const struct lk_buffer *loss_scale; /* its first real is dy of a loss; NULL: 1 */
     int64_t dw_stride;
     int64_t samples;      /* in this batch; later lanes are dead */
     int64_t step;         /* with setup.seed and stream, the key of random numbers */
@@ -120,6 +124,9 @@ LK_MUST_CHECK enum lk_status lk_op_find(const char *name, const struct lk_op **o
 LK_MUST_CHECK enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const char *source,
                                           const char *name, const char *options,
                                           struct lk_kernel **kernel);
+
+/* The type of activations and their gradients in memory. */
+enum lk_dtype lk_op_stored(const struct lk_op_setup *setup);
 
 /* Work-items of a group: the parts of a batch tile. */
 int lk_op_items(const struct lk_op_setup *setup);

@@ -143,9 +143,10 @@ static enum lk_status backward_softmax(const struct lk_op_setup *setup,
     if (s->is_dense)
         return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_BUF(run->dx[1]),
-                          LK_INT(s->channels), SAMPLES(setup, run));
+                          LK_INT(s->channels), SAMPLES(setup, run), LK_BUF(run->loss_scale));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
-                      LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels));
+                      LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels),
+                      LK_BUF(run->loss_scale));
 }
 
 static bool absorb(void *options, const char *next, const char *next_options)
@@ -185,9 +186,9 @@ static enum lk_status backward_entropy(const struct lk_op_setup *setup,
     if (s->is_dense)
         return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->dx[0]), LK_BUF(run->dx[1]), LK_INT(s->channels),
-                          SAMPLES(setup, run));
+                          SAMPLES(setup, run), LK_BUF(run->loss_scale));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
-                      LK_BUF(run->dx[0]), LK_INT(s->channels));
+                      LK_BUF(run->dx[0]), LK_INT(s->channels), LK_BUF(run->loss_scale));
 }
 
 static void release(struct lk_op_setup *setup)

@@ -1,7 +1,7 @@
 #include "optim/optimizer.h"
 
 #include "base/fail.h"
-#include "tensor/elementwise.h"
+#include "optim/scaling.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,11 @@ struct lk_optimizer {
     struct lk_kernel *kernel;
     struct lk_elementwise elementwise;
     size_t real_bytes;
+    struct lk_scaling *scaling; /* NULL: the loss is not scaled */
 };
+
+/* Where a view may begin on every known device, in bytes. */
+enum { VIEW_ALIGN = 512 };
 
 static const char *kind_name(const void *kinds, int i)
 {
@@ -73,6 +77,13 @@ static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer 
     return lk_kernel_create(device, &spec, &optimizer->kernel);
 }
 
+static size_t scaling_offset(const struct lk_optimizer *optimizer)
+{
+    const struct lk_optimizer_info *info = &optimizer->info;
+    const size_t bytes = (size_t)info->slots * (size_t)info->stride * optimizer->real_bytes;
+    return (bytes + VIEW_ALIGN - 1) / VIEW_ALIGN * VIEW_ALIGN;
+}
+
 static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *optimizer,
                                  int64_t count)
 {
@@ -80,8 +91,7 @@ static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *
     info->count = count;
     info->stride = lk_elementwise_padded(count);
     info->slots = info->kind->slots(info->options, info->slot_names);
-    const size_t bytes = (size_t)info->slots * (size_t)info->stride * optimizer->real_bytes;
-    LK_TRY(lk_buffer_create(device, bytes, &info->state));
+    LK_TRY(lk_buffer_create(device, scaling_offset(optimizer) + VIEW_ALIGN, &info->state));
     return lk_buffer_enqueue_fill(info->state, 0);
 }
 
@@ -143,9 +153,33 @@ void lk_optimizer_destroy(struct lk_optimizer *optimizer)
     if (!optimizer)
         return;
     lk_kernel_destroy(optimizer->kernel);
+    lk_scaling_destroy(optimizer->scaling);
+    lk_buffer_destroy(optimizer->info.scaling);
     lk_buffer_destroy(optimizer->info.state);
     free((void *)optimizer->info.options);
     free(optimizer);
+}
+
+enum lk_status lk_optimizer_scale_loss(struct lk_optimizer *optimizer, struct lk_device *device,
+                                       const struct lk_loss_scale *how)
+{
+    struct lk_optimizer_info *info = &optimizer->info;
+    if (optimizer->real_bytes != sizeof(float))
+        return lk_fail(LK_E_ARGUMENT, "the loss is scaled for float32 alone");
+    LK_TRY(lk_buffer_view(info->state, scaling_offset(optimizer),
+                          LK_LOSS_SCALE_NUMBERS * sizeof(float), &info->scaling));
+    return lk_scaling_create(device, how, info->scaling, &optimizer->scaling);
+}
+
+enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
+                                          const struct lk_buffer *g, int64_t count)
+{
+    return optimizer->scaling ? lk_scaling_enqueue_check(optimizer->scaling, g, count) : LK_OK;
+}
+
+enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer)
+{
+    return optimizer->scaling ? lk_scaling_enqueue_decision(optimizer->scaling) : LK_OK;
 }
 
 static enum lk_status check_update(const struct lk_optimizer *optimizer,
@@ -180,17 +214,18 @@ enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer, struct 
     double numbers[LK_MOST_NUMBERS];
     LK_TRY(check_update(optimizer, w, g, update));
     const int count = info->kind->numbers(info->options, update->lr, update->step, numbers);
-    struct lk_arg args[7 + LK_MOST_NUMBERS] = {LK_BUF(w),
+    struct lk_arg args[8 + LK_MOST_NUMBERS] = {LK_BUF(w),
                                                LK_BUF(g),
                                                LK_BUF(info->state),
                                                LK_INT(update->first / e->vector),
                                                LK_INT(lk_elementwise_vectors(e, update->count)),
                                                LK_INT(info->stride / e->vector),
-                                               LK_REAL(update->scale)};
+                                               LK_REAL(update->scale),
+                                               LK_BUF(info->scaling)};
     for (int i = 0; i < count; i++)
-        args[7 + i] = (struct lk_arg)LK_REAL(numbers[i]);
+        args[8 + i] = (struct lk_arg)LK_REAL(numbers[i]);
     return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, update->count), args,
-                             7 + count);
+                             8 + count);
 }
 
 enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_buffer *w,
@@ -199,6 +234,8 @@ enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_bu
 {
     const struct lk_update all = {
         .count = optimizer->info.count, .scale = scale, .lr = lr, .step = step};
+    LK_TRY(lk_optimizer_enqueue_check(optimizer, g, all.count));
+    LK_TRY(lk_optimizer_enqueue_decision(optimizer));
     return lk_optimizer_enqueue_part(optimizer, w, g, &all);
 }
 

@@ -13,7 +13,7 @@
 enum { LK_MOST_SLOTS = 4, LK_MOST_NUMBERS = 8 };
 
 /* One kind of optimizer. Its kernel <source>_update in cl/<source>.cl takes (w, g, state,
- * vectors, stride in vectors, scale, then the numbers in order). */
+ * first, vectors, stride in vectors, scale, scaling, then the numbers in order). */
 struct lk_optimizer_kind {
     const char *name, *source;
     const struct lk_option *options; /* has a REAL row "lr" */
@@ -53,6 +53,20 @@ LK_MUST_CHECK enum lk_status lk_optimizer_create(struct lk_device *device, enum 
                                                  struct lk_optimizer **optimizer);
 void lk_optimizer_destroy(struct lk_optimizer *optimizer);
 
+/* A scale of the loss that fits halves: it begins with `first`, is halved where a gradient is
+ * not finite (there is no update then) and doubles after `every` steps without; 0: it stays. */
+struct lk_loss_scale {
+    double first; /* a power of two */
+    int64_t every;
+};
+enum { LK_LOSS_SCALE_NUMBERS = 5 }; /* as cl/lib/update.cl has them: the scale first */
+
+/* Before lk_device_build(), of an optimizer of float32: gradients will be those of the loss
+ * times the first number of info.scaling. fails: LK_E_ARGUMENT, as lk_optimizer_create() */
+LK_MUST_CHECK enum lk_status lk_optimizer_scale_loss(struct lk_optimizer *optimizer,
+                                                     struct lk_device *device,
+                                                     const struct lk_loss_scale *how);
+
 /* Updates w by the gradient g * scale. w, g: `count` reals, padded with zeros to a multiple of
  * 32. step: 1 for the first. Enqueues. fails: LK_E_ARGUMENT for buffers that are too small */
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer,
@@ -72,15 +86,23 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *opti
                                                        const struct lk_buffer *g,
                                                        const struct lk_update *update);
 
+/* Where the loss is scaled, before parts are updated: looks at `count` reals of a step's
+ * gradient, then decides over the whole step. Where it is not they do nothing. Enqueue. */
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
+                                                        const struct lk_buffer *g,
+                                                        int64_t count);
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer);
+
 /* The option `lr`: the rate before any schedule. */
 double lk_optimizer_rate(const struct lk_optimizer *optimizer);
 
 /* What a checkpoint keeps. The options, with kind->options, print to the text that makes this
- * optimizer again; state: real [slots][stride], of which the first `count` are used. */
+ * optimizer again; state: real [slots][stride], of which the first `count` are used, and at its
+ * end `scaling`, real [LK_LOSS_SCALE_NUMBERS]. */
 struct lk_optimizer_info {
     const struct lk_optimizer_kind *kind;
     const void *options;
-    struct lk_buffer *state;
+    struct lk_buffer *state, *scaling; /* scaling: NULL: the loss is not scaled */
     int slots;
     const char *slot_names[LK_MOST_SLOTS]; /* "m", "v" */
     int64_t count, stride;

@@ -7,7 +7,8 @@
 struct lk_loader {
     struct lk_device *device;
     struct lk_tiling tiling;
-    enum lk_dtype real;
+    enum lk_dtype real; /* that is computed with */
+    bool stores_half;
     struct lk_look look;
     bool has_means;         /* contrast needs a sample's mean, made of those of its rows */
     int64_t height;         /* that there is memory for */
@@ -26,7 +27,8 @@ static enum lk_status create(struct lk_loader *loader)
                                   .name = "convert_images",
                                   .options = lk_look_draws(look) ? options : NULL,
                                   .real_bytes = (int)lk_dtype_bytes(loader->real),
-                                  .lanes = loader->tiling.lanes};
+                                  .lanes = loader->tiling.lanes,
+                                  .stores_half = loader->stores_half};
     LK_TRY(lk_kernel_create(loader->device, &spec, &loader->images));
     if (loader->has_means) {
         spec.name = "convert_means";
@@ -37,13 +39,16 @@ static enum lk_status create(struct lk_loader *loader)
 }
 
 enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling *tiling,
-                                enum lk_dtype real, const struct lk_look *look,
+                                enum lk_dtype dtype, const struct lk_look *look,
                                 struct lk_loader **loader)
 {
     struct lk_loader *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a loader", sizeof *made);
-    *made = (struct lk_loader){.device = device, .tiling = *tiling, .real = real};
+    *made = (struct lk_loader){.device = device,
+                               .tiling = *tiling,
+                               .real = dtype == LK_F64 ? LK_F64 : LK_F32,
+                               .stores_half = dtype == LK_F16};
     if (look)
         made->look = *look;
     for (int i = 0; i < LK_LOOK_STAGES; i++)
@@ -62,7 +67,9 @@ enum lk_status lk_loader_add_one_hot(struct lk_loader *loader)
     const struct lk_kernel_spec spec = {.source = "convert",
                                         .name = "convert_one_hot",
                                         .options = "-DONE_HOT",
-                                        .real_bytes = (int)lk_dtype_bytes(loader->real)};
+                                        .real_bytes = (int)lk_dtype_bytes(loader->real),
+                                        .lanes = loader->tiling.lanes,
+                                        .stores_half = loader->stores_half};
     return loader->one_hot ? LK_OK : lk_kernel_create(loader->device, &spec, &loader->one_hot);
 }
 

@@ -54,14 +54,18 @@ struct lk_tiling lk_tiling_cut(const struct lk_tiling *tiling, int shards)
 
 size_t lk_dtype_bytes(enum lk_dtype dtype)
 {
-    static const size_t bytes[] = {[LK_F32] = 4, [LK_F64] = 8, [LK_U8] = 1, [LK_I32] = 4};
+    static const size_t bytes[] = {
+        [LK_F32] = 4, [LK_F64] = 8, [LK_U8] = 1, [LK_I32] = 4, [LK_F16] = 2};
     return bytes[dtype];
 }
 
 const char *lk_dtype_name(enum lk_dtype dtype)
 {
-    static const char *const names[] = {
-        [LK_F32] = "float32", [LK_F64] = "float64", [LK_U8] = "uint8", [LK_I32] = "int32"};
+    static const char *const names[] = {[LK_F32] = "float32",
+                                        [LK_F64] = "float64",
+                                        [LK_U8] = "uint8",
+                                        [LK_I32] = "int32",
+                                        [LK_F16] = "float16"};
     return names[dtype];
 }
 

@@ -71,11 +71,11 @@ LK_MUST_CHECK enum lk_status lk_tiled_read(const struct lk_buffer *buffer,
 /* Kernels that bring batches into tiles on the device. */
 struct lk_loader;
 
-/* A loader of batches of the given tiling into tensors of `real` (LK_F32, LK_F64), with that
- * look (NULL: as they are); its kernels can run after lk_device_build(). */
+/* A loader of batches of the given tiling into tensors of `dtype` (LK_F32, LK_F64, LK_F16),
+ * with that look (NULL: as they are); its kernels can run after lk_device_build(). */
 LK_MUST_CHECK enum lk_status lk_loader_create(struct lk_device *device,
                                               const struct lk_tiling *tiling,
-                                              enum lk_dtype real, const struct lk_look *look,
+                                              enum lk_dtype dtype, const struct lk_look *look,
                                               struct lk_loader **loader);
 void lk_loader_destroy(struct lk_loader *loader);
 

@@ -37,6 +37,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .shuffle = trainer->settings->shuffle,
         .shards = trainer->shards,
         .drop_remainder = trainer->settings->drop_remainder,
+        .mixed = trainer->settings->precision == LK_PRECISION_MIXED,
         .updates = staleness ? staleness->updates : trainer->done,
     };
     struct lk_snapshot *taken = NULL;
@@ -146,6 +147,11 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
         return differs("shuffle", there->shuffle, s->shuffle);
     if (there->drop_remainder != s->drop_remainder)
         return differs("drop_remainder", there->drop_remainder, s->drop_remainder);
+    if (there->mixed != (s->precision == LK_PRECISION_MIXED))
+        return lk_fail(LK_E_ARGUMENT,
+                       "the run directory's checkpoint has precision %s, asked for is %s; use "
+                       "--fresh to start over, or another directory",
+                       there->mixed ? "mixed" : "float", there->mixed ? "float" : "mixed");
     LK_TRY(check_same_pipeline(s->pipeline, there->pipeline));
     return check_same_optimizer(s, there);
 }

@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a loss that is summed over samples: gradients of logits are at most 1. */
+#define FIRST_LOSS_SCALE 0x1p12
+enum { STEPS_TO_DOUBLE = 500 };
+
 #define AT(field) .offset = offsetof(struct lk_settings, field)
 #define TEXT(field)                                                                            \
     .kind = LK_OPTION_TEXT, AT(field), .count = sizeof((struct lk_settings *)0)->field
 
 static const char *const tunes[] = {"off", "quick", NULL};
+static const char *const precisions[] = {"float", "mixed", NULL};
 static const char *const modes[] = {"sync", "async", NULL};
 static const char *const all_reduces[] = {"tree", "mpi", NULL};
 
@@ -124,6 +129,19 @@ const struct lk_option lk_settings_table[] = {
      .choices = tunes,
      .help = "quick: blockings of kernels are measured before a long run, no bit depends on "
              "them; off"},
+    {.name = "precision",
+     .kind = LK_OPTION_CHOICE,
+     AT(precision),
+     .standard = "float",
+     .choices = precisions,
+     .help = "float; mixed: activations and their gradients are kept as halves"},
+    {.name = "loss_scale",
+     .kind = LK_OPTION_REAL,
+     AT(loss_scale),
+     .max = 1 << 24,
+     .standard = "0",
+     .help = "precision mixed: the loss is multiplied by it, a power of two; 0: by what fits, "
+             "found while training"},
     {.name = "mode",
      .kind = LK_OPTION_CHOICE,
      AT(mode),
@@ -204,6 +222,15 @@ const struct lk_option lk_settings_table[] = {
      .help = "steps in the trace, from the second one on; 0: all"},
     {0},
 };
+
+struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings)
+{
+    const bool is_fixed = settings->loss_scale > 0;
+    if (settings->precision != LK_PRECISION_MIXED)
+        return (struct lk_loss_scale){0};
+    return (struct lk_loss_scale){.first = is_fixed ? settings->loss_scale : FIRST_LOSS_SCALE,
+                                  .every = is_fixed ? 0 : STEPS_TO_DOUBLE};
+}
 
 enum lk_status lk_settings_create(struct lk_settings **settings)
 {

@@ -3,11 +3,13 @@
 #define LK_TRAIN_SETTINGS_H
 
 #include "base/option.h"
+#include "optim/optimizer.h"
 #include <lockstep/model.h>
 #include <lockstep/train.h>
 
 enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
 enum lk_tune_setting { LK_TUNE_OFF, LK_TUNE_QUICK };
+enum lk_precision { LK_PRECISION_FLOAT, LK_PRECISION_MIXED };
 enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
 
 struct lk_settings {
@@ -19,8 +21,9 @@ struct lk_settings {
     int64_t classes;
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t check_every, scale_lr, max_staleness;
-    double lr; /* 0: the optimizer's own */
-    int mode, all_reduce, math, tune;
+    double lr;         /* 0: the optimizer's own */
+    double loss_scale; /* 0: found while training */
+    int mode, all_reduce, math, tune, precision;
     int64_t prefetch;
     bool shuffle, drop_remainder, fresh;
     char profile[512];
@@ -38,6 +41,9 @@ LK_MUST_CHECK enum lk_status lk_settings_copy(const struct lk_settings *settings
 
 /* The settings as a run file that lk_settings_read() takes. The caller frees the text. */
 LK_MUST_CHECK enum lk_status lk_settings_print(const struct lk_settings *settings, char **text);
+
+/* How the loss is scaled: not at all (first 0) where activations are not halves. */
+struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings);
 
 /* Splits "adam beta_1=0.9" into the kind and the rest, which may be "". */
 void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],

@@ -19,6 +19,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .shards = shards,
         .look = c->look,
         .real = c->real,
+        .stores_half = c->loss_scale.first > 0,
         .training = true,
         .seed = c->seed,
         .choices = c->choices,
@@ -65,6 +66,9 @@ enum lk_status lk_stepper_build(struct lk_stepper *stepper)
         return lk_fail(LK_E_MODEL, "the model has no parameter to train");
     LK_TRY(lk_optimizer_create(c->device, c->real, c->optimizer, c->optimizer_options, count,
                                &stepper->optimizer));
+    if (c->loss_scale.first > 0)
+        LK_TRY(lk_optimizer_scale_loss(stepper->optimizer, c->device, &c->loss_scale));
+    lk_replica_set_loss_scale(stepper->replica, lk_optimizer_info(stepper->optimizer)->scaling);
     for (int i = 0; i < LK_REPLICA_SLOTS; i++)
         for (int j = 0; j < LK_STEP_MARKS; j++)
             LK_TRY(lk_mark_create(c->device, &stepper->slots[i].marks[j]));

@@ -18,6 +18,7 @@ struct lk_stepper_config {
     int most_shards; /* shards computed at a time, where devices share a batch; 0: alone */
     const struct lk_look *look; /* of the images; NULL: as they are */
     enum lk_dtype real;
+    struct lk_loss_scale loss_scale; /* of activations that are halves; 0: they are not */
     uint64_t seed;
     const char *optimizer, *optimizer_options; /* "adam", "beta_1=0.9" */
     struct lk_choices *choices;                /* as a replica takes them */

@@ -97,10 +97,25 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
     return stepper->exchange;
 }
 
+/* Whether a step counts shows when all of its gradient is there. */
+static enum lk_status enqueue_results(struct lk_stepper *stepper)
+{
+    for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {
+        LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
+        LK_TRY(lk_optimizer_enqueue_check(stepper->optimizer,
+                                          lk_exchange_sum(stepper->exchange, b),
+                                          lk_replica_bucket(stepper->replica, b).count));
+    }
+    return lk_optimizer_enqueue_decision(stepper->optimizer);
+}
+
 /* The division by the number of samples comes last, in the update's scale. */
 enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, double lr,
                                  int64_t step, bool weights)
 {
+    const bool is_scaled = stepper->config.loss_scale.first > 0;
+    if (is_scaled)
+        LK_TRY(enqueue_results(stepper));
     for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {
         const struct lk_bucket bucket = lk_replica_bucket(stepper->replica, b);
         const struct lk_update update = {.first = bucket.first,
@@ -108,7 +123,8 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
                                          .scale = 1.0 / (double)samples,
                                          .lr = lr,
                                          .step = step};
-        LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
+        if (!is_scaled)
+            LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
         LK_TRY(lk_optimizer_enqueue_part(stepper->optimizer,
                                          lk_replica_weights(stepper->replica),
                                          lk_exchange_sum(stepper->exchange, b), &update));

@@ -40,6 +40,7 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .most_shards = most,
         .look = c->look,
         .real = c->real,
+        .loss_scale = c->loss_scale,
         .seed = c->seed,
         .optimizer = c->optimizer,
         .optimizer_options = c->optimizer_options,

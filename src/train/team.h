@@ -27,6 +27,7 @@ struct lk_team_config {
     int shards;
     const struct lk_look *look; /* of the images, outlives the team; NULL: as they are */
     enum lk_dtype real;
+    struct lk_loss_scale loss_scale; /* as a stepper takes it */
     uint64_t seed;
     const char *optimizer, *optimizer_options;
     struct lk_choices *choices; /* as a replica takes them */

@@ -144,7 +144,8 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     bool is_finite = true;
     for (int i = 0; i < job.sum_count; i++)
         is_finite &= sums[i].is_finite;
-    if (*is_right && !is_finite && !team->has_diverged) {
+    const bool may_overflow = bucket >= 0 && team->config.loss_scale.first > 0;
+    if (*is_right && !is_finite && !may_overflow && !team->has_diverged) {
         team->has_no_numbers = true;
         *is_right = false;
         doubt(&job, owners);

@@ -44,6 +44,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .shards = trainer->shards,
         .look = &trainer->look,
         .real = LK_F32,
+        .loss_scale = lk_settings_loss_scale(s),
         .seed = (uint64_t)s->seed,
         .optimizer = kind,
         .optimizer_options = options,
@@ -59,6 +60,10 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
         return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",
                        (long long)s->max_staleness);
+    if (s->mode == LK_TRAIN_ASYNC && s->precision == LK_PRECISION_MIXED)
+        return lk_fail(LK_E_UNSUPPORTED,
+                       "--precision mixed is for --mode sync: a step that overflows halves is "
+                       "left out everywhere at once");
     if (s->mode == LK_TRAIN_ASYNC && lk_world_size(trainer->world) > 1)
         return lk_fail(LK_E_UNSUPPORTED, "mode async is for the devices of one rank, found %d",
                        lk_world_size(trainer->world));

@@ -223,22 +223,25 @@ out:
     return status;
 }
 
-/* --- sums of two siblings -------------------------------------------------------------- */
+/* --- sums of two siblings, and their checksum ------------------------------------------ */
 
 static enum lk_status run_join(struct lk_device *device)
 {
     const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), SHARDS, SHARDS);
     struct lk_shard_sum *sum = NULL;
-    struct lk_buffer *y = NULL;
+    struct lk_buffer *y = NULL, *checksum = NULL;
     enum lk_status status;
     LK_TRY_OUT(lk_shard_sum_create(device, &tiling, LK_F32, true, &sum));
     LK_TRY_OUT(lk_device_build(device));
     LK_TRY_OUT(lk_buffer_create(device, 4 * LK_PAD * sizeof(float), &y));
     LK_TRY_OUT(fill(y, LK_F32));
     LK_TRY_OUT(lk_shard_sum_enqueue_join(sum, y, 0, 2 * LK_PAD, 2 * LK_PAD));
+    LK_TRY_OUT(lk_buffer_create(device, LK_PAD * sizeof(uint32_t), &checksum));
+    LK_TRY_OUT(lk_shard_sum_enqueue_checksum(sum, y, 0, 2 * LK_PAD, checksum, 1));
     LK_TRY_OUT(lk_device_finish(device));
 out:
     lk_shard_sum_destroy(sum);
+    lk_buffer_destroy(checksum);
     lk_buffer_destroy(y);
     return status;
 }
@@ -313,8 +316,9 @@ static enum lk_status run_steps(struct lk_stepper *stepper, const struct lk_node
     return LK_OK;
 }
 
+/* halves: activations are. */
 static enum lk_status train(struct lk_device *device, const char *optimizer,
-                            const char *options, bool has_logits)
+                            const char *options, bool has_logits, bool halves)
 {
     enum { BATCH = 13 };
     static const struct lk_look look = {
@@ -333,6 +337,7 @@ static enum lk_status train(struct lk_device *device, const char *optimizer,
                                              .shards = SHARDS,
                                              .look = has_logits ? &look : NULL,
                                              .real = LK_F32,
+                                             .loss_scale = {.first = halves ? 64 : 0},
                                              .seed = 5,
                                              .optimizer = optimizer,
                                              .optimizer_options = options};
@@ -348,9 +353,10 @@ static enum lk_status run_networks(struct lk_device *device)
 {
     LK_TRY(run_bench(device));
     LK_TRY(run_join(device));
-    LK_TRY(train(device, "adam", "", false));
-    LK_TRY(train(device, "rmsprop", "centered=true momentum=0.9", true));
-    return train(device, "sgd", "momentum=0.9 nesterov=true", false);
+    LK_TRY(train(device, "adam", "", false, false));
+    LK_TRY(train(device, "rmsprop", "centered=true momentum=0.9", true, false));
+    LK_TRY(train(device, "adamw", "", true, true));
+    return train(device, "sgd", "momentum=0.9 nesterov=true", false, false);
 }
 
 static enum lk_status run(const char *part, struct lk_device *device)

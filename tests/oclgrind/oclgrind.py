@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 SKIPPED = 77
-KERNEL = re.compile(r"\b(?:KERNEL|UPDATE_KERNEL|GROUP_KERNEL|__kernel)\s+void\s+(\w+)\s*\(")
+KERNEL = re.compile(r"\b(?:\w*KERNEL|__kernel)\s+void\s+(\w+)\s*\(")
 RAN = re.compile(r"Instructions executed for kernel '(\w+)'")
 
 # Oclgrind 21.10 simulates what clang gives it, but not all that its optimizer makes: it knows

@@ -22,11 +22,19 @@ static const struct configuration {
     enum lk_dtype real;
     bool usual; /* for every case; the others for thorough ones */
     const char *name;
+    bool half; /* for cases that are made of halves, and no others */
 } configurations[] = {
-    {CPU_16, LK_F32, true, "cpu 16 float"},   {CPU_8, LK_F64, true, "cpu 8 double"},
-    {GPU, LK_F32, true, "gpu float"},         {CPU_8, LK_F32, false, "cpu 8 float"},
-    {CPU_4, LK_F32, false, "cpu 4 float"},    {CPU_4, LK_F64, false, "cpu 4 double"},
-    {CPU_16, LK_F64, false, "cpu 16 double"}, {GPU, LK_F64, false, "gpu double"},
+    {CPU_16, LK_F32, true, "cpu 16 float", false},
+    {CPU_8, LK_F64, true, "cpu 8 double", false},
+    {GPU, LK_F32, true, "gpu float", false},
+    {CPU_8, LK_F32, false, "cpu 8 float", false},
+    {CPU_4, LK_F32, false, "cpu 4 float", false},
+    {CPU_4, LK_F64, false, "cpu 4 double", false},
+    {CPU_16, LK_F64, false, "cpu 16 double", false},
+    {GPU, LK_F64, false, "gpu double", false},
+    {CPU_16, LK_F32, true, "cpu 16 half", true},
+    {GPU, LK_F32, true, "gpu half", true},
+    {CPU_8, LK_F32, false, "cpu 8 half", true},
 };
 
 /* Half of the first device as a device of its own, where it can be cut. */
@@ -98,6 +106,7 @@ static struct lk_choices *make_choices(const char *algorithm)
 static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *device,
                      enum lk_dtype real, struct rig_wants wants)
 {
+    const double scale = t->is_half ? HALF_LOSS_SCALE : 1;
     struct search search = {.name = t->c->algorithm};
     const struct lk_op_setup setup = {
         .choices = make_choices(search.name),
@@ -106,10 +115,13 @@ static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *d
         .shapes = t->shapes,
         .tiling = lk_tiling_make(lk_device_info(device), t->batch, t->shards),
         .real = real,
+        .stores_half = t->is_half,
         .seed = SEED,
         .stream = STREAM,
     };
     rig_open(rig, device, t->op, &setup, t->samples, wants);
+    if (t->shapes.is_loss)
+        rig_set_loss_scale(rig, scale);
     if (search.name && real == LK_F32) {
         lk_choices_each(setup.choices, look, &search);
         if (!search.found)
@@ -209,7 +221,7 @@ static void check_configuration(struct trial *t, const struct configuration *at)
 {
     struct lk_device *device = devices[at->device];
     const struct rig_wants all = {t->training, true, true};
-    const bool first = at == configurations;
+    const bool first = at == configurations || (at->half && at->device == CPU_16);
     struct rig rig;
     struct rig_arrays got, again;
     open_rig(t, &rig, device, at->real, all);
@@ -277,7 +289,8 @@ static bool is_asked(const struct op_case *c, const struct configuration *at)
     return !c->only || (c->only & kind) || !devices[CPU_16];
 }
 
-static void check_trial(struct trial *t)
+/* With the numbers of the trial, which are halves or not. */
+static void check_numbers(struct trial *t)
 {
     const struct op_case *c = t->c;
     trial_make(t);
@@ -285,7 +298,7 @@ static void check_trial(struct trial *t)
         const struct configuration *at = &configurations[i];
         if (t->op->is_view || (t->op->only_trains && !t->training))
             break;
-        if (!is_asked(c, at))
+        if (at->half != t->is_half || !is_asked(c, at))
             continue;
         snprintf(rig_where, sizeof rig_where, "%s '%s', %lld of %lld samples, %d shards, %s",
                  c->op, c->options ? c->options : "", (long long)t->samples,
@@ -295,6 +308,15 @@ static void check_trial(struct trial *t)
     if (t->op->is_view || (t->op->only_trains && !t->training))
         check_view(t);
     trial_clear(t);
+}
+
+static void check_trial(struct trial *t)
+{
+    check_numbers(t);
+    t->is_half = true;
+    if (t->c->half || t->c->thorough)
+        check_numbers(t);
+    t->is_half = false;
 }
 
 /* Sums of many samples in every way that they can fill tiles and shards. */
@@ -359,6 +381,16 @@ static void test_refusal(void **state)
 }
 
 /* --- the suite ------------------------------------------------------------------------- */
+
+double op_round_to_half(double value)
+{
+    int exponent;
+    if (value == 0 || !isfinite(value))
+        return value;
+    frexp(value, &exponent);
+    const double unit = ldexp(1, (exponent > -14 + 1 ? exponent : -14 + 1) - 11);
+    return rint(value / unit) * unit;
+}
 
 static const char *name_of(const char *what, const char *op, const char *options,
                            const struct lk_shape *shape)

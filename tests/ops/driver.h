@@ -44,6 +44,9 @@ struct op_oracle {
 /* Kinds of configurations: a class of kernels and a number type. */
 enum { OP_CPU = 1, OP_CPU_DOUBLE = 2, OP_GPU = 4, OP_GPU_DOUBLE = 8 };
 
+/* The nearest number that a half holds, ties to even. */
+double op_round_to_half(double value);
+
 struct op_case {
     const char *op, *options;
     int inputs; /* 0: one */
@@ -58,8 +61,10 @@ struct op_case {
     double low, high; /* of random x; both 0: -1..1 */
     double tolerance; /* in epsilons of the largest result (for dw further `samples`); 0: 64 */
 
-    bool thorough;  /* all vector widths with both number types, a part of the device, gradients
-                     * asked for in parts; else the most usual three configurations */
+    bool thorough;  /* all vector widths with both number types, activations as halves, a part
+                     * of the device, gradients asked for in parts; else the most usual three
+                     * configurations */
+    bool half;      /* or with halves alone */
     bool sizes;     /* also with 1, 2, 17, 127, 128, 129 samples in 1, 2, 8 shards */
     bool inference; /* without training: forward alone */
     int only; /* of the configurations, those of these kinds: for a case much like others where

@@ -1,6 +1,6 @@
 #include "rig.h"
 
-#include "base/fail.h"
+#include "driver.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,9 +115,36 @@ static void check_unchanged(struct rig_tensor *tensor, const char *name)
         rig_fail("%s was changed", name);
 }
 
+/* source: IEEE 754-2008, binary16 */
+static uint16_t half_bits(double value)
+{
+    const double size = fabs(op_round_to_half(value));
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    int exponent;
+    const double fraction = frexp(size, &exponent);
+    if (isnan(value))
+        return 0x7e00;
+    if (size > 65504)
+        return (uint16_t)(sign | 0x7c00);
+    if (exponent <= -14 || size == 0)
+        return (uint16_t)(sign | (uint16_t)ldexp(size, 24));
+    return (uint16_t)(sign | ((exponent + 14) << 10) | ((uint16_t)ldexp(fraction, 11) & 0x3ff));
+}
+
+static double half_value(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    const double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                        : exponent == 0 ? ldexp(fraction, -24)
+                                        : ldexp(fraction + 1024, exponent - 25);
+    return bits & 0x8000 ? -size : size;
+}
+
 static void put(void *to, enum lk_dtype dtype, size_t i, double value)
 {
-    if (dtype == LK_F64)
+    if (dtype == LK_F16)
+        ((uint16_t *)to)[i] = half_bits(value);
+    else if (dtype == LK_F64)
         ((double *)to)[i] = value;
     else if (dtype == LK_F32)
         ((float *)to)[i] = (float)value;
@@ -136,6 +163,8 @@ static bool is_unwritten(const unsigned char *tensor, enum lk_dtype dtype, size_
 
 static double get(const void *from, enum lk_dtype dtype, size_t i)
 {
+    if (dtype == LK_F16)
+        return half_value(((const uint16_t *)from)[i]);
     return dtype == LK_F64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
 }
 
@@ -174,7 +203,8 @@ static void upload_tiles(struct rig *rig, struct rig_tensor *tensor,
 
 /* Dead lanes must be finite: they are multiplied by zeros later. must_be_zero: and 0. */
 static void download_tiles(struct rig *rig, struct rig_tensor *tensor, const char *name,
-                           const struct lk_shape *shape, bool must_be_zero, double *to)
+                           const struct lk_shape *shape, enum lk_dtype dtype, bool must_be_zero,
+                           double *to)
 {
     const struct lk_tiling *t = &rig->setup.tiling;
     const int64_t count = lk_shape_count(shape);
@@ -184,10 +214,10 @@ static void download_tiles(struct rig *rig, struct rig_tensor *tensor, const cha
             const int64_t n = sample_of(rig, tile, lane);
             for (int64_t e = 0; e < count; e++) {
                 const size_t i = (size_t)((tile * count + e) * t->lanes + lane);
-                const double value = get(inside(tensor), rig->setup.real, i);
+                const double value = get(inside(tensor), dtype, i);
                 if (n >= 0)
                     to[n * count + e] = value;
-                if (is_unwritten(inside(tensor), rig->setup.real, i))
+                if (is_unwritten(inside(tensor), dtype, i))
                     rig_fail("%s: tile %lld, element %lld, lane %d (%s) was not written", name,
                              (long long)tile, (long long)e, lane, n < 0 ? "dead" : "living");
                 if (n < 0 && (must_be_zero ? value != 0 : !isfinite(value)))
@@ -236,6 +266,12 @@ static void download_dw(struct rig *rig, int j, double *to)
     }
 }
 
+/* The type of y in memory. */
+static enum lk_dtype y_dtype(const struct rig *rig)
+{
+    return rig->setup.shapes.is_loss ? rig->setup.real : lk_op_stored(&rig->setup);
+}
+
 /* --- life ------------------------------------------------------------------------------ */
 
 static void make_gradients(struct rig *rig, struct rig_wants wants)
@@ -278,16 +314,26 @@ void rig_open(struct rig *rig, struct lk_device *device, const struct lk_op *op,
     for (int i = 0; i < s->shapes.inputs; i++)
         make(rig, &rig->x[i],
              lk_tiled_bytes(&s->tiling, &s->shapes.x[i],
-                            s->shapes.x_dtype[i] == LK_I32 ? LK_I32 : s->real));
+                            s->shapes.x_dtype[i] == LK_I32 ? LK_I32 : lk_op_stored(s)));
     for (int j = 0; j < s->shapes.params; j++)
         make(rig, &rig->w[j], (size_t)lk_shape_count(&s->shapes.param[j].shape) * size);
-    make(rig, &rig->y, lk_tiled_bytes(&s->tiling, &s->shapes.y, s->real));
+    make(rig, &rig->y, lk_tiled_bytes(&s->tiling, &s->shapes.y, y_dtype(rig)));
     make(rig, &rig->saved, s->saved_bytes);
     make(rig, &rig->workspace, s->workspace_bytes);
     if (wants.training)
         make_gradients(rig, wants);
     rig->run.samples = samples;
     rig->device_bytes = lk_device_bytes(device);
+}
+
+void rig_set_loss_scale(struct rig *rig, double scale)
+{
+    make(rig, &rig->loss_scale, lk_dtype_bytes(rig->setup.real));
+    put(inside(&rig->loss_scale), rig->setup.real, 0, scale);
+    upload(&rig->loss_scale);
+    rig->run.loss_scale = rig->loss_scale.view;
+    rig->loss_scaled = scale;
+    rig->device_bytes = lk_device_bytes(rig->setup.device);
 }
 
 void rig_close(struct rig *rig)
@@ -304,6 +350,7 @@ void rig_close(struct rig *rig)
     clear(&rig->dy);
     clear(&rig->saved);
     clear(&rig->workspace);
+    clear(&rig->loss_scale);
     rig->op->release(&rig->setup);
     lk_choices_destroy(rig->setup.choices);
     lk_arena_clear(&rig->arena);
@@ -314,7 +361,8 @@ void rig_write(struct rig *rig, const struct rig_arrays *arrays)
     const struct lk_op_shapes *shapes = &rig->setup.shapes;
     for (int i = 0; i < shapes->inputs; i++) {
         const bool labels = shapes->x_dtype[i] == LK_I32;
-        upload_tiles(rig, &rig->x[i], &shapes->x[i], labels ? LK_I32 : rig->setup.real,
+        upload_tiles(rig, &rig->x[i], &shapes->x[i],
+                     labels ? LK_I32 : lk_op_stored(&rig->setup),
                      labels ? DEAD_LABEL : DEAD_REPEAT, arrays->x[i]);
     }
     for (int j = 0; j < shapes->params; j++) {
@@ -355,9 +403,17 @@ void rig_forward(struct rig *rig, double *y)
     upload_nan(&rig->workspace);
     rig_ok(rig->op->forward(&rig->setup, &run), "forward");
     rig_ok(lk_device_finish(rig->setup.device), "forward");
-    download_tiles(rig, &rig->y, "y", &shapes->y, rig->setup.shapes.is_loss, y);
+    download_tiles(rig, &rig->y, "y", &shapes->y, y_dtype(rig), shapes->is_loss, y);
     download(&rig->saved, "saved");
     check_after(rig);
+}
+
+static void download_dx(struct rig *rig, int i, double *dx)
+{
+    const struct lk_shape *shape = &rig->setup.shapes.x[i];
+    download_tiles(rig, &rig->dx[i], "dx", shape, lk_op_stored(&rig->setup), true, dx);
+    for (int64_t k = 0; rig->loss_scaled != 0 && k < rig->samples * lk_shape_count(shape); k++)
+        dx[k] /= rig->loss_scaled;
 }
 
 void rig_backward(struct rig *rig, const double *dy, double *const dx[], double *const dw[])
@@ -379,13 +435,13 @@ void rig_backward(struct rig *rig, const double *dy, double *const dx[], double 
     run.saved = rig->saved.view;
     run.workspace = rig->workspace.view;
     if (rig->dy.parent)
-        upload_tiles(rig, &rig->dy, &shapes->y, rig->setup.real, DEAD_ZERO, dy);
+        upload_tiles(rig, &rig->dy, &shapes->y, y_dtype(rig), DEAD_ZERO, dy);
     upload_nan(&rig->workspace);
     rig_ok(rig->op->backward(&rig->setup, &run), "backward");
     rig_ok(lk_device_finish(rig->setup.device), "backward");
     for (int i = 0; i < shapes->inputs; i++)
         if (rig->dx[i].parent)
-            download_tiles(rig, &rig->dx[i], "dx", &shapes->x[i], true, dx[i]);
+            download_dx(rig, i, dx[i]);
     for (int j = 0; j < shapes->params; j++)
         if (rig->dw[j].parent)
             download_dw(rig, j, dw[j]);

@@ -19,6 +19,8 @@ struct rig {
     int64_t samples;
     struct rig_tensor x[LK_MOST_INPUTS], w[LK_MOST_PARAMS], dy, y, dx[LK_MOST_INPUTS],
         dw[LK_MOST_PARAMS], saved, workspace;
+    struct rig_tensor loss_scale;
+    double loss_scaled; /* by which dx is divided; 0: it is not */
     size_t device_bytes; /* after everything was allocated */
 };
 
@@ -49,6 +51,9 @@ double *rig_doubles(int64_t count);
 void rig_open(struct rig *rig, struct lk_device *device, const struct lk_op *op,
               const struct lk_op_setup *setup, int64_t samples, struct rig_wants wants);
 void rig_close(struct rig *rig);
+
+/* What a loss takes for dy; gradients are divided by it again. */
+void rig_set_loss_scale(struct rig *rig, double scale);
 
 /* Writes x and w; dead lanes repeat the first sample, labels there are -1. */
 void rig_write(struct rig *rig, const struct rig_arrays *arrays);

@@ -24,6 +24,12 @@ static void fill(const struct trial *t, double *values, int64_t count, double lo
     }
 }
 
+static void round_all(double *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = op_round_to_half(values[i]);
+}
+
 int64_t trial_x_count(const struct trial *t, int i)
 {
     return t->samples * lk_shape_count(&t->shapes.x[i]);
@@ -85,6 +91,10 @@ static void make_inputs(struct trial *t)
     fill(t, t->in.dy, trial_y_count(t), -1, 1);
     if (t->oracle->arrange)
         t->oracle->arrange(&t->shapes, t->samples, t->in.x, t->in.w);
+    for (int i = 0; i < t->shapes.inputs && t->is_half; i++)
+        round_all(t->in.x[i], trial_x_count(t, i));
+    if (t->is_half)
+        round_all(t->in.dy, trial_y_count(t));
 }
 
 /* --- the oracle, a shard at a time ----------------------------------------------------- */
@@ -215,13 +225,15 @@ void trial_compare(const struct trial *t, enum lk_dtype real, const struct rig_a
     const double factor = t->c->tolerance ? t->c->tolerance : 64;
     const double exact = t->c->integers ? 0 : 1;
     const double numeric = t->oracle->backward ? 0 : 1e-8;
+    /* Results are rounded to halves once, that of softmax twice. */
+    const double half = t->is_half ? 0x1p-10 : 0, of_loss = t->shapes.is_loss ? 0 : half;
     char name[64];
-    compare("y", got->y, t->want.y, trial_y_count(t), exact * factor * epsilon);
+    compare("y", got->y, t->want.y, trial_y_count(t), exact * (factor * epsilon + of_loss));
     for (int i = 0; i < t->shapes.inputs && t->training; i++) {
         snprintf(name, sizeof name, "dx[%d]", i);
         if (got->dx[i])
             compare(name, got->dx[i], t->want.dx[i], trial_x_count(t, i),
-                    exact * factor * epsilon + numeric);
+                    exact * (factor * epsilon + half) + numeric);
     }
     for (int j = 0; j < t->shapes.params && t->training; j++)
         for (int s = 0; s < t->shards; s++) {

@@ -14,9 +14,11 @@ struct trial {
     int64_t samples, batch;
     int shards;
     bool training;
+    bool is_half; /* x, dy are halves, and so will be y, dx */
     struct rig_arrays in, want;
 };
 
+enum { HALF_LOSS_SCALE = 64 };
 enum { SEED = 7, STREAM = 3, STEP = 5, FIRST_SAMPLE = 1000 };
 
 /* In [0, 1); the numbers of a trial depend on its sizes alone. */

@@ -229,7 +229,8 @@ static void names_its_state(void **state)
         const struct lk_optimizer_info *info = lk_optimizer_info(optimizer);
         assert_int_equal(info->slots, strlen(cases[k].names));
         assert_int_equal(info->stride, 64);
-        assert_int_equal(lk_buffer_bytes(info->state), info->slots * 64 * 4);
+        assert_true(lk_buffer_bytes(info->state) >= (size_t)info->slots * 64 * 4);
+        assert_null(info->scaling);
         for (int i = 0; i < info->slots; i++)
             assert_int_equal(info->slot_names[i][0], cases[k].names[i]);
         lk_optimizer_destroy(optimizer);
