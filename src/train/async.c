@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,16 +154,24 @@ static void order_work(struct lk_team *team)
 
 /* --- watching ----------------------------------------------------------------------------- */
 
+/* When a device that works is taken for one that hangs; INFINITY where it waits for others. */
+static double due_at(const struct lk_team *team, int position)
+{
+    const struct lk_async_member *member = &team->async->members[position];
+    const bool is_new = !member->has_computed || !member->has_applied;
+    return member->since > 0 ? member->since + lk_team_limit(team, is_new) : INFINITY;
+}
+
 /* Takes out devices that have failed or hang; what they computed goes back to the queue. */
 static void find_lost(struct lk_team *team)
 {
-    const double now = lk_team_seconds(team), limit = lk_team_limit(team);
+    const double now = lk_team_seconds(team);
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         struct lk_async_member *member = &team->async->members[i];
         if (!worker->is_lost && worker->has_failed)
             lk_team_lose(team, worker, worker->text);
-        else if (!worker->is_lost && member->since > 0 && now > member->since + limit)
+        else if (!worker->is_lost && now > due_at(team, i))
             lk_team_lose(team, worker, "it does not answer");
         if (!worker->is_lost || !member->works)
             continue;
@@ -211,21 +220,10 @@ static enum lk_status check_replicas(struct lk_team *team)
 static double next_look(struct lk_team *team)
 {
     double at = lk_team_seconds(team) + look_seconds;
-    for (int i = 0; i < team->count; i++) {
-        const double since = team->async->members[i].since;
-        if (!team->workers[i]->is_lost && since > 0 && since + lk_team_limit(team) < at)
-            at = since + lk_team_limit(team);
-    }
-    return at;
-}
-
-/* What ended an order for a reason that is not the device's, such as an unreadable sample. */
-static enum lk_status find_error(const struct lk_team *team)
-{
     for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && team->workers[i]->has_error)
-            return lk_fail(team->workers[i]->status, "%s", team->workers[i]->text);
-    return LK_OK;
+        if (!team->workers[i]->is_lost && due_at(team, i) < at)
+            at = due_at(team, i);
+    return at;
 }
 
 void lk_async_stop(struct lk_team *team)
@@ -256,7 +254,6 @@ static enum lk_status watch(struct lk_team *team, bool (*is_so)(const struct lk_
             return LK_OK;
         if (lk_team_left(team) == 0)
             return lk_team_none_left(team);
-        LK_TRY(find_error(team));
         if (is_idle(team) && async->is_pausing)
             LK_TRY(check_replicas(team));
         if (async->queued > 0 && !async->is_pausing)

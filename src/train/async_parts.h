@@ -14,6 +14,7 @@ struct lk_async_group {
     double lr;
     int tries;
     int doubted; /* 1 + the device whose sums were no numbers: another one is to try; 0: none */
+    int64_t doubted_at; /* updates that its replica had */
 };
 
 /* A step that is begun. */
@@ -41,7 +42,8 @@ struct lk_async_member {
     double since;                   /* that it computes or updates; 0: it waits for others */
     int64_t applied;                /* updates that its replica has got */
     uint32_t sums[LK_MOST_BUCKETS]; /* of the last one */
-    int groups;                     /* that it has computed */
+    int doubts;                     /* groups in a row of which only others found numbers */
+    bool has_computed, has_applied; /* a group, an update: its kernels are compiled */
 };
 
 /* All of it is guarded by the team's mutex, but for gradients: an entry is written while

@@ -7,6 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Training that diverges gives none to a device with the newest parameters first. */
+enum { MOST_DOUBTS = 3 };
+
 static struct lk_async_member *member_of(struct lk_worker *worker)
 {
     return &worker->team->async->members[worker->position];
@@ -61,6 +64,7 @@ static enum lk_status catch_up(struct lk_worker *worker)
     if (worker->is_lost || status != LK_OK)
         return status;
     member->since = 0;
+    member->has_applied = true;
     if (is_right) {
         member->applied++;
     } else {
@@ -223,7 +227,7 @@ static void commit(struct lk_worker *worker, const struct outcome *outcome, doub
     times->wait_ms += 1e3 * waited;
     worker->strikes = 0;
     member->has_group = false;
-    member->groups++;
+    member->doubts = 0;
 }
 
 /* A group whose sums cannot be used is computed again, perhaps by another device. */
@@ -239,19 +243,23 @@ static void refuse(struct lk_worker *worker, bool has_changed)
         lk_error_clear();
     } else {
         member->group.doubted = worker->position + 1;
+        member->group.doubted_at = member->applied;
     }
     team->counts.repeated_steps++;
     lk_async_return(team->async, worker->position);
 }
 
-/* The device that found no numbers is out of order, or there are none: so be it. */
+/* The device that found no numbers is out of order where this one found some with the same
+ * parameters, or again and again with others. Where there are none: so be it. */
 static void judge_doubted(struct lk_worker *worker, bool is_finite)
 {
     struct lk_team *team = worker->team;
-    struct lk_worker *doubted = team->workers[member_of(worker)->group.doubted - 1];
+    const struct lk_async_member *member = member_of(worker);
+    struct lk_worker *doubted = team->workers[member->group.doubted - 1];
     if (!is_finite)
         team->has_diverged = true;
-    else if (doubted != worker)
+    else if (doubted != worker && (++member_of(doubted)->doubts == MOST_DOUBTS ||
+                                   member->group.doubted_at == member->applied))
         lk_team_lose(team, doubted, "it computes no numbers where others do");
 }
 
@@ -286,16 +294,6 @@ static enum lk_status add_update(struct lk_worker *worker)
     return LK_OK;
 }
 
-/* Rises fast, falls slowly; the first group of each device compiles kernels. */
-static void measure(struct lk_team *team, double seconds)
-{
-    for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && team->async->members[i].groups == 0)
-            return;
-    team->step_seconds =
-        seconds > team->step_seconds ? seconds : 0.9 * team->step_seconds + 0.1 * seconds;
-}
-
 static enum lk_status do_group(struct lk_worker *worker)
 {
     struct lk_team *team = worker->team;
@@ -308,7 +306,9 @@ static enum lk_status do_group(struct lk_worker *worker)
     if (worker->is_lost || status != LK_OK)
         return status;
     member->since = 0;
-    measure(team, lk_team_seconds(team) - start);
+    if (member->has_computed)
+        lk_team_note_step(team, lk_team_seconds(team) - start);
+    member->has_computed = true;
     return add_update(worker);
 }
 

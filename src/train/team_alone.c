@@ -48,7 +48,7 @@ enum lk_status lk_team_end_alone(struct lk_team *team, struct lk_team_result *re
     lk_team_order_alone(team, LK_ORDER_FINISH, step);
     while (worker->ticket != step->step && !worker->has_failed && !worker->has_error &&
            !worker->is_lost)
-        if (!lk_team_wait(team, start + lk_team_limit(team)))
+        if (!lk_team_wait(team, start + lk_team_limit(team, false)))
             lk_team_lose(team, worker, "it does not answer");
     if (worker->has_failed)
         lk_team_lose(team, worker, worker->text);

@@ -33,11 +33,17 @@ bool lk_team_wait(struct lk_team *team, double until)
     return lk_team_seconds(team) < until || has_changed;
 }
 
-double lk_team_limit(const struct lk_team *team)
+void lk_team_note_step(struct lk_team *team, double seconds)
+{
+    team->step_seconds =
+        seconds > team->step_seconds ? seconds : 0.9 * team->step_seconds + 0.1 * seconds;
+}
+
+double lk_team_limit(const struct lk_team *team, bool is_new)
 {
     const int times = team->trial.phase == LK_TRIAL_ONE ? team->count : 1;
     const double usual = MEDIAN_STEPS * times * team->step_seconds;
-    if (team->step_seconds == 0)
+    if (is_new || team->step_seconds == 0)
         return LONG_LIMITS * team->hang_seconds;
     return usual > team->hang_seconds ? usual : team->hang_seconds;
 }

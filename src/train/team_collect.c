@@ -25,6 +25,17 @@ static int lose_failed(struct lk_team *team, int arrived, bool late)
     return lost;
 }
 
+/* Whether a device computes its first part. */
+static bool is_any_new(const struct lk_team *team)
+{
+    bool is_any = false;
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        is_any |= !worker->is_lost && worker->run.count > 0 && !worker->has_computed;
+    }
+    return is_any;
+}
+
 static enum lk_status wait_for_devices(struct lk_team *team, double until, bool *is_late)
 {
     if (team->ranks)
@@ -38,7 +49,7 @@ static enum lk_status wait_for_devices(struct lk_team *team, double until, bool 
  * as an unreadable sample. The mutex is held. */
 static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is_whole)
 {
-    const double until = team->ordered_at + lk_team_limit(team);
+    const double until = team->ordered_at + lk_team_limit(team, is_any_new(team));
     for (bool is_late = false;;) {
         bool is_complete = true;
         *is_whole = lose_failed(team, arrived, is_late) == 0;

@@ -131,8 +131,13 @@ double lk_team_seconds(struct lk_team *team);
  * lk_team_seconds() has passed `until`. */
 bool lk_team_wait(struct lk_team *team, double until);
 
-/* Seconds after which a device that computes is taken for one that hangs. */
-double lk_team_limit(const struct lk_team *team);
+/* Notes how long a step took, of which the next ones may take some multiple: rises fast, falls
+ * slowly. */
+void lk_team_note_step(struct lk_team *team, double seconds);
+
+/* Seconds after which a device that computes is taken for one that hangs; is_new: its kernels
+ * may have to be compiled first. */
+double lk_team_limit(const struct lk_team *team, bool is_new);
 
 /* fails: LK_E_DEVICE, saying why the first device was lost */
 LK_MUST_CHECK enum lk_status lk_team_none_left(const struct lk_team *team);

@@ -147,10 +147,10 @@ static void commit(struct lk_team *team)
         if (!worker->is_lost)
             lk_worker_order(worker, &order);
         worker->strikes = 0;
+        worker->has_computed |= worker->run.count > 0;
     }
-    if (team->has_worked) /* rises fast, falls slowly */
-        team->step_seconds =
-            seconds > team->step_seconds ? seconds : 0.9 * team->step_seconds + 0.1 * seconds;
+    if (team->has_worked)
+        lk_team_note_step(team, seconds);
 }
 
 /* The step after this one begins before anybody reports this one. */

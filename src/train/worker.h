@@ -72,6 +72,7 @@ struct lk_worker {
     struct lk_step_result result; /* alone */
 
     struct lk_shard_run run; /* the part it has been given */
+    bool has_computed;       /* one: its kernels are compiled */
     int most_shards;         /* that it computes at a time */
 
     /* Its thread's own. */
