@@ -118,6 +118,15 @@ static void try_one(struct lk_team *team, double seconds)
         end_round(team, alone);
 }
 
+/* Steps of different splits do not compare. Shares that fit once may move by a little later,
+ * which is not waited for. */
+static void restart(struct lk_trial *trial)
+{
+    trial->steps = 0;
+    if (trial->settled <= LK_SETTLING_STEPS)
+        trial->settled = 0;
+}
+
 /* Takes out of the split what was lost in this step. False: nothing was. */
 static bool lose(struct lk_team *team, const struct lk_team_result *result)
 {
@@ -153,7 +162,7 @@ enum lk_status lk_team_measure(struct lk_team *team, const struct lk_team_result
         !team->describe)
         team->trial.phase = LK_TRIAL_OVER;
     if (has_changed)
-        team->trial.settled = team->trial.steps = 0;
+        restart(&team->trial);
     if (team->trial.phase != LK_TRIAL_OVER && ++team->trial.settled > LK_SETTLING_STEPS)
         try_one(team, step_seconds);
     return has_changed && team->ranks ? lk_team_ranks_share(team) : LK_OK;
