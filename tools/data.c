@@ -69,13 +69,20 @@ static void show(void *context, int64_t done, int64_t total)
         say_plain("%s", text);
 }
 
+/* NULL: none were given. */
+static const char *stages(const struct request *request)
+{
+    const char *given = option_text(request->arguments, "pipeline");
+    return given ? given : option_text(request->arguments, "augment");
+}
+
 static struct lk_batches_options batches_options(const struct request *request,
                                                  const struct data_part *part, bool is_training)
 {
     const struct lk_data_info *info = lk_data_info(part->data);
     const int64_t bytes = (int64_t)info->height * info->width * info->channels;
     const int64_t size = MOST_BATCH_BYTES / bytes;
-    const char *augment = option_text(request->arguments, "augment");
+    const char *augment = stages(request);
     return (struct lk_batches_options){
         .size = size < 1       ? 1
                 : size > BATCH ? BATCH
@@ -182,7 +189,7 @@ static enum lk_status draw_grid(const struct request *request, const struct data
 {
     const struct data_part *part = &report->parts[0];
     const struct lk_batches_options options = batches_options(request, part, true);
-    const char *augment = option_text(request->arguments, "augment");
+    const char *augment = stages(request);
     const char *path = option_text(request->arguments, "grid");
     char title[512];
     if (!path)
@@ -269,7 +276,8 @@ static const struct option options[] = {
     {"samples", "N", "look at N images, spread evenly, not all; labels are counted of all"},
     {"max-bad", "N|P%", "broken samples that are no failure (default 1%)"},
     {"grid", "FILE.png", "draw samples as training sees them, with their classes"},
-    {"augment", "STAGES", "what training does to images, as for 'lockstep train'"},
+    {"pipeline", "STAGES", "what training does to images, as for 'lockstep train'"},
+    {"augment", "STAGES", "the same"},
     {"crop", "HxW", "cut this out of each sample, by chance: a model's smaller input"},
     {"seed", "N", "of the order and of chance (default 1)"},
     {"data-threads", "N", "threads that read and decode (default: a core each)"},

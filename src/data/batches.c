@@ -104,14 +104,26 @@ static void give_order(struct lk_batches *b, struct order *order)
     pthread_mutex_unlock(&b->mutex);
 }
 
+/* Whether the pipeline takes other parts of images than the data set itself, which may keep
+ * its samples. */
+static bool takes_parts(const struct lk_batches *b)
+{
+    const int *size = b->pipeline.part;
+    if (!size[0] || b->pipeline.parts_by_chance)
+        return size[0];
+    const struct lk_image_part own = lk_images_part(b->data->images);
+    return own.size[0] != size[0] || own.size[1] != size[1];
+}
+
 /* A whole sample; where parts of images are taken by chance, one that depends on nothing but
  * (seed, epoch, index). */
 static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int64_t index,
                                   uint8_t *sample, int32_t *label)
 {
     const int *size = b->pipeline.part;
-    struct lk_image_part part = {.size = {size[0], size[1]}};
-    if (!size[0] || !b->pipeline.parts_by_chance)
+    struct lk_image_part part = {.size = {size[0], size[1]},
+                                 .is_middle = !b->pipeline.parts_by_chance};
+    if (!takes_parts(b))
         return lk_data_read(b->data, &index, 1, sample, label);
     lk_pipeline_draw_part(b->options.seed, epoch, index, part.at);
     return lk_data_read_part(b->data, index, &part, sample, label);
@@ -228,11 +240,11 @@ static enum lk_status find_size(const struct lk_batches *b, int size[2])
 
 static enum lk_status check_parts(const struct lk_batches *b)
 {
-    const bool wants = b->pipeline.part[0] && b->pipeline.parts_by_chance;
-    if (wants && !b->data->images)
+    if (b->pipeline.part[0] && !b->data->images)
         return lk_fail(LK_E_ARGUMENT, "'%s': only image files are cropped before resize",
                        lk_data_info(b->data)->name);
-    if (wants && lk_images_are_kept(b->data->images))
+    if (b->pipeline.part[0] && b->pipeline.parts_by_chance &&
+        lk_images_are_kept(b->data->images))
         return lk_fail(
             LK_E_ARGUMENT,
             "'%s' keeps samples, which are others each time where they are cropped by "

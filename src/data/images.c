@@ -333,6 +333,11 @@ void lk_images_destroy(struct lk_images *images)
     free(images);
 }
 
+struct lk_image_part lk_images_part(const struct lk_images *images)
+{
+    return images->part;
+}
+
 bool lk_images_are_kept(const struct lk_images *images)
 {
     return images->cache != NULL;

@@ -24,6 +24,10 @@ LK_MUST_CHECK enum lk_status lk_images_read(struct lk_images *images, int64_t in
                                             const struct lk_image_part *part, uint8_t *sample,
                                             int32_t *label);
 
+/* The part that was wanted. */
+struct lk_image_part lk_images_part(const struct lk_images *images);
+
+/* Whether samples are kept once they were read. */
 bool lk_images_are_kept(const struct lk_images *images);
 
 /* How their samples are made. */

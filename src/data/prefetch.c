@@ -269,7 +269,7 @@ static void note_wait(struct lk_prefetch *prefetch)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
     if (prefetch->was_full && prefetch->held < c->most_batches && grow(prefetch))
-        lk_log(LK_LOG_INFO, "a device had to wait: %d batches are read ahead now, in %.0f MB",
+        lk_log(LK_LOG_INFO, "batches came too late: %d are read ahead now, in %.0f MB",
                prefetch->held,
                1e-6 * prefetch->held * (double)c->size * (double)c->sample_bytes);
     prefetch->was_full = false;

@@ -63,9 +63,13 @@ static enum lk_status refuse_format(const uint8_t *data, size_t bytes, const cha
 
 static enum lk_status check_size(int64_t height, int64_t width, const char *where)
 {
-    if (width < 1 || height < 1 || width > STBI_MAX_DIMENSIONS ||
-        height > STBI_MAX_DIMENSIONS || width * height > MOST_PIXELS)
-        return lk_fail(LK_E_DATA, "'%s': an image of %lld x %lld pixels; at most %d a side, %d",
+    if (width < 1 || height < 1)
+        return lk_fail(LK_E_DATA, "'%s': broken image: no size is in it", where);
+    if (width > STBI_MAX_DIMENSIONS || height > STBI_MAX_DIMENSIONS ||
+        width * height > MOST_PIXELS)
+        return lk_fail(LK_E_DATA,
+                       "'%s': an image of %lld x %lld pixels; at most %d a side and %d in all "
+                       "are read",
                        where, (long long)width, (long long)height, STBI_MAX_DIMENSIONS,
                        MOST_PIXELS);
     return LK_OK;
@@ -77,6 +81,11 @@ enum lk_status lk_image_measure(const void *data, size_t bytes, const char *wher
     if (!is_jpeg(data, bytes) && !is_png(data, bytes))
         return refuse_format(data, bytes, where);
     LK_TRY((is_png(data, bytes) ? lk_png_check : lk_jpeg_check)(data, bytes, where));
+    int64_t size[2];
+    if (is_png(data, bytes)) { /* of what is too large stb_image says that it is no PNG */
+        LK_TRY(lk_png_size(data, bytes, where, size));
+        LK_TRY(check_size(size[0], size[1], where));
+    }
     if (bytes > INT_MAX || !stbi_info_from_memory(data, (int)bytes, &width, &height, &channels))
         return lk_fail(LK_E_DATA, "'%s': broken image: %s", where,
                        bytes > INT_MAX ? "too large" : stbi_failure_reason());

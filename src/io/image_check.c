@@ -33,6 +33,16 @@ enum lk_status lk_png_check(const uint8_t *data, size_t bytes, const char *where
     return fail_at(where, "it is cut short", at);
 }
 
+enum lk_status lk_png_size(const uint8_t *data, size_t bytes, const char *where,
+                           int64_t size[2])
+{
+    if (bytes < 24 || memcmp(data + 12, "IHDR", 4) != 0)
+        return fail_at(where, "no header", 8);
+    size[0] = big_endian(data + 20);
+    size[1] = big_endian(data + 16);
+    return LK_OK;
+}
+
 /* What a JPEG has said so far. */
 struct jpeg {
     bool is_progressive;

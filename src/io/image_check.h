@@ -11,6 +11,11 @@
  * checksums. fails: LK_E_DATA. source: RFC 2083 */
 LK_MUST_CHECK enum lk_status lk_png_check(const uint8_t *data, size_t bytes, const char *where);
 
+/* Height and width as the header says, for a PNG that lk_png_check() has passed. fails:
+ * LK_E_DATA it begins with no header */
+LK_MUST_CHECK enum lk_status lk_png_size(const uint8_t *data, size_t bytes, const char *where,
+                                         int64_t size[2]);
+
 /* Segments of a JPEG, behind its mark of 2 bytes, up to its end: their lengths, Huffman tables
  * of no more codes than there is room for, scans that have theirs. fails: LK_E_DATA. source:
  * ITU-T T.81, B */

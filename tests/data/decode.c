@@ -67,6 +67,28 @@ static void takes_the_middle(void **state)
     lk_data_close(data);
 }
 
+/* Batches may want another part than the data set was opened with. */
+static void takes_the_middle_of_batches(void **state)
+{
+    (void)state;
+    static uint8_t sample[8 * 10 * 3];
+    static const struct lk_data_options wanted[] = {
+        {.height = 8, .width = 10, .channels = 3, .cache = "memory"},
+        {.height = 8, .width = 10, .channels = 3, .part_height = 8, .part_width = 10}};
+    const struct lk_batches_options options = {.size = 1,
+                                               .pipeline = "center_crop 8x10 | resize 8x10"};
+    for (int i = 0; i < 2; i++) {
+        struct lk_data *data = open_wanting(wanted[i]);
+        struct lk_batches *batches;
+        int32_t label;
+        assert_int_equal(lk_batches_create(data, &options, &batches), LK_OK);
+        assert_int_equal(lk_batches_read(batches, 0, 0, 1, sample, &label), LK_OK);
+        expect_window(sample, 6, 10, 8, 10);
+        lk_batches_destroy(batches);
+        lk_data_close(data);
+    }
+}
+
 /* Every place in turn, the same one for the same (seed, epoch, sample). */
 static void takes_parts_by_chance(void **state)
 {
@@ -133,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_the_middle),
+        cmocka_unit_test(takes_the_middle_of_batches),
         cmocka_unit_test(takes_parts_by_chance),
         cmocka_unit_test(keeps_no_chance),
     };

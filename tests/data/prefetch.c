@@ -166,7 +166,8 @@ static void holds_more_where_that_helps(void **state)
         assert_true(batch == 0 || is_read(&other, batch, 0, count_samples(NULL, batch)));
         expect(prefetch, batch, 0, count_samples(NULL, batch));
     }
-    assert_int_equal(lk_prefetch_held(prefetch), 4);
+    /* A thread may be stopped between having read and saying so, for which the reader waits. */
+    assert_in_range(lk_prefetch_held(prefetch), 4, 6);
     lk_prefetch_destroy(prefetch);
 }
 

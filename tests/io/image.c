@@ -210,12 +210,41 @@ static void refuses_huge_sizes(void **state)
     huge[18] = huge[22] = 0x40; /* 16384 + 3 wide, 16384 + 2 high */
     put_header_sum(huge);
     assert_refused(lk_image_decode(huge, sizeof huge, 3, "huge.png", &image), LK_E_DATA,
-                   lk_error_text(), "huge.png");
+                   lk_error_text(),
+                   "huge.png': an image of 16387 x 16386 pixels; at most 16384");
     lk_error_clear();
+    huge[16] = huge[20] = 0xff; /* beyond what an int holds */
+    put_header_sum(huge);
+    assert_refused(lk_image_decode(huge, sizeof huge, 3, "huge.png", &image), LK_E_DATA,
+                   lk_error_text(), "an image of 4278206467 x 4278206466 pixels");
+    lk_error_clear();
+    huge[16] = huge[20] = 0;
     huge[18] = huge[22] = 0x3f; /* each side may be, both together may not */
     put_header_sum(huge);
     assert_refused(lk_image_decode(huge, sizeof huge, 3, "huge.png", &image), LK_E_DATA,
                    lk_error_text(), "16131 x 16130");
+    lk_error_clear();
+}
+
+/* Cut off behind its mark, and an empty one. */
+static void refuses_images_without_a_size(void **state)
+{
+    struct lk_image image;
+    uint8_t empty[sizeof png];
+    (void)state;
+    assert_refused(lk_image_decode(jpeg, 20, 3, "cut.jpg", &image), LK_E_DATA, lk_error_text(),
+                   "'cut.jpg': broken image: ");
+    lk_error_clear();
+    memcpy(empty, png, sizeof png);
+    empty[19] = 0;
+    put_header_sum(empty);
+    assert_refused(lk_image_decode(empty, sizeof empty, 3, "empty.png", &image), LK_E_DATA,
+                   lk_error_text(), "'empty.png': broken image: no size is in it");
+    lk_error_clear();
+    memcpy(empty + 12, "tEXt", 4);
+    put_header_sum(empty);
+    assert_refused(lk_image_decode(empty, sizeof empty, 3, "headless.png", &image), LK_E_DATA,
+                   lk_error_text(), "'headless.png': broken image: no header");
     lk_error_clear();
 }
 
@@ -246,6 +275,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_cut_off),
         cmocka_unit_test(refuses_changed_bytes),
         cmocka_unit_test(refuses_huge_sizes),
+        cmocka_unit_test(refuses_images_without_a_size),
         cmocka_unit_test(reads_files_of_the_right_size_only),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
