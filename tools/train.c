@@ -56,6 +56,8 @@ struct watch {
     char hash[80];
     int64_t updates, stale[256]; /* mode async: how many missed so many others */
     bool is_async;
+    double loss_scale; /* precision mixed; else 0 */
+    int64_t skipped;
 };
 
 static void watch_event(void *context, const struct lk_event *event)
@@ -83,6 +85,8 @@ static void watch_event(void *context, const struct lk_event *event)
         break;
     case LK_EVENT_END:
         watch->seconds = event->seconds;
+        watch->loss_scale = event->loss_scale;
+        watch->skipped = event->skipped_steps;
         watch->is_async = event->staleness != NULL;
         watch->updates = event->updates;
         for (int i = 0; watch->is_async && i <= event->max_staleness && i < 256; i++)
@@ -124,6 +128,9 @@ static void print_summary(const struct watch *watch, const char *run)
         printf("validation  loss %.4f, accuracy %.2f %%\n", watch->loss, 100 * watch->accuracy);
     if (watch->is_async)
         print_staleness(watch);
+    if (watch->loss_scale > 0)
+        printf("loss scale  %g, %" PRId64 " step%s left out\n", watch->loss_scale,
+               watch->skipped, watch->skipped == 1 ? "" : "s");
     printf("sha256      %s\n", watch->hash);
     if (*run)
         printf("run         %s\n", run);

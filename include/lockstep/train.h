@@ -73,6 +73,8 @@ struct lk_event {
                                * start by the number of others they had not seen; else NULL */
     int max_staleness;        /* that is allowed */
     int64_t updates;          /* of the whole run */
+    double loss_scale;        /* precision mixed, of an evaluation or the end; else 0 */
+    int64_t skipped_steps;    /* then: of the whole run, that overflowed and made no update */
     const char *json;         /* the event as a line of metrics.jsonl */
 };
 

@@ -27,7 +27,7 @@ static enum lk_status add_room(struct lk_checkpoint_arrays *arrays)
 static enum lk_status add_scaling(struct lk_checkpoint_arrays *arrays)
 {
     struct lk_checkpoint_array *array = &arrays->list[arrays->count];
-    *array = (struct lk_checkpoint_array){.name = "optimizer.scaling.state", .param = -1};
+    *array = (struct lk_checkpoint_array){.name = "optimizer.scaling.loss.state", .param = -1};
     array->tensor = (struct lk_safetensor){.name = array->name,
                                            .type = LK_SAFETENSOR_F32,
                                            .rank = 1,

@@ -59,7 +59,11 @@ struct lk_loss_scale {
     double first; /* a power of two */
     int64_t every;
 };
-enum { LK_LOSS_SCALE_NUMBERS = 5 }; /* as cl/lib/update.cl has them: the scale first */
+enum { /* as cl/lib/update.cl has them */
+    LK_LOSS_SCALE_NOW = 0,
+    LK_LOSS_SCALE_SKIPPED = 4, /* steps that made no update */
+    LK_LOSS_SCALE_NUMBERS
+};
 
 /* Before lk_device_build(), of an optimizer of float32: gradients will be those of the loss
  * times the first number of info.scaling. fails: LK_E_ARGUMENT, as lk_optimizer_create() */

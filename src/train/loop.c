@@ -173,6 +173,34 @@ static enum lk_status finish(struct lk_trainer *trainer)
     return lk_run_folder_flush(trainer->folder);
 }
 
+static enum lk_status read_loss_scale(void *context, struct lk_worker *worker)
+{
+    float numbers[LK_LOSS_SCALE_NUMBERS];
+    struct lk_trainer *trainer = context;
+    const struct lk_optimizer_info *info =
+        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
+    LK_TRY(lk_buffer_read(info->scaling, 0, sizeof numbers, numbers));
+    trainer->loss_scale = numbers[LK_LOSS_SCALE_NOW];
+    trainer->skipped = (int64_t)numbers[LK_LOSS_SCALE_SKIPPED];
+    return LK_OK;
+}
+
+/* Where no step since the last look has changed the model, its user would not see why. */
+static enum lk_status look_at_loss_scale(struct lk_trainer *trainer)
+{
+    const int64_t skipped = trainer->skipped, looked = trainer->looked_at;
+    if (trainer->settings->precision != LK_PRECISION_MIXED)
+        return LK_OK;
+    LK_TRY(lk_team_call(trainer->team, read_loss_scale, trainer));
+    trainer->looked_at = trainer->done;
+    if (trainer->done > looked && trainer->skipped - skipped >= trainer->done - looked)
+        lk_log(LK_LOG_WARNING,
+               "the last %lld steps have changed nothing: their gradients overflowed halves at "
+               "a loss scale of %g",
+               (long long)(trainer->done - looked), trainer->loss_scale);
+    return LK_OK;
+}
+
 /* Saves and evaluates where it is time to. */
 static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated)
 {
@@ -182,6 +210,7 @@ static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated
     const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
     *is_evaluated = false;
     LK_TRY(lk_team_settle(trainer->team));
+    LK_TRY(look_at_loss_scale(trainer));
     if (ends || is_stopped || (every == 0 ? ends_epoch : trainer->done % every == 0))
         LK_TRY(lk_trainer_save(trainer));
     else
@@ -195,6 +224,8 @@ static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated
 static enum lk_status run(struct lk_trainer *trainer)
 {
     bool is_evaluated = false;
+    trainer->looked_at = trainer->done;
+    LK_TRY(look_at_loss_scale(trainer));
     LK_TRY(lk_trainer_shadow(trainer));
     while (trainer->done < trainer->total_steps && !must_stop(trainer)) {
         LK_TRY(run_steps(trainer, next_stop(trainer)));

@@ -232,11 +232,21 @@ static json_t *step_line(const struct lk_event *e)
                      "devices", devices);
 }
 
+static json_t *with_loss_scale(json_t *json, const struct lk_event *e)
+{
+    if (!json || !(e->loss_scale > 0))
+        return json;
+    json_object_set_new(json, "loss_scale", number(e->loss_scale));
+    json_object_set_new(json, "skipped_steps", json_integer((json_int_t)e->skipped_steps));
+    return json;
+}
+
 static json_t *end_line(const struct lk_event *e)
 {
-    json_t *json =
-        json_pack("{s:s, s:I, s:o, s:s}", "event", "end", "steps", (json_int_t)e->step,
-                  "seconds", number(e->seconds), "parameters_sha256", e->hash);
+    json_t *json = with_loss_scale(json_pack("{s:s, s:I, s:o, s:s}", "event", "end", "steps",
+                                             (json_int_t)e->step, "seconds", number(e->seconds),
+                                             "parameters_sha256", e->hash),
+                                   e);
     if (!json || !e->staleness)
         return json;
     json_t *counts = json_array();
@@ -256,8 +266,10 @@ static json_t *event_line(const struct lk_event *e)
     case LK_EVENT_STEP:
         return step_line(e);
     case LK_EVENT_EVALUATION:
-        return json_pack("{s:s, s:I, s:o, s:o}", "event", "eval", "step", (json_int_t)e->step,
-                         "loss", number(e->loss), "accuracy", number(e->accuracy));
+        return with_loss_scale(json_pack("{s:s, s:I, s:o, s:o}", "event", "eval", "step",
+                                         (json_int_t)e->step, "loss", number(e->loss),
+                                         "accuracy", number(e->accuracy)),
+                               e);
     case LK_EVENT_CHECKPOINT:
         return json_pack("{s:s, s:I, s:s}", "event", "checkpoint", "step", (json_int_t)e->step,
                          "file", e->file);

@@ -16,6 +16,8 @@ enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event eve
     if (event.kind != LK_EVENT_STEP)
         event.epoch = trainer->done / trainer->steps_per_epoch;
     event.seconds = lk_seconds() - trainer->started;
+    event.loss_scale = trainer->loss_scale;
+    event.skipped_steps = trainer->skipped;
     char *line = NULL;
     LK_TRY(lk_event_print(&event, &line));
     event.json = line;

@@ -63,6 +63,8 @@ struct lk_trainer {
     double started, last_finish;
     int64_t stop_after; /* a step, where all ranks know that one wants to stop */
     bool has_warned;
+    double loss_scale; /* precision mixed: as last read, after step looked_at; else 0 */
+    int64_t skipped, looked_at;
 };
 
 /* With all ranks: compares settings and models. Ranks other than 0 have no run directory, no
