@@ -168,12 +168,11 @@ static enum lk_status create(struct lk_replica *replica)
         if (replica->inputs[i].node->input.dtype == LK_F32)
             LK_TRY(lk_loader_add_one_hot(replica->loader));
     LK_TRY(lk_replica_plan(replica));
-    LK_TRY(prepare_forks(replica));
-    return lk_replica_check_fits(replica);
+    return prepare_forks(replica);
 }
 
-enum lk_status lk_replica_create(const struct lk_replica_config *config,
-                                 struct lk_replica **replica)
+enum lk_status lk_replica_make(const struct lk_replica_config *config,
+                               struct lk_replica **replica)
 {
     if (config->batch < 1 || config->shards < 1 || config->shards > config->batch ||
         (config->shards & (config->shards - 1)) != 0)

@@ -12,6 +12,7 @@ struct lk_replica_config {
     const struct lk_node *output; /* training: the loss */
     int64_t batch;                /* most samples at a time */
     int shards;
+    int passes; /* in which a larger batch is run, of which messages speak; 0: this is all */
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool stores_half;   /* as lk_op_setup; the output must be a loss */
     bool training;

@@ -67,8 +67,8 @@ void lk_replica_cut_buckets(struct lk_replica *replica);
 /* Numbers all memory the schedule needs and places it where that is possible. */
 LK_MUST_CHECK enum lk_status lk_replica_plan(struct lk_replica *replica);
 
-/* Whether the plan fits beside what is allocated already. fails: LK_E_DEVICE_MEMORY, with the
- * batch size that would */
-LK_MUST_CHECK enum lk_status lk_replica_check_fits(const struct lk_replica *replica);
+/* lk_replica_create() without a look at whether it fits. */
+LK_MUST_CHECK enum lk_status lk_replica_make(const struct lk_replica_config *config,
+                                             struct lk_replica **replica);
 
 #endif

@@ -82,63 +82,6 @@ static void plan_step(struct lk_replica *replica, int i)
         backward ? add_blob(replica, p->setup.workspace_bytes, back, back) : -1;
 }
 
-/* The most bytes that live at one time: what a perfect plan would take. */
-static size_t live_bytes(const struct lk_replica *replica)
-{
-    size_t most = 0;
-    for (int time = -1; time <= 2 * replica->schedule.step_count; time++) {
-        size_t sum = 0;
-        for (int i = 0; i < replica->blob_count; i++)
-            if (replica->blobs[i].first <= time && time <= replica->blobs[i].last)
-                sum += replica->blobs[i].bytes;
-        most = sum > most ? sum : most;
-    }
-    return most;
-}
-
-static double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-/* Activations and inputs grow with the batch, the rest does not, and none may be larger than
- * the device allocates at once. */
-static int64_t batch_that_fits(const struct lk_replica *replica, double there)
-{
-    const struct lk_device_info *info = lk_device_info(replica->config.device);
-    const struct lk_replica_bytes need = lk_replica_bytes(replica);
-    const double fixed = (double)(need.weights + need.gradients + need.guests);
-    const double live = (double)(need.activations ? need.activations : live_bytes(replica));
-    const double batch = (double)replica->config.batch;
-    double share = (there - fixed) / (live + (double)need.inputs);
-    for (int i = 0; i < replica->blob_count; i++)
-        share = least(share, (double)info->allocation_bytes / (double)replica->blobs[i].bytes);
-    for (int i = 0; i < replica->input_count; i++)
-        share = least(share, (double)info->allocation_bytes / (double)replica->inputs[i].bytes);
-    return share > 0 ? (int64_t)(share * batch) : 0;
-}
-
-enum lk_status lk_replica_check_fits(const struct lk_replica *replica)
-{
-    const struct lk_replica_bytes need = lk_replica_bytes(replica);
-    const struct lk_device_info *info = lk_device_info(replica->config.device);
-    const double there =
-        (double)info->memory_bytes * 0.95 - (double)lk_device_bytes(replica->config.device);
-    bool fits = replica->is_planned && (double)need.total <= there;
-    for (int i = 0; i < replica->input_count; i++)
-        fits &= replica->inputs[i].bytes <= info->allocation_bytes;
-    if (fits)
-        return LK_OK;
-    const double live =
-        (double)need.total + (need.activations ? 0 : (double)live_bytes(replica));
-    return lk_fail(LK_E_DEVICE_MEMORY,
-                   "batch size %lld needs %.1f MB of device memory, %s has %.1f MB free and "
-                   "allocates %.1f MB at once; a batch size of about %lld would fit",
-                   (long long)replica->config.batch, live * 1e-6, info->name, there * 1e-6,
-                   (double)info->allocation_bytes * 1e-6,
-                   (long long)batch_that_fits(replica, there));
-}
-
 enum lk_dtype lk_replica_stored(const struct lk_replica *replica, int value)
 {
     const struct lk_schedule *s = &replica->schedule;
@@ -173,7 +116,7 @@ enum lk_status lk_replica_plan(struct lk_replica *replica)
     }
     for (int i = 0; i < s->step_count; i++)
         plan_step(replica, i);
-    /* A plan that fails leaves is_planned false, for lk_replica_check_fits() to say more. */
+    /* A plan that fails leaves is_planned false, for lk_replica_create() to say more. */
     const enum lk_status status =
         lk_plan_make(replica->blobs, replica->blob_count, info->align_bytes,
                      info->allocation_bytes, &replica->plan);

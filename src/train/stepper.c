@@ -17,6 +17,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .output = c->loss,
         .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
         .shards = shards,
+        .passes = c->shards / shards,
         .look = c->look,
         .real = c->real,
         .stores_half = c->loss_scale.first > 0,

@@ -268,6 +268,44 @@ static void refuses(void **state)
     lk_graph_destroy(net.graph);
 }
 
+/* The message of a refusal names a batch that can be had, and not one that is much too small.
+ */
+static void names_a_batch_that_fits(void **state)
+{
+    static const struct {
+        int64_t batch;
+        int shards, passes;
+    } cases[] = {{INT64_C(1) << 31, 1, 0}, {INT64_C(1) << 31, 8, 4}, {1234567891, 256, 0}};
+    (void)state;
+    struct lk_device *device = NULL;
+    struct network net = make_network();
+    ASSERT_OK(lk_device_open(NULL, 0, &device));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lk_replica *replica = NULL;
+        struct lk_replica_config config = {.device = device,
+                                           .output = net.loss,
+                                           .batch = cases[i].batch,
+                                           .shards = cases[i].shards,
+                                           .passes = cases[i].passes,
+                                           .training = true};
+        const int passes = config.passes ? config.passes : 1;
+        assert_int_equal(lk_replica_create(&config, &replica), LK_E_DEVICE_MEMORY);
+        const char *found = strstr(lk_error_text(), "a batch size of ");
+        assert_non_null(found);
+        const int64_t batch = atoll(found + strlen("a batch size of "));
+        assert_int_equal(batch % passes, 0);
+        lk_error_clear();
+        config.batch = batch / passes;
+        ASSERT_OK(lk_replica_create(&config, &replica));
+        lk_replica_destroy(replica);
+        config.batch += config.batch / 4;
+        assert_int_equal(lk_replica_create(&config, &replica), LK_E_DEVICE_MEMORY);
+        lk_error_clear();
+    }
+    lk_device_close(device);
+    lk_graph_destroy(net.graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +315,7 @@ int main(void)
         cmocka_unit_test(gradients_on_gpu_kernels),
         cmocka_unit_test(repeats_to_the_bit),
         cmocka_unit_test(refuses),
+        cmocka_unit_test(names_a_batch_that_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,137 @@
+/* Whether a replica fits into its device's memory, and which batch would. */
+#include "graph/replica_parts.h"
+
+#include "base/fail.h"
+#include "ops/choice.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The most bytes that live at one time: what a perfect plan would take. */
+static size_t live_bytes(const struct lk_replica *replica)
+{
+    size_t most = 0;
+    for (int time = -1; time <= 2 * replica->schedule.step_count; time++) {
+        size_t sum = 0;
+        for (int i = 0; i < replica->blob_count; i++)
+            if (replica->blobs[i].first <= time && time <= replica->blobs[i].last)
+                sum += replica->blobs[i].bytes;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+static double bytes_there(const struct lk_device *device)
+{
+    return (double)lk_device_info(device)->memory_bytes * 0.95 -
+           (double)lk_device_bytes(device);
+}
+
+static bool fits(const struct lk_replica *replica)
+{
+    const struct lk_device_info *info = lk_device_info(replica->config.device);
+    bool fits = replica->is_planned &&
+                (double)lk_replica_bytes(replica).total <= bytes_there(replica->config.device);
+    for (int i = 0; i < replica->input_count; i++)
+        fits &= replica->inputs[i].bytes <= info->allocation_bytes;
+    return fits;
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Activations and inputs grow with the batch, the rest does not, and none may be larger than
+ * the device allocates at once. */
+static int64_t guess_batch(const struct lk_replica *replica)
+{
+    const struct lk_device_info *info = lk_device_info(replica->config.device);
+    const struct lk_replica_bytes need = lk_replica_bytes(replica);
+    const double fixed = (double)(need.weights + need.gradients + need.guests);
+    const double live = (double)(need.activations ? need.activations : live_bytes(replica));
+    double share = (bytes_there(replica->config.device) - fixed) / (live + (double)need.inputs);
+    for (int i = 0; i < replica->blob_count; i++)
+        share = least(share, (double)info->allocation_bytes / (double)replica->blobs[i].bytes);
+    for (int i = 0; i < replica->input_count; i++)
+        share = least(share, (double)info->allocation_bytes / (double)replica->inputs[i].bytes);
+    return share > 0 ? (int64_t)(share * (double)replica->config.batch) : 0;
+}
+
+/* The same algorithms in a list of its own, which a trial may add to. */
+static enum lk_status copy_choices(struct lk_choices *choices, struct lk_choices **copy)
+{
+    char *text;
+    *copy = NULL;
+    if (!choices)
+        return LK_OK;
+    LK_TRY(lk_choices_print(choices, &text));
+    const enum lk_status status = lk_choices_open(text, "choices", copy);
+    free(text);
+    return status;
+}
+
+/* Plans such a replica for another batch, with fewer shards where it has no more samples. */
+static bool would_fit(const struct lk_replica *replica, int64_t batch)
+{
+    struct lk_replica_config config = replica->config;
+    struct lk_replica *tried = NULL;
+    config.batch = batch;
+    while (config.shards > batch)
+        config.shards /= 2;
+    bool is_right = copy_choices(replica->config.choices, &config.choices) == LK_OK &&
+                    lk_replica_make(&config, &tried) == LK_OK && fits(tried);
+    lk_error_clear();
+    lk_replica_destroy(tried);
+    lk_choices_destroy(config.choices);
+    return is_right;
+}
+
+/* The guess knows neither tiles that are not full nor the gaps of a plan; 0: none. */
+static int64_t find_batch(const struct lk_replica *replica)
+{
+    const int64_t tiles = replica->tiling.shards * replica->tiling.lanes;
+    int64_t batch = guess_batch(replica);
+    if (batch > tiles)
+        batch -= batch % tiles;
+    while (batch > 0 && !would_fit(replica, batch))
+        batch = batch > tiles ? batch - lk_divide_up(batch, 16 * tiles) * tiles : batch / 2;
+    return batch;
+}
+
+static enum lk_status check_fits(const struct lk_replica *replica)
+{
+    const struct lk_replica_bytes need = lk_replica_bytes(replica);
+    const struct lk_device_info *info = lk_device_info(replica->config.device);
+    const int passes = replica->config.passes ? replica->config.passes : 1;
+    char in_passes[64] = "", advice[64] = "no batch size would";
+    if (fits(replica))
+        return LK_OK;
+    const double live =
+        (double)need.total + (need.activations ? 0 : (double)live_bytes(replica));
+    const int64_t batch = find_batch(replica);
+    if (passes > 1)
+        snprintf(in_passes, sizeof in_passes, " in %d passes", passes);
+    if (batch > 0)
+        snprintf(advice, sizeof advice, "a batch size of %lld would",
+                 (long long)batch * passes);
+    return lk_fail(LK_E_DEVICE_MEMORY,
+                   "batch size %lld%s needs %.1f MB of device memory, %s has %.1f MB free and "
+                   "allocates %.1f MB at once; %s fit",
+                   (long long)replica->config.batch * passes, in_passes, live * 1e-6,
+                   info->name, bytes_there(replica->config.device) * 1e-6,
+                   (double)info->allocation_bytes * 1e-6, advice);
+}
+
+enum lk_status lk_replica_create(const struct lk_replica_config *config,
+                                 struct lk_replica **replica)
+{
+    struct lk_replica *made = NULL;
+    LK_TRY(lk_replica_make(config, &made));
+    const enum lk_status status = check_fits(made);
+    if (status != LK_OK) {
+        lk_replica_destroy(made);
+        return status;
+    }
+    *replica = made;
+    return LK_OK;
+}
