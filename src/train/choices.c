@@ -74,8 +74,10 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
     struct lk_trainer *trainer = context;
     struct lk_world *world = trainer->world;
     struct tuning tuning = {.trainer = trainer};
+    const bool is_mixed = trainer->settings->precision == LK_PRECISION_MIXED;
     if (!trainer->checkpoint && lk_world_rank(world) == 0 &&
-        trainer->settings->tune != LK_TUNE_OFF)
+        trainer->settings->tune != LK_TUNE_OFF &&
+        !is_mixed) /* kernels of floats are measured */
         LK_TRY(lk_team_call_each(team, tune, &tuning, false));
     if (lk_world_size(world) == 1)
         return LK_OK;
