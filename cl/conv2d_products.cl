@@ -27,6 +27,7 @@
 
 #define NV 3 /* most vectors of filters in a block */
 
+#include "lib/transpose.cl"
 #include "lib/conv2d_area.cl"
 
 /* Outputs first to end whose inputs `tap` are inside, of those from `from` to `to`. */

@@ -1,24 +1,12 @@
 /* Areas of the gradients of a convolution's outputs, and how they are turned: from filters x
- * lanes, as they lie in memory, to lanes x filters. Needs lib/real.cl and GRADIENT, see
- * conv2d_products.cl. */
+ * lanes, as they lie in memory, to lanes x filters. Needs lib/real.cl, lib/transpose.cl and
+ * GRADIENT, see conv2d_products.cl. */
 
 /* x: columns, y: rows */
 struct sizes {
     int channels, filters, all_filters, groups;
     int2 taps, step, gap, pad, in, dz;
 };
-
-/* Vectors v to v + n of filters. */
-struct block {
-    int v, n;
-};
-
-INLINE struct block block_at(int b, int threes)
-{
-    const struct block block = {b < threes ? 3 * b : 3 * threes + 2 * (b - threes),
-                                b < threes ? 3 : 2};
-    return block;
-}
 
 /* Outputs of an image: rows i0 to i1, columns j0 to j1. */
 struct area {
@@ -41,23 +29,6 @@ INLINE V gradient(const struct area *area, int k, int i, int j, const struct siz
     return area->dy[from];
 #endif
 #endif
-}
-
-/* VECTOR vectors of lanes, one a filter, become as many of filters, one a lane: each round
- * shuffles them as a pack of cards. */
-INLINE void transpose(V t[VECTOR])
-{
-    UNROLL for (int round = 1; round < VECTOR; round *= 2) {
-        V u[VECTOR];
-        UNROLL for (int i = 0; i < VECTOR / 2; i++) {
-            u[2 * i].even = t[i].lo;
-            u[2 * i].odd = t[i + VECTOR / 2].lo;
-            u[2 * i + 1].even = t[i].hi;
-            u[2 * i + 1].odd = t[i + VECTOR / 2].hi;
-        }
-        UNROLL for (int i = 0; i < VECTOR; i++)
-            t[i] = u[i];
-    }
 }
 
 /* One block of an area, filters past the last being 0. */

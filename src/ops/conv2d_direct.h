@@ -70,6 +70,8 @@ struct lk_conv2d_weights {
     size_t sums_bytes, staged_bytes;       /* local memory */
     bool products;                         /* then instead of part_tiles and group_filters: */
     int64_t threes, blocks, blocks_each, strip, rows_each, areas_each;
+    bool points; /* of these: single taps, for which inputs are copied */
+    size_t copied_bytes;
     struct lk_kernel *weights, *total;
 };
 

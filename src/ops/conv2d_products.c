@@ -1,5 +1,5 @@
 /* The weight gradient as a product of matrices: areas, parts, blocks, launches. See
- * cl/conv2d_products.cl. */
+ * cl/conv2d_products.cl and, where taps are single, cl/conv2d_pointwise_weights.cl. */
 #include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
@@ -8,6 +8,11 @@
 /* Pixels of an area: with three vectors of filters they fill half a first-level cache. They
  * belong to the numerics. */
 enum { PIXELS = 9, STRIP = 8 };
+
+/* Of single taps: two blocks of dz and some channels of x fill a first-level cache. This
+ * belongs to the numerics too. What a group keeps, AREA pixels of POINT_CHANNELS twice and its
+ * sums, leaves half of a second-level cache to what passes through. */
+enum { AREA = 4, POINT_CHANNELS = 256, POINT_SUMS_BYTES = 128 << 10 };
 
 /* LEAST_CHANNELS: sums at once that keep the multipliers busy. */
 enum { SUMS_BYTES = 256 << 10, LEAST_CHANNELS = 3 };
@@ -60,6 +65,75 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
     w->sums_bytes = (size_t)(3 * w->blocks_each * taps * w->group_channels * vector);
 }
 
+/* Parts belong to the numerics: they follow from the shape and the class alone. */
+static void choose_parts(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                         int64_t areas_of_image, struct lk_conv2d_weights *w)
+{
+    const int64_t areas = setup->tiling.shard_tiles * areas_of_image;
+    const int64_t groups = s->groups * lk_divide_up(w->blocks, w->blocks_each) *
+                           lk_divide_up(s->channels, w->group_channels);
+    const int64_t wanted = lk_least(lk_divide_up(16, groups), lk_divide_up(areas, 4));
+    w->count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
+    w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
+    w->parts = lk_divide_up(areas, w->areas_each);
+}
+
+/* --- single taps ------------------------------------------------------------------------ */
+
+static bool are_points(const struct lk_conv2d_shape *s, const struct lk_conv2d_weights *w)
+{
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    return w->gradient != LK_CONV2D_POOLED && y->taps == 1 && x->taps == 1 && y->pad == 0 &&
+           x->pad == 0 && (y->out - 1) * y->step < y->in && (x->out - 1) * x->step < x->in;
+}
+
+static enum lk_status prepare_points(struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                                     struct lk_conv2d_weights *w)
+{
+    char text[64];
+    const int64_t lanes = setup->tiling.vector, rows = block_channels(setup, s);
+    const int64_t vector = lanes * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t runs = lk_divide_up(s->channels, POINT_CHANNELS);
+    w->group_channels = lk_divide_up(lk_divide_up(s->channels, rows), runs) * rows;
+    const int64_t most = POINT_SUMS_BYTES / (3 * w->group_channels * vector);
+    w->blocks_each = lk_divide_up(w->blocks, lk_divide_up(w->blocks, most < 1 ? 1 : most));
+    w->sums_bytes = (size_t)(3 * w->blocks_each * w->group_channels * vector);
+    w->copied_bytes = (size_t)(2 * w->group_channels * AREA * vector);
+    w->staged_bytes = (size_t)((2 * 3 * AREA + 1) * lanes * vector);
+    choose_parts(setup, s, lk_divide_up(s->axis[0].out * s->axis[1].out, AREA), w);
+    snprintf(text, sizeof text, "-DMR=%d -DAREA=%d -DGRADIENT=%d", (int)rows, AREA,
+             (int)w->gradient);
+    return lk_op_kernel(setup, "conv2d_pointwise_weights", "conv2d_pointwise_weights", text,
+                        &w->weights);
+}
+
+static enum lk_status enqueue_points(const struct lk_op_setup *setup,
+                                     const struct lk_conv2d_shape *s,
+                                     const struct lk_conv2d_weights *w,
+                                     const struct lk_conv2d_operands *run)
+{
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    const struct lk_tiling *t = &setup->tiling;
+    const bool in_parts = w->parts > 1;
+    const int64_t pixels = y->out * x->out;
+    const struct lk_grid grid = {{s->groups * lk_divide_up(w->blocks, w->blocks_each),
+                                  lk_divide_up(s->channels, w->group_channels),
+                                  w->parts * t->shards},
+                                 lk_op_items(setup)};
+    return LK_ENQUEUE(
+        w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? w->parts_first : 0),
+        LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
+        LK_INT(s->groups), LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step),
+        LK_INT(x->out), LK_INT(pixels), LK_INT(lk_divide_up(pixels, AREA)),
+        LK_INT(t->shard_tiles), LK_INT(w->parts), LK_INT(w->threes), LK_INT(w->blocks),
+        LK_INT(w->blocks_each), LK_INT(w->group_channels), LK_LOCAL(w->sums_bytes),
+        LK_LOCAL(w->copied_bytes), LK_LOCAL(w->staged_bytes));
+}
+
+/* --- all -------------------------------------------------------------------------------- */
+
 enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
                                           const struct lk_conv2d_shape *s,
                                           struct lk_conv2d_weights *w)
@@ -67,21 +141,17 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
     char text[64];
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
     choose_blocks(setup, s, w);
+    w->points = are_points(s, w);
+    if (w->points)
+        return prepare_points(setup, s, w);
     choose_group(setup, s, w);
     w->strip = lk_divide_up(x->out, lk_divide_up(x->out, STRIP));
     w->rows_each = lk_least(y->out, PIXELS / w->strip);
     w->staged_bytes =
         (size_t)(3 * w->strip * w->rows_each * setup->tiling.vector * setup->tiling.vector) *
         lk_dtype_bytes(setup->real);
-    /* Parts belong to the numerics: they follow from the shape and the class alone. */
-    w->count = s->groups * s->filters * s->channels * y->taps * x->taps;
-    const int64_t areas = setup->tiling.shard_tiles * lk_divide_up(x->out, w->strip) *
-                          lk_divide_up(y->out, w->rows_each);
-    const int64_t groups = s->groups * lk_divide_up(w->blocks, w->blocks_each) *
-                           lk_divide_up(s->channels, w->group_channels);
-    const int64_t wanted = lk_least(lk_divide_up(16, groups), lk_divide_up(areas, 4));
-    w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
-    w->parts = lk_divide_up(areas, w->areas_each);
+    choose_parts(setup, s, lk_divide_up(x->out, w->strip) * lk_divide_up(y->out, w->rows_each),
+                 w);
     snprintf(text, sizeof text, "-DMR=%d -DGRADIENT=%d", (int)block_channels(setup, s),
              (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_products", "conv2d_products", text, &w->weights);
@@ -95,6 +165,8 @@ enum lk_status lk_conv2d_products_enqueue(const struct lk_op_setup *setup,
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
     const struct lk_tiling *t = &setup->tiling;
     const bool in_parts = w->parts > 1;
+    if (w->points)
+        return enqueue_points(setup, s, w, run);
     const struct lk_grid grid = {{s->groups * lk_divide_up(w->blocks, w->blocks_each),
                                   lk_divide_up(s->channels, w->group_channels),
                                   w->parts * t->shards},

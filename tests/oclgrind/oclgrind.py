@@ -26,8 +26,9 @@ COMMON = ["--data-races", "--inst-counts", "--build-options",
           "-cl-opt-disable -Dalways_inline= -D__builtin_prefetch(...)="]  # fmt: skip
 COUNTS = re.compile(r"^\d+ warnings? generated\.$", re.M)
 FOUR = ["--max-wgsize", "4"]
+LOCAL = ["--local-mem-size", "1048576"]  # products of matrices ask for much of it on CPUs
 PARTS = {
-    "cpu": {"operations": ["--uninitialized", *FOUR], "networks": FOUR},
+    "cpu": {"operations": ["--uninitialized", *LOCAL, *FOUR], "networks": FOUR},
     "gpu": {"operations": ["--uninitialized", *FOUR], "networks": FOUR,
             "wide": ["--uninitialized", "--max-wgsize", "64"]},
 }  # fmt: skip
@@ -40,8 +41,8 @@ ONLY = {
     "gpu": ("conv2d_gpu", "conv2d_winograd_gpu"),
 }  # fmt: skip
 # What never runs here: kernels between those of clFFT and CLBlast, which need larger
-# work-groups, and one that wants more local memory than Oclgrind's device has.
-BEYOND = ("conv2d_fft", "conv2d_blas", "conv2d_products")
+# work-groups.
+BEYOND = ("conv2d_fft", "conv2d_blas")
 
 
 def is_wanted(source, kernel_class):

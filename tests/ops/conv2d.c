@@ -222,6 +222,12 @@ static const struct op_case cases[] = {
     /* several register blocks, in both directions */
     {"conv2d", "filters=270 kernel=1", .x = {OP_SHAPE(300, 3, 3)}, .samples = 17,
      .integers = true, .only = OP_CPU},
+    /* the same of weight gradients: blocks of three and two vectors of filters, the last not
+     * full, several areas, masked gradients */
+    {"conv2d", "filters=170 kernel=1 groups=2 activation=relu", .x = {OP_SHAPE(22, 5, 5)},
+     .samples = 40, .shards = 2, .integers = true, .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=66 kernel=1 stride=2", .x = {OP_SHAPE(300, 7, 9)}, .samples = 17,
+     .only = OP_CPU},
     /* panels of the last pixels are narrower */
     {"conv2d", "filters=9 kernel=1", .x = {OP_SHAPE(300, 5, 5)}, .samples = 17,
      .integers = true, .only = OP_CPU},
@@ -287,8 +293,9 @@ static const struct op_case cases[] = {
      .samples = 35, .shards = 2, .thorough = true, .sizes = true, .algorithm = "depthwise"},
     {"conv2d", "filters=6 groups=6 kernel=3 stride=2 padding=same", .x = {OP_SHAPE(6, 13, 14)},
      .samples = 33, .integers = true, .algorithm = "depthwise"},
-    {"conv2d", "filters=5 groups=5 kernel=5,4 stride=3,2 dilation=2,1 padding=4 "
-               "activation=relu",
+    {"conv2d",
+     "filters=5 groups=5 kernel=5,4 stride=3,2 dilation=2,1 padding=4 "
+     "activation=relu",
      .x = {OP_SHAPE(5, 11, 10)}, .samples = 130, .shards = 2, .integers = true,
      .algorithm = "depthwise"},
     {"conv2d", "filters=3 groups=3 kernel=3 stride=1,3 padding=1 pool=true",

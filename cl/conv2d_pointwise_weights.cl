@@ -1,0 +1,299 @@
+/* Weight gradient of a convolution of single taps inside the image, as a product of matrices.
+ * CPU class only.
+ *
+ *   out[part][c, k] = sum over the part's tiles, pixels q, lanes of dz[k, q] * x[c, from(q)]
+ *
+ * The pixels of an image are cut into areas of at most AREA; a part is a run of them. Each sum
+ * is one chain over the pixels and lanes of an area, and these are added in order: no blocking
+ * changes it.
+ *
+ *   x: [tiles][groups][channels][in_plane]; pixel q is read at q / width * in_row +
+ *      q % width * in_step
+ *   dz: [tiles][groups][filters][pixels], which is dy or, where GRADIENT is 1, dy where y > 0
+ *   out: [parts] out_stride apart, k innermost
+ *
+ * A group has in local memory an area of x, [channels][AREA], a block of dz transposed,
+ * [pixels][lanes][filters], which is 3 vectors of filters or, behind `threes` such blocks, 2,
+ * and its sums. While the products with one block are summed, MR channels after each other, the
+ * next block is transposed, the next area of x copied, and what follows them fetched, some of
+ * each with every pixel: the multiplications hide it.
+ *
+ * Group ids: 0: group, run of blocks_each blocks of filters; 1: run of group_channels channels;
+ * 2: part.
+ * -D: MR AREA GRADIENT
+ */
+#include "lib/hints.cl"
+#include "lib/real.cl"
+#include "lib/transpose.cl"
+
+#define NV 3     /* most vectors of filters in a block */
+#define AHEAD 24 /* channels that are fetched before they are copied */
+
+/* In vectors and pixels. */
+struct sizes {
+    int channels, filters, groups, in_plane, in_row, in_step, width, pixels;
+    int areas; /* of an image */
+};
+
+struct inputs {
+    __global const V *x, *dy, *y; /* y: or null */
+};
+
+/* Pixels of an image: where the first lies in dz of filter 0, all in planes of x, of which the
+ * first is channel 0. */
+struct area {
+    struct inputs in;
+    int count, from[AREA];
+};
+
+INLINE struct area area_at(const struct inputs *in, int u, int g, const struct sizes *s)
+{
+    const int n = u % s->areas, first = (int)((long)s->pixels * n / s->areas);
+    const size_t image = (size_t)(u / s->areas) * s->groups + g;
+    const size_t to = image * s->filters * s->pixels + first;
+    struct area area = {{in->x + image * s->channels * s->in_plane, in->dy + to,
+                         GRADIENT == 1 ? in->y + to : 0},
+                        (int)((long)s->pixels * (n + 1) / s->areas) - first};
+    for (int j = 0; j < AREA; j++) {
+        const int q = min(first + j, s->pixels - 1);
+        area.from[j] = q / s->width * s->in_row + q % s->width * s->in_step;
+    }
+    return area;
+}
+
+/* What is done beside the products. */
+struct work {
+    const struct area *area, *then;    /* of x: what is copied, what comes later */
+    __local V *x;                      /* where to */
+    int c0, channel, channels, copies; /* next one, of so many; with every pixel */
+    struct inputs dz, after;           /* a block of an area, and what comes later */
+    __local V *turned, *fours;         /* where to; where it is turned by fours */
+    int k, n, j, v, stage;             /* filters from k on, n vectors; next pixel, vector */
+    int units, units_each;             /* how many are left; with every pixel */
+};
+
+INLINE void copy_channel(struct work *work, const struct sizes *s)
+{
+    const int c = work->channel++, ahead = c + AHEAD, last = s->channels - 1 - work->c0;
+    const bool is_now = ahead < work->channels;
+    const struct area *later = is_now ? work->area : work->then;
+    const int fetched = is_now ? ahead : ahead - work->channels;
+    __global const V *x = work->area->in.x + (size_t)(work->c0 + min(c, last)) * s->in_plane;
+    __local V *to = work->x + c * AREA;
+    UNROLL for (int i = 0; i < AREA; i++)
+        to[i] = x[work->area->from[i]];
+    x = later->in.x + (size_t)(work->c0 + min(fetched, last)) * s->in_plane;
+    UNROLL for (int i = 0; i < AREA; i++)
+        PREFETCH(x + later->from[i]);
+}
+
+INLINE V gradient(const struct inputs *in, size_t at)
+{
+    return GRADIENT == 1 ? (in->y[at] > (V)0 ? in->dy[at] : (V)0) : in->dy[at];
+}
+
+/* Four filters of a pixel, those past the last being 0, each four lanes of them transposed. */
+INLINE void transpose_fours(struct work *work, const struct sizes *s)
+{
+    const int k = work->v * VECTOR + 4 * work->stage, left = s->filters - work->k - k;
+    const size_t at = (size_t)k * s->pixels + work->j;
+    V t[4];
+    if (left >= 4)
+        UNROLL for (int f = 0; f < 4; f++)
+            t[f] = gradient(&work->dz, at + (size_t)f * s->pixels);
+    else
+        for (int f = 0; f < 4; f++)
+            t[f] = f < left ? gradient(&work->dz, at + (size_t)f * s->pixels) : (V)0;
+    UNROLL for (int f = 0; f < 4; f++) {
+        PREFETCH(work->after.dy + at + (size_t)f * s->pixels);
+        if (GRADIENT == 1)
+            PREFETCH(work->after.y + at + (size_t)f * s->pixels);
+    }
+    transpose_each_four(t);
+    UNROLL for (int f = 0; f < 4; f++)
+        work->fours[work->stage * 4 + f] = t[f];
+}
+
+/* The lanes l, l + 4, ... of a pixel from there. */
+INLINE void transpose_rest(const struct work *work, int l)
+{
+    __local V *to = work->turned + (work->j * VECTOR + l) * work->n + work->v;
+    __local const V *from = work->fours + l;
+    UNROLL for (int i = 0; i < FOURS; i++)
+        to[4 * i * work->n] = FOUR_OF_EACH(from, i);
+}
+
+#define UNITS (FOURS + 4) /* of a pixel's vector of filters */
+INLINE void transpose_unit(struct work *work, const struct sizes *s)
+{
+    work->units--;
+    if (work->stage < FOURS)
+        transpose_fours(work, s);
+    else
+        transpose_rest(work, work->stage - FOURS);
+    if (++work->stage == UNITS) {
+        work->stage = 0;
+        if (++work->v == work->n) {
+            work->v = 0;
+            work->j++;
+        }
+    }
+}
+
+/* Adds the products of MR channels and n vectors of filters with an area, which may be the
+ * first. */
+INLINE void add_products(__local V *sums, __local const V *x, __local const V *dz, int count,
+                         struct work *work, const struct sizes *s, bool first, int n)
+{
+    __local const real *f = (__local const real *)x;
+    V a[MR][NV];
+    UNROLL for (int m = 0; m < MR; m++)
+        UNROLL for (int v = 0; v < NV; v++)
+            a[m][v] = (V)0;
+    for (int j = 0; j < count; j++) {
+        for (int i = 0; i < work->copies && work->channel < work->channels; i++)
+            copy_channel(work, s);
+        for (int i = 0; i < work->units_each && work->units > 0; i++)
+            transpose_unit(work, s);
+        for (int l = 0; l < VECTOR; l++, f++, dz += n)
+            UNROLL for (int m = 0; m < MR; m++) {
+                const V e = f[m * (AREA * VECTOR)];
+                UNROLL for (int v = 0; v < NV; v++)
+                    if (v < n)
+                        a[m][v] = FMA(e, dz[v], a[m][v]);
+            }
+    }
+    UNROLL for (int m = 0; m < MR; m++)
+        UNROLL for (int v = 0; v < NV; v++)
+            if (v < n)
+                sums[m * n + v] = first ? a[m][v] : sums[m * n + v] + a[m][v];
+}
+
+/* The sums of MR channels from c on and n vectors of filters from k on. */
+INLINE void store(__global real *out, __local const V *sums, int c, int k, int n,
+                  const struct sizes *s)
+{
+    for (int m = 0; m < min(MR, s->channels - c); m++)
+        for (int v = 0; v < n; v++) {
+            const int k0 = k + v * VECTOR, count = min(VECTOR, s->filters - k0);
+            __global real *to = out + (size_t)(c + m) * s->groups * s->filters + k0;
+            __local const real *from = (__local const real *)(sums + m * n + v);
+            if (count == VECTOR)
+                UNROLL for (int l = 0; l < VECTOR; l++)
+                    to[l] = from[l];
+            else
+                for (int l = 0; l < count; l++)
+                    to[l] = from[l];
+        }
+}
+
+/* What a group does: blocks b0 to b1 of filters, channels c0 to c1. */
+struct share {
+    int b0, b1, c0, c1, threes;
+};
+
+/* dz of the block `ahead` behind block b of the first of three areas. */
+INLINE struct inputs dz_at(const struct share *share, int b, int ahead,
+                           const struct area *areas, struct block *block,
+                           const struct sizes *s)
+{
+    const int blocks = share->b1 - share->b0, n = b - share->b0 + ahead;
+    const struct area *area = areas + (n < blocks ? 0 : n < 2 * blocks ? 1 : 2);
+    *block = block_at(share->b0 + n % blocks, share->threes);
+    const size_t to = (size_t)block->v * VECTOR * s->pixels;
+    const struct inputs dz = {area->in.x, area->in.dy + to,
+                              GRADIENT == 1 ? area->in.y + to : 0};
+    return dz;
+}
+
+/* Takes up the block `ahead` behind block b, to transpose `count` pixels. */
+INLINE void start_block(struct work *work, const struct share *share, int b, int ahead,
+                        const struct area *areas, int count, const struct sizes *s)
+{
+    struct block block, after;
+    work->dz = dz_at(share, b, ahead, areas, &block, s);
+    work->after = dz_at(share, b, ahead + 1, areas, &after, s);
+    work->k = block.v * VECTOR;
+    work->n = block.n;
+    work->j = work->v = work->stage = 0;
+    work->units = count * block.n * UNITS;
+}
+
+BODY void weigh_group(struct inputs in, __global real *restrict out, struct sizes s,
+                      struct share share, int g, int u0, int u1, __local V *sums, __local V *x,
+                      __local V *dz)
+{
+    const int c_blocks = (share.c1 - share.c0 + MR - 1) / MR, blocks = share.b1 - share.b0;
+    const int channels = c_blocks * MR, x_size = channels * AREA, dz_size = NV * VECTOR * AREA;
+    struct area areas[3] = {area_at(&in, u0, g, &s), area_at(&in, min(u0 + 1, u1 - 1), g, &s)};
+    struct work work = {areas, areas + 1, x, share.c0, 0, channels};
+    int parity = 0;
+    work.turned = dz;
+    work.fours = dz + 2 * dz_size;
+    start_block(&work, &share, share.b0, 0, areas, areas[0].count, &s);
+    while (work.channel < channels)
+        copy_channel(&work, &s);
+    while (work.units > 0)
+        transpose_unit(&work, &s);
+    for (int u = u0; u < u1; u++) {
+        const int gaps = c_blocks * areas[0].count, count = areas[0].count;
+        __local const V *now = x + (u - u0) % 2 * x_size;
+        __local V *to = sums;
+        areas[2] = area_at(&in, min(u + 2, u1 - 1), g, &s);
+        work.area = areas + 1;
+        work.then = areas + 2;
+        work.x = x + (u - u0 + 1) % 2 * x_size;
+        work.channel = 0;
+        work.channels = u + 1 < u1 ? channels : 0;
+        work.copies = (channels - 1) / (gaps * blocks) + 1;
+        for (int b = share.b0; b < share.b1; b++, parity ^= 1) {
+            const int n = block_at(b, share.threes).n;
+            const bool wraps = b + 1 == share.b1;
+            __local const V *block = dz + parity * dz_size;
+            start_block(&work, &share, b, 1, areas, areas[wraps].count, &s);
+            work.turned = dz + (1 - parity) * dz_size;
+            work.units = wraps && u + 1 == u1 ? 0 : work.units;
+            work.units_each = (work.units - 1) / gaps + 1;
+            for (int c = 0; c < c_blocks; c++, to += MR * n) {
+                __local const V *from = now + c * (MR * AREA);
+                if (n == 3)
+                    add_products(to, from, block, count, &work, &s, u == u0, 3);
+                else
+                    add_products(to, from, block, count, &work, &s, u == u0, 2);
+            }
+        }
+        areas[0] = areas[1];
+        areas[1] = areas[2];
+    }
+    for (int b = share.b0; b < share.b1; b++)
+        for (int c = 0; c < c_blocks; c++) {
+            const struct block block = block_at(b, share.threes);
+            store(out, sums, share.c0 + c * MR, block.v * VECTOR, block.n, &s);
+            sums += MR * block.n;
+        }
+}
+
+KERNEL void conv2d_pointwise_weights(__global const V *restrict x,
+                                     __global const V *restrict dy, int dy_first,
+                                     __global const V *restrict y, __global real *restrict out,
+                                     int out_first, int out_stride, int channels, int filters,
+                                     int groups, int in_plane, int in_row, int in_step,
+                                     int width, int pixels, int areas, int shard_tiles,
+                                     int parts, int threes, int blocks, int blocks_each,
+                                     int group_channels, __local V *sums, __local V *copied,
+                                     __local V *regrouped)
+{
+    const struct sizes s = {channels, filters, groups, in_plane, in_row,
+                            in_step,  width,   pixels, areas};
+    const struct inputs in = {x, dy + dy_first / VECTOR, y};
+    const int runs = (blocks + blocks_each - 1) / blocks_each;
+    const int group_0 = get_group_id(0), group_1 = get_group_id(1), group_2 = get_group_id(2);
+    const int g = group_0 / runs, b0 = group_0 % runs * blocks_each;
+    const int c0 = group_1 * group_channels;
+    const struct share share = {b0, min(b0 + blocks_each, blocks), c0,
+                                min(c0 + group_channels, channels), threes};
+    const int all = shard_tiles * areas, first = group_2 / parts * all, part = group_2 % parts;
+    weigh_group(in, out + out_first + (size_t)group_2 * out_stride + g * filters, s, share, g,
+                first + (int)((long)all * part / parts),
+                first + (int)((long)all * (part + 1) / parts), sums, copied, regrouped);
+}
