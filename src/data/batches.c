@@ -1,35 +1,23 @@
 #include "data/batches.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "data/augment.h"
 #include "data/data.h"
 #include "data/look.h"
+#include "data/order.h"
 #include "data/pipeline.h"
 #include "data/prefetch.h"
 
 #include <lockstep/data.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* Epochs whose orders are kept: where one ends some read its last batches, others the next. */
-enum { ORDERS = 3 };
-
-struct order {
-    int64_t epoch;  /* -1: none yet */
-    int readers;    /* who may not be disturbed */
-    int64_t *items; /* [samples of the data set] */
-};
 
 struct lk_batches {
     const struct lk_data *data;
     struct lk_batches_options options;
     int64_t count; /* samples of an epoch, without a remainder that is left out */
     int64_t per_epoch;
-    pthread_mutex_t mutex; /* of the orders */
-    pthread_cond_t is_free;
-    struct order orders[ORDERS];
+    struct lk_orders *orders;
     struct lk_pipeline pipeline;
     struct lk_look look;
     struct lk_augment augment;
@@ -40,68 +28,6 @@ static size_t sample_bytes(const struct lk_batches *b)
 {
     const struct lk_augment *a = &b->augment;
     return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
-}
-
-/* 64 random bits scaled to [0, bound): the top 64 bits of a product of 96, for bound <= 2^32.
- * No value is more than 2^-32 likelier than another. */
-static int64_t scale(struct lk_random4 r, uint64_t bound)
-{
-    return (int64_t)((r.v[1] * bound + (r.v[0] * bound >> 32)) >> 32);
-}
-
-void lk_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t *order)
-{
-    for (int64_t i = 0; i < count; i++)
-        order[i] = i;
-    for (int64_t i = count - 1; i > 0; i--) {
-        const struct lk_random4 r =
-            lk_random(seed, LK_RANDOM_SHUFFLE, (uint32_t)epoch, (uint64_t)i);
-        const int64_t j = scale(r, (uint64_t)i + 1), kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
-    }
-}
-
-/* The order of `epoch`, else the oldest that nobody reads; NULL: all are being read. */
-static struct order *find_order(struct lk_batches *b, int64_t epoch)
-{
-    struct order *oldest = NULL;
-    for (int i = 0; i < ORDERS; i++) {
-        struct order *order = &b->orders[i];
-        if (order->epoch == epoch)
-            return order;
-        if (order->readers == 0 && (!oldest || order->epoch < oldest->epoch))
-            oldest = order;
-    }
-    return oldest;
-}
-
-/* Other readers wait while an epoch is put in order: most of them want the same one. */
-static struct order *take_order(struct lk_batches *b, int64_t epoch)
-{
-    struct order *order;
-    pthread_mutex_lock(&b->mutex);
-    while (!(order = find_order(b, epoch)))
-        pthread_cond_wait(&b->is_free, &b->mutex);
-    if (order->epoch != epoch) {
-        const int64_t count = lk_data_info(b->data)->count;
-        for (int64_t i = 0; i < count && !b->options.shuffle; i++)
-            order->items[i] = i;
-        if (b->options.shuffle)
-            lk_data_order(b->options.seed, epoch, count, order->items);
-        order->epoch = epoch;
-    }
-    order->readers++;
-    pthread_mutex_unlock(&b->mutex);
-    return order;
-}
-
-static void give_order(struct lk_batches *b, struct order *order)
-{
-    pthread_mutex_lock(&b->mutex);
-    if (--order->readers == 0)
-        pthread_cond_broadcast(&b->is_free);
-    pthread_mutex_unlock(&b->mutex);
 }
 
 /* Whether the pipeline takes other parts of images than the data set itself, which may keep
@@ -165,13 +91,13 @@ static enum lk_status read_now(void *context, int64_t batch, int64_t first, int6
 {
     struct lk_batches *b = context;
     const struct lk_batches_position at = lk_batches_position(b, batch);
-    struct order *order = take_order(b, b->options.shuffle ? at.epoch : 0);
+    struct lk_order *order = lk_orders_take(b->orders, at.epoch);
     const int64_t *indices = order->items + at.index + first;
     const enum lk_status status =
         lk_augment_is_any(&b->augment)
             ? read_augmented(b, at.epoch, indices, count, samples, labels)
             : read_plain(b, at.epoch, indices, count, samples, labels);
-    give_order(b, order);
+    lk_orders_give(b->orders, order);
     return status;
 }
 
@@ -276,18 +202,6 @@ static enum lk_status set_pipeline(struct lk_batches *b)
     return lk_augment_check(&b->augment);
 }
 
-static enum lk_status allocate_orders(struct lk_batches *b)
-{
-    const int64_t count = lk_data_info(b->data)->count;
-    for (int i = 0; i < ORDERS; i++) {
-        b->orders[i].epoch = -1;
-        b->orders[i].items = calloc((size_t)count, sizeof(int64_t));
-        if (!b->orders[i].items)
-            return lk_fail_memory("the order of an epoch", (size_t)count * sizeof(int64_t));
-    }
-    return LK_OK;
-}
-
 enum lk_status lk_batches_create(const struct lk_data *data,
                                  const struct lk_batches_options *options,
                                  struct lk_batches **batches)
@@ -313,11 +227,9 @@ enum lk_status lk_batches_create(const struct lk_data *data,
                              .options = *options,
                              .count = drops ? count - count % options->size : count};
     b->per_epoch = (b->count + options->size - 1) / options->size;
-    pthread_mutex_init(&b->mutex, NULL);
-    pthread_cond_init(&b->is_free, NULL);
     enum lk_status status = set_pipeline(b);
     if (status == LK_OK)
-        status = allocate_orders(b);
+        status = lk_orders_create(options->shuffle, options->seed, count, &b->orders);
     if (status == LK_OK)
         status = start_prefetch(b);
     if (status != LK_OK) {
@@ -333,10 +245,7 @@ void lk_batches_destroy(struct lk_batches *batches)
     if (!batches)
         return;
     lk_prefetch_destroy(batches->prefetch);
-    for (int i = 0; i < ORDERS; i++)
-        free(batches->orders[i].items);
-    pthread_cond_destroy(&batches->is_free);
-    pthread_mutex_destroy(&batches->mutex);
+    lk_orders_destroy(batches->orders);
     free(batches);
 }
 
@@ -403,11 +312,11 @@ enum lk_status lk_batches_draw(struct lk_batches *b, int64_t batch, int64_t firs
 {
     LK_TRY(check_part(b, batch, first, count));
     const struct lk_batches_position at = lk_batches_position(b, batch);
-    struct order *order = take_order(b, b->options.shuffle ? at.epoch : 0);
+    struct lk_order *order = lk_orders_take(b->orders, at.epoch);
     for (int64_t i = 0; i < count; i++)
         draws[i] = lk_pipeline_draw(&b->pipeline, b->options.seed, at.epoch,
                                     order->items[at.index + first + i]);
-    give_order(b, order);
+    lk_orders_give(b->orders, order);
     return LK_OK;
 }
 

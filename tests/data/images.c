@@ -365,6 +365,43 @@ static void reads_tfrecords(void **state)
     lk_data_close(data);
 }
 
+static void put_named(uint8_t red, int64_t label, const char *name)
+{
+    uint8_t png[4096];
+    const size_t bytes = png_make(png, 8, 12, (uint8_t[]){red, 1, 2});
+    example.used = 0;
+    put_int_feature(&example, "image/class/label", label);
+    put_bytes_feature(&example, "image/encoded", png, bytes);
+    if (name)
+        put_bytes_feature(&example, "image/class/text", (const uint8_t *)name, strlen(name));
+    put_record(&file, example.data, example.used);
+}
+
+/* Classes are called what the records call them, if each has a name of its own. */
+static void takes_names_of_records(void **state)
+{
+    static const char *const names[][3] = {
+        {"cat", "dog", "emu"}, {"cat", "dog", NULL}, {"cat", "dog", "cat"}, {"cat", "", "emu"}};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        file.used = 0;
+        put_named(1, 2, names[i][2]);
+        put_named(2, 0, names[i][0]);
+        put_named(3, 2, names[i][2]);
+        put_named(4, 1, names[i][1]);
+        scratch_put(scratch_path("named.tfrecord"), file.data, file.used);
+        struct lk_data *data =
+            open_part(spec("tfrecord:%s", "named.tfrecord", ""), LK_DATA_TRAIN);
+        const struct lk_data_info *info = lk_data_info(data);
+        assert_int_equal(info->classes, 3);
+        assert_int_equal(info->class_names != NULL, i == 0);
+        for (int k = 0; i == 0 && k < 3; k++)
+            assert_string_equal(info->class_names[k], names[0][k]);
+        expect_samples(data, 4, (int[]){2, 0, 2, 1}, (int[]){1, 2, 3, 4});
+        lk_data_close(data);
+    }
+}
+
 static void reads_tfrecords_with_names_for_labels(void **state)
 {
     (void)state;
@@ -433,6 +470,7 @@ int main(void)
         cmocka_unit_test(keeps_decoded_samples),
         cmocka_unit_test(reads_csv),
         cmocka_unit_test(reads_tfrecords),
+        cmocka_unit_test(takes_names_of_records),
         cmocka_unit_test(reads_tfrecords_with_names_for_labels),
         cmocka_unit_test(counts_broken_records),
     };
