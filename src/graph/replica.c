@@ -182,9 +182,8 @@ enum lk_status lk_replica_make(const struct lk_replica_config *config,
     if (config->real == LK_F64 && !lk_device_info(config->device)->has_fp64)
         return lk_fail(LK_E_UNSUPPORTED, "%s has no double precision",
                        lk_device_info(config->device)->name);
-    if (config->stores_half && config->real != LK_F32)
-        return lk_fail(LK_E_ARGUMENT, "halves are stored of float32, not of %s",
-                       lk_dtype_name(config->real));
+    if (config->stores_half && (config->real != LK_F32 || !config->training))
+        return lk_fail(LK_E_ARGUMENT, "halves are stored while float32 is trained with alone");
     struct lk_replica *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a replica", sizeof *made);

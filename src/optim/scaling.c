@@ -1,6 +1,7 @@
 #include "optim/scaling.h"
 
 #include "base/fail.h"
+#include <math.h>
 #include <stdlib.h>
 
 /* Scales outside say that something else is wrong. */
@@ -31,9 +32,11 @@ static enum lk_status create(struct lk_device *device, struct lk_scaling *scalin
 enum lk_status lk_scaling_create(struct lk_device *device, const struct lk_loss_scale *how,
                                  struct lk_buffer *state, struct lk_scaling **scaling)
 {
-    if (!(how->first >= least_scale && how->first <= most_scale))
-        return lk_fail(LK_E_ARGUMENT, "loss scale %g: expected %g to %g", how->first,
-                       least_scale, most_scale);
+    int exponent;
+    if (!(how->first >= least_scale && how->first <= most_scale) ||
+        frexp(how->first, &exponent) != 0.5)
+        return lk_fail(LK_E_ARGUMENT, "loss scale %g: expected a power of two from %g to %g",
+                       how->first, least_scale, most_scale);
     struct lk_scaling *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("the scale of the loss", sizeof *made);

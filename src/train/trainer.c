@@ -62,6 +62,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)
         return lk_fail(LK_E_ARGUMENT, "--max-staleness %lld is for --mode async",
                        (long long)s->max_staleness);
+    if (s->loss_scale > 0 && s->precision != LK_PRECISION_MIXED)
+        return lk_fail(LK_E_ARGUMENT, "loss_scale %g is for --precision mixed", s->loss_scale);
     if (s->mode == LK_TRAIN_ASYNC && s->precision == LK_PRECISION_MIXED)
         return lk_fail(LK_E_UNSUPPORTED,
                        "--precision mixed is for --mode sync: a step that overflows halves is "

@@ -79,6 +79,10 @@ class Precision(ProgramTest):
                      '--run', 'run', '--steps', '4')
         self.refused(2, '--precision mixed is for --mode sync', 'train', *self.OPTIONS,
                      '--run', 'other', *self.MIXED, '--mode', 'async', '--device', '0*2')
+        self.refused(2, 'is for --precision mixed', 'train', *self.OPTIONS, '--set',
+                     'loss_scale=64')
+        self.refused(2, 'a power of two', 'train', *self.OPTIONS, *self.MIXED, '--set',
+                     'loss_scale=100')
         self.refused(2, 'float, mixed', 'train', *self.OPTIONS, '--precision', 'half')
 
 

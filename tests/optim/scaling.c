@@ -141,8 +141,8 @@ static void refuses(void **state)
 {
     (void)state;
     struct lk_device *device = open_class(classes[0]);
-    static const double wrong[] = {0, -1, NAN, 1e9};
-    for (int i = 0; i < 4; i++) {
+    static const double wrong[] = {0, -1, NAN, 1e9, 96};
+    for (int i = 0; i < 5; i++) {
         const struct lk_loss_scale how = {.first = wrong[i], .every = EVERY};
         struct lk_optimizer *optimizer = NULL;
         assert_ok(lk_optimizer_create(device, LK_F32, "sgd", "", COUNT, &optimizer));
