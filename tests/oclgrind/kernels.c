@@ -254,15 +254,21 @@ struct network {
     struct lk_node *images, *labels, *loss;
 };
 
+struct training {
+    const char *optimizer, *options;
+    bool has_logits, one_hot, halves; /* halves: activations are */
+};
+
 /* A fork, a fused pool, dropout, both losses' kernels by turns. */
-static enum lk_status make_network(bool has_logits, struct network *net)
+static enum lk_status make_network(const struct training *t, struct network *net)
 {
     const struct lk_input images = {"image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0};
     const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0};
+    const struct lk_input one_hot = {"labels", LK_F32, {1, {CLASSES}}, 0.75, 0.125};
     struct lk_node *x, *y, *pair[2];
     LK_TRY(lk_graph_create(&net->graph));
     LK_TRY(lk_graph_add_input(net->graph, &images, &net->images));
-    LK_TRY(lk_graph_add_input(net->graph, &labels, &net->labels));
+    LK_TRY(lk_graph_add_input(net->graph, t->one_hot ? &one_hot : &labels, &net->labels));
     LK_TRY(lk_graph_add(net->graph, "conv2d", net->images, "filters=5 padding=same", &x));
     LK_TRY(lk_graph_add(net->graph, "tanh", x, "", &x));
     LK_TRY(lk_graph_add(net->graph, "conv2d", x, "filters=5 padding=same", &y));
@@ -274,11 +280,12 @@ static enum lk_status make_network(bool has_logits, struct network *net)
     LK_TRY(lk_graph_add(net->graph, "flatten", x, "", &x));
     LK_TRY(lk_graph_add(net->graph, "dense", x, "units=6 activation=relu", &x));
     LK_TRY(lk_graph_add(net->graph, "dense", x, "units=3", &pair[0]));
-    if (!has_logits)
+    if (!t->has_logits)
         LK_TRY(lk_graph_add(net->graph, "softmax", pair[0], "", &pair[0]));
     pair[1] = net->labels;
-    return lk_graph_add_many(net->graph, has_logits ? "softmax_cross_entropy" : "cross_entropy",
-                             2, pair, "", &net->loss);
+    return lk_graph_add_many(net->graph,
+                             t->has_logits ? "softmax_cross_entropy" : "cross_entropy", 2, pair,
+                             "", &net->loss);
 }
 
 /* Mirrored and in other colours, where the network has a look. */
@@ -317,9 +324,7 @@ static enum lk_status run_steps(struct lk_stepper *stepper, const struct lk_node
     return LK_OK;
 }
 
-/* halves: activations are. */
-static enum lk_status train(struct lk_device *device, const char *optimizer,
-                            const char *options, bool has_logits, bool halves)
+static enum lk_status train(struct lk_device *device, const struct training *t)
 {
     enum { BATCH = 13 };
     static const struct lk_look look = {
@@ -329,35 +334,40 @@ static enum lk_status train(struct lk_device *device, const char *optimizer,
     struct network net = {0};
     struct lk_stepper *stepper = NULL;
     enum lk_status status;
-    LK_TRY_OUT(make_network(has_logits, &net));
+    LK_TRY_OUT(make_network(t, &net));
     const struct lk_stepper_config config = {.device = device,
                                              .images = net.images,
                                              .labels = net.labels,
                                              .loss = net.loss,
                                              .batch = BATCH,
                                              .shards = SHARDS,
-                                             .look = has_logits ? &look : NULL,
+                                             .look = t->has_logits ? &look : NULL,
                                              .real = LK_F32,
-                                             .loss_scale = {.first = halves ? 64 : 0},
+                                             .loss_scale = {.first = t->halves ? 64 : 0},
                                              .seed = 5,
-                                             .optimizer = optimizer,
-                                             .optimizer_options = options};
+                                             .optimizer = t->optimizer,
+                                             .optimizer_options = t->options};
     LK_TRY_OUT(lk_stepper_create(&config, &stepper));
-    LK_TRY_OUT(run_steps(stepper, net.images, optimizer, BATCH));
+    LK_TRY_OUT(run_steps(stepper, net.images, t->optimizer, BATCH));
 out:
     lk_stepper_destroy(stepper);
     lk_graph_destroy(net.graph);
-    return status == LK_OK ? LK_OK : lk_fail_within(status, "training with %s", optimizer);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "training with %s", t->optimizer);
 }
 
 static enum lk_status run_networks(struct lk_device *device)
 {
+    static const struct training trainings[] = {
+        {"adam", "", false, false, false},
+        {"rmsprop", "centered=true momentum=0.9", true, true, false},
+        {"adamw", "", true, false, true},
+        {"sgd", "momentum=0.9 nesterov=true", false, true, true},
+    };
     LK_TRY(run_bench(device));
     LK_TRY(run_join(device));
-    LK_TRY(train(device, "adam", "", false, false));
-    LK_TRY(train(device, "rmsprop", "centered=true momentum=0.9", true, false));
-    LK_TRY(train(device, "adamw", "", true, true));
-    return train(device, "sgd", "momentum=0.9 nesterov=true", false, false);
+    for (int i = 0; i < LK_COUNT(trainings); i++)
+        LK_TRY(train(device, &trainings[i]));
+    return LK_OK;
 }
 
 static enum lk_status run(const char *part, struct lk_device *device)
