@@ -1,235 +1,19 @@
-#include "base/fail.h"
-#include "data/data.h"
-#include "data/files.h"
-#include "io/image.h"
+#include "data/survey_parts.h"
 
-#include <lockstep/survey.h>
+#include "base/fail.h"
+
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 64, VALUES = 256 };
-
-/* One pass over samples, shared by threads that take the next number each. */
-struct pass {
-    const struct lk_data *data;
-    const struct lk_survey_options *options;
-    struct lk_survey *survey;
-    int64_t total;                /* numbers to visit */
-    bool counts_labels;           /* while it looks at samples */
-    struct lk_survey_size *sizes; /* [total] */
-    atomic_llong next, done;
-    atomic_bool has_failed;
-    pthread_mutex_t mutex; /* of the survey's notes and sums, and of: */
-    enum lk_status status;
-    char text[1024];
-};
-
-/* What one thread has found. */
-struct finder {
-    struct pass *pass;
-    enum lk_status (*visit)(struct finder *finder, int64_t number);
-    bool is_caller;
-    uint8_t *sample;
-    int64_t *class_counts; /* [classes] */
-    int64_t unlabelled, good, jpegs, pngs, channels[LK_SURVEY_CHANNELS + 1];
-    int64_t values[LK_SURVEY_CHANNELS][VALUES]; /* how often each is there */
-    double seconds[LK_SURVEY_STAGES];
-    int64_t passed[LK_SURVEY_STAGES]; /* samples */
-};
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-/* Adds the time since `begin` to a stage. */
-static void note_time(struct finder *finder, enum lk_survey_stage stage, double begin)
-{
-    finder->seconds[stage] += now() - begin;
-    finder->passed[stage]++;
-}
-
-static void count_label(struct finder *finder, int64_t label)
-{
-    if (label >= 0 && label < finder->pass->data->info.classes)
-        finder->class_counts[label]++;
-    else
-        finder->unlabelled++;
-}
-
-static enum lk_status add_note(struct pass *pass, struct lk_survey_notes *notes, int64_t index,
-                               const char *text)
-{
-    enum lk_status status = LK_OK;
-    char *copy = strdup(text);
-    pthread_mutex_lock(&pass->mutex);
-    if ((notes->count & (notes->count - 1)) == 0) { /* full: room is a power of two */
-        const size_t room = notes->count ? 2 * (size_t)notes->count : 1;
-        void *items = realloc(notes->items, room * sizeof *notes->items);
-        if (items)
-            notes->items = items;
-        else
-            status = lk_fail_memory("notes on samples", room * sizeof *notes->items);
-    }
-    if (!copy)
-        status = lk_fail_memory("a note on a sample", strlen(text));
-    if (status == LK_OK)
-        notes->items[notes->count++] = (struct lk_survey_note){index, copy};
-    else
-        free(copy);
-    pthread_mutex_unlock(&pass->mutex);
-    return status;
-}
-
-/* A file with the ending of one format may hold the other one, which reads just as well. */
-static enum lk_status check_name(struct finder *finder, int64_t index, const char *where,
-                                 const char *format)
-{
-    struct pass *pass = finder->pass;
-    char text[640];
-    if (!lk_files_is_image(where) ||
-        (strcasecmp(strrchr(where, '.'), ".png") == 0) == (strcmp(format, "PNG") == 0))
-        return LK_OK;
-    snprintf(text, sizeof text, "'%s' is a %s file", where, format);
-    return add_note(pass, &pass->survey->misnamed, index, text);
-}
-
-static enum lk_status measure(struct finder *finder, int64_t number,
-                              const struct lk_encoded *encoded)
-{
-    int shape[3];
-    LK_TRY(lk_image_measure(encoded->data, encoded->bytes, encoded->where, shape));
-    finder->pass->sizes[number] = (struct lk_survey_size){shape[0], shape[1]};
-    finder->channels[shape[2] < 1 || shape[2] > LK_SURVEY_CHANNELS ? 0 : shape[2]]++;
-    const char *format = lk_image_format(encoded->data, encoded->bytes);
-    *(strcmp(format, "PNG") == 0 ? &finder->pngs : &finder->jpegs) += 1;
-    return LK_OK;
-}
-
-/* Decodes into finder->sample, stage by stage. */
-static enum lk_status decode(struct finder *finder, const struct lk_encoded *encoded)
-{
-    const struct lk_data_info *info = &finder->pass->data->info;
-    struct lk_image image;
-    double begin = now();
-    int least[2];
-    const struct lk_decoding decoding = lk_images_decoding(finder->pass->data->images);
-    lk_decode_least(&decoding, least);
-    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
-                                 encoded->where, &image));
-    note_time(finder, LK_SURVEY_DECODE, begin);
-    begin = now();
-    const enum lk_status status =
-        lk_image_resize(&image, NULL, info->height, info->width, finder->sample);
-    note_time(finder, LK_SURVEY_RESIZE, begin);
-    lk_image_clear(&image);
-    return status;
-}
-
-static enum lk_status look_at_file(struct finder *finder, int64_t number, int64_t index)
-{
-    const struct pass *pass = finder->pass;
-    const struct lk_data *data = pass->data;
-    struct lk_encoded encoded = {.label = -1};
-    const double begin = now();
-    enum lk_status status = data->source->fetch(data->state, index, &encoded);
-    note_time(finder, LK_SURVEY_READ, begin);
-    if (pass->counts_labels)
-        count_label(finder, encoded.label);
-    LK_TRY(status);
-    status = measure(finder, number, &encoded);
-    if (status == LK_OK)
-        status = lk_images_check_label(data->images, &encoded);
-    if (status == LK_OK)
-        status = decode(finder, &encoded);
-    if (status == LK_OK)
-        status = check_name(finder, index, encoded.where,
-                            lk_image_format(encoded.data, encoded.bytes));
-    free(encoded.data);
-    return status;
-}
-
-static enum lk_status look_at_pixels(struct finder *finder, int64_t number, int64_t index)
-{
-    const struct pass *pass = finder->pass;
-    const struct lk_data *data = pass->data;
-    int32_t label = -1;
-    const double begin = now();
-    LK_TRY(data->source->read(data->state, index, finder->sample, &label));
-    note_time(finder, LK_SURVEY_READ, begin);
-    pass->sizes[number] = (struct lk_survey_size){data->info.height, data->info.width};
-    if (pass->counts_labels)
-        count_label(finder, label);
-    return LK_OK;
-}
-
-static void count_values(struct finder *finder)
-{
-    const struct lk_data *data = finder->pass->data;
-    const int channels = data->info.channels;
-    for (int c = 0; c < channels; c++)
-        for (size_t i = (size_t)c; i < data->sample_bytes; i += (size_t)channels)
-            finder->values[c][finder->sample[i]]++;
-    finder->good++;
-}
-
-/* Looks at the sample that is number `number` of those chosen. */
-static enum lk_status look(struct finder *finder, int64_t number)
-{
-    struct pass *pass = finder->pass;
-    const struct lk_data *data = pass->data;
-    const int64_t index =
-        pass->total == data->info.count ? number : number * data->info.count / pass->total;
-    const enum lk_status status =
-        (data->images ? look_at_file : look_at_pixels)(finder, number, index);
-    if (status == LK_OK)
-        count_values(finder);
-    if (!data->images || (status != LK_E_DATA && status != LK_E_IO))
-        return status;
-    lk_images_mark_bad(data->images, index);
-    char why[1024];
-    snprintf(why, sizeof why, "%s", lk_error_text());
-    lk_error_clear();
-    return add_note(pass, &pass->survey->bad, index, why);
-}
-
-/* Finds the label of sample `index`, as cheaply as its source can. */
-static enum lk_status find_label(struct finder *finder, int64_t index)
-{
-    const struct lk_data *data = finder->pass->data;
-    const struct lk_source *source = data->source;
-    struct lk_encoded encoded = {.label = -1};
-    int32_t label = -1;
-    if (source->label) {
-        encoded.label = source->label(data->state, index);
-    } else if (!source->fetch) {
-        LK_TRY(source->read(data->state, index, finder->sample, &label));
-        encoded.label = label;
-    } else {
-        const enum lk_status status = source->fetch(data->state, index, &encoded);
-        if (status == LK_OK)
-            free(encoded.data);
-        else if (status != LK_E_DATA && status != LK_E_IO)
-            return status;
-        lk_error_clear();
-    }
-    count_label(finder, encoded.label);
-    return LK_OK;
-}
+enum { MOST_THREADS = 64 };
 
 static void *work(void *argument)
 {
-    struct finder *finder = argument;
-    struct pass *pass = finder->pass;
+    struct lk_survey_finder *finder = argument;
+    struct lk_survey_pass *pass = finder->pass;
     const struct lk_survey_options *options = pass->options;
     while (!atomic_load(&pass->has_failed)) {
         const int64_t number = atomic_fetch_add(&pass->next, 1);
@@ -249,7 +33,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static enum lk_status start_finder(struct finder *finder, struct pass *pass)
+static enum lk_status start_finder(struct lk_survey_finder *finder, struct lk_survey_pass *pass)
 {
     const struct lk_data *data = pass->data;
     finder->pass = pass;
@@ -261,8 +45,8 @@ static enum lk_status start_finder(struct finder *finder, struct pass *pass)
 }
 
 /* Runs the pass on the caller's thread and others; where those do not start, with fewer. */
-static enum lk_status run_pass(struct pass *pass, struct finder *finders,
-                               enum lk_status (*visit)(struct finder *, int64_t))
+static enum lk_status run_pass(struct lk_survey_pass *pass, struct lk_survey_finder *finders,
+                               enum lk_status (*visit)(struct lk_survey_finder *, int64_t))
 {
     pthread_t threads[MOST_THREADS];
     int started = 1;
@@ -282,20 +66,22 @@ static enum lk_status run_pass(struct pass *pass, struct finder *finders,
 }
 
 /* Mean and deviation of values that are there counts[v] times each. */
-static void describe_values(const int64_t counts[VALUES], double *mean, double *deviation)
+static void describe_values(const int64_t counts[LK_SURVEY_VALUES], double *mean,
+                            double *deviation)
 {
     double all = 0, sum = 0, squares = 0;
-    for (int v = 0; v < VALUES; v++) {
+    for (int v = 0; v < LK_SURVEY_VALUES; v++) {
         all += (double)counts[v];
         sum += (double)counts[v] * v;
     }
     *mean = all > 0 ? sum / all : 0;
-    for (int v = 0; v < VALUES; v++)
+    for (int v = 0; v < LK_SURVEY_VALUES; v++)
         squares += (double)counts[v] * (v - *mean) * (v - *mean);
     *deviation = all > 0 ? sqrt(squares / all) : 0;
 }
 
-static void add_finder(struct finder *sum, const struct finder *one, int classes)
+static void add_finder(struct lk_survey_finder *sum, const struct lk_survey_finder *one,
+                       int classes)
 {
     for (int i = 0; i < classes; i++)
         sum->class_counts[i] += one->class_counts[i];
@@ -306,7 +92,7 @@ static void add_finder(struct finder *sum, const struct finder *one, int classes
     for (int c = 0; c <= LK_SURVEY_CHANNELS; c++)
         sum->channels[c] += one->channels[c];
     for (int c = 0; c < LK_SURVEY_CHANNELS; c++)
-        for (int v = 0; v < VALUES; v++)
+        for (int v = 0; v < LK_SURVEY_VALUES; v++)
             sum->values[c][v] += one->values[c][v];
     for (int s = 0; s < LK_SURVEY_STAGES; s++) {
         sum->seconds[s] += one->seconds[s];
@@ -335,7 +121,7 @@ static void sort_notes(struct lk_survey_notes *notes)
 }
 
 /* Those not known are sorted to the front. */
-static void describe_sizes(struct pass *pass)
+static void describe_sizes(struct lk_survey_pass *pass)
 {
     struct lk_survey *survey = pass->survey;
     int64_t first = 0;
@@ -349,11 +135,11 @@ static void describe_sizes(struct pass *pass)
     survey->largest = pass->sizes[pass->total - 1];
 }
 
-static void describe(struct pass *pass, struct finder *finders)
+static void describe(struct lk_survey_pass *pass, struct lk_survey_finder *finders)
 {
     struct lk_survey *survey = pass->survey;
     const struct lk_images *images = pass->data->images;
-    struct finder *sum = &finders[0];
+    struct lk_survey_finder *sum = &finders[0];
     for (int i = 1; i < survey->threads; i++)
         add_finder(sum, &finders[i], pass->data->info.classes);
     survey->samples = pass->total;
@@ -376,7 +162,7 @@ static void describe(struct pass *pass, struct finder *finders)
             sum->seconds[s] > 0 ? (double)sum->passed[s] / sum->seconds[s] : 0;
 }
 
-static enum lk_status run(struct pass *pass, struct finder *finders)
+static enum lk_status run(struct lk_survey_pass *pass, struct lk_survey_finder *finders)
 {
     const int64_t count = pass->data->info.count, wanted = pass->options->samples;
     const bool is_part = wanted > 0 && wanted < count;
@@ -387,11 +173,11 @@ static enum lk_status run(struct pass *pass, struct finder *finders)
         LK_TRY(start_finder(&finders[i], pass));
     pass->total = count;
     if (is_part) {
-        LK_TRY(run_pass(pass, finders, find_label));
+        LK_TRY(run_pass(pass, finders, lk_survey_find_label));
         pass->total = wanted;
     }
     pass->counts_labels = !is_part;
-    LK_TRY(run_pass(pass, finders, look));
+    LK_TRY(run_pass(pass, finders, lk_survey_look));
     describe(pass, finders);
     return LK_OK;
 }
@@ -413,9 +199,9 @@ enum lk_status lk_survey_create(const struct lk_data *data,
                        (long long)options->samples, options->threads, MOST_SAMPLES,
                        MOST_THREADS);
     struct lk_survey *made = calloc(1, sizeof *made);
-    struct finder *finders = calloc(MOST_THREADS, sizeof *finders);
+    struct lk_survey_finder *finders = calloc(MOST_THREADS, sizeof *finders);
     enum lk_status status = LK_OK;
-    struct pass pass = {.data = data, .options = options, .survey = made};
+    struct lk_survey_pass pass = {.data = data, .options = options, .survey = made};
     pthread_mutex_init(&pass.mutex, NULL);
     if (!made || !finders) {
         status = lk_fail_memory("a survey", MOST_THREADS * sizeof *finders);

@@ -214,6 +214,45 @@ static void check_labels(struct lk_device *device, const struct trial *trial)
     lk_buffer_destroy(y);
 }
 
+/* Labels -2 to 6 of 5 classes: those that are none have zeros, as lanes without a sample. */
+static void check_one_hot(struct lk_device *device, const struct trial *trial)
+{
+    enum { CLASSES = 5 };
+    static float got[8 * 512 * CLASSES + GUARD];
+    const struct lk_tiling t =
+        lk_tiling_make(lk_device_info(device), trial->batch, trial->shards);
+    const struct lk_shape shape = {1, {CLASSES}};
+    const int64_t count = t.tiles * CLASSES * t.lanes;
+    const size_t out = (size_t)(count + GUARD) * sizeof *got;
+    int32_t host[512];
+    struct lk_label_batch labels = {.samples = trial->samples, .on = 0.875, .off = 0.03125};
+    struct lk_buffer *from = NULL, *y = NULL;
+    struct lk_loader *loader = NULL;
+    for (int i = 0; i < trial->samples; i++)
+        host[i] = i * 7 % 9 - 2;
+    assert_ok(lk_loader_create(device, &t, LK_F32, NULL, &loader));
+    assert_ok(lk_loader_add_one_hot(loader));
+    assert_ok(lk_device_build(device));
+    assert_ok(lk_buffer_create(device, (size_t)trial->samples * sizeof *host, &from));
+    assert_ok(lk_buffer_create(device, out, &y));
+    assert_ok(lk_buffer_write(from, 0, (size_t)trial->samples * sizeof *host, host));
+    assert_ok(lk_buffer_enqueue_fill(y, 0x55));
+    labels.buffer = from;
+    assert_ok(lk_loader_enqueue_one_hot(loader, &labels, &shape, y));
+    assert_ok(lk_buffer_read(y, 0, out, got));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t tile = i / t.lanes / CLASSES, k = i / t.lanes % CLASSES;
+        const int64_t n = sample_at(&t, trial->samples, tile, (int)(i % t.lanes));
+        const bool is_class = n >= 0 && host[n] >= 0 && host[n] < CLASSES;
+        assert_true(got[i] == (!is_class ? 0 : host[n] == k ? 0.875F : 0.03125F));
+    }
+    for (int64_t i = count; i < count + GUARD; i++)
+        assert_memory_equal(&got[i], "UUUU", 4);
+    lk_loader_destroy(loader);
+    lk_buffer_destroy(from);
+    lk_buffer_destroy(y);
+}
+
 static const struct trial trials[] = {
     {512, 512, 1, {3, {1, 28, 28}}}, {511, 511, 2, {3, {1, 3, 5}}},
     {512, 300, 8, {3, {3, 2, 7}}},   {17, 17, 1, {3, {3, 5, 3}}},
@@ -255,6 +294,7 @@ static void check_class(const char *device_class, const char *vector)
         if (lk_device_info(device)->has_fp64)
             check_images(device, &trials[i], LK_F64, &plain);
         check_labels(device, &trials[i]);
+        check_one_hot(device, &trials[i]);
     }
     for (int i = 0; i < LK_COUNT(looks); i++)
         for (int j = 0; j < LK_COUNT(look_trials); j++) {
