@@ -2,24 +2,11 @@
 
 #include "base/fail.h"
 #include "device/device.h"
-#include <stdlib.h>
 
 enum { MEASUREMENTS = 5 };
 
 static const double USUAL = 0.4;         /* seconds of all measurements, */
 static const double PEAK_SHARE = 1 / 3.; /* and what part of each the peak's has */
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double lk_median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
-}
 
 struct times {
     double all, host; /* seconds: until the work is done, until it is enqueued */

@@ -2,10 +2,8 @@
 #ifndef LK_BENCH_TIMING_H
 #define LK_BENCH_TIMING_H
 
+#include "base/median.h"
 #include "bench/peaks.h"
-
-/* The middle one of `count` values, which are sorted; of two middle ones the larger. */
-double lk_median(double *values, int count);
 
 /* Work that can be enqueued again and again; turn: 0, 1, 2 ... */
 struct lk_work {

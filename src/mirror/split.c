@@ -1,6 +1,7 @@
 #include "mirror/split.h"
 
 #include "base/fail.h"
+#include "base/median.h"
 #include <math.h>
 #include <string.h>
 
@@ -30,18 +31,11 @@ static int count_of(const struct lk_split_times *times)
     return times->measured < LK_SPLIT_WINDOW ? times->measured : LK_SPLIT_WINDOW;
 }
 
-/* The value that `quarters` quarters of the others are not above: 2 gives the median. */
 static double quartile(const struct lk_split_times *times, int quarters)
 {
     double sorted[LK_SPLIT_WINDOW];
-    const int count = count_of(times);
-    for (int i = 0; i < count; i++) {
-        int at = i;
-        for (; at > 0 && sorted[at - 1] > times->seconds[i]; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = times->seconds[i];
-    }
-    return sorted[count * quarters / 4];
+    memcpy(sorted, times->seconds, sizeof sorted);
+    return lk_quartile(sorted, count_of(times), quarters);
 }
 
 static double rate_of(const struct lk_split *split, int device, int quarters)

@@ -1,4 +1,4 @@
-/* Asynchronous training as the trainer's thread sees it: steps into the queue, devices watched.
+/* Asynchronous training as the trainer's thread sees it: steps into the queue, and their ends.
  */
 #include "train/async_parts.h"
 
@@ -7,9 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Seconds between looks at the devices where none is due. */
-static const double look_seconds = 1;
 
 /* --- creating ----------------------------------------------------------------------------- */
 
@@ -140,137 +137,6 @@ void lk_async_return(struct lk_async *async, int position)
     lk_staleness_abandon(&async->staleness, position);
 }
 
-/* Wakes all that have nothing to do; the threads of others look at the queue themselves. */
-static void order_work(struct lk_team *team)
-{
-    const struct lk_order order = {.kind = LK_ORDER_ASYNC};
-    for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && !team->async->members[i].works) {
-            team->async->members[i].works = true;
-            lk_worker_order(team->workers[i], &order);
-        }
-    pthread_cond_broadcast(&team->changed);
-}
-
-/* --- watching ----------------------------------------------------------------------------- */
-
-/* When a device that works is taken for one that hangs; INFINITY where it waits for others. */
-static double due_at(const struct lk_team *team, int position)
-{
-    const struct lk_async_member *member = &team->async->members[position];
-    const bool is_new = !member->has_computed || !member->has_applied;
-    return member->since > 0 ? member->since + lk_team_limit(team, is_new) : INFINITY;
-}
-
-/* Takes out devices that have failed or hang; what they computed goes back to the queue. */
-static void find_lost(struct lk_team *team)
-{
-    const double now = lk_team_seconds(team);
-    for (int i = 0; i < team->count; i++) {
-        struct lk_worker *worker = team->workers[i];
-        struct lk_async_member *member = &team->async->members[i];
-        if (!worker->is_lost && worker->has_failed)
-            lk_team_lose(team, worker, worker->text);
-        else if (!worker->is_lost && now > due_at(team, i))
-            lk_team_lose(team, worker, "it does not answer");
-        if (!worker->is_lost || !member->works)
-            continue;
-        member->works = false;
-        if (member->has_group) {
-            team->counts.repeated_steps++;
-            lk_async_return(team->async, i);
-        }
-        pthread_cond_broadcast(&team->changed);
-    }
-}
-
-static bool is_idle(const struct lk_team *team)
-{
-    for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && team->async->members[i].works)
-            return false;
-    return true;
-}
-
-/* Compares all replicas, which have nothing to do, where they are to be or one is known to be
- * wrong, and lets them go on. */
-static enum lk_status check_replicas(struct lk_team *team)
-{
-    struct lk_async *async = team->async;
-    const int64_t updates = async->staleness.updates;
-    bool is_right;
-    if (async->is_unchecked && (team->config.check_every > 0 || async->is_pausing)) {
-        team->has_sums = true;
-        memcpy(team->sums, lk_async_update(async, updates)->sums, sizeof team->sums);
-        team->committed = async->oldest + async->begun - 1;
-        pthread_mutex_unlock(&team->mutex);
-        const enum lk_status status = lk_team_check_replicas(team, &is_right);
-        pthread_mutex_lock(&team->mutex);
-        LK_TRY(status);
-    }
-    async->is_unchecked = async->is_pausing = false;
-    for (int i = 0; i < team->count; i++) {
-        async->members[i].applied = updates;
-        async->members[i].is_wrong = false;
-    }
-    return LK_OK;
-}
-
-/* Seconds at which the first device is due. */
-static double next_look(struct lk_team *team)
-{
-    double at = lk_team_seconds(team) + look_seconds;
-    for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && due_at(team, i) < at)
-            at = due_at(team, i);
-    return at;
-}
-
-void lk_async_stop(struct lk_team *team)
-{
-    team->async->is_stopped = true;
-    pthread_cond_broadcast(&team->changed);
-}
-
-/* fails: as a device for a reason that is not its own, such as an unreadable sample */
-static enum lk_status find_errors(const struct lk_team *team)
-{
-    for (int i = 0; i < team->count; i++) {
-        const struct lk_worker *worker = team->workers[i];
-        if (!worker->is_lost && worker->has_error)
-            return lk_fail(worker->status, "%s", worker->text);
-    }
-    return LK_OK;
-}
-
-/* Waits until `is_so`, and sees to it that what is in the queue gets done. */
-static enum lk_status watch(struct lk_team *team, bool (*is_so)(const struct lk_team *))
-{
-    struct lk_async *async = team->async;
-    for (;;) {
-        find_lost(team);
-        LK_TRY(find_errors(team));
-        if (is_so(team))
-            return LK_OK;
-        if (lk_team_left(team) == 0)
-            return lk_team_none_left(team);
-        if (is_idle(team) && async->is_pausing)
-            LK_TRY(check_replicas(team));
-        if (async->queued > 0 && !async->is_pausing)
-            order_work(team);
-        (void)!lk_team_wait(team, next_look(team));
-    }
-}
-
-/* The same; where it fails there is nothing to be waited for any more. */
-static enum lk_status await(struct lk_team *team, bool (*is_so)(const struct lk_team *))
-{
-    const enum lk_status status = watch(team, is_so);
-    if (status != LK_OK)
-        lk_async_stop(team);
-    return status;
-}
-
 /* --- steps -------------------------------------------------------------------------------- */
 
 enum lk_status lk_async_begin(struct lk_team *team, const struct lk_team_step *step)
@@ -283,7 +149,7 @@ enum lk_status lk_async_begin(struct lk_team *team, const struct lk_team_step *s
         async->oldest = step->step;
     queue_step(team, step);
     if (!async->is_pausing)
-        order_work(team);
+        lk_async_order(team);
     return LK_OK;
 }
 
@@ -311,7 +177,7 @@ enum lk_status lk_async_wants(struct lk_team *team, bool *wants)
         *wants = true;
         return LK_OK;
     }
-    LK_TRY(await(team, wants_something));
+    LK_TRY(lk_async_await(team, wants_something));
     *wants = wants_step(team);
     return LK_OK;
 }
@@ -326,12 +192,17 @@ static void fill_result(const struct lk_team *team, struct lk_team_result *resul
                                       .device_count = team->count};
     for (int i = 0; i < team->count; i++) {
         struct lk_device_times *times = &result->devices[i];
-        const double ms = step->devices[i].transfer_ms + step->devices[i].compute_ms;
         *times = step->devices[i];
         times->is_left = !team->workers[i]->is_lost || times->samples > 0;
         times->share = (double)times->samples / samples;
-        times->samples_per_s = ms > 0 ? 1e3 * (double)times->samples / ms : 0;
+        times->samples_per_s = lk_team_rate(times);
     }
+}
+
+void lk_async_stop(struct lk_team *team)
+{
+    team->async->is_stopped = true;
+    pthread_cond_broadcast(&team->changed);
 }
 
 enum lk_status lk_async_end(struct lk_team *team, struct lk_team_result *result)
@@ -339,10 +210,10 @@ enum lk_status lk_async_end(struct lk_team *team, struct lk_team_result *result)
     struct lk_async *async = team->async;
     if (async->begun == 0)
         return lk_fail(LK_E_ARGUMENT, "no step was begun");
-    LK_TRY(await(team, is_oldest_done));
+    LK_TRY(lk_async_await(team, is_oldest_done));
     if (async->begun == 1) {
-        LK_TRY(await(team, is_idle));
-        LK_TRY(check_replicas(team));
+        LK_TRY(lk_async_await(team, lk_async_is_idle));
+        LK_TRY(lk_async_check_replicas(team));
         if (lk_team_left(team) == 0)
             return lk_team_none_left(team);
     }

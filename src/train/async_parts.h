@@ -65,8 +65,33 @@ struct lk_async {
     bool is_stopped;   /* threads leave all as it is */
 };
 
+static inline struct lk_async_member *lk_async_member(struct lk_worker *worker)
+{
+    return &worker->team->async->members[worker->position];
+}
+
+/* On a device's thread; the mutex is held, but not while the device works. Takes the queue's
+ * next group where the device may begin one; computes it and makes it the log's next entry. */
+bool lk_async_take_group(struct lk_worker *worker);
+LK_MUST_CHECK enum lk_status lk_async_do_group(struct lk_worker *worker);
+
 /* Puts a group that came to nothing at the head of the queue. */
 void lk_async_return(struct lk_async *async, int position);
+
+/* Wakes all devices that have nothing to do; the threads of others look at the queue
+ * themselves. */
+void lk_async_order(struct lk_team *team);
+
+/* On the trainer's thread, the mutex held: waits until `is_so`, and sees to it that what is in
+ * the queue gets done. fails: LK_E_DEVICE where no device is left; as a device for a reason
+ * that is not its own, such as an unreadable sample: then all stop */
+LK_MUST_CHECK enum lk_status lk_async_await(struct lk_team *team,
+                                            bool (*is_so)(const struct lk_team *));
+bool lk_async_is_idle(const struct lk_team *team);
+
+/* Compares all replicas, which have nothing to do, where they are to be or one is known to be
+ * wrong, and lets them go on. */
+LK_MUST_CHECK enum lk_status lk_async_check_replicas(struct lk_team *team);
 
 /* The number-th update's entry, numbers from 1. */
 struct lk_async_update *lk_async_update(struct lk_async *async, int64_t number);

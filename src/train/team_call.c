@@ -55,7 +55,8 @@ void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *te
     worker->is_lost = true;
     if (worker->device)
         lk_device_abandon(worker->device);
-    team->step_seconds = 0; /* the others have more to do, which may be new to them */
+    if (!team->async)
+        team->step_seconds = 0; /* the others have more to do, which may be new to them */
     team->counts.lost++;
     const int left = lk_team_left(team) + lk_team_idle(team);
     lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,

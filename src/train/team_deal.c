@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/median.h"
 
 enum lk_status lk_team_init_deal(struct lk_team *team)
 {
@@ -58,18 +59,6 @@ void lk_team_deal(struct lk_team *team)
 
 /* --- whether one device is faster than all ---------------------------------------------- */
 
-static double median(const double *values, int count)
-{
-    double sorted[LK_TRIAL_STEPS];
-    for (int i = 0; i < count; i++) {
-        int at = i;
-        for (; at > 0 && sorted[at - 1] > values[i]; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = values[i];
-    }
-    return sorted[count / 2];
-}
-
 static int find_fastest(const struct lk_team *team)
 {
     int fastest = 0;
@@ -104,7 +93,7 @@ static void try_one(struct lk_team *team, double seconds)
     trial->seconds[trial->steps++] = seconds;
     if (trial->steps < LK_TRIAL_STEPS)
         return;
-    const double found = median(trial->seconds + 2, LK_TRIAL_STEPS - 2);
+    const double found = lk_median(trial->seconds + 2, LK_TRIAL_STEPS - 2);
     trial->steps = 0;
     if (trial->phase == LK_TRIAL_ONE) {
         end_round(team, found);

@@ -97,11 +97,11 @@ class Run:
         start = time.monotonic()
         try:
             done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL,
-                                  env=environment(LOCKSTEP_FAULT=fault, **more), timeout=60,
+                                  env=environment(LOCKSTEP_FAULT=fault, **more), timeout=200,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.status, said = done.returncode, done.stdout
         except subprocess.TimeoutExpired as late:
-            self.status, said = "none after 60 s", late.stdout or b""
+            self.status, said = "none after 200 s", late.stdout or b""
         self.seconds = time.monotonic() - start
         self.lines = said.decode(errors="replace").splitlines()
 
