@@ -6,49 +6,127 @@
  * Forward: n is a channel of the group, b*block + i a filter. Data gradient: the other way
  * round, taps in descending order.
  *
- * Group ids: 0: b, 1: g. Work-items: n.
+ * On CPUs, where blocks are half a vector and outs or ins lie next to each other, whole vectors
+ * are read: several blocks at once, or two blocks of as many ins, transposed.
+ *
+ * Group ids: 0: run of blocks_each blocks, 1: g, 2: run of ins_each ins. Work-items: n.
  */
 #include "lib/real.cl"
+#if VECTOR > 1
+#include "lib/transpose.cl"
+#endif
 
-/* Whole blocks of a usual size take no test for every element. */
-INLINE void copy_block(__global real *to, __global const real *from, int block, int left,
-                       int step)
+struct weights {
+    __global const real *w; /* of the group: block 0, in 0, first tap */
+    __global real *to;
+    int block, outs, ins, rows, columns, out_step, in_step, row_step, column_step;
+};
+
+INLINE __global const real *from_at(const struct weights *s, int b, int n, int y, int x)
 {
-    if (left == 8 && step == 1)
-        UNROLL for (int i = 0; i < 8; i++)
-            to[i] = from[i];
-    else if (left == 8)
-        UNROLL for (int i = 0; i < 8; i++)
-            to[i] = from[i * step];
-    else
-        for (int i = 0; i < block; i++)
-            to[i] = i < left ? from[i * step] : (real)0;
+    return s->w + (size_t)b * s->block * s->out_step + (size_t)n * s->in_step +
+           y * s->row_step + x * s->column_step;
 }
 
-BODY void pack_group(__global const real *restrict w, __global real *restrict to, int to_first,
-                     int block, int outs, int ins, int rows, int columns, int group_step,
-                     int out_step, int in_step, int row_first, int row_step, int column_step,
-                     int group_0, int group_1, int blocks)
+INLINE __global real *to_at(const struct weights *s, int b, int n, int y, int x)
 {
-    const int b = group_0, g = group_1, unit = rows * columns * block;
-    const int left = min(block, outs - b * block);
-    w += g * group_step + b * block * out_step + row_first;
-    to += to_first + ((size_t)g * blocks + b) * ins * unit;
-    for (int n = PART; n < ins; n += PARTS)
-        for (int r = 0; r < rows; r++)
-            for (int s = 0; s < columns; s++) {
-                __global const real *from = w + n * in_step + r * row_step + s * column_step;
-                __global real *out = to + (size_t)n * unit + (r * columns + s) * block;
-                copy_block(out, from, block, left, out_step);
+    return s->to +
+           (((size_t)b * s->ins + n) * (s->rows * s->columns) + y * s->columns + x) * s->block;
+}
+
+#define EACH_TAP(s, y, x)                                                                      \
+    for (int y = 0; y < (s)->rows; y++)                                                        \
+        for (int x = 0; x < (s)->columns; x++)
+
+/* Blocks b0 to b1 of ins from n0 to n1. */
+INLINE void copy_each(const struct weights *s, int b0, int b1, int n0, int n1)
+{
+    for (int b = b0; b < b1; b++)
+        for (int n = n0 + PART; n < n1; n += PARTS)
+            EACH_TAP(s, y, x) {
+                __global const real *from = from_at(s, b, n, y, x);
+                __global real *to = to_at(s, b, n, y, x);
+                for (int i = 0; i < s->block; i++)
+                    to[i] = b * s->block + i < s->outs ? from[i * s->out_step] : (real)0;
             }
+}
+
+#if VECTOR > 1
+#define HALF (VECTOR / 2)
+#if VECTOR == 16
+#define STORE_HALF vstore8
+#elif VECTOR == 8
+#define STORE_HALF vstore4
+#else
+#define STORE_HALF vstore2
+#endif
+
+/* Outs lie next to each other: whole blocks b0 to b1. */
+INLINE void copy_blocks(const struct weights *s, int b0, int b1, int n0, int n1)
+{
+    const size_t next = (size_t)s->ins * s->rows * s->columns * HALF;
+    for (int n = n0; n < n1; n++)
+        EACH_TAP(s, y, x) {
+            __global const real *from = from_at(s, b0, n, y, x);
+            __global real *to = to_at(s, b0, n, y, x);
+            for (int b = b0; b < b1; b++, from += HALF, to += next)
+                UNROLL for (int i = 0; i < HALF; i++)
+                    to[i] = from[i];
+        }
+}
+
+/* Ins lie next to each other: whole blocks b and b + 1, VECTOR ins from n on. */
+INLINE void copy_transposed(const struct weights *s, int b, int n, int y, int x)
+{
+    const int next = s->rows * s->columns * HALF;
+    __global const real *from = from_at(s, b, n, y, x);
+    __global real *to = to_at(s, b, n, y, x), *then = to_at(s, b + 1, n, y, x);
+    V t[VECTOR];
+    UNROLL for (int i = 0; i < VECTOR; i++)
+        t[i] = PASTE(vload, VECTOR)(0, from + (size_t)i * s->out_step);
+    transpose(t);
+    UNROLL for (int i = 0; i < VECTOR; i++) {
+        STORE_HALF(t[i].lo, 0, to + i * next);
+        STORE_HALF(t[i].hi, 0, then + i * next);
+    }
+}
+
+INLINE void copy_pairs(const struct weights *s, int b0, int b1, int n0, int n1)
+{
+    for (int b = b0; b < b1; b += 2)
+        for (int n = n0; n < n1; n += VECTOR)
+            EACH_TAP(s, y, x)
+                copy_transposed(s, b, n, y, x);
+}
+#endif
+
+BODY void pack_group(struct weights s, int b0, int b1, int n0, int n1)
+{
+#if VECTOR > 1
+    const int whole = max(b0, min(b1, s.outs / s.block)), pairs = b0 + (whole - b0) / 2 * 2;
+    const int vectors = n0 + (n1 - n0) / VECTOR * VECTOR;
+    if (s.block == HALF && s.out_step == 1) {
+        copy_blocks(&s, b0, whole, n0, n1);
+        b0 = whole;
+    } else if (s.block == HALF && s.in_step == 1) {
+        copy_pairs(&s, b0, pairs, n0, vectors);
+        copy_each(&s, b0, pairs, vectors, n1);
+        b0 = pairs;
+    }
+#endif
+    copy_each(&s, b0, b1, n0, n1);
 }
 
 KERNEL void conv2d_pack(__global const real *restrict w, __global real *restrict to,
                         int to_first, int block, int outs, int ins, int rows, int columns,
                         int group_step, int out_step, int in_step, int row_first, int row_step,
-                        int column_step)
+                        int column_step, int blocks_each, int ins_each)
 {
-    pack_group(w, to, to_first, block, outs, ins, rows, columns, group_step, out_step, in_step,
-               row_first, row_step, column_step, get_group_id(0), get_group_id(1),
-               get_num_groups(0));
+    const int g = get_group_id(1), blocks = (outs + block - 1) / block;
+    const struct weights s = {w + g * group_step + row_first,
+                              to + to_first + (size_t)g * blocks * ins * rows * columns * block,
+                              block, outs, ins, rows, columns, out_step, in_step, row_step,
+                              column_step};
+    const int b0 = get_group_id(0) * blocks_each, n0 = get_group_id(2) * ins_each;
+    pack_group(s, b0, min(b0 + blocks_each, blocks), n0, min(n0 + ins_each, ins));
 }

@@ -102,14 +102,19 @@ static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
                                    const struct lk_conv2d_gather *g,
                                    const struct lk_conv2d_gather_run *run)
 {
-    const struct lk_grid grid = {{lk_divide_up(g->outs, g->block), g->groups, 1},
+    /* Runs along what lies next to each other in memory. */
+    const bool is_cpu = setup->tiling.vector > 1, along_ins = g->from.in_step == 1;
+    const int64_t blocks_each = !is_cpu ? 1 : along_ins ? 2 : 8;
+    const int64_t ins_each = !is_cpu ? g->ins : along_ins ? 128 : 512;
+    const struct lk_grid grid = {{lk_divide_up(lk_divide_up(g->outs, g->block), blocks_each),
+                                  g->groups, lk_divide_up(g->ins, ins_each)},
                                  lk_op_items(setup)};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
                       LK_INT(g->packed_first), LK_INT(g->block), LK_INT(g->outs),
                       LK_INT(g->ins), LK_INT(g->axis[0].taps), LK_INT(g->axis[1].taps),
                       LK_INT(g->from.group_step), LK_INT(g->from.out_step),
                       LK_INT(g->from.in_step), LK_INT(g->from.first), LK_INT(g->from.row_step),
-                      LK_INT(g->from.column_step));
+                      LK_INT(g->from.column_step), LK_INT(blocks_each), LK_INT(ins_each));
 }
 
 /* Work-groups of a useful size, and enough of them for every compute unit. */
