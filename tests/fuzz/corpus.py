@@ -59,6 +59,22 @@ put("tfrecord", "plain", records)
 put("tfrecord", "cut", records[:-3])
 put("tfrecord", "gzip", gzip.compress(records, mtime=0))
 put("tfrecord", "zlib", zlib.compress(records))
+
+
+def labelled(label, name, picture=b"\xff\xd8\xff"):
+    text = feature(b"image/class/text", 1, field(1, name)) if name else b""
+    return (feature(b"image/class/label", 3, field(1, bytes([label]))) + text
+            + feature(b"image/encoded", 1, field(1, picture)))  # fmt: skip
+
+
+dot = io.BytesIO()
+Image.new("L", (1, 1), 9).save(dot, "PNG")
+for name, first, second in (("one", labelled(0, b"cat", dot.getvalue()), b""),
+                            ("two", labelled(1, b"dog"), labelled(0, b"cat")),
+                            ("same", labelled(1, b"dog"), labelled(0, b"dog")),
+                            ("nameless", labelled(7, b""), labelled(2, b"emu")),
+                            ("named", feature(b"image/class/label", 1, field(1, b"cat")), b"")):
+    put("records", name, bytes([len(first)]) + first + second)
 put("gzip", "text", gzip.compress(b"some text, some text, some text", mtime=0))
 put("gzip", "two", gzip.compress(b"one", mtime=0) + gzip.compress(b"two", mtime=0))
 put("gzip", "zlib", zlib.compress(bytes(1000)))
