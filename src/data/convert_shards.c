@@ -2,14 +2,11 @@
  * is synced, read back, and only then put in its place. */
 #include "base/fail.h"
 #include "base/log.h"
-#include "data/convert.h"
-#include "io/crc32c.h"
+#include "data/convert_contents.h"
 #include "io/example_write.h"
 #include "io/file.h"
-#include "io/tfrecord.h"
 #include "io/tfrecord_write.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +29,6 @@ struct slot {
     char why[768];
 };
 
-/* What a file holds, as it was written and as it is read back. */
-struct contents {
-    int64_t records;
-    uint32_t sum;    /* over the checksums of its records */
-    int64_t *counts; /* [classes] */
-};
-
 struct writer {
     struct lk_conversion *c;
     struct shard *shards; /* those that are not there yet */
@@ -48,74 +38,8 @@ struct writer {
     struct lk_file_draft *draft;
     char draft_path[LK_CONVERT_PATH];
     struct lk_text skipped; /* in this shard */
-    struct contents contents, found;
+    struct lk_shard_contents contents, found;
 };
-
-static void add_record(struct contents *contents, int label, const void *data, size_t bytes)
-{
-    const uint32_t pair[2] = {contents->sum, lk_crc32c(data, bytes)};
-    contents->sum = lk_crc32c(pair, sizeof pair);
-    contents->records++;
-    contents->counts[label]++;
-}
-
-static void clear_contents(struct contents *contents, int classes)
-{
-    contents->records = contents->sum = 0;
-    memset(contents->counts, 0, (size_t)classes * sizeof *contents->counts);
-}
-
-/* Reading back. */
-struct reading {
-    const struct lk_conversion *c;
-    struct contents *contents;
-    const char *wrong;
-};
-
-static void see_record(void *context, const void *data, size_t bytes)
-{
-    struct reading *reading = context;
-    const struct lk_conversion *c = reading->c;
-    const struct lk_example_bytes record = {data, bytes};
-    struct lk_example_list image, label;
-    struct lk_example_bytes encoded;
-    int64_t number = 0;
-    if (lk_example_find(record, c->keys.image, &image) != LK_OK ||
-        lk_example_find(record, c->keys.label, &label) != LK_OK ||
-        !lk_example_bytes_at(&image, 0, &encoded) || encoded.bytes == 0 ||
-        !lk_example_int_at(&label, 0, &number))
-        reading->wrong = "a record without image or label";
-    else if (__builtin_add_overflow(number, c->keys.offset, &number) || number < 0 ||
-             number >= c->class_count)
-        reading->wrong = "a label that is none";
-    else
-        add_record(reading->contents, (int)number, data, bytes);
-    lk_error_clear();
-}
-
-/* Reads all of a file, from the disk where the system lets its memory of it go. */
-static enum lk_status read_back(const struct lk_conversion *c, const char *path,
-                                struct contents *contents)
-{
-    struct lk_tfrecord *file;
-    struct reading reading = {c, contents, NULL};
-    clear_contents(contents, c->class_count);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        close(fd);
-    }
-    LK_TRY(lk_tfrecord_open(path, 0, &file));
-    enum lk_status status = lk_tfrecord_see(file, see_record, &reading);
-    if (status == LK_OK && lk_tfrecord_tail(file) > 0)
-        reading.wrong = "a record that was cut short";
-    else if (status == LK_OK && !reading.wrong && contents->records < lk_tfrecord_count(file))
-        reading.wrong = "a record with another checksum than it should have";
-    lk_tfrecord_close(file);
-    if (status == LK_OK && reading.wrong)
-        return lk_fail(LK_E_DATA, "'%s' was read back and has %s", path, reading.wrong);
-    return status;
-}
 
 static enum lk_status paths_of(const struct lk_conversion *c, const struct shard *shard,
                                char draft[LK_CONVERT_PATH], char path[LK_CONVERT_PATH])
@@ -139,7 +63,7 @@ static enum lk_status list_of(const struct lk_conversion *c, const struct shard 
     return LK_OK;
 }
 
-static void count_shard(struct lk_convert_part *part, const struct contents *contents,
+static void count_shard(struct lk_convert_part *part, const struct lk_shard_contents *contents,
                         int classes)
 {
     part->report->samples += contents->records;
@@ -218,7 +142,7 @@ static enum lk_status begin_shard(struct writer *writer, const struct shard *sha
 {
     char path[LK_CONVERT_PATH];
     LK_TRY(paths_of(writer->c, shard, writer->draft_path, path));
-    clear_contents(&writer->contents, writer->c->class_count);
+    lk_shard_contents_clear(&writer->contents, writer->c->class_count);
     writer->skipped.used = 0;
     return lk_file_draft_open(writer->draft_path, &writer->draft);
 }
@@ -226,14 +150,14 @@ static enum lk_status begin_shard(struct writer *writer, const struct shard *sha
 static enum lk_status end_shard(struct writer *writer, const struct shard *shard)
 {
     struct lk_conversion *c = writer->c;
-    struct contents *wrote = &writer->contents, *found = &writer->found;
+    struct lk_shard_contents *wrote = &writer->contents, *found = &writer->found;
     struct lk_file_draft *draft = writer->draft;
     char path[LK_CONVERT_PATH], draft_path[LK_CONVERT_PATH], skipped[LK_CONVERT_PATH];
     writer->draft = NULL;
     LK_TRY(lk_file_draft_keep(draft));
     LK_TRY(paths_of(c, shard, draft_path, path));
     LK_TRY(list_of(c, shard, skipped));
-    LK_TRY(read_back(c, draft_path, found));
+    LK_TRY(lk_shard_contents_read(c, draft_path, found));
     if (found->records != wrote->records || found->sum != wrote->sum)
         return lk_fail(LK_E_IO,
                        "'%s' was read back and has not what was written: %lld records of %lld",
@@ -263,8 +187,8 @@ static enum lk_status write_record(void *context, int64_t i)
     } else if (slot->record) {
         LK_TRY(lk_tfrecord_write(lk_file_draft_stream(writer->draft), writer->draft_path,
                                  slot->record, slot->bytes, &slot->seal));
-        add_record(&writer->contents, shard->part->samples[index].label, slot->record,
-                   slot->bytes);
+        lk_shard_contents_add(&writer->contents, shard->part->samples[index].label,
+                              slot->record, slot->bytes);
         c->bytes +=
             (int64_t)(slot->bytes + sizeof slot->seal.header + sizeof slot->seal.footer);
     }
@@ -318,7 +242,7 @@ static enum lk_status take_shard(struct writer *writer, const struct shard *shar
     if (!c->resumes || !lk_file_exists(path))
         return LK_OK;
     LK_TRY(note_list(c, shard, false, &skipped));
-    const enum lk_status status = read_back(c, path, &writer->found);
+    const enum lk_status status = lk_shard_contents_read(c, path, &writer->found);
     const int64_t wanted = shard->end - shard->begin - count_broken(shard) - skipped;
     if (status != LK_OK || writer->found.records != wanted) {
         lk_log(LK_LOG_WARNING, "'%s' is not whole and is written anew%s%s", path,
