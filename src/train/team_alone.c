@@ -1,10 +1,13 @@
 /* One device that goes on alone since it is faster than all together, and the others, which are
  * called back where it fails: from the state that was kept last, all steps since are done
- * again, so that they are where it was. */
+ * again, so that they are where it was. From time to time all are tried again. */
 #include "train/team_parts.h"
 
 #include "base/fail.h"
 #include "base/log.h"
+
+/* Steps until all are tried again; twice as many each time. */
+enum { FIRST_WAIT = 1000 };
 
 static bool is_idle(const struct lk_worker *worker)
 {
@@ -80,38 +83,47 @@ enum lk_status lk_team_end_alone(struct lk_team *team, struct lk_team_result *re
 
 /* --- going alone ------------------------------------------------------------------------ */
 
-/* A stepper that needs no host, with the state of the one before. */
+struct change {
+    struct lk_team_state *state; /* that the new stepper gets */
+    int most;                    /* shards at a time; 0: alone, it needs no host */
+};
+
+/* Where there is no room for a second stepper the device keeps its own, and is not to blame. */
 static enum lk_status change_stepper(void *context, struct lk_worker *worker)
 {
-    struct lk_stepper *shared = worker->stepper;
+    const struct change *change = context;
+    struct lk_stepper *before = worker->stepper;
     worker->stepper = NULL;
-    enum lk_status status = lk_worker_create_stepper(worker, 0);
+    enum lk_status status = lk_worker_create_stepper(worker, change->most);
     if (status == LK_OK)
         status = lk_stepper_build(worker->stepper);
     if (status == LK_OK)
-        status = lk_team_write_state(context, worker);
+        status = lk_team_write_state(change->state, worker);
     if (status != LK_OK) {
         lk_stepper_destroy(worker->stepper);
-        worker->stepper = shared;
-        return status;
+        worker->stepper = before;
+        return status == LK_E_DEVICE_MEMORY ? LK_E_MEMORY : status;
     }
-    lk_stepper_destroy(shared);
+    lk_stepper_destroy(before);
     return LK_OK;
 }
 
 void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker)
 {
     struct lk_team_state *kept = &team->kept;
+    struct lk_trial *trial = &team->trial;
     enum lk_status status = lk_team_call_one(team, worker, lk_team_read_state, kept);
     kept->step = team->committed;
     if (status == LK_OK)
-        status = lk_team_call_one(team, worker, change_stepper, kept);
+        status = lk_team_call_one(team, worker, change_stepper, &(struct change){kept, 0});
     if (status != LK_OK) {
         lk_team_clear_state(kept);
         lk_log(LK_LOG_WARNING, "all devices go on: %s", lk_error_text());
         lk_error_clear();
         return;
     }
+    trial->wait = trial->wait ? 2 * trial->wait : FIRST_WAIT;
+    trial->again_at = team->committed + trial->wait;
     pthread_mutex_lock(&team->mutex);
     team->is_alone = true;
     worker->ticket = 0; /* which counts steps from now on */
@@ -168,4 +180,27 @@ enum lk_status lk_team_call_back(struct lk_team *team, struct lk_team_result *la
     LK_TRY(wake_idle(team));
     team->counts.repeated_steps += done - kept;
     return lk_team_redo(team, kept + 1, done, last);
+}
+
+enum lk_status lk_team_try_again(struct lk_team *team)
+{
+    struct lk_worker *worker = only_worker(team);
+    struct change change = {&team->kept, worker->most_shards};
+    struct lk_team_result last;
+    if (!team->is_alone || lk_team_idle(team) == 0 || team->committed < team->trial.again_at)
+        return LK_OK;
+    const enum lk_status status = lk_team_call_one(team, worker, change_stepper, &change);
+    if (lk_is_device_trouble(status)) {
+        lk_error_clear();
+        return lk_team_call_back(team, &last);
+    }
+    team->trial = (struct lk_trial){.wait = team->trial.wait,
+                                    .again_at = team->committed + team->trial.wait};
+    if (status != LK_OK) {
+        lk_error_clear();
+        return LK_OK;
+    }
+    team->has_worked = false; /* kernels may have to be compiled */
+    team->step_seconds = 0;
+    return wake_idle(team);
 }

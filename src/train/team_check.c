@@ -90,8 +90,10 @@ static enum lk_status read_checks(void *context, struct lk_worker *worker)
 enum lk_status lk_team_settle(struct lk_team *team)
 {
     bool is_right = true;
-    if (team->is_alone)
-        return lk_team_keep_state(team);
+    if (team->is_alone) {
+        LK_TRY(lk_team_keep_state(team));
+        return lk_team_try_again(team);
+    }
     if (team->async || !team->has_sums || lk_team_left(team) < 2)
         return LK_OK;
     LK_TRY(lk_team_call_each(team, read_checks, NULL, true));

@@ -78,7 +78,10 @@ static void end_round(struct lk_team *team, double one_seconds)
     const bool is_over =
         trial->is_one_faster || 2 * (trial->rounds - trial->won) > LK_TRIAL_ROUNDS;
     trial->phase = is_over ? LK_TRIAL_OVER : LK_TRIAL_ALL;
-    if (trial->is_one_faster)
+    if (is_over && !trial->is_one_faster && trial->wait > 0)
+        lk_log(LK_LOG_WARNING, "all %d devices go on together again: that is faster by now",
+               lk_team_left(team));
+    if (trial->is_one_faster && trial->wait == 0)
         lk_log(LK_LOG_WARNING,
                "device %d alone is as fast as %d devices together or faster (%.2f ms a step "
                "against %.2f): it goes on alone; --split all keeps them",

@@ -17,6 +17,8 @@ struct lk_trial {
     int rounds, won;             /* won: by one device */
     double seconds[LK_TRIAL_STEPS], all_seconds;
     bool is_one_faster; /* then the others are sent home after this step */
+    int64_t wait,
+        again_at; /* steps until all are tried again, and the step; 0: never was one */
 };
 
 /* What a device has learnt, in host memory. */
@@ -91,6 +93,10 @@ lk_team_measure(struct lk_team *team, const struct lk_team_result *result, doubl
  * and in what follows. */
 void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker);
 int lk_team_idle(const struct lk_team *team);
+
+/* Behind lk_team_keep_state(), where one is alone and it is time: takes all back to work for
+ * another trial. */
+LK_MUST_CHECK enum lk_status lk_team_try_again(struct lk_team *team);
 
 /* Keeps the state of the one that is alone, so that little is done again where it fails. */
 LK_MUST_CHECK enum lk_status lk_team_keep_state(struct lk_team *team);

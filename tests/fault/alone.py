@@ -59,6 +59,21 @@ class Alone(ProgramTest):
                 self.strike(2, f'{fault},device=0')
                 self.check_run()
 
+    def test_tried_again(self):
+        """All take part in another trial after a while, from where the one alone has got to."""
+        more = [word if word != '20' else '90' for word in self.OPTIONS]
+        self.run_program('train', *more)
+        undisturbed = self.sha256('run')
+        done = self.run_program('train', *more, '--device', '0*2',
+                                environment={'LOCKSTEP_SLOW': '1:4'})
+        self.assertIn('it goes on alone', done.stderr)
+        self.assertNotIn('is lost', done.stderr)
+        self.assertEqual(self.sha256('run'), undisturbed)
+        steps = self.events('run', 'step')
+        self.assertEqual([e['step'] for e in steps], list(range(1, len(steps) + 1)))
+        takes_part = [e['devices'][1] is not None for e in steps]
+        self.assertIn(True, takes_part[takes_part.index(False):])
+
     def test_two_lost(self):
         """The one that is alone, and a second one after it was called back."""
         fault = 'call=clEnqueueNDRangeKernel,nth=3000,code=-36,sticky=1,device='
