@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include <math.h>
 
 /* Steps until all are tried again; twice as many each time. */
 enum { FIRST_WAIT = 1000 };
@@ -42,7 +43,7 @@ void lk_team_order_alone(struct lk_team *team, enum lk_order_kind kind,
     lk_worker_order(only_worker(team), &order);
 }
 
-enum lk_status lk_team_end_alone(struct lk_team *team, struct lk_team_result *result)
+static enum lk_status end_own(struct lk_team *team, struct lk_team_result *result)
 {
     struct lk_worker *worker = only_worker(team);
     struct lk_device_times *times = &result->devices[worker->position];
@@ -203,4 +204,46 @@ enum lk_status lk_team_try_again(struct lk_team *team)
     team->has_worked = false; /* kernels may have to be compiled */
     team->step_seconds = 0;
     return wake_idle(team);
+}
+
+/* --- its steps' ends --------------------------------------------------------------------- */
+
+static enum lk_status call_back(struct lk_team *team, struct lk_team_result *result)
+{
+    pthread_mutex_unlock(&team->mutex);
+    const enum lk_status status = lk_team_call_back(team, result);
+    pthread_mutex_lock(&team->mutex);
+    return status;
+}
+
+/* It is out of order where the others find numbers; else nobody can do anything. */
+static enum lk_status doubt_alone(struct lk_team *team, struct lk_team_result *result)
+{
+    int i = 0;
+    while (team->workers[i]->is_lost)
+        i++;
+    team->workers[i]->is_lost = true;
+    LK_TRY(call_back(team, result));
+    if (!isfinite(result->loss))
+        return LK_OK;
+    team->workers[i]->is_lost = false;
+    lk_team_lose(team, team->workers[i], "it computes no numbers where others do");
+    return LK_OK;
+}
+
+/* Where it fails, those that are idle do what it has left undone. */
+enum lk_status lk_team_end_alone(struct lk_team *team, struct lk_team_result *result)
+{
+    const enum lk_status status = end_own(team, result);
+    if (lk_team_idle(team) == 0)
+        return status;
+    if (status == LK_OK && !isfinite(result->loss))
+        return doubt_alone(team, result);
+    if (status == LK_OK || lk_team_left(team) > 0)
+        return status;
+    lk_error_clear();
+    LK_TRY(call_back(team, result));
+    LK_TRY(lk_team_end_shared(team, result));
+    result->tries++;
+    return LK_OK;
 }

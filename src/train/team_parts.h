@@ -118,6 +118,10 @@ void lk_team_order_alone(struct lk_team *team, enum lk_order_kind kind,
 LK_MUST_CHECK enum lk_status lk_team_end_alone(struct lk_team *team,
                                                struct lk_team_result *result);
 
+/* Ends the oldest step, which several devices share; the mutex is held. */
+LK_MUST_CHECK enum lk_status lk_team_end_shared(struct lk_team *team,
+                                                struct lk_team_result *result);
+
 /* Samples a second while the device worked. */
 static inline double lk_team_rate(const struct lk_device_times *t)
 {

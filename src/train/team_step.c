@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "tensor/elementwise.h"
 #include "train/async.h"
-#include <math.h>
 #include <string.h>
 
 enum { MOST_TRIES = 8 };
@@ -192,7 +191,7 @@ static void judge_doubted(struct lk_team *team, bool are_others_right)
     }
 }
 
-static enum lk_status end_shared(struct lk_team *team, struct lk_team_result *result)
+enum lk_status lk_team_end_shared(struct lk_team *team, struct lk_team_result *result)
 {
     double metrics[LK_PAD];
     const int64_t lost_before = team->counts.lost;
@@ -243,7 +242,7 @@ enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last,
         team->begun = 1;
         team->pending = (struct lk_part){0};
         order_parts(team);
-        status = end_shared(team, result);
+        status = lk_team_end_shared(team, result);
     }
     team->begun = begun;
     memcpy(team->steps, steps, sizeof steps);
@@ -255,46 +254,6 @@ enum lk_status lk_team_redo(struct lk_team *team, int64_t first, int64_t last,
     return status;
 }
 
-static enum lk_status call_back(struct lk_team *team, struct lk_team_result *result)
-{
-    pthread_mutex_unlock(&team->mutex);
-    const enum lk_status status = lk_team_call_back(team, result);
-    pthread_mutex_lock(&team->mutex);
-    return status;
-}
-
-/* It is out of order where the others find numbers; else nobody can do anything. */
-static enum lk_status doubt_alone(struct lk_team *team, struct lk_team_result *result)
-{
-    int i = 0;
-    while (team->workers[i]->is_lost)
-        i++;
-    team->workers[i]->is_lost = true;
-    LK_TRY(call_back(team, result));
-    if (!isfinite(result->loss))
-        return LK_OK;
-    team->workers[i]->is_lost = false;
-    lk_team_lose(team, team->workers[i], "it computes no numbers where others do");
-    return LK_OK;
-}
-
-/* Where it fails, those that are idle do what it has left undone. */
-static enum lk_status end_alone(struct lk_team *team, struct lk_team_result *result)
-{
-    const enum lk_status status = lk_team_end_alone(team, result);
-    if (lk_team_idle(team) == 0)
-        return status;
-    if (status == LK_OK && !isfinite(result->loss))
-        return doubt_alone(team, result);
-    if (status == LK_OK || lk_team_left(team) > 0)
-        return status;
-    lk_error_clear();
-    LK_TRY(call_back(team, result));
-    LK_TRY(end_shared(team, result));
-    result->tries++;
-    return LK_OK;
-}
-
 enum lk_status lk_team_end(struct lk_team *team, bool wants_stop, struct lk_team_result *result)
 {
     if (!team->async && team->begun == 0)
@@ -303,8 +262,8 @@ enum lk_status lk_team_end(struct lk_team *team, bool wants_stop, struct lk_team
     team->must_stop = wants_stop;
     pthread_mutex_lock(&team->mutex);
     const enum lk_status status = team->async      ? lk_async_end(team, result)
-                                  : team->is_alone ? end_alone(team, result)
-                                                   : end_shared(team, result);
+                                  : team->is_alone ? lk_team_end_alone(team, result)
+                                                   : lk_team_end_shared(team, result);
     pthread_mutex_unlock(&team->mutex);
     if (status == LK_OK)
         result->must_stop = team->must_stop;
