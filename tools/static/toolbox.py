@@ -81,9 +81,12 @@ class Job:
     kernels: tuple  # those to tell of; (): all there are
     options: str
     items: int = 32
-    what: str = ""  # "weights 128x128x8"; "": no product of matrices
+    what: str = ""  # "weights 128x128x8"; of one word or none: no product of matrices
     vendors: tuple = ("nvidia", "amd", "intel")  # that ship it
     is_default: tuple = ()  # vendors whose first tile it is
+
+    def is_product(self):
+        return " " in self.what
 
     def text(self):
         def included(match):
