@@ -277,7 +277,8 @@ KERNEL void dense_bias(__global const real *restrict workspace, __global real *r
     __global const V *z =
         (__global const V *)(workspace + turned(tiles, units)) +
         ((size_t)panel * tiles + (size_t)shard * shard_tiles) * LANES * COLS * PARTS + PART;
-    const size_t at[1] = {0};
+    size_t at[1]; /* an array of constants is one too many for Clover */
+    at[0] = 0;
     V acc[1][COLS];
     UNROLL for (int j = 0; j < COLS; j++) acc[0][j] = 0;
     for (size_t n = 0; n < (size_t)shard_tiles * LANES; n++)

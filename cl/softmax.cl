@@ -95,7 +95,7 @@ INLINE I labels_of(__global const int *labels, int tile)
 #if VECTOR == 1
     return labels[tile * LANES + PART];
 #else
-    return TO_I(PASTE(vload, VECTOR)(0, labels + (size_t)tile * LANES + PART * VECTOR));
+    return TO_I(((__global const PASTE(int, VECTOR) *)labels)[(size_t)tile * PARTS + PART]);
 #endif
 }
 

@@ -172,7 +172,8 @@ static enum lk_status choose_tile(struct lk_device_info *info)
 {
     static const char *const classes[] = {"cpu", "gpu", NULL};
     static const char *const vectors[] = {"4", "8", "16", NULL};
-    int class = info->device_class == LK_CLASS_GPU;
+    /* Of vectors, Clover 22.3 made wrong gradients. */
+    int class = info->device_class == LK_CLASS_GPU || strcmp(info->platform, "Clover") == 0;
     int vector = info->vector_width >= 16 ? 2 : info->vector_width >= 8;
     LK_TRY(read_choice("LOCKSTEP_CLASS", classes, "cpu or gpu", &class));
     LK_TRY(read_choice("LOCKSTEP_VECTOR", vectors, "4, 8 or 16", &vector));
@@ -208,6 +209,10 @@ enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_i
     info->local_bytes = get_number(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
     info->group_items = get_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     info->align_bytes = get_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(cl_uint)) / 8;
+    /* A page, which Clover asks for, is more than parameters are padded to, and than it needs.
+     */
+    if (info->align_bytes > 512)
+        info->align_bytes = 512;
     if (info->align_bytes < 128)
         info->align_bytes = 128;
     info->shares_memory = get_number(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool)) != 0;

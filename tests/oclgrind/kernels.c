@@ -288,6 +288,26 @@ static enum lk_status make_network(const struct training *t, struct network *net
                              "", &net->loss);
 }
 
+/* Wide enough for the blocks of a GPU, forward and backward. */
+static enum lk_status make_wide_network(struct network *net)
+{
+    const struct lk_input images = {"image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0};
+    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0};
+    struct lk_node *x, *pair[2];
+    LK_TRY(lk_graph_create(&net->graph));
+    LK_TRY(lk_graph_add_input(net->graph, &images, &net->images));
+    LK_TRY(lk_graph_add_input(net->graph, &labels, &net->labels));
+    LK_TRY(lk_graph_add(net->graph, "conv2d", net->images,
+                        "filters=48 padding=same activation=relu", &x));
+    LK_TRY(lk_graph_add(net->graph, "conv2d", x, "filters=36 stride=2", &x));
+    LK_TRY(lk_graph_add(net->graph, "conv2d", x, "filters=64 activation=relu pool=true", &x));
+    LK_TRY(lk_graph_add(net->graph, "flatten", x, "", &x));
+    LK_TRY(lk_graph_add(net->graph, "dense", x, "units=40 activation=relu", &x));
+    LK_TRY(lk_graph_add(net->graph, "dense", x, "units=3", &pair[0]));
+    pair[1] = net->labels;
+    return lk_graph_add_many(net->graph, "softmax_cross_entropy", 2, pair, "", &net->loss);
+}
+
 /* Mirrored and in other colours, where the network has a look. */
 static void fill_draws(struct lk_look_draw *draws, int batch)
 {
@@ -324,6 +344,55 @@ static enum lk_status run_steps(struct lk_stepper *stepper, const struct lk_node
     return LK_OK;
 }
 
+static void count_blocks(void *passes, const char *key, const char *text)
+{
+    (void)key;
+    *(int *)passes += strncmp(text, "gemm", 4) == 0;
+}
+
+/* On a GPU, both passes of wide layers are products of matrices in blocks. */
+static enum lk_status check_blocks(const struct lk_device *device, struct lk_choices *choices)
+{
+    enum { LEAST = 6, LEAST_ITEMS = 64 };
+    const struct lk_device_info *info = lk_device_info(device);
+    int passes = 0;
+    lk_choices_each(choices, count_blocks, &passes);
+    if (info->device_class == LK_CLASS_CPU || info->group_items < LEAST_ITEMS ||
+        passes >= LEAST)
+        return LK_OK;
+    return lk_fail(LK_E_DATA, "%d passes run in blocks, at least %d must", passes, LEAST);
+}
+
+static enum lk_status train_wide(struct lk_device *device)
+{
+    enum { BATCH = 21 };
+    struct network net = {0};
+    struct lk_stepper *stepper = NULL;
+    struct lk_choices *choices = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(make_wide_network(&net));
+    LK_TRY_OUT(lk_choices_create(LK_MATH_STRICT, &choices));
+    const struct lk_stepper_config config = {.device = device,
+                                             .images = net.images,
+                                             .labels = net.labels,
+                                             .loss = net.loss,
+                                             .batch = BATCH,
+                                             .shards = SHARDS,
+                                             .real = LK_F32,
+                                             .seed = 7,
+                                             .optimizer = "adam",
+                                             .optimizer_options = "",
+                                             .choices = choices};
+    LK_TRY_OUT(lk_stepper_create(&config, &stepper));
+    LK_TRY_OUT(check_blocks(device, choices));
+    LK_TRY_OUT(run_steps(stepper, net.images, "wide", BATCH));
+out:
+    lk_stepper_destroy(stepper);
+    lk_choices_destroy(choices);
+    lk_graph_destroy(net.graph);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "training a wide network");
+}
+
 static enum lk_status train(struct lk_device *device, const struct training *t)
 {
     enum { BATCH = 13 };
@@ -355,7 +424,7 @@ out:
     return status == LK_OK ? LK_OK : lk_fail_within(status, "training with %s", t->optimizer);
 }
 
-static enum lk_status run_networks(struct lk_device *device)
+static enum lk_status run_networks(struct lk_device *device, bool with_halves)
 {
     static const struct training trainings[] = {
         {"adam", "", false, false, false},
@@ -366,7 +435,8 @@ static enum lk_status run_networks(struct lk_device *device)
     LK_TRY(run_bench(device));
     LK_TRY(run_join(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
-        LK_TRY(train(device, &trainings[i]));
+        if (with_halves || !trainings[i].halves)
+            LK_TRY(train(device, &trainings[i]));
     return LK_OK;
 }
 
@@ -381,12 +451,16 @@ static enum lk_status run(const char *part, struct lk_device *device)
     if (all || strcmp(part, "wide") == 0)
         LK_TRY(run_operations(wide_operations, LK_COUNT(wide_operations)));
     if (all || strcmp(part, "networks") == 0)
-        LK_TRY(run_networks(device));
+        LK_TRY(run_networks(device, true));
+    if (strcmp(part, "float_networks") == 0)
+        LK_TRY(run_networks(device, false));
+    if (all || strcmp(part, "wide_network") == 0)
+        LK_TRY(train_wide(device));
     return LK_OK;
 }
 
-/* kernels all | operations | wide | networks | device (only names it). 0: done, 77: the device
- * cannot be had, 1: failed. */
+/* kernels all | operations | wide | networks | float_networks (those without halves) |
+ * wide_network | device (only names it). 0: done, 77: the device cannot be had, 1: failed. */
 int main(int count, char **words)
 {
     struct lk_device *device = NULL;

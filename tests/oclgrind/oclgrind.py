@@ -43,6 +43,7 @@ ONLY = {
 # What never runs here: kernels between those of clFFT and CLBlast, which need larger
 # work-groups.
 BEYOND = ("conv2d_fft", "conv2d_blas")
+LEFT_OUT = "left out: conv2d_fft (between clFFT's kernels), conv2d_blas (between CLBlast's)"
 
 
 def is_wanted(source, kernel_class):
@@ -82,7 +83,7 @@ def run(program, part, options, kernel_class, folder):
 
 def main(program, kernels, kernel_class):
     if not shutil.which("oclgrind"):
-        print("skipped: oclgrind is not installed")
+        print("skipped: Oclgrind is not installed")
         return SKIPPED
     known = {
         name
@@ -92,6 +93,7 @@ def main(program, kernels, kernel_class):
     }
     assert len(known) > 30, f"only {len(known)} kernels found in {kernels}"
     failed, ran = False, set()
+    print(LEFT_OUT)
     with tempfile.TemporaryDirectory() as folder:
         for part, options in PARTS[kernel_class].items():
             names, wrong = run(program, part, options, kernel_class, Path(folder))

@@ -1,17 +1,27 @@
 #!/usr/bin/env python3
-"""Trains on another device and compares the losses: portability.py PROGRAM WHERE.
+"""Trains on another device and compares the losses, then runs operations' tests there:
 
-WHERE is a key of PLACES. Exits with 77 where that device cannot be had.
+    portability.py PROGRAM WHERE [TEST...]
+
+WHERE is a key of PLACES. Exits with 77 where that device cannot be had, and says which.
 """
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 SKIPPED = 77
 TOLERANCE = 1e-4
 
 # llvmpipe ends the loops of a work-item without a word after 65,535 iterations in all.
 MESA = {"RUSTICL_ENABLE": "llvmpipe,swrast", "platform": "rusticl"}
+# Debian's Clover calls itself 1.1, and takes 1.2 when told to. Its class is that of GPUs. Of
+# vload_half() its compiler dies.
+CLOVER = {"LP_CL": "1", "CLOVER_PLATFORM_VERSION_OVERRIDE": "1.2",
+          "CLOVER_DEVICE_VERSION_OVERRIDE": "1.2", "CLOVER_DEVICE_CLC_VERSION_OVERRIDE": "1.2",
+          "platform": "Clover", "networks": "float_networks"}  # fmt: skip
+INTEL = {"platform": "Intel(R) OpenCL"}
 PLACES = {
     "gpu_kernels": {"LOCKSTEP_CLASS": "gpu"},
     "vector_4": {"LOCKSTEP_CLASS": "cpu", "LOCKSTEP_VECTOR": "4"},
@@ -21,7 +31,27 @@ PLACES = {
     "pocl_basic": {"POCL_DEVICES": "basic", "platform": "Portable Computing Language"},
     "rusticl_cpu_kernels": {"LOCKSTEP_CLASS": "cpu", **MESA},
     "rusticl_gpu_kernels": {"LOCKSTEP_CLASS": "gpu", **MESA},
+    "clover_gpu_kernels": CLOVER,
+    "intel_cpu_kernels": {"LOCKSTEP_CLASS": "cpu", **INTEL},
+    "intel_gpu_kernels": {"LOCKSTEP_CLASS": "gpu", **INTEL},
 }
+
+
+def use_intel(changes, folder):
+    """Intel's CPU runtime, where it is installed, or a folder of Python packages has it."""
+    places = [os.environ.get("LOCKSTEP_INTEL_OPENCL", ""), sys.prefix + "/lib",
+              os.path.expanduser("~/.cache/lockstep/intel-opencl/lib")]  # fmt: skip
+    found = next((p for p in places if p and Path(p, "libintelocl.so").exists()), None)
+    vendors = Path(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors"))
+    if found and vendors.is_dir():
+        for file in vendors.glob("*.icd"):
+            Path(folder, file.name).write_text(file.read_text())
+        Path(folder, "intel.icd").write_text(f"{found}/libintelocl.so\n")
+        changes["OCL_ICD_VENDORS"] = folder
+        changes["LD_LIBRARY_PATH"] = os.environ.get("LD_LIBRARY_PATH", "")
+    elif not found:
+        print("Intel's runtime: python3 -m venv ~/.cache/lockstep/intel-opencl, and with its "
+              "pip install intel-opencl-rt intel-cmplr-lib-rt")
 
 
 def call(program, part, changes):
@@ -29,17 +59,20 @@ def call(program, part, changes):
     return subprocess.run([program, part], env=env, capture_output=True, text=True)
 
 
-def losses(program, changes):
+def losses(program, changes, networks):
     """The program's lines: {"adam 1": 1.199, ...}; None: there is no such device."""
-    done = call(program, "networks", changes)
-    print(done.stdout.partition("\n")[0])
-    if done.returncode == SKIPPED:
-        print(done.stderr.strip())
-        return None
-    if done.returncode != 0:
-        sys.exit(f"exit status {done.returncode}: {done.stderr[-4000:]}")
-    words = [line.split() for line in done.stdout.splitlines() if not line.startswith("#")]
-    return {" ".join(line[:2]): float(line[2]) for line in words}
+    found = {}
+    for part in networks, "wide_network":
+        done = call(program, part, changes)
+        print(done.stdout.partition("\n")[0])
+        if done.returncode == SKIPPED:
+            print(done.stderr.strip())
+            return None
+        if done.returncode != 0:
+            sys.exit(f"exit status {done.returncode}: {done.stderr[-4000:]}")
+        words = [line.split() for line in done.stdout.splitlines() if not line.startswith("#")]
+        found.update((" ".join(line[:2]), float(line[2])) for line in words)
+    return found
 
 
 def find_device(program, changes, platform):
@@ -53,24 +86,52 @@ def find_device(program, changes, platform):
     return None
 
 
-def main(program, where):
-    changes = dict(PLACES[where])
-    platform = changes.pop("platform", None)
-    if platform:
-        changes["LOCKSTEP_DEVICE"] = find_device(program, changes, platform)
-        if changes["LOCKSTEP_DEVICE"] is None:
-            print(f"skipped: no device of platform {platform}")
-            return SKIPPED
-    expected, found = losses(program, {}), losses(program, changes)
+def compare(program, changes, networks):
+    """Whether the device trains as the standard one does; None: it is not there."""
+    expected = losses(program, {}, networks)
+    found = losses(program, changes, networks)
     if expected is None or found is None:
-        print("skipped: no such device")
-        return SKIPPED
+        return None
     assert len(expected) >= 9 and found.keys() == expected.keys(), (expected, found)
-    wrong = [step for step in expected if not abs(found[step] - expected[step]) <= TOLERANCE]
+    wrong = [s for s in expected if not abs(found[s] - expected[s]) <= TOLERANCE]
     for step in expected:
         mark = "   <- wrong" if step in wrong else ""
         print(f"{step:12} {expected[step]:.9f} {found[step]:.9f}{mark}")
-    return 1 if wrong else 0
+    return not wrong
+
+
+def run_tests(tests, changes):
+    """An operation's test chooses classes of kernels itself."""
+    right = True
+    env = {**os.environ, **changes}
+    env.pop("LOCKSTEP_CLASS", None)
+    for test in tests:
+        done = subprocess.run([test], env=env, capture_output=True, text=True, errors="replace")
+        lines = (done.stdout + done.stderr).splitlines()
+        print(f"{Path(test).name}: {'passed' if done.returncode == 0 else 'FAILED'}")
+        if done.returncode != 0:
+            print("\n".join(x[:300] for x in lines if "ERROR" in x or "not ok" in x))
+            right = False
+    return right
+
+
+def main(program, where, *tests):
+    changes = dict(PLACES[where])
+    platform = changes.pop("platform", None)
+    networks = changes.pop("networks", "networks")
+    with tempfile.TemporaryDirectory() as folder:
+        if where.startswith("intel"):
+            use_intel(changes, folder)
+        if platform:
+            changes["LOCKSTEP_DEVICE"] = find_device(program, changes, platform)
+            if changes["LOCKSTEP_DEVICE"] is None:
+                print(f"skipped: no device of platform {platform}")
+                return SKIPPED
+        right = compare(program, changes, networks)
+        if right is None:
+            print(f"skipped: no such device: {where}")
+            return SKIPPED
+        return 0 if run_tests(tests, changes) and right else 1
 
 
 if __name__ == "__main__":
