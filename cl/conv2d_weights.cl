@@ -43,6 +43,25 @@
 #define STAGE (ROWS_EACH * STRIP * MB) /* values of a tile */
 
 /* Copies dz of an area to local memory, filters interleaved; 0 for filters past the last. */
+#if GRADIENT == 2
+/* Areas of pooled outputs begin and end between pools. */
+INLINE void stage(__local V *to, const struct block *b, struct area area)
+{
+    UNROLL for (int m = 0; m < MB; m++, to++)
+        for (int i = 0; i < area.i1 - area.i0; i += 2)
+            for (int j = 0; j < area.j1 - area.j0; j += 2) {
+                const int from =
+                    m * DY_PLANE + (area.i0 + i) / 2 * (OUT_W / 2) + (area.j0 + j) / 2;
+                const I which = m < b->filters ? TO_I(b->at[from]) : (I)4;
+                const V d = m < b->filters ? LOAD(b->dy + from) : (V)0;
+                __local V *pixel = to + (i * STRIP + j) * MB;
+                pixel[0] = which == (I)0 ? d : (V)0;
+                pixel[MB] = which == (I)1 ? d : (V)0;
+                pixel[STRIP * MB] = which == (I)2 ? d : (V)0;
+                pixel[(STRIP + 1) * MB] = which == (I)3 ? d : (V)0;
+            }
+}
+#else
 INLINE void stage(__local V *to, const struct block *b, struct area area)
 {
     UNROLL for (int m = 0; m < MB; m++)
@@ -53,6 +72,7 @@ INLINE void stage(__local V *to, const struct block *b, struct area area)
                                               b->at + m * DY_PLANE, i, j)
                                    : (V)0;
 }
+#endif
 
 /* The same operands q tiles on. */
 INLINE struct block tiles_on(struct block b, int q, int2 size)
@@ -80,19 +100,21 @@ INLINE struct area area_at(int n)
 /* Fetches share `part` of `parts` of the gradients that are copied next. */
 INLINE void fetch_gradients(const struct block *b, struct area area, int part, int parts)
 {
-#if GRADIENT != 2
-    const int filters = min(MB, b->filters), rows = (area.i1 - area.i0) * filters;
+    const int pool = GRADIENT == 2 ? 2 : 1, height = (area.i1 - area.i0) / pool;
+    const int filters = min(MB, b->filters), rows = height * filters;
     const int each = (rows + parts - 1) / parts;
     for (int n = part * each; n < min((part + 1) * each, rows); n++) {
-        const int from = n % filters * DY_PLANE + (area.i0 + n / filters) * OUT_W;
-        for (int j = area.j0; j < area.j1; j++) {
-            PREFETCH(b->dy + from + j);
+        const int row =
+            n % filters * DY_PLANE + (area.i0 / pool + n / filters) * (OUT_W / pool);
+        for (int j = row + area.j0 / pool; j < row + area.j1 / pool; j++) {
+            PREFETCH(b->dy + j);
 #if GRADIENT == 1
-            PREFETCH(b->y + from + j);
+            PREFETCH(b->y + j);
+#elif GRADIENT == 2
+            PREFETCH(b->at + j);
 #endif
         }
     }
-#endif
 }
 
 #define ROWS_READ ((ROWS_EACH - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)

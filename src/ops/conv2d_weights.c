@@ -52,10 +52,10 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const bool is_row = s->axis[0].out == 1;
     const int64_t room = (is_row ? 12 : 24) * 1024, most = is_row ? 32 : 16;
-    b->strip = lk_divide_up(x->out, lk_divide_up(x->out, most));
-    b->rows = lk_least(s->axis[0].out, room / (b->strip * b->filters * vector));
-    if (b->rows < 1)
-        b->rows = 1;
+    const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
+    b->strip = lk_divide_up(lk_divide_up(x->out, lk_divide_up(x->out, most)), unit) * unit;
+    b->rows = room / (b->strip * b->filters * vector) / unit * unit;
+    b->rows = lk_least(s->axis[0].out, b->rows < unit ? unit : b->rows);
     b->tiles = 1;
     if (b->rows == s->axis[0].out && b->strip == x->out)
         b->tiles = lk_least(8, room / (b->strip * b->rows * b->filters * vector));
