@@ -14,6 +14,14 @@
 #define STBI_ONLY_PNG
 #define STBI_NO_STDIO
 #define STBI_MAX_DIMENSIONS 16384
+/* Where a marker ends a scan too early, stb_image 2.27 goes on with fewer bits than it has
+ * asked for, and later shifts by more than a word has. Here it asks once more, which gives
+ * zeros, as it does from the second time on. The function's own definition, which has a type in
+ * the place of `j`, gets the other name. */
+#define stbi__grow_buffer_unsafe(j) GROW_##j)
+#define GROW_stbi__jpeg grow_buffer(stbi__jpeg
+#define GROW_j grow_buffer(j), j->code_bits > 24 ? (void)0 : grow_buffer(j
+#define GROW_z grow_buffer(z /* looks for a restart only */
 #pragma GCC diagnostic ignored "-Wunused-function" /* declared, but switched off above */
 #include <stb_image.h>
 
