@@ -84,14 +84,15 @@ INLINE V activate(V v)
     return RELU ? (v < (V)0 ? (V)0 : v) : v;
 }
 
-/* The outputs of cell q beside its first. */
-INLINE void fill_cell(__global S *y, int q, const struct sizes *s)
+/* The outputs of cell q beside its first, of every filter. */
+INLINE void fill_cell(const struct job *job, int q, const struct sizes *s)
 {
-    const int i0 = q / s->width * s->cell.y, i1 = min(i0 + s->cell.y, s->out.y);
-    const int j0 = q % s->width * s->cell.x, j1 = min(j0 + s->cell.x, s->out.x);
-    for (int i = i0; i < i1; i++)
-        for (int j = j0; j < j1; j++)
-            if (i > i0 || j > j0)
+    const int i0 = q / s->width * s->cell.y, height = min(s->cell.y, s->out.y - i0);
+    const int j0 = q % s->width * s->cell.x, width = min(s->cell.x, s->out.x - j0);
+    __global S *y = job->y + i0 * s->out.x + j0;
+    for (int m = 0; m < min(MR, job->filters); m++, y += s->out.x * s->out.y)
+        for (int i = 0; i < height; i++)
+            for (int j = i == 0; j < width; j++)
                 PUT(y + i * s->out.x + j, (V)0);
 }
 
@@ -131,9 +132,8 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
                 if (j < n)
                     PUT(job->y + i * plane + to[j], activate(a[i][j]));
     if (cells)
-        for (int i = 0; i < min(MR, job->filters); i++)
-            for (int j = 0; j < n; j++)
-                fill_cell(job->y + i * plane, q + j, s);
+        for (int j = 0; j < n; j++)
+            fill_cell(job, q + j, s);
 }
 
 INLINE void some_pixels(__local const V *x, const struct job *job, const struct sizes *s,
