@@ -17,7 +17,7 @@ static enum lk_status fail_gemm(const struct lk_device *device, const struct lk_
         return lk_opencl_fail(code, what);
     if (code >= CLBlastInvalidMatrixA && code <= CLBlastInsufficientMemoryC)
         return lk_fail(LK_E_ARGUMENT, "%s: a matrix does not fit its buffer (%d)", what, code);
-    return lk_fail(LK_E_DEVICE, "%s: CLBlast error %d", what, code);
+    return lk_fail(LK_E_UNSUPPORTED, "%s: CLBlast error %d", what, code);
 }
 
 #define PRODUCT(T, real)                                                                       \
@@ -106,7 +106,7 @@ static enum lk_status compare(const struct lk_device *device, const struct lk_ge
             const double got =
                 g->real_bytes == 8 ? ((const double *)c)[at] : ((const float *)c)[at];
             if (!(got == want))
-                return lk_fail(LK_E_DEVICE,
+                return lk_fail(LK_E_UNSUPPORTED,
                                "CLBlast multiplies wrongly on %s (driver %s): element [%lld, "
                                "%lld] of a product [%lld, %lld, %lld] is %g, must be %g",
                                device->info.name, device->info.driver, (long long)i,
@@ -168,8 +168,17 @@ enum lk_status lk_blas_check(struct lk_device *device, int real_bytes)
         return lk_fail(LK_E_UNSUPPORTED, "%s has no double precision", device->info.name);
     pthread_mutex_lock(&turn);
     bool *ready = &device->blas_ready[real_bytes == 8];
-    const enum lk_status status = *ready ? LK_OK : check(device, real_bytes);
+    bool *wrong = &device->blas_wrong[real_bytes == 8];
+    enum lk_status status = *ready || *wrong ? LK_OK : check(device, real_bytes);
+    *wrong |= status == LK_E_UNSUPPORTED;
+    if (*wrong && status == LK_OK)
+        status = lk_fail(LK_E_UNSUPPORTED, "CLBlast is not used on %s", device->info.name);
     *ready = status == LK_OK;
     pthread_mutex_unlock(&turn);
     return status;
+}
+
+bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes)
+{
+    return device->blas_wrong[real_bytes == 8];
 }

@@ -26,8 +26,11 @@ LK_MUST_CHECK enum lk_status lk_blas_gemm(struct lk_device *device, const struct
 
 /* Builds CLBlast's kernels for the device and compares small and large products with what they
  * must be; waits; several threads take turns, because CLBlast's first use is not thread-safe.
- * Done once. fails: LK_E_DEVICE wrong products, or CLBlast fails; LK_E_UNSUPPORTED no doubles
+ * Done once. fails: LK_E_UNSUPPORTED wrong products, CLBlast fails, or no doubles; LK_E_DEVICE
  */
 LK_MUST_CHECK enum lk_status lk_blas_check(struct lk_device *device, int real_bytes);
+
+/* Whether it failed that check: something else has to multiply. */
+bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes);
 
 #endif

@@ -4,6 +4,7 @@
 #include "ops/conv2d.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,24 @@ struct state {
     int64_t part_pixels, parts, sums_first; /* of a shard; the bias gradient's partial sums */
 };
 
+/* A library that gives wrong products is no choice any more: the next best stands in. */
+static enum lk_status prepare_way(struct lk_op_setup *setup, const struct state *state,
+                                  struct lk_conv2d_job *job, struct use *use)
+{
+    const struct lk_conv2d_algorithm *first = use->way.algorithm;
+    job->blocking = use->way.blocking;
+    const enum lk_status status = first->prepare(setup, job, &use->state);
+    if (status != LK_E_UNSUPPORTED || use->state)
+        return status;
+    LK_TRY(lk_conv2d_choose(setup, &state->shape, job->pass, &use->way));
+    if (use->way.algorithm == first)
+        return status;
+    lk_log(LK_LOG_WARNING, "%s; %s: %s instead of %s", lk_error_text(), setup->node,
+           use->way.algorithm->name, first->name);
+    lk_error_clear();
+    return use->way.algorithm->prepare(setup, job, &use->state);
+}
+
 /* `reals`: of the workspace, taken so far. */
 static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *state,
                                    enum lk_conv2d_pass pass, int64_t *reals)
@@ -92,8 +111,7 @@ static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *stat
                                 .first = *reals};
     if (!use->way.algorithm)
         LK_TRY(lk_conv2d_choose(setup, &state->shape, pass, &use->way));
-    job.blocking = use->way.blocking;
-    LK_TRY(use->way.algorithm->prepare(setup, &job, &use->state));
+    LK_TRY(prepare_way(setup, state, &job, use));
     *reals += (job.count + 15) / 16 * 16;
     return LK_OK;
 }

@@ -25,7 +25,8 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
 {
     const bool is_cpu = lk_device_info(setup->device)->device_class == LK_CLASS_CPU;
     (void)pass;
-    if (setup->stores_half || s->groups != 1 || s->pool)
+    if (setup->stores_half || s->groups != 1 || s->pool ||
+        lk_blas_is_wrong(setup->device, (int)lk_dtype_bytes(setup->real)))
         return -1;
     for (int i = 0; i < 2; i++)
         if (s->axis[i].taps != 1 || s->axis[i].step != 1 || s->axis[i].pad ||

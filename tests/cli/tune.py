@@ -175,6 +175,24 @@ class Tune(ProgramTest):
         first = done.stdout.split('->')[1].split('\n')[0].strip()
         self.assertNotEqual(first, ' '.join(wrong[0][:-2]))
 
+    @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
+    def test_clblast_that_multiplies_wrongly_is_not_used(self):
+        """What its known answer is compared with changes: another algorithm stands in."""
+        self.put('one.yaml', NET.replace('filters: 16, kernel: 3', 'filters: 16, kernel: 1'))
+        train = ['one.yaml', *self.TRAIN[1:], '--tune', 'off', '--steps', '3']
+        gpu = {'LOCKSTEP_CLASS': 'gpu'}
+        self.run_program('train', *train, '--run', 'right', environment=gpu)
+        self.assertIn('clblast', self.algorithms('right').values())
+        wrong = {**gpu, 'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT':
+                 'call=clEnqueueReadBuffer,nth=1,times=1,kind=corrupt'}
+        done = self.run_program('train', *train, '--run', 'wrong', environment=wrong)
+        self.assertIn('CLBlast multiplies wrongly', done.stderr)
+        self.assertIn('instead of clblast', done.stderr)
+        self.assertNotIn('clblast', self.algorithms('wrong').values())
+        losses = [[e['loss'] for e in self.events(run, 'step')] for run in ('right', 'wrong')]
+        for a, b in zip(*losses):
+            self.assertAlmostEqual(a, b, places=3)
+
     def test_interrupted(self):
         """What was measured is kept, a choice of which some candidates were not is not."""
         process = subprocess.Popen([PROGRAM, 'tune', 'net.yaml', '--batch-size', '64'],
