@@ -27,7 +27,7 @@
 #include "lib/transpose.cl"
 
 #define NV 3     /* most vectors of filters in a block */
-#define AHEAD 24 /* channels that are fetched before they are copied */
+#define AHEAD 16 /* channels that are fetched before they are copied */
 
 /* In vectors and pixels. */
 struct sizes {
