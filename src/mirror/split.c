@@ -6,10 +6,9 @@
 #include <string.h>
 
 /* After a change, HOLD steps fill more than half of the window, so that the medians are those
- * of the new split. One that was predicted to be better for PATIENCE steps in a row is taken
- * however the times vary. A device without shards is tried for TRIAL steps after IDLE steps at
+ * of the new split. A device without shards is tried for TRIAL steps after IDLE steps at
  * least, and not before what this is expected to cost is COST of the time since. */
-enum { HOLD = 8, PATIENCE = 2 * LK_SPLIT_WINDOW, TRIAL = 3, IDLE = 64 };
+enum { HOLD = 8, TRIAL = 3, IDLE = 64 };
 static const double GAIN = 1.05, COST = 0.01;
 
 /* One shard less on the slowest device is tried for a window of steps, first after FIRST_WAIT,
@@ -31,30 +30,25 @@ static int count_of(const struct lk_split_times *times)
     return times->measured < LK_SPLIT_WINDOW ? times->measured : LK_SPLIT_WINDOW;
 }
 
-static double quartile(const struct lk_split_times *times, int quarters)
+static double median(const struct lk_split_times *times)
 {
     double sorted[LK_SPLIT_WINDOW];
     memcpy(sorted, times->seconds, sizeof sorted);
-    return lk_quartile(sorted, count_of(times), quarters);
-}
-
-static double rate_of(const struct lk_split *split, int device, int quarters)
-{
-    const struct lk_split_times *times = &split->shard[device];
-    return times->measured == 0 || split->is_lost[device] ? 0 : 1 / quartile(times, quarters);
+    return lk_median(sorted, count_of(times));
 }
 
 double lk_split_rate(const struct lk_split *split, int device)
 {
-    return rate_of(split, device, 2);
+    const struct lk_split_times *times = &split->shard[device];
+    return times->measured == 0 || split->is_lost[device] ? 0 : 1 / median(times);
 }
 
 /* Of all devices; one that was never measured counts as the fastest one. */
-static bool find_rates(const struct lk_split *split, double *rates, int quarters)
+static bool find_rates(const struct lk_split *split, double *rates)
 {
     double fastest = 0;
     for (int i = 0; i < split->devices; i++) {
-        rates[i] = rate_of(split, i, quarters);
+        rates[i] = lk_split_rate(split, i);
         fastest = rates[i] > fastest ? rates[i] : fastest;
     }
     for (int i = 0; i < split->devices; i++)
@@ -116,7 +110,8 @@ static void take_in(struct lk_split *split, const double *seconds)
 static bool set_counts(struct lk_split *split, const int *counts)
 {
     const size_t bytes = (size_t)split->devices * sizeof *counts;
-    split->wanted = split->steady = 0;
+    split->evidence = 0;
+    split->steady = 0;
     if (memcmp(split->counts, counts, bytes) == 0)
         return false;
     memcpy(split->counts, counts, bytes);
@@ -141,7 +136,7 @@ static int find_slowest(const struct lk_split *split, const double *rates)
 static void begin_trial(struct lk_split *split, int from, int to, int kind)
 {
     memcpy(split->trial.before, split->counts, sizeof split->counts);
-    split->trial.before_seconds = split->step.measured ? quartile(&split->step, 2) : INFINITY;
+    split->trial.before_seconds = split->step.measured ? median(&split->step) : INFINITY;
     split->trial.kind = kind;
     split->counts[from]--;
     split->counts[to]++;
@@ -224,8 +219,7 @@ static bool end_shard_trial(struct lk_split *split)
 {
     struct lk_split_trial *trial = &split->trial;
     trial->kind = LK_SPLIT_NO_TRIAL;
-    if (split->step.measured &&
-        quartile(&split->step, 2) * SMALL_GAIN <= trial->before_seconds) {
+    if (split->step.measured && median(&split->step) * SMALL_GAIN <= trial->before_seconds) {
         trial->wait = FIRST_WAIT;
         split->steady = 0;
         return false;
@@ -236,19 +230,18 @@ static bool end_shard_trial(struct lk_split *split)
 
 /* --- following the speed ------------------------------------------------------------------ */
 
-/* Whether `next` is better than `now` by more than the times vary, or has been by their medians
- * for long enough. */
+/* Whether there is enough reason to go from `now` to `next`: a small gain has to be predicted
+ * for long, since whatever disturbs a device for some steps looks like one. */
 static bool is_better(struct lk_split *split, const int *next, const int *now,
                       const double *rates)
 {
-    double careful[LK_MOST_SHARERS];
-    const double seconds = seconds_of(split, now, rates);
-    if (seconds_of(split, next, rates) * GAIN > seconds) {
-        split->wanted = 0;
+    const double then = seconds_of(split, next, rates), seconds = seconds_of(split, now, rates);
+    if (then * GAIN > seconds) {
+        split->evidence = 0;
         return false;
     }
-    return ++split->wanted >= PATIENCE || (find_rates(split, careful, 3) &&
-                                           seconds_of(split, next, careful) * GAIN <= seconds);
+    split->evidence += 1 - then / seconds;
+    return split->evidence >= 1 || split->trial.kind == LK_SPLIT_IDLE_TRIAL;
 }
 
 bool lk_split_step(struct lk_split *split, const double *seconds)
@@ -256,16 +249,17 @@ bool lk_split_step(struct lk_split *split, const double *seconds)
     double rates[LK_MOST_SHARERS];
     int next[LK_MOST_SHARERS];
     take_in(split, seconds);
-    if (split->policy.kind != LK_SPLIT_MEASURED || split->hold > 0 ||
-        !find_rates(split, rates, 2))
+    if (split->policy.kind != LK_SPLIT_MEASURED || split->hold > 0 || !find_rates(split, rates))
         return false;
     if (split->trial.kind == LK_SPLIT_SHARD_TRIAL)
         return end_shard_trial(split);
     const bool was_idle_trial = split->trial.kind == LK_SPLIT_IDLE_TRIAL;
     const int *now = was_idle_trial ? split->trial.before : split->counts;
+    const bool is_wanted =
+        lk_split_share(split->shards, split->devices, rates, next) == LK_OK &&
+        is_better(split, next, now, rates);
     split->trial.kind = LK_SPLIT_NO_TRIAL;
-    if (lk_split_share(split->shards, split->devices, rates, next) == LK_OK &&
-        is_better(split, next, now, rates)) {
+    if (is_wanted) {
         split->trial.wait = FIRST_WAIT;
         return set_counts(split, next);
     }
@@ -278,7 +272,7 @@ double lk_split_gain(const struct lk_split *split)
 {
     double rates[LK_MOST_SHARERS];
     int best[LK_MOST_SHARERS];
-    if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(split, rates, 2))
+    if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(split, rates))
         return 0;
     if (lk_split_share(split->shards, split->devices, rates, best) != LK_OK) {
         lk_error_clear();
@@ -305,7 +299,7 @@ enum lk_status lk_split_lose(struct lk_split *split, int device)
     int next[LK_MOST_SHARERS];
     struct lk_split after = *split;
     after.is_lost[device] = true;
-    if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(&after, rates, 2))
+    if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(&after, rates))
         for (int i = 0; i < split->devices; i++)
             rates[i] = after.is_lost[i] ? 0 : split->policy.weights[i];
     if (!has_any(split, rates)) /* all that had a weight are lost: the others stand in */

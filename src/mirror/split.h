@@ -52,9 +52,9 @@ struct lk_split {
     struct lk_split_times step;                   /* of the slowest device, with these counts */
     int idle_steps[LK_MOST_SHARERS];              /* since it last had a shard, */
     double idle_seconds[LK_MOST_SHARERS];
-    int hold;   /* steps until the split may change */
-    int wanted; /* steps in a row that another split was predicted to be better */
-    int steady; /* steps since the last change or trial */
+    int hold;        /* steps until the split may change */
+    double evidence; /* the shares of steps that another split would have saved, in a row */
+    int steady;      /* steps since the last change or trial */
     struct lk_split_trial trial;
 };
 
