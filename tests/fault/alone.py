@@ -51,7 +51,7 @@ class Alone(ProgramTest):
         """In a step, where the host waits, while it is evaluated or its state is read."""
         for fault in ('call=clEnqueueNDRangeKernel,nth=2500,kind=error,code=-36,sticky=1',
                       'call=clEnqueueNDRangeKernel,nth=4000,kind=event_error,code=-5',
-                      'call=clWaitForEvents,nth=300,kind=hang',
+                      'call=clWaitForEvents,nth=500,kind=hang',
                       'call=clEnqueueReadBuffer,nth=180,kind=error,code=-5',
                       'call=clEnqueueReadBuffer,nth=181,kind=error,code=-5',
                       'call=clEnqueueReadBuffer,nth=182,kind=error,code=-5,sticky=1'):
