@@ -71,8 +71,8 @@ enum lk_status lk_pipeline_size(const char *text, int size[2])
     int height, width;
     if (!*text)
         return LK_OK;
-    if ((sscanf(text, "%dx%d%c", &height, &width, &more) != 2 &&
-         (sscanf(text, "[%d , %d%c", &height, &width, &more) != 3 || more != ']')) ||
+    if ((sscanf(text, "%5dx%5d%c", &height, &width, &more) != 2 &&
+         (sscanf(text, "[%5d , %5d%c", &height, &width, &more) != 3 || more != ']')) ||
         height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE)
         return lk_fail(LK_E_ARGUMENT,
                        "size '%s': expected height x width of at most %d, such as 96x96", text,

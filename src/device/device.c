@@ -295,11 +295,12 @@ void lk_device_pass(const struct lk_device *device)
 
 enum lk_status lk_device_finish(struct lk_device *device)
 {
-    cl_int error = clFinish(device->queue);
-    if (error == CL_SUCCESS)
-        error = clFinish(device->transfer);
-    if (error == CL_SUCCESS)
-        error = clFinish(device->upload);
+    const cl_command_queue queues[] = {device->queue, device->transfer, device->upload};
+    cl_int error = CL_SUCCESS;
+    for (int i = 0; i < LK_COUNT(queues); i++) { /* none may work on what is freed then */
+        const cl_int found = clFinish(queues[i]);
+        error = error == CL_SUCCESS ? found : error;
+    }
     lk_device_pass(device);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFinish");
 }

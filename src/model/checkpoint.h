@@ -15,18 +15,19 @@
 /* The writer sets the first part; the second is taken from replica and optimizer. Numbers are
  * at least 0. Texts that were read live until lk_checkpoint_close(). */
 struct lk_checkpoint {
-    const char *model, *model_text; /* name; what lk_model_read() reads */
-    const char *data, *validation;  /* SPECs; validation "": the test part of data */
+    const char *model, *model_text;       /* name; what lk_model_read() reads */
+    const char *data, *validation;        /* SPECs; validation "": the test part of data */
     const char *pipeline, *eval_pipeline; /* of samples; NULL where a file says nothing */
-    const char *data_sum;           /* tells one data set from another */
-    const char *device;             /* name */
-    const char *choices;            /* of algorithms, as lk_choices_print() has them */
-    int64_t step;                   /* steps done */
-    int64_t epoch, index;           /* the next sample */
+    const char *data_sum;                 /* tells one data set from another */
+    const char *device;                   /* name */
+    const char *choices;                  /* of algorithms, as lk_choices_print() has them */
+    int64_t step;                         /* steps done */
+    int64_t epoch, index;                 /* the next sample */
     int64_t seed, batch, shuffle, shards;
     int64_t mixed;          /* precision: activations are halves; 0 where a file has none */
     int64_t drop_remainder; /* read as 0 where a file has none */
-    int64_t updates; /* that the optimizer has made; read as `step` where a file has none */
+    int64_t updates; /* that the optimizer has made, or left out; read as `step` where a file
+                        has none */
 
     int64_t lanes, vector;
     const char *optimizer, *optimizer_options; /* "": none */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SHADOW_SECONDS = 10 };
+enum { SHADOW_SECONDS = 10, LOOKED_AT_STEPS = 10 };
 
 /* --- steps ------------------------------------------------------------------------------ */
 
@@ -188,16 +188,20 @@ static enum lk_status read_loss_scale(void *context, struct lk_worker *worker)
 /* Where no step since the last look has changed the model, its user would not see why. */
 static enum lk_status look_at_loss_scale(struct lk_trainer *trainer)
 {
-    const int64_t skipped = trainer->skipped, looked = trainer->looked_at;
     if (trainer->settings->precision != LK_PRECISION_MIXED)
         return LK_OK;
     LK_TRY(lk_team_call(trainer->team, read_loss_scale, trainer));
+    const int64_t steps = trainer->done - trainer->looked_at;
+    if (steps > 0 && steps < LOOKED_AT_STEPS) /* now and then one overflows */
+        return LK_OK;
     trainer->looked_at = trainer->done;
-    if (trainer->done > looked && trainer->skipped - skipped >= trainer->done - looked)
+    const int64_t skipped = trainer->skipped - trainer->skipped_before;
+    trainer->skipped_before = trainer->skipped;
+    if (steps > 0 && skipped >= steps)
         lk_log(LK_LOG_WARNING,
                "the last %lld steps have changed nothing: their gradients overflowed halves at "
                "a loss scale of %g",
-               (long long)(trainer->done - looked), trainer->loss_scale);
+               (long long)steps, trainer->loss_scale);
     return LK_OK;
 }
 

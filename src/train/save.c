@@ -208,10 +208,17 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     return LK_OK;
 }
 
+/* A scale of the loss that was asked for holds from here on. */
 static enum lk_status read_checkpoint(void *context, struct lk_worker *worker)
 {
-    return lk_checkpoint_read(context, lk_stepper_replica(worker->stepper),
-                              lk_optimizer_info(lk_stepper_optimizer(worker->stepper)));
+    const struct lk_trainer *trainer = context;
+    const struct lk_optimizer_info *info =
+        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
+    const float scale = (float)trainer->settings->loss_scale;
+    LK_TRY(lk_checkpoint_read(trainer->checkpoint, lk_stepper_replica(worker->stepper), info));
+    return scale > 0 ? lk_buffer_write(info->scaling, LK_LOSS_SCALE_NOW * sizeof scale,
+                                       sizeof scale, &scale)
+                     : LK_OK;
 }
 
 enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
@@ -219,7 +226,7 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     const struct lk_checkpoint *about = lk_checkpoint_about(trainer->checkpoint);
     const struct lk_batches_position position = {about->epoch, about->index};
     LK_TRY(check_same_bits(trainer, about));
-    LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer->checkpoint, false));
+    LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer, false));
     LK_TRY(lk_team_set_updates(trainer->team, about->updates));
     warn_of_updates(trainer, about);
     LK_TRY(lk_checkpoint_set_aside(lk_run_folder_checkpoints(trainer->folder), about->step));

@@ -39,7 +39,11 @@ struct lk_team_config {
 
     /* Called when the devices are open, before anything is planned for them; NULL: nothing. */
     enum lk_status (*opened)(void *context, struct lk_team *team);
-    void *context;
+
+    /* Called on a device's thread before its stepper goes and another one takes its place: what
+     * uses its weights has to go first. NULL: nothing does. */
+    void (*leaves)(void *context, struct lk_worker *worker);
+    void *context; /* of both */
 };
 
 /* How many shards a device computes at a time where it has room: twice its equal share, so that

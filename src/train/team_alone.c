@@ -105,6 +105,8 @@ static enum lk_status change_stepper(void *context, struct lk_worker *worker)
         worker->stepper = before;
         return status == LK_E_DEVICE_MEMORY ? LK_E_MEMORY : status;
     }
+    if (worker->team->config.leaves)
+        worker->team->config.leaves(worker->team->config.context, worker);
     lk_stepper_destroy(before);
     return LK_OK;
 }
@@ -185,11 +187,11 @@ enum lk_status lk_team_call_back(struct lk_team *team, struct lk_team_result *la
 
 enum lk_status lk_team_try_again(struct lk_team *team)
 {
-    struct lk_worker *worker = only_worker(team);
-    struct change change = {&team->kept, worker->most_shards};
     struct lk_team_result last;
     if (!team->is_alone || lk_team_idle(team) == 0 || team->committed < team->trial.again_at)
         return LK_OK;
+    struct lk_worker *worker = only_worker(team);
+    struct change change = {&team->kept, worker->most_shards};
     const enum lk_status status = lk_team_call_one(team, worker, change_stepper, &change);
     if (lk_is_device_trouble(status)) {
         lk_error_clear();

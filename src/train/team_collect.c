@@ -7,6 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Steps in a row that overflow halves before a device is suspected: any scale fits by then. */
+enum { MOST_OVERFLOWS = 40 };
+
 /* Loses the devices that have failed and, where it is `late`, those that have brought fewer
  * than `arrived` buckets. Returns how many. */
 static int lose_failed(struct lk_team *team, int arrived, bool late)
@@ -155,8 +158,11 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     bool is_finite = true;
     for (int i = 0; i < job.sum_count; i++)
         is_finite &= sums[i].is_finite;
-    const bool may_overflow = bucket >= 0 && team->config.loss_scale.first > 0;
-    if (*is_right && !is_finite && !may_overflow && !team->has_diverged) {
+    const bool may_overflow =
+        bucket >= 0 && team->config.loss_scale.first > 0 && team->overflows < MOST_OVERFLOWS;
+    if (!is_finite && may_overflow)
+        team->has_overflowed = true;
+    else if (*is_right && !is_finite && !team->has_diverged) {
         team->has_no_numbers = true;
         *is_right = false;
         doubt(&job, owners);

@@ -81,6 +81,8 @@ static void end_round(struct lk_team *team, double one_seconds)
     if (is_over && !trial->is_one_faster && trial->wait > 0)
         lk_log(LK_LOG_WARNING, "all %d devices go on together again: that is faster by now",
                lk_team_left(team));
+    if (trial->is_one_faster && trial->wait > 0)
+        lk_log(LK_LOG_INFO, "device %d alone is still the fastest", trial->fastest);
     if (trial->is_one_faster && trial->wait == 0)
         lk_log(LK_LOG_WARNING,
                "device %d alone is as fast as %d devices together or faster (%.2f ms a step "

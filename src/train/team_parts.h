@@ -72,6 +72,8 @@ struct lk_team {
     bool has_worked;                    /* a step was done: kernels are compiled */
     bool has_diverged;                  /* a step gave no numbers on any device */
     bool has_no_numbers;                /* in this try, though they came as they were sent */
+    bool has_overflowed; /* in this try, as halves may: the step will change nothing */
+    int overflows;       /* steps in a row that did */
     double reduce_seconds;
 };
 

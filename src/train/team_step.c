@@ -199,8 +199,10 @@ enum lk_status lk_team_end_shared(struct lk_team *team, struct lk_team_result *r
     team->has_no_numbers = false;
     for (int tries = 1;; tries++) {
         bool is_whole = false;
+        team->has_overflowed = false;
         LK_TRY(lk_team_collect(team, metrics, &is_whole));
         if (is_whole) {
+            team->overflows = team->has_overflowed ? team->overflows + 1 : 0;
             judge_doubted(team, true);
             fill_result(team, metrics, tries, result);
             commit(team);

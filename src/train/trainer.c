@@ -57,6 +57,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .world = trainer->world,
         .in_any_order = s->all_reduce == LK_ALL_REDUCE_MPI,
         .opened = lk_trainer_tune,
+        .leaves = lk_trainer_leave_stepper,
         .context = trainer,
     };
     if (s->mode == LK_TRAIN_SYNC && s->max_staleness >= 0)

@@ -41,10 +41,9 @@ struct lk_trainer {
     struct lk_look look, eval_look;
     struct lk_node *labels, *loss;
     struct lk_team *team;
-    struct lk_evaluator *evaluator;              /* NULL: none yet, or no validation */
-    const struct lk_worker *evaluator_of;        /* the device that it is on, */
-    const struct lk_stepper *evaluator_with;     /* whose weights it uses */
-    const struct lk_stepper *full[LK_MOST_TEAM]; /* beside which a device has no room for it */
+    struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
+    const struct lk_worker *evaluator_of; /* the device that it is on, with its weights */
+    bool is_full[LK_MOST_TEAM];           /* a device has no room for it beside its stepper */
     struct lk_snapshot *shadow; /* what is saved where no device is left; NULL: nothing */
     double shadow_at;           /* lk_seconds() */
     struct lk_profile *profile; /* NULL: none is asked for */
@@ -64,8 +63,11 @@ struct lk_trainer {
     int64_t stop_after; /* a step, where all ranks know that one wants to stop */
     bool has_warned;
     double loss_scale; /* precision mixed: as last read, after step looked_at; else 0 */
-    int64_t skipped, looked_at;
+    int64_t skipped, skipped_before, looked_at;
 };
+
+/* What a team calls before a device's stepper goes: the evaluator goes first. */
+void lk_trainer_leave_stepper(void *context, struct lk_worker *worker);
 
 /* With all ranks: compares settings and models. Ranks other than 0 have no run directory, no
  * validation and no events from here on. fails: LK_E_ARGUMENT, naming what differs */

@@ -30,23 +30,29 @@ static enum lk_status create_on(struct lk_trainer *trainer, const struct lk_work
     }
 }
 
+void lk_trainer_leave_stepper(void *context, struct lk_worker *worker)
+{
+    struct lk_trainer *trainer = context;
+    trainer->is_full[worker->position] = false;
+    if (!trainer->evaluator || trainer->evaluator_of != worker)
+        return;
+    lk_evaluator_destroy(trainer->evaluator);
+    trainer->evaluator = NULL;
+}
+
 /* Its memory is taken before the first step: what does not fit is said then. A device without
  * room for it is as good as before: trainer->evaluator is NULL then. */
 static enum lk_status open_on(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
-    const bool is_here = trainer->evaluator && trainer->evaluator_of == worker;
-    const struct lk_stepper **full = &trainer->full[worker->position];
-    if (is_here && trainer->evaluator_with == worker->stepper)
+    if (trainer->evaluator && trainer->evaluator_of == worker)
         return LK_OK;
-    if (is_here) /* else it is left behind with its device */
-        lk_evaluator_destroy(trainer->evaluator);
-    trainer->evaluator = NULL;
-    if (*full == worker->stepper)
+    trainer->evaluator = NULL; /* it is left behind with its device */
+    if (trainer->is_full[worker->position])
         return LK_OK;
     const enum lk_status status = create_on(trainer, worker, &trainer->evaluator);
     if (status == LK_E_DEVICE_MEMORY) {
-        *full = worker->stepper;
+        trainer->is_full[worker->position] = true;
         lk_log(LK_LOG_WARNING, "device %d has no room for validation: %s", worker->position,
                lk_error_text());
         lk_error_clear();
@@ -55,7 +61,6 @@ static enum lk_status open_on(void *context, struct lk_worker *worker)
     LK_TRY(status);
     lk_evaluator_watch(trainer->evaluator, lk_worker_beat, worker);
     trainer->evaluator_of = worker;
-    trainer->evaluator_with = worker->stepper;
     return LK_OK;
 }
 

@@ -74,6 +74,18 @@ class Numbers(ProgramTest):
         self.assertIn(OUT_OF_ORDER, said)
         self.assertEqual(self.sha256('run'), undisturbed)
 
+    def test_halves(self):
+        """Their gradients may overflow, but not for ever."""
+        for nth, fault in enumerate(FAULTS):
+            with self.subTest(fault=fault):
+                said = self.train_with(f'{fault},nth={5 * nth + 1},device=1', '--device', '0*2',
+                                       '--split', 'all', '--precision', 'mixed', '--set',
+                                       'epochs=6')
+                self.assertIn(OUT_OF_ORDER, said)
+                self.assertIn('device 1 (', said)
+                end = self.events('run', 'end')[-1]
+                self.assertEqual(end['skipped_steps'], 40 if nth else 0)
+
     def test_asynchronous(self):
         said = self.train_with(FAULTS[0] + ',nth=4,device=1', '--device', '0*2', '--mode',
                                'async')
