@@ -24,6 +24,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/filter_blocks.cl"
 #include "lib/transpose.cl"
 
 #define NV 3     /* most vectors of filters in a block */
@@ -175,15 +176,9 @@ INLINE void store(__global real *out, __local const V *sums, int c, int k, int n
 {
     for (int m = 0; m < min(MR, s->channels - c); m++)
         for (int v = 0; v < n; v++) {
-            const int k0 = k + v * VECTOR, count = min(VECTOR, s->filters - k0);
-            __global real *to = out + (size_t)(c + m) * s->groups * s->filters + k0;
-            __local const real *from = (__local const real *)(sums + m * n + v);
-            if (count == VECTOR)
-                UNROLL for (int l = 0; l < VECTOR; l++)
-                    to[l] = from[l];
-            else
-                for (int l = 0; l < count; l++)
-                    to[l] = from[l];
+            const int k0 = k + v * VECTOR;
+            store_filters(out + (size_t)(c + m) * s->groups * s->filters + k0,
+                          sums + m * n + v, s->filters - k0);
         }
 }
 

@@ -27,6 +27,7 @@
 
 #define NV 3 /* most vectors of filters in a block */
 
+#include "lib/filter_blocks.cl"
 #include "lib/transpose.cl"
 #include "lib/conv2d_area.cl"
 
@@ -151,16 +152,9 @@ INLINE void store(__global real *out, __local const V *sums, int c, int c1, int 
     const int taps = s->taps.x * s->taps.y;
     for (int m = 0; m < min(MR, c1 - c); m++)
         for (int v = 0; v < n; v++) {
-            __global real *to =
-                out + ((size_t)(c + m) * taps + tap) * s->all_filters + k + v * VECTOR;
-            __local const real *from = (__local const real *)(sums + m * n + v);
-            const int count = s->filters - k - v * VECTOR;
-            if (count >= VECTOR)
-                UNROLL for (int l = 0; l < VECTOR; l++)
-                    to[l] = from[l];
-            else
-                for (int l = 0; l < count; l++)
-                    to[l] = from[l];
+            const int k0 = k + v * VECTOR;
+            store_filters(out + ((size_t)(c + m) * taps + tap) * s->all_filters + k0,
+                          sums + m * n + v, s->filters - k0);
         }
 }
 

@@ -22,6 +22,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "lib/transpose.cl"
 #include "lib/winograd.cl"
 #include "lib/winograd_inputs.cl"
 
@@ -58,44 +59,6 @@ INLINE void make_v(const struct slice *r, struct winograd_window x, __global V *
                 x, ((size_t)t * channels + c) * plane, y0 - r->pad_y, x0 - r->pad_x, 0);
             winograd_inputs(&from, v + (size_t)c * r->room + q - r->q0, step, 0);
         }
-}
-
-/* (a0, b0, a1, b1, ...) of the first and of the last halves. */
-#define PAIR(i) a.s##i, b.s##i
-INLINE V low(V a, V b)
-{
-#if VECTOR == 16
-    return (V)(PAIR(0), PAIR(1), PAIR(2), PAIR(3), PAIR(4), PAIR(5), PAIR(6), PAIR(7));
-#elif VECTOR == 8
-    return (V)(PAIR(0), PAIR(1), PAIR(2), PAIR(3));
-#else
-    return (V)(PAIR(0), PAIR(1));
-#endif
-}
-
-INLINE V high(V a, V b)
-{
-#if VECTOR == 16
-    return (V)(PAIR(8), PAIR(9), PAIR(a), PAIR(b), PAIR(c), PAIR(d), PAIR(e), PAIR(f));
-#elif VECTOR == 8
-    return (V)(PAIR(4), PAIR(5), PAIR(6), PAIR(7));
-#else
-    return (V)(PAIR(2), PAIR(3));
-#endif
-}
-
-/* t[i][j] = t[j][i]: every round interleaves the first half with the last. */
-INLINE void transpose(V t[VECTOR])
-{
-    UNROLL for (int round = 1; round < VECTOR; round *= 2) {
-        V s[VECTOR];
-        UNROLL for (int i = 0; i < VECTOR / 2; i++) {
-            s[2 * i] = low(t[i], t[i + VECTOR / 2]);
-            s[2 * i + 1] = high(t[i], t[i + VECTOR / 2]);
-        }
-        UNROLL for (int i = 0; i < VECTOR; i++)
-            t[i] = s[i];
-    }
 }
 
 /* z of a vector of filters from k0 on. stage: [TILE * TILE][VECTOR] */

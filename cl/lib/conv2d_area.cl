@@ -1,6 +1,6 @@
 /* Areas of the gradients of a convolution's outputs, and how they are turned: from filters x
- * lanes, as they lie in memory, to lanes x filters. Needs lib/real.cl, lib/transpose.cl and
- * GRADIENT, see conv2d_products.cl. */
+ * lanes, as they lie in memory, to lanes x filters. Needs lib/real.cl,
+ * lib/transpose.cl, lib/filter_blocks.cl and GRADIENT, see conv2d_products.cl. */
 
 /* x: columns, y: rows */
 struct sizes {

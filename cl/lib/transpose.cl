@@ -1,18 +1,6 @@
 /* Lanes x filters, or lanes x channels, from filters x lanes as they lie in memory. Needs
  * lib/real.cl. */
 
-/* Vectors v to v + n of filters: of the blocks the first `threes` have three, others two. */
-struct block {
-    int v, n;
-};
-
-INLINE struct block block_at(int b, int threes)
-{
-    const struct block block = {b < threes ? 3 * b : 3 * threes + 2 * (b - threes),
-                                b < threes ? 3 : 2};
-    return block;
-}
-
 typedef PASTE(REAL, 4) Q;
 
 /* Numbers of a and b. Compilers keep such shuffles apart, each one instruction. */

@@ -161,9 +161,8 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(list_inputs(replica));
     for (int i = 0; i < replica->schedule.step_count; i++)
         LK_TRY(prepare_step(replica, i));
-    LK_TRY(lk_loader_create(config->device, &replica->tiling,
-                            config->stores_half ? LK_F16 : config->real, &replica->look,
-                            &replica->loader));
+    LK_TRY(lk_loader_create(config->device, &replica->tiling, lk_replica_stored(replica),
+                            &replica->look, &replica->loader));
     for (int i = 0; i < replica->input_count; i++)
         if (replica->inputs[i].node->input.dtype == LK_F32)
             LK_TRY(lk_loader_add_one_hot(replica->loader));

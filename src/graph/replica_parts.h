@@ -58,8 +58,9 @@ struct lk_replica {
     int bucket_count, next_backward; /* step of the schedule that backward runs next */
 };
 
-/* The type of a value in memory. */
-enum lk_dtype lk_replica_stored(const struct lk_replica *replica, int value);
+/* The types in memory of activations and their gradients, and of a value. */
+enum lk_dtype lk_replica_stored(const struct lk_replica *replica);
+enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int value);
 
 /* Cuts the trainable parameters into buckets. */
 void lk_replica_cut_buckets(struct lk_replica *replica);

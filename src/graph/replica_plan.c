@@ -82,12 +82,17 @@ static void plan_step(struct lk_replica *replica, int i)
         backward ? add_blob(replica, p->setup.workspace_bytes, back, back) : -1;
 }
 
-enum lk_dtype lk_replica_stored(const struct lk_replica *replica, int value)
+enum lk_dtype lk_replica_stored(const struct lk_replica *replica)
+{
+    return replica->config.stores_half ? LK_F16 : replica->config.real;
+}
+
+enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int value)
 {
     const struct lk_schedule *s = &replica->schedule;
     if (s->values[value].dtype == LK_I32)
         return LK_I32;
-    return replica->config.stores_half && value != s->output ? LK_F16 : replica->config.real;
+    return value == s->output ? replica->config.real : lk_replica_stored(replica);
 }
 
 enum lk_status lk_replica_plan(struct lk_replica *replica)
@@ -109,7 +114,7 @@ enum lk_status lk_replica_plan(struct lk_replica *replica)
             replica->prepared[i].extra_dx[j] = -1;
     for (int v = 0; v < s->value_count; v++) {
         const size_t bytes = lk_tiled_bytes(&replica->tiling, &s->values[v].shape,
-                                            lk_replica_stored(replica, v));
+                                            lk_replica_value_stored(replica, v));
         if (bytes == (size_t)-1)
             return lk_fail(LK_E_SHAPE, "an activation is too large to count");
         plan_value(replica, v, bytes);

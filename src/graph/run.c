@@ -131,7 +131,7 @@ static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *e
                                  struct lk_buffer *dx)
 {
     enum { CHUNK = 4096 };
-    const enum lk_dtype stored = replica->config.stores_half ? LK_F16 : replica->config.real;
+    const enum lk_dtype stored = lk_replica_stored(replica);
     const int64_t count = (int64_t)(lk_buffer_bytes(dx) / lk_dtype_bytes(stored));
     const struct lk_grid grid = {{lk_divide_up(count, CHUNK), 1, 1},
                                  replica->tiling.lanes / replica->tiling.vector};

@@ -2,6 +2,7 @@
  * x[c, i*stride + r*dilation - pad, ...]), then a 2x2 max-pool where it took one over. The
  * kernels and the orders of their sums are in cl/conv2d*.cl. */
 #include "ops/conv2d.h"
+#include "ops/conv2d_parts.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -73,10 +74,11 @@ struct use {
 struct state {
     struct lk_conv2d_shape shape;
     struct use uses[LK_CONV2D_PASSES];
-    struct lk_kernel *expand, *total;
-    bool expands;                           /* dz is made in the workspace */
-    int64_t dz_first;                       /* where, in stored numbers */
-    int64_t part_pixels, parts, sums_first; /* of a shard; the bias gradient's partial sums */
+    struct lk_kernel *expand;
+    bool expands;                 /* dz is made in the workspace */
+    int64_t dz_first;             /* where, in stored numbers */
+    int64_t part_pixels;          /* of a shard */
+    struct lk_conv2d_parts parts; /* of the bias gradient */
 };
 
 /* A library that gives wrong products is no choice any more: the next best stands in. */
@@ -129,7 +131,8 @@ static void choose_parts(const struct lk_op_setup *setup, struct state *state)
         state->part_pixels = lk_divide_up(pixels, MOST_PARTS);
     if (state->part_pixels < LEAST_PIXELS)
         state->part_pixels = lk_least(LEAST_PIXELS, pixels);
-    state->parts = lk_divide_up(pixels, state->part_pixels);
+    state->parts.parts = lk_divide_up(pixels, state->part_pixels);
+    state->parts.count = s->groups * s->filters;
 }
 
 static enum lk_status prepare_expand(struct lk_op_setup *setup, struct state *state,
@@ -149,11 +152,12 @@ static enum lk_status prepare_expand(struct lk_op_setup *setup, struct state *st
         *reals += lk_divide_up(filters * s->axis[0].out * s->axis[1].out * setup->tiling.tiles *
                                    setup->tiling.lanes,
                                in_real);
-    state->sums_first = *reals;
-    if (!wants_sums || state->parts == 1)
-        return LK_OK;
-    *reals += filters * state->parts * setup->tiling.shards;
-    return lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &state->total);
+    state->parts.first = *reals;
+    int64_t of_parts = 0;
+    if (wants_sums)
+        LK_TRY(lk_conv2d_parts_prepare(setup, &state->parts, &of_parts));
+    *reals += of_parts;
+    return LK_OK;
 }
 
 static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *state)
@@ -224,26 +228,21 @@ static enum lk_status enqueue_expand(const struct lk_op_setup *setup,
     const struct state *state = setup->state;
     const struct lk_conv2d_shape *s = &state->shape;
     const struct lk_tiling *t = &setup->tiling;
-    const bool in_parts = db && state->parts > 1;
+    const struct lk_conv2d_parts *p = &state->parts;
+    const bool in_parts = db && p->parts > 1;
     const int64_t filters = s->groups * s->filters;
-    const struct lk_grid grid = {{filters, t->shards, state->parts}, lk_op_items(setup)};
+    const struct lk_grid grid = {{filters, t->shards, p->parts}, lk_op_items(setup)};
     const int64_t row = t->lanes * (int64_t)lk_dtype_bytes(setup->real);
     LK_TRY(LK_ENQUEUE(
         state->expand, grid, LK_BUF(run->dy), LK_BUF(s->relu && !s->pool ? run->y : NULL),
         LK_BUF(s->pool ? run->saved : NULL), LK_BUF(wants_dz ? run->workspace : NULL),
         LK_INT(state->dz_first), LK_BUF(in_parts ? run->workspace : db),
-        LK_INT(in_parts ? state->sums_first : 0),
-        LK_INT(in_parts ? filters * state->parts : run->dw_stride),
-        LK_INT(in_parts ? filters : 0), LK_INT(t->shard_tiles), LK_INT(state->part_pixels),
+        LK_INT(in_parts ? p->first : 0),
+        LK_INT(in_parts ? p->count * p->parts : run->dw_stride),
+        LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles), LK_INT(state->part_pixels),
         LK_INT(filters), LK_INT(s->axis[0].out), LK_INT(s->axis[1].out), LK_LOCAL(row)));
-    if (!in_parts)
-        return LK_OK;
-    const int64_t each = lk_op_items(setup);
-    const struct lk_grid sums = {{lk_divide_up(filters, each), t->shards, 1},
-                                 lk_op_items(setup)};
-    return LK_ENQUEUE(state->total, sums, LK_BUF(run->workspace), LK_INT(state->sums_first),
-                      LK_INT(filters), LK_INT(each), LK_INT(state->parts), LK_BUF(db),
-                      LK_INT(run->dw_stride));
+    return in_parts ? lk_conv2d_parts_enqueue(setup, p, run->workspace, db, run->dw_stride)
+                    : LK_OK;
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -279,7 +278,7 @@ static void release(struct lk_op_setup *setup)
         if (state->uses[i].state)
             state->uses[i].way.algorithm->release(state->uses[i].state);
     lk_kernel_destroy(state->expand);
-    lk_kernel_destroy(state->total);
+    lk_kernel_destroy(state->parts.total);
 }
 
 /* Whether `options` has the word "name=value". */

@@ -1,5 +1,6 @@
 /* Depthwise convolutions: a channel, a filter. See cl/conv2d_depthwise.cl. */
 #include "ops/conv2d.h"
+#include "ops/conv2d_parts.h"
 
 #include "base/fail.h"
 #include <stdio.h>
@@ -13,8 +14,9 @@ enum { MOST_TAPS = 49, MOST_REACH = 512 };
 struct depthwise {
     enum lk_conv2d_pass pass;
     struct lk_conv2d_shape shape;
-    int64_t part_tiles, parts, parts_first; /* weights: parts of a shard */
-    struct lk_kernel *kernel, *total;
+    int64_t part_tiles; /* of weights */
+    struct lk_conv2d_parts parts;
+    struct lk_kernel *kernel;
 };
 
 static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
@@ -66,14 +68,12 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
     const int64_t tiles = setup->tiling.shard_tiles;
     const int64_t wanted = lk_divide_up(64, d->shape.groups);
     d->part_tiles = lk_divide_up(tiles, lk_least(tiles, wanted));
-    d->parts = lk_divide_up(tiles, d->part_tiles);
-    d->parts_first = job->first;
+    d->parts = (struct lk_conv2d_parts){.parts = lk_divide_up(tiles, d->part_tiles),
+                                        .first = job->first,
+                                        .count = d->shape.groups * d->shape.axis[0].taps *
+                                                 d->shape.axis[1].taps};
     LK_TRY(prepare_kernel(setup, "conv2d_depthwise_weights", d));
-    if (d->parts == 1)
-        return LK_OK;
-    job->count = d->shape.groups * d->shape.axis[0].taps * d->shape.axis[1].taps * d->parts *
-                 setup->tiling.shards;
-    return lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &d->total);
+    return lk_conv2d_parts_prepare(setup, &d->parts, &job->count);
 }
 
 static enum lk_status enqueue_weights(const struct lk_op_setup *setup,
@@ -81,22 +81,13 @@ static enum lk_status enqueue_weights(const struct lk_op_setup *setup,
                                       const struct lk_conv2d_operands *run)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const bool in_parts = d->parts > 1;
-    const int64_t count = d->shape.groups * d->shape.axis[0].taps * d->shape.axis[1].taps;
-    const struct lk_grid grid = {{d->shape.groups, d->parts * t->shards, 1},
+    const struct lk_grid grid = {{d->shape.groups, d->parts.parts * t->shards, 1},
                                  lk_op_items(setup)};
-    LK_TRY(LK_ENQUEUE(
-        d->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
-        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? d->parts_first : 0),
-        LK_INT(in_parts ? count : run->dw_stride), LK_INT(t->shard_tiles),
-        LK_INT(d->part_tiles), LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real))));
-    if (!in_parts)
-        return LK_OK;
-    const int64_t each = 4096;
-    const struct lk_grid sums = {{lk_divide_up(count, each), t->shards, 1}, lk_op_items(setup)};
-    return LK_ENQUEUE(d->total, sums, LK_BUF(run->workspace), LK_INT(d->parts_first),
-                      LK_INT(count), LK_INT(each), LK_INT(d->parts), LK_BUF(run->dw),
-                      LK_INT(run->dw_stride));
+    LK_TRY(LK_ENQUEUE(d->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_CONV2D_PARTS_TO(&d->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_INT(t->shard_tiles), LK_INT(d->part_tiles),
+                      LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real))));
+    return lk_conv2d_parts_enqueue(setup, &d->parts, run->workspace, run->dw, run->dw_stride);
 }
 
 static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
@@ -122,7 +113,7 @@ static void release(void *state)
 {
     struct depthwise *d = state;
     lk_kernel_destroy(d->kernel);
-    lk_kernel_destroy(d->total);
+    lk_kernel_destroy(d->parts.total);
 }
 
 const struct lk_conv2d_algorithm lk_conv2d_depthwise = {.name = "depthwise",

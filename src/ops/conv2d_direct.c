@@ -144,11 +144,9 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
         return prepare_steps(setup, job, direct);
     struct lk_conv2d_weights *weights = &direct->weights;
     weights->gradient = job->gradient;
-    weights->parts_first = job->first;
+    weights->parts.first = job->first;
     LK_TRY(lk_conv2d_weights_prepare(setup, &direct->shape, weights));
-    if (weights->parts > 1)
-        job->count = weights->count * weights->parts * setup->tiling.shards;
-    return LK_OK;
+    return lk_conv2d_parts_prepare(setup, &weights->parts, &job->count);
 }
 
 static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,

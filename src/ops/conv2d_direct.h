@@ -5,6 +5,7 @@
 #define LK_OPS_CONV2D_DIRECT_H
 
 #include "ops/conv2d.h"
+#include "ops/conv2d_parts.h"
 
 /* One use of the gather kernel: all outputs, or those of one phase. Offsets count reals. */
 struct lk_conv2d_gather {
@@ -65,14 +66,14 @@ LK_MUST_CHECK enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *
 struct lk_conv2d_weights {
     enum lk_conv2d_gradient gradient;
     int64_t group_channels, group_filters; /* of a work-group */
-    int64_t part_tiles, parts;             /* parts: of one shard */
-    int64_t parts_first, count;            /* partial sums in the workspace; parameters */
-    size_t sums_bytes, staged_bytes;       /* local memory */
-    bool products;                         /* then instead of part_tiles and group_filters: */
+    int64_t part_tiles;
+    struct lk_conv2d_parts parts;
+    size_t sums_bytes, staged_bytes; /* local memory */
+    bool products;                   /* then instead of part_tiles and group_filters: */
     int64_t threes, blocks, blocks_each, strip, rows_each, areas_each;
     bool points; /* of these: single taps, for which inputs are copied */
     size_t copied_bytes;
-    struct lk_kernel *weights, *total;
+    struct lk_kernel *weights;
 };
 
 /* Enough channels and filters for cl/conv2d_products.cl. */

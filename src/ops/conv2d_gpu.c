@@ -2,6 +2,7 @@
  * one for each phase of the strides in the data gradient; the weight gradient in parts of a
  * shard that are then added in order. */
 #include "ops/conv2d_direct.h"
+#include "ops/conv2d_parts.h"
 #include "ops/gpu_tile.h"
 
 #include "base/fail.h"
@@ -22,9 +23,9 @@ struct gpu {
     int step_count;
 
     struct lk_gpu_tile tile; /* of weights */
-    struct lk_kernel *weights, *total;
-    int64_t part_pixels, parts; /* of one shard */
-    int64_t parts_first, count; /* partial sums in the workspace; parameters */
+    struct lk_kernel *weights;
+    int64_t part_pixels;
+    struct lk_conv2d_parts parts;
 };
 
 /* The numbers of the kernels are of 32 bits, and so are offsets within tiles of one block. */
@@ -206,14 +207,10 @@ static enum lk_status prepare_weights(struct lk_op_setup *setup, struct lk_conv2
              (int)s->axis[1].taps, tile);
     LK_TRY(
         lk_op_kernel(setup, "conv2d_gpu_weights", "conv2d_gpu_weights", text, &gpu->weights));
-    gpu->parts = count_parts(setup, s, &gpu->part_pixels);
-    gpu->parts_first = job->first;
-    gpu->count = s->groups * product.rows * product.columns;
-    if (gpu->parts > 1)
-        LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &gpu->total));
-    if (gpu->parts > 1)
-        job->count = gpu->count * gpu->parts * setup->tiling.shards;
-    return LK_OK;
+    gpu->parts = (struct lk_conv2d_parts){.parts = count_parts(setup, s, &gpu->part_pixels),
+                                          .first = job->first,
+                                          .count = s->groups * product.rows * product.columns};
+    return lk_conv2d_parts_prepare(setup, &gpu->parts, &job->count);
 }
 
 static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const struct gpu *gpu,
@@ -222,26 +219,18 @@ static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const str
     const struct lk_conv2d_shape *s = &gpu->shape;
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
     const struct lk_tiling *t = &setup->tiling;
-    const bool in_parts = gpu->parts > 1;
     const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, gpu->tile.columns),
                                   lk_divide_up(s->channels * y->taps * x->taps, gpu->tile.rows),
-                                  gpu->parts * t->shards},
+                                  gpu->parts.parts * t->shards},
                                  lk_gpu_tile_items(&gpu->tile)};
-    LK_TRY(LK_ENQUEUE(
-        gpu->weights, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz), LK_INT(run->dz_first),
-        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? gpu->parts_first : 0),
-        LK_INT(in_parts ? gpu->count : run->dw_stride), LK_INT(s->groups), LK_INT(s->channels),
-        LK_INT(y->in), LK_INT(x->in), LK_INT(s->filters), LK_INT(y->out), LK_INT(x->out),
-        LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
-        LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(gpu->part_pixels)));
-    if (!in_parts)
-        return LK_OK;
-    const int64_t each = 8 * (int64_t)t->lanes;
-    const struct lk_grid sums = {{lk_divide_up(gpu->count, each), t->shards, 1},
-                                 lk_op_items(setup)};
-    return LK_ENQUEUE(gpu->total, sums, LK_BUF(run->workspace), LK_INT(gpu->parts_first),
-                      LK_INT(gpu->count), LK_INT(each), LK_INT(gpu->parts), LK_BUF(run->dw),
-                      LK_INT(run->dw_stride));
+    LK_TRY(LK_ENQUEUE(gpu->weights, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz),
+                      LK_INT(run->dz_first),
+                      LK_CONV2D_PARTS_TO(&gpu->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_INT(s->groups), LK_INT(s->channels), LK_INT(y->in), LK_INT(x->in),
+                      LK_INT(s->filters), LK_INT(y->out), LK_INT(x->out), LK_INT(y->step),
+                      LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
+                      LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(gpu->part_pixels)));
+    return lk_conv2d_parts_enqueue(setup, &gpu->parts, run->workspace, run->dw, run->dw_stride);
 }
 
 /* --- the algorithm --------------------------------------------------------------------- */
@@ -299,7 +288,7 @@ static void release(void *state)
     for (int i = 0; i < gpu->step_count; i++)
         lk_conv2d_gather_release(&gpu->steps[i].gather);
     lk_kernel_destroy(gpu->weights);
-    lk_kernel_destroy(gpu->total);
+    lk_kernel_destroy(gpu->parts.total);
 }
 
 const struct lk_conv2d_algorithm lk_conv2d_gpu = {.name = "gemm",

@@ -73,9 +73,19 @@ static void choose_parts(const struct lk_op_setup *setup, const struct lk_conv2d
     const int64_t groups = s->groups * lk_divide_up(w->blocks, w->blocks_each) *
                            lk_divide_up(s->channels, w->group_channels);
     const int64_t wanted = lk_least(lk_divide_up(16, groups), lk_divide_up(areas, 4));
-    w->count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
+    w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
-    w->parts = lk_divide_up(areas, w->areas_each);
+    w->parts.parts = lk_divide_up(areas, w->areas_each);
+}
+
+/* Of the launch: runs of blocks of filters, runs of channels, parts. */
+static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                              const struct lk_conv2d_weights *w)
+{
+    return (struct lk_grid){{s->groups * lk_divide_up(w->blocks, w->blocks_each),
+                             lk_divide_up(s->channels, w->group_channels),
+                             w->parts.parts * setup->tiling.shards},
+                            lk_op_items(setup)};
 }
 
 /* --- single taps ------------------------------------------------------------------------ */
@@ -114,22 +124,16 @@ static enum lk_status enqueue_points(const struct lk_op_setup *setup,
 {
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
     const struct lk_tiling *t = &setup->tiling;
-    const bool in_parts = w->parts > 1;
     const int64_t pixels = y->out * x->out;
-    const struct lk_grid grid = {{s->groups * lk_divide_up(w->blocks, w->blocks_each),
-                                  lk_divide_up(s->channels, w->group_channels),
-                                  w->parts * t->shards},
-                                 lk_op_items(setup)};
     return LK_ENQUEUE(
-        w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
-        LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
-        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? w->parts_first : 0),
-        LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
-        LK_INT(s->groups), LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step),
-        LK_INT(x->out), LK_INT(pixels), LK_INT(lk_divide_up(pixels, AREA)),
-        LK_INT(t->shard_tiles), LK_INT(w->parts), LK_INT(w->threes), LK_INT(w->blocks),
-        LK_INT(w->blocks_each), LK_INT(w->group_channels), LK_LOCAL(w->sums_bytes),
-        LK_LOCAL(w->copied_bytes), LK_LOCAL(w->staged_bytes));
+        w->weights, grid_of(setup, s, w), LK_BUF(run->x), LK_BUF(run->dz),
+        LK_INT(run->dz_first), LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+        LK_CONV2D_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->in * x->in),
+        LK_INT(y->step * x->in), LK_INT(x->step), LK_INT(x->out), LK_INT(pixels),
+        LK_INT(lk_divide_up(pixels, AREA)), LK_INT(t->shard_tiles), LK_INT(w->parts.parts),
+        LK_INT(w->threes), LK_INT(w->blocks), LK_INT(w->blocks_each), LK_INT(w->group_channels),
+        LK_LOCAL(w->sums_bytes), LK_LOCAL(w->copied_bytes), LK_LOCAL(w->staged_bytes));
 }
 
 /* --- all -------------------------------------------------------------------------------- */
@@ -164,23 +168,18 @@ enum lk_status lk_conv2d_products_enqueue(const struct lk_op_setup *setup,
 {
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
     const struct lk_tiling *t = &setup->tiling;
-    const bool in_parts = w->parts > 1;
     if (w->points)
         return enqueue_points(setup, s, w, run);
-    const struct lk_grid grid = {{s->groups * lk_divide_up(w->blocks, w->blocks_each),
-                                  lk_divide_up(s->channels, w->group_channels),
-                                  w->parts * t->shards},
-                                 lk_op_items(setup)};
     return LK_ENQUEUE(
-        w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
-        LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+        w->weights, grid_of(setup, s, w), LK_BUF(run->x), LK_BUF(run->dz),
+        LK_INT(run->dz_first), LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
         LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
-        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? w->parts_first : 0),
-        LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
-        LK_INT(s->groups), LK_INT(y->taps), LK_INT(x->taps), LK_INT(y->step), LK_INT(x->step),
-        LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad), LK_INT(x->pad), LK_INT(y->in),
-        LK_INT(x->in), LK_INT(y->out), LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each),
-        LK_INT(w->threes), LK_INT(w->blocks), LK_INT(w->blocks_each), LK_INT(w->group_channels),
+        LK_CONV2D_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->taps),
+        LK_INT(x->taps), LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap),
+        LK_INT(y->pad), LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out),
+        LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->threes),
+        LK_INT(w->blocks), LK_INT(w->blocks_each), LK_INT(w->group_channels),
         LK_INT(t->shard_tiles), LK_INT(w->areas_each), LK_LOCAL(w->sums_bytes),
         LK_LOCAL(w->staged_bytes));
 }

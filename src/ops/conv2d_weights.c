@@ -131,12 +131,12 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, const struct lk_
     choose_area(setup, s, &b);
     choose_group(setup, s, &b, w);
     /* Parts belong to the numerics: they follow from the shape and the class alone. */
-    w->count = s->groups * s->filters * s->channels * y->taps * x->taps;
+    w->parts.count = s->groups * s->filters * s->channels * y->taps * x->taps;
     const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
-    const int64_t groups = lk_divide_up(w->count, setup->tiling.vector == 1 ? 64 : 8192);
+    const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);
     const int64_t tiles = setup->tiling.shard_tiles;
     w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
-    w->parts = lk_divide_up(tiles, w->part_tiles);
+    w->parts.parts = lk_divide_up(tiles, w->part_tiles);
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DCB=%d -DMB=%d "
@@ -155,17 +155,14 @@ enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
 {
     const struct lk_conv2d_shape row = in_one_row(shape);
     w->products = lk_conv2d_are_products(setup, shape);
-    LK_TRY(w->products ? lk_conv2d_products_prepare(setup, &row, w)
-                       : prepare_kernel(setup, &row, w));
-    if (w->parts > 1)
-        LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &w->total));
-    return LK_OK;
+    return w->products ? lk_conv2d_products_prepare(setup, &row, w)
+                       : prepare_kernel(setup, &row, w);
 }
 
 void lk_conv2d_weights_release(struct lk_conv2d_weights *weights)
 {
     lk_kernel_destroy(weights->weights);
-    lk_kernel_destroy(weights->total);
+    lk_kernel_destroy(weights->parts.total);
 }
 
 static enum lk_status enqueue_kernel(const struct lk_op_setup *setup,
@@ -174,19 +171,17 @@ static enum lk_status enqueue_kernel(const struct lk_op_setup *setup,
                                      const struct lk_conv2d_operands *run)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const bool in_parts = w->parts > 1;
     const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->group_filters),
                                   lk_divide_up(s->channels, w->group_channels),
-                                  w->parts * t->shards},
+                                  w->parts.parts * t->shards},
                                  lk_op_items(setup)};
-    return LK_ENQUEUE(
-        w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
-        LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
-        LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
-        LK_BUF(in_parts ? run->workspace : run->dw), LK_INT(in_parts ? w->parts_first : 0),
-        LK_INT(in_parts ? w->count : run->dw_stride), LK_INT(s->channels), LK_INT(s->filters),
-        LK_INT(w->group_channels), LK_INT(w->group_filters), LK_INT(t->shard_tiles),
-        LK_INT(w->part_tiles), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes));
+    return LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+                      LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
+                      LK_CONV2D_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_INT(s->channels), LK_INT(s->filters), LK_INT(w->group_channels),
+                      LK_INT(w->group_filters), LK_INT(t->shard_tiles), LK_INT(w->part_tiles),
+                      LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes));
 }
 
 enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
@@ -194,16 +189,8 @@ enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
                                          const struct lk_conv2d_weights *w,
                                          const struct lk_conv2d_operands *run)
 {
-    const struct lk_tiling *t = &setup->tiling;
     const struct lk_conv2d_shape row = in_one_row(shape);
     LK_TRY(w->products ? lk_conv2d_products_enqueue(setup, &row, w, run)
                        : enqueue_kernel(setup, &row, w, run));
-    if (w->parts == 1)
-        return LK_OK;
-    const int64_t each = 4096;
-    const struct lk_grid sums = {{lk_divide_up(w->count, each), t->shards, 1},
-                                 lk_op_items(setup)};
-    return LK_ENQUEUE(w->total, sums, LK_BUF(run->workspace), LK_INT(w->parts_first),
-                      LK_INT(w->count), LK_INT(each), LK_INT(w->parts), LK_BUF(run->dw),
-                      LK_INT(run->dw_stride));
+    return lk_conv2d_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }

@@ -16,6 +16,17 @@ struct lk_loader {
     struct lk_kernel *images, *means, *labels, *one_hot;
 };
 
+static struct lk_kernel_spec spec_of(const struct lk_loader *loader, const char *name,
+                                     const char *options)
+{
+    return (struct lk_kernel_spec){.source = "convert",
+                                   .name = name,
+                                   .options = options,
+                                   .real_bytes = (int)lk_dtype_bytes(loader->real),
+                                   .lanes = loader->tiling.lanes,
+                                   .stores_half = loader->stores_half};
+}
+
 static enum lk_status create(struct lk_loader *loader)
 {
     const struct lk_look *look = &loader->look;
@@ -23,12 +34,8 @@ static enum lk_status create(struct lk_loader *loader)
     snprintf(options, sizeof options,
              "-DMIRRORS=%d -DSTAGE_1=%d -DSTAGE_2=%d -DSTAGE_3=%d -DCHANNELS=%d", look->mirrors,
              (int)look->stages[0], (int)look->stages[1], (int)look->stages[2], look->channels);
-    struct lk_kernel_spec spec = {.source = "convert",
-                                  .name = "convert_images",
-                                  .options = lk_look_draws(look) ? options : NULL,
-                                  .real_bytes = (int)lk_dtype_bytes(loader->real),
-                                  .lanes = loader->tiling.lanes,
-                                  .stores_half = loader->stores_half};
+    struct lk_kernel_spec spec =
+        spec_of(loader, "convert_images", lk_look_draws(look) ? options : NULL);
     LK_TRY(lk_kernel_create(loader->device, &spec, &loader->images));
     if (loader->has_means) {
         spec.name = "convert_means";
@@ -64,12 +71,7 @@ enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling
 
 enum lk_status lk_loader_add_one_hot(struct lk_loader *loader)
 {
-    const struct lk_kernel_spec spec = {.source = "convert",
-                                        .name = "convert_one_hot",
-                                        .options = "-DONE_HOT",
-                                        .real_bytes = (int)lk_dtype_bytes(loader->real),
-                                        .lanes = loader->tiling.lanes,
-                                        .stores_half = loader->stores_half};
+    const struct lk_kernel_spec spec = spec_of(loader, "convert_one_hot", "-DONE_HOT");
     return loader->one_hot ? LK_OK : lk_kernel_create(loader->device, &spec, &loader->one_hot);
 }
 

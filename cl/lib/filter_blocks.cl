@@ -1,0 +1,25 @@
+/* Blocks of filters whose sums a weight gradient makes at once. Needs lib/real.cl. */
+
+/* Vectors v to v + n of filters: of the blocks the first `threes` have three, others two. */
+struct block {
+    int v, n;
+};
+
+INLINE struct block block_at(int b, int threes)
+{
+    const struct block block = {b < threes ? 3 * b : 3 * threes + 2 * (b - threes),
+                                b < threes ? 3 : 2};
+    return block;
+}
+
+/* Stores the sums of a vector of filters, of which `count` are there. */
+INLINE void store_filters(__global real *to, __local const V *sums, int count)
+{
+    __local const real *from = (__local const real *)sums;
+    if (count >= VECTOR)
+        UNROLL for (int l = 0; l < VECTOR; l++)
+            to[l] = from[l];
+    else
+        for (int l = 0; l < count; l++)
+            to[l] = from[l];
+}
