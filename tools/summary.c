@@ -8,6 +8,13 @@
 
 enum { STANDARD_BATCH = 512 };
 
+/* What is asked for. */
+struct plan {
+    const char *device; /* LIST; NULL: any */
+    int64_t batch;
+    bool is_mixed; /* activations are halves */
+};
+
 /* Channels are first inside, last in model files: (h, w, c), as users write them. */
 static const char *shape_text(const struct lk_shape *shape, char text[80])
 {
@@ -49,9 +56,9 @@ static const char *bytes_text(double bytes, char text[32])
     return text;
 }
 
-static double activation_bytes(const struct lk_node_info *info)
+static double activation_bytes(const struct lk_node_info *info, const struct plan *plan)
 {
-    double elements = sizeof(float);
+    double elements = plan->is_mixed ? 2 : sizeof(float);
     for (int i = 0; i < info->shape.rank; i++)
         elements *= (double)info->shape.dim[i];
     return elements;
@@ -73,7 +80,8 @@ struct totals {
     double flops, bytes;
 };
 
-static void print_layers(const struct lk_graph *graph, int64_t batch, struct totals *t)
+static void print_layers(const struct lk_graph *graph, const struct plan *plan,
+                         struct totals *t)
 {
     char shape[80], parameters[32], flops[32], bytes[32];
     const int width = name_width(graph);
@@ -82,7 +90,7 @@ static void print_layers(const struct lk_graph *graph, int64_t batch, struct tot
            "FLOPs", "activations");
     for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++) {
         const struct lk_node_info info = lk_node_info(node);
-        const double size = activation_bytes(&info) * (double)batch;
+        const double size = activation_bytes(&info, plan) * (double)plan->batch;
         printf("%-*s  %-20s  %12s  %9s  %12s%s\n", width, info.name,
                shape_text(&info.shape, shape), count_text(info.parameters, parameters),
                rate_text(info.flops, flops), bytes_text(size, bytes),
@@ -94,14 +102,15 @@ static void print_layers(const struct lk_graph *graph, int64_t batch, struct tot
     }
 }
 
-static void print_totals(const struct totals *t, int64_t batch)
+static void print_totals(const struct totals *t, const struct plan *plan)
 {
     char text[32];
     printf("\nparameters   %s", count_text(t->parameters, text));
     printf(" (%s trainable), ", count_text(t->trainable, text));
     printf("%s\n", bytes_text((double)t->parameters * sizeof(float), text));
     printf("FLOPs        %s forward, a sample\n", rate_text(t->flops, text));
-    printf("activations  %s at batch size %" PRId64 "\n", bytes_text(t->bytes, text), batch);
+    printf("activations  %s at batch size %" PRId64 "%s\n", bytes_text(t->bytes, text),
+           plan->batch, plan->is_mixed ? ", kept as halves" : "");
 }
 
 static void print_memory(const struct lk_memory *m, const char *device)
@@ -118,18 +127,20 @@ static void print_memory(const struct lk_memory *m, const char *device)
 
 /* The table stands without it: a machine without a device, or a small one, gets that too, and a
  * model that no loss fits. */
-static int plan_memory(struct lk_model *model, const char *list, int64_t batch)
+static int plan_memory(struct lk_model *model, const struct plan *plan)
 {
+    const enum lk_memory_use use =
+        plan->is_mixed ? LK_MEMORY_TRAINING_MIXED : LK_MEMORY_TRAINING;
     struct lk_device *device = NULL;
     struct lk_memory memory;
-    enum lk_status status = lk_device_open(list, 0, &device);
+    enum lk_status status = lk_device_open(plan->device, 0, &device);
     if (status == LK_OK)
-        status = lk_model_memory(model, device, batch, 0, true, &memory);
+        status = lk_model_memory(model, device, plan->batch, 0, use, &memory);
     if (status == LK_OK)
         print_memory(&memory, lk_device_info(device)->name);
     lk_device_close(device);
     if (status == LK_E_DEVICE_MEMORY || status == LK_E_MODEL ||
-        (status == LK_E_NO_DEVICE && !list)) {
+        (status == LK_E_NO_DEVICE && !plan->device)) {
         say("no memory plan: %s", lk_error_text());
         lk_error_clear();
         return DONE;
@@ -137,26 +148,37 @@ static int plan_memory(struct lk_model *model, const char *list, int64_t batch)
     return status == LK_OK ? DONE : failed(status);
 }
 
+static int summarize(const char *name, const struct plan *plan)
+{
+    struct lk_model *model = NULL;
+    struct totals totals = {0};
+    const enum lk_status status = lk_model_open(name, NULL, &model);
+    if (status != LK_OK)
+        return failed(status);
+    print_layers(lk_model_graph(model), plan, &totals);
+    print_totals(&totals, plan);
+    fflush(stdout); /* stands above what may be said on stderr next */
+    const int result = plan_memory(model, plan);
+    lk_model_destroy(model);
+    return result;
+}
+
 static int run(const struct arguments *arguments)
 {
-    int64_t batch = STANDARD_BATCH;
+    const char *precision = option_text(arguments, "precision");
+    struct plan plan = {.device = option_text(arguments, "device"),
+                        .batch = STANDARD_BATCH,
+                        .is_mixed = precision && strcmp(precision, "mixed") == 0};
     if (arguments->word_count != 1)
         return wrong_usage(arguments->command, "needs one MODEL, found %d words",
                            arguments->word_count);
-    int result = option_number(arguments, "batch-size", 1, 1 << 24, &batch);
-    if (result != DONE)
-        return result;
-    struct lk_model *model = NULL;
-    struct totals totals = {0};
-    const enum lk_status status = lk_model_open(arguments->words[0], NULL, &model);
-    if (status != LK_OK)
-        return failed(status);
-    print_layers(lk_model_graph(model), batch, &totals);
-    print_totals(&totals, batch);
-    fflush(stdout); /* stands above what may be said on stderr next */
-    result = plan_memory(model, option_text(arguments, "device"), batch);
-    lk_model_destroy(model);
-    return result;
+    if (precision && !plan.is_mixed && strcmp(precision, "float") != 0)
+        return wrong_usage(arguments->command,
+                           "option '--precision': '%s' is none of float, "
+                           "mixed",
+                           precision);
+    const int result = option_number(arguments, "batch-size", 1, 1 << 24, &plan.batch);
+    return result == DONE ? summarize(arguments->words[0], &plan) : result;
 }
 
 static void more(void)
@@ -171,6 +193,8 @@ static const struct option options[] = {
     {"batch-size", "N", "samples in a batch (default 512)"},
     {"device", "LIST",
      "device whose memory is planned; default: the first GPU, else the first"},
+    {"precision", "float|mixed",
+     "mixed keeps activations and their gradients as halves (float)"},
     {0},
 };
 

@@ -67,11 +67,14 @@ struct lk_memory {
     size_t weights, gradients, activations, inputs, optimizer, total;
 };
 
+/* MIXED: training with --precision mixed. */
+enum lk_memory_use { LK_MEMORY_PREDICTING, LK_MEMORY_TRAINING, LK_MEMORY_TRAINING_MIXED };
+
 /* Plans a model's memory on a device and allocates nothing. shards 0: as training would choose.
  * fails: LK_E_DEVICE_MEMORY where it does not fit, with the batch size that would */
 LK_API LK_MUST_CHECK enum lk_status lk_model_memory(struct lk_model *model,
                                                     struct lk_device *device, int64_t batch,
-                                                    int shards, bool training,
+                                                    int shards, enum lk_memory_use use,
                                                     struct lk_memory *memory);
 
 #ifdef __cplusplus

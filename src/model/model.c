@@ -117,8 +117,9 @@ enum lk_status lk_model_add_one_hot_loss(struct lk_model *model, double smoothin
 enum { ADAM_ARRAYS = 3 }; /* both moments, and the gradient summed over shards */
 
 enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device, int64_t batch,
-                               int shards, bool training, struct lk_memory *memory)
+                               int shards, enum lk_memory_use use, struct lk_memory *memory)
 {
+    const bool training = use != LK_MEMORY_PREDICTING;
     struct lk_node *labels = NULL, *output = model->output;
     struct lk_replica *replica = NULL;
     if (training)
@@ -129,6 +130,7 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
         .batch = batch,
         .shards = shards > 0 ? shards : (training ? lk_shards_choose(batch) : 1),
         .real = LK_F32,
+        .stores_half = use == LK_MEMORY_TRAINING_MIXED,
         .training = training,
         .guests = training ? ADAM_ARRAYS : 0,
     };

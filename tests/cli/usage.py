@@ -210,6 +210,22 @@ class Summary(ProgramTest):
         self.assertIn('93,322 (93,322 trainable)', text)
         self.assertIn('of device memory', text)
 
+    def test_precision(self):
+        """Halves take half the memory; parameters stay what they are."""
+        def of(what, *options):
+            text = self.run_program('summary', 'fashion-convnet', *options).stdout
+            return re.findall(rf'^ *{what} +([0-9.]+ .iB)', text, re.M)
+        mixed = '--precision', 'mixed'
+        self.assertEqual(of(r'conv2d_1 .* 389k'), ['42.2 MiB'])
+        self.assertEqual(of(r'conv2d_1 .* 389k', *mixed), ['21.1 MiB'])
+        whole, half = of('activations'), of('activations', *mixed)
+        self.assertEqual((whole[0], half[0]), ('75.0 MiB', '37.5 MiB'))
+        self.assertLess(float(half[1].split()[0]), 0.7 * float(whole[1].split()[0]))
+        self.assertEqual(of('weights', *mixed), of('weights'))
+        self.assertEqual(of('activations', '--precision', 'float'), whole)
+        self.refused(2, "'half' is none of float, mixed", 'summary', 'mlp', '--precision',
+                     'half')
+
     def test_no_plan(self):
         """The output is a map: no loss fits, the table does."""
         self.put('map.yaml', 'input: [8, 8, 1]\nlayers:\n  - {relu: , name: labels}\n')

@@ -170,12 +170,15 @@ static void plans_memory(void **state)
 {
     (void)state;
     struct lk_device *device = NULL;
-    struct lk_memory small = {0}, large = {0}, alone = {0};
+    struct lk_memory small = {0}, large = {0}, alone = {0}, mixed = {0};
     assert_int_equal(lk_device_open(NULL, 0, &device), LK_OK);
     struct lk_model *model = open_model("fashion-convnet", NULL);
-    assert_int_equal(lk_model_memory(model, device, 256, 4, true, &small), LK_OK);
-    assert_int_equal(lk_model_memory(model, device, 512, 0, true, &large), LK_OK);
-    assert_int_equal(lk_model_memory(model, device, 512, 0, false, &alone), LK_OK);
+    assert_int_equal(lk_model_memory(model, device, 256, 4, LK_MEMORY_TRAINING, &small), LK_OK);
+    assert_int_equal(lk_model_memory(model, device, 512, 0, LK_MEMORY_TRAINING, &large), LK_OK);
+    assert_int_equal(lk_model_memory(model, device, 512, 0, LK_MEMORY_PREDICTING, &alone),
+                     LK_OK);
+    assert_int_equal(lk_model_memory(model, device, 512, 0, LK_MEMORY_TRAINING_MIXED, &mixed),
+                     LK_OK);
     assert_true(small.weights >= 93322 * 4 && small.weights < 93322 * 4 + 16 * 512);
     assert_true(small.gradients >= 4 * 93322 * 4);
     assert_int_equal(large.weights, small.weights);
@@ -184,12 +187,14 @@ static void plans_memory(void **state)
     assert_true(large.activations > small.activations);
     assert_true(alone.activations < large.activations);
     assert_int_equal(alone.gradients, 0);
-    assert_int_equal(small.total,
-                     small.weights + small.gradients + small.activations + small.inputs +
-                         small.optimizer);
+    assert_int_equal(small.total, small.weights + small.gradients + small.activations +
+                                      small.inputs + small.optimizer);
     assert_int_equal(alone.optimizer, 0);
+    assert_int_equal(mixed.weights, large.weights); /* floats, as gradients of weights are */
+    assert_int_equal(mixed.gradients, large.gradients);
+    assert_true(mixed.activations > 0 && mixed.activations < large.activations * 2 / 3);
     assert_int_equal(lk_device_bytes(device), 0);
-    assert_int_equal(lk_model_memory(model, device, 1 << 30, 0, true, &small),
+    assert_int_equal(lk_model_memory(model, device, 1 << 30, 0, LK_MEMORY_TRAINING, &small),
                      LK_E_DEVICE_MEMORY);
     lk_error_clear();
     lk_model_destroy(model);
