@@ -200,7 +200,7 @@ out:
 struct library {
     struct lk_device *device;
     struct lk_gemm gemm;
-    struct lk_buffer *a, *b, *c;
+    struct lk_buffer *a, *b, *c, *scratch;
 };
 
 static enum lk_status enqueue_library(void *context, int64_t turn)
@@ -213,6 +213,11 @@ static enum lk_status enqueue_library(void *context, int64_t turn)
 static enum lk_status make_library(struct bench *bench, struct library *library)
 {
     struct lk_gemm *g = &library->gemm;
+    size_t scratch = 0;
+    LK_TRY(lk_blas_check(bench->device, g->real_bytes));
+    LK_TRY(lk_blas_scratch(bench->device, g, &scratch));
+    if (scratch)
+        LK_TRY(lk_buffer_create(bench->device, scratch, &library->scratch));
     LK_TRY(lk_buffer_create(bench->device, (size_t)(g->m * g->k) * sizeof(float), &library->a));
     LK_TRY(lk_buffer_create(bench->device, (size_t)(g->k * g->n) * sizeof(float), &library->b));
     LK_TRY(lk_buffer_create(bench->device, (size_t)(g->m * g->n) * sizeof(float), &library->c));
@@ -221,6 +226,7 @@ static enum lk_status make_library(struct bench *bench, struct library *library)
     g->a = library->a;
     g->b = library->b;
     g->c = library->c;
+    g->scratch = library->scratch;
     return LK_OK;
 }
 
@@ -249,6 +255,7 @@ out:
     lk_buffer_destroy(library.a);
     lk_buffer_destroy(library.b);
     lk_buffer_destroy(library.c);
+    lk_buffer_destroy(library.scratch);
     return status;
 }
 

@@ -8,7 +8,8 @@
 /* c = alpha A B + beta c. A: [m, k], stored [k, m] if a_turned; B: [k, n], stored [n, k] if
  * b_turned; c: [m, n]; all row-major without gaps, c apart from a and b. real_bytes: 4 float, 8
  * double. Matrices begin at element `first` of their buffers; of a batch, the next one `step`
- * elements on (a and b may stay where they are: 0). */
+ * elements on (a and b may stay where they are: 0). What is to be copied first goes into
+ * scratch, where a product takes one; NULL: CLBlast allocates it. */
 struct lk_gemm {
     int real_bytes;
     bool a_turned, b_turned;
@@ -18,7 +19,14 @@ struct lk_gemm {
     struct lk_buffer *c;
     int64_t a_first, b_first, c_first;
     int64_t batch, a_step, b_step, c_step; /* batch 0: one product */
+    struct lk_buffer *scratch;
 };
+
+/* Bytes of scratch, of which a batch uses the same for one product after the other; 0: none.
+ * Follows from sizes, and from whether matrices begin where their buffers do. Behind a
+ * lk_blas_check() that has passed. fails: LK_E_UNSUPPORTED CLBlast fails */
+LK_MUST_CHECK enum lk_status lk_blas_scratch(struct lk_device *device,
+                                             const struct lk_gemm *gemm, size_t *bytes);
 
 /* Enqueues; the first call for a device and number type does lk_blas_check() before and then
  * waits. fails: as that; LK_E_ARGUMENT sizes below 1, a buffer that is too small */
@@ -29,6 +37,10 @@ LK_MUST_CHECK enum lk_status lk_blas_gemm(struct lk_device *device, const struct
  * Done once. fails: LK_E_UNSUPPORTED wrong products, CLBlast fails, or no doubles; LK_E_DEVICE
  */
 LK_MUST_CHECK enum lk_status lk_blas_check(struct lk_device *device, int real_bytes);
+
+/* lk_blas_gemm() without any check: for lk_blas_check(). */
+LK_MUST_CHECK enum lk_status lk_blas_enqueue(struct lk_device *device,
+                                             const struct lk_gemm *gemm);
 
 /* Whether it failed that check: something else has to multiply. */
 bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes);

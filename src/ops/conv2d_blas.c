@@ -15,8 +15,11 @@ static const double CPU_SHARE = 0.06, GPU_SHARE = 0.5;
 struct blas {
     enum lk_conv2d_pass pass;
     struct lk_conv2d_shape shape;
-    int64_t pixels; /* of an image */
-    bool finishes;  /* forward, with relu or bias */
+    int64_t pixels;                /* of an image */
+    size_t scratch_at, scratch;    /* bytes of the workspace */
+    const struct lk_buffer *whole; /* the workspace that the view is of */
+    struct lk_buffer *view;
+    bool finishes; /* forward, with relu or bias */
     struct lk_kernel *finish;
 };
 
@@ -35,6 +38,44 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
     return lk_conv2d_products(s) / (is_cpu ? CPU_SHARE : GPU_SHARE);
 }
 
+/* The products of a batch, or of a tile of it, without matrices. */
+static struct lk_gemm describe(const struct lk_op_setup *setup, const struct blas *blas)
+{
+    const int64_t c = blas->shape.channels, k = blas->shape.filters;
+    const int64_t row = blas->pixels * setup->tiling.lanes;
+    struct lk_gemm g = {.real_bytes = (int)lk_dtype_bytes(setup->real), .alpha = 1};
+    if (blas->pass == LK_CONV2D_WEIGHTS) {
+        g.b_turned = true;
+        g.m = c, g.n = k, g.k = row;
+        return g;
+    }
+    g.a_turned = blas->pass == LK_CONV2D_FORWARD;
+    g.m = g.a_turned ? k : c;
+    g.n = row;
+    g.k = g.a_turned ? c : k;
+    g.batch = setup->tiling.tiles;
+    g.b_step = g.k * row;
+    g.c_step = g.m * row;
+    return g;
+}
+
+/* Its place in the workspace. Gradients may lie anywhere in their buffers. */
+static enum lk_status prepare_scratch(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                                      struct blas *blas)
+{
+    const size_t real = lk_dtype_bytes(setup->real);
+    const int64_t align = (int64_t)(lk_device_info(setup->device)->align_bytes / real);
+    const int64_t first = lk_divide_up(job->first, align) * align;
+    struct lk_gemm g = describe(setup, blas);
+    g.b_first = job->pass != LK_CONV2D_FORWARD;
+    g.a_first = g.c_first = job->pass == LK_CONV2D_WEIGHTS;
+    LK_TRY(lk_blas_scratch(setup->device, &g, &blas->scratch));
+    blas->scratch_at = (size_t)first * real;
+    if (blas->scratch)
+        job->count = first - job->first + lk_divide_up((int64_t)blas->scratch, (int64_t)real);
+    return LK_OK;
+}
+
 static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
                               void **state)
 {
@@ -45,33 +86,49 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
     blas->pass = job->pass;
     blas->shape = *job->shape;
     blas->pixels = job->shape->axis[0].in * job->shape->axis[1].in;
+    LK_TRY(prepare_scratch(setup, job, blas));
     blas->finishes = job->pass == LK_CONV2D_FORWARD && (o->bias || job->shape->relu);
     if (!blas->finishes)
         return LK_OK;
     return lk_op_kernel(setup, "conv2d_blas", "conv2d_finish", NULL, &blas->finish);
 }
 
+static void release(void *state)
+{
+    struct blas *blas = state;
+    lk_kernel_destroy(blas->finish);
+    lk_buffer_destroy(blas->view);
+}
+
+/* CLBlast takes scratch from its beginning. A replica's workspace stays the same, so this is
+ * done at its first use. */
+static enum lk_status view_workspace(struct blas *blas, struct lk_buffer *workspace)
+{
+    if (!blas->scratch || blas->whole == workspace)
+        return LK_OK;
+    lk_buffer_destroy(blas->view);
+    blas->view = NULL;
+    blas->whole = NULL;
+    LK_TRY(lk_buffer_view(workspace, blas->scratch_at, blas->scratch, &blas->view));
+    blas->whole = workspace;
+    return LK_OK;
+}
+
 static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const struct blas *blas,
                                       const struct lk_conv2d_operands *run)
 {
-    const int64_t c = blas->shape.channels, k = blas->shape.filters;
-    const int64_t row = blas->pixels * setup->tiling.lanes;
-    struct lk_gemm g = {.real_bytes = (int)lk_dtype_bytes(setup->real),
-                        .b_turned = true,
-                        .m = c,
-                        .n = k,
-                        .k = row,
-                        .alpha = 1,
-                        .a = run->x,
-                        .b = run->dz,
-                        .c = run->dw,
-                        .b_first = run->dz_first};
+    struct lk_gemm g = describe(setup, blas);
+    g.a = run->x;
+    g.b = run->dz;
+    g.c = run->dw;
+    g.b_first = run->dz_first;
+    g.scratch = blas->view;
     for (int64_t tile = 0; tile < setup->tiling.tiles; tile++) {
         g.beta = tile % setup->tiling.shard_tiles ? 1 : 0;
         g.c_first = tile / setup->tiling.shard_tiles * run->dw_stride;
         LK_TRY(lk_blas_gemm(setup->device, &g));
-        g.a_first += c * row;
-        g.b_first += k * row;
+        g.a_first += g.m * g.k;
+        g.b_first += g.n * g.k;
     }
     return LK_OK;
 }
@@ -79,37 +136,24 @@ static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const str
 static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
                               const struct lk_conv2d_operands *run)
 {
-    const struct blas *blas = state;
+    struct blas *blas = state;
+    LK_TRY(view_workspace(blas, run->workspace));
     if (blas->pass == LK_CONV2D_WEIGHTS)
         return enqueue_weights(setup, blas, run);
     const bool forward = blas->pass == LK_CONV2D_FORWARD;
-    const int64_t c = blas->shape.channels, k = blas->shape.filters;
-    const int64_t row = blas->pixels * setup->tiling.lanes;
-    const struct lk_gemm g = {.real_bytes = (int)lk_dtype_bytes(setup->real),
-                              .a_turned = forward,
-                              .m = forward ? k : c,
-                              .n = row,
-                              .k = forward ? c : k,
-                              .alpha = 1,
-                              .a = run->w,
-                              .b = forward ? run->x : run->dz,
-                              .c = forward ? run->y : run->dx,
-                              .b_first = forward ? 0 : run->dz_first,
-                              .batch = setup->tiling.tiles,
-                              .b_step = (forward ? c : k) * row,
-                              .c_step = (forward ? k : c) * row};
+    struct lk_gemm g = describe(setup, blas);
+    g.a = run->w;
+    g.b = forward ? run->x : run->dz;
+    g.c = forward ? run->y : run->dx;
+    g.b_first = forward ? 0 : run->dz_first;
+    g.scratch = blas->view;
     LK_TRY(lk_blas_gemm(setup->device, &g));
     if (!blas->finishes)
         return LK_OK;
-    const struct lk_grid grid = {{k, setup->tiling.tiles, 1}, lk_op_items(setup)};
+    const struct lk_grid grid = {{blas->shape.filters, setup->tiling.tiles, 1},
+                                 lk_op_items(setup)};
     return LK_ENQUEUE(blas->finish, grid, LK_BUF(run->y), LK_BUF(run->bias),
                       LK_REAL(blas->shape.relu ? 0 : -INFINITY), LK_INT(blas->pixels));
-}
-
-static void release(void *state)
-{
-    struct blas *blas = state;
-    lk_kernel_destroy(blas->finish);
 }
 
 const struct lk_conv2d_algorithm lk_conv2d_blas = {.name = "clblast",

@@ -193,6 +193,41 @@ class Tune(ProgramTest):
         for a, b in zip(*losses):
             self.assertAlmostEqual(a, b, places=3)
 
+    @unittest.skipUnless(LAYER, 'no layer that counts calls')
+    def test_a_step_of_clblast_allocates_nothing(self):
+        """Products that CLBlast copies matrices for have scratch of the memory plan."""
+        self.put('wide.yaml', """input: [28, 28, 1]
+layers:
+  - conv2d: {filters: 192, kernel: 1}
+  - conv2d: {filters: 224, kernel: 1}
+  - global_average_pool
+  - dense: {units: 10}
+  - softmax
+""")
+        train = ['wide.yaml', *self.TRAIN[1:], '--batch-size', '32']
+        gpu = {'LOCKSTEP_CLASS': 'gpu'}
+        self.run_program('train', *train, '--run', 'rule', '--steps', '1', '--tune', 'off',
+                         environment=gpu)
+        self.run_program('tune', 'net.yaml', '--seconds', '1', environment=gpu)
+        path = glob.glob(self.path('cache/tuning/*-normal.txt'))[0]
+        keys = [key for key in self.algorithms('rule') if '[192, 28, 28]' in key]
+        self.assertEqual(len(keys), 3)
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('math normal\n' + ''.join(f'{key}\tclblast\n' for key in keys))
+        made = []
+        for steps in '1', '3':
+            count = {'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT_COUNT': self.path('count' + steps)}
+            self.run_program('train', *train, '--run', 'run' + steps, '--steps', steps,
+                             '--val', 'off', environment={**gpu, **count})
+            for key in keys:
+                self.assertEqual(self.algorithms('run' + steps)[key], 'clblast')
+            with open(self.path('count' + steps), encoding='utf-8') as file:
+                counts = [line.split() for line in file]
+            made.append({name: int(n) for device, name, n in counts if 'Buffer' in name and
+                         'Create' in name})
+        self.assertEqual(set(made[0]), {'clCreateBuffer', 'clCreateSubBuffer'})
+        self.assertEqual(made[0], made[1])
+
     def test_interrupted(self):
         """What was measured is kept, a choice of which some candidates were not is not."""
         process = subprocess.Popen([PROGRAM, 'tune', 'net.yaml', '--batch-size', '64'],

@@ -142,6 +142,74 @@ static void multiplies_batches(void **state)
     drop(&c);
 }
 
+/* Sizes that fill CLBlast's tiles, so that it copies nothing for a product that begins its
+ * buffers: A stays where it is for both, as weights do. */
+static void multiplies_batches_of_whole_tiles(void **state)
+{
+    enum { M = 1024, N = 1152, K = 1024, BATCH = 2 };
+    (void)state;
+    struct matrix a = make(M * K, 4, 1), b = make(BATCH * K * N, 4, 2);
+    struct matrix c = make(BATCH * M * N, 4, 3);
+    struct lk_gemm g = {.real_bytes = 4,
+                        .a_turned = true,
+                        .m = M,
+                        .n = N,
+                        .k = K,
+                        .alpha = 1,
+                        .a = a.buffer,
+                        .b = b.buffer,
+                        .c = c.buffer,
+                        .batch = BATCH,
+                        .b_step = K * N,
+                        .c_step = M * N};
+    size_t scratch = 0;
+    assert_ok(lk_blas_check(device, 4));
+    assert_ok(lk_blas_scratch(device, &g, &scratch));
+    assert_true(scratch > 0); /* for the second */
+    assert_ok(lk_buffer_create(device, scratch, &g.scratch));
+    assert_ok(lk_blas_gemm(device, &g));
+    float *got = malloc((size_t)c.count * sizeof *got);
+    assert_non_null(got);
+    assert_ok(lk_buffer_read(c.buffer, 0, (size_t)c.count * sizeof *got, got));
+    for (int64_t e = 0; e < BATCH * M * N; e += 1009) {
+        const int64_t n = e / (M * N), i = e / N % M, j = e % N;
+        double want = 0;
+        for (int64_t p = 0; p < K; p++)
+            want += a.values[p * M + i] * b.values[(n * K + p) * N + j];
+        assert_true(fabs(got[e] - want) <= 0x1p-23 * (K + 4));
+    }
+    free(got);
+    lk_buffer_destroy(g.scratch);
+    drop(&a);
+    drop(&b);
+    drop(&c);
+}
+
+/* A product that is given too little is refused before anything is computed. */
+static void refuses_a_small_scratch(void **state)
+{
+    (void)state;
+    struct matrix a = make(1030 * 1030, 4, 1), b = make(1030 * 1030, 4, 2);
+    struct matrix c = make(1030 * 1030, 4, 3);
+    struct lk_gemm g = {.real_bytes = 4,
+                        .m = 1030,
+                        .n = 1030,
+                        .k = 1030,
+                        .alpha = 1,
+                        .a = a.buffer,
+                        .b = b.buffer,
+                        .c = c.buffer};
+    assert_ok(lk_buffer_create(device, 4096, &g.scratch));
+    lk_error_clear();
+    assert_int_equal(lk_blas_gemm(device, &g), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "scratch is too small"));
+    lk_error_clear();
+    lk_buffer_destroy(g.scratch);
+    drop(&a);
+    drop(&b);
+    drop(&c);
+}
+
 static void refuses(void **state)
 {
     (void)state;
@@ -201,6 +269,8 @@ int main(void)
         cmocka_unit_test(starts_on_two_threads),
         cmocka_unit_test(multiplies),
         cmocka_unit_test(multiplies_batches),
+        cmocka_unit_test(multiplies_batches_of_whole_tiles),
+        cmocka_unit_test(refuses_a_small_scratch),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -1,0 +1,156 @@
+/* CLBlast's known answers. */
+#include "device/blas.h"
+
+#include "base/fail.h"
+#include "device/opencl.h"
+#include <stdlib.h>
+
+/* Element (row, column) of a matrix of the check: a whole number -2 .. 2, so that every sum is
+ * exact. */
+static int known(int matrix, int64_t row, int64_t column)
+{
+    return (int)((row * 7 + column * 3 + row * column % 11 + matrix) % 5) - 2;
+}
+
+static void put(void *to, int real_bytes, size_t at, double value)
+{
+    if (real_bytes == 8)
+        ((double *)to)[at] = value;
+    else
+        ((float *)to)[at] = (float)value;
+}
+
+/* Of `copies` products one after the other, each with a matrix of its own. */
+struct matrix {
+    int number;
+    int64_t rows, columns, copies;
+    bool turned;
+};
+
+static enum lk_status create_known(struct lk_device *device, int real_bytes,
+                                   const struct matrix *m, struct lk_buffer **buffer)
+{
+    const int64_t count = m->rows * m->columns;
+    const size_t bytes = (size_t)(m->copies * count * real_bytes);
+    void *host = malloc(bytes);
+    if (!host)
+        return lk_fail_memory("matrices", bytes);
+    for (int64_t n = 0; n < m->copies; n++)
+        for (int64_t i = 0; i < m->rows; i++)
+            for (int64_t j = 0; j < m->columns; j++) {
+                const int64_t at = m->turned ? j * m->rows + i : i * m->columns + j;
+                put(host, real_bytes, (size_t)(n * count + at),
+                    known(m->number + (int)n, i, j));
+            }
+    enum lk_status status = lk_buffer_create(device, bytes, buffer);
+    if (status == LK_OK)
+        status = lk_buffer_write(*buffer, 0, bytes, host);
+    free(host);
+    return status;
+}
+
+/* Compares some rows of product `number`, spread over the whole matrix. */
+static enum lk_status compare(const struct lk_device *device, const struct lk_gemm *g,
+                              int number, const void *c)
+{
+    const int64_t step = g->m / 16 + 1;
+    for (int64_t i = 0; i < g->m; i += step)
+        for (int64_t j = 0; j < g->n; j++) {
+            int64_t sum = 0;
+            for (int64_t p = 0; p < g->k; p++)
+                sum += known(0, i, p) * known(1 + number, p, j);
+            const double want = g->alpha * (double)sum + g->beta * known(2 + number, i, j);
+            const size_t at = (size_t)((number * g->m + i) * g->n + j);
+            const double got =
+                g->real_bytes == 8 ? ((const double *)c)[at] : ((const float *)c)[at];
+            if (!(got == want))
+                return lk_fail(LK_E_UNSUPPORTED,
+                               "CLBlast multiplies wrongly on %s (driver %s): element [%lld, "
+                               "%lld] of a product [%lld, %lld, %lld] is %g, must be %g",
+                               device->info.name, device->info.driver, (long long)i,
+                               (long long)j, (long long)g->m, (long long)g->n, (long long)g->k,
+                               got, want);
+        }
+    return LK_OK;
+}
+
+static enum lk_status create_operands(struct lk_device *device, struct lk_gemm *g,
+                                      struct lk_buffer **a, struct lk_buffer **b)
+{
+    const struct matrix of_a = {0, g->m, g->k, 1, g->a_turned};
+    const struct matrix of_b = {1, g->k, g->n, g->batch, g->b_turned};
+    const struct matrix of_c = {2, g->m, g->n, g->batch, false};
+    size_t scratch = 0;
+    LK_TRY(create_known(device, g->real_bytes, &of_a, a));
+    LK_TRY(create_known(device, g->real_bytes, &of_b, b));
+    LK_TRY(create_known(device, g->real_bytes, &of_c, &g->c));
+    g->a = *a;
+    g->b = *b;
+    LK_TRY(lk_blas_scratch(device, g, &scratch));
+    return scratch ? lk_buffer_create(device, scratch, &g->scratch) : LK_OK;
+}
+
+static enum lk_status check_product(struct lk_device *device, struct lk_gemm g)
+{
+    const size_t bytes = (size_t)(g.batch * g.m * g.n * g.real_bytes);
+    struct lk_buffer *a = NULL, *b = NULL;
+    void *c = malloc(bytes);
+    enum lk_status status = c ? LK_OK : lk_fail_memory("matrices", bytes);
+    g.b_step = g.k * g.n;
+    g.c_step = g.m * g.n;
+    LK_TRY_OUT(status);
+    LK_TRY_OUT(create_operands(device, &g, &a, &b));
+    LK_TRY_OUT(lk_blas_enqueue(device, &g));
+    LK_TRY_OUT(lk_buffer_read(g.c, 0, bytes, c));
+    for (int i = 0; i < g.batch; i++)
+        LK_TRY_OUT(compare(device, &g, i, c));
+out:
+    lk_buffer_destroy(a);
+    lk_buffer_destroy(b);
+    lk_buffer_destroy(g.c);
+    lk_buffer_destroy(g.scratch);
+    free(c);
+    return status;
+}
+
+/* CLBlast multiplies small matrices in place and copies large ones first (above 448^3 to 1024^3
+ * products, by device); both kernels are tried, with sizes that fill no tile, in batches of one
+ * and two. */
+static enum lk_status check(struct lk_device *device, int real_bytes)
+{
+    struct lk_gemm g = {.real_bytes = real_bytes, .alpha = 2, .beta = -1};
+    for (int turned = 0; turned < 4; turned++) {
+        g.a_turned = turned & 1;
+        g.b_turned = turned & 2;
+        g.m = 37, g.n = 70, g.k = 29;
+        for (g.batch = 1; g.batch <= 2; g.batch++)
+            LK_TRY(check_product(device, g));
+        g.m = 1030, g.n = 1026, g.k = 1034;
+        g.batch = turned;
+        if (turned == 1 || turned == 2)
+            LK_TRY(check_product(device, g));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_blas_check(struct lk_device *device, int real_bytes)
+{
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    if (real_bytes == 8 && !device->info.has_fp64)
+        return lk_fail(LK_E_UNSUPPORTED, "%s has no double precision", device->info.name);
+    pthread_mutex_lock(&turn);
+    bool *ready = &device->blas_ready[real_bytes == 8];
+    bool *wrong = &device->blas_wrong[real_bytes == 8];
+    enum lk_status status = *ready || *wrong ? LK_OK : check(device, real_bytes);
+    *wrong |= status == LK_E_UNSUPPORTED;
+    if (*wrong && status == LK_OK)
+        status = lk_fail(LK_E_UNSUPPORTED, "CLBlast is not used on %s", device->info.name);
+    *ready = status == LK_OK;
+    pthread_mutex_unlock(&turn);
+    return status;
+}
+
+bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes)
+{
+    return device->blas_wrong[real_bytes == 8];
+}
