@@ -130,26 +130,46 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
     store(a, job, x0, n);
 }
 
+/* A row of outputs of all filters of a group. */
+struct row {
+    struct job job; /* of the first MR filters */
+    int blocks, unit;
+};
+
+/* The inputs of a block are read from afar once: the weights follow each other in memory. */
+INLINE void over_filters(const struct row *row, int x0, int n, bool edge)
+{
+    struct job job = row->job;
+    for (int b = 0; b < row->blocks; b++) {
+        block(&job, x0, n, edge);
+        job.w += row->unit;
+        job.bias = job.bias ? job.bias + MR : 0;
+        job.y += (size_t)MR * PLANE * PARTS;
+        job.at = job.at ? job.at + (size_t)MR * PLANE * PARTS : 0;
+        job.filters -= MR;
+    }
+}
+
 /* The compiler leaves out the taps outside the image of blocks whose place it knows. */
-INLINE void blocks_of_row(const struct job *job)
+INLINE void blocks_of_row(const struct row *row)
 {
 #if LEFT > 0
-    block(job, 0, BLOCKS == 1 ? TAIL : NV, true);
+    over_filters(row, 0, BLOCKS == 1 ? TAIL : NV, true);
 #endif
 #if LEFT > 1
     for (int b = 1; b < LEFT; b++)
-        block(job, b * NV, NV, true);
+        over_filters(row, b * NV, NV, true);
 #endif
 #if BLOCKS > LEFT + RIGHT
     for (int b = LEFT; b < BLOCKS - RIGHT; b++)
-        block(job, b * NV, NV, false);
+        over_filters(row, b * NV, NV, false);
 #endif
 #if RIGHT > 1
     for (int b = BLOCKS - RIGHT; b < BLOCKS - 1; b++)
-        block(job, b * NV, NV, true);
+        over_filters(row, b * NV, NV, true);
 #endif
 #if RIGHT > 0
-    block(job, (BLOCKS - 1) * NV, TAIL, true);
+    over_filters(row, (BLOCKS - 1) * NV, TAIL, true);
 #endif
 }
 
@@ -157,12 +177,10 @@ BODY void gather_group(__global const S *restrict x, int x_first,
                        __global const real *restrict w, int w_first,
                        __global const real *restrict bias, __global S *restrict y, int y_first,
                        __global B *restrict at, int channels, int filters, int rows_each,
-                       int blocks_each,
-                       int group_0, int group_1, int group_2)
+                       int blocks_each, int group_0, int group_1, int group_2)
 {
     const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
-    const int b1 = min(b0 + blocks_each, blocks);
     const size_t image = (size_t)group_2 * GROUPS + g;
     const int unit = MR * channels * (TAPS_Y * TAPS_X);
     x += x_first / VECTOR + image * channels * (IN_H * IN_W * PARTS) + PART;
@@ -171,20 +189,21 @@ BODY void gather_group(__global const S *restrict x, int x_first,
     at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
     bias = bias ? bias + g * filters : 0;
     const int i0 = group_0 * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
-    for (int i = i0; i < i1; i++)
-        for (int b = b0; b < b1; b++) {
-            const int row = i * ROWS * STEP_Y - PAD_Y;
-            const size_t to = ((size_t)b * MR * PLANE + i * PITCH) * PARTS;
-            const struct job job = {.x = x + row * (IN_W * PARTS),
-                                    .w = w + (size_t)b * unit,
-                                    .bias = bias ? bias + b * MR : 0,
-                                    .y = y + to,
-                                    .at = at ? at + to : 0,
-                                    .channels = channels,
-                                    .row = row,
-                                    .filters = filters - b * MR};
-            blocks_of_row(&job);
-        }
+    for (int i = i0; i < i1; i++) {
+        const int first = i * ROWS * STEP_Y - PAD_Y;
+        const size_t to = ((size_t)b0 * MR * PLANE + i * PITCH) * PARTS;
+        const struct row row = {{.x = x + first * (IN_W * PARTS),
+                                 .w = w + (size_t)b0 * unit,
+                                 .bias = bias ? bias + b0 * MR : 0,
+                                 .y = y + to,
+                                 .at = at ? at + to : 0,
+                                 .channels = channels,
+                                 .row = first,
+                                 .filters = filters - b0 * MR},
+                                min(blocks_each, blocks - b0),
+                                unit};
+        blocks_of_row(&row);
+    }
 }
 
 KERNEL void conv2d_gather(__global const S *restrict x, int x_first,

@@ -54,25 +54,33 @@ INLINE void copy_each(const struct weights *s, int b0, int b1, int n0, int n1)
 #if VECTOR > 1
 #define HALF (VECTOR / 2)
 #if VECTOR == 16
+#define LOAD_HALF vload8
 #define STORE_HALF vstore8
 #elif VECTOR == 8
+#define LOAD_HALF vload4
 #define STORE_HALF vstore4
 #else
+#define LOAD_HALF vload2
 #define STORE_HALF vstore2
 #endif
+#define STORE_BOTH PASTE(vstore, VECTOR)
 
-/* Outs lie next to each other: whole blocks b0 to b1. */
+/* Outs lie next to each other: whole blocks b0 to b1. The taps of all ins are rows of outs; two
+ * of them make a line of a cache, which half as wide would be written twice. */
 INLINE void copy_blocks(const struct weights *s, int b0, int b1, int n0, int n1)
 {
-    const size_t next = (size_t)s->ins * s->rows * s->columns * HALF;
-    for (int n = n0; n < n1; n++)
-        EACH_TAP(s, y, x) {
-            __global const real *from = from_at(s, b0, n, y, x);
-            __global real *to = to_at(s, b0, n, y, x);
-            for (int b = b0; b < b1; b++, from += HALF, to += next)
-                UNROLL for (int i = 0; i < HALF; i++)
-                    to[i] = from[i];
+    const int taps = s->rows * s->columns, rows = (n1 - n0) * taps, step = s->column_step;
+    const size_t next = (size_t)s->ins * taps * HALF;
+    __global const real *from = from_at(s, b0, n0, 0, 0);
+    __global real *to = to_at(s, b0, n0, 0, 0);
+    for (int r = 0; r + 1 < rows; r += 2, from += 2 * step, to += VECTOR)
+        for (int b = 0; b < b1 - b0; b++) {
+            const V both = (V)(LOAD_HALF(b, from), LOAD_HALF(b, from + step));
+            STORE_BOTH(both, 0, to + b * next);
         }
+    if (rows % 2 == 1)
+        for (int b = 0; b < b1 - b0; b++)
+            STORE_HALF(LOAD_HALF(b, from), 0, to + b * next);
 }
 
 /* Ins lie next to each other: whole blocks b and b + 1, VECTOR ins from n on. */
@@ -105,7 +113,9 @@ BODY void pack_group(struct weights s, int b0, int b1, int n0, int n1)
 #if VECTOR > 1
     const int whole = max(b0, min(b1, s.outs / s.block)), pairs = b0 + (whole - b0) / 2 * 2;
     const int vectors = n0 + (n1 - n0) / VECTOR * VECTOR;
-    if (s.block == HALF && s.out_step == 1) {
+    const bool are_rows = s.out_step == 1 && s.row_step == s.columns * s.column_step &&
+                          s.in_step == s.rows * s.row_step;
+    if (s.block == HALF && are_rows) {
         copy_blocks(&s, b0, whole, n0, n1);
         b0 = whole;
     } else if (s.block == HALF && s.in_step == 1) {

@@ -132,8 +132,11 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
     *rows_each = lk_least(rows, (int64_t)(2e7 / (row + 1)) + 1);
     while (*rows_each > 1 && lk_divide_up(rows, *rows_each) * images < wanted)
         *rows_each = (*rows_each + 1) / 2;
-    *blocks_each =
-        lk_divide_up(blocks, lk_divide_up(wanted, lk_divide_up(rows, *rows_each) * images));
+    const int64_t groups = lk_divide_up(rows, *rows_each) * images;
+    int64_t runs = lk_divide_up(wanted, groups);
+    while (runs > 1 && runs * groups % info->compute_units != 0)
+        runs++;
+    *blocks_each = lk_divide_up(blocks, runs);
 }
 
 enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
