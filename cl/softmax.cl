@@ -24,6 +24,7 @@
  * Group id 0: tile (softmax: and step of a sequence). Work-items: PARTS of a tile.
  */
 #include "lib/real.cl"
+#include "lib/alive.cl"
 
 /* The largest of the channels and the number of the first that is. */
 INLINE V largest(__global const S *x, int channels, I *where)
@@ -182,16 +183,8 @@ KERNEL void entropy_backward(__global const S *restrict x, __global const int *r
 /* Whether lanes have a sample, and targets that say something. */
 INLINE I are_alive(V weight, int samples, int shard_samples, int shard_tiles)
 {
-    const int tile = get_group_id(0), before = tile / shard_tiles * shard_samples;
-    union {
-        real lane[VECTOR];
-        V all;
-    } alive;
-    for (int v = 0; v < VECTOR; v++) {
-        const int number = tile % shard_tiles * LANES + PART * VECTOR + v;
-        alive.lane[v] = number < shard_samples && before + number < samples;
-    }
-    return alive.all > (V)(0) && weight > (V)(0);
+    return alive_lanes(get_group_id(0), samples, shard_samples, shard_tiles) > (V)(0) &&
+           weight > (V)(0);
 }
 
 /* The sum of the channels. */

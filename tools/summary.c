@@ -96,7 +96,7 @@ static void print_layers(const struct lk_graph *graph, const struct plan *plan,
                rate_text(info.flops, flops), bytes_text(size, bytes),
                info.parameters && !info.is_trainable ? "  frozen" : "");
         t->parameters += info.parameters;
-        t->trainable += info.is_trainable ? info.parameters : 0;
+        t->trainable += info.trained;
         t->flops += info.flops;
         t->bytes += size;
     }

@@ -67,6 +67,7 @@ struct lk_node_info {
     int inputs;
     bool is_trainable;
     int64_t parameters; /* elements of all its parameters */
+    int64_t trained;    /* of these, those that an optimizer moves: no moving averages */
     double flops;       /* forward, one sample */
 };
 

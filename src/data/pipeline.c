@@ -55,8 +55,11 @@ static bool resizes_part(const struct reading *reading, const struct lk_stage *s
 static enum lk_status move_crop(struct reading *reading)
 {
     struct lk_pipeline *p = reading->pipeline;
-    if (p->padding > 0 || p->crop[0] == 0)
-        return lk_fail(LK_E_ARGUMENT, "a crop before it has a size, and no padding");
+    if (p->crop[0] == 0)
+        return lk_fail(LK_E_ARGUMENT, "a crop before it has a size, this one has none");
+    if (p->padding > 0)
+        return lk_fail(LK_E_ARGUMENT, "a crop before it pads nothing, this one by %lld",
+                       (long long)p->padding);
     for (int i = 0; i < 2; i++) {
         p->part[i] = p->crop[i];
         p->crop[i] = 0;

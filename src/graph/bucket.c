@@ -1,5 +1,5 @@
 /* Buckets of gradients. Parameters lie in the order of the schedule, so those that backward
- * finishes first lie last. */
+ * finishes first lie last; tracked ones, which lie behind them, are a bucket of their own. */
 #include "graph/replica_parts.h"
 
 enum { BUCKET_ELEMENTS = 1 << 18 };
@@ -14,6 +14,18 @@ static int owner(const struct lk_replica *replica, int param)
     return 0;
 }
 
+/* Of the tracked parameters, which are few: there when all of them are. */
+static void add_tracked(struct lk_replica *replica)
+{
+    const int64_t first = replica->trainable_count, end = replica->gradient_count;
+    for (int p = 0; p < replica->param_count && end > first; p++)
+        if (replica->params[p].offset == first) {
+            replica->buckets[replica->bucket_count++] =
+                (struct bucket_end){{first, end - first}, owner(replica, p)};
+            return;
+        }
+}
+
 void lk_replica_cut_buckets(struct lk_replica *replica)
 {
     int64_t end = replica->trainable_count;
@@ -24,13 +36,14 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
         if (!param->is_trainable || !ends_step)
             continue;
         const bool is_full = end - param->offset >= BUCKET_ELEMENTS &&
-                             replica->bucket_count < LK_MOST_BUCKETS - 1;
+                             replica->bucket_count < LK_MOST_BUCKETS - 2;
         if (!is_full && param->offset > 0)
             continue;
         replica->buckets[replica->bucket_count++] =
             (struct bucket_end){{param->offset, end - param->offset}, step};
         end = param->offset;
     }
+    add_tracked(replica);
 }
 
 int lk_replica_bucket_count(const struct lk_replica *replica)

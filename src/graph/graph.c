@@ -175,8 +175,12 @@ struct lk_node_info lk_node_info(const struct lk_node *node)
                                 .inputs = node->inputs,
                                 .is_trainable = node->is_trainable,
                                 .flops = node->shapes.flops};
-    for (int i = 0; i < node->shapes.params; i++)
-        info.parameters += lk_shape_count(&node->shapes.param[i].shape);
+    for (int i = 0; i < node->shapes.params; i++) {
+        const struct lk_param_spec *param = &node->shapes.param[i];
+        info.parameters += lk_shape_count(&param->shape);
+        if (node->is_trainable && !param->is_tracked)
+            info.trained += lk_shape_count(&param->shape);
+    }
     return info;
 }
 

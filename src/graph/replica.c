@@ -25,20 +25,23 @@ static void add_param(struct lk_replica *replica, int step, int j)
     param->spec = s->shapes.param[j];
     param->shape = param->spec.shape;
     param->count = lk_shape_count(&param->shape);
-    param->is_trainable = s->node->is_trainable;
+    param->has_gradient = s->node->is_trainable;
+    param->is_trainable = param->has_gradient && !param->spec.is_tracked;
     snprintf(param->name, sizeof param->name, "%s.%s", s->node->name, param->spec.name);
     replica->prepared[step].param[j] = replica->param_count++;
 }
 
-static void place_params(struct lk_replica *replica, bool trainable)
+/* Those of a kind, behind all that were placed; returns where they end. */
+static int64_t place_params(struct lk_replica *replica, bool has_gradient, bool is_trainable)
 {
     for (int i = 0; i < replica->param_count; i++) {
         struct lk_param *param = &replica->params[i];
-        if (param->is_trainable != trainable)
+        if (param->has_gradient != has_gradient || param->is_trainable != is_trainable)
             continue;
         param->offset = replica->weight_count;
         replica->weight_count += lk_divide_up(param->count, PARAM_ALIGN) * PARAM_ALIGN;
     }
+    return replica->weight_count;
 }
 
 static enum lk_status list_params(struct lk_replica *replica)
@@ -52,9 +55,9 @@ static enum lk_status list_params(struct lk_replica *replica)
     for (int i = 0; i < replica->schedule.step_count; i++)
         for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
             add_param(replica, i, j);
-    place_params(replica, true);
-    replica->trainable_count = replica->weight_count;
-    place_params(replica, false);
+    replica->trainable_count = place_params(replica, true, true);
+    replica->gradient_count = place_params(replica, true, false);
+    place_params(replica, false, false);
     return LK_OK;
 }
 
@@ -122,10 +125,10 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     };
     if (replica->config.training)
         bytes.gradients =
-            (size_t)replica->trainable_count * (size_t)replica->tiling.shards * real;
+            (size_t)replica->gradient_count * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
         bytes.inputs += replica->inputs[i].bytes * LK_REPLICA_SLOTS;
-    bytes.guests = (size_t)replica->trainable_count * (size_t)replica->config.guests * real;
+    bytes.guests = (size_t)replica->gradient_count * (size_t)replica->config.guests * real;
     bytes.total =
         bytes.weights + bytes.gradients + bytes.activations + bytes.inputs + bytes.guests;
     return bytes;
@@ -220,7 +223,7 @@ static enum lk_status allocate_params(struct lk_replica *replica)
         const size_t offset = (size_t)param->offset * real;
         LK_TRY(lk_buffer_view(replica->weights, offset, (size_t)param->count * real,
                               &replica->weight_views[i]));
-        if (replica->config.training && param->is_trainable)
+        if (replica->config.training && param->has_gradient)
             LK_TRY(lk_buffer_view(replica->gradients, offset, bytes.gradients - offset,
                                   &replica->gradient_views[i]));
     }

@@ -18,7 +18,7 @@ struct lk_replica_config {
     bool training;
     uint64_t seed;
     const struct lk_look *look; /* of uint8 inputs, copied; NULL: as they are */
-    int guests; /* arrays of trainable_count reals that others will keep: optimizer state */
+    int guests; /* arrays of gradient_count reals that others will keep: optimizer state */
     struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
                                     * go before it; NULL: has its own */
     struct lk_choices *choices;    /* of algorithms, for devices of this kind; outlives the
@@ -35,7 +35,8 @@ struct lk_param {
     char name[96]; /* "conv2d_1.weight" */
     struct lk_shape shape;
     int64_t offset, count;
-    bool is_trainable;
+    bool has_gradient;
+    bool is_trainable; /* by an optimizer: has one and is not tracked */
     struct lk_param_spec spec;
 };
 
@@ -63,13 +64,13 @@ enum lk_dtype lk_replica_real(const struct lk_replica *replica);
 /* Parameters in the order of the graph's nodes; NULL past the last. */
 const struct lk_param *lk_replica_param(const struct lk_replica *replica, int index);
 
-/* All parameters, trainable ones first: elements 0 to trainable_count, padding (zeros)
- * included.
- */
+/* All parameters, padding (zeros) included: elements 0 to trainable_count are those that an
+ * optimizer moves; up to gradient_count tracked ones follow, then those that stay. */
 struct lk_buffer *lk_replica_weights(struct lk_replica *replica);
 int64_t lk_replica_trainable_count(const struct lk_replica *replica);
+int64_t lk_replica_gradient_count(const struct lk_replica *replica);
 
-/* Gradient sums [shards][trainable_count] of the last backward. */
+/* Gradient sums [shards][gradient_count] of the last backward. */
 struct lk_buffer *lk_replica_gradients(struct lk_replica *replica);
 
 /* Fills the weights as their operations say, from the seed: the same on every device. Waits. */
@@ -81,8 +82,8 @@ LK_MUST_CHECK enum lk_status lk_replica_write_param(struct lk_replica *replica, 
 LK_MUST_CHECK enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index,
                                                    void *to);
 
-/* Trainable parameters whose gradients backward finishes together: elements first to
- * first + count - 1 of the weights. */
+/* Parameters whose gradients backward finishes together: elements first to first + count - 1 of
+ * the weights. */
 struct lk_bucket {
     int64_t first, count;
 };
@@ -90,7 +91,8 @@ struct lk_bucket {
 enum { LK_MOST_BUCKETS = 64 };
 
 /* Buckets in the order in which backward finishes them: the last layers' first; each about
- * 2^18 elements or one parameter, whatever is more. They cover all of 0 to trainable_count. */
+ * 2^18 elements or one parameter, whatever is more. They cover all of 0 to gradient_count,
+ * tracked ones the last. */
 int lk_replica_bucket_count(const struct lk_replica *replica);
 struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index);
 

@@ -34,7 +34,7 @@ struct lk_replica {
 
     struct lk_param *params;
     int param_count;
-    int64_t weight_count, trainable_count;
+    int64_t weight_count, trainable_count, gradient_count;
     struct lk_buffer *weights, *gradients;
     struct lk_buffer **weight_views, **gradient_views; /* of each parameter */
 
@@ -62,7 +62,7 @@ struct lk_replica {
 enum lk_dtype lk_replica_stored(const struct lk_replica *replica);
 enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int value);
 
-/* Cuts the trainable parameters into buckets. */
+/* Cuts the parameters with gradients into buckets. */
 void lk_replica_cut_buckets(struct lk_replica *replica);
 
 /* Numbers all memory the schedule needs and places it where that is possible. */

@@ -54,7 +54,7 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
         .y = blob(replica, replica->activation[step->y]),
         .saved = blob(replica, prepared->saved),
         .loss_scale = replica->loss_scale,
-        .dw_stride = replica->trainable_count,
+        .dw_stride = replica->gradient_count,
         .samples = replica->share.samples,
         .step = replica->step,
         .first_sample = replica->share.first_sample,

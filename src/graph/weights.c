@@ -25,6 +25,11 @@ int64_t lk_replica_trainable_count(const struct lk_replica *replica)
     return replica->trainable_count;
 }
 
+int64_t lk_replica_gradient_count(const struct lk_replica *replica)
+{
+    return replica->gradient_count;
+}
+
 const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica)
 {
     return &replica->tiling;

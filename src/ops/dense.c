@@ -52,8 +52,11 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     const int64_t channels = x->dim[x->rank - 1], steps = x->rank == 2 ? x->dim[0] : 1;
     shapes->y = *x;
     shapes->y.dim[x->rank - 1] = o->units;
-    shapes->param[0] = (struct lk_param_spec){
-        "weight", {2, {channels, o->units}}, LK_INIT_GLOROT_UNIFORM, channels, o->units};
+    shapes->param[0] = (struct lk_param_spec){.name = "weight",
+                                              .shape = {2, {channels, o->units}},
+                                              .init = LK_INIT_GLOROT_UNIFORM,
+                                              .fan_in = channels,
+                                              .fan_out = o->units};
     shapes->param[1] =
         (struct lk_param_spec){.name = "bias", .shape = {1, {o->units}}, LK_INIT_ZEROS};
     if (lk_shape_count(&shapes->param[0].shape) < 0 || lk_shape_count(&shapes->y) < 0)

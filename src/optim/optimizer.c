@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "optim/scaling.h"
+#include "tensor/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ struct lk_optimizer {
     struct lk_elementwise elementwise;
     size_t real_bytes;
     struct lk_scaling *scaling; /* NULL: the loss is not scaled */
+    struct lk_kernel *track;
+    int64_t tracked;
 };
 
 /* Where a view may begin on every known device, in bytes. */
@@ -153,6 +156,7 @@ void lk_optimizer_destroy(struct lk_optimizer *optimizer)
     if (!optimizer)
         return;
     lk_kernel_destroy(optimizer->kernel);
+    lk_kernel_destroy(optimizer->track);
     lk_scaling_destroy(optimizer->scaling);
     lk_buffer_destroy(optimizer->info.scaling);
     lk_buffer_destroy(optimizer->info.state);
@@ -171,6 +175,23 @@ enum lk_status lk_optimizer_scale_loss(struct lk_optimizer *optimizer, struct lk
     return lk_scaling_create(device, how, info->scaling, &optimizer->scaling);
 }
 
+enum lk_status lk_optimizer_track(struct lk_optimizer *optimizer, struct lk_device *device,
+                                  int64_t tracked)
+{
+    char options[128];
+    const struct lk_kernel_spec spec = {.source = "tracked",
+                                        .name = "tracked_update",
+                                        .options = options,
+                                        .real_bytes = (int)optimizer->real_bytes};
+    const int64_t count = optimizer->info.count;
+    if (tracked < 1 || tracked > most_count - count || count % LK_PAD || optimizer->track)
+        return lk_fail(LK_E_ARGUMENT, "%lld tracked parameters behind %lld others",
+                       (long long)tracked, (long long)count);
+    optimizer->tracked = tracked;
+    lk_elementwise_define(&optimizer->elementwise, options, sizeof options);
+    return lk_kernel_create(device, &spec, &optimizer->track);
+}
+
 enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
                                           const struct lk_buffer *g, int64_t count)
 {
@@ -187,16 +208,17 @@ static enum lk_status check_update(const struct lk_optimizer *optimizer,
                                    const struct lk_update *update)
 {
     const struct lk_optimizer_info *info = &optimizer->info;
-    const size_t whole = (size_t)info->stride * optimizer->real_bytes;
+    const int64_t count = info->count + optimizer->tracked;
+    const size_t whole = (size_t)lk_elementwise_padded(count) * optimizer->real_bytes;
     const size_t part = (size_t)lk_elementwise_padded(update->count) * optimizer->real_bytes;
     if (update->step < 1)
         return lk_fail(LK_E_ARGUMENT, "optimizer '%s': step %lld; the first is 1",
                        info->kind->name, (long long)update->step);
     if (update->first < 0 || update->first % LK_PAD || update->count < 1 ||
-        update->count > info->count - update->first)
+        update->count > count - update->first)
         return lk_fail(LK_E_ARGUMENT, "optimizer '%s': %lld elements from %lld on, of %lld",
                        info->kind->name, (long long)update->count, (long long)update->first,
-                       (long long)info->count);
+                       (long long)count);
     if (lk_buffer_bytes(w) < whole || lk_buffer_bytes(g) < part)
         return lk_fail(LK_E_ARGUMENT,
                        "optimizer '%s': parameters have %zu bytes, gradients %zu; expected %zu "
@@ -205,14 +227,12 @@ static enum lk_status check_update(const struct lk_optimizer *optimizer,
     return LK_OK;
 }
 
-enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer, struct lk_buffer *w,
-                                         const struct lk_buffer *g,
-                                         const struct lk_update *update)
+static enum lk_status enqueue_moved(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                    const struct lk_buffer *g, const struct lk_update *update)
 {
     const struct lk_optimizer_info *info = &optimizer->info;
     const struct lk_elementwise *e = &optimizer->elementwise;
     double numbers[LK_MOST_NUMBERS];
-    LK_TRY(check_update(optimizer, w, g, update));
     const int count = info->kind->numbers(info->options, update->lr, update->step, numbers);
     struct lk_arg args[8 + LK_MOST_NUMBERS] = {LK_BUF(w),
                                                LK_BUF(g),
@@ -228,12 +248,35 @@ enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer, struct 
                              8 + count);
 }
 
+enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                         const struct lk_buffer *g,
+                                         const struct lk_update *update)
+{
+    const struct lk_elementwise *e = &optimizer->elementwise;
+    const int64_t left = optimizer->info.count - update->first;
+    struct lk_update moved = *update;
+    LK_TRY(check_update(optimizer, w, g, update));
+    moved.count = left < 0 ? 0 : lk_least(left, update->count);
+    const int64_t tracked = update->count - moved.count;
+    if (moved.count > 0)
+        LK_TRY(enqueue_moved(optimizer, w, g, &moved));
+    if (tracked == 0)
+        return LK_OK;
+    return LK_ENQUEUE(optimizer->track, lk_elementwise_grid(e, tracked), LK_BUF(w),
+                      LK_INT((update->first + moved.count) / e->vector), LK_BUF(g),
+                      LK_INT(moved.count / e->vector),
+                      LK_INT(lk_elementwise_vectors(e, tracked)), LK_REAL(update->scale),
+                      LK_BUF(optimizer->info.scaling));
+}
+
 enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_buffer *w,
                                     const struct lk_buffer *g, double scale, double lr,
                                     int64_t step)
 {
-    const struct lk_update all = {
-        .count = optimizer->info.count, .scale = scale, .lr = lr, .step = step};
+    const struct lk_update all = {.count = optimizer->info.count + optimizer->tracked,
+                                  .scale = scale,
+                                  .lr = lr,
+                                  .step = step};
     LK_TRY(lk_optimizer_enqueue_check(optimizer, g, all.count));
     LK_TRY(lk_optimizer_enqueue_decision(optimizer));
     return lk_optimizer_enqueue_part(optimizer, w, g, &all);

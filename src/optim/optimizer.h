@@ -60,9 +60,9 @@ struct lk_loss_scale {
     int64_t every;
 };
 enum { /* as cl/lib/update.cl has them */
-    LK_LOSS_SCALE_NOW = 0,
-    LK_LOSS_SCALE_SKIPPED = 4, /* steps that made no update */
-    LK_LOSS_SCALE_NUMBERS
+       LK_LOSS_SCALE_NOW = 0,
+       LK_LOSS_SCALE_SKIPPED = 4, /* steps that made no update */
+       LK_LOSS_SCALE_NUMBERS
 };
 
 /* Before lk_device_build(), of an optimizer of float32: gradients will be those of the loss
@@ -71,8 +71,15 @@ LK_MUST_CHECK enum lk_status lk_optimizer_scale_loss(struct lk_optimizer *optimi
                                                      struct lk_device *device,
                                                      const struct lk_loss_scale *how);
 
-/* Updates w by the gradient g * scale. w, g: `count` reals, padded with zeros to a multiple of
- * 32. step: 1 for the first. Enqueues. fails: LK_E_ARGUMENT for buffers that are too small */
+/* Before lk_device_build(): behind the `count` elements, padded to a multiple of 32, are
+ * `tracked` more that no rate applies to: w = w - g * scale. fails: LK_E_ARGUMENT, LK_E_MEMORY
+ */
+LK_MUST_CHECK enum lk_status lk_optimizer_track(struct lk_optimizer *optimizer,
+                                                struct lk_device *device, int64_t tracked);
+
+/* Updates w by the gradient g * scale. w, g: `count` reals and those tracked, padded with
+ * zeros to a multiple of 32. step: 1 for the first. Enqueues. fails: LK_E_ARGUMENT for buffers
+ * that are too small */
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer,
                                                   struct lk_buffer *w,
                                                   const struct lk_buffer *g, double scale,

@@ -16,7 +16,7 @@ static enum lk_status create_log(struct lk_team *team, struct lk_async *async)
 {
     const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
     const size_t bytes =
-        (size_t)lk_replica_trainable_count(replica) * lk_dtype_bytes(team->config.real);
+        (size_t)lk_replica_gradient_count(replica) * lk_dtype_bytes(team->config.real);
     const int room = async->staleness.most + 2;
     async->log = calloc((size_t)room, sizeof *async->log);
     if (!async->log)

@@ -27,7 +27,7 @@ struct lk_async_step {
 
 /* An entry of the log. */
 struct lk_async_update {
-    void *gradient;                 /* real [trainable]: the sum over a group */
+    void *gradient;                 /* real [gradient_count]: the sum over a group */
     uint32_t sums[LK_MOST_BUCKETS]; /* its buckets' checksums */
     int64_t samples;
     double lr;

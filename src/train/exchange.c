@@ -166,7 +166,7 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
         return lk_shard_sum_enqueue_metrics(e->sum, lk_replica_output(e->replica, &shape),
                                             shards, slice);
     *slice = (struct lk_shard_slice){.x = lk_replica_gradients(e->replica),
-                                     .stride = lk_replica_trainable_count(e->replica),
+                                     .stride = lk_replica_gradient_count(e->replica),
                                      .first = e->parcels[bucket].first,
                                      .count = e->parcels[bucket].count};
     return LK_OK;
@@ -253,7 +253,7 @@ enum lk_status lk_exchange_end(struct lk_exchange *e, bool weights)
                                              e->parcels[b].count, y, b));
     if (weights)
         LK_TRY(lk_shard_sum_enqueue_checksum(e->sum, lk_replica_weights(e->replica), 0,
-                                             lk_replica_trainable_count(e->replica), y,
+                                             lk_replica_gradient_count(e->replica), y,
                                              e->buckets));
     e->is_weighed = weights;
     for (int b = 0; b < e->buckets; b++)

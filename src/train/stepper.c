@@ -63,10 +63,13 @@ enum lk_status lk_stepper_build(struct lk_stepper *stepper)
 {
     const struct lk_stepper_config *c = &stepper->config;
     const int64_t count = lk_replica_trainable_count(stepper->replica);
+    const int64_t all = lk_replica_gradient_count(stepper->replica);
     if (count == 0)
         return lk_fail(LK_E_MODEL, "the model has no parameter to train");
     LK_TRY(lk_optimizer_create(c->device, c->real, c->optimizer, c->optimizer_options, count,
                                &stepper->optimizer));
+    if (all > count)
+        LK_TRY(lk_optimizer_track(stepper->optimizer, c->device, all - count));
     if (c->loss_scale.first > 0)
         LK_TRY(lk_optimizer_scale_loss(stepper->optimizer, c->device, &c->loss_scale));
     lk_replica_set_loss_scale(stepper->replica, lk_optimizer_info(stepper->optimizer)->scaling);
@@ -76,7 +79,7 @@ enum lk_status lk_stepper_build(struct lk_stepper *stepper)
     if (c->most_shards)
         LK_TRY(lk_exchange_create(c->device, stepper->replica, c->shards, &stepper->exchange));
     else
-        LK_TRY(allocate_alone(stepper, lk_dtype_bytes(c->real), count));
+        LK_TRY(allocate_alone(stepper, lk_dtype_bytes(c->real), all));
     LK_TRY(lk_replica_build(stepper->replica));
     return lk_replica_init_weights(stepper->replica, c->seed);
 }
@@ -136,7 +139,7 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
                                         int64_t step)
 {
     struct lk_replica *replica = stepper->replica;
-    const int64_t count = lk_replica_trainable_count(replica);
+    const int64_t count = lk_replica_gradient_count(replica);
     const struct lk_shard_slice slice = {
         .x = lk_replica_gradients(replica), .stride = count, .count = count};
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},

@@ -78,8 +78,6 @@ class Figures(ProgramTest):
     def test_wrong_words(self):
         self.refused(2, "did you mean 'mlp'?", 'bench', 'mlq')
         self.refused(2, "did you mean 'kernels:mlp'?", 'bench', 'kernels:mlpp')
-        for model in 'resnet50', 'xception', 'mobilenet-v2':
-            self.refused(2, [model, 'batch normalization'], 'bench', model)
         self.refused(2, ['lstm', 'LSTM'], 'bench', 'lstm')
         self.refused(2, ["'--math'", "found 'exact'"], 'bench', 'mlp', '--math', 'exact')
         for seconds in '0', '-1', 'nan', 'inf', '1e9', 'x', '':

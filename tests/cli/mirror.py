@@ -9,6 +9,7 @@ NET = """name: net
 input: [28, 28, 1]
 layers:
   - conv2d: {filters: 8, kernel: 3, activation: relu}
+  - batch_norm
   - max_pool: {size: 2}
   - dropout: {rate: 0.25}
   - flatten

@@ -78,7 +78,7 @@ static void refuses(void **state)
         {"flop=1", "augment: unknown option 'flop'; did you mean 'flip'?"},
         {"brightness=11", "11"},
         {"batch 4 | shuffle", "'shuffle' cannot stand behind 'batch'"},
-        {"crop 4x4 padding=1 | resize 9x9", "a crop before it has a size, and no padding"},
+        {"crop 4x4 padding=1 | resize 9x9", "a crop before it pads nothing, this one by 1"},
         {"crop | resize 9x9", "a crop before it has a size"},
         {"rotate 5 | crop 4x4 | resize 9x9", "'resize' cannot stand behind 'crop'"},
         {"cache memory | crop 4x4 | resize 9x9", "'resize' cannot stand behind 'crop'"},

@@ -18,8 +18,7 @@ static int64_t parameters(struct lk_model *model, bool trainable)
     int64_t count = 0;
     const struct lk_node *node;
     for (int i = 0; (node = lk_graph_node(lk_model_graph(model), i)) != NULL; i++)
-        if (!trainable || lk_node_info(node).is_trainable)
-            count += lk_node_info(node).parameters;
+        count += trainable ? lk_node_info(node).trained : lk_node_info(node).parameters;
     return count;
 }
 
@@ -30,7 +29,8 @@ static int64_t classes(const struct lk_model *model)
     return shape.dim[0];
 }
 
-/* Counts as Keras's summary() gives them for the same layers. */
+/* Counts as Keras's summary() gives them for the same layers; resnet50, whose convolutions have
+ * no biases, as torchvision 0.14 has it. */
 static void has_known_sizes(void **state)
 {
     (void)state;
@@ -40,8 +40,11 @@ static void has_known_sizes(void **state)
     } cases[] = {
         {"fashion-convnet", 93322, 93322, 10},
         {"mlp", 1863690, 1863690, 10},
+        {"mobilenet-v2", 3538984, 3504872, 1000},
+        {"resnet50", 25557032 + 53120, 25557032, 1000},
         {"vgg16", 14714688 + 25088 * 4 + 4, 14714688 + 25088 * 4 + 4, 4},
         {"vgg16tail", 14714688 + 25088 * 4 + 4, 3 * 2359808 + 25088 * 4 + 4, 4},
+        {"xception", 22910480, 22855952, 1000},
     };
     int i = 0;
     for (; lk_model_zoo(i); i++) {
@@ -90,6 +93,18 @@ static void infers_shapes(void **state)
         lk_node_info(lk_graph_find(lk_model_graph(model), "block4_conv3")).is_trainable);
     assert_true(
         lk_node_info(lk_graph_find(lk_model_graph(model), "block5_conv1")).is_trainable);
+    lk_model_destroy(model);
+    model = open_model("resnet50", NULL);
+    assert_dims(model, "pool1", 64, 56, 56);
+    assert_dims(model, "block2_3", 256, 56, 56);
+    assert_dims(model, "block5_3", 2048, 7, 7);
+    lk_model_destroy(model);
+    model = open_model("mobilenet-v2", NULL);
+    assert_dims(model, "block17_narrow_norm", 320, 7, 7);
+    lk_model_destroy(model);
+    model = open_model("xception", NULL);
+    assert_dims(model, "block4", 728, 19, 19);
+    assert_dims(model, "conv4_norm", 2048, 10, 10);
     lk_model_destroy(model);
 }
 
@@ -150,7 +165,8 @@ static void refuses(void **state)
     const struct lk_model_shape shape = {.height = 32, .classes = 5};
     check_refused("fashion-convent", NULL, LK_E_MODEL,
                   "no model 'fashion-convent': no file, and none of the zoo (fashion-convnet, "
-                  "mlp, vgg16, vgg16tail); did you mean 'fashion-convnet'?");
+                  "mlp, mobilenet-v2, resnet50, vgg16, vgg16tail, xception); did you mean "
+                  "'fashion-convnet'?");
     check_refused("/nowhere/x.yaml", NULL, LK_E_MODEL, "no file, and none of the zoo");
     check_refused("fashion-convnet", &(struct lk_model_shape){.width = 4}, LK_E_MODEL,
                   "fashion-convnet.yaml:8: conv2d_2: ");

@@ -64,6 +64,8 @@ static const struct operation operations[] = {
     CASE("softmax", "", ROW(7)),
     CASE("softmax_cross_entropy", "", ROW(7), .inputs = 2, .has_labels = true),
     CASE("cross_entropy", "", ROW(7), .inputs = 2, .has_labels = true),
+    CASE("batch_norm", "", IMAGE(3, 9, 15)),
+    CASE("batch_norm", "activation=relu", ROW(40)),
     CASE("dropout", "rate=0.3", IMAGE(2, 3, 5)),
     CASE("relu", "", ROW(9)), CASE("relu6", "", ROW(9)), CASE("leaky_relu", "", ROW(9)),
     CASE("elu", "", ROW(9)),
@@ -244,6 +246,29 @@ out:
     lk_shard_sum_destroy(sum);
     lk_buffer_destroy(checksum);
     lk_buffer_destroy(y);
+    return status;
+}
+
+/* --- parameters that no optimizer moves ------------------------------------------------ */
+
+static enum lk_status run_tracked(struct lk_device *device)
+{
+    struct lk_optimizer *optimizer = NULL;
+    struct lk_buffer *w = NULL, *g = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_optimizer_create(device, LK_F32, "sgd", NULL, LK_PAD, &optimizer));
+    LK_TRY_OUT(lk_optimizer_track(optimizer, device, LK_PAD + 5));
+    LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(lk_buffer_create(device, 3 * LK_PAD * sizeof(float), &w));
+    LK_TRY_OUT(lk_buffer_create(device, 3 * LK_PAD * sizeof(float), &g));
+    LK_TRY_OUT(fill(w, LK_F32));
+    LK_TRY_OUT(fill(g, LK_F32));
+    LK_TRY_OUT(lk_optimizer_enqueue(optimizer, w, g, 0.5, 0.1, 1));
+    LK_TRY_OUT(lk_device_finish(device));
+out:
+    lk_optimizer_destroy(optimizer);
+    lk_buffer_destroy(g);
+    lk_buffer_destroy(w);
     return status;
 }
 
@@ -434,6 +459,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
     };
     LK_TRY(run_bench(device));
     LK_TRY(run_join(device));
+    LK_TRY(run_tracked(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
         if (with_halves || !trainings[i].halves)
             LK_TRY(train(device, &trainings[i]));

@@ -18,7 +18,8 @@ struct op_problem {
     int64_t samples; /* of this shard */
     int64_t first;   /* the number of its first sample in the whole batch */
     bool training;
-    uint64_t seed; /* as in lk_op_setup and lk_op_run */
+    bool is_frozen; /* dw is not asked for */
+    uint64_t seed;  /* as in lk_op_setup and lk_op_run */
     uint32_t stream;
     int64_t step;
 };
@@ -67,6 +68,7 @@ struct op_case {
     bool half;      /* or with halves alone */
     bool sizes;     /* also with 1, 2, 17, 127, 128, 129 samples in 1, 2, 8 shards */
     bool inference; /* without training: forward alone */
+    bool frozen;    /* in training, but without dw; not with thorough */
     int only; /* of the configurations, those of these kinds: for a case much like others where
                * compilers take long; 0: all. A device that is a GPU runs every case. */
     const char *algorithm; /* to prefer; with float, at least one pass must take it. NULL: by

@@ -115,6 +115,7 @@ static struct shard take_shard(const struct trial *t, int s)
                                       .samples = samples,
                                       .first = FIRST_SAMPLE + first,
                                       .training = t->training,
+                                      .is_frozen = t->c->frozen,
                                       .seed = SEED,
                                       .stream = STREAM,
                                       .step = STEP}};
@@ -235,7 +236,7 @@ void trial_compare(const struct trial *t, enum lk_dtype real, const struct rig_a
             compare(name, got->dx[i], t->want.dx[i], trial_x_count(t, i),
                     exact * (factor * epsilon + half) + numeric);
     }
-    for (int j = 0; j < t->shapes.params && t->training; j++)
+    for (int j = 0; j < t->shapes.params && t->training && !t->c->frozen; j++)
         for (int s = 0; s < t->shards; s++) {
             const int64_t count = trial_w_count(t, j);
             snprintf(name, sizeof name, "shard %d's dw[%d] (%s)", s, j,

@@ -292,6 +292,56 @@ static void refuses_to_update(void **state)
     lk_device_close(device);
 }
 
+/* Tracked elements fall by their gradient whatever the rate, others as if there were none; in
+ * whole, and in parts that begin on either side. */
+static void subtracts_from_what_is_tracked(void **state)
+{
+    (void)state;
+    enum { COUNT = 64, TRACKED = 37, ALL = 128 };
+    static const struct lk_update parts[] = {
+        {.first = 0, .count = 32}, {.first = 32, .count = 64}, {.first = 96, .count = 5}};
+    for (int k = 0; k < 4; k++) {
+        struct lk_device *device = open_class(k % 2 ? "gpu" : "cpu");
+        struct lk_optimizer *optimizer = NULL;
+        struct lk_buffer *w, *g;
+        float weights[ALL] = {0}, gradient[ALL] = {0};
+        for (int i = 0; i < COUNT + TRACKED; i++) {
+            weights[i] = (float)(i % 13);
+            gradient[i] = (float)(i % 7 - 3);
+        }
+        assert_ok(lk_optimizer_create(device, LK_F32, "sgd", "", COUNT, &optimizer));
+        assert_ok(lk_optimizer_track(optimizer, device, TRACKED));
+        assert_int_equal(lk_optimizer_track(optimizer, device, TRACKED), LK_E_ARGUMENT);
+        lk_error_clear();
+        assert_ok(lk_device_build(device));
+        assert_ok(lk_buffer_create(device, sizeof weights, &w));
+        assert_ok(lk_buffer_create(device, sizeof gradient, &g));
+        assert_ok(lk_buffer_write(w, 0, sizeof weights, weights));
+        for (int i = 0; i < (k < 2 ? 1 : 3); i++) {
+            struct lk_update part = parts[i];
+            part.scale = 0.5;
+            part.lr = 2;
+            part.step = 1;
+            assert_ok(lk_buffer_write(g, 0, sizeof(float) * (size_t)(ALL - part.first),
+                                      gradient + part.first));
+            if (k < 2)
+                assert_ok(lk_optimizer_enqueue(optimizer, w, g, 0.5, 2, 1));
+            else
+                assert_ok(lk_optimizer_enqueue_part(optimizer, w, g, &part));
+        }
+        assert_ok(lk_buffer_read(w, 0, sizeof weights, weights));
+        for (int i = 0; i < ALL; i++) {
+            const float rate = i < COUNT ? 1.0f : 0.5f;
+            const float before = i < COUNT + TRACKED ? (float)(i % 13) : 0;
+            assert_true(weights[i] == before - rate * gradient[i]);
+        }
+        lk_buffer_destroy(w);
+        lk_buffer_destroy(g);
+        lk_optimizer_destroy(optimizer);
+        lk_device_close(device);
+    }
+}
+
 static void powers(void **state)
 {
     (void)state;
@@ -306,10 +356,15 @@ static void powers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_pytorch),      cmocka_unit_test(handles_every_count),
-        cmocka_unit_test(gives_the_same_bits), cmocka_unit_test(goes_on_from_a_checkpoint),
-        cmocka_unit_test(names_its_state),     cmocka_unit_test(refuses),
-        cmocka_unit_test(refuses_to_update),   cmocka_unit_test(powers),
+        cmocka_unit_test(equals_pytorch),
+        cmocka_unit_test(handles_every_count),
+        cmocka_unit_test(gives_the_same_bits),
+        cmocka_unit_test(goes_on_from_a_checkpoint),
+        cmocka_unit_test(names_its_state),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(refuses_to_update),
+        cmocka_unit_test(subtracts_from_what_is_tracked),
+        cmocka_unit_test(powers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

