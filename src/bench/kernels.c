@@ -58,8 +58,8 @@ static bool is_in(const struct lk_bench_case *c, const char *set)
     return !set || strcmp(c->set, set) == 0;
 }
 
-/* Only these two have weights; the others move memory, and so does a convolution of each
- * channel alone. */
+/* Only these two make their weights' gradients in a pass apart; the others move memory, and so
+ * does a convolution of each channel alone. */
 static bool is_product(const struct lk_bench_case *c)
 {
     return strcmp(c->op, "conv2d") == 0 || strcmp(c->op, "dense") == 0;
@@ -116,7 +116,7 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .shards = 1,
         .training = true,
         .dx = pass != WGRAD,
-        .dw = pass != DGRAD,
+        .dw = pass != DGRAD || !is_product(c),
         .choices = bench->choices,
     };
     for (int i = 0; i < config.inputs; i++)
