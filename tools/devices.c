@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* Extensions the engine makes use of where a device has them. */
-static const char *const used_extensions[] = {"cl_khr_fp64", NULL};
+static const char *const used_extensions[] = {"cl_khr_fp64", "cl_khr_subgroup_shuffle",
+                                              "cl_intel_subgroups", "cl_khr_subgroups", NULL};
 
 static bool has_extension(const struct lk_device_info *info, const char *name)
 {

@@ -1,5 +1,7 @@
 /* Sums over the lanes of a batch tile, in one fixed order: a binary tree over lane numbers,
- * halves first (lane l + lane l + LANES/2, ...), whatever VECTOR is. Needs lib/real.cl. */
+ * halves first (lane l + lane l + LANES/2, ...), whatever VECTOR is. Needs lib/real.cl.
+ * -D, where the device has sub-groups, for the same bits: SHUFFLE(v, apart): v of the work-item
+ * whose number in its sub-group is the own one xor `apart`; SUBGROUP: work-items of one. */
 
 #if VECTOR == 1
 INLINE real sum_vector(V v)
@@ -22,21 +24,32 @@ INLINE real sum_vector(V v)
 }
 #endif
 
-/* The sum over all lanes, for every work-item of the group. scratch: PARTS values V of local
- * memory, free to be used again on return. All work-items of the group must call it. */
+#if defined(SHUFFLE) && defined(__AMDGCN__)
+INLINE float amd_shuffle_xor(float v, int apart)
+{
+    return as_float(__builtin_amdgcn_ds_bpermute((PART ^ apart) * 4, as_int(v)));
+}
+#endif
+
+/* The sum over all lanes, for every work-item of the group: in each step all of those whose
+ * numbers differ by a multiple of `apart` have the same. scratch: PARTS values V of local
+ * memory, for this alone. All work-items of the group must call it. */
 INLINE real sum_lanes(V v, __local V *scratch)
 {
 #if PARTS > 1
-    for (int apart = PARTS / 2; apart > 0; apart /= 2) {
+    UNROLL for (int apart = PARTS / 2; apart > 0; apart /= 2)
+    {
+#if defined(SHUFFLE) && REAL_BYTES == 4
+        if (apart < (int)SUBGROUP) {
+            v += SHUFFLE(v, apart);
+            continue;
+        }
+#endif
         barrier(CLK_LOCAL_MEM_FENCE);
         scratch[PART] = v;
         barrier(CLK_LOCAL_MEM_FENCE);
         v += scratch[(PART + apart) % PARTS];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    scratch[PART] = v;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    v = scratch[0];
 #endif
     return sum_vector(v);
 }

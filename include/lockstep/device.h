@@ -27,6 +27,7 @@ struct lk_device_info {
         keeps_programs; /* keeps_programs: the platform caches builds */
     size_t memory_bytes, allocation_bytes, local_bytes, group_items, align_bytes;
     char extensions[4096];
+    char subgroups[32]; /* of an open device: the extension that sums over lanes; "": none */
 };
 
 struct lk_device;

@@ -4,6 +4,7 @@
 #include "device/kernel.h"
 #include "device/opencl.h"
 #include "device/pocl.h"
+#include "device/subgroups.h"
 #include "device/trace.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +228,7 @@ enum lk_status lk_device_open(const char *spec, int position, struct lk_device *
         lk_device_close(made);
         return status;
     }
+    lk_subgroups_choose(made);
     *device = made;
     return LK_OK;
 }

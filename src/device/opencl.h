@@ -30,6 +30,7 @@ struct lk_device {
     atomic_bool is_abandoned;    /* no call on it returns any more */
     char log_folder[512];
     char options[256]; /* build options of every program */
+    char shuffle[96];  /* one more: see device/subgroups.h */
 };
 
 struct lk_buffer {

@@ -23,11 +23,12 @@ static char *format_options(const struct lk_device *device, const struct lk_kern
 {
     char text[4096];
     const struct lk_device_info *info = &device->info;
-    const int n = snprintf(
-        text, sizeof text, "%s -DREAL=%s -DREAL_BYTES=%d -DLANES=%d -DVECTOR=%d%s %s",
-        device->options, spec->real_bytes == 8 ? "double" : "float", spec->real_bytes,
-        spec->lanes ? spec->lanes : info->lanes, info->vector,
-        spec->stores_half ? " -DSTORED_BYTES=2" : "", spec->options ? spec->options : "");
+    const int n = snprintf(text, sizeof text,
+                           "%s -DREAL=%s -DREAL_BYTES=%d -DLANES=%d -DVECTOR=%d%s%s %s",
+                           device->options, spec->real_bytes == 8 ? "double" : "float",
+                           spec->real_bytes, spec->lanes ? spec->lanes : info->lanes,
+                           info->vector, spec->stores_half ? " -DSTORED_BYTES=2" : "",
+                           device->shuffle, spec->options ? spec->options : "");
     return n > 0 && (size_t)n < sizeof text ? strdup(text) : NULL;
 }
 

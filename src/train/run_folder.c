@@ -121,11 +121,12 @@ static enum lk_status write_json(const char *path, json_t *json)
 
 static json_t *about_device(const struct lk_device_info *device)
 {
-    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i}", "index", device->index,
-                     "name", device->name, "platform", device->platform, "vendor",
-                     device->vendor, "driver", device->driver, "class",
+    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:s}", "index",
+                     device->index, "name", device->name, "platform", device->platform,
+                     "vendor", device->vendor, "driver", device->driver, "class",
                      device->device_class == LK_CLASS_CPU ? "cpu" : "gpu", "compute_units",
-                     device->compute_units, "lanes", device->lanes, "vector", device->vector);
+                     device->compute_units, "lanes", device->lanes, "vector", device->vector,
+                     "subgroups", device->subgroups);
 }
 
 static void add_choice(void *context, const char *key, const char *algorithm)

@@ -226,6 +226,32 @@ out:
     return status;
 }
 
+/* What tries sums over lanes where there are sub-groups, and here without. */
+static enum lk_status run_lanes(struct lk_device *device)
+{
+    const struct lk_device_info *info = lk_device_info(device);
+    const struct lk_kernel_spec spec = {
+        .source = "subgroups", .name = "subgroups_sum", .real_bytes = 4};
+    const int items = info->lanes / info->vector;
+    const struct lk_grid grid = {{3, 1, 1}, items};
+    const size_t bytes = (size_t)(3 * items) * sizeof(float);
+    struct lk_kernel *kernel = NULL;
+    struct lk_buffer *x = NULL, *y = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_kernel_create(device, &spec, &kernel));
+    LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(lk_buffer_create(device, bytes * (size_t)info->vector, &x));
+    LK_TRY_OUT(lk_buffer_create(device, bytes, &y));
+    LK_TRY_OUT(fill(x, LK_F32));
+    LK_TRY_OUT(LK_ENQUEUE(kernel, grid, LK_BUF(x), LK_BUF(y)));
+    LK_TRY_OUT(lk_device_finish(device));
+out:
+    lk_kernel_destroy(kernel);
+    lk_buffer_destroy(x);
+    lk_buffer_destroy(y);
+    return status;
+}
+
 /* --- sums of two siblings, and their checksum ------------------------------------------ */
 
 static enum lk_status run_join(struct lk_device *device)
@@ -458,6 +484,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
         {"sgd", "momentum=0.9 nesterov=true", false, true, true},
     };
     LK_TRY(run_bench(device));
+    LK_TRY(run_lanes(device));
     LK_TRY(run_join(device));
     LK_TRY(run_tracked(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
@@ -469,8 +496,8 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
 static enum lk_status run(const char *part, struct lk_device *device)
 {
     const struct lk_device_info *info = lk_device_info(device);
-    printf("# %s, %s, %d lanes, vectors of %d\n", info->platform, info->name, info->lanes,
-           info->vector);
+    printf("# %s, %s, %d lanes, vectors of %d, %s\n", info->platform, info->name, info->lanes,
+           info->vector, info->subgroups[0] ? info->subgroups : "no sub-groups");
     const bool all = strcmp(part, "all") == 0;
     if (all || strcmp(part, "operations") == 0)
         LK_TRY(run_operations(operations, LK_COUNT(operations)));

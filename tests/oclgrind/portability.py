@@ -22,6 +22,7 @@ CLOVER = {"LP_CL": "1", "CLOVER_PLATFORM_VERSION_OVERRIDE": "1.2",
           "CLOVER_DEVICE_VERSION_OVERRIDE": "1.2", "CLOVER_DEVICE_CLC_VERSION_OVERRIDE": "1.2",
           "platform": "Clover", "networks": "float_networks"}  # fmt: skip
 INTEL = {"platform": "Intel(R) OpenCL"}
+NO_SHUFFLES = {"LOCKSTEP_SUBGROUPS": "0"}
 PLACES = {
     "gpu_kernels": {"LOCKSTEP_CLASS": "gpu"},
     "vector_4": {"LOCKSTEP_CLASS": "cpu", "LOCKSTEP_VECTOR": "4"},
@@ -86,8 +87,14 @@ def find_device(program, changes, platform):
     return None
 
 
+def shuffles(program, changes):
+    """Whether the device sums over lanes by way of its sub-groups."""
+    return ", no sub-groups" not in call(program, "device", changes).stdout
+
+
 def compare(program, changes, networks):
-    """Whether the device trains as the standard one does; None: it is not there."""
+    """Whether the device trains as the standard one does, and to the same bits with sub-groups
+    as without; None: it is not there."""
     expected = losses(program, {}, networks)
     found = losses(program, changes, networks)
     if expected is None or found is None:
@@ -97,7 +104,11 @@ def compare(program, changes, networks):
     for step in expected:
         mark = "   <- wrong" if step in wrong else ""
         print(f"{step:12} {expected[step]:.9f} {found[step]:.9f}{mark}")
-    return not wrong
+    if not shuffles(program, changes):
+        return not wrong
+    plain = losses(program, {**changes, **NO_SHUFFLES}, networks)
+    print("sums over lanes without sub-groups: " + ("equal" if plain == found else "NOT equal"))
+    return not wrong and plain == found
 
 
 def run_tests(tests, changes):

@@ -1,0 +1,15 @@
+/* Shows whether sums over lanes are right: y[g, l] = sum over l of x[g, l], for every lane.
+ *
+ *   x, y: [groups][LANES]
+ *
+ * Group id 0: g. Work-items: lanes.
+ */
+#include "lib/real.cl"
+#include "lib/sum.cl"
+
+KERNEL void subgroups_sum(__global const V *restrict x, __global real *restrict y)
+{
+    __local V scratch[PARTS];
+    const size_t at = get_group_id(0) * PARTS + PART;
+    y[at] = sum_lanes(x[at], scratch);
+}
