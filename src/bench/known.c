@@ -168,6 +168,42 @@ static void expect_softmax(const struct lk_known *known, const struct lk_known_d
     }
 }
 
+/* One channel c of one shard: gamma = w[0], beta = w[1], the standard epsilon. */
+static void expect_channel(const struct lk_known *known, const struct lk_known_data *data,
+                           int64_t c, int64_t first, double *y, double *dx)
+{
+    const int64_t plane = known->x.dim[1] * known->x.dim[2], step = known->x.dim[0] * plane;
+    const int64_t n = LK_KNOWN_BATCH / LK_KNOWN_SHARDS * plane;
+    double mean = 0, variance = 0, sum = 0, product = 0;
+#define EACH(i, k)                                                                             \
+    for (int64_t i = 0, k; k = (first + i / plane) * step + c * plane + i % plane, i < n; i++)
+    EACH(i, k)
+    mean += data->x[0][k] / (double)n;
+    EACH(i, k)
+    variance += (data->x[0][k] - mean) * (data->x[0][k] - mean) / (double)n;
+    const double root = 1 / sqrt(variance + 0.001);
+    EACH(i, k)
+    {
+        sum += data->dy[k];
+        product += data->dy[k] * (data->x[0][k] - mean) * root;
+    }
+    EACH(i, k)
+    {
+        const double u = (data->x[0][k] - mean) * root;
+        y[k] = data->w[0][c] * u + data->w[1][c];
+        dx[k] = data->w[0][c] * root * (data->dy[k] - (sum + u * product) / (double)n);
+    }
+#undef EACH
+}
+
+static void expect_batch_norm(const struct lk_known *known, const struct lk_known_data *data,
+                              double *y, double *dx)
+{
+    for (int64_t c = 0; c < known->x.dim[0]; c++)
+        for (int s = 0; s < LK_KNOWN_SHARDS; s++)
+            expect_channel(known, data, c, s * (LK_KNOWN_BATCH / LK_KNOWN_SHARDS), y, dx);
+}
+
 static bool is_correct(const float *x, int64_t classes, int32_t label)
 {
     int64_t largest = 0;
@@ -275,6 +311,7 @@ const struct lk_known lk_known_answers[] = {
     FUNCTION("silu", silu, silu_slope),
     FUNCTION("hard_swish", hard_swish, hard_swish_slope),
     NEAR("softmax", "", ROW(10), .expect = expect_softmax),
+    NEAR("batch_norm", "", IMAGE(3, 4, 5), .expect = expect_batch_norm),
     LOGITS("softmax", "loss=cross_entropy"),
     LOGITS("softmax_cross_entropy", ""),
     {.op = "cross_entropy", .options = "", .x = ROW(10), .labels = true,
