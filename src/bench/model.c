@@ -19,7 +19,7 @@ static const struct known {
     int64_t batch;
 } known_models[] = {{"fashion-convnet", 512}, {"mlp", 512},  {"mobilenet-v2", 16},
                     {"resnet50", 16},         {"vgg16", 16}, {"vgg16tail", 16},
-                    {"xception", 8}};
+                    {"xception", 16}};
 
 static const struct later {
     const char *name, *needs;
