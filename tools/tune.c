@@ -48,7 +48,9 @@ static bool print_candidate(void *context, const struct lk_tune_report *report)
         snprintf(show->key, sizeof show->key, "%s", report->key);
         print_key(report->key);
     }
-    if (report->outcome == LK_TUNE_GOOD)
+    if (report->outcome == LK_TUNE_GOOD && report->samples == 0)
+        printf("    %-16s %10.3f ms in all\n", report->name, report->ms);
+    else if (report->outcome == LK_TUNE_GOOD)
         printf("    %-16s %10.3f ms for %" PRId64 " samples\n", report->name, report->ms,
                report->samples);
     else

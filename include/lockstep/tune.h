@@ -27,7 +27,7 @@ struct lk_tune_report {
     const char *key;  /* operation, pass, shape, options, device: what there is a choice for */
     const char *name; /* "direct 8x3", "winograd4" */
     double ms;        /* for `samples` samples, where the outcome is good */
-    int64_t samples;
+    int64_t samples;  /* 0: of all passes that the choice concerns, for those of each */
     enum lk_tune_outcome outcome;
     const char
         *fastest; /* with the last candidate for a key: the one that is kept; else NULL */
@@ -44,6 +44,8 @@ struct lk_tune_options {
 };
 
 /* Measures for training and keeps the results, also those of a tuning that was ended early.
+ * Where it tried other tiles of CLBlast and kept none, this process does without CLBlast's on
+ * that device from then on, as it cannot set its own again.
  * fails: as lk_model_open(), LK_E_DEVICE, LK_E_IO where results cannot be kept */
 LK_API LK_MUST_CHECK enum lk_status lk_tune_model(struct lk_device *device,
                                                   const struct lk_tune_options *options);

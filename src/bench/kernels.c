@@ -214,7 +214,7 @@ static enum lk_status make_library(struct bench *bench, struct library *library)
 {
     struct lk_gemm *g = &library->gemm;
     size_t scratch = 0;
-    LK_TRY(lk_blas_check(bench->device, g->real_bytes));
+    LK_TRY(lk_blas_check(bench->device, g->real_bytes, NULL));
     LK_TRY(lk_blas_scratch(bench->device, g, &scratch));
     if (scratch)
         LK_TRY(lk_buffer_create(bench->device, scratch, &library->scratch));

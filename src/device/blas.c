@@ -22,6 +22,76 @@ static enum lk_status fail_gemm(const struct lk_device *device, const struct lk_
     return lk_fail(LK_E_UNSUPPORTED, "%s: CLBlast error %d", what, code);
 }
 
+/* --- tiles ---------------------------------------------------------------------------------
+ */
+
+static const char *const fast_names[] = {"GEMMK", "KREG",  "KWG",   "KWI", "MDIMA", "MDIMC",
+                                         "MWG",   "NDIMB", "NDIMC", "NWG", "SA",    "SB",
+                                         "STRM",  "STRN",  "VWM",   "VWN"};
+static const char *const direct_names[] = {"KWID", "MDIMAD", "MDIMCD", "NDIMBD", "NDIMCD",
+                                           "PADA", "PADB",   "VWMD",   "VWND",   "WGD"};
+static const char *const least_names[] = {"XGEMM_MIN_INDIRECT_SIZE"};
+
+/* Named by a work-group's part of the product and its depth. A work-item has 4x4 sums, or 8x4,
+ * 8x8; operands go through local memory in all but the plain ones. least: the cube root of the
+ * products from which on matrices are copied for the fast kernel. */
+static const struct tiles {
+    const char *name;
+    size_t fast[LK_COUNT(fast_names)], direct[LK_COUNT(direct_names)], least[1];
+} tiles[] = {
+    {"own", {0}, {0}, {0}},
+    {"64x64x16",
+     {0, 1, 16, 2, 16, 16, 64, 16, 16, 64, 1, 1, 0, 0, 4, 4},
+     {2, 8, 8, 8, 8, 1, 1, 4, 4, 32},
+     {448}},
+    {"128x32x16",
+     {0, 1, 16, 2, 16, 16, 128, 8, 8, 32, 1, 1, 0, 0, 4, 4},
+     {2, 16, 16, 8, 8, 1, 1, 2, 2, 32},
+     {448}},
+    {"128x64x16",
+     {0, 1, 16, 2, 16, 16, 128, 8, 8, 64, 1, 1, 0, 0, 4, 4},
+     {2, 8, 8, 8, 8, 1, 1, 2, 2, 32},
+     {448}},
+    {"128x128x16",
+     {0, 1, 16, 2, 16, 16, 128, 16, 16, 128, 1, 1, 0, 0, 4, 4},
+     {2, 16, 16, 16, 16, 1, 1, 4, 4, 64},
+     {448}},
+    {"plain",
+     {0, 1, 16, 2, 8, 8, 32, 8, 8, 32, 0, 0, 0, 0, 1, 1},
+     {1, 8, 8, 8, 8, 1, 1, 1, 1, 8},
+     {1024}},
+};
+
+const char *lk_blas_tiles(int index)
+{
+    return index < LK_COUNT(tiles) ? tiles[index].name : NULL;
+}
+
+enum lk_status lk_blas_override(struct lk_device *device, int index)
+{
+    const struct tiles *t = &tiles[index];
+    const struct {
+        const char *kernel;
+        const char *const *names;
+        const size_t *values;
+        size_t count;
+    } rows[] = {{"Xgemm", fast_names, t->fast, LK_COUNT(fast_names)},
+                {"XgemmDirect", direct_names, t->direct, LK_COUNT(direct_names)},
+                {"GemmRoutine", least_names, t->least, LK_COUNT(least_names)}};
+    for (int i = 0; i < LK_COUNT(rows); i++) {
+        const CLBlastStatusCode code = CLBlastOverrideParameters(
+            device->id, rows[i].kernel, CLBlastPrecisionSingle, rows[i].count,
+            (const char **)rows[i].names, rows[i].values);
+        if (code != CLBlastSuccess)
+            return lk_fail(LK_E_UNSUPPORTED, "CLBlast does not take tiles %s of %s on %s: %d",
+                           t->name, rows[i].kernel, device->info.name, code);
+    }
+    return LK_OK;
+}
+
+/* --- products as CLBlast has them -----------------------------------------------------------
+ */
+
 /* A product as CLBlast is asked for it: row-major matrices are column-major ones turned, and
  * c^T = B^T A^T. So asked it copies the least before and behind its fast kernel, which wants
  * columns. */
@@ -138,6 +208,6 @@ enum lk_status lk_blas_gemm(struct lk_device *device, const struct lk_gemm *gemm
     if (gemm->m < 1 || gemm->n < 1 || gemm->k < 1)
         return lk_fail(LK_E_ARGUMENT, "a product of sizes [%lld, %lld, %lld]",
                        (long long)gemm->m, (long long)gemm->n, (long long)gemm->k);
-    LK_TRY(lk_blas_check(device, gemm->real_bytes));
+    LK_TRY(lk_blas_check(device, gemm->real_bytes, NULL));
     return lk_blas_enqueue(device, gemm);
 }

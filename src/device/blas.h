@@ -28,21 +28,38 @@ struct lk_gemm {
 LK_MUST_CHECK enum lk_status lk_blas_scratch(struct lk_device *device,
                                              const struct lk_gemm *gemm, size_t *bytes);
 
-/* Enqueues; the first call for a device and number type does lk_blas_check() before and then
- * waits. fails: as that; LK_E_ARGUMENT sizes below 1, a buffer that is too small */
+/* Enqueues; the first call for a device and number type does lk_blas_check() before, with tiles
+ * NULL, and then waits. fails: as that; LK_E_ARGUMENT sizes below 1, a buffer that is too small
+ */
 LK_MUST_CHECK enum lk_status lk_blas_gemm(struct lk_device *device, const struct lk_gemm *gemm);
 
-/* Builds CLBlast's kernels for the device and compares small and large products with what they
- * must be; waits; several threads take turns, because CLBlast's first use is not thread-safe.
- * Done once. fails: LK_E_UNSUPPORTED wrong products, CLBlast fails, or no doubles; LK_E_DEVICE
- */
-LK_MUST_CHECK enum lk_status lk_blas_check(struct lk_device *device, int real_bytes);
+/* Tiles of CLBlast's kernels for floats, by name: first "own", those that CLBlast has for the
+ * device, last "plain", which ask for the least of it. NULL past the last. They are blockings:
+ * the order of sums is the same with all. */
+const char *lk_blas_tiles(int index);
+
+/* Sets such tiles for all of this process that use the device (NULL: keeps those that are set;
+ * doubles have no others than CLBlast's own), builds CLBlast's kernels for it and compares
+ * small and large products with what they must be; waits; several threads take turns, because
+ * CLBlast's first use is not thread-safe. Done once for the same tiles. Own ones cannot be had
+ * back behind others, as CLBlast's C interface does not tell them.
+ * fails: LK_E_UNSUPPORTED wrong products, CLBlast fails, or no doubles; other tiles are in use,
+ * or no tiles have that name; LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_blas_check(struct lk_device *device, int real_bytes,
+                                           const char *tiles);
 
 /* lk_blas_gemm() without any check: for lk_blas_check(). */
 LK_MUST_CHECK enum lk_status lk_blas_enqueue(struct lk_device *device,
                                              const struct lk_gemm *gemm);
 
-/* Whether it failed that check: something else has to multiply. */
+/* Sets tiles number `index`, not the first, for lk_blas_check(). */
+LK_MUST_CHECK enum lk_status lk_blas_override(struct lk_device *device, int index);
+
+/* Whether it failed that check, with tiles of its own or plain ones: something else has to
+ * multiply. */
 bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes);
+
+/* The device uses no tiles any more; of lk_device_close(). */
+void lk_blas_leave(struct lk_device *device);
 
 #endif

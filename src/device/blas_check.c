@@ -1,9 +1,10 @@
-/* CLBlast's known answers. */
+/* CLBlast's known answers, and the tiles they are asked with. */
 #include "device/blas.h"
 
 #include "base/fail.h"
 #include "device/opencl.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Element (row, column) of a matrix of the check: a whole number -2 .. 2, so that every sum is
  * exact. */
@@ -133,19 +134,94 @@ static enum lk_status check(struct lk_device *device, int real_bytes)
     return LK_OK;
 }
 
-enum lk_status lk_blas_check(struct lk_device *device, int real_bytes)
+/* --- tiles in use ------------------------------------------------------------------------- */
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* CLBlast keeps them by what clGetDeviceIDs() calls a device, which several lk_devices share.
+ */
+static struct use {
+    cl_device_id id;
+    int tiles, users;
+} uses[LK_MOST_DEVICES];
+static int use_count;
+
+static struct use *use_of(const struct lk_device *device)
 {
-    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    for (int i = 0; i < use_count; i++)
+        if (uses[i].id == device->id)
+            return &uses[i];
+    if (use_count == LK_MOST_DEVICES)
+        return NULL;
+    uses[use_count] = (struct use){.id = device->id};
+    return &uses[use_count++];
+}
+
+static int find_tiles(const char *name)
+{
+    for (int i = 0; lk_blas_tiles(i); i++)
+        if (strcmp(lk_blas_tiles(i), name) == 0)
+            return i;
+    return -1;
+}
+
+static enum lk_status take(struct lk_device *device, const char *name)
+{
+    struct use *use = use_of(device);
+    const int wanted = !use ? -1 : name ? find_tiles(name) : use->tiles;
+    if (wanted < 0)
+        return lk_fail(LK_E_UNSUPPORTED, "CLBlast has no tiles %s for %s", name ? name : "own",
+                       device->info.name);
+    const bool has_others = use->users > (device->blas_tiles != NULL);
+    if (wanted != use->tiles && (wanted == 0 || has_others))
+        return lk_fail(LK_E_UNSUPPORTED,
+                       "CLBlast has had tiles %s on %s in this process: %s cannot be had",
+                       lk_blas_tiles(use->tiles), device->info.name, lk_blas_tiles(wanted));
+    use->users += device->blas_tiles == NULL;
+    device->blas_tiles = lk_blas_tiles(wanted);
+    if (wanted == use->tiles)
+        return LK_OK;
+    use->tiles = wanted;
+    device->blas_ready[0] = false;
+    return lk_blas_override(device, wanted);
+}
+
+void lk_blas_leave(struct lk_device *device)
+{
+    pthread_mutex_lock(&turn);
+    if (device->blas_tiles)
+        use_of(device)->users--;
+    device->blas_tiles = NULL;
+    pthread_mutex_unlock(&turn);
+}
+
+/* What no other tiles would help. */
+static bool is_final(const struct lk_device *device, int real_bytes)
+{
+    const char *tiles = real_bytes == 4 ? device->blas_tiles : NULL;
+    return !tiles || strcmp(tiles, "own") == 0 || strcmp(tiles, "plain") == 0;
+}
+
+static enum lk_status check_in_turn(struct lk_device *device, int real_bytes, const char *tiles)
+{
+    bool *ready = &device->blas_ready[real_bytes == 8];
+    bool *wrong = &device->blas_wrong[real_bytes == 8];
+    if (*wrong)
+        return lk_fail(LK_E_UNSUPPORTED, "CLBlast is not used on %s", device->info.name);
+    enum lk_status status = real_bytes == 4 ? take(device, tiles) : LK_OK;
+    if (status == LK_OK && !*ready)
+        status = check(device, real_bytes);
+    *wrong = status == LK_E_UNSUPPORTED && is_final(device, real_bytes);
+    *ready = status == LK_OK;
+    return status;
+}
+
+enum lk_status lk_blas_check(struct lk_device *device, int real_bytes, const char *tiles)
+{
     if (real_bytes == 8 && !device->info.has_fp64)
         return lk_fail(LK_E_UNSUPPORTED, "%s has no double precision", device->info.name);
     pthread_mutex_lock(&turn);
-    bool *ready = &device->blas_ready[real_bytes == 8];
-    bool *wrong = &device->blas_wrong[real_bytes == 8];
-    enum lk_status status = *ready || *wrong ? LK_OK : check(device, real_bytes);
-    *wrong |= status == LK_E_UNSUPPORTED;
-    if (*wrong && status == LK_OK)
-        status = lk_fail(LK_E_UNSUPPORTED, "CLBlast is not used on %s", device->info.name);
-    *ready = status == LK_OK;
+    const enum lk_status status = check_in_turn(device, real_bytes, tiles);
     pthread_mutex_unlock(&turn);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "device/device.h"
 
 #include "base/fail.h"
+#include "device/blas.h"
 #include "device/kernel.h"
 #include "device/opencl.h"
 #include "device/pocl.h"
@@ -246,6 +247,7 @@ void lk_device_close(struct lk_device *device)
     if (!device)
         return;
     lk_trace_end(device);
+    lk_blas_leave(device);
     release_queue(device->queue);
     release_queue(device->transfer);
     release_queue(device->upload);

@@ -25,6 +25,7 @@ struct lk_device {
     size_t bytes, peak_bytes;
     bool blas_ready[2];          /* float, double: CLBlast has given the right answers */
     bool blas_wrong[2];          /* wrong ones, or none */
+    const char *blas_tiles;      /* of its kernels for floats; NULL: it was not used */
     struct lk_trace *trace;      /* NULL: none was begun */
     _Atomic int64_t traced_step; /* of what is enqueued now; 0: is not traced */
     atomic_bool is_abandoned;    /* no call on it returns any more */

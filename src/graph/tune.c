@@ -1,8 +1,7 @@
-#include "graph/tune.h"
+#include "graph/tune_parts.h"
 
 #include "base/fail.h"
 #include "device/device.h"
-#include "graph/schedule.h"
 #include "ops/probe.h"
 #include <math.h>
 #include <stdlib.h>
@@ -12,36 +11,30 @@ enum { ROUNDS = 5 };
 
 static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this long */
     UNIT_FLOPS = 1e9,     /* forward, of a probe's samples for each compute unit */
-    CLEARLY = 0.97,       /* of the time so far: what is hardly faster is not worth a change */
     HOPELESS = 4,         /* times the least cost: is not measured */
     FULL_ERROR = 1e-3,    /* of a candidate against the direct sums, relative to their RMS */
     REDUCED_ERROR = 2e-2; /* where products may be of reduced precision */
 
-struct tuner {
-    const struct lk_tune_config *config;
-    double end; /* lk_seconds() */
-    bool stopped;
-    float *random;           /* [RANDOM] in (-1, 1) */
-    struct lk_op_setup like; /* of the step at hand */
-    const struct lk_op *op;
-    int64_t samples;
-    struct lk_choice choice;
-    float *expected; /* of the choice at hand, by the first candidate; NULL: none yet */
-    size_t expected_bytes;
-};
-
 /* --- one candidate ---------------------------------------------------------------------- */
 
-static enum lk_status enqueue(const struct tuner *tuner, struct lk_probe *probe)
+static enum lk_status enqueue(const struct lk_tuner *tuner, struct lk_probe *probe)
 {
     return tuner->choice.is_backward ? lk_probe_backward(probe, 0) : lk_probe_forward(probe, 0);
 }
 
-static const struct lk_buffer *result_of(const struct tuner *tuner,
+static const struct lk_buffer *result_of(const struct lk_tuner *tuner,
                                          const struct lk_probe *probe)
 {
     const struct lk_op_run *run = &probe->runs[0];
     return tuner->choice.dx ? run->dx[0] : tuner->choice.dw ? run->dw[0] : run->y;
+}
+
+/* Of a weight gradient, whose buffer is longer, as much as a pass writes. */
+static size_t result_bytes(const struct lk_tuner *tuner, const struct lk_probe *probe)
+{
+    if (tuner->choice.dw)
+        return (size_t)lk_shape_count(&tuner->like.shapes.param[0].shape) * sizeof(float);
+    return lk_buffer_bytes(result_of(tuner, probe));
 }
 
 /* Root mean square of a - b over that of b; of bits that are no numbers: infinite. */
@@ -56,11 +49,11 @@ static double error_of(const float *a, const float *b, size_t count)
 }
 
 /* Whether the result is that of the first candidate, which it becomes where there is none. */
-static enum lk_status check(struct tuner *tuner, const struct lk_probe *probe,
+static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe,
                             const struct lk_candidate *candidate, bool *is_right)
 {
     const struct lk_buffer *result = result_of(tuner, probe);
-    const size_t bytes = lk_buffer_bytes(result);
+    const size_t bytes = result_bytes(tuner, probe);
     const struct lk_candidate *first = &tuner->choice.candidates[0];
     float *found = malloc(bytes);
     if (!found)
@@ -85,7 +78,7 @@ static enum lk_status check(struct tuner *tuner, const struct lk_probe *probe,
     return LK_OK;
 }
 
-static enum lk_status run(const struct tuner *tuner, struct lk_probe *probe, int turns,
+static enum lk_status run(const struct lk_tuner *tuner, struct lk_probe *probe, int turns,
                           double *seconds)
 {
     const double start = lk_seconds();
@@ -97,7 +90,8 @@ static enum lk_status run(const struct tuner *tuner, struct lk_probe *probe, int
 }
 
 /* The least of some rounds: what else the machine does only ever adds. */
-static enum lk_status time_probe(const struct tuner *tuner, struct lk_probe *probe, double *ms)
+static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *probe,
+                                 double *ms)
 {
     double seconds = 0, least;
     LK_TRY(run(tuner, probe, 1, &least));
@@ -110,8 +104,28 @@ static enum lk_status time_probe(const struct tuner *tuner, struct lk_probe *pro
     return LK_OK;
 }
 
-static enum lk_status measure(struct tuner *tuner, const struct lk_candidate *candidate,
-                              struct lk_tune_report *report)
+/* What it depends on: what is to be tried, or what is known by now. */
+static enum lk_status set_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
+{
+    char text[LK_CHOICE_TEXT_BYTES] = "";
+    const struct lk_choice *shared = &tuner->shared;
+    if (tuner->shared_name)
+        return lk_choices_set(choices, shared->key, tuner->shared_name);
+    if (shared->decides && lk_choices_find(tuner->config->choices, shared->key, text))
+        return lk_choices_set(choices, shared->key, text);
+    return LK_OK;
+}
+
+/* Whether nothing stands in for what was to be tried. */
+static bool has_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
+{
+    char text[LK_CHOICE_TEXT_BYTES] = "";
+    return !tuner->shared_name || (lk_choices_find(choices, tuner->shared.key, text) &&
+                                   strcmp(text, tuner->shared_name) == 0);
+}
+
+enum lk_status lk_tuner_measure(struct lk_tuner *tuner, const struct lk_candidate *candidate,
+                                struct lk_tune_report *report)
 {
     struct lk_probe probe = {0};
     struct lk_op_setup like = tuner->like;
@@ -123,6 +137,7 @@ static enum lk_status measure(struct tuner *tuner, const struct lk_candidate *ca
         like.wants_dx[i] &= tuner->choice.dx;
     LK_TRY_OUT(lk_choices_create(lk_choices_math(tuner->config->choices), &like.choices));
     LK_TRY_OUT(lk_choices_set(like.choices, tuner->choice.key, candidate->name));
+    LK_TRY_OUT(set_shared(tuner, like.choices));
     LK_TRY_OUT(lk_probe_open_like(&probe, tuner->op, &like, tuner->samples));
     LK_TRY_OUT(lk_device_build(tuner->config->device));
     LK_TRY_OUT(lk_probe_allocate(&probe, 1, tuner->choice.is_backward));
@@ -130,6 +145,7 @@ static enum lk_status measure(struct tuner *tuner, const struct lk_candidate *ca
     LK_TRY_OUT(enqueue(tuner, &probe));
     LK_TRY_OUT(lk_device_finish(tuner->config->device));
     LK_TRY_OUT(check(tuner, &probe, candidate, &is_right));
+    is_right &= has_shared(tuner, like.choices);
     report->outcome = is_right ? LK_TUNE_GOOD : LK_TUNE_WRONG;
     if (is_right)
         LK_TRY_OUT(time_probe(tuner, &probe, &report->ms));
@@ -142,10 +158,9 @@ out:
 /* --- one choice ------------------------------------------------------------------------- */
 
 /* Drops what is not to be measured. */
-static void prune(struct tuner *tuner)
+static void prune(const struct lk_tune_config *config, struct lk_choice *choice)
 {
-    struct lk_choice *choice = &tuner->choice;
-    const enum lk_math math = lk_choices_math(tuner->config->choices);
+    const enum lk_math math = lk_choices_math(config->choices);
     const struct lk_candidate *best = NULL;
     for (int i = 0; i < choice->count; i++)
         if (lk_candidate_is_possible(&choice->candidates[i], math) &&
@@ -155,20 +170,19 @@ static void prune(struct tuner *tuner)
     int kept = 0;
     for (int i = 0; i < choice->count; i++) {
         const struct lk_candidate c = choice->candidates[i];
-        const bool is_wanted =
-            !tuner->config->keeps_bits || lk_candidate_is_same(c.name, rule.name);
+        const bool is_wanted = !config->keeps_bits || lk_candidate_is_same(c.name, rule.name);
         if (lk_candidate_is_possible(&c, math) && is_wanted && c.cost <= HOPELESS * rule.cost)
             choice->candidates[kept++] = c;
     }
     choice->count = kept;
 }
 
-static bool is_time_up(const struct tuner *tuner)
+bool lk_tuner_is_time_up(const struct lk_tuner *tuner)
 {
     return tuner->stopped || (tuner->end > 0 && lk_seconds() > tuner->end);
 }
 
-static enum lk_status keep(struct tuner *tuner, int fastest)
+static enum lk_status keep(struct lk_tuner *tuner, int fastest)
 {
     const struct lk_choice *choice = &tuner->choice;
     return fastest < 0 ? LK_OK
@@ -176,41 +190,46 @@ static enum lk_status keep(struct tuner *tuner, int fastest)
                                         choice->candidates[fastest].name);
 }
 
-static enum lk_status tune_choice(struct tuner *tuner)
+void lk_tuner_tell(struct lk_tuner *tuner, const struct lk_tune_report *report)
+{
+    if (tuner->config->handler && !tuner->config->handler(tuner->config->context, report))
+        tuner->stopped = true;
+}
+
+/* ms: of each candidate; heard: whether all were. */
+static enum lk_status tune_choice(struct lk_tuner *tuner, double *ms, bool *heard)
 {
     struct lk_choice *choice = &tuner->choice;
     int fastest = -1, i = 0;
-    double least = 0;
-    for (; i < choice->count && !is_time_up(tuner); i++) {
+    for (; i < choice->count && !lk_tuner_is_time_up(tuner); i++) {
         struct lk_tune_report report = {.key = choice->key,
                                         .name = choice->candidates[i].name,
                                         .samples = tuner->samples,
                                         .outcome = LK_TUNE_FAILED};
-        const enum lk_status status = measure(tuner, &choice->candidates[i], &report);
+        const enum lk_status status = lk_tuner_measure(tuner, &choice->candidates[i], &report);
         if (status == LK_E_DEVICE || status == LK_E_MEMORY)
             return status;
         if (status != LK_OK) {
             report.outcome = LK_TUNE_FAILED;
             lk_error_clear();
         }
-        if (report.outcome == LK_TUNE_GOOD && (fastest < 0 || report.ms < CLEARLY * least)) {
+        if (report.outcome == LK_TUNE_GOOD)
+            ms[i] = report.ms;
+        if (ms[i] > 0 && (fastest < 0 || ms[i] < LK_TUNER_CLEARLY * ms[fastest]))
             fastest = i;
-            least = report.ms;
-        }
         if (i + 1 == choice->count && fastest >= 0)
             report.fastest = choice->candidates[fastest].name;
-        if (tuner->config->handler && !tuner->config->handler(tuner->config->context, &report))
-            tuner->stopped = true;
+        lk_tuner_tell(tuner, &report);
     }
-    return i == choice->count ? keep(tuner, fastest) : LK_OK; /* some were not heard */
+    *heard = i == choice->count;
+    return *heard ? keep(tuner, fastest) : LK_OK;
 }
 
 /* --- a graph ---------------------------------------------------------------------------- */
 
-static enum lk_status tune_step(struct tuner *tuner, const struct lk_step *step)
+static void describe(struct lk_tuner *tuner, const struct lk_step *step)
 {
     const struct lk_tune_config *c = tuner->config;
-    char text[LK_CHOICE_TEXT_BYTES];
     const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
     const int lanes = run.lanes;
     const double room = UNIT_FLOPS * lk_device_info(c->device)->compute_units;
@@ -226,29 +245,52 @@ static enum lk_status tune_step(struct tuner *tuner, const struct lk_step *step)
                                        .training = c->training,
                                        .wants_dw = step->wants_dw};
     memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);
-    for (int i = 0; step->op->choice(&tuner->like, i, &tuner->choice); i++) {
-        if (is_time_up(tuner) || lk_choices_find(c->choices, tuner->choice.key, text))
+}
+
+bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_step *step, int index)
+{
+    describe(tuner, step);
+    if (!step->op->choice || !step->op->choice(&tuner->like, index, &tuner->choice))
+        return false;
+    prune(tuner->config, &tuner->choice);
+    if (step->op->device_choice && !tuner->shared.decides &&
+        step->op->device_choice(&tuner->like, &tuner->shared))
+        prune(tuner->config, &tuner->shared);
+    return true;
+}
+
+static enum lk_status tune_step(struct lk_tuner *tuner, const struct lk_step *step)
+{
+    char text[LK_CHOICE_TEXT_BYTES];
+    for (int i = 0; lk_tuner_begin(tuner, step, i); i++) {
+        double ms[LK_MOST_CANDIDATES] = {0};
+        bool heard = false;
+        if (lk_tuner_is_time_up(tuner) || tuner->choice.count < 2 ||
+            lk_choices_find(tuner->config->choices, tuner->choice.key, text))
             continue;
-        prune(tuner);
-        const enum lk_status status = tuner->choice.count > 1 ? tune_choice(tuner) : LK_OK;
+        const enum lk_status status = tune_choice(tuner, ms, &heard);
         free(tuner->expected);
         tuner->expected = NULL;
         LK_TRY(status);
+        if (heard)
+            LK_TRY(lk_tuner_note(tuner, step, i, ms));
     }
     return LK_OK;
 }
 
 enum lk_status lk_tune(const struct lk_tune_config *config)
 {
-    struct tuner tuner = {.config = config,
-                          .end = config->seconds > 0 ? lk_seconds() + config->seconds : 0};
+    struct lk_tuner tuner = {.config = config,
+                             .end = config->seconds > 0 ? lk_seconds() + config->seconds : 0};
     struct lk_schedule schedule = {0};
     enum lk_status status;
     LK_TRY_OUT(lk_schedule_make(config->output, config->training, &schedule));
     for (int i = 0; i < schedule.step_count; i++)
         if (schedule.steps[i].op->choice)
             LK_TRY_OUT(tune_step(&tuner, &schedule.steps[i]));
+    LK_TRY_OUT(lk_tuner_choose_shared(&tuner));
 out:
+    free(tuner.passes);
     lk_schedule_clear(&schedule);
     return status;
 }

@@ -82,6 +82,8 @@ struct lk_candidate {
 struct lk_choice {
     char key[LK_CHOICE_KEY_BYTES];
     bool is_backward, dx, dw; /* the pass: backward for that gradient */
+    const char *decides; /* of a choice that is no pass's but the device's: the algorithm whose
+                          * speed, and no bit, depends on it; else NULL */
     struct lk_candidate candidates[LK_MOST_CANDIDATES];
     int count;
 };

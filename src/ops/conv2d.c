@@ -318,4 +318,5 @@ const struct lk_op lk_op_conv2d = {.name = "conv2d",
                                    .backward = backward,
                                    .release = release,
                                    .choice = lk_conv2d_choice,
+                                   .device_choice = lk_conv2d_device_choice,
                                    .absorb = absorb};

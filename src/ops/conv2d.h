@@ -101,8 +101,9 @@ LK_MUST_CHECK enum lk_status lk_conv2d_choose(const struct lk_op_setup *setup,
                                               enum lk_conv2d_pass pass,
                                               struct lk_conv2d_way *way);
 
-/* The verb of lk_op. */
+/* The verbs of lk_op. */
 bool lk_conv2d_choice(const struct lk_op_setup *setup, int index, struct lk_choice *choice);
+bool lk_conv2d_device_choice(const struct lk_op_setup *setup, struct lk_choice *choice);
 
 extern const struct lk_option lk_conv2d_table[];
 

@@ -6,8 +6,11 @@
 #include "ops/conv2d.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "device/blas.h"
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Of the peak: CLBlast's parameters are for GPUs, and its kernels meant for them. */
 static const double CPU_SHARE = 0.06, GPU_SHARE = 0.5;
@@ -37,6 +40,48 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
             return -1;
     return lk_conv2d_products(s) / (is_cpu ? CPU_SHARE : GPU_SHARE);
 }
+
+/* --- tiles ------------------------------------------------------------------------------- */
+
+/* One choice for all products of floats on devices of a kind. By rule CLBlast's own; plain ones
+ * stand in where others compute wrongly. */
+bool lk_conv2d_device_choice(const struct lk_op_setup *setup, struct lk_choice *choice)
+{
+    const struct lk_device_info *info = lk_device_info(setup->device);
+    if (setup->real != LK_F32)
+        return false;
+    *choice = (struct lk_choice){.decides = "clblast"};
+    snprintf(choice->key, sizeof choice->key, "clblast tiles %s on %s, %s",
+             lk_dtype_name(setup->real), info->name, info->driver);
+    for (int i = 0; lk_blas_tiles(i); i++) {
+        struct lk_candidate *c = &choice->candidates[choice->count++];
+        *c = (struct lk_candidate){.cost = i ? 2 : 1, .math = LK_MATH_STRICT};
+        snprintf(c->name, sizeof c->name, "%s", lk_blas_tiles(i));
+    }
+    choice->candidates[choice->count - 1].cost = 1e3;
+    return true;
+}
+
+static enum lk_status check(const struct lk_op_setup *setup)
+{
+    const int real = (int)lk_dtype_bytes(setup->real);
+    struct lk_choice tiles;
+    int place = 0;
+    if (!lk_conv2d_device_choice(setup, &tiles))
+        return lk_blas_check(setup->device, real, NULL);
+    LK_TRY(lk_choices_make(setup->choices, &tiles, &place));
+    const char *name = tiles.candidates[place].name;
+    const char *plain = tiles.candidates[tiles.count - 1].name;
+    const enum lk_status status = lk_blas_check(setup->device, real, name);
+    if (status != LK_E_UNSUPPORTED || lk_blas_is_wrong(setup->device, real))
+        return status;
+    lk_log(LK_LOG_WARNING, "%s; %s tiles instead of %s", lk_error_text(), plain, name);
+    lk_error_clear();
+    LK_TRY(lk_blas_check(setup->device, real, plain));
+    return setup->choices ? lk_choices_set(setup->choices, tiles.key, plain) : LK_OK;
+}
+
+/* --- products ---------------------------------------------------------------------------- */
 
 /* The products of a batch, or of a tile of it, without matrices. */
 static struct lk_gemm describe(const struct lk_op_setup *setup, const struct blas *blas)
@@ -80,7 +125,7 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
                               void **state)
 {
     const struct lk_conv2d_options *o = setup->options;
-    LK_TRY(lk_blas_check(setup->device, (int)lk_dtype_bytes(setup->real)));
+    LK_TRY(check(setup));
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct blas), state));
     struct blas *blas = *state;
     blas->pass = job->pass;

@@ -339,6 +339,15 @@ static bool choice(const struct lk_op_setup *setup, int index, struct lk_choice 
     return is_wide(&like, &state.image) && lk_op_conv2d.choice(&state.image, index, choice);
 }
 
+static bool device_choice(const struct lk_op_setup *setup, struct lk_choice *choice)
+{
+    struct state state = {0};
+    struct lk_op_setup like = *setup;
+    like.state = &state;
+    measure(&like, &state);
+    return is_wide(&like, &state.image) && lk_op_conv2d.device_choice(&state.image, choice);
+}
+
 static bool absorb(void *options, const char *next, const char *next_options)
 {
     struct options *o = options;
@@ -361,5 +370,6 @@ const struct lk_op lk_op_dense = {
     .backward = backward,
     .release = release,
     .choice = choice,
+    .device_choice = device_choice,
     .absorb = absorb,
 };

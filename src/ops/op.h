@@ -109,6 +109,9 @@ struct lk_op {
     /* (optional) Choice number `index` of those that prepare makes; false past the last. */
     bool (*choice)(const struct lk_op_setup *setup, int index, struct lk_choice *choice);
 
+    /* (optional) The choice of the device that some of them depend on. False: none does. */
+    bool (*device_choice)(const struct lk_op_setup *setup, struct lk_choice *choice);
+
     /* (optional) Takes over the operation `next` (its options as lk_options_print() writes all
      * of them) that alone reads this one's output, by changing its own options: relu, max-pool
      * behind a convolution. Further inputs of `next` become further inputs of this one; infer

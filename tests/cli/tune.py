@@ -228,6 +228,48 @@ layers:
         self.assertEqual(set(made[0]), {'clCreateBuffer', 'clCreateSubBuffer'})
         self.assertEqual(made[0], made[1])
 
+    def clblast_run(self, run, steps, **environment):
+        """Trains on a GPU's kernels, of which CLBlast's are some; the tiles they took."""
+        done = self.run_program('train', 'one.yaml', *self.TRAIN[1:], '--run', run, '--steps',
+                                steps, environment={'LOCKSTEP_CLASS': 'gpu', **environment})
+        algorithms = self.algorithms(run)
+        self.assertIn('clblast', algorithms.values())
+        [key] = [key for key in algorithms if key.startswith('clblast tiles float32 on ')]
+        return done, key, algorithms[key]
+
+    def keep(self, key, algorithm):
+        """As if it had been found by tuning."""
+        if not glob.glob(self.path('cache/tuning/*-normal.txt')):
+            self.tune('--seconds', '1')
+        [path] = glob.glob(self.path('cache/tuning/*-normal.txt'))
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(f'math normal\n{key}\t{algorithm}\n')
+        return path
+
+    def test_tiles_of_clblast(self):
+        """A run keeps those it began with; no bit depends on them."""
+        self.put('one.yaml', NET.replace('filters: 16, kernel: 3', 'filters: 16, kernel: 1'))
+        _, key, tiles = self.clblast_run('own', '8')
+        self.assertEqual(tiles, 'own')
+        path = self.keep(key, 'plain')
+        self.assertEqual(self.clblast_run('plain', '4')[2], 'plain')
+        os.remove(path)
+        self.assertEqual(self.clblast_run('plain', '8')[2], 'plain')
+        self.assertEqual(self.sha256('plain'), self.sha256('own'))
+        self.keep(key, '16x16x16')
+        done, _, tiles = self.clblast_run('foreign', '1')
+        self.assertIn("'16x16x16' cannot be had for clblast tiles", done.stderr)
+        self.assertEqual(tiles, 'own')
+        if LAYER:  # a bit of what is compared with the known answer changes
+            self.keep(key, '64x64x16')
+            done, _, tiles = self.clblast_run(
+                'wrong', '8', OPENCL_LAYERS=LAYER,
+                LOCKSTEP_FAULT='call=clEnqueueReadBuffer,nth=1,times=1,kind=corrupt')
+            self.assertIn('CLBlast multiplies wrongly', done.stderr)
+            self.assertIn('plain tiles instead of 64x64x16', done.stderr)
+            self.assertEqual(tiles, 'plain')
+            self.assertEqual(self.sha256('wrong'), self.sha256('own'))
+
     def test_interrupted(self):
         """What was measured is kept, a choice of which some candidates were not is not."""
         process = subprocess.Popen([PROGRAM, 'tune', 'net.yaml', '--batch-size', '64'],

@@ -163,7 +163,7 @@ static void multiplies_batches_of_whole_tiles(void **state)
                         .b_step = K * N,
                         .c_step = M * N};
     size_t scratch = 0;
-    assert_ok(lk_blas_check(device, 4));
+    assert_ok(lk_blas_check(device, 4, NULL));
     assert_ok(lk_blas_scratch(device, &g, &scratch));
     assert_true(scratch > 0); /* for the second */
     assert_ok(lk_buffer_create(device, scratch, &g.scratch));
@@ -236,6 +236,79 @@ static void refuses(void **state)
     drop(&c);
 }
 
+/* Products by both of CLBlast's kernels, with tiles that are not full. */
+static void multiply_twice(struct lk_device *on, float *got)
+{
+    enum { M = 452, N = 460, K = 470, SMALL = 90 };
+    struct matrix a = make(M * K, 4, 1), b = make(K * N, 4, 2), c = make(M * N, 4, 3);
+    struct lk_gemm g = {.real_bytes = 4,
+                        .m = M,
+                        .n = N,
+                        .k = K,
+                        .alpha = 1,
+                        .a = a.buffer,
+                        .b = b.buffer,
+                        .c = c.buffer};
+    assert_ok(lk_blas_gemm(on, &g));
+    assert_ok(lk_buffer_read(c.buffer, 0, M * N * sizeof *got, got));
+    g.b_turned = true;
+    g.beta = 1;
+    g.m = SMALL, g.n = SMALL + 1, g.k = K;
+    assert_ok(lk_blas_gemm(on, &g));
+    assert_ok(lk_buffer_read(c.buffer, 0, SMALL * SMALL * sizeof *got, got + M * N));
+    drop(&a);
+    drop(&b);
+    drop(&c);
+}
+
+/* What are blockings elsewhere: the order of sums is the same. Others than the plain ones did
+ * so too, and take PoCL half a minute each to build. */
+static void tiles_change_no_bit(void **state)
+{
+    enum { COUNT = 452 * 460 + 90 * 90 };
+    float *own = calloc(COUNT, sizeof *own), *other = calloc(COUNT, sizeof *other);
+    (void)state;
+    assert_true(own && other);
+    assert_string_equal(lk_blas_tiles(0), "own");
+    assert_ok(lk_blas_check(device, 4, "own"));
+    multiply_twice(device, own);
+    assert_ok(lk_blas_check(device, 4, "plain"));
+    multiply_twice(device, other);
+    for (int e = 0; e < COUNT; e++)
+        if (own[e] != other[e])
+            fail_msg("element %d: %.9g, with own tiles %.9g", e, other[e], own[e]);
+    free(own);
+    free(other);
+}
+
+/* Behind others, in one process. */
+static void own_tiles_cannot_be_had_back(void **state)
+{
+    struct lk_device *second;
+    (void)state;
+    assert_ok(lk_blas_check(device, 4, NULL));
+    assert_ok(lk_device_open(NULL, 0, &second));
+    assert_ok(lk_blas_check(second, 4, "plain")); /* as device has */
+    lk_error_clear();
+    assert_int_equal(lk_blas_check(device, 4, "64x64x16"), LK_E_UNSUPPORTED);
+    assert_non_null(strstr(lk_error_text(), "has had tiles plain"));
+    assert_true(lk_blas_is_wrong(device, 4));
+    lk_error_clear();
+    assert_ok(lk_blas_check(second, 4, NULL));
+    lk_device_close(second);
+    assert_ok(lk_device_open(NULL, 0, &second));
+    lk_error_clear();
+    assert_int_equal(lk_blas_check(second, 4, "16x16x16"), LK_E_UNSUPPORTED);
+    assert_non_null(strstr(lk_error_text(), "no tiles 16x16x16"));
+    lk_error_clear();
+    lk_device_close(second);
+    assert_ok(lk_device_open(NULL, 0, &second));
+    assert_int_equal(lk_blas_check(second, 4, "own"), LK_E_UNSUPPORTED);
+    assert_non_null(strstr(lk_error_text(), "own cannot be had"));
+    lk_error_clear();
+    lk_device_close(second);
+}
+
 static void *check_own_device(void *status)
 {
     struct lk_device *own;
@@ -243,9 +316,9 @@ static void *check_own_device(void *status)
     *result = lk_device_open(NULL, 0, &own);
     if (*result != LK_OK)
         return NULL;
-    *result = lk_blas_check(own, 4);
+    *result = lk_blas_check(own, 4, NULL);
     if (*result == LK_OK)
-        *result = lk_blas_check(own, 4); /* at once, the second time */
+        *result = lk_blas_check(own, 4, NULL); /* at once, the second time */
     lk_device_close(own);
     return NULL;
 }
@@ -272,6 +345,8 @@ int main(void)
         cmocka_unit_test(multiplies_batches_of_whole_tiles),
         cmocka_unit_test(refuses_a_small_scratch),
         cmocka_unit_test(refuses),
+        cmocka_unit_test(tiles_change_no_bit),
+        cmocka_unit_test(own_tiles_cannot_be_had_back),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
