@@ -72,6 +72,10 @@ class RanksTest(ProgramTest):
 
 @unittest.skipUnless(HAS_MPI and MPIRUN, 'needs a build with MPI, and mpirun')
 class SameBits(RanksTest):
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', NET.replace('  - max_pool', '  - batch_norm\n  - max_pool'))
+
     def test_any_number_of_ranks(self):
         common = '--steps', '40', '--seed', '3', '--set', 'check_every=4'
         wanted = self.alone('alone', *common)

@@ -21,7 +21,8 @@ RUN = """model:
   input: [28, 28, 1]
   layers:
     - average_pool: {size: 4}
-    - conv2d: {filters: 4, kernel: 3, activation: relu}
+    - conv2d: {filters: 4, kernel: 3}
+    - batch_norm: {activation: relu}
     - flatten
     - dropout: {rate: 0.25}
     - dense: {units: 10}
