@@ -89,6 +89,7 @@ static int tune(struct lk_tune_options *options, const char *devices)
 static int run(const struct arguments *arguments)
 {
     struct lk_tune_options options = {.math = option_text(arguments, "math"),
+                                      .precision = option_text(arguments, "precision"),
                                       .again = option_given(arguments, "again")};
     int64_t seconds = 0;
     if (arguments->word_count != 1)
@@ -106,6 +107,7 @@ static const struct option options[] = {
     {"device", "LIST", "the first of these devices: 0, gpu, cpu, 0/2"},
     {"batch-size", "N", "most samples at a time (512)"},
     {"math", "strict|normal|fast", "which algorithms may be taken (normal)"},
+    {"precision", "float|mixed", "of training: mixed keeps activations as halves (float)"},
     {"seconds", "N", "begin nothing more after this time"},
     {"again", NULL, "measure also what is known"},
     {0},

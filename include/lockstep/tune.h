@@ -34,11 +34,12 @@ struct lk_tune_report {
 };
 
 struct lk_tune_options {
-    const char *model; /* zoo name or model file */
-    int64_t batch;     /* most samples at a time; 0: 512 */
-    const char *math;  /* "strict", "normal", "fast"; NULL: normal */
-    double seconds;    /* nothing more is begun after; 0: until all is measured */
-    bool again;        /* measures also what is known */
+    const char *model;     /* zoo name or model file */
+    int64_t batch;         /* most samples at a time; 0: 512 */
+    const char *math;      /* "strict", "normal", "fast"; NULL: normal */
+    const char *precision; /* "float", "mixed"; NULL: float */
+    double seconds;        /* nothing more is begun after; 0: until all is measured */
+    bool again;            /* measures also what is known */
     bool (*handler)(void *context, const struct lk_tune_report *report); /* false: enough */
     void *context;
 };

@@ -1,6 +1,7 @@
 #include "graph/tune_parts.h"
 
 #include "base/fail.h"
+#include "base/half.h"
 #include "device/device.h"
 #include "ops/probe.h"
 #include <math.h>
@@ -29,12 +30,31 @@ static const struct lk_buffer *result_of(const struct lk_tuner *tuner,
     return tuner->choice.dx ? run->dx[0] : tuner->choice.dw ? run->dw[0] : run->y;
 }
 
-/* Of a weight gradient, whose buffer is longer, as much as a pass writes. */
-static size_t result_bytes(const struct lk_tuner *tuner, const struct lk_probe *probe)
+/* Numbers of the result; of a weight gradient, whose buffer is longer, as many as a pass
+ * writes. */
+static int64_t count_of(const struct lk_tuner *tuner, const struct lk_probe *probe)
 {
     if (tuner->choice.dw)
-        return (size_t)lk_shape_count(&tuner->like.shapes.param[0].shape) * sizeof(float);
-    return lk_buffer_bytes(result_of(tuner, probe));
+        return lk_shape_count(&tuner->like.shapes.param[0].shape);
+    return (int64_t)(lk_buffer_bytes(result_of(tuner, probe)) /
+                     lk_dtype_bytes(lk_op_stored(&probe->setup)));
+}
+
+static enum lk_status read_result(const struct lk_tuner *tuner, const struct lk_probe *probe,
+                                  float *found, int64_t count)
+{
+    const struct lk_buffer *result = result_of(tuner, probe);
+    if (tuner->choice.dw || !tuner->like.stores_half)
+        return lk_buffer_read(result, 0, (size_t)count * sizeof *found, found);
+    uint16_t *halves = malloc((size_t)count * sizeof *halves);
+    if (!halves)
+        return lk_fail_memory("a candidate's results", (size_t)count * sizeof *halves);
+    const enum lk_status status =
+        lk_buffer_read(result, 0, (size_t)count * sizeof *halves, halves);
+    for (int64_t i = 0; i < count && status == LK_OK; i++)
+        found[i] = lk_half_value(halves[i]);
+    free(halves);
+    return status;
 }
 
 /* Root mean square of a - b over that of b; of bits that are no numbers: infinite. */
@@ -52,28 +72,27 @@ static double error_of(const float *a, const float *b, size_t count)
 static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe,
                             const struct lk_candidate *candidate, bool *is_right)
 {
-    const struct lk_buffer *result = result_of(tuner, probe);
-    const size_t bytes = result_bytes(tuner, probe);
+    const int64_t count = count_of(tuner, probe);
     const struct lk_candidate *first = &tuner->choice.candidates[0];
-    float *found = malloc(bytes);
+    float *found = malloc((size_t)count * sizeof *found);
     if (!found)
-        return lk_fail_memory("a candidate's results", bytes);
-    const enum lk_status status = lk_buffer_read(result, 0, bytes, found);
+        return lk_fail_memory("a candidate's results", (size_t)count * sizeof *found);
+    const enum lk_status status = read_result(tuner, probe, found, count);
     if (status != LK_OK) {
         free(found);
         return status;
     }
     if (!tuner->expected) {
         tuner->expected = found;
-        tuner->expected_bytes = bytes;
+        tuner->expected_count = count;
         *is_right = true;
         return LK_OK;
     }
-    const double error = error_of(found, tuner->expected, bytes / sizeof(float));
+    const double error = error_of(found, tuner->expected, (size_t)count);
     const double most = lk_candidate_is_same(candidate->name, first->name) ? 0
                         : candidate->math == LK_MATH_FAST                  ? REDUCED_ERROR
                                                                            : FULL_ERROR;
-    *is_right = bytes == tuner->expected_bytes && error <= most;
+    *is_right = count == tuner->expected_count && error <= most;
     free(found);
     return LK_OK;
 }
@@ -242,6 +261,7 @@ static void describe(struct lk_tuner *tuner, const struct lk_step *step)
                                        .shapes = step->shapes,
                                        .tiling = lk_tiling_resize(&run, tuner->samples, 1),
                                        .real = LK_F32,
+                                       .stores_half = c->stores_half,
                                        .training = c->training,
                                        .wants_dw = step->wants_dw};
     memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);

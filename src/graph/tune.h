@@ -9,6 +9,7 @@ struct lk_tune_config {
     struct lk_device *device;
     const struct lk_node *output; /* training: the loss */
     bool training;
+    bool stores_half;           /* as lk_op_setup */
     int64_t batch;              /* most samples at a time */
     int shards;                 /* of such a batch, where it is trained */
     struct lk_choices *choices; /* those it has or knows stay; others are added */

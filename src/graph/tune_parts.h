@@ -24,7 +24,7 @@ struct lk_tuner {
     int64_t samples;
     struct lk_choice choice;
     float *expected; /* of the choice at hand, by the first candidate; NULL: none yet */
-    size_t expected_bytes;
+    int64_t expected_count;
     struct lk_choice shared; /* of the device; count 0: none was met */
     const char *shared_name; /* the candidate of it to measure with; NULL: what is known */
     struct lk_tuner_pass *passes;

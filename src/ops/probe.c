@@ -1,6 +1,7 @@
 #include "ops/probe.h"
 
 #include "base/fail.h"
+#include "base/half.h"
 #include "base/random.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,14 +122,17 @@ static enum lk_status make_copy(struct lk_probe *probe, bool backward, struct lk
     const struct lk_op_setup *s = &probe->setup;
     for (int i = 0; i < s->shapes.inputs; i++) {
         struct lk_buffer *x = NULL;
-        const size_t bytes = tiled(probe, &s->shapes.x[i], s->shapes.x_dtype[i]);
+        const bool is_real = s->shapes.x_dtype[i] == LK_F32;
+        const size_t bytes =
+            tiled(probe, &s->shapes.x[i], is_real ? lk_op_stored(s) : s->shapes.x_dtype[i]);
         LK_TRY(make(probe, bytes, &x));
         run->x[i] = x;
         if (s->wants_dx[i] && backward)
             LK_TRY(make(probe, bytes, &run->dx[i]));
     }
     struct lk_buffer *dy = NULL;
-    const size_t bytes = tiled(probe, &s->shapes.y, LK_F32);
+    const size_t bytes =
+        tiled(probe, &s->shapes.y, s->shapes.is_loss ? s->real : lk_op_stored(s));
     LK_TRY(make(probe, bytes, &run->y));
     if (backward && !s->shapes.is_loss)
         LK_TRY(make(probe, bytes, &dy));
@@ -199,9 +203,31 @@ enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer)
     return status;
 }
 
-static enum lk_status fill(const struct lk_buffer *buffer)
+static enum lk_status fill_halves(struct lk_buffer *buffer)
 {
-    return buffer ? lk_buffer_fill_random((struct lk_buffer *)buffer) : LK_OK;
+    const size_t bytes = lk_buffer_bytes(buffer), most = BLOCK * sizeof(uint16_t);
+    enum lk_status status = LK_OK;
+    float *block = malloc(BLOCK * sizeof *block);
+    uint16_t *halves = malloc(most);
+    if (block && halves)
+        draw(block);
+    else
+        status = lk_fail_memory("random numbers", BLOCK * sizeof *block + most);
+    for (int i = 0; i < BLOCK && status == LK_OK; i++)
+        halves[i] = lk_half_of(block[i]);
+    for (size_t at = 0; at < bytes && status == LK_OK; at += most)
+        status = lk_buffer_write(buffer, at, bytes - at < most ? bytes - at : most, halves);
+    free(block);
+    free(halves);
+    return status;
+}
+
+static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype)
+{
+    struct lk_buffer *filled = (struct lk_buffer *)buffer;
+    if (!buffer)
+        return LK_OK;
+    return dtype == LK_F16 ? fill_halves(filled) : lk_buffer_fill_random(filled);
 }
 
 static enum lk_status copy(const struct lk_buffer *from, const struct lk_buffer *to)
@@ -212,11 +238,12 @@ static enum lk_status copy(const struct lk_buffer *from, const struct lk_buffer 
 enum lk_status lk_probe_fill(struct lk_probe *probe)
 {
     const struct lk_op_run *first = &probe->runs[0];
+    const enum lk_dtype stored = lk_op_stored(&probe->setup);
     for (int j = 0; j < probe->setup.shapes.params; j++)
-        LK_TRY(fill(first->w[j]));
+        LK_TRY(fill(first->w[j], LK_F32));
     for (int i = 0; i < probe->setup.shapes.inputs; i++)
-        LK_TRY(fill(first->x[i]));
-    LK_TRY(fill(first->dy));
+        LK_TRY(fill(first->x[i], stored));
+    LK_TRY(fill(first->dy, stored));
     for (int n = 1; n < probe->copies; n++) {
         for (int i = 0; i < probe->setup.shapes.inputs; i++)
             LK_TRY(copy(first->x[i], probe->runs[n].x[i]));

@@ -57,12 +57,15 @@ static enum lk_status tune(void *context, struct lk_worker *worker)
     if (strcmp(name, t->last) == 0)
         return LK_OK;
     snprintf(t->last, sizeof t->last, "%s", name);
+    const struct lk_tuning_run run = {.device = worker->device,
+                                      .loss = trainer->loss,
+                                      .batch = s->batch_size,
+                                      .shards = trainer->shards,
+                                      .stores_half = s->precision == LK_PRECISION_MIXED};
     const double worth =
         lk_tuning_worth(worker->device, trainer->loss, s->batch_size, s->steps);
     const enum lk_status status =
-        worth > 0 ? lk_tuning_quick(worker->device, trainer->loss, s->batch_size,
-                                    trainer->shards, worth, trainer->blockings)
-                  : LK_OK;
+        worth > 0 ? lk_tuning_quick(&run, worth, trainer->blockings) : LK_OK;
     if (status == LK_OK || status == LK_E_MEMORY || status == LK_E_DEVICE)
         return status;
     lk_error_clear(); /* it trains as it is */
@@ -74,10 +77,8 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
     struct lk_trainer *trainer = context;
     struct lk_world *world = trainer->world;
     struct tuning tuning = {.trainer = trainer};
-    const bool is_mixed = trainer->settings->precision == LK_PRECISION_MIXED;
     if (!trainer->checkpoint && lk_world_rank(world) == 0 &&
-        trainer->settings->tune != LK_TUNE_OFF &&
-        !is_mixed) /* kernels of floats are measured */
+        trainer->settings->tune != LK_TUNE_OFF)
         LK_TRY(lk_team_call_each(team, tune, &tuning, false));
     if (lk_world_size(world) == 1)
         return LK_OK;

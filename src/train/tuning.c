@@ -121,15 +121,15 @@ double lk_tuning_worth(const struct lk_device *device, const struct lk_node *los
     return worth < 1 ? 0 : worth < MOST_SECONDS ? worth : MOST_SECONDS;
 }
 
-enum lk_status lk_tuning_quick(struct lk_device *device, const struct lk_node *loss,
-                               int64_t batch, int shards, double seconds,
+enum lk_status lk_tuning_quick(const struct lk_tuning_run *run, double seconds,
                                struct lk_choices *blockings)
 {
-    const struct lk_tune_config config = {.device = device,
-                                          .output = loss,
+    const struct lk_tune_config config = {.device = run->device,
+                                          .output = run->loss,
                                           .training = true,
-                                          .batch = batch,
-                                          .shards = shards,
+                                          .stores_half = run->stores_half,
+                                          .batch = run->batch,
+                                          .shards = run->shards,
                                           .choices = blockings,
                                           .keeps_bits = true,
                                           .seconds = seconds};
@@ -144,6 +144,11 @@ enum lk_status lk_tuning_quick(struct lk_device *device, const struct lk_node *l
 /* --- fully ---------------------------------------------------------------------------------
  */
 
+static bool is_mixed(const struct lk_tune_options *options)
+{
+    return options->precision && strcmp(options->precision, "mixed") == 0;
+}
+
 static enum lk_status tune(struct lk_device *device, const struct lk_tune_options *options,
                            const struct lk_node *loss, struct lk_choices *found)
 {
@@ -151,6 +156,7 @@ static enum lk_status tune(struct lk_device *device, const struct lk_tune_option
     const struct lk_tune_config config = {.device = device,
                                           .output = loss,
                                           .training = true,
+                                          .stores_half = is_mixed(options),
                                           .batch = batch,
                                           .shards = lk_shards_choose(batch),
                                           .choices = found,
@@ -171,6 +177,9 @@ enum lk_status lk_tune_model(struct lk_device *device, const struct lk_tune_opti
     struct lk_choices *found = NULL;
     enum lk_math math = LK_MATH_NORMAL;
     enum lk_status status;
+    if (options->precision && !is_mixed(options) && strcmp(options->precision, "float") != 0)
+        return lk_fail(LK_E_ARGUMENT, "precision '%s' is none of float, mixed",
+                       options->precision);
     LK_TRY_OUT(lk_math_find(options->math, &math));
     LK_TRY_OUT(lk_model_open(options->model, NULL, &model));
     LK_TRY_OUT(lk_model_add_loss(model, &labels, &loss));

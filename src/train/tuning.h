@@ -20,11 +20,17 @@ LK_MUST_CHECK enum lk_status lk_tuning_save(enum lk_tuning kind, struct lk_choic
 double lk_tuning_worth(const struct lk_device *device, const struct lk_node *loss,
                        int64_t batch, int64_t steps);
 
-/* Measures for `seconds` what batches in so many shards need, and adds to `blockings` and the
- * cache. fails: LK_E_DEVICE */
-LK_MUST_CHECK enum lk_status lk_tuning_quick(struct lk_device *device,
-                                             const struct lk_node *loss, int64_t batch,
-                                             int shards, double seconds,
+/* What a run needs. */
+struct lk_tuning_run {
+    struct lk_device *device;
+    const struct lk_node *loss;
+    int64_t batch;
+    int shards;
+    bool stores_half;
+};
+
+/* Measures for `seconds`, and adds to `blockings` and the cache. fails: LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_tuning_quick(const struct lk_tuning_run *run, double seconds,
                                              struct lk_choices *blockings);
 
 #endif

@@ -62,6 +62,22 @@ class Tune(ProgramTest):
         self.assertIn('0 choices measured', self.tune().stdout)
         self.assertIn(f'{len(kept)} choices measured', self.tune('--again').stdout)
 
+    def test_halves_are_measured_apart(self):
+        """Of stored halves, whose kernels are others; a run of them takes what was found."""
+        mixed = '--precision', 'mixed'
+        said = self.tune(*mixed).stdout
+        self.assertNotIn('wrong numbers', said)
+        kept = self.kept()
+        self.assertGreaterEqual(len(kept), 3)
+        for key in kept:
+            self.assertIn(' float16 lanes=', key)
+        self.run_program('train', *self.TRAIN, *mixed, '--run', 'halves', '--steps', '2')
+        taken = self.algorithms('halves')
+        self.assertEqual({key: taken[key] for key in kept}, kept)
+        self.run_program('train', *self.TRAIN, '--run', 'floats', '--steps', '2')
+        self.assertFalse(set(self.algorithms('floats')) & set(kept))
+        self.assertIn('0 choices measured', self.tune(*mixed).stdout)
+
     def test_training_takes_them_and_keeps_its_bits(self):
         self.run_program('train', *self.TRAIN, '--run', 'rule', '--steps', '20', '--tune',
                          'off')
@@ -147,10 +163,18 @@ class Tune(ProgramTest):
             self.assertTrue(any(model in key for key in kept), (model, kept, said))
 
     def test_long_runs_begin_with_a_quick_one(self):
+        self.check_quick_tuning('float')
+
+    def test_long_runs_of_halves_do_too(self):
+        for key in self.check_quick_tuning('mixed'):
+            self.assertIn(' float16 ', key)
+
+    def check_quick_tuning(self, precision):
+        """What it found, which the run has taken."""
         process = subprocess.Popen(
             [PROGRAM, 'train', *self.TRAIN, '--run', 'long', '--steps', '100000000',
-             '--log-format', 'jsonl'], cwd=self.folder, env=self.environment(),
-            stdout=subprocess.PIPE, text=True)
+             '--log-format', 'jsonl', '--precision', precision], cwd=self.folder,
+            env=self.environment(), stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.addCleanup(process.stdout.close)
@@ -163,6 +187,7 @@ class Tune(ProgramTest):
         self.assertGreaterEqual(len(quick), 1)
         for key, algorithm in quick.items():
             self.assertEqual(self.algorithms('long')[key], algorithm)
+        return quick
 
     @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
     def test_wrong_numbers_are_not_taken(self):
@@ -287,6 +312,8 @@ layers:
     def test_refusals(self):
         self.refused(3, 'no-such-model', 'tune', 'no-such-model')
         self.refused(2, "math 'exact' is none of", 'tune', 'net.yaml', '--math', 'exact')
+        self.refused(2, "precision 'half' is none of float, mixed", 'tune', 'net.yaml',
+                     '--precision', 'half')
         self.refused(2, 'needs one MODEL', 'tune')
         self.refused(2, '--seconds', 'tune', 'net.yaml', '--seconds', '0')
 
