@@ -6,12 +6,11 @@
  * source: Ioffe and Szegedy, Batch Normalization (2015); over parts of a batch: Hoffer, Hubara,
  * Soudry, Train longer, generalize better (2017); names and standard options as in Keras */
 #include "base/fail.h"
+#include "ops/activation.h"
 #include "ops/op.h"
 
 #include <stdio.h>
-#include <string.h>
 
-enum { NO_ACTIVATION, RELU };
 enum { GAMMA, BETA, MEAN, VARIANCE, PARAMS };
 
 struct options {
@@ -19,7 +18,6 @@ struct options {
     int activation;
 };
 
-static const char *const activations[] = {"none", "relu", NULL};
 static const struct lk_option table[] = {
     {.name = "momentum",
      .kind = LK_OPTION_REAL,
@@ -34,12 +32,7 @@ static const struct lk_option table[] = {
      .max = 1,
      .standard = "0.001",
      .help = "added to the variance"},
-    {.name = "activation",
-     .kind = LK_OPTION_CHOICE,
-     .offset = offsetof(struct options, activation),
-     .standard = "none",
-     .choices = activations,
-     .help = "function applied to the outputs"},
+    LK_ACTIVATION_OPTION(struct options),
     {0},
 };
 
@@ -67,7 +60,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     }
     shapes->params = PARAMS;
     shapes->backward_reads_x = true;
-    shapes->backward_reads_y = o->activation == RELU;
+    shapes->backward_reads_y = o->activation == LK_RELU;
     shapes->flops = 7.0 * (double)lk_shape_count(x);
     return LK_OK;
 }
@@ -95,7 +88,7 @@ static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
     const struct options *o = setup->options;
     const bool in_parts = !s->is_moving && s->parts > 1;
     char text[64];
-    snprintf(text, sizeof text, "-DRELU=%d -DALONE=%d -DMOVING=%d", o->activation == RELU,
+    snprintf(text, sizeof text, "-DRELU=%d -DALONE=%d -DMOVING=%d", o->activation == LK_RELU,
              s->parts == 1, s->is_moving);
     LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_forward", text, &s->forward));
     if (in_parts)
@@ -155,7 +148,7 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
-    const struct lk_buffer *y = o->activation == RELU ? run->y : NULL;
+    const struct lk_buffer *y = o->activation == LK_RELU ? run->y : NULL;
     if (s->gradients)
         LK_TRY(LK_ENQUEUE(s->gradients, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(y),
                           LK_BUF(run->dy), LK_BUF(run->saved), LK_BUF(run->workspace),
@@ -180,15 +173,10 @@ static void release(struct lk_op_setup *setup)
     lk_kernel_destroy(s->backward);
 }
 
-/* Of relu without options alone. */
 static bool absorb(void *options, const char *next, const char *next_options)
 {
-    struct options *o = options;
     (void)next_options;
-    if (o->activation != NO_ACTIVATION || strcmp(next, "relu") != 0)
-        return false;
-    o->activation = RELU;
-    return true;
+    return lk_activation_absorb(&((struct options *)options)->activation, next);
 }
 
 const struct lk_op lk_op_batch_norm = {

@@ -2,14 +2,13 @@
  * x[c, i*stride + r*dilation - pad, ...]), then a 2x2 max-pool where it took one over. The
  * kernels and the orders of their sums are in cl/conv2d*.cl. */
 #include "ops/conv2d.h"
+#include "ops/activation.h"
 #include "ops/conv2d_parts.h"
 
 #include "base/fail.h"
 #include "base/log.h"
 #include <stdio.h>
 #include <string.h>
-
-static const char *const activations[] = {"none", "relu", NULL};
 
 #define ROW(field, kind_, count_, least, most, standard_, help_)                               \
     {                                                                                          \
@@ -26,12 +25,7 @@ const struct lk_option lk_conv2d_table[] = {
     LK_PADDING_OPTION(struct lk_conv2d_options),
     ROW(bias, LK_OPTION_BOOL, 1, 0, 0, "true", "add a learned number to every filter's output"),
     ROW(pool, LK_OPTION_BOOL, 1, 0, 0, "false", "max-pool of 2x2 outputs, stride 2"),
-    {.name = "activation",
-     .kind = LK_OPTION_CHOICE,
-     .offset = offsetof(struct lk_conv2d_options, activation),
-     .standard = "none",
-     .choices = activations,
-     .help = "function applied to the outputs"},
+    LK_ACTIVATION_OPTION(struct lk_conv2d_options),
     {0},
 };
 
@@ -294,10 +288,8 @@ static bool has(const char *options, const char *word)
 static bool absorb(void *options, const char *next, const char *next_options)
 {
     struct lk_conv2d_options *o = options;
-    if (strcmp(next, "relu") == 0 && o->activation == LK_CONV2D_NONE && !o->pool) {
-        o->activation = LK_CONV2D_RELU;
+    if (!o->pool && lk_activation_absorb(&o->activation, next))
         return true;
-    }
     if (strcmp(next, "max_pool") == 0 && !o->pool && has(next_options, "size=2,2") &&
         (has(next_options, "stride=2,2") || has(next_options, "stride=0,0")) && /* 0: size */
         has(next_options, "padding=\"valid\"")) {

@@ -6,8 +6,6 @@
 #include "ops/op.h"
 #include "ops/window.h"
 
-enum { LK_CONV2D_NONE, LK_CONV2D_RELU };
-
 /* What gradient the weight kernel finds in dy, and how it makes dz of it. */
 enum lk_conv2d_gradient {
     LK_CONV2D_PLAIN,  /* dz = dy */
@@ -19,7 +17,7 @@ struct lk_conv2d_options {
     int64_t filters, kernel[2], stride[2], dilation[2], groups;
     char padding[LK_PADDING_BYTES];
     bool bias, pool;
-    int activation;
+    int activation; /* ops/activation.h */
 };
 
 /* Along one axis. out: all_out outputs, less one that a pool drops. */

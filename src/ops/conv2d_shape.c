@@ -1,4 +1,5 @@
 /* The geometry of a convolution, and why there is none. */
+#include "ops/activation.h"
 #include "ops/conv2d.h"
 
 #include "base/fail.h"
@@ -20,7 +21,7 @@ enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct l
     struct lk_conv2d_shape made = {.groups = o->groups,
                                    .channels = x->dim[0] / o->groups,
                                    .filters = o->filters / o->groups,
-                                   .relu = o->activation == LK_CONV2D_RELU,
+                                   .relu = o->activation == LK_RELU,
                                    .pool = o->pool};
     for (int i = 0; i < 2; i++)
         window[i] = (struct lk_window){

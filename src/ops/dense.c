@@ -1,12 +1,12 @@
 /* A dense layer: y[k] = act(b[k] + sum_c w[c][k] x[c]), on vectors or on every step of a
  * sequence. The kernels and the orders of their sums are in cl/dense.cl. */
 #include "base/fail.h"
+#include "ops/activation.h"
 #include "ops/conv2d.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NO_ACTIVATION, RELU };
 enum { PACKED_BYTES = 24 * 1024 }; /* of local memory, for 24 rows of weights */
 
 struct options {
@@ -15,7 +15,6 @@ struct options {
     int activation;
 };
 
-static const char *const activations[] = {"none", "relu", NULL};
 static const struct lk_option table[] = {
     {.name = "units",
      .kind = LK_OPTION_INT,
@@ -29,12 +28,7 @@ static const struct lk_option table[] = {
      .offset = offsetof(struct options, bias),
      .standard = "true",
      .help = "add a learned number to every output"},
-    {.name = "activation",
-     .kind = LK_OPTION_CHOICE,
-     .offset = offsetof(struct options, activation),
-     .standard = "none",
-     .choices = activations,
-     .help = "function applied to the outputs"},
+    LK_ACTIVATION_OPTION(struct options),
     {0},
 };
 
@@ -64,7 +58,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
                        (long long)o->units, text);
     shapes->params = o->bias ? 2 : 1;
     shapes->backward_reads_x = true;
-    shapes->backward_reads_y = o->activation == RELU;
+    shapes->backward_reads_y = o->activation == LK_RELU;
     shapes->flops = 2.0 * (double)channels * (double)o->units * (double)steps;
     return LK_OK;
 }
@@ -153,11 +147,11 @@ static enum lk_status create_gradients(struct lk_op_setup *setup)
     const struct options *o = setup->options;
     struct state *s = setup->state;
     char text[80];
-    snprintf(text, sizeof text, "-DRELU=%d -DROWS=%d -DCOLS=%d", o->activation == RELU,
+    snprintf(text, sizeof text, "-DRELU=%d -DROWS=%d -DCOLS=%d", o->activation == LK_RELU,
              s->panel.rows, s->panel.cols);
     if (setup->wants_dx[0])
         LK_TRY(create_product(setup, false, &s->data));
-    if (setup->wants_dw || o->activation == RELU)
+    if (setup->wants_dw || o->activation == LK_RELU)
         LK_TRY(lk_op_kernel(setup, "dense", "dense_gradient", text, &s->gradient));
     if (setup->wants_dw)
         LK_TRY(lk_op_kernel(setup, "dense", "dense_weight", text, &s->weight));
@@ -166,7 +160,7 @@ static enum lk_status create_gradients(struct lk_op_setup *setup)
     const int64_t real = (int64_t)lk_dtype_bytes(setup->real);
     const int64_t lanes = tiles_of(setup) * setup->tiling.lanes;
     const int64_t width = (int64_t)s->panel.cols * setup->tiling.lanes;
-    const int64_t kept = o->activation == RELU ? s->units : 0;
+    const int64_t kept = o->activation == LK_RELU ? s->units : 0;
     const int64_t turned = setup->wants_dw ? s->panels * width : 0;
     setup->workspace_bytes = (size_t)((kept + turned) * lanes * real);
     return LK_OK;
@@ -194,15 +188,14 @@ static bool is_wide(const struct lk_op_setup *setup, const struct lk_op_setup *i
 static void describe_image(const struct lk_op_setup *setup, struct state *s)
 {
     const struct options *o = setup->options;
-    s->image_options = (struct lk_conv2d_options){
-        .filters = s->units,
-        .kernel = {1, 1},
-        .stride = {1, 1},
-        .dilation = {1, 1},
-        .groups = 1,
-        .padding = "valid",
-        .bias = o->bias,
-        .activation = o->activation == RELU ? LK_CONV2D_RELU : LK_CONV2D_NONE};
+    s->image_options = (struct lk_conv2d_options){.filters = s->units,
+                                                  .kernel = {1, 1},
+                                                  .stride = {1, 1},
+                                                  .dilation = {1, 1},
+                                                  .groups = 1,
+                                                  .padding = "valid",
+                                                  .bias = o->bias,
+                                                  .activation = o->activation};
     s->image = *setup;
     s->image.state = NULL;
     s->image.options = &s->image_options;
@@ -253,7 +246,7 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
     const bool forward = kernel == s->forward;
     const size_t real = lk_dtype_bytes(setup->real);
     const size_t local = is_packed(setup, forward) ? PACKED_BYTES : real;
-    const double least = forward && o->activation == RELU ? 0 : -INFINITY;
+    const double least = forward && o->activation == LK_RELU ? 0 : -INFINITY;
     const int64_t rows = forward ? s->units : s->channels;
     const int64_t depth = forward ? s->channels : s->units;
     const int64_t blocks = lk_divide_up(rows, (int64_t)s->pieces * s->product.rows);
@@ -292,7 +285,7 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
 {
     const struct options *o = setup->options;
     struct state *s = setup->state;
-    const bool relu = o->activation == RELU;
+    const bool relu = o->activation == LK_RELU;
     const int items = lk_op_items(setup);
     const int64_t tiles = tiles_of(setup);
     if (s->image.node) {
@@ -350,12 +343,8 @@ static bool device_choice(const struct lk_op_setup *setup, struct lk_choice *cho
 
 static bool absorb(void *options, const char *next, const char *next_options)
 {
-    struct options *o = options;
     (void)next_options;
-    if (strcmp(next, "relu") != 0 || o->activation != NO_ACTIVATION)
-        return false;
-    o->activation = RELU;
-    return true;
+    return lk_activation_absorb(&((struct options *)options)->activation, next);
 }
 
 const struct lk_op lk_op_dense = {

@@ -1,5 +1,6 @@
 /* Convolutions: paddings, strides, dilations, groups, with relu and pool taken over. */
 #include "ops/conv2d.h"
+#include "ops/activation.h"
 
 #include "driver.h"
 #include <stdlib.h>
@@ -115,7 +116,7 @@ static void forward(const struct op_problem *p, const double *const x[],
     double *z = outputs(&m, x, w);
     for (int64_t e = 0; e < count_y(&m); e++) {
         const double v = z[shown(&m, z, e)];
-        y[e] = m.o->activation == LK_CONV2D_RELU && v < 0 ? 0 : v;
+        y[e] = m.o->activation == LK_RELU && v < 0 ? 0 : v;
     }
     free(z);
 }
@@ -130,7 +131,7 @@ static void backward(const struct op_problem *p, const double *const x[],
     for (int64_t e = 0; e < count_y(&m); e++) {
         const int64_t at = shown(&m, z, e), row = at / m.q, plane = row / m.p;
         const int64_t n = plane / m.k, k = plane % m.k;
-        if (m.o->activation == LK_CONV2D_RELU && z[at] <= 0)
+        if (m.o->activation == LK_RELU && z[at] <= 0)
             continue;
         products(&m, x[0] + n * image, w[0], dx[0] ? dx[0] + n * image : NULL, dw[0], dy[e], k,
                  row % m.p, at % m.q);

@@ -1,0 +1,24 @@
+/* The option `activation` of operations that take a relu over. Floor 3. Private to src/ops. */
+#ifndef LK_OPS_ACTIVATION_H
+#define LK_OPS_ACTIVATION_H
+
+#include "base/option.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LK_NO_ACTIVATION, LK_RELU };
+
+extern const char *const lk_activations[];
+
+/* The row of a table of options over a struct that has an int `activation`. */
+#define LK_ACTIVATION_OPTION(type)                                                             \
+    {                                                                                          \
+        .name = "activation", .kind = LK_OPTION_CHOICE, .offset = offsetof(type, activation),  \
+        .standard = "none", .choices = lk_activations,                                         \
+        .help = "function applied to the outputs"                                              \
+    }
+
+/* Takes over the operation `next` where it is a relu and the first one. */
+bool lk_activation_absorb(int *activation, const char *next);
+
+#endif
