@@ -11,6 +11,8 @@ import program
 from program import PROGRAM, ProgramTest
 
 LAYER = os.environ.get('LOCKSTEP_FAULT_LAYER')
+LOST = {'OPENCL_LAYERS': LAYER or '', 'LOCKSTEP_FAULT':
+        'call=clEnqueueNDRangeKernel,nth=1,device=0,code=-36,sticky=1'}
 NET = """name: net
 input: [28, 28, 1]
 layers:
@@ -120,6 +122,8 @@ class Tune(ProgramTest):
         self.assertEqual(len(self.kept()), said.count('-> '), said)
 
     def test_a_foreign_file_is_left_aside(self):
+        """And so is one that a crash has cut; env.json names what the rule took instead."""
+        self.run_program('train', *self.TRAIN, '--run', 'rule', '--steps', '1', '--tune', 'off')
         self.tune()
         path = glob.glob(self.path('cache/tuning/*-normal.txt'))[0]
         for content in b'', b'math strict\n', b'math normal\nno tab\n', b'\xff\xfe\0\0', \
@@ -129,6 +133,7 @@ class Tune(ProgramTest):
             done = self.run_program('train', *self.TRAIN, '--run', 'run', '--fresh', '--steps',
                                     '2')
             self.assertIn('results of tuning are left aside: ' + path, done.stderr)
+            self.assertEqual(self.algorithms('run'), self.algorithms('rule'))
         with open(path, 'w', encoding='utf-8') as file:
             file.write('math normal\nconv2d of something else\tmagic\n')
         done = self.run_program('train', *self.TRAIN, '--run', 'run', '--fresh', '--steps', '2')
@@ -169,25 +174,74 @@ class Tune(ProgramTest):
         for key in self.check_quick_tuning('mixed'):
             self.assertIn(' float16 ', key)
 
-    def check_quick_tuning(self, precision):
-        """What it found, which the run has taken."""
+    def begin_long_run(self, run, *options, environment=None):
+        """One that is worth some seconds of tuning; what it says until it is stopped."""
         process = subprocess.Popen(
-            [PROGRAM, 'train', *self.TRAIN, '--run', 'long', '--steps', '100000000',
-             '--log-format', 'jsonl', '--precision', precision], cwd=self.folder,
-            env=self.environment(), stdout=subprocess.PIPE, text=True)
+            [PROGRAM, 'train', *self.TRAIN, '--run', run, '--steps', '100000000',
+             '--log-format', 'jsonl', *options], cwd=self.folder, text=True,
+            env=self.environment(**(environment or {})), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        self.addCleanup(process.stdout.close)
         for line in process.stdout:
-            if json.loads(line).get('step') == 2:
+            if json.loads(line).get('step') == 3:
                 break
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(60), 130)
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 130)
+        return said
+
+    def check_quick_tuning(self, precision):
+        """What it found, which the run has taken."""
+        self.begin_long_run('long', '--precision', precision)
         quick = self.kept('-quick')
         self.assertGreaterEqual(len(quick), 1)
         for key, algorithm in quick.items():
             self.assertEqual(self.algorithms('long')[key], algorithm)
         return quick
+
+    def test_a_device_that_is_gone(self):
+        """What was found on it is for no other one."""
+        found = self.tune('--seconds', '30').stdout
+        kept = self.kept()
+        self.assertGreaterEqual(len(kept), 1, found)
+        self.refused(4, 'device', 'train', *self.TRAIN, '--run', 'none', '--device', '99')
+        done = self.run_program('train', *self.TRAIN, '--run', 'other', '--steps', '2',
+                                environment={'LOCKSTEP_VECTOR': '8', 'POCL_DEVICES': 'basic'})
+        self.assertNotIn('warning', done.stderr)
+        with open(self.path('other/env.json'), encoding='utf-8') as file:
+            about = json.load(file)
+        [device] = about['devices']
+        self.assertFalse(set(about['algorithms']) & set(kept))
+        for key in about['algorithms']:
+            self.assertIn(' on ' + device['name'], key)
+
+    @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
+    def test_a_device_that_is_lost_after_tuning(self):
+        """The others go on with what was found on it, or the run says that none is left."""
+        self.tune()
+        kept = self.kept()
+        train = [*self.TRAIN, '--steps', '6', '--shards', '2']
+        self.run_program('train', *train, '--run', 'whole')
+        done = self.run_program('train', *train, '--run', 'lost', '--device', '0*2', '--split',
+                                'all', environment=LOST)
+        self.assertIn('is lost', done.stderr)
+        self.assertEqual(self.sha256('lost'), self.sha256('whole'))
+        for run in 'lost', 'whole':
+            algorithms = self.algorithms(run)
+            self.assertEqual({key: algorithms[key] for key in kept}, kept)
+        self.refused(4, 'device', 'train', *train, '--run', 'alone', environment=LOST)
+
+    @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
+    def test_a_device_that_is_lost_while_it_is_tuned(self):
+        """The others go on, to the same bits."""
+        self.run_program('train', *self.TRAIN, '--steps', '3', '--run', 'whole', '--shards',
+                         '2', '--tune', 'off')
+        said = self.begin_long_run('lost', '--device', '0*2', '--split', 'all', '--shards', '2',
+                                   environment=LOST)
+        self.assertIn('is lost', said)
+        whole, lost = (self.events(run, 'step')[:3] for run in ('whole', 'lost'))
+        self.assertEqual([e['loss'] for e in lost], [e['loss'] for e in whole])
 
     @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
     def test_wrong_numbers_are_not_taken(self):
