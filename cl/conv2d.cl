@@ -44,6 +44,7 @@ struct job {
     __global S *y;             /* of the first filter, at column 0 */
     __global B *at;            /* likewise, or null */
     int channels, row, filters;
+    int ahead; /* from an input of a tap to what is fetched beside it */
 };
 
 /* Adds the products of a row of taps with an input row. */
@@ -69,6 +70,7 @@ INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n
     __global const real *w = job->w;
     int u = first;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
+        PREFETCH(x + job->ahead);
         UNROLL for (int m = 0; m < ROWS; m++) {
             const int v = u - m * STEP_Y, r = v / GAP_Y;
             if (ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
@@ -134,13 +136,26 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
 struct row {
     struct job job; /* of the first MR filters */
     int blocks, unit;
+    int next; /* from its inputs to those of the next row */
 };
 
-/* The inputs of a block are read from afar once: the weights follow each other in memory. */
+/* The first column that outputs before column j do not read. */
+INLINE int columns_before(int j)
+{
+    return clamp((j - 1) * STEP_X + (TAPS_X - 1) * GAP_X - PAD_X + 1, 0, IN_W);
+}
+
+/* The inputs of a block are read from afar once: the weights follow each other in memory.
+ * Beside its products each of the first blocks of filters fetches a column that comes next. */
 INLINE void over_filters(const struct row *row, int x0, int n, bool edge)
 {
+    const bool wraps = x0 + NV >= OUT_W;
+    const int j0 = wraps ? 0 : columns_before(x0 + NV);
+    const int j1 = columns_before(wraps ? NV : x0 + 2 * NV);
+    const int next = (wraps ? row->next : 0) + (j0 + PAD_X - x0 * STEP_X) * PARTS;
     struct job job = row->job;
     for (int b = 0; b < row->blocks; b++) {
+        job.ahead = b < j1 - j0 ? next + b * PARTS : 0;
         block(&job, x0, n, edge);
         job.w += row->unit;
         job.bias = job.bias ? job.bias + MR : 0;
@@ -188,7 +203,7 @@ BODY void gather_group(__global const S *restrict x, int x_first,
     y += (image * filters * PLANE + y_first) * PARTS + PART;
     at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
     bias = bias ? bias + g * filters : 0;
-    const int i0 = group_0 * rows_each, i1 = min(i0 + rows_each, OUT_H / ROWS);
+    const int rows = OUT_H / ROWS, i0 = group_0 * rows_each, i1 = min(i0 + rows_each, rows);
     for (int i = i0; i < i1; i++) {
         const int first = i * ROWS * STEP_Y - PAD_Y;
         const size_t to = ((size_t)b0 * MR * PLANE + i * PITCH) * PARTS;
@@ -201,7 +216,10 @@ BODY void gather_group(__global const S *restrict x, int x_first,
                                  .row = first,
                                  .filters = filters - b0 * MR},
                                 min(blocks_each, blocks - b0),
-                                unit};
+                                unit,
+                                i + 1 < rows ? ROWS * STEP_Y * X_ROW
+                                             : GROUPS * channels * X_PLANE -
+                                                   i * ROWS * STEP_Y * X_ROW};
         blocks_of_row(&row);
     }
 }
