@@ -38,12 +38,17 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
 {
     const int64_t images = setup->tiling.tiles * g->groups;
     const int64_t blocks = lk_divide_up(g->outs, g->block);
-    const int64_t wanted = 16 * (int64_t)lk_device_info(setup->device)->compute_units;
+    const int64_t units = lk_device_info(setup->device)->compute_units, wanted = 16 * units;
     const double panel =
         2.0 * setup->tiling.lanes * (double)(LK_CONV2D_PANEL * g->ins * g->outs);
     *panels_each = lk_least(panels, (int64_t)(2e7 / (panel + 1)) + 1);
     while (*panels_each > 1 && lk_divide_up(panels, *panels_each) * images < wanted)
         *panels_each = (*panels_each + 1) / 2;
+    int64_t runs = lk_divide_up(panels, *panels_each);
+    if (runs > units) {
+        runs = lk_divide_up(runs, units) * units;
+        *panels_each = lk_divide_up(panels, runs);
+    }
     *blocks_each =
         lk_divide_up(blocks, lk_divide_up(wanted, lk_divide_up(panels, *panels_each) * images));
 }
