@@ -13,21 +13,20 @@
  *   out: [parts] out_stride apart, k innermost
  *
  * A group has in local memory an area of x, [channels][AREA], a block of dz transposed,
- * [pixels][lanes][filters], which is 3 vectors of filters or, behind `threes` such blocks, 2,
+ * [pixels][lanes][filters], which is NV vectors of filters or, behind `wide` such blocks, 2,
  * and its sums. While the products with one block are summed, MR channels after each other, the
  * next block is transposed, the next area of x copied, and what follows them fetched, some of
  * each with every pixel: the multiplications hide it.
  *
  * Group ids: 0: group, run of blocks_each blocks of filters; 1: run of group_channels channels;
  * 2: part.
- * -D: MR AREA GRADIENT
+ * -D: MR NV AREA GRADIENT
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/filter_blocks.cl"
 #include "lib/transpose.cl"
 
-#define NV 3     /* most vectors of filters in a block */
 #define AHEAD 16 /* channels that are fetched before they are copied */
 
 /* In vectors and pixels. */
@@ -184,7 +183,7 @@ INLINE void store(__global real *out, __local const V *sums, int c, int k, int n
 
 /* What a group does: blocks b0 to b1 of filters, channels c0 to c1. */
 struct share {
-    int b0, b1, c0, c1, threes;
+    int b0, b1, c0, c1, wide;
 };
 
 /* dz of the block `ahead` behind block b of the first of three areas. */
@@ -194,7 +193,7 @@ INLINE struct inputs dz_at(const struct share *share, int b, int ahead,
 {
     const int blocks = share->b1 - share->b0, n = b - share->b0 + ahead;
     const struct area *area = areas + (n < blocks ? 0 : n < 2 * blocks ? 1 : 2);
-    *block = block_at(share->b0 + n % blocks, share->threes);
+    *block = block_at(share->b0 + n % blocks, share->wide);
     const size_t to = (size_t)block->v * VECTOR * s->pixels;
     const struct inputs dz = {area->in.x, area->in.dy + to,
                               GRADIENT == 1 ? area->in.y + to : 0};
@@ -242,7 +241,7 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
         work.channels = u + 1 < u1 ? channels : 0;
         work.copies = (channels - 1) / (gaps * blocks) + 1;
         for (int b = share.b0; b < share.b1; b++, parity ^= 1) {
-            const int n = block_at(b, share.threes).n;
+            const int n = block_at(b, share.wide).n;
             const bool wraps = b + 1 == share.b1;
             __local const V *block = dz + parity * dz_size;
             start_block(&work, &share, b, 1, areas, areas[wraps].count, &s);
@@ -251,8 +250,8 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
             work.units_each = (work.units - 1) / gaps + 1;
             for (int c = 0; c < c_blocks; c++, to += MR * n) {
                 __local const V *from = now + c * (MR * AREA);
-                if (n == 3)
-                    add_products(to, from, block, count, &work, &s, u == u0, 3);
+                if (n == NV)
+                    add_products(to, from, block, count, &work, &s, u == u0, NV);
                 else
                     add_products(to, from, block, count, &work, &s, u == u0, 2);
             }
@@ -262,7 +261,7 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
     }
     for (int b = share.b0; b < share.b1; b++)
         for (int c = 0; c < c_blocks; c++) {
-            const struct block block = block_at(b, share.threes);
+            const struct block block = block_at(b, share.wide);
             store(out, sums, share.c0 + c * MR, block.v * VECTOR, block.n, &s);
             sums += MR * block.n;
         }
@@ -274,7 +273,7 @@ KERNEL void conv2d_pointwise_weights(__global const V *restrict x,
                                      int out_first, int out_stride, int channels, int filters,
                                      int groups, int in_plane, int in_row, int in_step,
                                      int width, int pixels, int areas, int shard_tiles,
-                                     int parts, int threes, int blocks, int blocks_each,
+                                     int parts, int wide, int blocks, int blocks_each,
                                      int group_channels, __local V *sums, __local V *copied,
                                      __local V *regrouped)
 {
@@ -286,7 +285,7 @@ KERNEL void conv2d_pointwise_weights(__global const V *restrict x,
     const int g = group_0 / runs, b0 = group_0 % runs * blocks_each;
     const int c0 = group_1 * group_channels;
     const struct share share = {b0, min(b0 + blocks_each, blocks), c0,
-                                min(c0 + group_channels, channels), threes};
+                                min(c0 + group_channels, channels), wide};
     const int all = shard_tiles * areas, first = group_2 / parts * all, part = group_2 % parts;
     weigh_group(in, out + out_first + (size_t)group_2 * out_stride + g * filters, s, share, g,
                 first + (int)((long)all * part / parts),

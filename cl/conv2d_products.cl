@@ -13,19 +13,17 @@
  *       2: dy of a 2x2 max-pool, expanded by the numbers `at` (4: none)
  *
  * A group transposes dz of an area and of its filters, VECTOR by VECTOR, to local memory,
- * [blocks][pixels][lanes][filters], a block being 3 vectors of filters or, behind `threes` of
+ * [blocks][pixels][lanes][filters], a block being NV vectors of filters or, behind `wide` of
  * them, 2. A register block is MR channels and such a block: inputs are read in place, lane by
  * lane. The sums of the group rest in local memory. What comes next is fetched ahead, a little
  * with every block.
  *
  * Group ids: 0: group, run of blocks_each blocks of filters; 1: run of group_channels channels;
  * 2: part.
- * -D: MR GRADIENT
+ * -D: MR NV GRADIENT
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
-
-#define NV 3 /* most vectors of filters in a block */
 
 #include "lib/filter_blocks.cl"
 #include "lib/transpose.cl"
@@ -45,44 +43,57 @@ INLINE int extent(int outputs, int taps, int step, int gap)
     return (outputs - 1) * step + (taps - 1) * gap + 1;
 }
 
-/* Adds the products of MR channels from c on and n vectors of filters with an area, which may
- * be the first. */
-INLINE void add_products(__local V *sums, __local const V *dz, const struct area *area,
-                         int c, int2 tap, const struct sizes *s, bool first, int n)
+/* What a tap reads of an area: `rows` rows, strides apart, of `columns` pixels, the first of
+ * which are `x` of a channel and `dz` of a block. */
+struct reads {
+    int x, dz, x_stride, dz_stride, rows, columns;
+};
+
+INLINE struct reads reads_of(const struct area *area, int2 tap, const struct sizes *s)
 {
     const int2 rows = inside(area->i0, area->i1, tap.y, s->step.y, s->gap.y, s->pad.y, s->in.y);
     const int2 columns =
         inside(area->j0, area->j1, tap.x, s->step.x, s->gap.x, s->pad.x, s->in.x);
     const int width = max(columns.y - columns.x, 0), strip = area->j1 - area->j0;
-    const int runs = s->step.x == 1 ? 1 : width;
-    const int run = s->step.x == 1 ? width * VECTOR : VECTOR;
+    const int2 first = (int2)(columns.x, rows.x) * s->step + tap * s->gap - s->pad;
+    const struct reads reads = {first.y * s->in.x + first.x,
+                                (rows.x - area->i0) * strip + columns.x - area->j0,
+                                s->step.y * s->in.x,
+                                strip,
+                                width > 0 ? rows.y - rows.x : 0,
+                                width};
+    return reads;
+}
+
+/* Adds the products of MR channels, of which x is the first and `left` are there, and n vectors
+ * of filters with an area. */
+INLINE void add_products(__local V *sums, __local const V *dz, __global const V *x, int left,
+                         const struct reads *reads, const struct sizes *s, int n)
+{
+    __global const V *xs[MR];
     V a[MR][NV];
-    UNROLL for (int m = 0; m < MR; m++)
+    UNROLL for (int m = 0; m < MR; m++) {
+        xs[m] = x + (size_t)min(m, left - 1) * (s->in.x * s->in.y) + reads->x;
         UNROLL for (int v = 0; v < NV; v++)
             a[m][v] = (V)0;
-    for (int i = rows.x; i < rows.y; i++) {
-        const int2 first = (int2)(columns.x, i) * s->step + tap * s->gap - s->pad;
-        __global const V *x = area->x + first.y * s->in.x + first.x;
-        __local const V *d =
-            dz + ((i - area->i0) * strip + columns.x - area->j0) * (VECTOR * n);
-        for (int q = 0; q < runs; q++, x += s->step.x) {
-            __global const real *f[MR];
-            UNROLL for (int m = 0; m < MR; m++)
-                f[m] = (__global const real *)(x + (size_t)min(c + m, s->channels - 1) *
-                                                       (s->in.x * s->in.y));
-            for (int l = 0; l < run; l++, d += n)
+    }
+    dz += reads->dz * (VECTOR * n);
+    for (int i = 0; i < reads->rows; i++) {
+        __local const V *d = dz + i * reads->dz_stride * (VECTOR * n);
+        int from = i * reads->x_stride;
+        for (int j = 0; j < reads->columns; j++, from += s->step.x, d += VECTOR * n)
+            UNROLL for (int l = 0; l < VECTOR; l++)
                 UNROLL for (int m = 0; m < MR; m++) {
-                    const V e = f[m][l];
+                    const V e = ((__global const real *)(xs[m] + from))[l];
                     UNROLL for (int v = 0; v < NV; v++)
                         if (v < n)
-                            a[m][v] = FMA(e, d[v], a[m][v]);
+                            a[m][v] = FMA(e, d[l * n + v], a[m][v]);
                 }
-        }
     }
     UNROLL for (int m = 0; m < MR; m++)
         UNROLL for (int v = 0; v < NV; v++)
             if (v < n)
-                sums[m * n + v] = first ? a[m][v] : sums[m * n + v] + a[m][v];
+                sums[m * n + v] += a[m][v];
 }
 
 /* Fetches share `part` of `parts` of dz of a block. */
@@ -165,7 +176,7 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
                       int shard_tiles, int areas_each, __local V *sums, __local V *turned,
                       int group_0, int group_1, int group_2)
 {
-    const int threes = blocks.x, blocks_each = blocks.z;
+    const int wide = blocks.x, blocks_each = blocks.z;
     const int runs = (blocks.y + blocks_each - 1) / blocks_each;
     const int g = group_0 / runs, b0 = group_0 % runs * blocks_each;
     const int b1 = min(b0 + blocks_each, blocks.y);
@@ -175,8 +186,11 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
     const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * all);
     const int c_blocks = (c1 - c0 + MR - 1) / MR, taps = s.taps.x * s.taps.y;
     const int shares = taps * c_blocks;
+    const int all_sums = taps * c_blocks * MR * (block_at(b1, wide).v - block_at(b0, wide).v);
     dy += dy_first / VECTOR;
     out += out_first + (size_t)group_2 * out_stride + g * s.filters;
+    for (int i = 0; i < all_sums; i++)
+        sums[i] = (V)0;
     for (int u = u0; u < u1; u++) {
         const struct area area = area_at(x, dy, y, at, u, g, &cut, &s);
         const struct area next = area_at(x, dy, y, at, min(u + 1, u1 - 1), g, &cut, &s);
@@ -187,21 +201,23 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
         __local V *to = sums;
         for (int b = b0; b < b1; b++) {
             const bool is_last = b == b1 - 1;
-            const struct block block = block_at(b, threes);
-            const struct block then = block_at(is_last ? b0 : b + 1, threes);
+            const struct block block = block_at(b, wide);
+            const struct block then = block_at(is_last ? b0 : b + 1, wide);
             int share = 0;
             transpose_block(turned, &area, block, &s);
             for (int tap = 0; tap < taps; tap++) {
                 const int2 place = (int2)(tap % s.taps.x, tap / s.taps.x);
+                const struct reads reads = reads_of(&area, place, &s);
                 for (int c = c0; c < c1; c += MR, to += MR * block.n) {
+                    __global const V *from = area.x + (size_t)c * (s.in.x * s.in.y);
                     fetch_gradients(is_last ? &next : &area, then, share, shares, &s);
                     if (is_last)
                         fetch_inputs(&next, rows, c0, c1, share, shares, &s);
                     share++;
-                    if (block.n == 3)
-                        add_products(to, turned, &area, c, place, &s, u == u0, 3);
+                    if (block.n == NV)
+                        add_products(to, turned, from, s.channels - c, &reads, &s, NV);
                     else
-                        add_products(to, turned, &area, c, place, &s, u == u0, 2);
+                        add_products(to, turned, from, s.channels - c, &reads, &s, 2);
                 }
             }
         }
@@ -209,7 +225,7 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
     for (int b = b0; b < b1; b++)
         for (int tap = 0; tap < taps; tap++)
             for (int c = c0; c < c1; c += MR) {
-                const struct block block = block_at(b, threes);
+                const struct block block = block_at(b, wide);
                 store(out, sums, c, c1, tap, block.v * VECTOR, block.n, &s);
                 sums += MR * block.n;
             }
@@ -221,7 +237,7 @@ KERNEL void conv2d_products(__global const V *restrict x, __global const V *rest
                             int out_first, int out_stride, int channels, int filters,
                             int groups, int taps_y, int taps_x, int step_y, int step_x,
                             int gap_y, int gap_x, int pad_y, int pad_x, int in_y, int in_x,
-                            int out_y, int out_x, int strip, int rows_each, int threes,
+                            int out_y, int out_x, int strip, int rows_each, int wide,
                             int blocks, int blocks_each, int group_channels, int shard_tiles,
                             int areas_each, __local V *sums, __local V *turned)
 {
@@ -238,6 +254,6 @@ KERNEL void conv2d_products(__global const V *restrict x, __global const V *rest
     const int down = (out_y + rows_each - 1) / rows_each;
     const struct cut cut = {strip, rows_each, down, (out_x + strip - 1) / strip * down};
     weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, s, cut,
-                (int4)(threes, blocks, blocks_each, 0), group_channels, shard_tiles, areas_each,
+                (int4)(wide, blocks, blocks_each, 0), group_channels, shard_tiles, areas_each,
                 sums, turned, get_group_id(0), get_group_id(1), get_group_id(2));
 }

@@ -1,14 +1,15 @@
-/* Blocks of filters whose sums a weight gradient makes at once. Needs lib/real.cl. */
+/* Blocks of filters whose sums a weight gradient makes at once. Needs lib/real.cl and NV, the
+ * most vectors of filters in a block. */
 
-/* Vectors v to v + n of filters: of the blocks the first `threes` have three, others two. */
+/* Vectors v to v + n of filters: of the blocks the first `wide` have NV, others two. */
 struct block {
     int v, n;
 };
 
-INLINE struct block block_at(int b, int threes)
+INLINE struct block block_at(int b, int wide)
 {
-    const struct block block = {b < threes ? 3 * b : 3 * threes + 2 * (b - threes),
-                                b < threes ? 3 : 2};
+    const struct block block = {b < wide ? NV * b : NV * wide + 2 * (b - wide),
+                                b < wide ? NV : 2};
     return block;
 }
 

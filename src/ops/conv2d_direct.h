@@ -70,7 +70,9 @@ struct lk_conv2d_weights {
     struct lk_conv2d_parts parts;
     size_t sums_bytes, staged_bytes; /* local memory */
     bool products;                   /* then instead of part_tiles and group_filters: */
-    int64_t threes, blocks, blocks_each, strip, rows_each, areas_each;
+    int64_t vectors, wide,
+        blocks; /* blocks of filters: `wide` of so many vectors, then of two */
+    int64_t block_channels, blocks_each, strip, rows_each, areas_each;
     bool points; /* of these: single taps, for which inputs are copied */
     size_t copied_bytes;
     struct lk_kernel *weights;

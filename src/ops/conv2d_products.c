@@ -17,11 +17,6 @@ enum { AREA = 4, POINT_CHANNELS = 256, POINT_SUMS_BYTES = 128 << 10 };
 /* LEAST_CHANNELS: sums at once that keep the multipliers busy. */
 enum { SUMS_BYTES = 256 << 10, LEAST_CHANNELS = 3 };
 
-static int64_t block_channels(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
-{
-    return lk_least(lk_conv2d_gather_sums(setup) / 3, s->channels);
-}
-
 bool lk_conv2d_are_products(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
 {
     return setup->tiling.vector > 1 && !setup->stores_half && s->channels >= LEAST_CHANNELS &&
@@ -29,14 +24,21 @@ bool lk_conv2d_are_products(const struct lk_op_setup *setup, const struct lk_con
            lk_device_info(setup->device)->local_bytes >= 2 * SUMS_BYTES;
 }
 
-/* Blocks of three vectors of filters, then some of two. */
+/* Blocks of three vectors of filters, then some of two. Of few channels four at once, where
+ * there are four: sums of two would be too few to keep the multipliers busy. */
 static void choose_blocks(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                           struct lk_conv2d_weights *w)
 {
     const int64_t vectors = lk_divide_up(s->filters, setup->tiling.vector);
-    const int64_t twos = vectors % 3 == 0 ? 0 : vectors % 3 == 2 || vectors == 1 ? 1 : 2;
-    w->threes = vectors < 2 * twos ? 0 : (vectors - 2 * twos) / 3;
-    w->blocks = w->threes + twos;
+    const int sums = lk_conv2d_gather_sums(setup);
+    const bool are_four = vectors == 4 && s->channels <= 4 && sums >= 24;
+    const int64_t twos = vectors % 3 == 0 || are_four       ? 0
+                         : vectors % 3 == 2 || vectors == 1 ? 1
+                                                            : 2;
+    w->vectors = are_four ? 4 : 3;
+    w->wide = vectors < 2 * twos ? 0 : (vectors - 2 * twos) / w->vectors;
+    w->blocks = w->wide + twos;
+    w->block_channels = lk_least(sums / w->vectors, s->channels);
 }
 
 /* As many sums as local memory should hold: first two blocks of filters, then channels, then
@@ -44,25 +46,26 @@ static void choose_blocks(const struct lk_op_setup *setup, const struct lk_conv2
 static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                          struct lk_conv2d_weights *w)
 {
-    const int64_t channels = block_channels(setup, s), taps = s->axis[0].taps * s->axis[1].taps;
+    const int64_t channels = w->block_channels, taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t most = lk_divide_up(s->channels, channels);
     int64_t blocks = lk_least(2, w->blocks), rows;
     for (;;) {
-        rows = SUMS_BYTES / (3 * blocks * taps * channels * vector);
+        rows = SUMS_BYTES / (w->vectors * blocks * taps * channels * vector);
         if (rows > 0 || blocks == 1)
             break;
         blocks--;
     }
     rows = rows < 1 ? 1 : lk_least(rows, most);
     if (rows == most)
-        blocks = lk_least(w->blocks, SUMS_BYTES / (3 * taps * channels * rows * vector));
+        blocks =
+            lk_least(w->blocks, SUMS_BYTES / (w->vectors * taps * channels * rows * vector));
     if (blocks < 1)
         blocks = 1;
     rows = lk_divide_up(most, lk_divide_up(most, rows));
     w->blocks_each = lk_divide_up(w->blocks, lk_divide_up(w->blocks, blocks));
     w->group_channels = rows * channels;
-    w->sums_bytes = (size_t)(3 * w->blocks_each * taps * w->group_channels * vector);
+    w->sums_bytes = (size_t)(w->vectors * w->blocks_each * taps * w->group_channels * vector);
 }
 
 /* Parts belong to the numerics: they follow from the shape and the class alone. */
@@ -101,18 +104,18 @@ static enum lk_status prepare_points(struct lk_op_setup *setup, const struct lk_
                                      struct lk_conv2d_weights *w)
 {
     char text[64];
-    const int64_t lanes = setup->tiling.vector, rows = block_channels(setup, s);
+    const int64_t lanes = setup->tiling.vector, rows = w->block_channels;
     const int64_t vector = lanes * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t runs = lk_divide_up(s->channels, POINT_CHANNELS);
     w->group_channels = lk_divide_up(lk_divide_up(s->channels, rows), runs) * rows;
-    const int64_t most = POINT_SUMS_BYTES / (3 * w->group_channels * vector);
+    const int64_t most = POINT_SUMS_BYTES / (w->vectors * w->group_channels * vector);
     w->blocks_each = lk_divide_up(w->blocks, lk_divide_up(w->blocks, most < 1 ? 1 : most));
-    w->sums_bytes = (size_t)(3 * w->blocks_each * w->group_channels * vector);
+    w->sums_bytes = (size_t)(w->vectors * w->blocks_each * w->group_channels * vector);
     w->copied_bytes = (size_t)(2 * w->group_channels * AREA * vector);
-    w->staged_bytes = (size_t)((2 * 3 * AREA + 1) * lanes * vector);
+    w->staged_bytes = (size_t)((2 * w->vectors * AREA + 1) * lanes * vector);
     choose_parts(setup, s, lk_divide_up(s->axis[0].out * s->axis[1].out, AREA), w);
-    snprintf(text, sizeof text, "-DMR=%d -DAREA=%d -DGRADIENT=%d", (int)rows, AREA,
-             (int)w->gradient);
+    snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DAREA=%d -DGRADIENT=%d", (int)rows,
+             (int)w->vectors, AREA, (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_pointwise_weights", "conv2d_pointwise_weights", text,
                         &w->weights);
 }
@@ -132,7 +135,7 @@ static enum lk_status enqueue_points(const struct lk_op_setup *setup,
         LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->in * x->in),
         LK_INT(y->step * x->in), LK_INT(x->step), LK_INT(x->out), LK_INT(pixels),
         LK_INT(lk_divide_up(pixels, AREA)), LK_INT(t->shard_tiles), LK_INT(w->parts.parts),
-        LK_INT(w->threes), LK_INT(w->blocks), LK_INT(w->blocks_each), LK_INT(w->group_channels),
+        LK_INT(w->wide), LK_INT(w->blocks), LK_INT(w->blocks_each), LK_INT(w->group_channels),
         LK_LOCAL(w->sums_bytes), LK_LOCAL(w->copied_bytes), LK_LOCAL(w->staged_bytes));
 }
 
@@ -151,13 +154,13 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
     choose_group(setup, s, w);
     w->strip = lk_divide_up(x->out, lk_divide_up(x->out, STRIP));
     w->rows_each = lk_least(y->out, PIXELS / w->strip);
-    w->staged_bytes =
-        (size_t)(3 * w->strip * w->rows_each * setup->tiling.vector * setup->tiling.vector) *
-        lk_dtype_bytes(setup->real);
+    w->staged_bytes = (size_t)(w->vectors * w->strip * w->rows_each * setup->tiling.vector *
+                               setup->tiling.vector) *
+                      lk_dtype_bytes(setup->real);
     choose_parts(setup, s, lk_divide_up(x->out, w->strip) * lk_divide_up(y->out, w->rows_each),
                  w);
-    snprintf(text, sizeof text, "-DMR=%d -DGRADIENT=%d", (int)block_channels(setup, s),
-             (int)w->gradient);
+    snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DGRADIENT=%d", (int)w->block_channels,
+             (int)w->vectors, (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_products", "conv2d_products", text, &w->weights);
 }
 
@@ -178,7 +181,7 @@ enum lk_status lk_conv2d_products_enqueue(const struct lk_op_setup *setup,
         LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->taps),
         LK_INT(x->taps), LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap),
         LK_INT(y->pad), LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out),
-        LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->threes),
+        LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->wide),
         LK_INT(w->blocks), LK_INT(w->blocks_each), LK_INT(w->group_channels),
         LK_INT(t->shard_tiles), LK_INT(w->areas_each), LK_LOCAL(w->sums_bytes),
         LK_LOCAL(w->staged_bytes));
