@@ -55,12 +55,15 @@ INLINE void copy_each(const struct weights *s, int b0, int b1, int n0, int n1)
 #define HALF (VECTOR / 2)
 #if VECTOR == 16
 #define LOAD_HALF vload8
+#define JOIN(a, b) (V)(a, b)
 #define STORE_HALF vstore8
 #elif VECTOR == 8
 #define LOAD_HALF vload4
+#define JOIN(a, b) (V)(a, b)
 #define STORE_HALF vstore4
 #else
 #define LOAD_HALF vload2
+#define JOIN(a, b) (V)((a).x, (a).y, (b).x, (b).y) /* Oclgrind ends at the other */
 #define STORE_HALF vstore2
 #endif
 #define STORE_BOTH PASTE(vstore, VECTOR)
@@ -74,10 +77,8 @@ INLINE void copy_blocks(const struct weights *s, int b0, int b1, int n0, int n1)
     __global const real *from = from_at(s, b0, n0, 0, 0);
     __global real *to = to_at(s, b0, n0, 0, 0);
     for (int r = 0; r + 1 < rows; r += 2, from += 2 * step, to += VECTOR)
-        for (int b = 0; b < b1 - b0; b++) {
-            const V both = (V)(LOAD_HALF(b, from), LOAD_HALF(b, from + step));
-            STORE_BOTH(both, 0, to + b * next);
-        }
+        for (int b = 0; b < b1 - b0; b++)
+            STORE_BOTH(JOIN(LOAD_HALF(b, from), LOAD_HALF(b, from + step)), 0, to + b * next);
     if (rows % 2 == 1)
         for (int b = 0; b < b1 - b0; b++)
             STORE_HALF(LOAD_HALF(b, from), 0, to + b * next);
