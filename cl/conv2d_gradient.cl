@@ -92,7 +92,16 @@ BODY void total_group(__global const real *restrict parts, int first, int count,
     const int i0 = group_0 * each, i1 = min(i0 + each, count), shard = group_1;
     parts += first + (size_t)shard * parts_of_shard * count;
     dw += (size_t)shard * dw_stride;
-    for (int i = i0 + PART; i < i1; i += PARTS) {
+    int i = i0;
+#if VECTOR > 1
+    for (; i + VECTOR <= i1; i += VECTOR) {
+        V sum = PASTE(vload, VECTOR)(0, parts + i);
+        for (int p = 1; p < parts_of_shard; p++)
+            sum += PASTE(vload, VECTOR)(0, parts + (size_t)p * count + i);
+        PASTE(vstore, VECTOR)(sum, 0, dw + i);
+    }
+#endif
+    for (i += PART; i < i1; i += PARTS) {
         real sum = parts[i];
         for (int p = 1; p < parts_of_shard; p++)
             sum += parts[(size_t)p * count + i];
