@@ -4,10 +4,23 @@
  * -D: BM BN BK TM TN. Which are chosen changes no sum's order. PAD: unused Qs in a row. */
 
 typedef PASTE(REAL, 4) Q;
-/* A Q at p, a pointer to S in global memory. */
+/* A Q at p, a pointer to S in global memory. Halves come and go four at a time: vload_half4
+ * would have to do with memory that is aligned for one. */
 #if defined(STORED_BYTES) && STORED_BYTES == 2
-#define LOAD_QUAD(p) vload_half4(0, (__global const half *)(p))
-#define STORE_QUAD(p, v) vstore_half4_rte(v, 0, (__global half *)(p))
+INLINE Q load_quad(__global const ushort4 *p)
+{
+    const ushort4 stored = *p;
+    return vload_half4(0, (const half *)&stored);
+}
+
+INLINE void store_quad(__global ushort4 *p, Q v)
+{
+    ushort4 stored;
+    vstore_half4(v, 0, (half *)&stored);
+    *p = stored;
+}
+#define LOAD_QUAD(p) load_quad((__global const ushort4 *)(p))
+#define STORE_QUAD(p, v) store_quad((__global ushort4 *)(p), v)
 #else
 #define LOAD_QUAD(p) (*(__global const Q *)(p))
 #define STORE_QUAD(p, v) (*(__global Q *)(p) = (v))

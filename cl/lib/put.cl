@@ -7,9 +7,9 @@ INLINE S as_stored(V v)
 {
     S stored;
 #if VECTOR == 1
-    vstore_half_rte(v, 0, (half *)&stored);
+    vstore_half(v, 0, (half *)&stored);
 #else
-    PASTE(PASTE(vstore_half, VECTOR), _rte)(v, 0, (half *)&stored);
+    PASTE(vstore_half, VECTOR)(v, 0, (half *)&stored);
 #endif
     return stored;
 }
