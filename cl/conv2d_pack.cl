@@ -84,7 +84,8 @@ INLINE void copy_blocks(const struct weights *s, int b0, int b1, int n0, int n1)
             STORE_HALF(LOAD_HALF(b, from), 0, to + b * next);
 }
 
-/* Ins lie next to each other: whole blocks b and b + 1, VECTOR ins from n on. */
+/* Ins lie next to each other: whole blocks b and b + 1, VECTOR ins from n on. Of single taps
+ * two ins make a line again. */
 INLINE void copy_transposed(const struct weights *s, int b, int n, int y, int x)
 {
     const int next = s->rows * s->columns * HALF;
@@ -94,10 +95,16 @@ INLINE void copy_transposed(const struct weights *s, int b, int n, int y, int x)
     UNROLL for (int i = 0; i < VECTOR; i++)
         t[i] = PASTE(vload, VECTOR)(0, from + (size_t)i * s->out_step);
     transpose(t);
-    UNROLL for (int i = 0; i < VECTOR; i++) {
-        STORE_HALF(t[i].lo, 0, to + i * next);
-        STORE_HALF(t[i].hi, 0, then + i * next);
-    }
+    if (next == HALF)
+        UNROLL for (int i = 0; i < VECTOR; i += 2) {
+            STORE_BOTH(JOIN(t[i].lo, t[i + 1].lo), 0, to + i * HALF);
+            STORE_BOTH(JOIN(t[i].hi, t[i + 1].hi), 0, then + i * HALF);
+        }
+    else
+        UNROLL for (int i = 0; i < VECTOR; i++) {
+            STORE_HALF(t[i].lo, 0, to + i * next);
+            STORE_HALF(t[i].hi, 0, then + i * next);
+        }
 }
 
 INLINE void copy_pairs(const struct weights *s, int b0, int b1, int n0, int n1)

@@ -105,7 +105,7 @@ static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
     /* Runs along what lies next to each other in memory. */
     const bool is_cpu = setup->tiling.vector > 1, along_ins = g->from.in_step == 1;
     const int64_t blocks_each = !is_cpu ? 1 : along_ins ? 2 : 8;
-    const int64_t ins_each = !is_cpu ? g->ins : along_ins ? 128 : 512;
+    const int64_t ins_each = is_cpu ? 512 : g->ins;
     const struct lk_grid grid = {{lk_divide_up(lk_divide_up(g->outs, g->block), blocks_each),
                                   g->groups, lk_divide_up(g->ins, ins_each)},
                                  lk_op_items(setup)};
