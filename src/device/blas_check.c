@@ -138,22 +138,25 @@ static enum lk_status check(struct lk_device *device, int real_bytes)
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* CLBlast keeps them by what clGetDeviceIDs() calls a device, which several lk_devices share.
- */
-static struct use {
+/* CLBlast keeps them by what clGetDeviceIDs() calls a device, which several lk_devices share:
+ * so many users. */
+struct lk_blas_use {
     cl_device_id id;
-    int tiles, users;
-} uses[LK_MOST_DEVICES];
+    int tiles;
+    atomic_int users;
+};
+
+static struct lk_blas_use uses[LK_MOST_DEVICES];
 static int use_count;
 
-static struct use *use_of(const struct lk_device *device)
+static struct lk_blas_use *use_of(const struct lk_device *device)
 {
     for (int i = 0; i < use_count; i++)
         if (uses[i].id == device->id)
             return &uses[i];
     if (use_count == LK_MOST_DEVICES)
         return NULL;
-    uses[use_count] = (struct use){.id = device->id};
+    uses[use_count].id = device->id;
     return &uses[use_count++];
 }
 
@@ -167,18 +170,19 @@ static int find_tiles(const char *name)
 
 static enum lk_status take(struct lk_device *device, const char *name)
 {
-    struct use *use = use_of(device);
+    struct lk_blas_use *use = use_of(device);
     const int wanted = !use ? -1 : name ? find_tiles(name) : use->tiles;
     if (wanted < 0)
         return lk_fail(LK_E_UNSUPPORTED, "CLBlast has no tiles %s for %s", name ? name : "own",
                        device->info.name);
-    const bool has_others = use->users > (device->blas_tiles != NULL);
+    const bool has_others = atomic_load(&use->users) > (device->blas_use != NULL);
     if (wanted != use->tiles && (wanted == 0 || has_others))
         return lk_fail(LK_E_UNSUPPORTED,
                        "CLBlast has had tiles %s on %s in this process: %s cannot be had",
                        lk_blas_tiles(use->tiles), device->info.name, lk_blas_tiles(wanted));
-    use->users += device->blas_tiles == NULL;
-    device->blas_tiles = lk_blas_tiles(wanted);
+    if (!device->blas_use)
+        atomic_fetch_add(&use->users, 1);
+    device->blas_use = use;
     if (wanted == use->tiles)
         return LK_OK;
     use->tiles = wanted;
@@ -186,20 +190,19 @@ static enum lk_status take(struct lk_device *device, const char *name)
     return lk_blas_override(device, wanted);
 }
 
+/* Without a turn, which a device that hangs may have. */
 void lk_blas_leave(struct lk_device *device)
 {
-    pthread_mutex_lock(&turn);
-    if (device->blas_tiles)
-        use_of(device)->users--;
-    device->blas_tiles = NULL;
-    pthread_mutex_unlock(&turn);
+    if (device->blas_use)
+        atomic_fetch_sub(&device->blas_use->users, 1);
+    device->blas_use = NULL;
 }
 
 /* What no other tiles would help. */
 static bool is_final(const struct lk_device *device, int real_bytes)
 {
-    const char *tiles = real_bytes == 4 ? device->blas_tiles : NULL;
-    return !tiles || strcmp(tiles, "own") == 0 || strcmp(tiles, "plain") == 0;
+    const int tiles = real_bytes == 4 && device->blas_use ? device->blas_use->tiles : 0;
+    return tiles == 0 || !lk_blas_tiles(tiles + 1);
 }
 
 static enum lk_status check_in_turn(struct lk_device *device, int real_bytes, const char *tiles)

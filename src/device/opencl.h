@@ -23,12 +23,12 @@ struct lk_device {
     struct lk_program *programs;
     struct lk_kernel *pending; /* created, not yet built */
     size_t bytes, peak_bytes;
-    bool blas_ready[2];          /* float, double: CLBlast has given the right answers */
-    bool blas_wrong[2];          /* wrong ones, or none */
-    const char *blas_tiles;      /* of its kernels for floats; NULL: it was not used */
-    struct lk_trace *trace;      /* NULL: none was begun */
-    _Atomic int64_t traced_step; /* of what is enqueued now; 0: is not traced */
-    atomic_bool is_abandoned;    /* no call on it returns any more */
+    bool blas_ready[2];           /* float, double: CLBlast has given the right answers */
+    bool blas_wrong[2];           /* wrong ones, or none */
+    struct lk_blas_use *blas_use; /* of its kernels for floats; NULL: it was not used */
+    struct lk_trace *trace;       /* NULL: none was begun */
+    _Atomic int64_t traced_step;  /* of what is enqueued now; 0: is not traced */
+    atomic_bool is_abandoned;     /* no call on it returns any more */
     char log_folder[512];
     char options[256]; /* build options of every program */
     char shuffle[96];  /* one more: see device/subgroups.h */

@@ -307,10 +307,11 @@ layers:
         self.assertEqual(set(made[0]), {'clCreateBuffer', 'clCreateSubBuffer'})
         self.assertEqual(made[0], made[1])
 
-    def clblast_run(self, run, steps, **environment):
+    def clblast_run(self, run, steps, *options, **environment):
         """Trains on a GPU's kernels, of which CLBlast's are some; the tiles they took."""
         done = self.run_program('train', 'one.yaml', *self.TRAIN[1:], '--run', run, '--steps',
-                                steps, environment={'LOCKSTEP_CLASS': 'gpu', **environment})
+                                steps, '--shards', '2', *options,
+                                environment={'LOCKSTEP_CLASS': 'gpu', **environment})
         algorithms = self.algorithms(run)
         self.assertIn('clblast', algorithms.values())
         [key] = [key for key in algorithms if key.startswith('clblast tiles float32 on ')]
@@ -332,9 +333,12 @@ layers:
         self.assertEqual(tiles, 'own')
         path = self.keep(key, 'plain')
         self.assertEqual(self.clblast_run('plain', '4')[2], 'plain')
+        two = self.clblast_run('two', '8', '--device', '0*2', '--split', 'all')
+        self.assertEqual(two[2], 'plain')
         os.remove(path)
         self.assertEqual(self.clblast_run('plain', '8')[2], 'plain')
-        self.assertEqual(self.sha256('plain'), self.sha256('own'))
+        for run in 'plain', 'two':
+            self.assertEqual(self.sha256(run), self.sha256('own'))
         self.keep(key, '16x16x16')
         done, _, tiles = self.clblast_run('foreign', '1')
         self.assertIn("'16x16x16' cannot be had for clblast tiles", done.stderr)
