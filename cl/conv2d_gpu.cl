@@ -20,9 +20,15 @@
  * -D: TAPS_Y TAPS_X UNIT RELU POOL, EVEN: slices have no channels past the last; lib/gemm.cl
  */
 #include "lib/real.cl"
+#ifdef MATRIX
+#define PAD 1
+#else
 #define PAD 0
+#endif
 #include "lib/gemm.cl"
 
+/* Where Q number `id` of a slice lies that has `quads` in a row. */
+#define PLACE(id, quads) ((id) + PAD * ((id) / (quads)))
 #define TAPS (TAPS_Y * TAPS_X)
 #define ROW (LANES * (int)sizeof(S)) /* a pixel */
 #if TAPS > 32
@@ -87,14 +93,14 @@ INLINE void store(const Q acc[TM / 4][TN / 4][4], __global S *y, int tiles, int 
     const size_t image = (size_t)get_num_groups(2) * filters * plane;
     UNROLL for (int j = 0; j < TN / 4; j++) {
         const struct place at =
-            place_of(get_group_id(0) * BN + (j * (BN / TN) + my_column()) * 4, out_height,
+            place_of(get_group_id(0) * BN + COLUMN_QUAD(my_column(), j) * 4, out_height,
                      out_width);
         if (at.tile >= tiles)
             continue;
         __global S *to = y + at.tile * image * LANES +
                             (size_t)(at.i * y_row + at.j * y_column) * LANES + at.lane;
         UNROLL for (int i = 0; i < TM; i++) {
-            const int k = get_group_id(1) * BM + (i / 4 * (BM / TM) + my_row()) * 4 + i % 4;
+            const int k = get_group_id(1) * BM + ROW_QUAD(my_row(), i / 4) * 4 + i % 4;
             if (k < filters)
                 STORE_QUAD(to + (size_t)k * plane * LANES,
                            activate_quad(acc[i / 4][j][i % 4]));
@@ -137,7 +143,7 @@ INLINE void store_pooled(const Q acc[TM / 4][TN / 4][4], __local Q *met, __globa
     UNROLL for (int i = 0; i < TM; i++) {
         barrier(CLK_LOCAL_MEM_FENCE);
         UNROLL for (int j = 0; j < TN / 4; j++)
-            met[my_row() * B_QUADS + j * (BN / TN) + my_column()] = acc[i / 4][j][i % 4];
+            met[my_row() * B_QUADS + COLUMN_QUAD(my_column(), j)] = acc[i / 4][j][i % 4];
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int q = get_local_id(0); q < BM / TM * (B_QUADS / 4); q += GROUP) {
             const int row = q / (B_QUADS / 4), at = q % (B_QUADS / 4);
@@ -145,7 +151,7 @@ INLINE void store_pooled(const Q acc[TM / 4][TN / 4][4], __local Q *met, __globa
             __local const Q *v = met + row * B_QUADS + first;
             const struct place p =
                 place_of(get_group_id(0) * BN + first * 4, out_height, out_width);
-            const int k = get_group_id(1) * BM + (i / 4 * (BM / TM) + row) * 4 + i % 4;
+            const int k = get_group_id(1) * BM + ROW_QUAD(row, i / 4) * 4 + i % 4;
             if (p.tile >= tiles || k >= filters)
                 continue;
             const size_t to =
@@ -169,7 +175,7 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
                              int height, int width, int filters, int out_height, int out_width,
                              int step_y, int step_x, int gap_y, int gap_x, int pad_y, int pad_x)
 {
-    __local Q slices[2 * SLICE];
+    __local Q slices[2 * SLICE + EXCHANGE];
     const int id = get_local_id(0), a_row = id / A_QUADS, b_row = id / B_QUADS;
     const int g = get_group_id(2), k0 = get_group_id(1) * BM;
     /* In bytes. */
@@ -200,13 +206,14 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
     const int last_a = channels - 1 - CHANNEL_OF(0, A_ROWS, a_row);
     const int last_b = channels - 1 - CHANNEL_OF(0, B_ROWS, b_row);
 
-    __local const Q *my_a = slices + my_row(), *my_b = slices + BK * A_PITCH + my_column();
-    __local Q *to_a = slices + id, *to_b = to_a + BK * A_PITCH;
+    __local const Q *my_a = slices + my_left(), *my_b = slices + BK * A_PITCH + my_right();
+    __local Q *to_a = slices + PLACE(id, A_QUADS);
+    __local Q *to_b = slices + BK * A_PITCH + PLACE(id, B_QUADS);
     Q acc[TM / 4][TN / 4][4], a_next[A_TURNS], b_next[B_TURNS];
     int now = 0; /* of local memory, that is read */
 
     UNROLL for (int m = 0; m < TM; m++) {
-        const int n = k0 + (m / 4 * (BM / TM) + my_row()) * 4 + m % 4;
+        const int n = k0 + ROW_QUAD(my_row(), m / 4) * 4 + m % 4;
         const Q first = bias ? bias[g * filters + min(n, filters - 1)] : 0;
         UNROLL for (int n = 0; n < TN / 4; n++)
             acc[m / 4][n][m % 4] = first;
@@ -233,9 +240,9 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
 #define STASH()                                                                                \
     {                                                                                          \
         UNROLL for (int f = 0; f < A_TURNS; f++)                                               \
-            to_a[now + f * GROUP] = a_next[f];                                                \
+            to_a[now + f * A_ROWS * A_PITCH] = factors(a_next[f]);                             \
         UNROLL for (int f = 0; f < B_TURNS; f++)                                               \
-            to_b[now + f * GROUP] = b_next[f];                                                 \
+            to_b[now + f * B_ROWS * B_PITCH] = factors(b_next[f]);                             \
         barrier(CLK_LOCAL_MEM_FENCE);                                                          \
     }
 
@@ -244,7 +251,7 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
     STASH()
     for (int n = 1; n <= steps; n++) {
         FETCH(min(n, steps - 1)) /* the last time, any will do */
-        add_slice(my_a + now, my_b + now, acc);
+        add_slice(my_a + now, my_b + now, acc, slices + 2 * SLICE);
         now = SLICE - now;
         STASH()
     }

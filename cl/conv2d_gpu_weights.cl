@@ -47,7 +47,7 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
                                      int step_x, int gap_y, int gap_x, int pad_y, int pad_x,
                                      int shard_tiles, int part_pixels)
 {
-    __local Q slices[2 * SLICE];
+    __local Q slices[2 * SLICE + EXCHANGE];
     const int id = get_local_id(0), quad = id % K_QUADS, row = id / K_QUADS;
     const int blocks = (filters + BN - 1) / BN, g = get_group_id(0) / blocks;
     const int m0 = get_group_id(1) * BM, n0 = get_group_id(0) % blocks * BN;
@@ -77,7 +77,7 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
         from_dz[f] = min(n0 + row + f * K_ROWS, filters - 1) * pixels * ROW +
                      quad * 4 * (int)sizeof(S);
 
-    __local const Q *my_a = slices + my_row(), *my_b = slices + BK * A_PITCH + my_column();
+    __local const Q *my_a = slices + my_left(), *my_b = slices + BK * A_PITCH + my_right();
     __local real *to_a = (__local real *)(slices + quad * 4 * A_PITCH) + row;
     __local real *to_b = (__local real *)(slices + BK * A_PITCH + quad * 4 * B_PITCH) + row;
     Q acc[TM / 4][TN / 4][4], a_next[M_TURNS], b_next[N_TURNS];
@@ -97,9 +97,9 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
         b_next[f] = fetch_stored(dz, from_dz[f] + at_dz);
 #define STASH()                                                                                \
     UNROLL for (int f = 0; f < M_TURNS; f++)                                                   \
-        put(to_a + 4 * now + f * K_ROWS, A_PITCH, a_next[f]);                                  \
+        put(to_a + 4 * now + f * K_ROWS, A_PITCH, factors(a_next[f]));                         \
     UNROLL for (int f = 0; f < N_TURNS; f++)                                                   \
-        put(to_b + 4 * now + f * K_ROWS, B_PITCH, b_next[f]);                                  \
+        put(to_b + 4 * now + f * K_ROWS, B_PITCH, factors(b_next[f]));                         \
     barrier(CLK_LOCAL_MEM_FENCE);
 
     /* Each slice is brought while the one before is multiplied: the first time that is zeros,
@@ -117,7 +117,7 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
         _Pragma("unroll 1") for (int slice = 0; slice < there; slice++)
         {
             FETCH()
-            add_slice(my_a + now, my_b + now, acc);
+            add_slice(my_a + now, my_b + now, acc, slices + 2 * SLICE);
             now = SLICE - now;
             STASH()
             at_x += BK * (int)sizeof(S);
@@ -136,8 +136,8 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
     out += out_first + (size_t)get_group_id(2) * out_stride + g * filters;
     UNROLL for (int m = 0; m < TM; m++)
         UNROLL for (int n = 0; n < TN; n++) {
-            const int e = m0 + (m / 4 * (BM / TM) + my_row()) * 4 + m % 4;
-            const int k = n0 + (n / 4 * (BN / TN) + my_column()) * 4 + n % 4;
+            const int e = m0 + ROW_QUAD(my_row(), m / 4) * 4 + m % 4;
+            const int k = n0 + COLUMN_QUAD(my_column(), n / 4) * 4 + n % 4;
             const Q four = acc[m / 4][n / 4][m % 4];
             if (e < rows && k < filters)
                 out[(size_t)e * (groups * filters) + k] = ELEMENT(four, n % 4);

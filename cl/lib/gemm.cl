@@ -1,7 +1,8 @@
 /* A work-group of the GPU class sums a block of BM x BN results, each work-item TM x TN of
  * them: slices of BK products a result come through local memory, two slices in turns, one read
  * while the other is filled. Needs lib/real.cl.
- * -D: BM BN BK TM TN. Which are chosen changes no sum's order. PAD: unused Qs in a row. */
+ * -D: BM BN BK TM TN. Which are chosen changes no sum's order. PAD: unused Qs in a row. MATRIX,
+ * where matrix units are to do it: see lib/matrix.cl. */
 
 typedef PASTE(REAL, 4) Q;
 /* A Q at p, a pointer to S in global memory. Halves come and go four at a time: vload_half4
@@ -60,8 +61,17 @@ INLINE void store_quad(__global ushort4 *p, Q v)
 #define IN_ORDER
 #endif
 
-/* The work-item's first Q in a row of either slice. In patches of 4 x 8, neighbouring
- * work-items read 4 + 8 Qs: no bank of local memory is asked twice. */
+/* A work-item's results: rows 4 ROW_QUAD(my_row(), i) + m, m < 4, i < TM/4, in Qs of columns
+ * COLUMN_QUAD(my_column(), j), j < TN/4. Its first Q of either slice: my_left(), my_right(). */
+#ifdef MATRIX
+#include "lib/matrix.cl"
+#else
+#define EXCHANGE 0
+#define ROW_QUAD(row, i) ((i) * (BM / TM) + (row))
+#define COLUMN_QUAD(column, j) ((j) * (BN / TN) + (column))
+
+/* In patches of 4 x 8, neighbouring work-items read 4 + 8 Qs: no bank of local memory is asked
+ * twice. */
 INLINE int my_row(void)
 {
     const int id = get_local_id(0);
@@ -74,6 +84,22 @@ INLINE int my_column(void)
     return id % 8 + id / 32 % (BN / TN / 8) * 8;
 }
 
+INLINE int my_left(void)
+{
+    return my_row();
+}
+
+INLINE int my_right(void)
+{
+    return my_column();
+}
+
+/* What of a number enters products. */
+INLINE Q factors(Q v)
+{
+    return v;
+}
+
 INLINE void add_quad(Q acc[4], Q left, Q right)
 {
     acc[0] = FMA(left.xxxx, right, acc[0]);
@@ -82,22 +108,24 @@ INLINE void add_quad(Q acc[4], Q left, Q right)
     acc[3] = FMA(left.wwww, right, acc[3]);
 }
 
-/* acc += the products of a slice. acc[i][j][m]: results i*(BM/TM)*4 + m of the left operand and
- * a Q of the right one. */
-INLINE void add_slice(__local const Q *a, __local const Q *b, Q acc[TM / 4][TN / 4][4])
+/* acc[i][j][m] += the products of a slice, from the work-item's first Qs on. exchange:
+ * EXCHANGE Qs of local memory. */
+INLINE void add_slice(__local const Q *a, __local const Q *b, Q acc[TM / 4][TN / 4][4],
+                      __local Q *exchange)
 {
     UNROLL for (int e = 0; e < BK; e++) {
         IN_ORDER;
         Q right[TN / 4];
         UNROLL for (int j = 0; j < TN / 4; j++)
-            right[j] = b[e * B_PITCH + j * (BN / TN)];
+            right[j] = b[e * B_PITCH + COLUMN_QUAD(0, j)];
         UNROLL for (int i = 0; i < TM / 4; i++) {
-            const Q left = a[e * A_PITCH + i * (BM / TM)];
+            const Q left = a[e * A_PITCH + ROW_QUAD(0, i)];
             UNROLL for (int j = 0; j < TN / 4; j++)
                 add_quad(acc[i][j], left, right[j]);
         }
     }
 }
+#endif
 
 /* The Q that lies `offset` bytes behind p, which is the same for the whole group. */
 INLINE Q fetch(__global const real *p, int offset)

@@ -22,7 +22,8 @@ static const char *const pass_names[PASSES] = {"forward", "dgrad", "wgrad"};
 static const struct {
     const char *name;
     double allowed;
-} bounds[] = {{"winograd4", 5e-5}, {"winograd2", 1e-5}, {"fft", 1e-5}, {"", 5e-6}};
+} bounds[] = {
+    {"winograd4", 5e-5}, {"winograd2", 1e-5}, {"fft", 1e-5}, {"gemm-tf32", 1e-3}, {"", 5e-6}};
 
 struct bench {
     const struct subject *subject;
@@ -201,8 +202,10 @@ static enum lk_status list_names(const struct bench *b, char names[][LK_CHOICE_T
                                  int *count)
 {
     struct lk_probe probe = {0};
+    struct lk_probe_config config = b->config;
     struct lk_choice choice;
-    const enum lk_status status = lk_probe_open(&probe, &b->config);
+    LK_TRY(lk_choices_create(LK_MATH_FAST, &config.choices));
+    const enum lk_status status = lk_probe_open(&probe, &config);
     for (int i = 0; status == LK_OK && probe.op->choice(&probe.setup, i, &choice); i++)
         for (int j = 0; j < choice.count; j++) {
             int k = 0;
@@ -212,6 +215,7 @@ static enum lk_status list_names(const struct bench *b, char names[][LK_CHOICE_T
                 strcpy(names[(*count)++], choice.candidates[j].name);
         }
     lk_probe_close(&probe);
+    lk_choices_destroy(config.choices);
     return status;
 }
 

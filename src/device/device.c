@@ -222,6 +222,7 @@ enum lk_status lk_device_open(const char *spec, int position, struct lk_device *
     if (!made)
         return lk_fail_memory("a device", sizeof *made);
     pthread_mutex_init(&made->mutex, NULL);
+    made->matrix = -1;
     const struct entry entry = list.entries[position];
     made->id = list.ids[entry.index];
     const enum lk_status status = start(made, entry);
@@ -284,6 +285,11 @@ size_t lk_device_bytes(const struct lk_device *device)
 size_t lk_device_peak_bytes(const struct lk_device *device)
 {
     return device->peak_bytes;
+}
+
+int *lk_device_matrix(struct lk_device *device)
+{
+    return &device->matrix;
 }
 
 void lk_device_abandon(struct lk_device *device)

@@ -26,6 +26,7 @@ struct lk_device {
     bool blas_ready[2];           /* float, double: CLBlast has given the right answers */
     bool blas_wrong[2];           /* wrong ones, or none */
     struct lk_blas_use *blas_use; /* of its kernels for floats; NULL: it was not used */
+    int matrix;                   /* see lk_device_matrix() */
     struct lk_trace *trace;       /* NULL: none was begun */
     _Atomic int64_t traced_step;  /* of what is enqueued now; 0: is not traced */
     atomic_bool is_abandoned;     /* no call on it returns any more */

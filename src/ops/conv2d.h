@@ -67,7 +67,8 @@ enum { LK_CONV2D_BLOCKING_BYTES = 24 };
 /* A way to compute a convolution. */
 struct lk_conv2d_algorithm {
     const char *name;
-    bool is_direct; /* sums of products of inputs and weights: for LK_MATH_STRICT */
+    bool is_direct;  /* sums of products of inputs and weights: for LK_MATH_STRICT */
+    bool is_reduced; /* products of reduced precision: for LK_MATH_FAST alone */
     bool reads_dy[LK_CONV2D_PASSES]; /* takes masked and pooled gradients too */
 
     /* As lk_candidate has it: follows from shapes and the class of the device alone. The
@@ -109,7 +110,8 @@ extern const struct lk_option lk_conv2d_table[];
 double lk_conv2d_products(const struct lk_conv2d_shape *shape);
 
 extern const struct lk_conv2d_algorithm lk_conv2d_blas, lk_conv2d_depthwise, lk_conv2d_direct,
-    lk_conv2d_fft, lk_conv2d_gpu, lk_conv2d_winograd2, lk_conv2d_winograd4;
+    lk_conv2d_fft, lk_conv2d_gpu, lk_conv2d_gpu_matrix, lk_conv2d_winograd2,
+    lk_conv2d_winograd4;
 
 extern const struct lk_op lk_op_conv2d;
 

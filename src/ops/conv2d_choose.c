@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct lk_conv2d_algorithm *const algorithms[] = {
-    &lk_conv2d_depthwise, &lk_conv2d_direct, &lk_conv2d_gpu, &lk_conv2d_winograd2,
-    &lk_conv2d_winograd4, &lk_conv2d_fft,    &lk_conv2d_blas};
+    &lk_conv2d_depthwise, &lk_conv2d_direct, &lk_conv2d_gpu,  &lk_conv2d_winograd2,
+    &lk_conv2d_winograd4, &lk_conv2d_fft,    &lk_conv2d_blas, &lk_conv2d_gpu_matrix};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, USUAL_SHARD_TILES = 4 };
 
 static void add_candidates(const struct lk_op_setup *setup,
@@ -15,7 +15,9 @@ static void add_candidates(const struct lk_op_setup *setup,
                            const struct lk_conv2d_job *job, struct lk_choice *choice)
 {
     char text[LK_CONV2D_BLOCKING_BYTES];
-    struct lk_candidate made = {.math = algorithm->is_direct ? LK_MATH_STRICT : LK_MATH_NORMAL};
+    struct lk_candidate made = {.math = algorithm->is_direct    ? LK_MATH_STRICT
+                                        : algorithm->is_reduced ? LK_MATH_FAST
+                                                                : LK_MATH_NORMAL};
     made.cost = algorithm->cost(setup, job->shape, job->pass);
     if (made.cost < 0 || choice->count == LK_MOST_CANDIDATES)
         return;

@@ -3,12 +3,14 @@
  * shard that are then added in order. */
 #include "ops/conv2d_direct.h"
 #include "ops/conv2d_parts.h"
+#include "ops/gpu_matrix.h"
 #include "ops/gpu_tile.h"
 
 #include "base/fail.h"
 #include <stdio.h>
 
 enum { MOST_TAPS = 64, UNIT = 8 };
+static const double MATRIX_SPEED = 4; /* of what is then no longer the only thing to wait for */
 
 struct step {
     struct lk_conv2d_gather gather; /* pack: NULL where weights are read in place */
@@ -18,6 +20,7 @@ struct step {
 
 struct gpu {
     enum lk_conv2d_pass pass;
+    int matrix; /* as in lk_gpu_product */
     struct lk_conv2d_shape shape;
     struct step *steps;
     int step_count;
@@ -58,9 +61,10 @@ static enum lk_status check_columns(const struct lk_op_setup *setup, int64_t col
 }
 
 static struct lk_gpu_product gather_product(const struct lk_op_setup *setup,
-                                            const struct lk_conv2d_gather *g)
+                                            const struct lk_conv2d_gather *g, int matrix)
 {
     return (struct lk_gpu_product){.use = LK_GPU_GATHER,
+                                   .matrix = matrix,
                                    .rows = g->outs,
                                    .columns = g->axis[0].out * g->axis[1].out *
                                               setup->tiling.tiles * setup->tiling.lanes,
@@ -81,11 +85,12 @@ static int64_t count_parts(const struct lk_op_setup *setup, const struct lk_conv
 }
 
 static struct lk_gpu_product weights_product(const struct lk_op_setup *setup,
-                                             const struct lk_conv2d_shape *s)
+                                             const struct lk_conv2d_shape *s, int matrix)
 {
     int64_t part_pixels;
     const int64_t parts = count_parts(setup, s, &part_pixels);
     return (struct lk_gpu_product){.use = LK_GPU_WEIGHTS,
+                                   .matrix = matrix,
                                    .rows = s->channels * s->axis[0].taps * s->axis[1].taps,
                                    .columns = s->filters,
                                    .count = s->groups * parts * setup->tiling.shards};
@@ -103,18 +108,18 @@ static bool is_in_place(const struct lk_conv2d_gather *g)
            w->in_step == g->axis[0].taps * w->row_step;
 }
 
-static enum lk_status prepare_step(struct lk_op_setup *setup, const char *blocking,
+static enum lk_status prepare_step(struct lk_op_setup *setup, const char *blocking, int matrix,
                                    struct step *step)
 {
     struct lk_conv2d_gather *g = &step->gather;
-    const struct lk_gpu_product product = gather_product(setup, g);
+    const struct lk_gpu_product product = gather_product(setup, g, matrix);
     const int taps_y = (int)g->axis[0].taps, taps_x = (int)g->axis[1].taps;
     const int unit = g->ins < UNIT ? 1 : UNIT;
     char tile[96], text[256];
     LK_TRY(check_columns(setup, product.columns));
     if (!lk_gpu_tile_choose(setup, &product, blocking, &step->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
-    lk_gpu_tile_print(&step->tile, tile, sizeof tile);
+    lk_gpu_tile_print(&step->tile, matrix, tile, sizeof tile);
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s", taps_y,
              taps_x, unit,
@@ -147,7 +152,7 @@ static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_
             lk_conv2d_describe_phase(job->shape, i, g);
         gpu->step_count++;
         g->packed_first = job->first + job->count;
-        LK_TRY(prepare_step(setup, job->blocking, &gpu->steps[i]));
+        LK_TRY(prepare_step(setup, job->blocking, gpu->matrix, &gpu->steps[i]));
         job->count += g->packed_count;
     }
     return LK_OK;
@@ -198,11 +203,11 @@ static enum lk_status prepare_weights(struct lk_op_setup *setup, struct lk_conv2
                                       struct gpu *gpu)
 {
     const struct lk_conv2d_shape *s = &gpu->shape;
-    const struct lk_gpu_product product = weights_product(setup, s);
+    const struct lk_gpu_product product = weights_product(setup, s, gpu->matrix);
     char tile[96], text[192];
     if (!lk_gpu_tile_choose(setup, &product, job->blocking, &gpu->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
-    lk_gpu_tile_print(&gpu->tile, tile, sizeof tile);
+    lk_gpu_tile_print(&gpu->tile, gpu->matrix, tile, sizeof tile);
     snprintf(text, sizeof text, "-DTAPS_Y=%d -DTAPS_X=%d%s", (int)s->axis[0].taps,
              (int)s->axis[1].taps, tile);
     LK_TRY(
@@ -236,11 +241,11 @@ static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const str
 /* --- the algorithm --------------------------------------------------------------------- */
 
 /* Blocks of filters are full of work only where there are many of them in a group. */
-static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
-                   enum lk_conv2d_pass pass)
+static double cost_of(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
+                      enum lk_conv2d_pass pass, int matrix)
 {
     const int64_t taps = shape->axis[0].taps * shape->axis[1].taps;
-    struct lk_gpu_product product = weights_product(setup, shape);
+    struct lk_gpu_product product = weights_product(setup, shape, matrix);
     struct lk_gpu_tile tile;
     if (pass != LK_CONV2D_WEIGHTS)
         product.use = LK_GPU_GATHER;
@@ -253,22 +258,62 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
     return lk_conv2d_products(shape) * waste / (pass == LK_CONV2D_WEIGHTS ? 0.75 : 0.8);
 }
 
+static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
+                   enum lk_conv2d_pass pass)
+{
+    return cost_of(setup, shape, pass, 0);
+}
+
+static double matrix_cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
+                          enum lk_conv2d_pass pass)
+{
+    const int matrix = lk_gpu_matrix(setup);
+    return matrix ? cost_of(setup, shape, pass, matrix) / MATRIX_SPEED : -1;
+}
+
+static bool blocking_of(const struct lk_op_setup *setup, const struct lk_conv2d_job *job,
+                        int matrix, int index, char text[LK_CONV2D_BLOCKING_BYTES])
+{
+    const bool of_weights = job->pass == LK_CONV2D_WEIGHTS;
+    const struct lk_gpu_product product = {.use = of_weights ? LK_GPU_WEIGHTS : LK_GPU_GATHER,
+                                           .matrix = matrix};
+    return lk_gpu_tile_name(setup, &product, index, text);
+}
+
 static bool blocking(const struct lk_op_setup *setup, const struct lk_conv2d_job *job,
                      int index, char text[LK_CONV2D_BLOCKING_BYTES])
 {
-    return lk_gpu_tile_name(
-        setup, job->pass == LK_CONV2D_WEIGHTS ? LK_GPU_WEIGHTS : LK_GPU_GATHER, index, text);
+    return blocking_of(setup, job, 0, index, text);
+}
+
+static bool matrix_blocking(const struct lk_op_setup *setup, const struct lk_conv2d_job *job,
+                            int index, char text[LK_CONV2D_BLOCKING_BYTES])
+{
+    return blocking_of(setup, job, lk_gpu_matrix(setup), index, text);
+}
+
+static enum lk_status prepare_for(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                                  int matrix, void **state)
+{
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct gpu), state));
+    struct gpu *gpu = *state;
+    gpu->pass = job->pass;
+    gpu->matrix = matrix;
+    gpu->shape = *job->shape;
+    return job->pass == LK_CONV2D_WEIGHTS ? prepare_weights(setup, job, gpu)
+                                          : prepare_steps(setup, job, gpu);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
                               void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct gpu), state));
-    struct gpu *gpu = *state;
-    gpu->pass = job->pass;
-    gpu->shape = *job->shape;
-    return job->pass == LK_CONV2D_WEIGHTS ? prepare_weights(setup, job, gpu)
-                                          : prepare_steps(setup, job, gpu);
+    return prepare_for(setup, job, 0, state);
+}
+
+static enum lk_status matrix_prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                                     void **state)
+{
+    return prepare_for(setup, job, lk_gpu_matrix(setup), state);
 }
 
 static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
@@ -298,3 +343,11 @@ const struct lk_conv2d_algorithm lk_conv2d_gpu = {.name = "gemm",
                                                   .prepare = prepare,
                                                   .enqueue = enqueue,
                                                   .release = release};
+
+const struct lk_conv2d_algorithm lk_conv2d_gpu_matrix = {.name = LK_GPU_MATRIX_NAME,
+                                                         .is_reduced = true,
+                                                         .cost = matrix_cost,
+                                                         .blocking = matrix_blocking,
+                                                         .prepare = matrix_prepare,
+                                                         .enqueue = enqueue,
+                                                         .release = release};

@@ -169,7 +169,7 @@ static double count_squares(const struct lk_op_setup *setup, const struct lk_con
                             enum lk_conv2d_pass pass, int64_t tile)
 {
     const struct lk_gpu_product any = {
-        pass == LK_CONV2D_WEIGHTS ? LK_GPU_WEIGHTS : LK_GPU_GATHER, 64, 64, 1};
+        pass == LK_CONV2D_WEIGHTS ? LK_GPU_WEIGHTS : LK_GPU_GATHER, 64, 64, 1, 0};
     struct lk_gpu_tile fits;
     double squares = 1;
     if (s->groups > 1 || (double)(s->channels + ROWS) * (double)(s->filters + ROWS) > MOST_TAPS)

@@ -56,7 +56,7 @@ static enum lk_status prepare_products(struct lk_op_setup *setup, const char *bl
     char tile[96], text[192];
     if (!lk_gpu_tile_choose(setup, &product, blocking, &w->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
-    lk_gpu_tile_print(&w->tile, tile, sizeof tile);
+    lk_gpu_tile_print(&w->tile, 0, tile, sizeof tile);
     if (w->of_weights) {
         snprintf(text, sizeof text, "-DTAPS_Y=1 -DTAPS_X=1%s", tile);
         return lk_op_kernel(&terms, "conv2d_gpu_weights", "conv2d_gpu_weights", text,

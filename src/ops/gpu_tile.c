@@ -1,6 +1,7 @@
 /* Shipped tiles. The shares are those of multiply-adds in the main loop, by the vendors' own
  * compilers: see tools/gpu_static. */
 #include "ops/gpu_tile.h"
+#include "ops/gpu_matrix.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,22 +44,26 @@ int lk_gpu_tile_items(const struct lk_gpu_tile *t)
     return t->rows / t->item_rows * (t->columns / t->item_columns);
 }
 
-/* Two slices of both operands; a weight gradient's rows are four numbers longer. */
-static size_t local_bytes(const struct lk_op_setup *setup, enum lk_gpu_use use,
+/* Two slices of both operands; a weight gradient's rows are four numbers longer, and those that
+ * warps read. What stands in for matrix units has a product of each warp there, too. */
+static size_t local_bytes(const struct lk_op_setup *setup, const struct lk_gpu_product *p,
                           const struct lk_gpu_tile *t)
 {
-    const int row = t->rows + t->columns + (use == LK_GPU_WEIGHTS ? 8 : 0);
-    return (size_t)(2 * t->depth * row) * lk_dtype_bytes(setup->real);
+    const int longer = p->use == LK_GPU_WEIGHTS || p->matrix ? 8 : 0;
+    const int row = t->rows + t->columns + longer;
+    const int exchange = p->matrix == LK_GPU_MATRIX_EMULATED ? lk_gpu_tile_items(t) * 6 : 0;
+    return (size_t)(2 * t->depth * row + exchange) * lk_dtype_bytes(setup->real);
 }
 
-static bool fits(const struct lk_op_setup *setup, enum lk_gpu_use use,
+static bool fits(const struct lk_op_setup *setup, const struct lk_gpu_product *p,
                  const struct lk_gpu_tile *t)
 {
     const struct lk_device_info *info = lk_device_info(setup->device);
-    const int lanes = setup->tiling.lanes;
-    return setup->tiling.vector == 1 && lanes % (use == LK_GPU_WEIGHTS ? t->depth : 4) == 0 &&
-           (size_t)lk_gpu_tile_items(t) <= info->group_items &&
-           local_bytes(setup, use, t) <= info->local_bytes;
+    const int unit = p->use == LK_GPU_WEIGHTS ? t->depth : 4;
+    const bool fits_warps = t->item_rows == 8 && t->item_columns == 8;
+    return setup->tiling.vector == 1 && setup->tiling.lanes % unit == 0 &&
+           (fits_warps || !p->matrix) && (size_t)lk_gpu_tile_items(t) <= info->group_items &&
+           local_bytes(setup, p, t) <= info->local_bytes;
 }
 
 /* Every compute unit does blocks one after another, as many at a time as 512 work-items do. */
@@ -79,11 +84,11 @@ static void print_name(const struct lk_gpu_tile *t, char text[LK_GPU_TILE_BYTES]
     snprintf(text, LK_GPU_TILE_BYTES, "%dx%dx%d", t->rows, t->columns, t->depth);
 }
 
-bool lk_gpu_tile_name(const struct lk_op_setup *setup, enum lk_gpu_use use, int index,
-                      char text[LK_GPU_TILE_BYTES])
+bool lk_gpu_tile_name(const struct lk_op_setup *setup, const struct lk_gpu_product *product,
+                      int index, char text[LK_GPU_TILE_BYTES])
 {
     for (int i = 0; i < SHIPPED; i++)
-        if (fits(setup, use, &shipped[i].tile) && index-- == 0) {
+        if (fits(setup, product, &shipped[i].tile) && index-- == 0) {
             print_name(&shipped[i].tile, text);
             return true;
         }
@@ -93,13 +98,13 @@ bool lk_gpu_tile_name(const struct lk_op_setup *setup, enum lk_gpu_use use, int 
 bool lk_gpu_tile_choose(const struct lk_op_setup *setup, const struct lk_gpu_product *product,
                         const char *wanted, struct lk_gpu_tile *tile)
 {
-    const unsigned tiles = tiles_of(lk_device_info(setup->device));
+    const unsigned tiles = product->matrix ? ALL : tiles_of(lk_device_info(setup->device));
     const struct shipped *best = NULL;
     for (int i = 0; i < SHIPPED; i++) {
         const struct shipped *s = &shipped[i];
         char name[LK_GPU_TILE_BYTES];
         print_name(&s->tile, name);
-        if (!fits(setup, product->use, &s->tile))
+        if (!fits(setup, product, &s->tile))
             continue;
         if (strcmp(wanted, name) == 0) {
             *tile = s->tile;
@@ -114,8 +119,11 @@ bool lk_gpu_tile_choose(const struct lk_op_setup *setup, const struct lk_gpu_pro
     return best != NULL;
 }
 
-void lk_gpu_tile_print(const struct lk_gpu_tile *t, char *text, size_t bytes)
+void lk_gpu_tile_print(const struct lk_gpu_tile *t, int matrix, char *text, size_t bytes)
 {
-    snprintf(text, bytes, " -DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d", t->rows, t->columns,
-             t->depth, t->item_rows, t->item_columns);
+    char units[16] = "";
+    if (matrix)
+        snprintf(units, sizeof units, " -DMATRIX=%d", matrix);
+    snprintf(text, bytes, " -DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d%s", t->rows, t->columns,
+             t->depth, t->item_rows, t->item_columns, units);
 }

@@ -21,6 +21,7 @@ enum lk_gpu_use { LK_GPU_GATHER, LK_GPU_WEIGHTS, LK_GPU_USES };
 struct lk_gpu_product {
     enum lk_gpu_use use;
     int64_t rows, columns, count;
+    int matrix; /* by the device's matrix units: see ops/gpu_matrix.h; 0: not */
 };
 
 enum { LK_GPU_TILE_BYTES = 24 };
@@ -32,13 +33,13 @@ bool lk_gpu_tile_choose(const struct lk_op_setup *setup, const struct lk_gpu_pro
                         const char *wanted, struct lk_gpu_tile *tile);
 
 /* The name, "128x128x8", of tile `index` of those that fit the device; false past the last. */
-bool lk_gpu_tile_name(const struct lk_op_setup *setup, enum lk_gpu_use use, int index,
-                      char text[LK_GPU_TILE_BYTES]);
+bool lk_gpu_tile_name(const struct lk_op_setup *setup, const struct lk_gpu_product *product,
+                      int index, char text[LK_GPU_TILE_BYTES]);
 
 /* Work-items of a group. */
 int lk_gpu_tile_items(const struct lk_gpu_tile *tile);
 
-/* " -DBM=128 ..." */
-void lk_gpu_tile_print(const struct lk_gpu_tile *tile, char *text, size_t bytes);
+/* " -DBM=128 ...", and by which matrix units. */
+void lk_gpu_tile_print(const struct lk_gpu_tile *tile, int matrix, char *text, size_t bytes);
 
 #endif

@@ -153,6 +153,14 @@ enum { WINOGRAD4 = 400 };
         .algorithm = "gemm" tile, .only = OP_GPU | OP_GPU_DOUBLE, __VA_ARGS__                  \
     }
 
+/* By matrix units: whole numbers are exact. Others' factors keep 11 bits. */
+#define MATRIX(tile, options_, c, h, w, ...)                                                   \
+    {                                                                                          \
+        .op = "conv2d", .options = options_, .x = {OP_SHAPE(c, h, w)},                         \
+        .algorithm = "gemm-tf32" tile, .only = OP_GPU, __VA_ARGS__                             \
+    }
+enum { ELEVEN_BITS = 1 << 13 };
+
 static const struct op_case cases[] = {
     {"conv2d", "filters=5", .x = {OP_SHAPE(3, 6, 7)}, .samples = 33, .shards = 2,
      .thorough = true, .sizes = true},
@@ -341,6 +349,17 @@ static const struct op_case cases[] = {
          .half = true),
     GEMM(" 64x64x16", "filters=40 kernel=3 activation=relu pool=true", 24, 6, 6, .samples = 40,
          .integers = true),
+    MATRIX(" 128x128x8", "filters=132 padding=same", 20, 3, 4, .samples = 65, .shards = 2,
+           .integers = true),
+    MATRIX(" 64x128x8", "filters=72 kernel=1 stride=2 activation=relu", 70, 5, 3, .samples = 33,
+           .half = true, .integers = true),
+    MATRIX("", "filters=34 kernel=3,2 groups=2 dilation=2,1 stride=2,1 padding=1", 6, 6, 5,
+           .samples = 33, .integers = true),
+    MATRIX(" 128x128x8", "filters=66 pool=true activation=relu padding=same", 9, 4, 5,
+           .samples = 40, .integers = true),
+    MATRIX(" 64x128x8", "filters=66 pool=true padding=same", 9, 4, 5, .samples = 40,
+           .integers = true),
+    MATRIX("", "filters=70 kernel=1", 33, 2, 3, .samples = 33, .tolerance = ELEVEN_BITS),
     /* by CLBlast */
     {"conv2d", "filters=6 kernel=1 activation=relu", .x = {OP_SHAPE(5, 3, 7)}, .samples = 40,
      .shards = 2, .integers = true, .algorithm = "clblast"},

@@ -1,5 +1,6 @@
 #include "driver.h"
 
+#include "ops/gpu_matrix.h"
 #include "rig.h"
 #include "trial.h"
 #include <math.h>
@@ -48,6 +49,18 @@ static struct lk_device *open_part(void)
     return part;
 }
 
+/* Where there are no matrix units something has to stand in for them. */
+static void find_matrix_units(struct lk_device *device)
+{
+    struct lk_op_setup setup = {.device = device, .real = LK_F32};
+    rig_ok(lk_choices_create(LK_MATH_FAST, &setup.choices), "choices");
+    if (!lk_gpu_matrix(&setup)) {
+        setenv("LOCKSTEP_MATRIX", "emulated", 1);
+        *lk_device_matrix(device) = -1;
+    }
+    lk_choices_destroy(setup.choices);
+}
+
 /* A device that is a GPU is tested with the GPU class alone, a CPU with both. */
 static int open_devices(void **state)
 {
@@ -56,11 +69,15 @@ static int open_devices(void **state)
     snprintf(rig_where, sizeof rig_where, "opening devices");
     unsetenv("LOCKSTEP_CLASS");
     rig_ok(lk_device_open(NULL, 0, &devices[GPU]), "open");
-    if (lk_device_info(devices[GPU])->device_class == LK_CLASS_GPU)
+    const bool is_gpu = lk_device_info(devices[GPU])->device_class == LK_CLASS_GPU;
+    if (!is_gpu) {
+        lk_device_close(devices[GPU]);
+        setenv("LOCKSTEP_CLASS", "gpu", 1);
+        rig_ok(lk_device_open(NULL, 0, &devices[GPU]), "open");
+    }
+    find_matrix_units(devices[GPU]);
+    if (is_gpu)
         return 0;
-    lk_device_close(devices[GPU]);
-    setenv("LOCKSTEP_CLASS", "gpu", 1);
-    rig_ok(lk_device_open(NULL, 0, &devices[GPU]), "open");
     setenv("LOCKSTEP_CLASS", "cpu", 1);
     for (int i = CPU_4; i >= CPU_16; i--) {
         setenv("LOCKSTEP_VECTOR", vectors[i], 1);
@@ -98,7 +115,8 @@ static struct lk_choices *make_choices(const char *algorithm)
     struct lk_choices *choices;
     if (!algorithm)
         return NULL;
-    rig_ok(lk_choices_create(LK_MATH_NORMAL, &choices), "choices");
+    const bool reduced = lk_candidate_is_same(algorithm, LK_GPU_MATRIX_NAME);
+    rig_ok(lk_choices_create(reduced ? LK_MATH_FAST : LK_MATH_NORMAL, &choices), "choices");
     rig_ok(lk_choices_prefer(choices, algorithm), "choices");
     return choices;
 }

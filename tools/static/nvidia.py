@@ -44,8 +44,9 @@ def ptx(text):
 
 
 def weight(name):
-    """PTX's moves and conversions of addresses become no instructions."""
-    if name.startswith(("FFMA", "fma.")):
+    """PTX's moves and conversions of addresses become no instructions; products of matrix units
+    count as one."""
+    if name.startswith(("FFMA", "fma.", "HMMA", "mma.")):
         return 1, 1
     return 0, int(name != "NOP" and not name.startswith(("mov.", "cvta.")))
 
