@@ -61,6 +61,14 @@ INLINE void store_quad(__global ushort4 *p, Q v)
 #define IN_ORDER
 #endif
 
+/* Where two products are one instruction, either half of a pair of registers may be the factor
+ * of both. Of a Q's last number the compiler knows that only when it does not see the Q. */
+#if defined(__gfx90a__) || defined(__gfx942__)
+#define APART(pair) __asm("" : "+v"(pair))
+#else
+#define APART(pair)
+#endif
+
 /* A work-item's results: rows 4 ROW_QUAD(my_row(), i) + m, m < 4, i < TM/4, in Qs of columns
  * COLUMN_QUAD(my_column(), j), j < TN/4. Its first Q of either slice: my_left(), my_right(). */
 #ifdef MATRIX
@@ -102,10 +110,12 @@ INLINE Q factors(Q v)
 
 INLINE void add_quad(Q acc[4], Q left, Q right)
 {
+    PASTE(REAL, 2) high = left.hi;
+    APART(high);
     acc[0] = FMA(left.xxxx, right, acc[0]);
     acc[1] = FMA(left.yyyy, right, acc[1]);
-    acc[2] = FMA(left.zzzz, right, acc[2]);
-    acc[3] = FMA(left.wwww, right, acc[3]);
+    acc[2] = FMA(high.xxxx, right, acc[2]);
+    acc[3] = FMA(high.yyyy, right, acc[3]);
 }
 
 /* acc[i][j][m] += the products of a slice, from the work-item's first Qs on. exchange:
