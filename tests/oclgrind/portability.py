@@ -61,7 +61,8 @@ def run(command, changes):
     does, in one of some ten runs of the same kernels."""
     env = {k: v for k, v in {**os.environ, **changes}.items() if v is not None}
     for _ in range(3):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(command, env=env, capture_output=True, text=True,
+                              errors="replace")  # fmt: skip
         died = done.returncode != 0 and re.search(r"^0\.\s+Running pass.*", done.stderr, re.M)
         if not died:
             break
