@@ -95,11 +95,19 @@ bool lk_subgroups_try(struct lk_device *device, const char *options)
     return false;
 }
 
-void lk_subgroups_choose(struct lk_device *device)
+/* Not on CPUs, which gain nothing: Intel's compiler for them now and then ends the process. */
+static bool are_wanted(const struct lk_device *device)
 {
     const char *wanted = getenv("LOCKSTEP_SUBGROUPS");
+    cl_device_type type = 0;
+    clGetDeviceInfo(device->id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    return wanted ? strcmp(wanted, "0") != 0 : !(type & CL_DEVICE_TYPE_CPU);
+}
+
+void lk_subgroups_choose(struct lk_device *device)
+{
     struct lk_device_info *info = &device->info;
-    if (info->vector > 1 || (wanted && strcmp(wanted, "0") == 0))
+    if (info->vector > 1 || !are_wanted(device))
         return;
     for (int i = 0; i < LK_COUNT(ways); i++)
         if (strstr(info->extensions, ways[i].extension) &&

@@ -6,8 +6,8 @@
 #include "device/opencl.h"
 
 /* Lets the device's programs take the first way of those its extensions promise that builds and
- * sums as local memory does, to the bit; info.subgroups names it. Where none does, or
- * $LOCKSTEP_SUBGROUPS is 0, all stays as it was. Waits. */
+ * sums as local memory does, to the bit; info.subgroups names it. Where none does, on
+ * CPUs unless $LOCKSTEP_SUBGROUPS is 1, and where it is 0, all stays as it was. Waits. */
 void lk_subgroups_choose(struct lk_device *device);
 
 /* Tries options of lib/sum.cl, and keeps them where that is so. */
