@@ -10,6 +10,7 @@
  * positions: POSITION (uchar or ushort) like y, r * SIZE_W + s of the maximum, written if KEEP.
  * Group ids: 0: `each` rows of what is written; 1: plane c; 2: tile. Work-items: PARTS.
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
 
 #define FIRST_ROW ((int)get_group_id(0) * each)
@@ -42,6 +43,28 @@ typedef PASTE(POSITION, VECTOR) P;
 #define TO_P(x) PASTE(PASTE(convert_, POSITION), VECTOR)(x)
 #endif
 
+struct greatest {
+    V value;
+    I position;
+};
+
+/* Of the window's pixels in rows r0 to r1 and columns s0 to s1; x: its first pixel. Fetches the
+ * window below. */
+INLINE struct greatest find_greatest(__global const S *x, int width, int r0, int r1, int s0,
+                                     int s1)
+{
+    struct greatest best = {LOAD(x + (r0 * width + s0) * PARTS), (I)(r0 * SIZE_W + s0)};
+    for (int r = r0; r < r1; r++)
+        for (int s = s0; s < s1; s++) {
+            const V v = LOAD(x + (r * width + s) * PARTS);
+            PREFETCH(x + ((r + STRIDE_H) * width + s) * PARTS);
+            const I larger = !(v <= best.value) & (best.value == best.value);
+            best.value = larger ? v : best.value;
+            best.position = larger ? (I)(r * SIZE_W + s) : best.position;
+        }
+    return best;
+}
+
 KERNEL void max_forward(__global const S *restrict x, __global P *restrict positions,
                         __global S *restrict y, int height, int width, int out_h, int out_w,
                         int before_h, int before_w, int each)
@@ -51,21 +74,17 @@ KERNEL void max_forward(__global const S *restrict x, __global P *restrict posit
     for (int oh = FIRST_ROW; oh < min(FIRST_ROW + each, out_h); oh++)
         for (int ow = 0; ow < out_w; ow++) {
             const int h = oh * STRIDE_H - before_h, w = ow * STRIDE_W - before_w;
-            V best = LOAD(x + (size_t)(max(h, 0) * width + max(w, 0)) * PARTS);
-            I position = (I)(max(-h, 0) * SIZE_W + max(-w, 0));
-            for (int r = 0; r < SIZE_H; r++)
-                for (int s = 0; s < SIZE_W; s++) {
-                    if (h + r < 0 || h + r >= height || w + s < 0 || w + s >= width)
-                        continue;
-                    const V v = LOAD(x + (size_t)((h + r) * width + w + s) * PARTS);
-                    const I larger = !(v <= best) & (best == best);
-                    best = larger ? v : best;
-                    position = larger ? (I)(r * SIZE_W + s) : position;
-                }
-            STORE(y + (size_t)(oh * out_w + ow) * PARTS, best);
+            __global const S *from = x + ((long)h * width + w) * PARTS;
+            const bool is_whole =
+                h >= 0 && w >= 0 && h + SIZE_H <= height && w + SIZE_W <= width;
+            const struct greatest best =
+                is_whole ? find_greatest(from, width, 0, SIZE_H, 0, SIZE_W)
+                         : find_greatest(from, width, max(-h, 0), min(SIZE_H, height - h),
+                                         max(-w, 0), min(SIZE_W, width - w));
+            STORE(y + (size_t)(oh * out_w + ow) * PARTS, best.value);
 #ifdef KEEP
             positions[(PLANE * out_h * out_w + oh * out_w + ow) * PARTS + PART] =
-                TO_P(position);
+                TO_P(best.position);
 #endif
         }
 }
