@@ -1,21 +1,23 @@
 /* Batch normalization of every channel c over the samples and pixels of a shard, of which n are
  * alive.
  *
- *   y = act(gamma (x - mean) / sqrt(variance + epsilon) + beta)
+ *   y = act(gamma u + beta), u = (x - mean) / sqrt(variance + epsilon)
  *
- *   batch_norm_sums       parts of sum (x - x0) and sum (x - x0)^2, x0: the first x of the
- * shard batch_norm_forward    mean, variance (sum of squares / n) from them, into saved, and y
- *   batch_norm_gradients  parts of sum d and sum d u, u = (x - mean) / sqrt(variance +
- * epsilon), d = dy where act let y pass batch_norm_backward   dbeta = sum d, dgamma = sum d u,
+ *   batch_norm_sums       parts of sum (x - x0) and sum (x - x0)^2, x0: the shard's first x
+ *   batch_norm_forward    from them mean and variance, into saved, and y
+ *   batch_norm_gradients  parts of sum d and sum d u, d = dy where act let y pass
+ *   batch_norm_backward   from them dbeta = sum d, dgamma = sum d u,
  *                         dx = gamma / sqrt(variance + epsilon) (d - (dbeta + u dgamma) / n),
- *                         and by how much moving statistics are to fall, times the samples
+ *                         and by how much moving averages are to fall, times the samples
  *
- * x, y, dy, dx: [tiles][channels][pixels]; saved: [shards][channels][mean, variance]; sums:
- * [shards][parts][channels][2]; dgamma and so on: [channels] of every shard, dw_shard apart. A
- * part is part_pixels pixels of a shard, tiles in turn, or what is left. Sums run over 64
- * pixels, then over those, then over lanes, then over parts. -D: RELU: 0 or 1; ALONE: a shard
- * is one part, whose group makes its sums itself; MOVING: mean and variance are the moving
- * ones, and dx = gamma / sqrt(variance + epsilon) d.
+ * x, y, dy, dx: [tiles][channels][pixels]; saved: [shards][channels][mean, variance];
+ * sums: [shards][parts][channels][2]; dgamma and so on: [channels] of every shard, dw_shard
+ * apart. A part is part_pixels pixels of a shard, tiles in turn, or what is left.
+ *
+ * Sums run over 64 pixels, then over those, then over lanes, then over parts.
+ *
+ * -D: RELU: 0 or 1; ALONE: a shard is one part, whose group makes its sums itself; MOVING: mean
+ * and variance are the moving ones, and dx = gamma / sqrt(variance + epsilon) d.
  *
  * Group ids: 0: channel, 1: shard, 2: part.
  */
@@ -48,8 +50,8 @@ struct run {
 /* The run that begins with pixel p of the shard and ends at `last` at the latest. */
 INLINE struct run run_at(const struct area *a, long p, long last)
 {
-    const int first = (int)(p % a->pixels),
-              tile = SHARD * a->shard_tiles + (int)(p / a->pixels);
+    const int first = (int)(p % a->pixels), at = (int)(p / a->pixels);
+    const int tile = SHARD * a->shard_tiles + at;
     struct run run;
     run.at = (((size_t)tile * a->channels + CHANNEL) * a->pixels + first) * PARTS + PART;
     run.count = (int)min((long)(a->pixels - first), last - p);
@@ -57,7 +59,13 @@ INLINE struct run run_at(const struct area *a, long p, long last)
     return run;
 }
 
-/* The shard's samples, and values of a channel. */
+/* Every run of a part. */
+#define FOR_RUNS(run, a, part)                                                                 \
+    for (long p = (long)(part) * (a)->part_pixels,                                             \
+              last = min(p + (a)->part_pixels, (long)(a)->shard_tiles * (a)->pixels);          \
+         p < last && (run = run_at(a, p, last), true); p += run.count)
+
+/* The shard's samples. */
 INLINE int shard_count(const struct area *a)
 {
     return clamp(a->samples - SHARD * a->shard_samples, 0, a->shard_samples);
@@ -99,11 +107,10 @@ INLINE struct sums sum_over_lanes(V plain, V product, __local V *scratch)
 INLINE struct sums sum_values(const struct area *a, int part, __global const S *x,
                               __local V *scratch)
 {
-    const long last = min((part + 1L) * a->part_pixels, (long)a->shard_tiles * a->pixels);
+    struct run run;
     const real x0 = first_value(a, x);
     V plain = (V)(0), product = (V)(0);
-    for (long p = (long)part * a->part_pixels; p < last;) {
-        const struct run run = run_at(a, p, last);
+    FOR_RUNS (run, a, part)
         for (int i0 = 0; i0 < run.count; i0 += CHUNK) {
             V s = (V)(0), q = (V)(0);
             for (int i = i0; i < min(i0 + CHUNK, run.count); i++) {
@@ -114,8 +121,6 @@ INLINE struct sums sum_values(const struct area *a, int part, __global const S *
             plain += s;
             product += q;
         }
-        p += run.count;
-    }
     return sum_over_lanes(plain, product, scratch);
 }
 
@@ -123,10 +128,9 @@ INLINE struct sums sum_gradients(const struct area *a, int part, __global const 
                                  __global const S *y, __global const S *dy, real mean,
                                  real root, __local V *scratch)
 {
-    const long last = min((part + 1L) * a->part_pixels, (long)a->shard_tiles * a->pixels);
+    struct run run;
     V plain = (V)(0), product = (V)(0);
-    for (long p = (long)part * a->part_pixels; p < last;) {
-        const struct run run = run_at(a, p, last);
+    FOR_RUNS (run, a, part)
         for (int i0 = 0; i0 < run.count; i0 += CHUNK) {
             V s = (V)(0), q = (V)(0);
             for (int i = i0; i < min(i0 + CHUNK, run.count); i++) {
@@ -138,8 +142,6 @@ INLINE struct sums sum_gradients(const struct area *a, int part, __global const 
             plain += s;
             product += q;
         }
-        p += run.count;
-    }
     return sum_over_lanes(plain, product, scratch);
 }
 
@@ -198,15 +200,12 @@ KERNEL void batch_norm_forward(__global const S *restrict x, __global real *rest
     }
 #endif
     const real times = gamma[c] * root_of(variance, epsilon), plus = beta[c];
-    const long last = min((part + 1L) * part_pixels, (long)shard_tiles * pixels);
-    for (long p = (long)part * part_pixels; p < last;) {
-        const struct run run = run_at(&a, p, last);
+    struct run run;
+    FOR_RUNS (run, &a, part)
         for (int i = 0; i < run.count; i++) {
             const V v = FMA(LOAD(x + run.at + i * PARTS) - mean, (V)(times), (V)(plus));
             STORE(y + run.at + i * PARTS, RELU ? (v > (V)(0) ? v : (V)(0)) : v);
         }
-        p += run.count;
-    }
 }
 
 KERNEL void batch_norm_gradients(__global const S *restrict x, __global const S *restrict y,
@@ -253,16 +252,15 @@ KERNEL void batch_norm_backward(
         dvariance[to] = (moving_variance[c] - variance * (n / max(n - 1, (real)1))) * times;
     }
 #endif
-    const long last = min((part + 1L) * part_pixels, (long)shard_tiles * pixels);
     const real times = gamma[c] * root;
-    for (long p = dx ? (long)part * part_pixels : last; p < last;) {
-        const struct run run = run_at(&a, p, last);
+    struct run run;
+    if (!dx)
+        return;
+    FOR_RUNS (run, &a, part)
         for (int i = 0; i < run.count; i++) {
             const size_t k = run.at + i * PARTS;
             const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)(0));
             const V u = (LOAD(x + k) - mean) * root;
             STORE(dx + k, (d - FMA(u, (V)(product), (V)(plain))) * times * run.alive);
         }
-        p += run.count;
-    }
 }

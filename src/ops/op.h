@@ -24,7 +24,7 @@ struct lk_param_spec {
     enum lk_init init;
     int64_t fan_in, fan_out;
     bool is_tracked; /* no optimizer moves it: an update subtracts the samples' mean of its dw,
-                      * as it is (moving averages). Also absent is its derivative */
+                      * which is no derivative (moving averages) */
 };
 
 /* Shape logic: the caller fills the first part, infer the second. */
