@@ -1,9 +1,12 @@
-/* Winograd convolution on CPUs, 3x3 taps on every pixel: forward and, with turned weights, data
- * gradient.
+/* Winograd convolution on CPUs, 3x3 taps on every pixel: forward and data gradient.
  *
  *   y = A' m A + bias, m[p][k] = sum over n of u[p][k][n] * v[p][n], v = B' x B: one chain in
  *   ascending order of n, whatever the blocking; then relu and a 2x2 max-pool, `at` as in
  *   conv2d.cl
+ *
+ * A data gradient is that with turned weights or, TRANSPOSED, which takes fewer tiles where
+ * outputs are fewer than inputs, y = B m B', v = A x A': the tiles of x touch, those of y
+ * overlap, and are added in row-major order.
  *
  *   x: [tiles][ins][in_h][in_w]; y, at: [tiles][outs][out_h][out_w], or pooled
  *   u: as conv2d_winograd_pack.cl makes it
@@ -11,13 +14,14 @@
  * Groups have equal parts of the batch's Winograd tiles and of shares of `share` output
  * channels. They do `each` tiles at a time, of one batch tile or several: a job. A group keeps
  * v[p][each / NV][ins][NV] and m[p][each / NV][share][NV] in scratch of its own, which stays in
- * the caches: inputs are transformed, multiplied with MR x NV sums in registers, transformed
- * back. The next job's inputs are fetched meanwhile.
+ * the caches, and sums of tiles that overlap, [share][out_h][out_w]: inputs are transformed,
+ * multiplied with MR x NV sums in registers, transformed back. The next job's inputs are
+ * fetched meanwhile.
  *
  * Group ids: 0: of any number of groups.
  * -D: TILE; MR, NV: register block; SOURCE: of dy, as lib/winograd_inputs.cl has it, with y or
  *     `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past the
- *     caches
+ *     caches; TRANSPOSED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -64,10 +68,11 @@ struct sizes {
     __global B *at;
     int ins, outs, out_h, out_w, pad_y, pad_x;
     int tiles, each, share;
+    int down, across; /* Winograd tiles of a plane */
 };
 
-/* A Winograd tile: its place in the plane of outputs, and where the planes of its images begin.
- */
+/* A Winograd tile: its place in the plane of outputs or, TRANSPOSED, of inputs, and where the
+ * planes of its images begin. */
 struct place {
     int y0, x0;
     size_t in, out;
@@ -78,33 +83,47 @@ struct job {
     int count, k0, k1; /* places; output channels */
 };
 
-/* Every output channel's share has all tiles, NV of them a unit. */
-INLINE int units_of(const struct sizes *s)
+/* Tiles that no two groups share. */
+INLINE int unit_of(const struct sizes *s)
 {
-    const int squares = (s->out_h + TILE - 1) / TILE * ((s->out_w + TILE - 1) / TILE);
-    return (s->tiles * squares + NV - 1) / NV;
+    return TRANSPOSED ? s->down * s->across : NV;
 }
 
-/* As much as a job may be of the units [unit, end); *units of them. */
-INLINE struct job job_at(const struct sizes *s, int unit, int end, int *units)
+/* Every share of output channels has all tiles, in units. */
+INLINE int units_of(const struct sizes *s)
 {
-    const int across = (s->out_w + TILE - 1) / TILE;
-    const int squares = (s->out_h + TILE - 1) / TILE * across;
-    const int all = units_of(s), share = unit / all, first = unit % all * NV;
+    return (s->tiles * s->down * s->across + unit_of(s) - 1) / unit_of(s);
+}
+
+/* As much as a job may be of [first, end), which count the tiles of all shares; *next: where
+ * it ends. */
+INLINE struct job job_at(const struct sizes *s, long first, long end, long *next)
+{
+    const int squares = s->down * s->across, all = units_of(s) * unit_of(s);
+    const int share = (int)(first / all), q0 = (int)(first % all);
+    const int q1 = (int)min((long)min(q0 + s->each, all), end - first + q0);
     struct job job;
-    *units = min(s->each / NV, min(all - unit % all, end - unit));
-    job.count = min(*units * NV, s->tiles * squares - first);
+    *next = first + q1 - q0;
+    job.count = min(q1, s->tiles * squares) - q0;
     job.k0 = share * s->share;
     job.k1 = min(job.k0 + s->share, s->outs);
     for (int i = 0; i < job.count; i++) {
-        const int t = (first + i) / squares, q = (first + i) % squares;
-        job.places[i].y0 = q / across * TILE;
-        job.places[i].x0 = q % across * TILE;
+        const int t = (q0 + i) / squares, q = (q0 + i) % squares;
+        job.places[i].y0 = q / s->across * TILE;
+        job.places[i].x0 = q % s->across * TILE;
         job.places[i].in = t * winograd_plane(&s->from, SOURCE) * s->ins;
         job.places[i].out = (size_t)t * s->outs * (s->out_h >> POOL) * (s->out_w >> POOL);
     }
     return job;
 }
+
+#if TRANSPOSED
+#define READ TILE /* inputs along each side of a tile */
+#define PAD_OF(axis) 0
+#else
+#define READ SIDE
+#define PAD_OF(axis) s->pad_##axis
+#endif
 
 /* v of a job. */
 INLINE void transform_inputs(const struct sizes *s, const struct job *job, __global V *v,
@@ -115,13 +134,16 @@ INLINE void transform_inputs(const struct sizes *s, const struct job *job, __glo
             const struct place *at = &job->places[i];
             const struct winograd_window from =
                 winograd_window_at(s->from, at->in + n * winograd_plane(&s->from, SOURCE),
-                                   at->y0 - s->pad_y, at->x0 - s->pad_x, SOURCE);
-            winograd_inputs(&from, v + ((size_t)(i / NV) * s->ins + n) * NV + i % NV, step,
-                            SOURCE);
+                                   at->y0 - PAD_OF(y), at->x0 - PAD_OF(x), SOURCE);
+            __global V *to = v + ((size_t)(i / NV) * s->ins + n) * NV + i % NV;
+            if (TRANSPOSED)
+                winograd_gradients(&from, to, step, SOURCE);
+            else
+                winograd_inputs(&from, to, step, SOURCE);
         }
 }
 
-/* Fetches rows [r0, r1) of a job's inputs, SIDE of every channel. */
+/* Fetches rows [r0, r1) of a job's inputs, READ of every channel. */
 INLINE void fetch_inputs(const struct sizes *s, const struct job *job, int r0, int r1)
 {
 #if SOURCE != 2
@@ -129,11 +151,11 @@ INLINE void fetch_inputs(const struct sizes *s, const struct job *job, int r0, i
         for (int i = 0; i < job->count; i++) {
             const struct place *at = &job->places[i];
             const bool overlaps = i + 1 < job->count && at[1].x0 > at->x0;
-            const int row = clamp(at->y0 - s->pad_y + r % SIDE, 0, s->from.height - 1);
-            const int x0 = max(at->x0 - s->pad_x, 0);
+            const int row = clamp(at->y0 - PAD_OF(y) + r % READ, 0, s->from.height - 1);
+            const int x0 = max(at->x0 - PAD_OF(x), 0);
             const size_t place =
-                at->in + (size_t)(r / SIDE * s->from.height + row) * s->from.width + x0;
-            for (int j = 0; j < (overlaps ? TILE : SIDE); j++) {
+                at->in + (size_t)(r / READ * s->from.height + row) * s->from.width + x0;
+            for (int j = 0; j < (overlaps ? TILE : READ); j++) {
                 PREFETCH(s->from.x + place + j);
 #if SOURCE == 1
                 PREFETCH(s->from.y + place + j);
@@ -149,7 +171,7 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
                          __global V *m, size_t m_step)
 {
     const int blocks = (s->outs + MR - 1) / MR, columns = (job->count + NV - 1) / NV;
-    const int rows = next ? s->ins * SIDE : 0;
+    const int rows = next ? s->ins * READ : 0;
     const int runs = POSITIONS * ((job->k1 - job->k0 + MR - 1) / MR);
     int run = 0;
     for (int p = 0; p < POSITIONS; p++)
@@ -166,8 +188,7 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
 
 /* y of a job. */
 INLINE void transform_outputs(const struct sizes *s, const struct job *job,
-                              __global const real *bias, V least, __global const V *m,
-                              size_t step)
+                              __global const real *bias, V least, __global V *m, size_t step)
 {
     const size_t size = (size_t)(s->out_h >> POOL) * (s->out_w >> POOL);
     for (int k = job->k0; k < job->k1; k++)
@@ -180,8 +201,16 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
                                      s->out_w,
                                      bias ? bias[k] : (real)0,
                                      least};
-            store_tile(&to, m + ((size_t)(i / NV) * s->share + k - job->k0) * NV + i % NV, step,
-                       at->y0, at->x0);
+            __global const V *from =
+                m + ((size_t)(i / NV) * s->share + k - job->k0) * NV + i % NV;
+#if TRANSPOSED
+            const struct overlap with = {at->y0 > 0, at->x0 > 0, at->y0 + TILE < s->from.height,
+                                         at->x0 + TILE < s->from.width,
+                                         m + POSITIONS * step + (k - job->k0) * size};
+            scatter_tile(&to, &with, from, step, at->y0 - s->pad_y, at->x0 - s->pad_x);
+#else
+            store_tile(&to, from, step, at->y0, at->x0);
+#endif
         }
 }
 
@@ -190,19 +219,19 @@ BODY void winograd_group(struct sizes s, __global const real *restrict u,
                          int relu, int group_0, int groups_0)
 {
     const size_t v_step = (size_t)s.each * s.ins + 4, m_step = (size_t)s.each * s.share + 4;
-    __global V *v = scratch + group_0 * (POSITIONS * (v_step + m_step));
+    const size_t overlaps = TRANSPOSED ? (size_t)s.share * s.out_h * s.out_w : 0;
+    __global V *v = scratch + group_0 * (POSITIONS * (v_step + m_step) + overlaps);
     __global V *m = v + POSITIONS * v_step;
     const V least = relu ? (V)0 : (V)-INFINITY;
     const long all = (long)units_of(&s) * ((s.outs + s.share - 1) / s.share);
-    const int end = (int)(all * (group_0 + 1) / groups_0);
-    int unit = (int)(all * group_0 / groups_0), units;
-    for (; unit < end; unit += units) {
-        const struct job job = job_at(&s, unit, end, &units);
-        const bool last = unit + units >= end;
-        int more;
-        const struct job next = job_at(&s, last ? unit : unit + units, end, &more);
+    const long end = all * (group_0 + 1) / groups_0 * unit_of(&s);
+    long first = all * group_0 / groups_0 * unit_of(&s), then;
+    for (; first < end; first = then) {
+        const struct job job = job_at(&s, first, end, &then);
+        long after;
+        const struct job next = job_at(&s, then < end ? then : first, end, &after);
         transform_inputs(&s, &job, v, v_step);
-        multiply_job(&s, &job, last ? 0 : &next, u, v, v_step, m, m_step);
+        multiply_job(&s, &job, then < end ? &next : 0, u, v, v_step, m, m_step);
         transform_outputs(&s, &job, bias, least, m, m_step);
     }
 }
@@ -228,7 +257,9 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
         .pad_x = pad_x,
         .tiles = tiles,
         .each = each,
-        .share = share};
+        .share = share,
+        .down = ((TRANSPOSED ? in_h : out_h) + TILE - 1) / TILE,
+        .across = ((TRANSPOSED ? in_w : out_w) + TILE - 1) / TILE};
     winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, relu,
                    get_group_id(0), get_num_groups(0));
 }

@@ -61,28 +61,8 @@ KERNEL void conv2d_winograd_gradients(__global const S *restrict dz, int dz_firs
     const struct winograd_window all = {dz + dz_first, gate, won, out_h, out_w, 0, 0};
     const struct winograd_window from = winograd_window_at(
         all, ((size_t)t * filters + k) * winograd_plane(&all, SOURCE) + PART, y0, x0, SOURCE);
-    const size_t step = (size_t)filters * room * PARTS;
-    V s[SIDE][TILE];
-    z += z_first + ((size_t)k * room + get_group_id(0)) * PARTS + PART;
-    UNROLL for (int j = 0; j < TILE; j++) {
-        V column[SIDE];
-#define D(i)                                                                                   \
-    (winograd_is_inside(&from, y0 + (i), x0 + j)                                               \
-         ? winograd_input(&from, y0 + (i), x0 + j, SOURCE)                                     \
-         : (V)0)
-        WINOGRAD_A(column, D);
-#undef D
-        UNROLL for (int i = 0; i < SIDE; i++)
-            s[i][j] = column[i];
-    }
-    UNROLL for (int i = 0; i < SIDE; i++) {
-        V row[SIDE];
-#define D(j) s[i][j]
-        WINOGRAD_A(row, D);
-#undef D
-        UNROLL for (int j = 0; j < SIDE; j++)
-            z[(i * SIDE + j) * step] = row[j];
-    }
+    winograd_gradients(&from, z + z_first + ((size_t)k * room + get_group_id(0)) * PARTS + PART,
+                       (size_t)filters * room * PARTS, SOURCE);
 }
 
 KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,

@@ -3,8 +3,8 @@
  *
  *   y = A' [(G g) . (B' d)]: inputs d[SIDE], taps g[3], outputs y[TILE]
  *
- * and, as the derivative by g: dg = G' [(B' d) . (A dy)]. Each macro takes where results go and
- * a macro that names operand i.
+ * and, as its derivatives: dg = G' [(B' d) . (A dy)], dd = B [(G g) . (A dy)]. Each macro takes
+ * where results go and a macro that names operand i.
  */
 #define SIDE (TILE + 2)
 #define POSITIONS (SIDE * SIDE)
@@ -64,7 +64,19 @@ INLINE void winograd_gt(V *o, V m0, V m1, V m2, V m3, V m4, V m5)
     o[2] = FMA(sixth, p - s, m5);
 }
 
+INLINE void winograd_b(V *o, V m0, V m1, V m2, V m3, V m4, V m5)
+{
+    const V s = m1 + m2, d = m1 - m2, p = m3 + m4, q = m3 - m4;
+    o[0] = (V)4 * m0;
+    o[1] = FMA((V)4, m5 - d, (V)-2 * q);
+    o[2] = FMA((V)-5, m0, FMA((V)-4, s, -p));
+    o[3] = FMA((V)-5, m5, FMA((V)2, q, d));
+    o[4] = m0 + s + p;
+    o[5] = m5;
+}
+
 #define WINOGRAD_BT(o, d) winograd_bt(o, d(0), d(1), d(2), d(3), d(4), d(5))
+#define WINOGRAD_B(o, m) winograd_b(o, m(0), m(1), m(2), m(3), m(4), m(5))
 #define WINOGRAD_AT(o, m) winograd_at(o, m(0), m(1), m(2), m(3), m(4), m(5))
 #define WINOGRAD_A(o, d) winograd_a(o, d(0), d(1), d(2), d(3))
 #define WINOGRAD_GT(o, m) winograd_gt(o, m(0), m(1), m(2), m(3), m(4), m(5))
@@ -108,7 +120,16 @@ INLINE void winograd_gt(V *o, V m0, V m1, V m2, V m3)
     o[2] = even + m3;
 }
 
+INLINE void winograd_b(V *o, V m0, V m1, V m2, V m3)
+{
+    o[0] = m0;
+    o[1] = m1 - m2 + m3;
+    o[2] = m1 + m2 - m0;
+    o[3] = -m3;
+}
+
 #define WINOGRAD_BT(o, d) winograd_bt(o, d(0), d(1), d(2), d(3))
+#define WINOGRAD_B(o, m) winograd_b(o, m(0), m(1), m(2), m(3))
 #define WINOGRAD_AT(o, m) winograd_at(o, m(0), m(1), m(2), m(3))
 #define WINOGRAD_A(o, d) winograd_a(o, d(0), d(1))
 #define WINOGRAD_GT(o, m) winograd_gt(o, m(0), m(1), m(2), m(3))

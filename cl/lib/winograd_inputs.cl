@@ -93,3 +93,29 @@ INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, s
             v[(i * SIDE + j) * step] = row[j];
     }
 }
+
+/* z[i, j] = A d A' of the TILE x TILE inputs where the window begins, likewise. */
+INLINE void winograd_gradients(const struct winograd_window *from, __global V *z, size_t step,
+                               int source)
+{
+    V s[SIDE][TILE];
+    UNROLL for (int j = 0; j < TILE; j++) {
+        V column[SIDE];
+#define D(i)                                                                                   \
+    (winograd_is_inside(from, from->y0 + (i), from->x0 + j)                                    \
+         ? winograd_input(from, from->y0 + (i), from->x0 + j, source)                          \
+         : (V)0)
+        WINOGRAD_A(column, D);
+#undef D
+        UNROLL for (int i = 0; i < SIDE; i++)
+            s[i][j] = column[i];
+    }
+    UNROLL for (int i = 0; i < SIDE; i++) {
+        V row[SIDE];
+#define D(j) s[i][j]
+        WINOGRAD_A(row, D);
+#undef D
+        UNROLL for (int j = 0; j < SIDE; j++)
+            z[(i * SIDE + j) * step] = row[j];
+    }
+}

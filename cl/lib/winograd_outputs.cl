@@ -1,5 +1,6 @@
 /* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, lib/winograd.cl.
- * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches */
+ * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches; TRANSPOSED, as
+ *     conv2d_winograd.cl has it */
 
 /* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY. */
 struct plane {
@@ -8,6 +9,48 @@ struct plane {
     int height, width;
     V bias, least;
 };
+
+#if TRANSPOSED
+/* Of a tile of SIDE x SIDE from (y0, x0) on what its neighbours overlap. */
+struct overlap {
+    bool above, left, below, right; /* which are there */
+    __global V *sums;               /* of the plane, so far */
+};
+
+/* y += B m B', positions of m `step` apart: y is written with the last tile that adds to it. */
+INLINE void scatter_tile(const struct plane *to, const struct overlap *with,
+                         __global const V *m, size_t step, int y0, int x0)
+{
+    V t[SIDE][SIDE];
+    UNROLL for (int j = 0; j < SIDE; j++) {
+        V column[SIDE];
+#define M(i) m[((i) * SIDE + j) * step]
+        WINOGRAD_B(column, M);
+#undef M
+        UNROLL for (int i = 0; i < SIDE; i++)
+            t[i][j] = column[i];
+    }
+    UNROLL for (int i = 0; i < SIDE; i++)
+        if ((uint)(y0 + i) < (uint)to->height) {
+            const bool begun = i < 2 && with->above, left = i >= TILE && with->below;
+            V row[SIDE];
+#define M(j) t[i][j]
+            WINOGRAD_B(row, M);
+#undef M
+            UNROLL for (int j = 0; j < SIDE; j++)
+                if ((uint)(x0 + j) < (uint)to->width) {
+                    const int at = (y0 + i) * to->width + x0 + j;
+                    V sum = row[j];
+                    if (begun || (j < 2 && with->left))
+                        sum += with->sums[at];
+                    if (left || (j >= TILE && with->right))
+                        with->sums[at] = sum;
+                    else
+                        PUT(to->y + at, sum);
+                }
+        }
+}
+#endif
 
 /* Two rows of a tile, row y0 and column x0 of the plane. */
 INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, bool whole)

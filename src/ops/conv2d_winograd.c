@@ -9,9 +9,10 @@ struct winograd {
     const struct lk_conv2d_winograd_part *part; /* that does it all; NULL: what follows does */
     void *inner;                                /* its state */
     struct lk_conv2d_winograd_geometry g;
-    int columns;                          /* of the register block; it has ROWS rows */
-    int64_t each, share;                  /* of a job: tiles, output channels */
-    int64_t groups;                       /* that share them out */
+    int columns;           /* of the register block; it has ROWS rows */
+    int64_t squares, unit; /* Winograd tiles: of a plane; that no two groups share */
+    int64_t each, share;   /* of a job: tiles, output channels */
+    int64_t groups;        /* that share them out */
     int64_t weights_first, scratch_first; /* in the workspace */
     struct lk_kernel *pack, *convolve;
 };
@@ -22,6 +23,27 @@ enum {
     FAR_REALS = 4 << 20,     /* weights larger than this do not stay in the caches, */
     CACHED_BYTES = 12 << 20, /* nor do outputs */
 };
+
+/* Winograd tiles of a plane. */
+static int64_t count_squares(const int64_t plane[2], int64_t tile)
+{
+    return lk_divide_up(plane[0], tile) * lk_divide_up(plane[1], tile);
+}
+
+/* Turned taps make a data gradient's tiles of its outputs; its transpose makes them of dz,
+ * which without padding is smaller. */
+static void transpose(struct lk_conv2d_winograd_geometry *g, const struct lk_conv2d_shape *s)
+{
+    g->transposed =
+        !g->forward && count_squares(g->in, g->tile) < count_squares(g->out, g->tile);
+    if (!g->transposed)
+        return;
+    g->row_step = -g->row_step;
+    g->column_step = -g->column_step;
+    g->w_first = 0;
+    for (int i = 0; i < 2; i++)
+        g->pad[i] = s->axis[i].pad;
+}
 
 void lk_conv2d_winograd_describe(const struct lk_conv2d_job *job, int64_t tile,
                                  struct lk_conv2d_winograd_geometry *g)
@@ -48,12 +70,10 @@ void lk_conv2d_winograd_describe(const struct lk_conv2d_job *job, int64_t tile,
     g->pool = g->forward && s->pool;
 }
 
-/* Runs of `columns` Winograd tiles, for each share of output channels. */
+/* Runs of `unit` Winograd tiles, for each share of output channels. */
 static int64_t count_units(const struct winograd *w, int64_t tiles, int64_t share)
 {
-    const int64_t squares =
-        lk_divide_up(w->g.out[0], w->g.tile) * lk_divide_up(w->g.out[1], w->g.tile);
-    return lk_divide_up(tiles * squares, w->columns) * lk_divide_up(w->g.outs, share);
+    return lk_divide_up(tiles * w->squares, w->unit) * lk_divide_up(w->g.outs, share);
 }
 
 /* What `units` units take one after another, in multiply-adds of vectors: products, the
@@ -62,8 +82,8 @@ static double units_cost(const struct winograd *w, int64_t units, int64_t each, 
                          bool far)
 {
     const double positions = (double)((w->g.tile + 2) * (w->g.tile + 2));
-    const double tiles = (double)(units * w->columns);
-    const double jobs = (double)lk_divide_up(units * w->columns, each);
+    const double tiles = (double)(lk_divide_up(units * w->unit, w->columns) * w->columns);
+    const double jobs = (double)lk_divide_up(units * w->unit, each);
     return positions * (double)(w->g.ins * share) * (tiles + (far ? 4 : 1) * jobs) +
            tiles * (8 * positions) * (double)(w->g.ins + share);
 }
@@ -105,21 +125,28 @@ static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_c
     const int64_t positions = (tile + 2) * (tile + 2);
     const struct lk_tiling *t = &setup->tiling;
     lk_conv2d_winograd_describe(job, tile, &w->g);
+    transpose(&w->g, job->shape);
     const size_t bytes = (size_t)t->vector * lk_dtype_bytes(setup->real);
     w->columns = bytes == 64 ? 4 : 2;
+    w->squares = count_squares(w->g.transposed ? w->g.in : w->g.out, tile);
+    w->unit = w->g.transposed ? w->squares : w->columns;
     const int64_t outs = lk_divide_up(w->g.outs, ROWS) * ROWS;
     w->weights_first = job->first;
     w->scratch_first = job->first + (positions * outs * w->g.ins + 15) / 16 * 16;
     choose_jobs(setup, w);
-    job->count = w->scratch_first - job->first +
-                 w->groups * positions * (w->each * (w->g.ins + w->share) + 8) * t->vector;
+    const int64_t overlaps = w->g.transposed ? w->share * w->g.out[0] * w->g.out[1] : 0;
+    job->count =
+        w->scratch_first - job->first +
+        w->groups * (positions * (w->each * (w->g.ins + w->share) + 8) + overlaps) * t->vector;
     const double y = (double)(t->tiles * t->lanes) *
                      (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
                      (double)lk_dtype_bytes(lk_op_stored(setup));
     snprintf(text, sizeof text, "-DTILE=%d -DMR=%d", (int)tile, ROWS);
     LK_TRY(lk_op_kernel(setup, "conv2d_winograd_pack", "conv2d_winograd_pack", text, &w->pack));
-    snprintf(text, sizeof text, "-DTILE=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d",
-             (int)tile, ROWS, w->columns, w->g.pool, y > CACHED_BYTES, w->g.source);
+    snprintf(text, sizeof text,
+             "-DTILE=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d -DTRANSPOSED=%d",
+             (int)tile, ROWS, w->columns, w->g.pool, y > CACHED_BYTES, w->g.source,
+             w->g.transposed);
     return lk_op_kernel(setup, "conv2d_winograd", "conv2d_winograd", text, &w->convolve);
 }
 
@@ -165,13 +192,13 @@ static void release(void *state)
 }
 
 /* Winograd tiles of a sample, or -1 where the algorithm cannot. */
-static double count_squares(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
-                            enum lk_conv2d_pass pass, int64_t tile)
+static double squares_of(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                         enum lk_conv2d_pass pass, int64_t tile)
 {
     const struct lk_gpu_product any = {
         pass == LK_CONV2D_WEIGHTS ? LK_GPU_WEIGHTS : LK_GPU_GATHER, 64, 64, 1, 0};
     struct lk_gpu_tile fits;
-    double squares = 1;
+    int64_t planes[2][2]; /* y, x */
     if (s->groups > 1 || (double)(s->channels + ROWS) * (double)(s->filters + ROWS) > MOST_TAPS)
         return -1;
     if (setup->tiling.vector == 1 && !lk_gpu_tile_choose(setup, &any, "", &fits))
@@ -180,9 +207,13 @@ static double count_squares(const struct lk_op_setup *setup, const struct lk_con
         const struct lk_conv2d_axis *axis = &s->axis[i];
         if (axis->taps != 3 || axis->step != 1 || axis->gap != 1)
             return -1;
-        squares *= (double)lk_divide_up(pass == LK_CONV2D_DATA ? axis->in : axis->out, tile);
+        planes[0][i] = axis->out;
+        planes[1][i] = axis->in;
     }
-    return squares;
+    const int64_t of_y = count_squares(planes[0], tile), of_x = count_squares(planes[1], tile);
+    return pass != LK_CONV2D_DATA      ? (double)of_y
+           : setup->tiling.vector == 1 ? (double)of_x
+                                       : (double)lk_least(of_y, of_x);
 }
 
 /* Products at 0.8 of the peak, the transforms of inputs and outputs, and those of the weights
@@ -192,7 +223,7 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
                    enum lk_conv2d_pass pass, int64_t tile)
 {
     const bool of_weights = pass == LK_CONV2D_WEIGHTS;
-    const double squares = count_squares(setup, s, pass, tile);
+    const double squares = squares_of(setup, s, pass, tile);
     const double products = (double)(s->channels * s->filters);
     const double each = setup->tiling.vector == 1 ? 160 : of_weights ? 78 : 16;
     if (squares < 0)

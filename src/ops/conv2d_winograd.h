@@ -6,9 +6,10 @@
 
 #include "ops/conv2d.h"
 
-/* Forward, or a data gradient as a convolution of dz with turned taps. */
+/* Forward, or a data gradient as a convolution of dz with turned taps. `transposed`: as the
+ * transpose of the forward pass. */
 struct lk_conv2d_winograd_geometry {
-    bool forward;
+    bool forward, transposed;
     int64_t tile, ins, outs, in[2], out[2], pad[2];
     int64_t w_first, in_step, row_step, column_step, out_step; /* elements of the parameter */
     bool relu, pool;

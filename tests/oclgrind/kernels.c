@@ -51,6 +51,8 @@ static const struct operation operations[] = {
     CASE("conv2d", "filters=3 kernel=3 padding=same", IMAGE(2, 5, 3), .algorithm = "winograd4"),
     CASE("conv2d", "filters=2 kernel=3 pool=true activation=relu", IMAGE(2, 6, 7),
          .algorithm = "winograd4"),
+    CASE("conv2d", "filters=2 kernel=3 padding=0,1,1,0", IMAGE(3, 5, 4),
+         .algorithm = "winograd2"),
     CASE("dense", "units=5", ROW(7)),
     CASE("dense", "units=33 activation=relu", ROW(18)),
     CASE("dense", "units=9 bias=false", ROW(35), .is_first = true),

@@ -293,6 +293,15 @@ static const struct op_case cases[] = {
      .samples = 32, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
     {"conv2d", "filters=66 kernel=3 padding=same", .x = {OP_SHAPE(67, 18, 17)}, .samples = 32,
      .half = true, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    /* data gradients of fewer outputs than inputs, whose tiles overlap or are one */
+    {"conv2d", "filters=9 kernel=3 padding=0,1,1,0 activation=relu", .x = {OP_SHAPE(5, 9, 7)},
+     .samples = 33, .shards = 2, .integers = true, .thorough = true, .algorithm = "winograd2",
+     .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=9 kernel=3 padding=1,0,0,0", .x = {OP_SHAPE(6, 10, 14)}, .samples = 50,
+     .half = true, .integers = true, .algorithm = "winograd2", .only = OP_CPU},
+    {"conv2d", "filters=10 kernel=3 activation=relu", .x = {OP_SHAPE(5, 5, 6)}, .samples = 70,
+     .shards = 2, .tolerance = WINOGRAD4, .thorough = true, .sizes = true,
+     .algorithm = "winograd4", .only = OP_CPU | OP_CPU_DOUBLE},
     /* outputs that are written past the caches */
     {"conv2d", "filters=64 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(2, 56, 57)},
      .samples = 16, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
