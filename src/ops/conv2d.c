@@ -70,6 +70,7 @@ struct state {
     struct use uses[LK_CONV2D_PASSES];
     struct lk_kernel *expand;
     bool expands;                 /* dz is made in the workspace */
+    bool gives_db;                /* the weight gradient's algorithm does */
     int64_t dz_first;             /* where, in stored numbers */
     int64_t part_pixels;          /* of a shard */
     struct lk_conv2d_parts parts; /* of the bias gradient */
@@ -109,6 +110,7 @@ static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *stat
         LK_TRY(lk_conv2d_choose(setup, &state->shape, pass, &use->way));
     LK_TRY(prepare_way(setup, state, &job, use));
     *reals += (job.count + 15) / 16 * 16;
+    state->gives_db |= job.gives_db && !state->expands;
     return LK_OK;
 }
 
@@ -135,7 +137,7 @@ static enum lk_status prepare_expand(struct lk_op_setup *setup, struct state *st
     const struct lk_conv2d_options *o = setup->options;
     const struct lk_conv2d_shape *s = &state->shape;
     const int64_t filters = s->groups * s->filters;
-    const bool wants_sums = setup->wants_dw && o->bias;
+    const bool wants_sums = setup->wants_dw && o->bias && !state->gives_db;
     const int64_t in_real =
         (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_op_stored(setup)));
     choose_parts(setup, state);
@@ -245,8 +247,9 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct state *state = setup->state;
     const bool wants_dz = state->expands && (run->dx[0] || run->dw[0]);
     struct lk_buffer *db = o->bias ? run->dw[1] : NULL;
-    if (wants_dz || db)
-        LK_TRY(enqueue_expand(setup, run, wants_dz, db));
+    struct lk_buffer *expanded_db = state->gives_db ? NULL : db;
+    if (wants_dz || expanded_db)
+        LK_TRY(enqueue_expand(setup, run, wants_dz, expanded_db));
     const struct lk_conv2d_operands operands = {.x = run->x[0],
                                                 .w = run->w[0],
                                                 .dz = state->expands ? run->workspace : run->dy,
@@ -256,6 +259,7 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
                                                 .at = run->saved,
                                                 .dx = run->dx[0],
                                                 .dw = run->dw[0],
+                                                .db = state->gives_db ? db : NULL,
                                                 .dw_stride = run->dw_stride,
                                                 .workspace = run->workspace};
     if (run->dx[0])

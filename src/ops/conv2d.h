@@ -51,6 +51,7 @@ struct lk_conv2d_job {
     enum lk_conv2d_gradient gradient; /* of DATA and WEIGHTS; PLAIN unless it reads dy */
     const char *blocking;             /* one of the algorithm's own; "": its rule decides */
     int64_t first, count; /* reals of the workspace: from where; how many (result) */
+    bool gives_db;        /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
 };
 
 /* Those that the pass needs; dz: stored numbers from dz_first on, for which an algorithm that
@@ -59,7 +60,8 @@ struct lk_conv2d_operands {
     const struct lk_buffer *x, *w, *bias, *dz;
     int64_t dz_first;
     struct lk_buffer *y, *at, *dx, *dw, *workspace;
-    int64_t dw_stride;
+    struct lk_buffer *db; /* for what gives it; NULL: not wanted */
+    int64_t dw_stride;    /* of db too */
 };
 
 enum { LK_CONV2D_BLOCKING_BYTES = 24 };

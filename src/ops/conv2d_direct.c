@@ -146,7 +146,15 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
     weights->gradient = job->gradient;
     weights->parts.first = job->first;
     LK_TRY(lk_conv2d_weights_prepare(setup, &direct->shape, weights));
-    return lk_conv2d_parts_prepare(setup, &weights->parts, &job->count);
+    int64_t of_bias = 0;
+    LK_TRY(lk_conv2d_parts_prepare(setup, &weights->parts, &job->count));
+    if (!weights->lanewise)
+        return LK_OK;
+    job->gives_db = true;
+    weights->bias.first = job->first + job->count;
+    LK_TRY(lk_conv2d_parts_prepare(setup, &weights->bias, &of_bias));
+    job->count += of_bias;
+    return LK_OK;
 }
 
 static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,

@@ -62,7 +62,9 @@ LK_MUST_CHECK enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *
                                                       const struct lk_conv2d_gather *gather,
                                                       const struct lk_conv2d_gather_run *run);
 
-/* The weight gradient. */
+/* The weight gradient. even_share: the size of runs that `count` is cut into, as few as with
+ * `most`, in multiples of `unit`, as even as can be. */
+int64_t lk_conv2d_even_share(int64_t count, int64_t most, int64_t unit);
 struct lk_conv2d_weights {
     enum lk_conv2d_gradient gradient;
     int64_t group_channels, group_filters; /* of a work-group */
@@ -75,6 +77,9 @@ struct lk_conv2d_weights {
     int64_t block_channels, blocks_each, strip, rows_each, areas_each;
     bool points; /* of these: single taps, for which inputs are copied */
     size_t copied_bytes;
+    bool lanewise;                                  /* instead of tiles and products: */
+    int64_t unit_channels, unit_rows, unit_filters; /* register block */
+    struct lk_conv2d_parts bias;                    /* its gradient */
     struct lk_kernel *weights;
 };
 
@@ -85,6 +90,17 @@ LK_MUST_CHECK enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setu
                                                         const struct lk_conv2d_shape *shape,
                                                         struct lk_conv2d_weights *weights);
 LK_MUST_CHECK enum lk_status lk_conv2d_products_enqueue(const struct lk_op_setup *setup,
+                                                        const struct lk_conv2d_shape *shape,
+                                                        const struct lk_conv2d_weights *weights,
+                                                        const struct lk_conv2d_operands *run);
+
+/* Few channels, or gradients of a pool, for cl/conv2d_lanewise.cl, which gives db too. */
+bool lk_conv2d_is_lanewise(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
+                           enum lk_conv2d_gradient gradient);
+LK_MUST_CHECK enum lk_status lk_conv2d_lanewise_prepare(struct lk_op_setup *setup,
+                                                        const struct lk_conv2d_shape *shape,
+                                                        struct lk_conv2d_weights *weights);
+LK_MUST_CHECK enum lk_status lk_conv2d_lanewise_enqueue(const struct lk_op_setup *setup,
                                                         const struct lk_conv2d_shape *shape,
                                                         const struct lk_conv2d_weights *weights,
                                                         const struct lk_conv2d_operands *run);

@@ -64,9 +64,9 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
     find_edges(x, b);
 }
 
-/* `count` cut into as few runs as with `most`, in multiples of `unit`, as even as can be. */
-static int64_t even_share(int64_t count, int64_t most, int64_t unit)
+int64_t lk_conv2d_even_share(int64_t count, int64_t most, int64_t unit)
 {
+    most = most < unit ? unit : most / unit * unit;
     return lk_divide_up(lk_divide_up(count, lk_divide_up(count, most)), unit) * unit;
 }
 
@@ -98,8 +98,8 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
             break;
         }
     }
-    w->group_filters = even_share(s->filters, w->group_filters, b->filters);
-    w->group_channels = even_share(s->channels, w->group_channels, b->channels);
+    w->group_filters = lk_conv2d_even_share(s->filters, w->group_filters, b->filters);
+    w->group_channels = lk_conv2d_even_share(s->channels, w->group_channels, b->channels);
     w->sums_bytes = vector * taps *
                     (size_t)(lk_divide_up(w->group_channels, b->channels) * b->channels *
                              lk_divide_up(w->group_filters, b->filters) * b->filters);
@@ -154,6 +154,9 @@ enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,
                                          struct lk_conv2d_weights *w)
 {
     const struct lk_conv2d_shape row = in_one_row(shape);
+    w->lanewise = lk_conv2d_is_lanewise(setup, shape, w->gradient);
+    if (w->lanewise)
+        return lk_conv2d_lanewise_prepare(setup, shape, w);
     w->products = lk_conv2d_are_products(setup, shape);
     return w->products ? lk_conv2d_products_prepare(setup, &row, w)
                        : prepare_kernel(setup, &row, w);
@@ -163,6 +166,7 @@ void lk_conv2d_weights_release(struct lk_conv2d_weights *weights)
 {
     lk_kernel_destroy(weights->weights);
     lk_kernel_destroy(weights->parts.total);
+    lk_kernel_destroy(weights->bias.total);
 }
 
 static enum lk_status enqueue_kernel(const struct lk_op_setup *setup,
@@ -190,7 +194,11 @@ enum lk_status lk_conv2d_weights_enqueue(const struct lk_op_setup *setup,
                                          const struct lk_conv2d_operands *run)
 {
     const struct lk_conv2d_shape row = in_one_row(shape);
-    LK_TRY(w->products ? lk_conv2d_products_enqueue(setup, &row, w, run)
-                       : enqueue_kernel(setup, &row, w, run));
+    LK_TRY(w->lanewise   ? lk_conv2d_lanewise_enqueue(setup, shape, w, run)
+           : w->products ? lk_conv2d_products_enqueue(setup, &row, w, run)
+                         : enqueue_kernel(setup, &row, w, run));
+    if (w->lanewise && run->db)
+        LK_TRY(
+            lk_conv2d_parts_enqueue(setup, &w->bias, run->workspace, run->db, run->dw_stride));
     return lk_conv2d_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }

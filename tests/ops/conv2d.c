@@ -255,8 +255,22 @@ static const struct op_case cases[] = {
     /* the same with one block of four vectors, of few channels */
     {"conv2d", "filters=61 kernel=5 stride=2 padding=2 activation=relu",
      .x = {OP_SHAPE(3, 9, 12)}, .samples = 35, .shards = 2, .integers = true, .only = OP_CPU},
-    {"conv2d", "filters=50 kernel=1", .x = {OP_SHAPE(4, 5, 5)}, .samples = 17,
-     .integers = true, .only = OP_CPU},
+    {"conv2d", "filters=50 kernel=1", .x = {OP_SHAPE(4, 5, 5)}, .samples = 17, .integers = true,
+     .only = OP_CPU},
+    /* weight gradients of few channels: strips, areas, channels and filters that do not fill a
+     * block, several rows of blocks; of pools: several groups of channels and of filters */
+    {"conv2d", "filters=5 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(2, 21, 67)},
+     .samples = 33, .shards = 2, .half = true, .integers = true,
+     .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=7 kernel=3 groups=7 stride=2,1 dilation=1,2 padding=3,0",
+     .x = {OP_SHAPE(21, 9, 45)}, .samples = 17, .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=6 kernel=5 padding=2 bias=false", .x = {OP_SHAPE(1, 34, 6)},
+     .samples = 40, .thorough = true, .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=70 kernel=3 padding=same pool=true", .x = {OP_SHAPE(8, 26, 30)},
+     .samples = 17, .integers = true, .only = OP_CPU},
+    {"conv2d", "filters=7 kernel=5,6 padding=2 activation=relu pool=true",
+     .x = {OP_SHAPE(2, 12, 71)}, .samples = 40, .shards = 2, .half = true, .integers = true,
+     .only = OP_CPU | OP_CPU_DOUBLE},
     /* several tiles at once */
     {"conv2d", "filters=8", .x = {OP_SHAPE(3, 5, 5)}, .samples = 1203, .integers = true,
      .only = OP_CPU},

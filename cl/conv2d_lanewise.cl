@@ -1,0 +1,274 @@
+/* Weight gradient of a convolution, and that of its bias, of few channels or of a pool: dz is
+ * read in place. CPU class only.
+ *
+ *   out[part][c, r, s, k] = sum over the part's areas, i, j, lanes of
+ *       dz[k, i, j] * x[c, i*STEP_Y + r*GAP_Y - pad.y, j*STEP_X + s*GAP_X - pad.x]
+ *   bias[part][k] = sum over the part's areas, i, j, lanes of dz[k, i, j]
+ *
+ * The outputs of a tile are cut into areas of ROWS_EACH x STRIP, row by row; a part is
+ * areas_each of them. Each lane's sum is one chain over areas, rows and columns (of pools,
+ * where there are), then the lanes are added as a tree; no blocking changes this order.
+ *
+ *   x: [tiles][groups][channels][in.y][in.x]; out, bias: [parts] strides apart, k innermost
+ *   dz: GRADIENT 0: dy itself, [tiles][groups][filters][out.y][out.x]; 1: dy where y > 0;
+ *       2: dy of a 2x2 max-pool at its place `at` (4: none)
+ *
+ * Of a pool one output at most has a gradient, another in each lane: instead of four products,
+ * three of them with 0, its input is selected lane by lane, rows of the pool last, so that taps
+ * share selections: 21 for 3x3 taps, and 9 products.
+ *
+ * A register block is CB channels, RB rows of taps and MB filters. A group copies x of an area
+ * and of its channels to local memory, zeros around the image, and goes over it with all its
+ * filters. The sums of all its blocks rest in local memory meanwhile. dz of the block that
+ * follows, and x of the area that does, are fetched ahead.
+ *
+ * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
+ * 2: part.
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X GRADIENT CB RB MB ROWS_EACH STRIP
+ */
+#include "lib/hints.cl"
+#include "lib/real.cl"
+#include "lib/select.cl"
+#include "lib/sum.cl"
+
+#define UNIT (CB * RB * TAPS_X * MB) /* sums of a register block, behind which those of bias */
+#define UNITS_Y (TAPS_Y / RB)
+#define EXTENT(outputs, taps, step, gap) (((outputs)-1) * (step) + ((taps)-1) * (gap) + 1)
+#define HEIGHT EXTENT(ROWS_EACH, TAPS_Y, STEP_Y, GAP_Y) /* of an area's inputs */
+#define WIDTH EXTENT(STRIP, TAPS_X, STEP_X, GAP_X)
+#define POOL (GRADIENT == 2 ? 2 : 1)
+
+/* x: columns, y: rows */
+struct sizes {
+    int channels, filters, groups;
+    int2 pad, in, dz; /* dz: of dy */
+};
+
+/* Rows and columns of dy of an area; of the image and group: its x, and where its dy begins. */
+struct area {
+    __global const S *x;
+    size_t first;
+    int i0, i1, j0, j1;
+};
+
+INLINE struct area area_at(__global const S *x, int u, int g, const struct sizes *s)
+{
+    const int across = (s->dz.x * POOL + STRIP - 1) / STRIP;
+    const int down = (s->dz.y * POOL + ROWS_EACH - 1) / ROWS_EACH;
+    const size_t image = (size_t)(u / (across * down)) * s->groups + g;
+    const int n = u % (across * down), i = n / across * (ROWS_EACH / POOL);
+    const int j = n % across * (STRIP / POOL);
+    const struct area area = {x + image * s->channels * s->in.y * s->in.x,
+                              image * s->filters * s->dz.y * s->dz.x,
+                              i,
+                              min(i + ROWS_EACH / POOL, s->dz.y),
+                              j,
+                              min(j + STRIP / POOL, s->dz.x)};
+    return area;
+}
+
+/* The first dy of an area and filter. */
+INLINE size_t place(const struct area *area, int k, const struct sizes *s)
+{
+    return area->first + ((size_t)k * s->dz.y + area->i0) * s->dz.x + area->j0;
+}
+
+/* Copies inputs of channels c0 to c1 to local memory; 0 outside of the image and past the last
+ * channel. */
+INLINE void stage(__local V *to, const struct area *area, int c0, int c1,
+                  const struct sizes *s)
+{
+    const int top = area->i0 * (POOL * STEP_Y) - s->pad.y;
+    const int left = area->j0 * (POOL * STEP_X) - s->pad.x;
+    const int height = EXTENT((area->i1 - area->i0) * POOL, TAPS_Y, STEP_Y, GAP_Y);
+    const int width = EXTENT((area->j1 - area->j0) * POOL, TAPS_X, STEP_X, GAP_X);
+    const int j0 = clamp(-left, 0, width), j1 = clamp(s->in.x - left, j0, width);
+    for (int c = c0; c < c1; c++, to += HEIGHT * WIDTH)
+        for (int i = 0; i < height; i++) {
+            const bool inside = top + i >= 0 && top + i < s->in.y && c < s->channels;
+            const int begin = inside ? j0 : width, end = inside ? j1 : width;
+            __global const S *from =
+                area->x + (inside ? ((size_t)c * s->in.y + top + i) * s->in.x : 0);
+            __local V *row = to + i * WIDTH;
+            for (int j = 0; j < begin; j++)
+                row[j] = (V)0;
+            for (int j = begin; j < end; j++)
+                row[j] = LOAD(from + left + j);
+            for (int j = end; j < width; j++)
+                row[j] = (V)0;
+        }
+}
+
+/* Fetches rows n0 to n1 of an area's inputs, HEIGHT of each channel from c0 on. */
+INLINE void fetch_inputs(const struct area *area, int c0, int n0, int n1,
+                         const struct sizes *s)
+{
+    const int left = area->j0 * (POOL * STEP_X) - s->pad.x;
+    const int j0 = max(left, 0), j1 = min(left + WIDTH, s->in.x);
+    for (int n = n0; n < n1; n++) {
+        const int i = area->i0 * (POOL * STEP_Y) - s->pad.y + n % HEIGHT;
+        const int c = c0 + n / HEIGHT;
+        if (i >= 0 && i < s->in.y && c < s->channels)
+            for (int j = j0; j < j1; j++)
+                PREFETCH(area->x + ((size_t)c * s->in.y + i) * s->in.x + j);
+    }
+}
+
+/* Gradients of an output pixel or pool, and where in the pool they belong. */
+struct gradient {
+    V d;
+#if GRADIENT == 2
+    M right, low;
+#endif
+};
+
+INLINE struct gradient gradient_at(__global const S *dy, __global const S *y,
+                                   __global const B *at, size_t from)
+{
+    struct gradient made;
+    made.d = LOAD(dy + from);
+#if GRADIENT == 2
+    const I which = TO_I(at[from]);
+    made.d = which < (I)4 ? made.d : (V)0;
+    made.right = MASK((which & (I)~2) == (I)1);
+    made.low = MASK(which > (I)1);
+#elif GRADIENT == 1
+    made.d = LOAD(y + from) > (V)0 ? made.d : (V)0;
+#endif
+    return made;
+}
+
+/* The inputs that meet tap r, s. x: those of tap 0, 0 of the pixel or pool. */
+INLINE V meets(__local const V *x, int r, int s, const struct gradient *z)
+{
+    x += r * (GAP_Y * WIDTH) + s * GAP_X;
+#if GRADIENT == 2
+    const V top = SELECT(z->right, x[STEP_X], x[0]);
+    x += STEP_Y * WIDTH;
+    return SELECT(z->low, SELECT(z->right, x[STEP_X], x[0]), top);
+#else
+    return x[0];
+#endif
+}
+
+/* Adds the products of an area with a register block. from: of its filters in dy; ahead: how
+ * far from there dy of the next ones is. */
+INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
+                     __global const S *y, __global const B *at, const size_t from[MB],
+                     long ahead, const struct area *area, int width)
+{
+    V a[CB][RB][TAPS_X][MB], bias[MB];
+    UNROLL for (int n = 0; n < UNIT; n++)
+        ((V *)a)[n] = sums[n];
+    UNROLL for (int m = 0; m < MB; m++)
+        bias[m] = sums[UNIT + m];
+    for (int i = 0; i < area->i1 - area->i0; i++) {
+        __local const V *now = x + i * (POOL * STEP_Y * WIDTH);
+        const int end = i * width + area->j1 - area->j0;
+        for (int j = i * width; j < end; j++, now += POOL * STEP_X) {
+            struct gradient z[MB];
+            UNROLL for (int m = 0; m < MB; m++) {
+                z[m] = gradient_at(dy, y, at, from[m] + j);
+                bias[m] += z[m].d;
+                PREFETCH(dy + from[m] + j + ahead);
+#if GRADIENT == 1
+                PREFETCH(y + from[m] + j + ahead);
+#elif GRADIENT == 2
+                PREFETCH(at + from[m] + j + ahead);
+#endif
+            }
+            UNROLL for (int c = 0; c < CB; c++)
+                UNROLL for (int r = 0; r < RB; r++)
+                    UNROLL for (int s = 0; s < TAPS_X; s++)
+                        UNROLL for (int m = 0; m < MB; m++)
+                            a[c][r][s][m] = FMA(z[m].d, meets(now + c * (HEIGHT * WIDTH), r, s,
+                                                              &z[m]), a[c][r][s][m]);
+        }
+    }
+    UNROLL for (int n = 0; n < UNIT; n++)
+        sums[n] = ((V *)a)[n];
+    UNROLL for (int m = 0; m < MB; m++)
+        sums[UNIT + m] = bias[m];
+}
+
+/* The sums of a register block, of which `channels` and `filters` are there. */
+INLINE void store(__global real *out, __global real *bias, __local const V *sums, int channels,
+                  int filters, int all_filters)
+{
+    for (int c = 0; c < min(CB, channels); c++)
+        for (int tap = 0; tap < RB * TAPS_X; tap++)
+            for (int m = 0; m < min(MB, filters); m++)
+                out[(size_t)(c * (TAPS_Y * TAPS_X) + tap) * all_filters + m] =
+                    sum_vector(sums[(c * (RB * TAPS_X) + tap) * MB + m]);
+    for (int m = 0; bias && m < min(MB, filters); m++)
+        bias[m] = sum_vector(sums[UNIT + m]);
+}
+
+BODY void weigh_group(__global const S *restrict x, __global const S *restrict dy, int dy_first,
+                      __global const S *restrict y, __global const B *restrict at,
+                      __global real *restrict out, int out_first, int out_stride,
+                      __global real *restrict bias, int bias_first, int bias_stride,
+                      struct sizes s, int group_channels, int group_filters, int areas,
+                      int areas_each, __local V *sums, __local V *staged, int group_0,
+                      int group_1, int group_2)
+{
+    const int runs = (s.filters + group_filters - 1) / group_filters;
+    const int g = group_0 / runs, k0 = group_0 % runs * group_filters;
+    const int k1 = min(k0 + group_filters, s.filters), c0 = group_1 * group_channels;
+    const int c1 = min(c0 + group_channels, s.channels);
+    const int parts = (areas + areas_each - 1) / areas_each;
+    const int u0 = group_2 / parts * areas + group_2 % parts * areas_each;
+    const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * areas);
+    const int units = (c1 - c0 + CB - 1) / CB * UNITS_Y;
+    const int blocks = (k1 - k0 + MB - 1) / MB, rows = (c1 - c0) * HEIGHT;
+    const int share = (rows + blocks - 1) / blocks;
+    dy += dy_first / VECTOR;
+    for (int n = 0; n < blocks * units * (UNIT + MB); n++)
+        sums[n] = (V)0;
+    for (int u = u0; u < u1; u++) {
+        const struct area area = area_at(x, u, g, &s);
+        const struct area next = area_at(x, min(u + 1, u1 - 1), g, &s);
+        __local V *to = sums;
+        stage(staged, &area, c0, c0 + (c1 - c0 + CB - 1) / CB * CB, &s);
+        for (int b = 0; b < blocks; b++) {
+            const int k = k0 + b * MB;
+            const size_t then = b < blocks - 1 ? place(&area, min(k + MB, k1 - 1), &s)
+                                               : place(&next, k0, &s);
+            size_t from[MB];
+            UNROLL for (int m = 0; m < MB; m++)
+                from[m] = place(&area, min(k + m, k1 - 1), &s);
+            fetch_inputs(&next, c0, b * share, min((b + 1) * share, rows), &s);
+            for (int n = 0; n < units; n++, to += UNIT + MB)
+                add_area(to,
+                         staged + (n / UNITS_Y * (CB * HEIGHT) + n % UNITS_Y * (RB * GAP_Y)) *
+                                      WIDTH,
+                         dy, y, at, from, (long)then - (long)from[0], &area, s.dz.x);
+        }
+    }
+    out += out_first + (size_t)group_2 * out_stride + g * s.filters;
+    bias = bias && group_1 == 0
+               ? bias + bias_first + (size_t)group_2 * bias_stride + g * s.filters
+               : 0;
+    for (int k = k0; k < k1; k += MB)
+        for (int n = 0; n < units; n++, sums += UNIT + MB) {
+            const int c = c0 + n / UNITS_Y * CB, r = n % UNITS_Y * RB;
+            store(out + (size_t)(c * TAPS_Y + r) * TAPS_X * (s.groups * s.filters) + k,
+                  n == 0 && bias ? bias + k : 0, sums, c1 - c, k1 - k, s.groups * s.filters);
+        }
+}
+
+KERNEL void conv2d_lanewise(__global const S *restrict x, __global const S *restrict dy,
+                            int dy_first, __global const S *restrict y,
+                            __global const B *restrict at, __global real *restrict out,
+                            int out_first, int out_stride, __global real *restrict bias,
+                            int bias_first, int bias_stride, int channels, int filters,
+                            int groups, int pad_y, int pad_x, int in_y, int in_x, int dy_y,
+                            int dy_x, int group_channels, int group_filters, int areas,
+                            int areas_each, __local V *sums, __local V *staged)
+{
+    const struct sizes s = {channels,           filters,          groups,
+                            (int2)(pad_x, pad_y), (int2)(in_x, in_y), (int2)(dy_x, dy_y)};
+    weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, bias, bias_first,
+                bias_stride, s, group_channels, group_filters, areas, areas_each, sums, staged,
+                get_group_id(0), get_group_id(1), get_group_id(2));
+}

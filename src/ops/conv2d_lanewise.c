@@ -1,0 +1,139 @@
+/* The weight gradient with dz read in place: register blocks, areas, parts, launches. See
+ * cl/conv2d_lanewise.cl. */
+#include "ops/conv2d_direct.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache; AREA_BYTES: inputs of a
+ * register block, in half of the first. The last, and STRIP, belong to the numerics. */
+enum { SUMS_BYTES = 256 << 10, INPUTS_BYTES = 192 << 10, AREA_BYTES = 28 << 10, STRIP = 32 };
+
+/* Registers for sums that selecting inputs would take. */
+enum { MORE_SUMS = 3 };
+
+bool lk_conv2d_is_lanewise(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                           enum lk_conv2d_gradient gradient)
+{
+    const int64_t taps = s->axis[0].taps * s->axis[1].taps;
+    return setup->tiling.vector > 1 && taps > 1 &&
+           s->axis[1].taps <= lk_conv2d_gather_sums(setup) &&
+           (gradient == LK_CONV2D_POOLED ||
+            s->channels * taps <= lk_conv2d_gather_sums(setup) + MORE_SUMS) &&
+           lk_device_info(setup->device)->local_bytes >= 2 * (SUMS_BYTES + INPUTS_BYTES);
+}
+
+/* As many rows of taps as registers hold, then two filters for each input that is loaded, else
+ * all channels. */
+static void choose_unit(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                        struct lk_conv2d_weights *w)
+{
+    const bool pooled = w->gradient == LK_CONV2D_POOLED;
+    const int64_t sums = lk_conv2d_gather_sums(setup) + (pooled ? 0 : MORE_SUMS);
+    const int64_t y = s->axis[0].taps, x = s->axis[1].taps;
+    w->unit_rows = lk_least(y, sums / x);
+    while (w->unit_rows > 1 && y % w->unit_rows)
+        w->unit_rows--;
+    w->unit_channels = 1;
+    if (!pooled && w->unit_rows == y)
+        w->unit_channels = lk_least(s->channels, sums / (x * y));
+    w->unit_filters =
+        lk_least(2, lk_least(s->filters, sums / (w->unit_channels * w->unit_rows * x)));
+}
+
+static int64_t extent(const struct lk_conv2d_axis *axis, int64_t outputs)
+{
+    return (outputs - 1) * axis->step + (axis->taps - 1) * axis->gap + 1;
+}
+
+static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                        struct lk_conv2d_weights *w)
+{
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    w->strip = lk_conv2d_even_share(x->out, STRIP, unit);
+    const int64_t rows = AREA_BYTES / (vector * w->unit_channels * extent(x, w->strip));
+    w->rows_each =
+        lk_conv2d_even_share(y->out, (rows - (y->taps - 1) * y->gap - 1) / y->step + 1, unit);
+}
+
+static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                         struct lk_conv2d_weights *w)
+{
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t taps = s->axis[0].taps * s->axis[1].taps, cb = w->unit_channels;
+    const int64_t inputs = vector * extent(&s->axis[0], w->rows_each) *
+                           extent(&s->axis[1], w->strip); /* of a channel */
+    w->group_channels = lk_conv2d_even_share(s->channels, INPUTS_BYTES / inputs, cb);
+    const int64_t units = w->group_channels / cb * (s->axis[0].taps / w->unit_rows);
+    const int64_t sums = vector * (w->group_channels * taps + units); /* of a filter */
+    w->group_filters = lk_conv2d_even_share(s->filters, SUMS_BYTES / sums, w->unit_filters);
+    w->sums_bytes = (size_t)(sums * w->group_filters);
+    w->staged_bytes = (size_t)(inputs * w->group_channels);
+}
+
+static int64_t areas_of_image(const struct lk_conv2d_shape *s,
+                              const struct lk_conv2d_weights *w)
+{
+    return lk_divide_up(s->axis[0].out, w->rows_each) * lk_divide_up(s->axis[1].out, w->strip);
+}
+
+static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                              const struct lk_conv2d_weights *w)
+{
+    return (struct lk_grid){{s->groups * lk_divide_up(s->filters, w->group_filters),
+                             lk_divide_up(s->channels, w->group_channels),
+                             w->parts.parts * setup->tiling.shards},
+                            lk_op_items(setup)};
+}
+
+/* Parts belong to the numerics: they follow from the shape and the class alone. */
+static void choose_parts(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                         struct lk_conv2d_weights *w)
+{
+    const int64_t areas = setup->tiling.shard_tiles * areas_of_image(s, w);
+    w->areas_each = lk_divide_up(areas, lk_least(areas, 16));
+    w->parts.parts = w->bias.parts = lk_divide_up(areas, w->areas_each);
+    w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
+    w->bias.count = s->groups * s->filters;
+}
+
+enum lk_status lk_conv2d_lanewise_prepare(struct lk_op_setup *setup,
+                                          const struct lk_conv2d_shape *s,
+                                          struct lk_conv2d_weights *w)
+{
+    char text[256];
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    choose_unit(setup, s, w);
+    choose_area(setup, s, w);
+    choose_group(setup, s, w);
+    choose_parts(setup, s, w);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d "
+             "-DGRADIENT=%d -DCB=%d -DRB=%d -DMB=%d -DROWS_EACH=%d -DSTRIP=%d",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)w->gradient, (int)w->unit_channels, (int)w->unit_rows, (int)w->unit_filters,
+             (int)w->rows_each, (int)w->strip);
+    return lk_op_kernel(setup, "conv2d_lanewise", "conv2d_lanewise", text, &w->weights);
+}
+
+enum lk_status lk_conv2d_lanewise_enqueue(const struct lk_op_setup *setup,
+                                          const struct lk_conv2d_shape *s,
+                                          const struct lk_conv2d_weights *w,
+                                          const struct lk_conv2d_operands *run)
+{
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    const int64_t pool = w->gradient == LK_CONV2D_POOLED ? 2 : 1;
+    return LK_ENQUEUE(
+        w->weights, grid_of(setup, s, w), LK_BUF(run->x), LK_BUF(run->dz),
+        LK_INT(run->dz_first), LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
+        LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
+        LK_CONV2D_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+        LK_CONV2D_PARTS_TO(&w->bias, run->db ? run->workspace : NULL, run->db, run->dw_stride),
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->pad),
+        LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out / pool),
+        LK_INT(x->out / pool), LK_INT(w->group_channels), LK_INT(w->group_filters),
+        LK_INT(setup->tiling.shard_tiles * areas_of_image(s, w)), LK_INT(w->areas_each),
+        LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes));
+}
