@@ -25,87 +25,13 @@
 #include "lib/transpose.cl"
 #include "lib/winograd.cl"
 #include "lib/winograd_inputs.cl"
+#include "lib/winograd_weights.cl"
 
 #define BLOCK 8    /* belongs to the numerics */
 #define CHANNELS 8 /* that a group transforms */
 #define PAD 4      /* keeps positions from sharing sets of a cache */
 
 /* --- terms ----------------------------------------------------------------------------- */
-
-/* Where the squares of a round lie. */
-struct slice {
-    int q0, q1, room, shard_tiles, shard, out_h, out_w, pad_y, pad_x;
-};
-
-/* Batch tile and place of Winograd tile q of the shard. */
-INLINE int tile_of(const struct slice *r, int q, int *y0, int *x0)
-{
-    const int across = (r->out_w + TILE - 1) / TILE;
-    const int squares = (r->out_h + TILE - 1) / TILE * across;
-    *y0 = q % squares / across * TILE;
-    *x0 = q % squares % across * TILE;
-    return r->shard * r->shard_tiles + q / squares;
-}
-
-INLINE void make_v(const struct slice *r, struct winograd_window x, __global V *v, int channels,
-                   int c0, int first, int last)
-{
-    const size_t plane = winograd_plane(&x, 0), step = (size_t)channels * r->room + PAD;
-    for (int c = c0; c < min(c0 + CHANNELS, channels); c++)
-        for (int q = first; q < last; q++) {
-            int y0, x0;
-            const int t = tile_of(r, q, &y0, &x0);
-            const struct winograd_window from = winograd_window_at(
-                x, ((size_t)t * channels + c) * plane, y0 - r->pad_y, x0 - r->pad_x, 0);
-            winograd_inputs(&from, v + (size_t)c * r->room + q - r->q0, step, 0);
-        }
-}
-
-/* z of a vector of filters from k0 on. stage: [TILE * TILE][VECTOR] */
-INLINE void make_z(const struct slice *r, struct winograd_window dz, __global V *z, int filters,
-                   int k0, int first, int last, size_t step, __local V *stage)
-{
-    const size_t plane = winograd_plane(&dz, SOURCE);
-    for (int q = first; q < last; q++) {
-        int y0, x0;
-        const int t = tile_of(r, q, &y0, &x0);
-        const struct winograd_window from =
-            winograd_window_at(dz, ((size_t)t * filters + k0) * plane, y0, x0, SOURCE);
-        for (int n = 0; n < TILE * TILE; n++) {
-            const int i = y0 + n / TILE, j = x0 + n % TILE;
-            const bool inside = winograd_is_inside(&from, i, j);
-            V d[VECTOR];
-            UNROLL for (int k = 0; k < VECTOR; k++) {
-                const struct winograd_window of =
-                    winograd_window_at(from, k * plane, y0, x0, SOURCE);
-                d[k] = inside && k0 + k < filters ? winograd_input(&of, i, j, SOURCE) : (V)0;
-            }
-            transpose(d);
-            UNROLL for (int l = 0; l < VECTOR; l++)
-                stage[n * VECTOR + l] = d[l];
-        }
-        for (int l = 0; l < VECTOR; l++) {
-            V s[SIDE][TILE];
-            UNROLL for (int j = 0; j < TILE; j++) {
-                V column[SIDE];
-#define D(i) stage[((i) * TILE + j) * VECTOR + l]
-                WINOGRAD_A(column, D);
-#undef D
-                UNROLL for (int i = 0; i < SIDE; i++)
-                    s[i][j] = column[i];
-            }
-            __global V *to = z + ((size_t)(q - r->q0) * VECTOR + l) * NV;
-            UNROLL for (int i = 0; i < SIDE; i++) {
-                V row[SIDE];
-#define D(j) s[i][j]
-                WINOGRAD_A(row, D);
-#undef D
-                UNROLL for (int j = 0; j < SIDE; j++)
-                    to[(i * SIDE + j) * step] = row[j];
-            }
-        }
-    }
-}
 
 BODY void terms_group(struct winograd_window x, struct winograd_window dz, __global V *v,
                       __global V *z, struct slice r, int channels, int filters,
@@ -116,7 +42,9 @@ BODY void terms_group(struct winograd_window x, struct winograd_window dz, __glo
     const int panels = (filters + NV * VECTOR - 1) / (NV * VECTOR);
     const size_t step = (size_t)panels * r.room * VECTOR * NV + PAD;
     if (n < 0)
-        make_v(&r, x, v, channels, group_0 * CHANNELS, first, last);
+        make_v(&r, x, v + (size_t)group_0 * CHANNELS * r.room, (size_t)channels * r.room + PAD,
+               channels, group_0 * CHANNELS, min((group_0 + 1) * CHANNELS, channels), first,
+               last);
     else
         make_z(&r, dz, z + (size_t)(n / NV) * r.room * VECTOR * NV + n % NV, filters,
                n * VECTOR, first, last, step, stage);
@@ -142,33 +70,6 @@ KERNEL void conv2d_winograd_terms(__global const S *restrict x, __global const S
 }
 
 /* --- products -------------------------------------------------------------------------- */
-
-/* m[MR][NV] of channels whose values of v are `row` apart; `left` of them are there. */
-INLINE void multiply(__global const real *v, size_t row, __global const V *z, __global V *m,
-                     size_t m_row, int left, int depth, bool first)
-{
-    V a[MR][NV];
-    size_t rows[MR];
-    UNROLL for (int i = 0; i < MR; i++) {
-        rows[i] = (size_t)min(i, left - 1) * row;
-        UNROLL for (int j = 0; j < NV; j++)
-            a[i][j] = (V)0;
-    }
-    for (int n0 = 0; n0 < depth; n0 += VECTOR) {
-        UNROLL for (int i = 0; i < MR; i++)
-            PREFETCH(v + (rows[i] + MR * row + n0));
-        _Pragma("unroll 4") for (int n = n0; n < n0 + VECTOR; n++)
-            UNROLL for (int i = 0; i < MR; i++) {
-                const V f = v[rows[i] + n];
-                UNROLL for (int j = 0; j < NV; j++)
-                    a[i][j] = FMA(f, z[n * NV + j], a[i][j]);
-            }
-    }
-    UNROLL for (int i = 0; i < MR; i++)
-        if (i < left)
-            UNROLL for (int j = 0; j < NV; j++)
-                m[i * m_row + j] = first ? a[i][j] : m[i * m_row + j] + a[i][j];
-}
 
 BODY void products_group(__global const real *restrict v, __global const V *restrict z,
                          __global V *restrict m, int channels, int panels, int room, int count,
@@ -207,34 +108,8 @@ KERNEL void conv2d_winograd_products(__global const V *restrict from, int v_firs
 BODY void finish_group(__global const V *restrict m, __global real *restrict dw, int channels,
                        int filters, int panels, int c)
 {
-    const size_t step = (size_t)channels * panels * NV;
-    m += (size_t)c * panels * NV;
-    dw += (size_t)c * 9 * filters;
-    for (int k = 0; k < filters; k += VECTOR, m++) {
-        V t[3][SIDE];
-        UNROLL for (int j = 0; j < SIDE; j++) {
-            V column[3];
-#define M(i) m[((i) * SIDE + j) * step]
-            WINOGRAD_GT(column, M);
-#undef M
-            UNROLL for (int r = 0; r < 3; r++)
-                t[r][j] = column[r];
-        }
-        UNROLL for (int r = 0; r < 3; r++) {
-            V row[3];
-#define M(j) t[r][j]
-            WINOGRAD_GT(row, M);
-#undef M
-            UNROLL for (int s = 0; s < 3; s++) {
-                __global real *to = dw + (r * 3 + s) * filters + k;
-                if (k + VECTOR <= filters)
-                    PASTE(vstore, VECTOR)(row[s], 0, to);
-                else
-                    for (int l = 0; l < filters - k; l++)
-                        to[l] = ((const real *)&row[s])[l];
-            }
-        }
-    }
+    finish_channel(m + (size_t)c * panels * NV, (size_t)channels * panels * NV,
+                   dw + (size_t)c * 9 * filters, filters, filters);
 }
 
 KERNEL void conv2d_winograd_finish(__global const V *restrict m, int m_first, int m_stride,

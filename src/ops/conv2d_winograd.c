@@ -118,7 +118,9 @@ static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_c
     if (setup->tiling.vector == 1)
         w->part = &lk_conv2d_winograd_gpu;
     else if (job->pass == LK_CONV2D_WEIGHTS)
-        w->part = &lk_conv2d_winograd_weights;
+        w->part = lk_conv2d_winograd_fits(setup, job->shape, tile)
+                      ? &lk_conv2d_winograd_fused
+                      : &lk_conv2d_winograd_weights;
     if (w->part)
         return w->part->prepare(setup, job, tile, &w->inner);
     char text[128];
@@ -216,21 +218,32 @@ static double squares_of(const struct lk_op_setup *setup, const struct lk_conv2d
                                        : (double)lk_least(of_y, of_x);
 }
 
+/* Channels times filters. The fused weight gradient goes over whole vectors of filters, and is
+ * half as fast with one. */
+static double count_products(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                             bool is_fused)
+{
+    const int64_t vectors = lk_divide_up(s->filters, setup->tiling.vector);
+    const int64_t filters = (vectors < 2 ? 2 : vectors) * setup->tiling.vector;
+    return (double)(s->channels * (is_fused ? filters : s->filters));
+}
+
 /* Products at 0.8 of the peak, the transforms of inputs and outputs, and those of the weights
  * or of their sums, which a shard's tiles share. Measured on CPUs; on GPUs transforms wait for
  * memory: four numbers of a channel and position at 40 multiply-adds each. */
 static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                    enum lk_conv2d_pass pass, int64_t tile)
 {
-    const bool of_weights = pass == LK_CONV2D_WEIGHTS;
+    const bool is_cpu = setup->tiling.vector > 1, of_weights = pass == LK_CONV2D_WEIGHTS;
+    const bool is_fused = is_cpu && of_weights && lk_conv2d_winograd_fits(setup, s, tile);
     const double squares = squares_of(setup, s, pass, tile);
-    const double products = (double)(s->channels * s->filters);
-    const double each = setup->tiling.vector == 1 ? 160 : of_weights ? 78 : 16;
+    const double products = count_products(setup, s, is_fused);
+    const double each = !is_cpu ? 160 : is_fused ? 20 : of_weights ? 78 : 16;
     if (squares < 0)
         return -1;
     return (double)((tile + 2) * (tile + 2)) *
            (squares * (products / 0.8 + each * (double)(s->channels + s->filters)) +
-            (of_weights ? 7 : 3.5) * products / (double)setup->tiling.shard_tiles);
+            (of_weights && !is_fused ? 7 : 3.5) * products / (double)setup->tiling.shard_tiles);
 }
 
 static double cost4(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,

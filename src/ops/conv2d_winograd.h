@@ -28,6 +28,11 @@ struct lk_conv2d_winograd_part {
     void (*release)(void *state);
 };
 
-extern const struct lk_conv2d_winograd_part lk_conv2d_winograd_weights, lk_conv2d_winograd_gpu;
+extern const struct lk_conv2d_winograd_part lk_conv2d_winograd_weights,
+    lk_conv2d_winograd_fused, lk_conv2d_winograd_gpu;
+
+/* Whether the weight gradient's sums fit where lk_conv2d_winograd_fused keeps them. */
+bool lk_conv2d_winograd_fits(const struct lk_op_setup *setup,
+                             const struct lk_conv2d_shape *shape, int64_t tile);
 
 #endif

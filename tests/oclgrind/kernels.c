@@ -53,6 +53,8 @@ static const struct operation operations[] = {
          .algorithm = "winograd4"),
     CASE("conv2d", "filters=2 kernel=3 padding=0,1,1,0", IMAGE(3, 5, 4),
          .algorithm = "winograd2"),
+    CASE("conv2d", "filters=260 kernel=3 padding=same bias=false", IMAGE(1, 1, 1),
+         .algorithm = "winograd4"),
     CASE("dense", "units=5", ROW(7)),
     CASE("dense", "units=33 activation=relu", ROW(18)),
     CASE("dense", "units=9 bias=false", ROW(35), .is_first = true),

@@ -37,7 +37,7 @@ PARTS = {
 # Sources of one class alone, by what their names begin with.
 ONLY = {
     "cpu": ("conv2d_lanewise", "conv2d_pointwise", "conv2d_products", "conv2d_winograd.",
-            "conv2d_winograd_pack", "conv2d_winograd_weights"),
+            "conv2d_winograd_fused", "conv2d_winograd_pack", "conv2d_winograd_weights"),
     "gpu": ("conv2d_gpu", "conv2d_winograd_gpu"),
 }  # fmt: skip
 # What never runs here: kernels between those of clFFT and CLBlast, which need larger

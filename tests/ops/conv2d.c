@@ -319,11 +319,20 @@ static const struct op_case cases[] = {
     /* outputs that are written past the caches */
     {"conv2d", "filters=64 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(2, 56, 57)},
      .samples = 16, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
-    /* weight gradient: several rounds of a shard; several shards, several panels */
+    /* weight gradient of few sums: several blocks, parts, shards, panels */
     {"conv2d", "filters=70 kernel=3", .x = {OP_SHAPE(64, 30, 26)}, .samples = 33,
      .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
     {"conv2d", "filters=20 kernel=3", .x = {OP_SHAPE(9, 5, 6)}, .samples = 333, .shards = 8,
      .half = true, .integers = true, .algorithm = "winograd2", .only = OP_CPU | OP_GPU},
+    {"conv2d", "filters=37 kernel=3 padding=same pool=true", .x = {OP_SHAPE(35, 6, 7)},
+     .samples = 66, .shards = 2, .integers = true, .algorithm = "winograd2",
+     .only = OP_CPU | OP_CPU_DOUBLE},
+    /* of many: several rounds of a shard; several shards, several panels */
+    {"conv2d", "filters=130 kernel=3 padding=same", .x = {OP_SHAPE(100, 12, 11)},
+     .samples = 65, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
+    {"conv2d", "filters=140 kernel=3 activation=relu", .x = {OP_SHAPE(170, 4, 5)},
+     .samples = 133, .shards = 4, .half = true, .integers = true, .algorithm = "winograd2",
+     .only = OP_CPU | OP_CPU_DOUBLE},
     {"conv2d", "filters=9 kernel=3 pool=true", .x = {OP_SHAPE(4, 8, 8)}, .samples = 17,
      .inference = true, .tolerance = WINOGRAD4, .algorithm = "winograd4", .only = OP_CPU},
     {"conv2d", "filters=12 groups=12 kernel=3 padding=same", .x = {OP_SHAPE(12, 9, 21)},

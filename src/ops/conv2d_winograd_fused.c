@@ -1,0 +1,129 @@
+/* Winograd weight gradient of layers whose sums fit in a second-level cache: blocks, parts,
+ * launches. See cl/conv2d_winograd_fused.cl. */
+#include "ops/conv2d_parts.h"
+#include "ops/conv2d_winograd.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* Parts belong to the numerics: they follow from the shape and the class alone. */
+enum {
+    PAD = 4, /* as in the kernel */
+    BLOCK_FILTERS = 64,
+    SUMS_BYTES = 320 << 10,
+    MOST_BLOCKS = 4, /* more would transform the same numbers too often */
+    MOST_PARTS = 16,
+    LEAST_SQUARES = 16 /* of a part */
+};
+
+struct fused {
+    struct lk_conv2d_shape shape;
+    int64_t tile, squares; /* squares: of a shard */
+    int source;            /* as enum lk_conv2d_gradient */
+    int rows, columns;     /* of the register block */
+    int64_t panels, block_channels, blocks;
+    int64_t groups, scratch_first;
+    struct lk_conv2d_parts parts;
+    struct lk_kernel *kernel;
+};
+
+static int64_t positions_of(const struct fused *w)
+{
+    return (w->tile + 2) * (w->tile + 2);
+}
+
+/* Blocks of filters, then as many channels as leave room for their sums. */
+static void choose_blocks(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                          struct fused *w)
+{
+    const int64_t vector = setup->tiling.vector, bytes = (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t vectors = lk_divide_up(s->filters, vector);
+    const bool wide = vector * bytes == 64;
+    w->columns = (int)lk_least(vectors, wide ? 4 : 2);
+    w->rows = wide && w->columns <= 2 ? 8 : 4;
+    const int64_t panel = w->columns * vector;
+    const int64_t most = BLOCK_FILTERS / panel < 1 ? 1 : BLOCK_FILTERS / panel;
+    const int64_t panels = lk_divide_up(s->filters, panel);
+    const int64_t f_blocks = lk_divide_up(panels, most);
+    w->panels = lk_divide_up(panels, f_blocks);
+    int64_t fit = SUMS_BYTES / (positions_of(w) * w->panels * panel * bytes) / w->rows;
+    fit = (fit < 1 ? 1 : fit) * w->rows;
+    const int64_t c_blocks = lk_divide_up(s->channels, fit);
+    w->block_channels = lk_divide_up(lk_divide_up(s->channels, c_blocks), w->rows) * w->rows;
+    w->blocks = c_blocks * f_blocks;
+}
+
+bool lk_conv2d_winograd_fits(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
+                             int64_t tile)
+{
+    struct fused w = {.tile = tile};
+    choose_blocks(setup, s, &w);
+    return w.blocks <= MOST_BLOCKS;
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                              int64_t tile, void **state)
+{
+    char text[128];
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct fused), state));
+    struct fused *w = *state;
+    const struct lk_conv2d_shape *s = job->shape;
+    const struct lk_tiling *t = &setup->tiling;
+    w->shape = *s;
+    w->tile = tile;
+    w->source = (int)job->gradient;
+    w->squares = lk_divide_up(s->axis[0].out, tile) * lk_divide_up(s->axis[1].out, tile) *
+                 t->shard_tiles;
+    choose_blocks(setup, s, w);
+    const int64_t filters = w->panels * w->columns * t->vector;
+    w->parts =
+        (struct lk_conv2d_parts){.parts = lk_least(lk_divide_up(MOST_PARTS, w->blocks),
+                                                   lk_divide_up(w->squares, LEAST_SQUARES)),
+                                 .first = job->first,
+                                 .count = 9 * s->channels * s->filters};
+    int64_t of_parts;
+    LK_TRY(lk_conv2d_parts_prepare(setup, &w->parts, &of_parts));
+    of_parts = lk_divide_up(of_parts, 16) * 16;
+    w->scratch_first = job->first + of_parts;
+    w->groups = lk_least(lk_device_info(setup->device)->compute_units,
+                         t->shards * w->parts.parts * w->blocks);
+    job->count = of_parts + w->groups * positions_of(w) *
+                                ((w->block_channels + 3 * PAD) * t->vector +
+                                 filters * (t->vector + w->block_channels));
+    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DMR=%d -DNV=%d -DPANELS=%d", (int)tile,
+             w->source, w->rows, w->columns, (int)w->panels);
+    return lk_op_kernel(setup, "conv2d_winograd_fused", "conv2d_winograd_fused", text,
+                        &w->kernel);
+}
+
+static void release(void *state)
+{
+    struct fused *w = state;
+    lk_kernel_destroy(w->kernel);
+    lk_kernel_destroy(w->parts.total);
+}
+
+static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
+                              const struct lk_conv2d_operands *run)
+{
+    const struct fused *w = state;
+    const struct lk_conv2d_axis *y = &w->shape.axis[0], *x = &w->shape.axis[1];
+    const struct lk_tiling *t = &setup->tiling;
+    const struct lk_grid grid = {
+        {lk_least(w->groups, t->shards * w->parts.parts * w->blocks), 1, 1},
+        lk_op_items(setup)};
+    const size_t stage = (size_t)(w->tile * w->tile * t->vector * t->vector);
+    LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_BUF(w->source == LK_CONV2D_MASKED ? run->y : NULL),
+                      LK_BUF(w->source == LK_CONV2D_POOLED ? run->at : NULL),
+                      LK_CONV2D_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_INT(t->shards),
+                      LK_INT(t->shard_tiles), LK_INT(w->parts.parts), LK_INT(w->shape.channels),
+                      LK_INT(y->in), LK_INT(x->in), LK_INT(w->shape.filters), LK_INT(y->out),
+                      LK_INT(x->out), LK_INT(y->pad), LK_INT(x->pad), LK_INT(w->block_channels),
+                      LK_LOCAL(stage * lk_dtype_bytes(setup->real))));
+    return lk_conv2d_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+}
+
+const struct lk_conv2d_winograd_part lk_conv2d_winograd_fused = {
+    .prepare = prepare, .enqueue = enqueue, .release = release};
