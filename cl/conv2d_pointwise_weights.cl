@@ -16,129 +16,18 @@
  * [pixels][lanes][filters], which is NV vectors of filters or, behind `wide` such blocks, 2,
  * and its sums. While the products with one block are summed, MR channels after each other, the
  * next block is transposed, the next area of x copied, and what follows them fetched, some of
- * each with every pixel: the multiplications hide it.
+ * each with every pixel: the multiplications hide it. Where RUN is 4 (else 1) as many areas
+ * are fetched together, row by row: lines of a page come sooner than lines of many pages.
  *
  * Group ids: 0: group, run of blocks_each blocks of filters; 1: run of group_channels channels;
  * 2: part.
- * -D: MR NV AREA GRADIENT
+ * -D: MR NV AREA RUN GRADIENT
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/filter_blocks.cl"
 #include "lib/transpose.cl"
-
-#define AHEAD 16 /* channels that are fetched before they are copied */
-
-/* In vectors and pixels. */
-struct sizes {
-    int channels, filters, groups, in_plane, in_row, in_step, width, pixels;
-    int areas; /* of an image */
-};
-
-struct inputs {
-    __global const V *x, *dy, *y; /* y: or null */
-};
-
-/* Pixels of an image: where the first lies in dz of filter 0, all in planes of x, of which the
- * first is channel 0. */
-struct area {
-    struct inputs in;
-    int count, from[AREA];
-};
-
-INLINE struct area area_at(const struct inputs *in, int u, int g, const struct sizes *s)
-{
-    const int n = u % s->areas, first = (int)((long)s->pixels * n / s->areas);
-    const size_t image = (size_t)(u / s->areas) * s->groups + g;
-    const size_t to = image * s->filters * s->pixels + first;
-    struct area area = {{in->x + image * s->channels * s->in_plane, in->dy + to,
-                         GRADIENT == 1 ? in->y + to : 0},
-                        (int)((long)s->pixels * (n + 1) / s->areas) - first};
-    for (int j = 0; j < AREA; j++) {
-        const int q = min(first + j, s->pixels - 1);
-        area.from[j] = q / s->width * s->in_row + q % s->width * s->in_step;
-    }
-    return area;
-}
-
-/* What is done beside the products. */
-struct work {
-    const struct area *area, *then;    /* of x: what is copied, what comes later */
-    __local V *x;                      /* where to */
-    int c0, channel, channels, copies; /* next one, of so many; with every pixel */
-    struct inputs dz, after;           /* a block of an area, and what comes later */
-    __local V *turned, *fours;         /* where to; where it is turned by fours */
-    int k, n, j, v, stage;             /* filters from k on, n vectors; next pixel, vector */
-    int units, units_each;             /* how many are left; with every pixel */
-};
-
-INLINE void copy_channel(struct work *work, const struct sizes *s)
-{
-    const int c = work->channel++, ahead = c + AHEAD, last = s->channels - 1 - work->c0;
-    const bool is_now = ahead < work->channels;
-    const struct area *later = is_now ? work->area : work->then;
-    const int fetched = is_now ? ahead : ahead - work->channels;
-    __global const V *x = work->area->in.x + (size_t)(work->c0 + min(c, last)) * s->in_plane;
-    __local V *to = work->x + c * AREA;
-    UNROLL for (int i = 0; i < AREA; i++)
-        to[i] = x[work->area->from[i]];
-    x = later->in.x + (size_t)(work->c0 + min(fetched, last)) * s->in_plane;
-    UNROLL for (int i = 0; i < AREA; i++)
-        PREFETCH(x + later->from[i]);
-}
-
-INLINE V gradient(const struct inputs *in, size_t at)
-{
-    return GRADIENT == 1 ? (in->y[at] > (V)0 ? in->dy[at] : (V)0) : in->dy[at];
-}
-
-/* Four filters of a pixel, those past the last being 0, each four lanes of them transposed. */
-INLINE void transpose_fours(struct work *work, const struct sizes *s)
-{
-    const int k = work->v * VECTOR + 4 * work->stage, left = s->filters - work->k - k;
-    const size_t at = (size_t)k * s->pixels + work->j;
-    V t[4];
-    if (left >= 4)
-        UNROLL for (int f = 0; f < 4; f++)
-            t[f] = gradient(&work->dz, at + (size_t)f * s->pixels);
-    else
-        for (int f = 0; f < 4; f++)
-            t[f] = f < left ? gradient(&work->dz, at + (size_t)f * s->pixels) : (V)0;
-    UNROLL for (int f = 0; f < 4; f++) {
-        PREFETCH(work->after.dy + at + (size_t)f * s->pixels);
-        if (GRADIENT == 1)
-            PREFETCH(work->after.y + at + (size_t)f * s->pixels);
-    }
-    transpose_each_four(t);
-    UNROLL for (int f = 0; f < 4; f++)
-        work->fours[work->stage * 4 + f] = t[f];
-}
-
-/* The lanes l, l + 4, ... of a pixel from there. */
-INLINE void transpose_rest(const struct work *work, int l)
-{
-    __local V *to = work->turned + (work->j * VECTOR + l) * work->n + work->v;
-    __local const V *from = work->fours + l;
-    UNROLL for (int i = 0; i < FOURS; i++)
-        to[4 * i * work->n] = FOUR_OF_EACH(from, i);
-}
-
-#define UNITS (FOURS + 4) /* of a pixel's vector of filters */
-INLINE void transpose_unit(struct work *work, const struct sizes *s)
-{
-    work->units--;
-    if (work->stage < FOURS)
-        transpose_fours(work, s);
-    else
-        transpose_rest(work, work->stage - FOURS);
-    if (++work->stage == UNITS) {
-        work->stage = 0;
-        if (++work->v == work->n) {
-            work->v = 0;
-            work->j++;
-        }
-    }
-}
+#include "lib/pointwise_inputs.cl"
 
 /* Adds the products of MR channels and n vectors of filters with an area, which may be the
  * first. */
@@ -220,11 +109,13 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
     const int c_blocks = (share.c1 - share.c0 + MR - 1) / MR, blocks = share.b1 - share.b0;
     const int channels = c_blocks * MR, x_size = channels * AREA, dz_size = NV * VECTOR * AREA;
     struct area areas[3] = {area_at(&in, u0, g, &s), area_at(&in, min(u0 + 1, u1 - 1), g, &s)};
-    struct work work = {areas, areas + 1, x, share.c0, 0, channels};
+    struct work work = {.area = areas, .then = areas + 1, .x = x, .c0 = share.c0,
+                        .channels = channels};
     int parity = 0;
     work.turned = dz;
     work.fours = dz + 2 * dz_size;
     start_block(&work, &share, share.b0, 0, areas, areas[0].count, &s);
+    start_run(&work, &in, u0, g, &s);
     while (work.channel < channels)
         copy_channel(&work, &s);
     while (work.units > 0)
@@ -234,6 +125,7 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
         __local const V *now = x + (u - u0) % 2 * x_size;
         __local V *to = sums;
         areas[2] = area_at(&in, min(u + 2, u1 - 1), g, &s);
+        start_run(&work, &in, u + 1, g, &s);
         work.area = areas + 1;
         work.then = areas + 2;
         work.x = x + (u - u0 + 1) % 2 * x_size;

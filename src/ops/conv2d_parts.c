@@ -18,7 +18,7 @@ enum lk_status lk_conv2d_parts_enqueue(const struct lk_op_setup *setup,
                                        struct lk_buffer *result, int64_t stride)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const int64_t each = t->vector > 1 ? 4096 : 8 * (int64_t)t->lanes;
+    const int64_t each = t->vector > 1 ? 1024 : 8 * (int64_t)t->lanes;
     const struct lk_grid grid = {{lk_divide_up(parts->count, each), t->shards, 1},
                                  lk_op_items(setup)};
     if (parts->parts == 1)

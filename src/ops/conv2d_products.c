@@ -14,6 +14,10 @@ enum { PIXELS = 9, STRIP = 8 };
  * sums, leaves half of a second-level cache to what passes through. */
 enum { AREA = 4, POINT_CHANNELS = 256, POINT_SUMS_BYTES = 128 << 10 };
 
+/* With as few channels and filters as NARROW the inputs of RUN areas fit beside these. Products
+ * are then so few that memory is nearly the limit: every new part waits for it. */
+enum { RUN = 4, NARROW = 160, PARTS = 16, NARROW_PARTS = 8 };
+
 /* LEAST_CHANNELS: sums at once that keep the multipliers busy. */
 enum { SUMS_BYTES = 256 << 10, LEAST_CHANNELS = 3 };
 
@@ -68,14 +72,15 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
     w->sums_bytes = (size_t)(w->vectors * w->blocks_each * taps * w->group_channels * vector);
 }
 
-/* Parts belong to the numerics: they follow from the shape and the class alone. */
+/* Parts, such that there are about `most` work-groups, belong to the numerics: they follow from
+ * the shape and the class alone. */
 static void choose_parts(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
-                         int64_t areas_of_image, struct lk_conv2d_weights *w)
+                         int64_t areas_of_image, int64_t most, struct lk_conv2d_weights *w)
 {
     const int64_t areas = setup->tiling.shard_tiles * areas_of_image;
     const int64_t groups = s->groups * lk_divide_up(w->blocks, w->blocks_each) *
                            lk_divide_up(s->channels, w->group_channels);
-    const int64_t wanted = lk_least(lk_divide_up(16, groups), lk_divide_up(areas, 4));
+    const int64_t wanted = lk_least(lk_divide_up(most, groups), lk_divide_up(areas, 4));
     w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
     w->parts.parts = lk_divide_up(areas, w->areas_each);
@@ -100,6 +105,16 @@ static bool are_points(const struct lk_conv2d_shape *s, const struct lk_conv2d_w
            x->pad == 0 && (y->out - 1) * y->step < y->in && (x->out - 1) * x->step < x->in;
 }
 
+/* How many areas' inputs are fetched together, which must lie side by side. */
+static int run_of(const struct lk_conv2d_shape *s)
+{
+    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
+    return s->channels + s->filters <= NARROW && y->out * x->out >= RUN * AREA &&
+                   y->step * x->in == x->out && x->step == 1
+               ? RUN
+               : 1;
+}
+
 static enum lk_status prepare_points(struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                                      struct lk_conv2d_weights *w)
 {
@@ -113,9 +128,10 @@ static enum lk_status prepare_points(struct lk_op_setup *setup, const struct lk_
     w->sums_bytes = (size_t)(w->vectors * w->blocks_each * w->group_channels * vector);
     w->copied_bytes = (size_t)(2 * w->group_channels * AREA * vector);
     w->staged_bytes = (size_t)((2 * w->vectors * AREA + 1) * lanes * vector);
-    choose_parts(setup, s, lk_divide_up(s->axis[0].out * s->axis[1].out, AREA), w);
-    snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DAREA=%d -DGRADIENT=%d", (int)rows,
-             (int)w->vectors, AREA, (int)w->gradient);
+    choose_parts(setup, s, lk_divide_up(s->axis[0].out * s->axis[1].out, AREA),
+                 run_of(s) > 1 ? NARROW_PARTS : PARTS, w);
+    snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DAREA=%d -DRUN=%d -DGRADIENT=%d", (int)rows,
+             (int)w->vectors, AREA, run_of(s), (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_pointwise_weights", "conv2d_pointwise_weights", text,
                         &w->weights);
 }
@@ -158,7 +174,7 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
                                setup->tiling.vector) *
                       lk_dtype_bytes(setup->real);
     choose_parts(setup, s, lk_divide_up(x->out, w->strip) * lk_divide_up(y->out, w->rows_each),
-                 w);
+                 PARTS, w);
     snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DGRADIENT=%d", (int)w->block_channels,
              (int)w->vectors, (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_products", "conv2d_products", text, &w->weights);

@@ -250,6 +250,8 @@ static const struct op_case cases[] = {
      .x = {OP_SHAPE(18, 13, 19)}, .samples = 17, .integers = true, .only = OP_CPU},
     {"conv2d", "filters=24 kernel=1", .x = {OP_SHAPE(6, 9, 7)}, .samples = 40, .thorough = true,
      .half = true, .sizes = true, .only = OP_CPU},
+    {"conv2d", "filters=58 kernel=1 groups=2 activation=relu", .x = {OP_SHAPE(18, 7, 6)},
+     .samples = 40, .shards = 2, .integers = true, .only = OP_CPU | OP_CPU_DOUBLE},
     {"conv2d", "filters=24 kernel=7", .x = {OP_SHAPE(200, 8, 8)}, .samples = 4,
      .integers = true, .only = OP_CPU},
     /* the same with one block of four vectors, of few channels */
