@@ -11,6 +11,7 @@
  *
  * Group ids: 0: run of blocks_each blocks, 1: g, 2: run of ins_each ins. Work-items: n.
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
 #if VECTOR > 1
 #include "lib/transpose.cl"
@@ -67,18 +68,27 @@ INLINE void copy_each(const struct weights *s, int b0, int b1, int n0, int n1)
 #define STORE_HALF vstore2
 #endif
 #define STORE_BOTH PASTE(vstore, VECTOR)
+#define AHEAD 16                      /* rows that are fetched before they are copied */
+#define LINE (64 / (int)sizeof(real)) /* of a cache */
 
 /* Outs lie next to each other: whole blocks b0 to b1. The taps of all ins are rows of outs; two
- * of them make a line of a cache, which half as wide would be written twice. */
+ * of them make a line of a cache, which half as wide would be written twice. Rows are far from
+ * each other: no processor guesses which one comes next. */
 INLINE void copy_blocks(const struct weights *s, int b0, int b1, int n0, int n1)
 {
     const int taps = s->rows * s->columns, rows = (n1 - n0) * taps, step = s->column_step;
     const size_t next = (size_t)s->ins * taps * HALF;
     __global const real *from = from_at(s, b0, n0, 0, 0);
     __global real *to = to_at(s, b0, n0, 0, 0);
-    for (int r = 0; r + 1 < rows; r += 2, from += 2 * step, to += VECTOR)
+    for (int r = 0; r + 1 < rows; r += 2, from += 2 * step, to += VECTOR) {
+        const int ahead = min(AHEAD, rows - 2 - r) * step;
+        for (int i = 0; i < (b1 - b0) * HALF; i += LINE) {
+            PREFETCH(from + ahead + i);
+            PREFETCH(from + ahead + step + i);
+        }
         for (int b = 0; b < b1 - b0; b++)
             STORE_BOTH(JOIN(LOAD_HALF(b, from), LOAD_HALF(b, from + step)), 0, to + b * next);
+    }
     if (rows % 2 == 1)
         for (int b = 0; b < b1 - b0; b++)
             STORE_HALF(LOAD_HALF(b, from), 0, to + b * next);
