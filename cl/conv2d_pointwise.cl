@@ -6,7 +6,8 @@
  *
  *   x: [tiles][groups][channels][in_plane]; pixel q is read at q / width * in_row +
  *      q % width * in_step
- *   w: [groups][blocks][channels][MR]
+ *   w: [groups][blocks][channels][MR], or (ROWS) where they are: filters w_row apart, a
+ *      channel's next to each other
  *   y: [tiles][groups][filters][height * width]; where `cell` > 1 pixel q is the first of a
  *      cell of cell.y x cell.x outputs, the others being 0
  *
@@ -17,7 +18,7 @@
  *
  * Group ids: 0: run of panels_each panels of pixels; 1: group, run of blocks_each filter
  * blocks; 2: tile.
- * -D: MR RELU STREAM
+ * -D: MR RELU STREAM ROWS
  */
 #include "lib/real.cl"
 #include "lib/hints.cl"
@@ -72,12 +73,14 @@ INLINE void copy_channel(struct copy *copy, const struct sizes *s)
         PREFETCH(x + from[j]);
 }
 
-/* MR filters, of which `filters` are there. */
+/* MR filters, of which those from `first` to `last` are to be written. */
 struct job {
     __global const real *w, *bias;
     __global S *y;
-    int filters;
+    int first, last, w_row; /* of w: from one filter to the next */
 };
+
+#define W_STEP (ROWS ? 1 : MR) /* from one channel to the next */
 
 INLINE V activate(V v)
 {
@@ -90,10 +93,10 @@ INLINE void fill_cell(const struct job *job, int q, const struct sizes *s)
     const int i0 = q / s->width * s->cell.y, height = min(s->cell.y, s->out.y - i0);
     const int j0 = q % s->width * s->cell.x, width = min(s->cell.x, s->out.x - j0);
     __global S *y = job->y + i0 * s->out.x + j0;
-    for (int m = 0; m < min(MR, job->filters); m++, y += s->out.x * s->out.y)
+    for (int m = job->first; m < job->last; m++)
         for (int i = 0; i < height; i++)
             for (int j = i == 0; j < width; j++)
-                PUT(y + i * s->out.x + j, (V)0);
+                PUT(y + (m * s->out.y + i) * s->out.x + j, (V)0);
 }
 
 /* n pixels from q on. The compiler unrolls loops before it knows n. */
@@ -101,19 +104,21 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
                   struct copy *copy, int q, int n)
 {
     V a[MR][NV];
-    UNROLL for (int i = 0; i < MR; i++) {
-        const V bias = job->bias ? job->bias[min(i, job->filters - 1)] : (real)0;
+    UNROLL for (int i = 0; i < MR; i++)
         UNROLL for (int j = 0; j < NV; j++)
-            a[i][j] = bias;
-    }
+            a[i][j] = 0;
+    if (job->bias)
+        UNROLL for (int i = 0; i < MR; i++)
+            UNROLL for (int j = 0; j < NV; j++)
+                a[i][j] = job->bias[min(i, job->last - 1)];
     __global const real *w = job->w;
     for (int c0 = 0; c0 < s->channels; c0 += copy->each) {
         if (copy->channel < s->channels)
             copy_channel(copy, s);
         const int c1 = min(c0 + copy->each, s->channels);
-        for (int c = c0; c < c1; c++, x += NV, w += MR)
+        for (int c = c0; c < c1; c++, x += NV, w += W_STEP)
             UNROLL for (int i = 0; i < MR; i++) {
-                const V f = w[i];
+                const V f = ROWS ? w[i * job->w_row] : w[i];
                 UNROLL for (int j = 0; j < NV; j++)
                     if (j < n)
                         a[i][j] = FMA(f, x[j], a[i][j]);
@@ -127,13 +132,29 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
                             (q + j) % s->width * s->cell.x
                       : q + j;
     UNROLL for (int i = 0; i < MR; i++)
-        if (i < job->filters)
+        if (i >= job->first && i < job->last)
             UNROLL for (int j = 0; j < NV; j++)
                 if (j < n)
                     PUT(job->y + i * plane + to[j], activate(a[i][j]));
     if (cells)
         for (int j = 0; j < n; j++)
             fill_cell(job, q + j, s);
+}
+
+/* Block b of a group's filters. In place, where none is beyond the last, a short block begins
+ * with filters of the one before, which that one writes. */
+INLINE struct job job_at(__global const real *w, int w_row, __global const real *bias,
+                         __global S *y, const struct sizes *s, int b)
+{
+    const int k = b * MR, before = ROWS ? max(0, k + MR - s->filters) : 0;
+    __global const real *from = ROWS ? w + (size_t)(k - before) * w_row
+                                     : w + (size_t)k * s->channels;
+    return (struct job){.w = from,
+                        .bias = bias ? bias + k - before : 0,
+                        .y = y + (size_t)(k - before) * s->out.x * s->out.y,
+                        .first = before,
+                        .last = min(MR, s->filters - k + before),
+                        .w_row = w_row};
 }
 
 INLINE void some_pixels(__local const V *x, const struct job *job, const struct sizes *s,
@@ -148,10 +169,11 @@ INLINE void some_pixels(__local const V *x, const struct job *job, const struct 
 }
 
 BODY void pointwise_group(__global const S *restrict x, int x_first,
-                          __global const real *restrict w, int w_first,
-                          __global const real *restrict bias, __global S *restrict y,
-                          struct sizes s, int groups, int panels_each, int blocks_each,
-                          __local V *copied, int group_0, int group_1, int group_2)
+                          __global const real *restrict w, int w_first, int w_group,
+                          int w_row, __global const real *restrict bias,
+                          __global S *restrict y, struct sizes s, int groups,
+                          int panels_each, int blocks_each, __local V *copied, int group_0,
+                          int group_1, int group_2)
 {
     const int blocks = (s.filters + MR - 1) / MR;
     const int runs = (blocks + blocks_each - 1) / blocks_each;
@@ -161,8 +183,9 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
     const int n0 = group_0 * panels_each, n1 = min(n0 + panels_each, panels);
     const size_t image = (size_t)group_2 * groups + g;
     x += x_first / VECTOR + image * s.channels * s.in_plane;
-    w += w_first + (size_t)g * blocks * s.channels * MR;
+    w += w_first + (size_t)g * w_group;
     y += image * s.filters * plane;
+    bias = bias ? bias + g * s.filters : 0;
     const int size = NV * s.channels, copies = (s.channels + b1 - b0 - 1) / (b1 - b0);
     struct copy copy = {.x = x, .to = copied, .now = panel_at(n0, &s),
                         .then = panel_at(min(n0 + 1, n1 - 1), &s),
@@ -177,26 +200,24 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
         copy.then = panel_at(min(n + 2, n1 - 1), &s);
         copy.channel = n + 1 < n1 ? 0 : s.channels;
         for (int b = b0; b < b1; b++) {
-            const struct job job = {.w = w + (size_t)b * s.channels * MR,
-                                    .bias = bias ? bias + g * s.filters + b * MR : 0,
-                                    .y = y + (size_t)b * MR * plane,
-                                    .filters = s.filters - b * MR};
+            const struct job job = job_at(w, w_row, bias, y, &s, b);
             some_pixels(from, &job, &s, &copy, p.first, p.count);
         }
     }
 }
 
 KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
-                             __global const real *restrict w, int w_first,
-                             __global const real *restrict bias, __global S *restrict y,
-                             int channels, int filters, int in_plane, int in_row, int in_step,
-                             int width, int pixels, int cell_height, int cell_width,
-                             int out_height, int out_width, int groups, int panels_each,
-                             int blocks_each, __local V *copied)
+                             __global const real *restrict w, int w_first, int w_group,
+                             int w_row, __global const real *restrict bias,
+                             __global S *restrict y, int channels, int filters,
+                             int in_plane, int in_row, int in_step, int width, int pixels,
+                             int cell_height, int cell_width, int out_height, int out_width,
+                             int groups, int panels_each, int blocks_each,
+                             __local V *copied)
 {
     const struct sizes s = {channels,   filters, in_plane, in_row,
                             in_step,    width,   pixels,   (int2)(cell_width, cell_height),
                             (int2)(out_width, out_height)};
-    pointwise_group(x, x_first, w, w_first, bias, y, s, groups, panels_each, blocks_each,
-                    copied, get_group_id(0), get_group_id(1), get_group_id(2));
+    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, s, groups, panels_each,
+                    blocks_each, copied, get_group_id(0), get_group_id(1), get_group_id(2));
 }

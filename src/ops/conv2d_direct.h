@@ -22,6 +22,7 @@ struct lk_conv2d_gather {
     const char *blocking;               /* asked for: "filters x columns"; "": by rule */
     int block, columns;                 /* register block */
     bool pointwise;                     /* see lk_conv2d_is_pointwise() */
+    bool in_place;                      /* which then reads weights where they are */
     struct lk_kernel *pack, *gather;
 };
 

@@ -85,8 +85,10 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
     if (g->pointwise)
         g->block = (int)lk_least(g->block, lk_conv2d_gather_sums(setup) / LK_CONV2D_PANEL);
     g->stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
-    g->packed_count = g->groups * lk_divide_up(g->outs, g->block) * g->block * g->ins *
-                      g->axis[0].taps * g->axis[1].taps;
+    g->in_place = g->pointwise && g->from.in_step == 1;
+    g->packed_count = g->in_place ? 0
+                                  : g->groups * lk_divide_up(g->outs, g->block) * g->block *
+                                        g->ins * g->axis[0].taps * g->axis[1].taps;
     if (g->packed_count > 0)
         LK_TRY(lk_op_kernel(setup, "conv2d_pack", "conv2d_pack", NULL, &g->pack));
     return g->pointwise ? lk_conv2d_pointwise_prepare(setup, g) : prepare_kernel(setup, g);
