@@ -16,8 +16,8 @@
  * products, which hides both the copying and the memory. STREAM: outputs are too large for
  * caches and are written past them.
  *
- * Group ids: 0: run of panels_each panels of pixels; 1: group, run of blocks_each filter
- * blocks; 2: tile.
+ * Group ids: 0: one of panel_runs runs of panels of pixels; 1: group, run of blocks_each
+ * filter blocks; 2: tile.
  * -D: MR RELU STREAM ROWS
  */
 #include "lib/real.cl"
@@ -172,7 +172,7 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first, int w_group,
                           int w_row, __global const real *restrict bias,
                           __global S *restrict y, struct sizes s, int groups,
-                          int panels_each, int blocks_each, __local V *copied, int group_0,
+                          int panel_runs, int blocks_each, __local V *copied, int group_0,
                           int group_1, int group_2)
 {
     const int blocks = (s.filters + MR - 1) / MR;
@@ -180,7 +180,8 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
     const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
     const int b1 = min(b0 + blocks_each, blocks);
     const int plane = s.out.x * s.out.y, panels = (s.pixels + NV - 1) / NV;
-    const int n0 = group_0 * panels_each, n1 = min(n0 + panels_each, panels);
+    const int n0 = (int)((long)group_0 * panels / panel_runs);
+    const int n1 = (int)((group_0 + 1L) * panels / panel_runs);
     const size_t image = (size_t)group_2 * groups + g;
     x += x_first / VECTOR + image * s.channels * s.in_plane;
     w += w_first + (size_t)g * w_group;
@@ -212,12 +213,12 @@ KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
                              __global S *restrict y, int channels, int filters,
                              int in_plane, int in_row, int in_step, int width, int pixels,
                              int cell_height, int cell_width, int out_height, int out_width,
-                             int groups, int panels_each, int blocks_each,
+                             int groups, int panel_runs, int blocks_each,
                              __local V *copied)
 {
     const struct sizes s = {channels,   filters, in_plane, in_row,
                             in_step,    width,   pixels,   (int2)(cell_width, cell_height),
                             (int2)(out_width, out_height)};
-    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, s, groups, panels_each,
+    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, s, groups, panel_runs,
                     blocks_each, copied, get_group_id(0), get_group_id(1), get_group_id(2));
 }

@@ -8,6 +8,14 @@
 /* Two panels share the second-level cache with weights. */
 enum { MOST_PANEL_BYTES = 448 << 10 };
 
+/* Of work-groups, see choose_runs(). */
+enum {
+    FEW_PANELS = 32,       /* for a unit: one more would be felt */
+    MANY_BLOCKS = 16,      /* of filters: panels may be copied for so many alone */
+    USEFUL_PRODUCTS = 400, /* of panels and blocks of filters */
+    MOST_GROUPS = 16       /* for a unit */
+};
+
 static int64_t panel_bytes(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g)
 {
     return LK_CONV2D_PANEL * g->ins * setup->tiling.vector *
@@ -33,25 +41,26 @@ enum lk_status lk_conv2d_pointwise_prepare(struct lk_op_setup *setup,
     return lk_op_kernel(setup, "conv2d_pointwise", "conv2d_pointwise", text, &g->gather);
 }
 
-/* Enough work-groups of a useful size for every compute unit. */
+/* A work-group begins with copying its first panel while no products are made; so it should
+ * have many panels and blocks of filters. Drivers hand out groups in order, half of what is
+ * left among all units at once, or one by one: all should be as large, and as many for every
+ * unit. */
 static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g,
-                        int64_t panels, int64_t *panels_each, int64_t *blocks_each)
+                        int64_t panels, int64_t *panel_runs, int64_t *blocks_each)
 {
     const int64_t images = setup->tiling.tiles * g->groups;
     const int64_t blocks = lk_divide_up(g->outs, g->block);
-    const int64_t units = lk_device_info(setup->device)->compute_units, wanted = 16 * units;
-    const double panel =
-        2.0 * setup->tiling.lanes * (double)(LK_CONV2D_PANEL * g->ins * g->outs);
-    *panels_each = lk_least(panels, (int64_t)(2e7 / (panel + 1)) + 1);
-    while (*panels_each > 1 && lk_divide_up(panels, *panels_each) * images < wanted)
-        *panels_each = (*panels_each + 1) / 2;
-    int64_t runs = lk_divide_up(panels, *panels_each);
-    if (runs > units) {
-        runs = lk_divide_up(runs, units) * units;
-        *panels_each = lk_divide_up(panels, runs);
-    }
-    *blocks_each =
-        lk_divide_up(blocks, lk_divide_up(wanted, lk_divide_up(panels, *panels_each) * images));
+    const int64_t units = lk_device_info(setup->device)->compute_units;
+    const int64_t filter_runs = panels * images >= FEW_PANELS * units || blocks < MANY_BLOCKS
+                                    ? 1
+                                    : lk_least(blocks / MANY_BLOCKS, units);
+    const int64_t useful = panels * images * blocks / USEFUL_PRODUCTS;
+    const int64_t wanted = useful < units ? units : lk_least(useful, MOST_GROUPS * units);
+    *blocks_each = lk_divide_up(blocks, filter_runs);
+    *panel_runs = lk_divide_up(wanted, images * filter_runs);
+    if (images * filter_runs % units != 0)
+        *panel_runs = lk_divide_up(*panel_runs, units) * units;
+    *panel_runs = lk_least(*panel_runs, panels);
 }
 
 enum lk_status lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
@@ -61,11 +70,10 @@ enum lk_status lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     const int64_t pixels = y->out * x->out;
     const int64_t panels = lk_divide_up(pixels, LK_CONV2D_PANEL);
-    int64_t panels_each, blocks_each;
-    choose_runs(setup, g, panels, &panels_each, &blocks_each);
+    int64_t panel_runs, blocks_each;
+    choose_runs(setup, g, panels, &panel_runs, &blocks_each);
     const struct lk_grid grid = {
-        {lk_divide_up(panels, panels_each),
-         g->groups * lk_divide_up(lk_divide_up(g->outs, g->block), blocks_each),
+        {panel_runs, g->groups * lk_divide_up(lk_divide_up(g->outs, g->block), blocks_each),
          setup->tiling.tiles},
         lk_op_items(setup)};
     const int64_t packed_group = lk_divide_up(g->outs, g->block) * g->block * g->ins;
@@ -78,5 +86,5 @@ enum lk_status lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
         LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step), LK_INT(x->out),
         LK_INT(pixels), LK_INT(g->out_step[0]), LK_INT(g->out_step[1]),
         LK_INT(g->plane / g->plane_width), LK_INT(g->plane_width), LK_INT(g->groups),
-        LK_INT(panels_each), LK_INT(blocks_each), LK_LOCAL(2 * panel_bytes(setup, g)));
+        LK_INT(panel_runs), LK_INT(blocks_each), LK_LOCAL(2 * panel_bytes(setup, g)));
 }
