@@ -8,8 +8,8 @@
  *      q % width * in_step
  *   w: [groups][blocks][channels][MR], or (ROWS) where they are: filters w_row apart, a
  *      channel's next to each other
- *   y: [tiles][groups][filters][height * width]; where `cell` > 1 pixel q is the first of a
- *      cell of cell.y x cell.x outputs, the others being 0
+ *   y: [tiles][groups][all_filters][height * width], from filter `filter_first` on; where
+ *      `cell` > 1 pixel q is the first of a cell of cell.y x cell.x outputs, the others being 0
  *
  * A panel is the inputs of NV pixels, [channels][NV], in local memory. While a group goes over
  * one with all its filters, MR at a time, it copies the next one, a channel every few steps of
@@ -29,7 +29,7 @@
 
 /* Sizes, in vectors and pixels. */
 struct sizes {
-    int channels, filters, in_plane, in_row, in_step, width, pixels;
+    int channels, filters, all_filters, filter_first, in_plane, in_row, in_step, width, pixels;
     int2 cell, out; /* x: columns, y: rows */
 };
 
@@ -185,8 +185,8 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
     const size_t image = (size_t)group_2 * groups + g;
     x += x_first / VECTOR + image * s.channels * s.in_plane;
     w += w_first + (size_t)g * w_group;
-    y += image * s.filters * plane;
-    bias = bias ? bias + g * s.filters : 0;
+    y += (image * s.all_filters + s.filter_first) * plane;
+    bias = bias ? bias + g * s.all_filters + s.filter_first : 0;
     const int size = NV * s.channels, copies = (s.channels + b1 - b0 - 1) / (b1 - b0);
     struct copy copy = {.x = x, .to = copied, .now = panel_at(n0, &s),
                         .then = panel_at(min(n0 + 1, n1 - 1), &s),
@@ -211,13 +211,13 @@ KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w, int w_first, int w_group,
                              int w_row, __global const real *restrict bias,
                              __global S *restrict y, int channels, int filters,
-                             int in_plane, int in_row, int in_step, int width, int pixels,
-                             int cell_height, int cell_width, int out_height, int out_width,
-                             int groups, int panel_runs, int blocks_each,
-                             __local V *copied)
+                             int all_filters, int filter_first, int in_plane, int in_row,
+                             int in_step, int width, int pixels, int cell_height,
+                             int cell_width, int out_height, int out_width, int groups,
+                             int panel_runs, int blocks_each, __local V *copied)
 {
-    const struct sizes s = {channels,   filters, in_plane, in_row,
-                            in_step,    width,   pixels,   (int2)(cell_width, cell_height),
+    const struct sizes s = {channels, filters, all_filters, filter_first, in_plane, in_row,
+                            in_step, width, pixels, (int2)(cell_width, cell_height),
                             (int2)(out_width, out_height)};
     pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, s, groups, panel_runs,
                     blocks_each, copied, get_group_id(0), get_group_id(1), get_group_id(2));

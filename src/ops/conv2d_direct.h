@@ -19,6 +19,7 @@ struct lk_conv2d_gather {
         int64_t group_step, out_step, in_step, first, row_step, column_step;
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
+    int64_t packed_blocks;              /* blocks of filters that they are of */
     const char *blocking;               /* asked for: "filters x columns"; "": by rule */
     int block, columns;                 /* register block */
     bool pointwise;                     /* see lk_conv2d_is_pointwise() */
@@ -55,10 +56,11 @@ struct lk_conv2d_gather_run {
     struct lk_buffer *y, *at, *workspace;
     int64_t x_first;
 };
-LK_MUST_CHECK enum lk_status
-lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
-                            const struct lk_conv2d_gather *gather,
-                            const struct lk_conv2d_gather_run *run);
+/* So many blocks of filters, from number `block` on. */
+LK_MUST_CHECK enum lk_status lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
+                                                         const struct lk_conv2d_gather *gather,
+                                                         const struct lk_conv2d_gather_run *run,
+                                                         int64_t block, int64_t blocks);
 LK_MUST_CHECK enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                                       const struct lk_conv2d_gather *gather,
                                                       const struct lk_conv2d_gather_run *run);

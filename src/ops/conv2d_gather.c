@@ -7,6 +7,9 @@
 /* Outputs larger than this are gone from the caches when they are read again. */
 enum { CACHED_BYTES = 12 << 20 };
 
+/* Packed weights of single taps that stay in the caches until they are used. */
+enum { PACKED_BYTES = 2 << 20 };
+
 int lk_conv2d_gather_sums(const struct lk_op_setup *setup)
 {
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
@@ -76,6 +79,19 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, struct lk_conv2d
     return lk_op_kernel(setup, "conv2d", "conv2d_gather", text, &g->gather);
 }
 
+/* Blocks of filters that are packed at once, and what they take. */
+static void choose_packed(const struct lk_op_setup *setup, struct lk_conv2d_gather *g)
+{
+    const int64_t block = g->groups * g->block * g->ins * g->axis[0].taps * g->axis[1].taps;
+    const int64_t bytes = block * (int64_t)lk_dtype_bytes(setup->real);
+    g->packed_blocks = lk_divide_up(g->outs, g->block);
+    if (g->pointwise && !g->in_place) {
+        const int64_t parts = lk_divide_up(g->packed_blocks * bytes, PACKED_BYTES);
+        g->packed_blocks = lk_divide_up(g->packed_blocks, parts);
+    }
+    g->packed_count = g->in_place ? 0 : g->packed_blocks * block;
+}
+
 enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_conv2d_gather *g)
 {
     const size_t row = (size_t)setup->tiling.lanes * lk_dtype_bytes(lk_op_stored(setup));
@@ -86,9 +102,7 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
         g->block = (int)lk_least(g->block, lk_conv2d_gather_sums(setup) / LK_CONV2D_PANEL);
     g->stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
     g->in_place = g->pointwise && g->from.in_step == 1;
-    g->packed_count = g->in_place ? 0
-                                  : g->groups * lk_divide_up(g->outs, g->block) * g->block *
-                                        g->ins * g->axis[0].taps * g->axis[1].taps;
+    choose_packed(setup, g);
     if (g->packed_count > 0)
         LK_TRY(lk_op_kernel(setup, "conv2d_pack", "conv2d_pack", NULL, &g->pack));
     return g->pointwise ? lk_conv2d_pointwise_prepare(setup, g) : prepare_kernel(setup, g);
@@ -102,21 +116,38 @@ void lk_conv2d_gather_release(struct lk_conv2d_gather *gather)
 
 static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
                                    const struct lk_conv2d_gather *g,
-                                   const struct lk_conv2d_gather_run *run)
+                                   const struct lk_conv2d_gather_run *run, int64_t block,
+                                   int64_t blocks)
 {
+    const int64_t first = block * g->block, outs = lk_least(blocks * g->block, g->outs - first);
     /* Runs along what lies next to each other in memory. */
     const bool is_cpu = setup->tiling.vector > 1, along_ins = g->from.in_step == 1;
     const int64_t blocks_each = !is_cpu ? 1 : along_ins ? 2 : 8;
     const int64_t ins_each = is_cpu ? 512 : g->ins;
-    const struct lk_grid grid = {{lk_divide_up(lk_divide_up(g->outs, g->block), blocks_each),
-                                  g->groups, lk_divide_up(g->ins, ins_each)},
-                                 lk_op_items(setup)};
+    const struct lk_grid grid = {
+        {lk_divide_up(blocks, blocks_each), g->groups, lk_divide_up(g->ins, ins_each)},
+        lk_op_items(setup)};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
-                      LK_INT(g->packed_first), LK_INT(g->block), LK_INT(g->outs),
-                      LK_INT(g->ins), LK_INT(g->axis[0].taps), LK_INT(g->axis[1].taps),
+                      LK_INT(g->packed_first), LK_INT(g->block), LK_INT(outs), LK_INT(g->ins),
+                      LK_INT(g->axis[0].taps), LK_INT(g->axis[1].taps),
                       LK_INT(g->from.group_step), LK_INT(g->from.out_step),
-                      LK_INT(g->from.in_step), LK_INT(g->from.first), LK_INT(g->from.row_step),
-                      LK_INT(g->from.column_step), LK_INT(blocks_each), LK_INT(ins_each));
+                      LK_INT(g->from.in_step), LK_INT(g->from.first + first * g->from.out_step),
+                      LK_INT(g->from.row_step), LK_INT(g->from.column_step),
+                      LK_INT(blocks_each), LK_INT(ins_each));
+}
+
+static enum lk_status enqueue_pointwise(const struct lk_op_setup *setup,
+                                        const struct lk_conv2d_gather *g,
+                                        const struct lk_conv2d_gather_run *run)
+{
+    const int64_t all = lk_divide_up(g->outs, g->block);
+    for (int64_t block = 0; block < all; block += g->packed_blocks) {
+        const int64_t blocks = lk_least(all - block, g->packed_blocks);
+        if (g->pack)
+            LK_TRY(enqueue_pack(setup, g, run, block, blocks));
+        LK_TRY(lk_conv2d_pointwise_enqueue(setup, g, run, block, blocks));
+    }
+    return LK_OK;
 }
 
 /* Work-groups of a useful size, and enough of them for every compute unit. */
@@ -145,11 +176,11 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                         const struct lk_conv2d_gather *g,
                                         const struct lk_conv2d_gather_run *run)
 {
-    if (g->pack)
-        LK_TRY(enqueue_pack(setup, g, run));
     if (g->pointwise)
-        return lk_conv2d_pointwise_enqueue(setup, g, run);
+        return enqueue_pointwise(setup, g, run);
     const int64_t rows = g->axis[0].out >> g->pool, blocks = lk_divide_up(g->outs, g->block);
+    if (g->pack)
+        LK_TRY(enqueue_pack(setup, g, run, 0, blocks));
     int64_t rows_each, blocks_each;
     choose_runs(setup, g, rows, blocks, &rows_each, &blocks_each);
     const struct lk_grid grid = {{lk_divide_up(rows, rows_each),

@@ -46,10 +46,10 @@ enum lk_status lk_conv2d_pointwise_prepare(struct lk_op_setup *setup,
  * left among all units at once, or one by one: all should be as large, and as many for every
  * unit. */
 static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_gather *g,
-                        int64_t panels, int64_t *panel_runs, int64_t *blocks_each)
+                        int64_t panels, int64_t blocks, int64_t *panel_runs,
+                        int64_t *blocks_each)
 {
     const int64_t images = setup->tiling.tiles * g->groups;
-    const int64_t blocks = lk_divide_up(g->outs, g->block);
     const int64_t units = lk_device_info(setup->device)->compute_units;
     const int64_t filter_runs = panels * images >= FEW_PANELS * units || blocks < MANY_BLOCKS
                                     ? 1
@@ -65,24 +65,25 @@ static void choose_runs(const struct lk_op_setup *setup, const struct lk_conv2d_
 
 enum lk_status lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
                                            const struct lk_conv2d_gather *g,
-                                           const struct lk_conv2d_gather_run *run)
+                                           const struct lk_conv2d_gather_run *run,
+                                           int64_t block, int64_t blocks)
 {
     const struct lk_conv2d_axis *y = &g->axis[0], *x = &g->axis[1];
     const int64_t pixels = y->out * x->out;
     const int64_t panels = lk_divide_up(pixels, LK_CONV2D_PANEL);
     int64_t panel_runs, blocks_each;
-    choose_runs(setup, g, panels, &panel_runs, &blocks_each);
+    choose_runs(setup, g, panels, blocks, &panel_runs, &blocks_each);
     const struct lk_grid grid = {
-        {panel_runs, g->groups * lk_divide_up(lk_divide_up(g->outs, g->block), blocks_each),
-         setup->tiling.tiles},
+        {panel_runs, g->groups * lk_divide_up(blocks, blocks_each), setup->tiling.tiles},
         lk_op_items(setup)};
-    const int64_t packed_group = lk_divide_up(g->outs, g->block) * g->block * g->ins;
+    const int64_t first = block * g->block, packed_group = blocks * g->block * g->ins;
     return LK_ENQUEUE(
         g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
         LK_BUF(g->in_place ? run->w : run->workspace),
         LK_INT(g->in_place ? g->from.first : g->packed_first),
         LK_INT(g->in_place ? g->from.group_step : packed_group), LK_INT(g->from.out_step),
-        LK_BUF(run->bias), LK_BUF(run->y), LK_INT(g->ins), LK_INT(g->outs),
+        LK_BUF(run->bias), LK_BUF(run->y), LK_INT(g->ins),
+        LK_INT(lk_least(blocks * g->block, g->outs - first)), LK_INT(g->outs), LK_INT(first),
         LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step), LK_INT(x->out),
         LK_INT(pixels), LK_INT(g->out_step[0]), LK_INT(g->out_step[1]),
         LK_INT(g->plane / g->plane_width), LK_INT(g->plane_width), LK_INT(g->groups),

@@ -242,6 +242,9 @@ static const struct op_case cases[] = {
      .integers = true, .only = OP_CPU},
     {"conv2d", "filters=9 kernel=1 stride=2", .x = {OP_SHAPE(140, 3, 33)}, .samples = 17,
      .only = OP_CPU | OP_CPU_DOUBLE},
+    /* weights that are packed in two parts */
+    {"conv2d", "filters=270 kernel=1 activation=relu", .x = {OP_SHAPE(2000, 1, 2)},
+     .samples = 5, .integers = true, .only = OP_CPU},
     /* weight gradients as products: blocks of three and two vectors of filters, the last not
      * full, groups of channels, areas of several rows, masked and pooled gradients */
     {"conv2d", "filters=85 kernel=3 padding=same activation=relu", .x = {OP_SHAPE(21, 4, 3)},
