@@ -102,8 +102,11 @@ INLINE void copy_transposed(const struct weights *s, int b, int n, int y, int x)
     __global const real *from = from_at(s, b, n, y, x);
     __global real *to = to_at(s, b, n, y, x), *then = to_at(s, b + 1, n, y, x);
     V t[VECTOR];
-    UNROLL for (int i = 0; i < VECTOR; i++)
+    const int ahead = min(4 * VECTOR, s->ins - VECTOR - n);
+    UNROLL for (int i = 0; i < VECTOR; i++) {
         t[i] = PASTE(vload, VECTOR)(0, from + (size_t)i * s->out_step);
+        PREFETCH(from + (size_t)i * s->out_step + ahead);
+    }
     transpose(t);
     if (next == HALF)
         UNROLL for (int i = 0; i < VECTOR; i += 2) {
