@@ -17,21 +17,21 @@
  * three of them with 0, its input is selected lane by lane, rows of the pool last, so that taps
  * share selections: 21 for 3x3 taps, and 9 products.
  *
- * A register block is CB channels, RB rows of taps and MB filters. A group copies x of an area
+ * A register block is a channel, RB rows of taps and MB filters. A group copies x of an area
  * and of its channels to local memory, zeros around the image, and goes over it with all its
  * filters. The sums of all its blocks rest in local memory meanwhile. dz of the block that
  * follows, and x of the area that does, are fetched ahead.
  *
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
  * 2: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X GRADIENT CB RB MB ROWS_EACH STRIP
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X GRADIENT RB MB ROWS_EACH STRIP
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/select.cl"
 #include "lib/sum.cl"
 
-#define UNIT (CB * RB * TAPS_X * MB) /* sums of a register block, behind which those of bias */
+#define UNIT (RB * TAPS_X * MB) /* sums of a register block, behind which those of bias */
 #define UNITS_Y (TAPS_Y / RB)
 #define EXTENT(outputs, taps, step, gap) (((outputs)-1) * (step) + ((taps)-1) * (gap) + 1)
 #define HEIGHT EXTENT(ROWS_EACH, TAPS_Y, STEP_Y, GAP_Y) /* of an area's inputs */
@@ -73,8 +73,7 @@ INLINE size_t place(const struct area *area, int k, const struct sizes *s)
     return area->first + ((size_t)k * s->dz.y + area->i0) * s->dz.x + area->j0;
 }
 
-/* Copies inputs of channels c0 to c1 to local memory; 0 outside of the image and past the last
- * channel. */
+/* Copies inputs of channels c0 to c1 to local memory; 0 outside of the image. */
 INLINE void stage(__local V *to, const struct area *area, int c0, int c1,
                   const struct sizes *s)
 {
@@ -85,7 +84,7 @@ INLINE void stage(__local V *to, const struct area *area, int c0, int c1,
     const int j0 = clamp(-left, 0, width), j1 = clamp(s->in.x - left, j0, width);
     for (int c = c0; c < c1; c++, to += HEIGHT * WIDTH)
         for (int i = 0; i < height; i++) {
-            const bool inside = top + i >= 0 && top + i < s->in.y && c < s->channels;
+            const bool inside = top + i >= 0 && top + i < s->in.y;
             const int begin = inside ? j0 : width, end = inside ? j1 : width;
             __global const S *from =
                 area->x + (inside ? ((size_t)c * s->in.y + top + i) * s->in.x : 0);
@@ -107,10 +106,9 @@ INLINE void fetch_inputs(const struct area *area, int c0, int n0, int n1,
     const int j0 = max(left, 0), j1 = min(left + WIDTH, s->in.x);
     for (int n = n0; n < n1; n++) {
         const int i = area->i0 * (POOL * STEP_Y) - s->pad.y + n % HEIGHT;
-        const int c = c0 + n / HEIGHT;
-        if (i >= 0 && i < s->in.y && c < s->channels)
+        if (i >= 0 && i < s->in.y)
             for (int j = j0; j < j1; j++)
-                PREFETCH(area->x + ((size_t)c * s->in.y + i) * s->in.x + j);
+                PREFETCH(area->x + ((size_t)(c0 + n / HEIGHT) * s->in.y + i) * s->in.x + j);
     }
 }
 
@@ -157,7 +155,7 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
                      __global const S *y, __global const B *at, const size_t from[MB],
                      long ahead, const struct area *area, int width)
 {
-    V a[CB][RB][TAPS_X][MB], bias[MB];
+    V a[RB][TAPS_X][MB], bias[MB];
     UNROLL for (int n = 0; n < UNIT; n++)
         ((V *)a)[n] = sums[n];
     UNROLL for (int m = 0; m < MB; m++)
@@ -177,12 +175,10 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
                 PREFETCH(at + from[m] + j + ahead);
 #endif
             }
-            UNROLL for (int c = 0; c < CB; c++)
-                UNROLL for (int r = 0; r < RB; r++)
-                    UNROLL for (int s = 0; s < TAPS_X; s++)
-                        UNROLL for (int m = 0; m < MB; m++)
-                            a[c][r][s][m] = FMA(z[m].d, meets(now + c * (HEIGHT * WIDTH), r, s,
-                                                              &z[m]), a[c][r][s][m]);
+            UNROLL for (int r = 0; r < RB; r++)
+                UNROLL for (int s = 0; s < TAPS_X; s++)
+                    UNROLL for (int m = 0; m < MB; m++)
+                        a[r][s][m] = FMA(z[m].d, meets(now, r, s, &z[m]), a[r][s][m]);
         }
     }
     UNROLL for (int n = 0; n < UNIT; n++)
@@ -191,15 +187,13 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
         sums[UNIT + m] = bias[m];
 }
 
-/* The sums of a register block, of which `channels` and `filters` are there. */
-INLINE void store(__global real *out, __global real *bias, __local const V *sums, int channels,
-                  int filters, int all_filters)
+/* The sums of a register block, of which `filters` are there. */
+INLINE void store(__global real *out, __global real *bias, __local const V *sums, int filters,
+                  int all_filters)
 {
-    for (int c = 0; c < min(CB, channels); c++)
-        for (int tap = 0; tap < RB * TAPS_X; tap++)
-            for (int m = 0; m < min(MB, filters); m++)
-                out[(size_t)(c * (TAPS_Y * TAPS_X) + tap) * all_filters + m] =
-                    sum_vector(sums[(c * (RB * TAPS_X) + tap) * MB + m]);
+    for (int tap = 0; tap < RB * TAPS_X; tap++)
+        for (int m = 0; m < min(MB, filters); m++)
+            out[(size_t)tap * all_filters + m] = sum_vector(sums[tap * MB + m]);
     for (int m = 0; bias && m < min(MB, filters); m++)
         bias[m] = sum_vector(sums[UNIT + m]);
 }
@@ -219,7 +213,7 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
     const int parts = (areas + areas_each - 1) / areas_each;
     const int u0 = group_2 / parts * areas + group_2 % parts * areas_each;
     const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * areas);
-    const int units = (c1 - c0 + CB - 1) / CB * UNITS_Y;
+    const int units = (c1 - c0) * UNITS_Y;
     const int blocks = (k1 - k0 + MB - 1) / MB, rows = (c1 - c0) * HEIGHT;
     const int share = (rows + blocks - 1) / blocks;
     dy += dy_first / VECTOR;
@@ -229,7 +223,7 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
         const struct area area = area_at(x, u, g, &s);
         const struct area next = area_at(x, min(u + 1, u1 - 1), g, &s);
         __local V *to = sums;
-        stage(staged, &area, c0, c0 + (c1 - c0 + CB - 1) / CB * CB, &s);
+        stage(staged, &area, c0, c1, &s);
         for (int b = 0; b < blocks; b++) {
             const int k = k0 + b * MB;
             const size_t then = b < blocks - 1 ? place(&area, min(k + MB, k1 - 1), &s)
@@ -240,8 +234,7 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
             fetch_inputs(&next, c0, b * share, min((b + 1) * share, rows), &s);
             for (int n = 0; n < units; n++, to += UNIT + MB)
                 add_area(to,
-                         staged + (n / UNITS_Y * (CB * HEIGHT) + n % UNITS_Y * (RB * GAP_Y)) *
-                                      WIDTH,
+                         staged + (n / UNITS_Y * HEIGHT + n % UNITS_Y * (RB * GAP_Y)) * WIDTH,
                          dy, y, at, from, (long)then - (long)from[0], &area, s.dz.x);
         }
     }
@@ -251,9 +244,9 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
                : 0;
     for (int k = k0; k < k1; k += MB)
         for (int n = 0; n < units; n++, sums += UNIT + MB) {
-            const int c = c0 + n / UNITS_Y * CB, r = n % UNITS_Y * RB;
-            store(out + (size_t)(c * TAPS_Y + r) * TAPS_X * (s.groups * s.filters) + k,
-                  n == 0 && bias ? bias + k : 0, sums, c1 - c, k1 - k, s.groups * s.filters);
+            const int row = (c0 + n / UNITS_Y) * TAPS_Y + n % UNITS_Y * RB;
+            store(out + (size_t)row * TAPS_X * (s.groups * s.filters) + k,
+                  n == 0 && bias ? bias + k : 0, sums, k1 - k, s.groups * s.filters);
         }
 }
 

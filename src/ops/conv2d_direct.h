@@ -80,9 +80,9 @@ struct lk_conv2d_weights {
     int64_t block_channels, blocks_each, strip, rows_each, areas_each;
     bool points; /* of these: single taps, for which inputs are copied */
     size_t copied_bytes;
-    bool lanewise;                                  /* instead of tiles and products: */
-    int64_t unit_channels, unit_rows, unit_filters; /* register block */
-    struct lk_conv2d_parts bias;                    /* its gradient */
+    bool lanewise;                   /* instead of tiles and products: */
+    int64_t unit_rows, unit_filters; /* register block */
+    struct lk_conv2d_parts bias;     /* its gradient */
     struct lk_kernel *weights;
 };
 

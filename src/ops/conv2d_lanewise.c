@@ -6,44 +6,47 @@
 #include <stdio.h>
 
 /* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache; AREA_BYTES: inputs of a
- * register block, in half of the first. The last, and STRIP, belong to the numerics. */
-enum { SUMS_BYTES = 256 << 10, INPUTS_BYTES = 192 << 10, AREA_BYTES = 28 << 10, STRIP = 32 };
+ * channel and an area, which leave room in the first for dz of some filters, POOLED_BYTES:
+ * where that is a quarter. These two, and STRIP, belong to the numerics. */
+enum {
+    SUMS_BYTES = 256 << 10,
+    INPUTS_BYTES = 192 << 10,
+    AREA_BYTES = 10 << 10,
+    POOLED_BYTES = 28 << 10,
+    STRIP = 32
+};
 
-/* Registers for sums that selecting inputs would take. */
-enum { MORE_SUMS = 3 };
+enum { MOST_CHANNELS = 3, MOST_TAPS = 25 };
+
+static int64_t extent(const struct lk_conv2d_axis *axis, int64_t outputs)
+{
+    return (outputs - 1) * axis->step + (axis->taps - 1) * axis->gap + 1;
+}
 
 bool lk_conv2d_is_lanewise(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                            enum lk_conv2d_gradient gradient)
 {
     const int64_t taps = s->axis[0].taps * s->axis[1].taps;
-    return setup->tiling.vector > 1 && taps > 1 &&
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t least = vector * extent(&s->axis[0], 2) * extent(&s->axis[1], STRIP);
+    return setup->tiling.vector > 1 && taps > 1 && least <= INPUTS_BYTES &&
            s->axis[1].taps <= lk_conv2d_gather_sums(setup) &&
            (gradient == LK_CONV2D_POOLED ||
-            s->channels * taps <= lk_conv2d_gather_sums(setup) + MORE_SUMS) &&
+            (s->channels <= MOST_CHANNELS && taps <= MOST_TAPS)) &&
            lk_device_info(setup->device)->local_bytes >= 2 * (SUMS_BYTES + INPUTS_BYTES);
 }
 
-/* As many rows of taps as registers hold, then two filters for each input that is loaded, else
- * all channels. */
+/* As many rows of taps as registers hold, then filters. */
 static void choose_unit(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                         struct lk_conv2d_weights *w)
 {
-    const bool pooled = w->gradient == LK_CONV2D_POOLED;
-    const int64_t sums = lk_conv2d_gather_sums(setup) + (pooled ? 0 : MORE_SUMS);
     const int64_t y = s->axis[0].taps, x = s->axis[1].taps;
+    const int64_t sums = lk_conv2d_gather_sums(setup);
+    const int64_t most = w->gradient == LK_CONV2D_POOLED ? 2 : 4;
     w->unit_rows = lk_least(y, sums / x);
-    while (w->unit_rows > 1 && y % w->unit_rows)
+    while (y % w->unit_rows)
         w->unit_rows--;
-    w->unit_channels = 1;
-    if (!pooled && w->unit_rows == y)
-        w->unit_channels = lk_least(s->channels, sums / (x * y));
-    w->unit_filters =
-        lk_least(2, lk_least(s->filters, sums / (w->unit_channels * w->unit_rows * x)));
-}
-
-static int64_t extent(const struct lk_conv2d_axis *axis, int64_t outputs)
-{
-    return (outputs - 1) * axis->step + (axis->taps - 1) * axis->gap + 1;
+    w->unit_filters = lk_least(most, lk_least(s->filters, sums / (w->unit_rows * x)));
 }
 
 static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
@@ -53,7 +56,8 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
     const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
     w->strip = lk_conv2d_even_share(x->out, STRIP, unit);
-    const int64_t rows = AREA_BYTES / (vector * w->unit_channels * extent(x, w->strip));
+    const int64_t room = w->gradient == LK_CONV2D_POOLED ? POOLED_BYTES : AREA_BYTES;
+    const int64_t rows = room / (vector * extent(x, w->strip));
     w->rows_each =
         lk_conv2d_even_share(y->out, (rows - (y->taps - 1) * y->gap - 1) / y->step + 1, unit);
 }
@@ -62,11 +66,11 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
                          struct lk_conv2d_weights *w)
 {
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
-    const int64_t taps = s->axis[0].taps * s->axis[1].taps, cb = w->unit_channels;
+    const int64_t taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t inputs = vector * extent(&s->axis[0], w->rows_each) *
                            extent(&s->axis[1], w->strip); /* of a channel */
-    w->group_channels = lk_conv2d_even_share(s->channels, INPUTS_BYTES / inputs, cb);
-    const int64_t units = w->group_channels / cb * (s->axis[0].taps / w->unit_rows);
+    w->group_channels = lk_conv2d_even_share(s->channels, INPUTS_BYTES / inputs, 1);
+    const int64_t units = w->group_channels * (s->axis[0].taps / w->unit_rows);
     const int64_t sums = vector * (w->group_channels * taps + units); /* of a filter */
     w->group_filters = lk_conv2d_even_share(s->filters, SUMS_BYTES / sums, w->unit_filters);
     w->sums_bytes = (size_t)(sums * w->group_filters);
@@ -111,10 +115,10 @@ enum lk_status lk_conv2d_lanewise_prepare(struct lk_op_setup *setup,
     choose_parts(setup, s, w);
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d "
-             "-DGRADIENT=%d -DCB=%d -DRB=%d -DMB=%d -DROWS_EACH=%d -DSTRIP=%d",
+             "-DGRADIENT=%d -DRB=%d -DMB=%d -DROWS_EACH=%d -DSTRIP=%d",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
-             (int)w->gradient, (int)w->unit_channels, (int)w->unit_rows, (int)w->unit_filters,
-             (int)w->rows_each, (int)w->strip);
+             (int)w->gradient, (int)w->unit_rows, (int)w->unit_filters, (int)w->rows_each,
+             (int)w->strip);
     return lk_op_kernel(setup, "conv2d_lanewise", "conv2d_lanewise", text, &w->weights);
 }
 

@@ -37,7 +37,7 @@ static const struct operation operations[] = {
          .is_first = true),
     CASE("conv2d", "filters=5 kernel=3 pool=true activation=relu", IMAGE(2, 7, 6)),
     CASE("conv2d", "filters=5 kernel=3 pool=true", IMAGE(2, 6, 7), .is_first = true),
-    CASE("conv2d", "filters=7 kernel=3 padding=same activation=relu", IMAGE(3, 3, 4)),
+    CASE("conv2d", "filters=7 kernel=3 padding=same activation=relu", IMAGE(4, 3, 4)),
     CASE("conv2d", "filters=6 kernel=1", IMAGE(5, 3, 4)),
     CASE("conv2d", "filters=3 kernel=1 stride=2 padding=1", IMAGE(2, 4, 5)),
     CASE("conv2d", "filters=3 kernel=3 stride=2 padding=same", IMAGE(4, 5, 6)),
