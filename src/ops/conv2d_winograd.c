@@ -31,11 +31,24 @@ static int64_t count_squares(const int64_t plane[2], int64_t tile)
 }
 
 /* Turned taps make a data gradient's tiles of its outputs; its transpose makes them of dz,
- * which without padding is smaller. */
+ * which without padding is smaller. Where a pool drops outputs, tiles of what is left may not
+ * touch the last inputs. */
+static bool is_transposed(const struct lk_conv2d_shape *s, int64_t tile)
+{
+    int64_t in[2], out[2];
+    for (int i = 0; i < 2; i++) {
+        const struct lk_conv2d_axis *axis = &s->axis[i];
+        in[i] = axis->in;
+        out[i] = axis->out;
+        if (lk_divide_up(axis->out, tile) * tile + 2 - axis->pad < axis->in)
+            return false;
+    }
+    return count_squares(out, tile) < count_squares(in, tile);
+}
+
 static void transpose(struct lk_conv2d_winograd_geometry *g, const struct lk_conv2d_shape *s)
 {
-    g->transposed =
-        !g->forward && count_squares(g->in, g->tile) < count_squares(g->out, g->tile);
+    g->transposed = !g->forward && is_transposed(s, g->tile);
     if (!g->transposed)
         return;
     g->row_step = -g->row_step;
@@ -213,9 +226,8 @@ static double squares_of(const struct lk_op_setup *setup, const struct lk_conv2d
         planes[1][i] = axis->in;
     }
     const int64_t of_y = count_squares(planes[0], tile), of_x = count_squares(planes[1], tile);
-    return pass != LK_CONV2D_DATA      ? (double)of_y
-           : setup->tiling.vector == 1 ? (double)of_x
-                                       : (double)lk_least(of_y, of_x);
+    const bool are_turned = setup->tiling.vector == 1 || !is_transposed(s, tile);
+    return (double)(pass == LK_CONV2D_DATA && are_turned ? of_x : of_y);
 }
 
 /* Channels times filters. The fused weight gradient goes over whole vectors of filters, and is
