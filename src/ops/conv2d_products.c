@@ -23,8 +23,11 @@ enum { SUMS_BYTES = 256 << 10, LEAST_CHANNELS = 3 };
 
 bool lk_conv2d_are_products(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s)
 {
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t taps = s->axis[0].taps * s->axis[1].taps;
     return setup->tiling.vector > 1 && !setup->stores_half && s->channels >= LEAST_CHANNELS &&
            2 * s->filters >= 3 * setup->tiling.vector &&
+           lk_conv2d_gather_sums(setup) * taps * vector <= SUMS_BYTES && /* a block's */
            lk_device_info(setup->device)->local_bytes >= 2 * SUMS_BYTES;
 }
 

@@ -259,7 +259,10 @@ static const struct op_case cases[] = {
      .samples = 40, .shards = 2, .integers = true, .only = OP_CPU | OP_CPU_DOUBLE},
     {"conv2d", "filters=24 kernel=7", .x = {OP_SHAPE(200, 8, 8)}, .samples = 4,
      .integers = true, .only = OP_CPU},
-    /* the same with one block of four vectors, of few channels */
+    /* so many taps that one block's sums would fill local memory */
+    {"conv2d", "filters=48 kernel=32", .x = {OP_SHAPE(8, 33, 33)}, .samples = 2,
+     .integers = true, .only = OP_CPU},
+    /* products with one block of four vectors, of few channels */
     {"conv2d", "filters=61 kernel=5 stride=2 padding=2 activation=relu",
      .x = {OP_SHAPE(3, 9, 12)}, .samples = 35, .shards = 2, .integers = true, .only = OP_CPU},
     {"conv2d", "filters=50 kernel=1", .x = {OP_SHAPE(4, 5, 5)}, .samples = 17, .integers = true,
