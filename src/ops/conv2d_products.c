@@ -16,7 +16,7 @@ enum { AREA = 4, POINT_CHANNELS = 256, POINT_SUMS_BYTES = 128 << 10 };
 
 /* With as few channels and filters as NARROW the inputs of RUN areas fit beside these. Products
  * are then so few that memory is nearly the limit: every new part waits for it. */
-enum { RUN = 4, NARROW = 160, PARTS = 16, NARROW_PARTS = 8 };
+enum { RUN = 4, NARROW = 160, PARTS = 16, NARROW_PARTS = 4 };
 
 /* LEAST_CHANNELS: sums at once that keep the multipliers busy. */
 enum { SUMS_BYTES = 256 << 10, LEAST_CHANNELS = 3 };
