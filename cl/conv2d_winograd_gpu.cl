@@ -120,24 +120,11 @@ KERNEL void conv2d_winograd_finish(__global const real *restrict m, int m_first,
     m += m_first + (size_t)c * filters;
     dw += dw_first + (size_t)c * 9 * filters;
     for (int k = PART; k < filters; k += PARTS) {
-        V t[3][SIDE];
-        UNROLL for (int j = 0; j < SIDE; j++) {
-            V column[3];
-#define M(i) m[(size_t)((i) * SIDE + j) * channels * filters + k]
-            WINOGRAD_GT(column, M);
-#undef M
-            UNROLL for (int r = 0; r < 3; r++)
-                t[r][j] = column[r];
-        }
-        UNROLL for (int r = 0; r < 3; r++) {
-            V row[3];
-#define M(j) t[r][j]
-            WINOGRAD_GT(row, M);
-#undef M
-            UNROLL for (int s = 0; s < 3; s++) {
-                __global real *to = dw + (r * 3 + s) * filters + k;
-                *to = is_first ? row[s] : *to + row[s];
-            }
+        V taps[3][3];
+        winograd_taps(taps, m + k, (size_t)channels * filters);
+        UNROLL for (int r = 0; r < 9; r++) {
+            __global real *to = dw + r * filters + k;
+            *to = is_first ? taps[r / 3][r % 3] : *to + taps[r / 3][r % 3];
         }
     }
 }

@@ -135,3 +135,22 @@ INLINE void winograd_b(V *o, V m0, V m1, V m2, V m3)
 #define WINOGRAD_GT(o, m) winograd_gt(o, m(0), m(1), m(2), m(3))
 #endif
 #define WINOGRAD_G(o, g) winograd_g(o, g(0), g(1), g(2))
+
+/* dw = G' m G, positions of m `step` apart. */
+INLINE void winograd_taps(V dw[3][3], __global const V *m, size_t step)
+{
+    V t[3][SIDE];
+    UNROLL for (int j = 0; j < SIDE; j++) {
+        V column[3];
+#define M(i) m[((i) * SIDE + j) * step]
+        WINOGRAD_GT(column, M);
+#undef M
+        UNROLL for (int r = 0; r < 3; r++)
+            t[r][j] = column[r];
+    }
+    UNROLL for (int r = 0; r < 3; r++) {
+#define M(j) t[r][j]
+        WINOGRAD_GT(dw[r], M);
+#undef M
+    }
+}

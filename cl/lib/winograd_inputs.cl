@@ -94,6 +94,19 @@ INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, s
     }
 }
 
+/* z[i, j] = (s A')[i, j], s being A d, likewise. */
+INLINE void winograd_gradient_rows(V s[SIDE][TILE], __global V *z, size_t step)
+{
+    UNROLL for (int i = 0; i < SIDE; i++) {
+        V row[SIDE];
+#define D(j) s[i][j]
+        WINOGRAD_A(row, D);
+#undef D
+        UNROLL for (int j = 0; j < SIDE; j++)
+            z[(i * SIDE + j) * step] = row[j];
+    }
+}
+
 /* z[i, j] = A d A' of the TILE x TILE inputs where the window begins, likewise. */
 INLINE void winograd_gradients(const struct winograd_window *from, __global V *z, size_t step,
                                int source)
@@ -110,12 +123,5 @@ INLINE void winograd_gradients(const struct winograd_window *from, __global V *z
         UNROLL for (int i = 0; i < SIDE; i++)
             s[i][j] = column[i];
     }
-    UNROLL for (int i = 0; i < SIDE; i++) {
-        V row[SIDE];
-#define D(j) s[i][j]
-        WINOGRAD_A(row, D);
-#undef D
-        UNROLL for (int j = 0; j < SIDE; j++)
-            z[(i * SIDE + j) * step] = row[j];
-    }
+    winograd_gradient_rows(s, z, step);
 }

@@ -72,15 +72,7 @@ INLINE void make_z(const struct slice *r, struct winograd_window dz, __global V 
                 UNROLL for (int i = 0; i < SIDE; i++)
                     s[i][j] = column[i];
             }
-            __global V *to = z + ((size_t)(q - r->q0) * VECTOR + l) * NV;
-            UNROLL for (int i = 0; i < SIDE; i++) {
-                V row[SIDE];
-#define D(j) s[i][j]
-                WINOGRAD_A(row, D);
-#undef D
-                UNROLL for (int j = 0; j < SIDE; j++)
-                    to[(i * SIDE + j) * step] = row[j];
-            }
+            winograd_gradient_rows(s, z + ((size_t)(q - r->q0) * VECTOR + l) * NV, step);
         }
     }
 }
@@ -117,28 +109,16 @@ INLINE void finish_channel(__global const V *m, size_t step, __global real *dw, 
                            int filters)
 {
     for (int k = 0; k < left; k += VECTOR, m++) {
-        V t[3][SIDE];
-        UNROLL for (int j = 0; j < SIDE; j++) {
-            V column[3];
-#define M(i) m[((i) * SIDE + j) * step]
-            WINOGRAD_GT(column, M);
-#undef M
-            UNROLL for (int r = 0; r < 3; r++)
-                t[r][j] = column[r];
-        }
-        UNROLL for (int r = 0; r < 3; r++) {
-            V row[3];
-#define M(j) t[r][j]
-            WINOGRAD_GT(row, M);
-#undef M
-            UNROLL for (int s = 0; s < 3; s++) {
-                __global real *to = dw + (r * 3 + s) * filters + k;
-                if (k + VECTOR <= left)
-                    PASTE(vstore, VECTOR)(row[s], 0, to);
-                else
-                    for (int l = 0; l < left - k; l++)
-                        to[l] = ((const real *)&row[s])[l];
-            }
+        V taps[3][3];
+        winograd_taps(taps, m, step);
+        UNROLL for (int r = 0; r < 9; r++) {
+            const V tap = taps[r / 3][r % 3];
+            __global real *to = dw + r * filters + k;
+            if (k + VECTOR <= left)
+                PASTE(vstore, VECTOR)(tap, 0, to);
+            else
+                for (int l = 0; l < left - k; l++)
+                    to[l] = ((const real *)&tap)[l];
         }
     }
 }

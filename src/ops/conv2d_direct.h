@@ -86,6 +86,11 @@ struct lk_conv2d_weights {
     struct lk_kernel *weights;
 };
 
+/* Groups of channels and filters, and parts of shards. */
+struct lk_grid lk_conv2d_weights_grid(const struct lk_op_setup *setup,
+                                      const struct lk_conv2d_shape *shape,
+                                      const struct lk_conv2d_weights *weights);
+
 /* Enough channels and filters for cl/conv2d_products.cl. */
 bool lk_conv2d_are_products(const struct lk_op_setup *setup,
                             const struct lk_conv2d_shape *shape);

@@ -83,15 +83,6 @@ static int64_t areas_of_image(const struct lk_conv2d_shape *s,
     return lk_divide_up(s->axis[0].out, w->rows_each) * lk_divide_up(s->axis[1].out, w->strip);
 }
 
-static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
-                              const struct lk_conv2d_weights *w)
-{
-    return (struct lk_grid){{s->groups * lk_divide_up(s->filters, w->group_filters),
-                             lk_divide_up(s->channels, w->group_channels),
-                             w->parts.parts * setup->tiling.shards},
-                            lk_op_items(setup)};
-}
-
 /* Parts belong to the numerics: they follow from the shape and the class alone. */
 static void choose_parts(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                          struct lk_conv2d_weights *w)
@@ -130,7 +121,7 @@ enum lk_status lk_conv2d_lanewise_enqueue(const struct lk_op_setup *setup,
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
     const int64_t pool = w->gradient == LK_CONV2D_POOLED ? 2 : 1;
     return LK_ENQUEUE(
-        w->weights, grid_of(setup, s, w), LK_BUF(run->x), LK_BUF(run->dz),
+        w->weights, lk_conv2d_weights_grid(setup, s, w), LK_BUF(run->x), LK_BUF(run->dz),
         LK_INT(run->dz_first), LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
         LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
         LK_CONV2D_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),

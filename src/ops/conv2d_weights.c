@@ -169,17 +169,24 @@ void lk_conv2d_weights_release(struct lk_conv2d_weights *weights)
     lk_kernel_destroy(weights->bias.total);
 }
 
+struct lk_grid lk_conv2d_weights_grid(const struct lk_op_setup *setup,
+                                      const struct lk_conv2d_shape *s,
+                                      const struct lk_conv2d_weights *w)
+{
+    return (struct lk_grid){{s->groups * lk_divide_up(s->filters, w->group_filters),
+                             lk_divide_up(s->channels, w->group_channels),
+                             w->parts.parts * setup->tiling.shards},
+                            lk_op_items(setup)};
+}
+
 static enum lk_status enqueue_kernel(const struct lk_op_setup *setup,
                                      const struct lk_conv2d_shape *s,
                                      const struct lk_conv2d_weights *w,
                                      const struct lk_conv2d_operands *run)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->group_filters),
-                                  lk_divide_up(s->channels, w->group_channels),
-                                  w->parts.parts * t->shards},
-                                 lk_op_items(setup)};
-    return LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+    return LK_ENQUEUE(w->weights, lk_conv2d_weights_grid(setup, s, w), LK_BUF(run->x),
+                      LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_BUF(w->gradient == LK_CONV2D_MASKED ? run->y : NULL),
                       LK_BUF(w->gradient == LK_CONV2D_POOLED ? run->at : NULL),
                       LK_CONV2D_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
