@@ -72,25 +72,24 @@ void lk_pocl_finish(cl_command_queue queue)
 /* Sums over channels walk through as many planes at once, each in pages of its own, and small
  * pages are soon more than a core holds translations for. What PoCL maps is the buffer itself.
  */
-cl_int lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes)
+void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes)
 {
-    cl_int error = CL_SUCCESS;
 #ifdef MADV_HUGEPAGE
     enum { HUGE_PAGE = 2 << 20 };
+    cl_int error = CL_SUCCESS;
     if (bytes < 2 * HUGE_PAGE)
-        return CL_SUCCESS;
+        return;
     char *memory = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
                                       bytes, 0, NULL, NULL, &error);
     if (error != CL_SUCCESS)
-        return error;
+        return;
     const size_t before = -(uintptr_t)memory % HUGE_PAGE;
     const size_t whole = (bytes - before) / HUGE_PAGE * HUGE_PAGE;
     (void)!madvise(memory + before, whole, MADV_HUGEPAGE);
-    error = clEnqueueUnmapMemObject(queue, mem, memory, 0, NULL, NULL);
+    clEnqueueUnmapMemObject(queue, mem, memory, 0, NULL, NULL);
 #else
     (void)queue;
     (void)mem;
     (void)bytes;
 #endif
-    return error;
 }

@@ -15,7 +15,8 @@ const char *lk_pocl_options(int group, char *text, size_t bytes);
 /* clFinish(), and nobody but us holds the queue's last command, or a second is over. */
 void lk_pocl_finish(cl_command_queue queue);
 
-/* Asks the system for huge pages where a new buffer holds some. Waits. */
-cl_int lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes);
+/* Asks the system for huge pages where a new buffer holds some; what fails changes nothing.
+ * Waits. */
+void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes);
 
 #endif
