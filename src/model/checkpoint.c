@@ -1,5 +1,6 @@
 #include "model/checkpoint.h"
 
+#include "base/build.h"
 #include "base/fail.h"
 #include "model/checkpoint_arrays.h"
 #include <errno.h>
@@ -32,6 +33,7 @@ static const struct field texts[] = {FIELD(model),
                                      FIELD(choices),
                                      FIELD(optimizer),
                                      FIELD(version),
+                                     FIELD(build),
                                      FIELD(optimizer_options),
                                      FIELD(parameters_sha256)};
 static const struct field numbers[] = {FIELD(step),    FIELD(epoch),          FIELD(index),
@@ -102,6 +104,7 @@ static enum lk_status describe(const struct lk_checkpoint *from,
     about.lanes = tiling->lanes;
     about.vector = tiling->vector;
     about.version = LK_VERSION;
+    about.build = lk_build;
     about.parameters_sha256 = metadata->parameters;
     fill_metadata(&about, metadata);
     return LK_OK;
@@ -215,8 +218,8 @@ static enum lk_status find_number(const struct lk_checkpoint_file *file, const c
 /* What files of 0.1 did not have at first. */
 static bool is_newer(const char *key)
 {
-    static const char *const newer[] = {"updates",       "choices",        "pipeline",
-                                        "eval_pipeline", "drop_remainder", "mixed"};
+    static const char *const newer[] = {
+        "updates", "choices", "pipeline", "eval_pipeline", "drop_remainder", "mixed", "build"};
     bool is_one = false;
     for (int i = 0; i < LK_COUNT(newer); i++)
         is_one |= strcmp(key, newer[i]) == 0;

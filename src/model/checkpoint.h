@@ -32,6 +32,7 @@ struct lk_checkpoint {
     int64_t lanes, vector;
     const char *optimizer, *optimizer_options; /* "": none */
     const char *version, *parameters_sha256;
+    const char *build; /* lk_build; NULL where a file says nothing */
 };
 
 /* Writes a checkpoint; the file is whole or not there. Waits for the device. optimizer NULL:

@@ -2,6 +2,7 @@
  * give one model. Rank 0 alone has a run directory, validates and reports. */
 #include "train/trainer_parts.h"
 
+#include "base/build.h"
 #include "base/fail.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,9 @@ enum lk_status lk_trainer_join(struct lk_trainer *trainer)
 {
     struct lk_settings *s = trainer->settings;
     struct lk_world *world = trainer->world;
-    LK_TRY(lk_world_check_equal(world, "versions", LK_VERSION));
+    char build[64];
+    snprintf(build, sizeof build, "%s, build %s", LK_VERSION, lk_build);
+    LK_TRY(lk_world_check_equal(world, "versions", build));
     LK_TRY(compare_settings(world, s));
     LK_TRY(lk_world_check_equal(world, "models", lk_model_text(trainer->model)));
     if (lk_world_rank(world) == 0)

@@ -1,5 +1,6 @@
 #include "train/run_folder.h"
 
+#include "base/build.h"
 #include "base/fail.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
@@ -143,10 +144,10 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
     for (int i = 0; e->devices[i]; i++)
         json_array_append_new(list, about_device(e->devices[i]));
     lk_choices_each(e->choices, add_choice, choices);
-    return write_json(path, json_pack("{s:s, s:i, s:o, s:s, s:o}", "lockstep", LK_VERSION,
-                                      "ranks", e->ranks, "devices", list, "math",
-                                      lk_math_names[lk_choices_math(e->choices)], "algorithms",
-                                      choices));
+    return write_json(path, json_pack("{s:s, s:s, s:i, s:o, s:s, s:o}", "lockstep", LK_VERSION,
+                                      "build", lk_build, "ranks", e->ranks, "devices", list,
+                                      "math", lk_math_names[lk_choices_math(e->choices)],
+                                      "algorithms", choices));
 }
 
 /* Whether a line of metrics still holds for a run that goes on after `step`. What has ended

@@ -1,4 +1,5 @@
 /* Saving a trainer's state and going on from it. */
+#include "base/build.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
@@ -186,6 +187,12 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                "and %d: weights will differ in their last bits from one undisturbed run",
                (long long)there->lanes, (long long)there->vector, tiling->lanes,
                tiling->vector);
+    if (!there->build || strcmp(there->build, lk_build) != 0)
+        lk_log(
+            LK_LOG_WARNING,
+            "the checkpoint was written by build %s of this version, this is %s: weights may "
+            "differ in their last bits from one undisturbed run",
+            there->build ? there->build : "unknown", lk_build);
     (void)!lk_options_print(o->kind->options, o->options, true, options, sizeof options);
     if (strcmp(there->optimizer_options, options) != 0)
         lk_log(LK_LOG_WARNING, "the run began with the optimizer's options '%s', now '%s'",

@@ -3,6 +3,7 @@ import json
 import re
 import signal
 import subprocess
+from pathlib import Path
 
 import program
 from program import PROGRAM, ProgramTest
@@ -55,6 +56,24 @@ class SameBits(ProgramTest):
             self.assertEqual(self.bits('parts' + stop, '--steps', '40'), whole)
             self.assertEqual([e['step'] for e in self.events('parts' + stop, 'step')],
                              list(range(1, 41)))
+
+    def test_another_build(self):
+        """It may order sums in another way, and says so once: checkpoints are its own then."""
+        def go_on(steps):
+            return self.run_program('train', *self.OPTIONS, '--run', 'run', '--steps',
+                                    steps).stderr
+
+        self.assertNotIn('build', go_on('5') + go_on('10'))
+        with open(self.path('run/env.json'), encoding='utf-8') as file:
+            build = json.load(file)['build']
+        self.assertRegex(build, '^[0-9a-f]{12}$')
+        [path] = Path(self.path('run/checkpoints')).glob('*10.safetensors')
+        data = path.read_bytes()
+        self.assertEqual(data.count(build.encode()), 1)
+        path.write_bytes(data.replace(build.encode(), b'0123456789ab'))
+        self.assertEqual(go_on('15').count(f'written by build 0123456789ab of this version, '
+                                           f'this is {build}: weights may differ'), 1)
+        self.assertNotIn('build', go_on('20'))
 
     def test_math(self):
         """Algorithms are the run's own: kept, named, and not changed on the way."""
