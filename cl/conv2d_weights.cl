@@ -10,8 +10,8 @@
  *   dz: GRADIENT 0: dy itself, [tiles][GROUPS][filters][OUT_H][OUT_W]; 1: dy where y > 0;
  *       2: dy of a 2x2 max-pool, expanded by the numbers `at` (4: none)
  *
- * A register block is CB channels, MB filters and one row of taps. On CPUs a group copies dz
- * of MB filters, ROWS_EACH rows and a strip (or TILES_EACH whole tiles) to local memory,
+ * A register block is CB channels, MB filters and one row of taps. Where STAGED a group copies
+ * dz of MB filters, ROWS_EACH rows and a strip (or TILES_EACH whole tiles) to local memory,
  * filters interleaved, and goes over all its channels with it. The sums of all its blocks rest
  * in local memory meanwhile. What comes next is fetched ahead, a little with every block: a
  * burst of it would keep the products waiting.
@@ -19,7 +19,8 @@
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
  * 2: part.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS GRADIENT
- *     CB MB STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge, CHECK: all may
+ *     CB MB STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge, CHECK: all may,
+ *     STAGED: through local memory, for CPUs; without, sums stay in registers
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -34,7 +35,6 @@
 #else
 #define DY_PLANE OUT_PLANE
 #endif
-#define STAGED (PARTS == 1)
 #define WHOLE (STRIP >= OUT_W)
 
 #include "lib/conv2d_block.cl"

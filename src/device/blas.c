@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* CLBlast's codes are OpenCL's where it has them and its own below -1000. */
+/* CLBlast's codes are OpenCL's where it has them and its own below -1000. It does not launch
+ * what the device has no work-groups or no local memory for. */
 static enum lk_status fail_gemm(const struct lk_device *device, const struct lk_gemm *g,
                                 CLBlastStatusCode code)
 {
     char what[256];
     snprintf(what, sizeof what, "CLBlast's product [%lld, %lld, %lld] on %s", (long long)g->m,
              (long long)g->n, (long long)g->k, device->info.name);
+    if (code <= CLBlastInvalidLocalNumDimensions && code >= CLBlastInvalidLocalThreadsDim)
+        return lk_fail(LK_E_UNSUPPORTED, "%s: its work-groups are too large (%d)", what, code);
     if (code > -1000)
         return lk_opencl_fail(code, what);
     if (code >= CLBlastInvalidMatrixA && code <= CLBlastInsufficientMemoryC)

@@ -84,6 +84,11 @@ static bool has_small_factors(int64_t n)
     return n == 1;
 }
 
+bool lk_fft_is_possible(const struct lk_device *device)
+{
+    return device->info.group_items >= 256;
+}
+
 enum lk_status lk_fft_create(struct lk_device *device, int real_bytes, int64_t h, int64_t w,
                              int64_t batch, struct lk_fft **fft)
 {
@@ -96,6 +101,9 @@ enum lk_status lk_fft_create(struct lk_device *device, int real_bytes, int64_t h
                        (long long)batch, (long long)h, (long long)w, MOST);
     if (real_bytes == 8 && !device->info.has_fp64)
         return lk_fail(LK_E_UNSUPPORTED, "%s has no double precision", device->info.name);
+    if (!lk_fft_is_possible(device))
+        return lk_fail(LK_E_UNSUPPORTED, "clFFT wants work-groups of 256, %s has %zu",
+                       device->info.name, device->info.group_items);
     struct lk_fft *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("transforms", sizeof *made);

@@ -6,10 +6,15 @@
 
 struct lk_fft;
 
+/* Whether the device has the work-groups that clFFT may ask for; without, it ends the process.
+ */
+bool lk_fft_is_possible(const struct lk_device *device);
+
 /* A plan for `batch` real images [h][w], one after the other, and their spectra [h][w/2 + 1] of
  * interleaved complex numbers. h and w have no prime factor above 13. Plans, builds and waits;
  * one thread at a time plans, whoever calls, because clFFT's planning is not thread-safe.
- * fails: LK_E_ARGUMENT sizes; LK_E_UNSUPPORTED no doubles; LK_E_BUILD, LK_E_DEVICE_MEMORY */
+ * fails: LK_E_ARGUMENT sizes; LK_E_UNSUPPORTED no doubles, small work-groups; LK_E_BUILD,
+ * LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_fft_create(struct lk_device *device, int real_bytes, int64_t h,
                                            int64_t w, int64_t batch, struct lk_fft **fft);
 void lk_fft_destroy(struct lk_fft *fft);

@@ -72,6 +72,7 @@ struct lk_conv2d_weights {
     enum lk_conv2d_gradient gradient;
     int64_t group_channels, group_filters; /* of a work-group */
     int64_t part_tiles;
+    bool is_staged; /* sums and copied gradients are in local memory */
     struct lk_conv2d_parts parts;
     size_t sums_bytes, staged_bytes; /* local memory */
     bool products;                   /* then instead of part_tiles and group_filters: */

@@ -66,7 +66,7 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
     struct fft fft;
     const int lanes = setup->tiling.lanes;
     (void)pass;
-    if (setup->stores_half || s->groups != 1 || s->pool ||
+    if (setup->stores_half || s->groups != 1 || s->pool || !lk_fft_is_possible(setup->device) ||
         s->axis[0].taps * s->axis[1].taps < LEAST_TAPS * LEAST_TAPS)
         return -1;
     for (int i = 0; i < 2; i++)

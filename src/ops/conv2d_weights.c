@@ -51,7 +51,8 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
     const struct lk_conv2d_axis *x = &s->axis[1];
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const bool is_row = s->axis[0].out == 1;
-    const int64_t room = (is_row ? 12 : 24) * 1024, most = is_row ? 32 : 16;
+    const int64_t local = (int64_t)lk_device_info(setup->device)->local_bytes;
+    const int64_t room = lk_least((is_row ? 12 : 24) << 10, local / 2), most = is_row ? 32 : 16;
     const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
     b->strip = lk_divide_up(lk_divide_up(x->out, lk_divide_up(x->out, most)), unit) * unit;
     b->rows = room / (b->strip * b->filters * vector) / unit * unit;
@@ -70,21 +71,26 @@ int64_t lk_conv2d_even_share(int64_t count, int64_t most, int64_t unit)
     return lk_divide_up(lk_divide_up(count, lk_divide_up(count, most)), unit) * unit;
 }
 
-/* As many sums as fit in local memory beside the copied gradients. */
+/* As many sums as fit in local memory beside the copied gradients. Where not even those of one
+ * block do, blocks are summed one after the other in registers, in the same order. */
 static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                          const struct blocking *b, struct lk_conv2d_weights *w)
 {
-    const struct lk_device_info *info = lk_device_info(setup->device);
+    const size_t local = lk_device_info(setup->device)->local_bytes;
     const size_t vector = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
     const size_t taps = (size_t)(s->axis[0].taps * s->axis[1].taps);
+    const size_t staged = vector * (size_t)(b->strip * b->rows * b->tiles * b->filters);
+    const size_t room = local < staged ? 0 : local - staged;
+    const size_t most = room < local / 2 ? room : local / 2;
     w->group_channels = b->channels;
     w->group_filters = b->filters;
     w->sums_bytes = vector * (size_t)lk_op_items(setup);
     w->staged_bytes = vector;
-    if (setup->tiling.vector == 1)
+    w->is_staged =
+        setup->tiling.vector > 1 && (size_t)(b->channels * b->filters) * taps * vector <= most;
+    if (!w->is_staged)
         return;
-    w->staged_bytes = vector * (size_t)(b->strip * b->rows * b->tiles * b->filters);
-    const size_t half = info->local_bytes / 2;
+    w->staged_bytes = staged;
     for (;;) {
         const bool more_filters =
             w->group_filters < s->filters &&
@@ -93,7 +99,7 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
             break;
         int64_t *grows = more_filters ? &w->group_filters : &w->group_channels;
         *grows *= 2;
-        if ((size_t)(w->group_channels * w->group_filters) * taps * vector > half) {
+        if ((size_t)(w->group_channels * w->group_filters) * taps * vector > most) {
             *grows /= 2;
             break;
         }
@@ -141,11 +147,11 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, const struct lk_
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DCB=%d -DMB=%d "
              "-DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d -DLEFT=%d -DRIGHT=%d -DCHECK=%d "
-             "-DGRADIENT=%d",
+             "-DGRADIENT=%d -DSTAGED=%d",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)s->groups, (int)b.channels, (int)b.filters, (int)b.strip, (int)b.rows,
-             (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient);
+             (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient, w->is_staged);
     return lk_op_kernel(setup, "conv2d_weights", "conv2d_weights", text, &w->weights);
 }
 

@@ -207,6 +207,15 @@ static void release(void *state)
     lk_kernel_destroy(w->convolve);
 }
 
+/* On CPUs the gradients of a tile are turned in local memory. */
+static bool fits_local(const struct lk_op_setup *setup, enum lk_conv2d_pass pass, int64_t tile)
+{
+    const int vector = setup->tiling.vector;
+    const size_t stage = (size_t)(tile * tile * vector * vector) * lk_dtype_bytes(setup->real);
+    return pass != LK_CONV2D_WEIGHTS || vector == 1 ||
+           stage <= lk_device_info(setup->device)->local_bytes;
+}
+
 /* Winograd tiles of a sample, or -1 where the algorithm cannot. */
 static double squares_of(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                          enum lk_conv2d_pass pass, int64_t tile)
@@ -215,6 +224,8 @@ static double squares_of(const struct lk_op_setup *setup, const struct lk_conv2d
         pass == LK_CONV2D_WEIGHTS ? LK_GPU_WEIGHTS : LK_GPU_GATHER, 64, 64, 1, 0};
     struct lk_gpu_tile fits;
     int64_t planes[2][2]; /* y, x */
+    if (!fits_local(setup, pass, tile))
+        return -1;
     if (s->groups > 1 || (double)(s->channels + ROWS) * (double)(s->filters + ROWS) > MOST_TAPS)
         return -1;
     if (setup->tiling.vector == 1 && !lk_gpu_tile_choose(setup, &any, "", &fits))

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PACKED_BYTES = 24 * 1024 }; /* of local memory, for 24 rows of weights */
+/* Of local memory, where half of it is as much, for so many rows of weights. */
+enum { PACKED_BYTES = 24 << 10, PACKED_ROWS = 24 };
 
 struct options {
     int64_t units;
@@ -126,14 +127,21 @@ static bool is_packed(const struct lk_op_setup *setup, bool forward)
     return forward && setup->tiling.vector > 1 && !setup->stores_half;
 }
 
+static size_t packed_bytes(const struct lk_op_setup *setup)
+{
+    const size_t half = lk_device_info(setup->device)->local_bytes / 2;
+    return half < PACKED_BYTES ? half : PACKED_BYTES;
+}
+
 static enum lk_status create_product(const struct lk_op_setup *setup, bool forward,
                                      struct lk_kernel **kernel)
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
     char text[160];
-    const int depth = setup->stores_half ? INT32_MAX / 2
-                                         : PACKED_BYTES / 24 / (int)lk_dtype_bytes(setup->real);
+    const size_t row = packed_bytes(setup) / PACKED_ROWS;
+    const int depth =
+        setup->stores_half ? INT32_MAX / 2 : (int)(row / lk_dtype_bytes(setup->real));
     snprintf(text, sizeof text,
              "-DFORWARD=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=%d "
              "-DPACK=%d",
@@ -232,7 +240,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     s->product = choose_block(setup, tiles_of(setup));
     s->panel = choose_block(setup, lk_divide_up(s->units, tiling->lanes));
     s->panels = lk_divide_up(s->units, (int64_t)s->panel.cols * tiling->lanes);
-    s->pieces = tiling->vector > 1 ? 24 / s->product.rows : 1;
+    s->pieces = tiling->vector > 1 ? PACKED_ROWS / s->product.rows : 1;
     LK_TRY(create_product(setup, true, &s->forward));
     return setup->training ? create_gradients(setup) : LK_OK;
 }
@@ -245,7 +253,7 @@ static enum lk_status enqueue_product(const struct lk_op_setup *setup, struct lk
     const struct state *s = setup->state;
     const bool forward = kernel == s->forward;
     const size_t real = lk_dtype_bytes(setup->real);
-    const size_t local = is_packed(setup, forward) ? PACKED_BYTES : real;
+    const size_t local = is_packed(setup, forward) ? packed_bytes(setup) : real;
     const double least = forward && o->activation == LK_RELU ? 0 : -INFINITY;
     const int64_t rows = forward ? s->units : s->channels;
     const int64_t depth = forward ? s->channels : s->units;

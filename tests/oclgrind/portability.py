@@ -22,6 +22,8 @@ CLOVER = {"LP_CL": "1", "CLOVER_PLATFORM_VERSION_OVERRIDE": "1.2",
           "CLOVER_DEVICE_VERSION_OVERRIDE": "1.2", "CLOVER_DEVICE_CLC_VERSION_OVERRIDE": "1.2",
           "platform": "Clover", "networks": "float_networks"}  # fmt: skip
 INTEL = {"platform": "Intel(R) OpenCL"}
+# 16 KiB of local memory and work-groups of 64; the path is "" where layers cannot be had.
+SMALL = {"OPENCL_LAYERS": os.environ.get("LOCKSTEP_SMALL_LAYER", "")}
 # Of sums by sub-groups its compiler ends where memory that it has not set is not zero.
 SUBGROUPS = {"LOCKSTEP_SUBGROUPS": "1", "MALLOC_PERTURB_": "0"}
 NO_SHUFFLES = {"LOCKSTEP_SUBGROUPS": "0"}
@@ -32,6 +34,8 @@ PLACES = {
     "vector_16": {"LOCKSTEP_CLASS": "cpu", "LOCKSTEP_VECTOR": "16"},
     "part_of_device": {"LOCKSTEP_DEVICE": "0/2"},
     "pocl_basic": {"POCL_DEVICES": "basic", "platform": "Portable Computing Language"},
+    "small_cpu_kernels": {"LOCKSTEP_CLASS": "cpu", **SMALL},
+    "small_gpu_kernels": {"LOCKSTEP_CLASS": "gpu", **SMALL},
     "rusticl_cpu_kernels": {"LOCKSTEP_CLASS": "cpu", **MESA},
     "rusticl_gpu_kernels": {"LOCKSTEP_CLASS": "gpu", **MESA},
     "clover_gpu_kernels": CLOVER,
@@ -135,6 +139,9 @@ def main(program, where, *tests):
     with tempfile.TemporaryDirectory() as folder:
         if where.startswith("intel"):
             use_intel(changes, folder)
+        if changes.get("OPENCL_LAYERS") == "":
+            print("skipped: no CL/cl_layer.h to build layers of OpenCL with")
+            return SKIPPED
         if platform:
             changes["LOCKSTEP_DEVICE"] = find_device(program, changes, platform)
             if changes["LOCKSTEP_DEVICE"] is None:

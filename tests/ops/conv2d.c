@@ -262,6 +262,9 @@ static const struct op_case cases[] = {
     /* so many taps that one block's sums would fill local memory */
     {"conv2d", "filters=48 kernel=32", .x = {OP_SHAPE(8, 33, 33)}, .samples = 2,
      .integers = true, .only = OP_CPU},
+    /* the most taps there are, without products */
+    {"conv2d", "filters=3 kernel=64 padding=1", .x = {OP_SHAPE(4, 64, 63)}, .samples = 3,
+     .integers = true},
     /* products with one block of four vectors, of few channels */
     {"conv2d", "filters=61 kernel=5 stride=2 padding=2 activation=relu",
      .x = {OP_SHAPE(3, 9, 12)}, .samples = 35, .shards = 2, .integers = true, .only = OP_CPU},

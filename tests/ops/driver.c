@@ -121,13 +121,13 @@ static struct lk_choices *make_choices(const char *algorithm)
     return choices;
 }
 
-static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *device,
-                     enum lk_dtype real, struct rig_wants wants)
+/* Prepares by rule, or where it can with an algorithm; whether a pass has taken that. */
+static bool open_with(const char *algorithm, const struct trial *t, struct rig *rig,
+                      struct lk_device *device, enum lk_dtype real, struct rig_wants wants)
 {
-    const double scale = t->is_half ? HALF_LOSS_SCALE : 1;
-    struct search search = {.name = t->c->algorithm};
+    struct search search = {.name = algorithm};
     const struct lk_op_setup setup = {
-        .choices = make_choices(search.name),
+        .choices = make_choices(algorithm),
         .node = t->op->name,
         .options = t->options,
         .shapes = t->shapes,
@@ -138,13 +138,30 @@ static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *d
         .stream = STREAM,
     };
     rig_open(rig, device, t->op, &setup, t->samples, wants);
+    if (algorithm)
+        lk_choices_each(setup.choices, look, &search);
+    return search.found;
+}
+
+/* A device of less local memory than OpenCL asks for has not every algorithm. */
+static bool is_small(const struct lk_device *device)
+{
+    return lk_device_info(device)->local_bytes < 32 << 10;
+}
+
+static void open_rig(const struct trial *t, struct rig *rig, struct lk_device *device,
+                     enum lk_dtype real, struct rig_wants wants)
+{
+    const char *algorithm = t->c->algorithm;
+    const double scale = t->is_half ? HALF_LOSS_SCALE : 1;
+    if (!open_with(algorithm, t, rig, device, real, wants) && algorithm && real == LK_F32) {
+        if (!is_small(device))
+            rig_fail("no pass takes the algorithm %s", algorithm);
+        rig_close(rig);
+        open_with(NULL, t, rig, device, real, wants);
+    }
     if (t->shapes.is_loss)
         rig_set_loss_scale(rig, scale);
-    if (search.name && real == LK_F32) {
-        lk_choices_each(setup.choices, look, &search);
-        if (!search.found)
-            rig_fail("no pass takes the algorithm %s", search.name);
-    }
     rig->run.step = STEP;
     rig->run.first_sample = FIRST_SAMPLE;
 }
