@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+/* On a machine at work one of two short measurements may be stopped for most of its time. */
+enum { TRIES = 8 };
+
 static void measures_both_peaks(void **state)
 {
     (void)state;
@@ -25,6 +28,12 @@ static void measures_both_peaks(void **state)
     if (info->device_class == LK_CLASS_CPU && info->clock_mhz > 0) {
         const double cycle = 4.0 * info->vector * info->compute_units; /* two multiply-adds */
         assert_true(peaks.fma_gflops < 3 * cycle * info->clock_mhz * 1e-3);
+    }
+    for (int i = 1; i < TRIES && (again.fma_gflops > 4 * peaks.fma_gflops ||
+                                  peaks.fma_gflops > 4 * again.fma_gflops);
+         i++) {
+        peaks = again;
+        assert_int_equal(lk_peaks_measure(device, 0.02, &again), LK_OK);
     }
     assert_true(again.fma_gflops < 4 * peaks.fma_gflops);
     assert_true(peaks.fma_gflops < 4 * again.fma_gflops);
