@@ -1,6 +1,15 @@
 /* The operands of cl/conv2d_pointwise_weights.cl: where they lie, and how they come to local
  * memory while products are summed. Needs lib/real.cl, lib/hints.cl, lib/transpose.cl and -D:
- * AREA RUN GRADIENT. */
+ * AREA RUN IN_PLACE GRADIENT. */
+
+/* Where products read x, and how far apart the channels of an area lie there. */
+#if IN_PLACE == 1
+#define ROWS __global
+#define ROW(s) ((size_t)(s)->in_plane)
+#else
+#define ROWS __local
+#define ROW(s) ((size_t)AREA)
+#endif
 
 #define AHEAD 16 /* channels that are fetched before they are copied */
 
@@ -36,6 +45,17 @@ INLINE struct area area_at(const struct inputs *in, int u, int g, const struct s
     return area;
 }
 
+/* An area's channels from c0 on. */
+INLINE ROWS const V *rows_at(const struct area *area, __local const V *copied, int c0,
+                             const struct sizes *s)
+{
+#if IN_PLACE == 1
+    return area->in.x + (size_t)c0 * s->in_plane + area->from[0];
+#else
+    return copied;
+#endif
+}
+
 /* What is done beside the products. */
 struct work {
     const struct area *area, *then;    /* of x: what is copied, what comes later */
@@ -64,34 +84,35 @@ INLINE void start_run(struct work *work, const struct inputs *in, int u, int g,
     work->run.y = GRADIENT == 1 ? in->y + to : 0;
 }
 
-/* Behind the copy of channel c. */
+/* With channel c. */
 INLINE void fetch_x(const struct work *work, int c, const struct sizes *s)
 {
-    const int last = s->channels - 1 - work->c0;
 #if RUN > 1
     const int n = work->part * work->channels + c;
     __global const V *x =
-        work->run.x + (size_t)(work->c0 + min(n / RUN, last)) * s->in_plane + n % RUN * AREA;
+        work->run.x + (size_t)(work->c0 + n / RUN) * s->in_plane + n % RUN * AREA;
     UNROLL for (int i = 0; i < AREA; i++)
-        PREFETCH_FAR(x + i);
+        PREFETCH(x + i);
 #else
     const int ahead = c + AHEAD;
     const bool is_now = ahead < work->channels;
     const struct area *later = is_now ? work->area : work->then;
     const int fetched = is_now ? ahead : ahead - work->channels;
-    __global const V *x = later->in.x + (size_t)(work->c0 + min(fetched, last)) * s->in_plane;
+    __global const V *x = later->in.x + (size_t)(work->c0 + fetched) * s->in_plane;
     UNROLL for (int i = 0; i < AREA; i++)
         PREFETCH(x + later->from[i]);
 #endif
 }
 
-INLINE void copy_channel(struct work *work, const struct sizes *s)
+INLINE void bring_channel(struct work *work, const struct sizes *s)
 {
-    const int c = work->channel++, last = s->channels - 1 - work->c0;
-    __global const V *x = work->area->in.x + (size_t)(work->c0 + min(c, last)) * s->in_plane;
+    const int c = work->channel++;
+#if IN_PLACE == 0
+    __global const V *x = work->area->in.x + (size_t)(work->c0 + c) * s->in_plane;
     __local V *to = work->x + c * AREA;
     UNROLL for (int i = 0; i < AREA; i++)
         to[i] = x[work->area->from[i]];
+#endif
     fetch_x(work, c, s);
 }
 
@@ -102,9 +123,9 @@ INLINE void fetch_dz(const struct work *work, int k, const struct sizes *s)
     const int row = min(work->k + k + work->part, s->filters - 1);
     const size_t at = (size_t)row * s->pixels + work->j * AREA;
     UNROLL for (int i = 0; i < AREA; i++) {
-        PREFETCH_FAR(work->run.dy + at + i);
+        PREFETCH(work->run.dy + at + i);
         if (GRADIENT == 1)
-            PREFETCH_FAR(work->run.y + at + i);
+            PREFETCH(work->run.y + at + i);
     }
 #else
     const size_t at = (size_t)k * s->pixels + work->j;

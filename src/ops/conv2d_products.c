@@ -14,9 +14,8 @@ enum { PIXELS = 9, STRIP = 8 };
  * sums, leaves half of a second-level cache to what passes through. */
 enum { AREA = 4, POINT_CHANNELS = 256, POINT_SUMS_BYTES = 128 << 10 };
 
-/* With as few channels and filters as NARROW the inputs of RUN areas fit beside these. Products
- * are then so few that memory is nearly the limit: every new part waits for it. */
-enum { RUN = 4, NARROW = 160, PARTS = 16, NARROW_PARTS = 4 };
+/* With as few channels and filters as NARROW the inputs of RUN areas fit beside these. */
+enum { RUN = 4, NARROW = 160, PARTS = 16 };
 
 /* LEAST_CHANNELS: sums at once that keep the multipliers busy. */
 enum { SUMS_BYTES = 256 << 10, LEAST_CHANNELS = 3 };
@@ -32,20 +31,23 @@ bool lk_conv2d_are_products(const struct lk_op_setup *setup, const struct lk_con
 }
 
 /* Blocks of three vectors of filters, then some of two. Of few channels four at once, where
- * there are four: sums of two would be too few to keep the multipliers busy. */
+ * there are four: sums of two would be too few to keep the multipliers busy. Of single taps
+ * four wherever no others are left, and four channels: few blocks of most layers are then not
+ * whole, and what goes on beside the products is spread evenly. */
 static void choose_blocks(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                           struct lk_conv2d_weights *w)
 {
     const int64_t vectors = lk_divide_up(s->filters, setup->tiling.vector);
     const int sums = lk_conv2d_gather_sums(setup);
-    const bool are_four = vectors == 4 && s->channels <= 4 && sums >= 24;
+    const bool are_four =
+        sums >= 24 && (w->points ? vectors % 4 == 0 : vectors == 4 && s->channels <= 4);
     const int64_t twos = vectors % 3 == 0 || are_four       ? 0
                          : vectors % 3 == 2 || vectors == 1 ? 1
                                                             : 2;
     w->vectors = are_four ? 4 : 3;
     w->wide = vectors < 2 * twos ? 0 : (vectors - 2 * twos) / w->vectors;
     w->blocks = w->wide + twos;
-    w->block_channels = lk_least(sums / w->vectors, s->channels);
+    w->block_channels = lk_least(w->points && are_four ? 4 : sums / w->vectors, s->channels);
 }
 
 /* As many sums as local memory should hold: first two blocks of filters, then channels, then
@@ -75,15 +77,15 @@ static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d
     w->sums_bytes = (size_t)(w->vectors * w->blocks_each * taps * w->group_channels * vector);
 }
 
-/* Parts, such that there are about `most` work-groups, belong to the numerics: they follow from
+/* Parts, such that there are about PARTS work-groups, belong to the numerics: they follow from
  * the shape and the class alone. */
 static void choose_parts(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
-                         int64_t areas_of_image, int64_t most, struct lk_conv2d_weights *w)
+                         int64_t areas_of_image, struct lk_conv2d_weights *w)
 {
     const int64_t areas = setup->tiling.shard_tiles * areas_of_image;
     const int64_t groups = s->groups * lk_divide_up(w->blocks, w->blocks_each) *
                            lk_divide_up(s->channels, w->group_channels);
-    const int64_t wanted = lk_least(lk_divide_up(most, groups), lk_divide_up(areas, 4));
+    const int64_t wanted = lk_least(lk_divide_up(PARTS, groups), lk_divide_up(areas, 4));
     w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     w->areas_each = lk_divide_up(areas, lk_least(areas, wanted));
     w->parts.parts = lk_divide_up(areas, w->areas_each);
@@ -108,12 +110,18 @@ static bool are_points(const struct lk_conv2d_shape *s, const struct lk_conv2d_w
            x->pad == 0 && (y->out - 1) * y->step < y->in && (x->out - 1) * x->step < x->in;
 }
 
-/* How many areas' inputs are fetched together, which must lie side by side. */
-static int run_of(const struct lk_conv2d_shape *s)
+/* Whether pixels that follow each other lie side by side in x. */
+static bool are_in_place(const struct lk_conv2d_shape *s)
 {
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
-    return s->channels + s->filters <= NARROW && y->out * x->out >= RUN * AREA &&
-                   y->step * x->in == x->out && x->step == 1
+    return y->step * x->in == x->out && x->step == 1;
+}
+
+/* How many areas' inputs are fetched together. */
+static int run_of(const struct lk_conv2d_shape *s)
+{
+    return s->channels + s->filters <= NARROW && are_in_place(s) &&
+                   s->axis[0].out * s->axis[1].out >= RUN * AREA
                ? RUN
                : 1;
 }
@@ -121,20 +129,23 @@ static int run_of(const struct lk_conv2d_shape *s)
 static enum lk_status prepare_points(struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
                                      struct lk_conv2d_weights *w)
 {
-    char text[64];
+    char text[96];
     const int64_t lanes = setup->tiling.vector, rows = w->block_channels;
     const int64_t vector = lanes * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t runs = lk_divide_up(s->channels, POINT_CHANNELS);
     w->group_channels = lk_divide_up(lk_divide_up(s->channels, rows), runs) * rows;
+    while (s->channels % w->group_channels > 0 && s->channels % w->group_channels < rows)
+        w->group_channels += rows; /* the last run has a whole block */
     const int64_t most = POINT_SUMS_BYTES / (w->vectors * w->group_channels * vector);
     w->blocks_each = lk_divide_up(w->blocks, lk_divide_up(w->blocks, most < 1 ? 1 : most));
     w->sums_bytes = (size_t)(w->vectors * w->blocks_each * w->group_channels * vector);
-    w->copied_bytes = (size_t)(2 * w->group_channels * AREA * vector);
+    w->copied_bytes =
+        (size_t)(are_in_place(s) ? vector : 2 * w->group_channels * AREA * vector);
     w->staged_bytes = (size_t)((2 * w->vectors * AREA + 1) * lanes * vector);
-    choose_parts(setup, s, lk_divide_up(s->axis[0].out * s->axis[1].out, AREA),
-                 run_of(s) > 1 ? NARROW_PARTS : PARTS, w);
-    snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DAREA=%d -DRUN=%d -DGRADIENT=%d", (int)rows,
-             (int)w->vectors, AREA, run_of(s), (int)w->gradient);
+    choose_parts(setup, s, lk_divide_up(s->axis[0].out * s->axis[1].out, AREA), w);
+    snprintf(text, sizeof text,
+             "-DMR=%d -DNV=%d -DAREA=%d -DRUN=%d -DIN_PLACE=%d -DGRADIENT=%d", (int)rows,
+             (int)w->vectors, AREA, run_of(s), are_in_place(s), (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_pointwise_weights", "conv2d_pointwise_weights", text,
                         &w->weights);
 }
@@ -166,8 +177,8 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
 {
     char text[64];
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
-    choose_blocks(setup, s, w);
     w->points = are_points(s, w);
+    choose_blocks(setup, s, w);
     if (w->points)
         return prepare_points(setup, s, w);
     choose_group(setup, s, w);
@@ -177,7 +188,7 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
                                setup->tiling.vector) *
                       lk_dtype_bytes(setup->real);
     choose_parts(setup, s, lk_divide_up(x->out, w->strip) * lk_divide_up(y->out, w->rows_each),
-                 PARTS, w);
+                 w);
     snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DGRADIENT=%d", (int)w->block_channels,
              (int)w->vectors, (int)w->gradient);
     return lk_op_kernel(setup, "conv2d_products", "conv2d_products", text, &w->weights);

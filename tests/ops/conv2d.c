@@ -257,6 +257,14 @@ static const struct op_case cases[] = {
      .half = true, .sizes = true, .only = OP_CPU},
     {"conv2d", "filters=58 kernel=1 groups=2 activation=relu", .x = {OP_SHAPE(18, 7, 6)},
      .samples = 40, .shards = 2, .integers = true, .only = OP_CPU | OP_CPU_DOUBLE},
+    /* the same of single taps: blocks of four vectors of filters and of four channels, the last
+     * not full, x read in place or copied, runs of channels */
+    {"conv2d", "filters=122 kernel=1 groups=2 activation=relu", .x = {OP_SHAPE(30, 7, 6)},
+     .samples = 40, .shards = 2, .integers = true, .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=120 kernel=1 stride=2", .x = {OP_SHAPE(261, 7, 9)}, .samples = 17,
+     .only = OP_CPU | OP_CPU_DOUBLE},
+    {"conv2d", "filters=60 kernel=1", .x = {OP_SHAPE(513, 3, 3)}, .samples = 17,
+     .integers = true, .only = OP_CPU},
     {"conv2d", "filters=24 kernel=7", .x = {OP_SHAPE(200, 8, 8)}, .samples = 4,
      .integers = true, .only = OP_CPU},
     /* so many taps that one block's sums would fill local memory */
