@@ -2,6 +2,8 @@
  * have. */
 #include "device/rig.h"
 
+#include "device/blas.h"
+#include "device/fft.h"
 #include <CL/cl.h>
 
 enum { LOCAL_BYTES = 16 << 10, GROUP_ITEMS = 64 };
@@ -13,6 +15,23 @@ static void says_so(void **state)
     assert_ok(lk_device_open(NULL, 0, &small));
     assert_int_equal(lk_device_info(small)->local_bytes, LOCAL_BYTES);
     assert_int_equal(lk_device_info(small)->group_items, GROUP_ITEMS);
+    lk_device_close(small);
+}
+
+/* Other algorithms stand in for the libraries, which want larger groups. */
+static void libraries_decline(void **state)
+{
+    struct lk_device *small = NULL;
+    struct lk_fft *fft = NULL;
+    (void)state;
+    assert_ok(lk_device_open(NULL, 0, &small));
+    assert_false(lk_fft_is_possible(small));
+    assert_fails(lk_fft_create(small, 4, 64, 64, 256, &fft), LK_E_UNSUPPORTED,
+                 "clFFT wants work-groups of 256");
+    assert_null(fft);
+    assert_fails(lk_blas_check(small, 4, "plain"), LK_E_UNSUPPORTED,
+                 "its work-groups are too large");
+    assert_true(lk_blas_is_wrong(small, 4));
     lk_device_close(small);
 }
 
@@ -59,6 +78,7 @@ static void refuses_what_it_does_not_have(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(says_so),
+                                       cmocka_unit_test(libraries_decline),
                                        cmocka_unit_test(refuses_what_it_does_not_have)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
