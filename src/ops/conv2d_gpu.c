@@ -1,10 +1,8 @@
 /* Direct sums of the GPU class, as products of matrices: cl/conv2d_gpu*.cl. One gather forward,
- * one for each phase of the strides in the data gradient; the weight gradient in parts of a
- * shard that are then added in order. */
+ * one for each phase of the strides in the data gradient. */
+#include "ops/conv2d_gpu.h"
 #include "ops/conv2d_direct.h"
-#include "ops/conv2d_parts.h"
 #include "ops/gpu_matrix.h"
-#include "ops/gpu_tile.h"
 
 #include "base/fail.h"
 #include <stdio.h>
@@ -24,11 +22,7 @@ struct gpu {
     struct lk_conv2d_shape shape;
     struct step *steps;
     int step_count;
-
-    struct lk_gpu_tile tile; /* of weights */
-    struct lk_kernel *weights;
-    int64_t part_pixels;
-    struct lk_conv2d_parts parts;
+    struct lk_conv2d_gpu_weights weights;
 };
 
 /* The numbers of the kernels are of 32 bits, and so are offsets within tiles of one block. */
@@ -69,31 +63,6 @@ static struct lk_gpu_product gather_product(const struct lk_op_setup *setup,
                                    .columns = g->axis[0].out * g->axis[1].out *
                                               setup->tiling.tiles * setup->tiling.lanes,
                                    .count = g->groups};
-}
-
-/* Parts belong to the numerics: they follow from the shape and the shard alone. */
-static int64_t count_parts(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
-                           int64_t *part_pixels)
-{
-    const int64_t rows = s->channels * s->axis[0].taps * s->axis[1].taps;
-    const int64_t blocks = lk_divide_up(rows, 128) * lk_divide_up(s->filters, 128) * s->groups;
-    const int64_t pixels = s->axis[0].out * s->axis[1].out * setup->tiling.shard_tiles;
-    *part_pixels = lk_divide_up(pixels, lk_divide_up(512, blocks));
-    if (*part_pixels < 32)
-        *part_pixels = 32;
-    return lk_divide_up(pixels, *part_pixels);
-}
-
-static struct lk_gpu_product weights_product(const struct lk_op_setup *setup,
-                                             const struct lk_conv2d_shape *s, int matrix)
-{
-    int64_t part_pixels;
-    const int64_t parts = count_parts(setup, s, &part_pixels);
-    return (struct lk_gpu_product){.use = LK_GPU_WEIGHTS,
-                                   .matrix = matrix,
-                                   .rows = s->channels * s->axis[0].taps * s->axis[1].taps,
-                                   .columns = s->filters,
-                                   .count = s->groups * parts * setup->tiling.shards};
 }
 
 /* --- forward and data gradient --------------------------------------------------------- */
@@ -197,47 +166,6 @@ static enum lk_status enqueue_step(const struct lk_op_setup *setup, enum lk_conv
         LK_INT(x->pad));
 }
 
-/* --- weight gradient ------------------------------------------------------------------- */
-
-static enum lk_status prepare_weights(struct lk_op_setup *setup, struct lk_conv2d_job *job,
-                                      struct gpu *gpu)
-{
-    const struct lk_conv2d_shape *s = &gpu->shape;
-    const struct lk_gpu_product product = weights_product(setup, s, gpu->matrix);
-    char tile[96], text[192];
-    if (!lk_gpu_tile_choose(setup, &product, job->blocking, &gpu->tile))
-        return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
-    lk_gpu_tile_print(&gpu->tile, gpu->matrix, tile, sizeof tile);
-    snprintf(text, sizeof text, "-DTAPS_Y=%d -DTAPS_X=%d%s", (int)s->axis[0].taps,
-             (int)s->axis[1].taps, tile);
-    LK_TRY(
-        lk_op_kernel(setup, "conv2d_gpu_weights", "conv2d_gpu_weights", text, &gpu->weights));
-    gpu->parts = (struct lk_conv2d_parts){.parts = count_parts(setup, s, &gpu->part_pixels),
-                                          .first = job->first,
-                                          .count = s->groups * product.rows * product.columns};
-    return lk_conv2d_parts_prepare(setup, &gpu->parts, &job->count);
-}
-
-static enum lk_status enqueue_weights(const struct lk_op_setup *setup, const struct gpu *gpu,
-                                      const struct lk_conv2d_operands *run)
-{
-    const struct lk_conv2d_shape *s = &gpu->shape;
-    const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
-    const struct lk_tiling *t = &setup->tiling;
-    const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, gpu->tile.columns),
-                                  lk_divide_up(s->channels * y->taps * x->taps, gpu->tile.rows),
-                                  gpu->parts.parts * t->shards},
-                                 lk_gpu_tile_items(&gpu->tile)};
-    LK_TRY(LK_ENQUEUE(gpu->weights, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz),
-                      LK_INT(run->dz_first),
-                      LK_CONV2D_PARTS_TO(&gpu->parts, run->workspace, run->dw, run->dw_stride),
-                      LK_INT(s->groups), LK_INT(s->channels), LK_INT(y->in), LK_INT(x->in),
-                      LK_INT(s->filters), LK_INT(y->out), LK_INT(x->out), LK_INT(y->step),
-                      LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
-                      LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(gpu->part_pixels)));
-    return lk_conv2d_parts_enqueue(setup, &gpu->parts, run->workspace, run->dw, run->dw_stride);
-}
-
 /* --- the algorithm --------------------------------------------------------------------- */
 
 /* Blocks of filters are full of work only where there are many of them in a group. */
@@ -245,7 +173,7 @@ static double cost_of(const struct lk_op_setup *setup, const struct lk_conv2d_sh
                       enum lk_conv2d_pass pass, int matrix)
 {
     const int64_t taps = shape->axis[0].taps * shape->axis[1].taps;
-    struct lk_gpu_product product = weights_product(setup, shape, matrix);
+    struct lk_gpu_product product = lk_conv2d_gpu_weights_product(setup, shape, matrix);
     struct lk_gpu_tile tile;
     if (pass != LK_CONV2D_WEIGHTS)
         product.use = LK_GPU_GATHER;
@@ -300,8 +228,9 @@ static enum lk_status prepare_for(struct lk_op_setup *setup, struct lk_conv2d_jo
     gpu->pass = job->pass;
     gpu->matrix = matrix;
     gpu->shape = *job->shape;
-    return job->pass == LK_CONV2D_WEIGHTS ? prepare_weights(setup, job, gpu)
-                                          : prepare_steps(setup, job, gpu);
+    return job->pass == LK_CONV2D_WEIGHTS
+               ? lk_conv2d_gpu_weights_prepare(setup, job, matrix, &gpu->weights)
+               : prepare_steps(setup, job, gpu);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
@@ -321,7 +250,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
 {
     const struct gpu *gpu = state;
     if (gpu->pass == LK_CONV2D_WEIGHTS)
-        return enqueue_weights(setup, gpu, run);
+        return lk_conv2d_gpu_weights_enqueue(setup, &gpu->shape, &gpu->weights, run);
     for (int i = 0; i < gpu->step_count; i++)
         LK_TRY(enqueue_step(setup, gpu->pass, &gpu->steps[i], run));
     return LK_OK;
@@ -332,8 +261,7 @@ static void release(void *state)
     struct gpu *gpu = state;
     for (int i = 0; i < gpu->step_count; i++)
         lk_conv2d_gather_release(&gpu->steps[i].gather);
-    lk_kernel_destroy(gpu->weights);
-    lk_kernel_destroy(gpu->parts.total);
+    lk_conv2d_gpu_weights_release(&gpu->weights);
 }
 
 const struct lk_conv2d_algorithm lk_conv2d_gpu = {.name = "gemm",
