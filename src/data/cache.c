@@ -1,10 +1,9 @@
-/* A cache's file: a header, the samples, then a table of their labels and checksums. Numbers
- * are as this machine has them; a file of another order of bytes is made anew. */
+/* Opening caches, and finding samples in them. */
 #include "data/cache.h"
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "data/crew.h"
+#include "data/cache_file.h"
 #include "io/crc32c.h"
 #include "io/file.h"
 
@@ -19,52 +18,17 @@
 /* States of a sample that is kept in memory. */
 enum { EMPTY, BEING_FILLED, KEPT };
 
-enum { VERSION = 1, ORDER = 0x01020304, MOST_PIECE = 16, MOST_PIECE_BYTES = 4 << 20 };
-
-static const char magic[8] = "LKCACHE";
-
-struct header {
-    char magic[8];
-    uint32_t order, version;
-    char sum[LK_SHA256_TEXT + 7]; /* a whole number of 8 bytes */
-    int64_t count, bytes;
-    uint32_t crc, unused; /* crc: of all before it */
-};
-
-struct entry {
-    int32_t label;
-    uint32_t crc; /* of the sample */
-    uint32_t is_bad, crc_of_entry;
-};
-
 struct lk_cache {
     char *path; /* NULL: in memory */
     const char *name;
     int file;
     int64_t count;
     size_t bytes;
-    struct entry *entries; /* [count] */
+    struct lk_cache_entry *entries; /* [count] */
     atomic_bool has_warned;
     uint8_t *kept;       /* [count][bytes] */
     atomic_uchar *keeps; /* [count] */
 };
-
-static uint32_t sum_entry(const struct entry *entry)
-{
-    return lk_crc32c(entry, offsetof(struct entry, crc_of_entry));
-}
-
-static struct header make_header(const struct lk_cache_samples *samples)
-{
-    struct header header = {.order = ORDER,
-                            .version = VERSION,
-                            .count = samples->count,
-                            .bytes = (int64_t)samples->bytes};
-    memcpy(header.magic, magic, sizeof magic);
-    memcpy(header.sum, samples->sum, sizeof samples->sum);
-    header.crc = lk_crc32c(&header, offsetof(struct header, crc));
-    return header;
-}
 
 static enum lk_status create(const struct lk_cache_samples *samples, struct lk_cache **cache)
 {
@@ -113,100 +77,6 @@ void lk_cache_close(struct lk_cache *cache)
     free(cache);
 }
 
-/* --- writing --------------------------------------------------------------------------- */
-
-/* A file being made: pieces of a few samples are read on threads and written in order. */
-struct making {
-    const struct lk_cache_samples *samples;
-    struct entry *entries;
-    FILE *stream;
-    int64_t each, window; /* samples in a piece; pieces at a time */
-    uint8_t *room;        /* [window][each][bytes] */
-};
-
-static uint8_t *piece_room(const struct making *m, int64_t piece)
-{
-    return m->room + (size_t)(piece % m->window * m->each) * m->samples->bytes;
-}
-
-static int64_t piece_end(const struct making *m, int64_t piece)
-{
-    const int64_t end = (piece + 1) * m->each;
-    return end < m->samples->count ? end : m->samples->count;
-}
-
-static enum lk_status read_piece(void *context, int64_t piece)
-{
-    const struct making *m = context;
-    const struct lk_cache_samples *s = m->samples;
-    uint8_t *to = piece_room(m, piece);
-    for (int64_t i = piece * m->each; i < piece_end(m, piece); i++, to += s->bytes) {
-        struct entry *entry = &m->entries[i];
-        LK_TRY(s->read(s->context, i, to, &entry->label));
-        entry->crc = lk_crc32c(to, s->bytes);
-        entry->is_bad = s->is_bad(s->context, i);
-        entry->crc_of_entry = sum_entry(entry);
-    }
-    return LK_OK;
-}
-
-static enum lk_status write_piece(void *context, int64_t piece)
-{
-    const struct making *m = context;
-    const size_t count = (size_t)(piece_end(m, piece) - piece * m->each);
-    if (fwrite(piece_room(m, piece), m->samples->bytes, count, m->stream) != count)
-        return lk_file_fail("write", "the cache");
-    return LK_OK;
-}
-
-static enum lk_status write_all(struct making *m)
-{
-    const struct lk_cache_samples *s = m->samples;
-    const struct header header = make_header(s);
-    atomic_bool stop = false;
-    const struct lk_crew crew = {.threads = lk_crew_threads(0),
-                                 .count = (s->count + m->each - 1) / m->each,
-                                 .window = m->window,
-                                 .stop = &stop,
-                                 .context = m,
-                                 .work = read_piece,
-                                 .take = write_piece};
-    if (fwrite(&header, sizeof header, 1, m->stream) != 1)
-        return lk_file_fail("write", "the cache");
-    LK_TRY(lk_crew_run(&crew));
-    if (fwrite(m->entries, sizeof *m->entries, (size_t)s->count, m->stream) != (size_t)s->count)
-        return lk_file_fail("write", "the cache");
-    return LK_OK;
-}
-
-static enum lk_status make_file(const char *path, const struct lk_cache_samples *samples,
-                                struct entry *entries)
-{
-    const int64_t fits = (int64_t)(MOST_PIECE_BYTES / samples->bytes);
-    struct making m = {.samples = samples,
-                       .entries = entries,
-                       .each = fits < 1            ? 1
-                               : fits > MOST_PIECE ? MOST_PIECE
-                                                   : fits,
-                       .window = 2 * lk_crew_threads(0)};
-    struct lk_file_draft *draft = NULL;
-    m.room = malloc((size_t)(m.window * m.each) * samples->bytes);
-    if (!m.room)
-        return lk_fail_memory("samples for a cache",
-                              (size_t)(m.window * m.each) * samples->bytes);
-    enum lk_status status = lk_file_draft_open(path, &draft);
-    if (status == LK_OK) {
-        m.stream = lk_file_draft_stream(draft);
-        status = write_all(&m);
-        if (status == LK_OK)
-            status = lk_file_draft_keep(draft);
-        else
-            lk_file_draft_drop(draft);
-    }
-    free(m.room);
-    return status;
-}
-
 /* --- reading --------------------------------------------------------------------------- */
 
 /* Reads all of `bytes`; false at the end of the file, or where it fails. */
@@ -224,20 +94,21 @@ static bool read_at(int file, int64_t offset, void *to, size_t bytes)
 
 static int64_t table_at(const struct lk_cache *cache)
 {
-    return (int64_t)sizeof(struct header) + cache->count * (int64_t)cache->bytes;
+    return (int64_t)sizeof(struct lk_cache_header) + cache->count * (int64_t)cache->bytes;
 }
 
 /* Why the open file is not that of the samples; NULL: it is, and its table has been read. */
 static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samples *samples)
 {
-    struct header found;
+    struct lk_cache_header found;
     struct stat about;
-    const struct header wanted = make_header(samples);
+    const struct lk_cache_header wanted = lk_cache_header_make(samples);
     const size_t table = (size_t)cache->count * sizeof *cache->entries;
     if (!read_at(cache->file, 0, &found, sizeof found))
         return "cut short";
     if (memcmp(&found, &wanted, sizeof found) != 0)
-        return found.crc == lk_crc32c(&found, offsetof(struct header, crc)) && !found.unused
+        return found.crc == lk_crc32c(&found, offsetof(struct lk_cache_header, crc)) &&
+                       !found.unused
                    ? "of other samples"
                    : "damaged";
     if (fstat(cache->file, &about) != 0)
@@ -246,7 +117,7 @@ static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samp
         !read_at(cache->file, table_at(cache), cache->entries, table))
         return "not of its length";
     for (int64_t i = 0; i < cache->count; i++)
-        if (cache->entries[i].crc_of_entry != sum_entry(&cache->entries[i]))
+        if (cache->entries[i].crc_of_entry != lk_cache_entry_sum(&cache->entries[i]))
             return "damaged";
     return NULL;
 }
@@ -256,7 +127,7 @@ static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samp
 static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_samples *samples,
                                  const char **fault)
 {
-    char begin[sizeof magic] = "";
+    char begin[sizeof lk_cache_magic] = "";
     *fault = "not there";
     if (cache->file >= 0)
         close(cache->file);
@@ -266,7 +137,7 @@ static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_s
     if (cache->file < 0)
         return LK_OK;
     const bool has_begin = read_at(cache->file, 0, begin, sizeof begin);
-    if (!has_begin || memcmp(begin, magic, sizeof magic) != 0)
+    if (!has_begin || memcmp(begin, lk_cache_magic, sizeof lk_cache_magic) != 0)
         return lk_fail(LK_E_DATA,
                        "'%s' is no cache of samples and is left alone: name another file, or "
                        "remove it",
@@ -278,7 +149,7 @@ static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_s
 /* What cannot be written is done without; what cannot be read is a failure. */
 static enum lk_status make(struct lk_cache *cache, const struct lk_cache_samples *samples)
 {
-    const enum lk_status status = make_file(cache->path, samples, cache->entries);
+    const enum lk_status status = lk_cache_file_make(cache->path, samples, cache->entries);
     if (status != LK_E_IO)
         return status;
     lk_log(LK_LOG_WARNING, "%s: samples are not kept in '%s': %s", samples->name, cache->path,
@@ -332,8 +203,8 @@ enum lk_status lk_cache_open_file(const char *path, const struct lk_cache_sample
 
 static bool find_in_file(struct lk_cache *cache, int64_t index, uint8_t *sample, int32_t *label)
 {
-    const struct entry *entry = &cache->entries[index];
-    const int64_t at = (int64_t)sizeof(struct header) + index * (int64_t)cache->bytes;
+    const struct lk_cache_entry *entry = &cache->entries[index];
+    const int64_t at = (int64_t)sizeof(struct lk_cache_header) + index * (int64_t)cache->bytes;
     if (read_at(cache->file, at, sample, cache->bytes) &&
         lk_crc32c(sample, cache->bytes) == entry->crc) {
         *label = entry->label;
