@@ -16,7 +16,8 @@
  * A block is NB columns, a multiple of STEP_X. The compiler leaves out the taps outside of the
  * first and the last block. STREAM: outputs are written past the caches.
  *
- * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: channel, 1: part.
+ * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: run of channels_each
+ * channels, 1: part.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X SRC_H SRC_W OUT_H OUT_W DATA RELU NB
  *     STREAM
  */
@@ -57,6 +58,19 @@ INLINE bool is_edge(int b)
            COLUMN(b, NB - 1, DATA ? 0 : TAPS_X - 1) >= SRC_W;
 }
 
+/* Where a pass reads a pixel for each output, those of a later block come with this one; planes
+ * follow each other, so they may be the next one's. PIXELS: that a line of a cache holds;
+ * LEAD: of x, how far the last row of taps is ahead of the output. */
+#define FETCHES (STEP_Y * STEP_X == 1)
+#define PIXELS ((int)sizeof(S) * PARTS < 64 ? 64 / ((int)sizeof(S) * PARTS) : 1)
+#define LEAD ((DATA ? PAD_Y : (TAPS_Y - 1) * GAP_Y - PAD_Y) * SRC_W)
+
+INLINE void fetch_block(__global const S *from)
+{
+    UNROLL for (int j = 0; j < NB; j += PIXELS)
+        PREFETCH(from + j * PARTS);
+}
+
 INLINE void add_row(V a[NB], __global const S *x, __global const real *w, int channels, int b,
                     bool edge)
 {
@@ -80,6 +94,8 @@ INLINE void block(__global const S *x, __global const real *w, V bias, __global 
                   int channels, int i, int b, bool edge)
 {
     V a[NB];
+    if (FETCHES)
+        fetch_block(x + (i * SRC_W + b * NB + LEAD + 64) * PARTS);
     UNROLL for (int j = 0; j < NB; j++)
         a[j] = bias;
     UNROLL for (int r = 0; r < TAPS_Y; r++) {
@@ -126,18 +142,44 @@ KERNEL void conv2d_depthwise(__global const S *restrict x, int x_first,
 }
 
 #if !DATA
-INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const S *x, __global const S *dz, int r,
-                        int b, bool edge)
+/* On a CPU the sums of few taps are all in registers: those of a row inside the image are made
+ * at once, as each waits for its last product. */
+#define AT_ONCE (VECTOR > 1 && TAPS_Y * TAPS_X <= 12)
+
+/* Taps r0 to r1 - 1 of block b of output row i. x, dz: the channel's planes. */
+INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const S *x, __global const S *dz, int i,
+                        int r0, int r1, int b, bool edge)
 {
+    dz += (i * OUT_W + b * NB) * PARTS;
+    if (FETCHES && r0 <= TAPS_Y / 2 && TAPS_Y / 2 < r1) {
+        fetch_block(x + (i * SRC_W + b * NB + LEAD + 48) * PARTS);
+        fetch_block(dz + 48 * PARTS);
+    }
+    x += (i * STEP_Y - PAD_Y) * (SRC_W * PARTS);
     UNROLL for (int j = 0; j < NB; j++)
         if (!edge || b * NB + j < OUT_W) {
-            const V d = LOAD(dz + (b * NB + j) * PARTS);
-            UNROLL for (int s = 0; s < TAPS_X; s++) {
-                const int column = COLUMN(b, j, s);
-                if (!edge || (column >= 0 && column < SRC_W))
-                    a[r][s] = FMA(d, LOAD(x + column * PARTS), a[r][s]);
-            }
+            const V d = LOAD(dz + j * PARTS);
+            UNROLL for (int r = r0; r < r1; r++)
+                UNROLL for (int s = 0; s < TAPS_X; s++) {
+                    const int column = COLUMN(b, j, s), at = r * GAP_Y * SRC_W + column;
+                    if (!edge || (column >= 0 && column < SRC_W))
+                        a[r][s] = FMA(d, LOAD(x + at * PARTS), a[r][s]);
+                }
         }
+}
+
+INLINE void weigh_row(V a[TAPS_Y][TAPS_X], __global const S *x, __global const S *dz, int i,
+                      int r0, int r1)
+{
+    weigh_block(a, x, dz, i, r0, r1, 0, true);
+    for (int b = 1; b < BLOCKS - 1; b++) {
+        if (is_edge(b))
+            weigh_block(a, x, dz, i, r0, r1, b, true);
+        else
+            weigh_block(a, x, dz, i, r0, r1, b, false);
+    }
+    if (BLOCKS > 1)
+        weigh_block(a, x, dz, i, r0, r1, BLOCKS - 1, true);
 }
 
 BODY void weigh_group(__global const S *restrict x, __global const S *restrict dz, int dz_first,
@@ -153,24 +195,16 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
         a[n / TAPS_X][n % TAPS_X] = (V)0;
     for (int t = t0; t < t1; t++) {
         const size_t image = (size_t)t * channels + c;
+        __global const S *from = x + image * (SRC_H * SRC_W * PARTS) + PART;
+        __global const S *d = dz + dz_first / VECTOR + image * (OUT_H * OUT_W * PARTS) + PART;
         for (int i = 0; i < OUT_H; i++) {
-            __global const S *d =
-                dz + dz_first / VECTOR + (image * OUT_H + i) * (OUT_W * PARTS) + PART;
-            UNROLL for (int r = 0; r < TAPS_Y; r++) {
-                const int row = row_of(i, r);
-                if (row < 0)
-                    continue;
-                __global const S *from = x + (image * SRC_H + row) * (SRC_W * PARTS) + PART;
-                weigh_block(a, from, d, r, 0, true);
-                for (int b = 1; b < BLOCKS - 1; b++) {
-                    if (is_edge(b))
-                        weigh_block(a, from, d, r, b, true);
-                    else
-                        weigh_block(a, from, d, r, b, false);
-                }
-                if (BLOCKS > 1)
-                    weigh_block(a, from, d, r, BLOCKS - 1, true);
+            if (AT_ONCE && row_of(i, 0) >= 0 && row_of(i, TAPS_Y - 1) >= 0) {
+                weigh_row(a, from, d, i, 0, TAPS_Y);
+                continue;
             }
+            UNROLL for (int r = 0; r < TAPS_Y; r++)
+                if (row_of(i, r) >= 0)
+                    weigh_row(a, from, d, i, r, r + 1);
         }
     }
     out += out_first + (size_t)part * out_stride + c;
@@ -184,9 +218,12 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
 KERNEL void conv2d_depthwise_weights(__global const S *restrict x,
                                      __global const S *restrict dz, int dz_first,
                                      __global real *restrict out, int out_first, int out_stride,
-                                     int shard_tiles, int part_tiles, __local V *scratch)
+                                     int shard_tiles, int part_tiles, int channels,
+                                     int channels_each, __local V *scratch)
 {
-    weigh_group(x, dz, dz_first, out, out_first, out_stride, shard_tiles, part_tiles, scratch,
-                get_group_id(0), get_num_groups(0), get_group_id(1));
+    const int c0 = get_group_id(0) * channels_each, part = get_group_id(1);
+    for (int c = c0; c < min(c0 + channels_each, channels); c++)
+        weigh_group(x, dz, dz_first, out, out_first, out_stride, shard_tiles, part_tiles,
+                    scratch, c, channels, part);
 }
 #endif

@@ -5,11 +5,19 @@
 #include "base/fail.h"
 #include <stdio.h>
 
-/* Outputs larger than this are gone from the caches when they are read again. */
-enum { CACHED_BYTES = 12 << 20 };
+/* Outputs larger than this are written past the caches, which spares reading what they take the
+ * place of. Alone that is a quarter of the time; what reads them next is slower by as much
+ * where they would still be there, and by nothing from 9 MB on. */
+enum { CACHED_BYTES = 2 << 20 };
 
-/* Taps that are unrolled. */
-enum { MOST_TAPS = 49, MOST_REACH = 512 };
+enum {
+    MOST_TAPS = 49, /* that are unrolled */
+    MOST_REACH = 512,
+    FEW = 4, /* columns of a block */
+    MANY = 8,
+    GROUPS = 256,     /* work-groups that there are at least, if there can be */
+    MOST_CHANNELS = 4 /* of a work-group, for weights: small planes take no longer than it */
+};
 
 struct depthwise {
     enum lk_conv2d_pass pass;
@@ -32,6 +40,16 @@ static double cost(const struct lk_op_setup *setup, const struct lk_conv2d_shape
     return lk_conv2d_products(s);
 }
 
+/* Columns: a multiple of the step. What makes many outputs at once makes as many in each. */
+static int64_t choose_block(const struct lk_op_setup *setup, const struct depthwise *d,
+                            int64_t width, int64_t step)
+{
+    int64_t block = FEW;
+    if (setup->tiling.vector > 1 && d->pass != LK_CONV2D_WEIGHTS)
+        block = lk_divide_up(width, lk_divide_up(width, MANY));
+    return lk_divide_up(block, step) * step;
+}
+
 static enum lk_status prepare_kernel(struct lk_op_setup *setup, const char *name,
                                      struct depthwise *d)
 {
@@ -43,7 +61,7 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, const char *name
         height * width * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
     const bool stream = setup->tiling.vector > 1 &&
                         (size_t)reals * lk_dtype_bytes(lk_op_stored(setup)) > CACHED_BYTES;
-    const int64_t block = is_data ? lk_divide_up(4, x->step) * x->step : 4;
+    const int64_t block = choose_block(setup, d, width, is_data ? x->step : 1);
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DSRC_H=%d -DSRC_W=%d -DOUT_H=%d -DOUT_W=%d -DDATA=%d -DRELU=%d "
@@ -81,12 +99,14 @@ static enum lk_status enqueue_weights(const struct lk_op_setup *setup,
                                       const struct lk_conv2d_operands *run)
 {
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_grid grid = {{d->shape.groups, d->parts.parts * t->shards, 1},
-                                 lk_op_items(setup)};
+    const int64_t parts = d->parts.parts * t->shards, channels = d->shape.groups;
+    const int64_t each =
+        t->vector == 1 ? 1 : lk_least(MOST_CHANNELS, lk_divide_up(channels * parts, GROUPS));
+    const struct lk_grid grid = {{lk_divide_up(channels, each), parts, 1}, lk_op_items(setup)};
     LK_TRY(LK_ENQUEUE(d->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_CONV2D_PARTS_TO(&d->parts, run->workspace, run->dw, run->dw_stride),
-                      LK_INT(t->shard_tiles), LK_INT(d->part_tiles),
-                      LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real))));
+                      LK_INT(t->shard_tiles), LK_INT(d->part_tiles), LK_INT(channels),
+                      LK_INT(each), LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real))));
     return lk_conv2d_parts_enqueue(setup, &d->parts, run->workspace, run->dw, run->dw_stride);
 }
 
@@ -98,7 +118,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
         return enqueue_weights(setup, d, run);
     const bool is_data = d->pass == LK_CONV2D_DATA;
     const int64_t rows = is_data ? d->shape.axis[0].in : d->shape.axis[0].out;
-    const int64_t wanted = lk_divide_up(64, d->shape.groups * setup->tiling.tiles);
+    const int64_t wanted = lk_divide_up(GROUPS, d->shape.groups * setup->tiling.tiles);
     const int64_t each =
         setup->tiling.vector == 1 ? 1 : lk_divide_up(rows, lk_least(rows, wanted));
     const struct lk_grid grid = {

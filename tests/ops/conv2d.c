@@ -377,8 +377,11 @@ static const struct op_case cases[] = {
     {"conv2d", "filters=2 groups=2 kernel=7 padding=same", .x = {OP_SHAPE(2, 2, 3)},
      .half = true, .samples = 9, .integers = true, .algorithm = "depthwise"},
     /* outputs that are written past the caches */
-    {"conv2d", "filters=64 groups=64 kernel=3 padding=same", .x = {OP_SHAPE(64, 56, 57)},
+    {"conv2d", "filters=12 groups=12 kernel=3 padding=same", .x = {OP_SHAPE(12, 56, 57)},
      .samples = 16, .integers = true, .algorithm = "depthwise", .only = OP_CPU},
+    /* channels that do not fill the last work-group */
+    {"conv2d", "filters=259 groups=259 kernel=3", .x = {OP_SHAPE(259, 4, 5)}, .samples = 33,
+     .integers = true, .algorithm = "depthwise"},
     /* a GPU's blocks: channels that do not fill them, pixels of several tiles in one, one tap,
      * many taps, taps that no pixel has, pools, parts of a shard */
     GEMM("", "filters=20 kernel=3 padding=same", 33, 9, 13, .samples = 70, .shards = 2,
