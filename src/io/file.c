@@ -22,6 +22,12 @@ enum lk_status lk_file_fail(const char *what, const char *path)
     return lk_fail(LK_E_IO, "cannot %s '%s': %s", what, path, text);
 }
 
+/* Of what is there and no file. */
+static const char *kind_of(const struct stat *about)
+{
+    return S_ISDIR(about->st_mode) ? "a folder" : "a device or a pipe";
+}
+
 static enum lk_status read_open_file(int fd, const char *path, size_t limit, void **data,
                                      size_t *bytes)
 {
@@ -30,7 +36,7 @@ static enum lk_status read_open_file(int fd, const char *path, size_t limit, voi
         return lk_file_fail("examine", path);
     if (!S_ISREG(about.st_mode))
         return lk_fail(LK_E_IO, "cannot read '%s': it is %s, not a file", path,
-                       S_ISDIR(about.st_mode) ? "a folder" : "a device or a pipe");
+                       kind_of(&about));
     if (about.st_size < 0 || (unsigned long long)about.st_size > limit)
         return lk_fail(LK_E_DATA, "'%s' has %lld bytes; at most %zu are expected", path,
                        (long long)about.st_size, limit);
@@ -145,10 +151,21 @@ static bool fill(int fd, const struct lk_file_part *parts, int count)
     return whole;
 }
 
+/* A new file's name would take the place of a device's. */
+static enum lk_status check_target(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return lk_fail(LK_E_IO, "cannot write '%s': it is %s, not a file", path,
+                       kind_of(&about));
+    return LK_OK;
+}
+
 enum lk_status lk_file_write_parts(const char *path, const struct lk_file_part *parts,
                                    int count)
 {
     const size_t bytes = strlen(path) + 48;
+    LK_TRY(check_target(path));
     char *name = malloc(bytes);
     if (!name)
         return lk_fail_memory("a file name", bytes);
@@ -181,10 +198,7 @@ struct lk_file_draft {
 static enum lk_status begin_draft(struct lk_file_draft *draft, const char *path)
 {
     const size_t bytes = strlen(path) + 48;
-    struct stat about;
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        return lk_fail(LK_E_IO, "cannot write '%s': it is %s, not a file", path,
-                       S_ISDIR(about.st_mode) ? "a folder" : "a device or a pipe");
+    LK_TRY(check_target(path));
     draft->path = strdup(path);
     draft->name = calloc(1, bytes);
     if (!draft->path || !draft->name)

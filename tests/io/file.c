@@ -96,6 +96,17 @@ static void full_disk_leaves_the_old_file(void **state)
     assert_int_equal(scratch_entries(scratch_path("full")), 1);
 }
 
+static void what_is_no_file_stays(void **state)
+{
+    (void)state;
+    struct stat about;
+    const char *pipe = scratch_path("a pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    refused(lk_file_write(pipe, "new", 3), LK_E_IO, "it is a device or a pipe, not a file");
+    assert_int_equal(stat(pipe, &about), 0);
+    assert_true(S_ISFIFO(about.st_mode));
+}
+
 static enum lk_status write_draft(const char *path, const void *data, size_t bytes)
 {
     struct lk_file_draft *draft;
@@ -140,7 +151,7 @@ static void refuses_to_write(void **state)
     refused(lk_file_write(scratch_path("nowhere/file"), "x", 1), LK_E_IO, "No such file");
     assert_int_equal(lk_folder_make(scratch_path("taken")), LK_OK);
     assert_int_equal(lk_folder_make(scratch_path("taken/name")), LK_OK);
-    refused(lk_file_write(scratch_path("taken/name"), "x", 1), LK_E_IO, "Is a directory");
+    refused(lk_file_write(scratch_path("taken/name"), "x", 1), LK_E_IO, "it is a folder");
     assert_int_equal(scratch_entries(scratch_path("taken")), 1);
 }
 
@@ -163,6 +174,7 @@ int main(void)
         cmocka_unit_test(writes_and_reads_back),
         cmocka_unit_test(refuses_to_read),
         cmocka_unit_test(full_disk_leaves_the_old_file),
+        cmocka_unit_test(what_is_no_file_stays),
         cmocka_unit_test(drafts),
         cmocka_unit_test(refuses_to_write),
         cmocka_unit_test(makes_folders),
