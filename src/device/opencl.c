@@ -75,6 +75,7 @@ enum lk_status lk_opencl_fail(cl_int error, const char *what)
         error == CL_INVALID_BUFFER_SIZE)
         status = LK_E_DEVICE_MEMORY;
     else if (error == CL_BUILD_PROGRAM_FAILURE || error == CL_COMPILER_NOT_AVAILABLE ||
+             error == CL_INVALID_WORK_GROUP_SIZE || error == CL_INVALID_WORK_ITEM_SIZE ||
              (error <= CL_INVALID_BINARY && error >= CL_INVALID_KERNEL_DEFINITION))
         status = LK_E_BUILD;
     return lk_fail(status, "%s: %s (%d)", what, lk_opencl_name(error), (int)error);

@@ -255,6 +255,17 @@ class Tune(ProgramTest):
         self.assertNotEqual(first, ' '.join(wrong[0][:-2]))
 
     @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
+    def test_a_kernel_that_the_device_cannot_run(self):
+        """For its registers or local memory: the others are measured all the same."""
+        environment = {'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT':
+                       'call=clEnqueueNDRangeKernel,kernel=*winograd*,times=0,code=-54'}
+        said = self.tune(environment=environment).stdout
+        self.assertRegex(said, r'\n    winograd4 +cannot run here\n')
+        self.assertEqual(len(self.kept()), said.count('-> '))
+        for algorithm in self.kept().values():
+            self.assertRegex(algorithm, '^direct')
+
+    @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
     def test_clblast_that_multiplies_wrongly_is_not_used(self):
         """What its known answer is compared with changes: another algorithm stands in."""
         self.put('one.yaml', NET.replace('filters: 16, kernel: 3', 'filters: 16, kernel: 1'))

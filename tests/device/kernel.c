@@ -146,6 +146,24 @@ static void refuses_unknown_names(void **state)
     assert_ok(lk_device_build(device));
 }
 
+static void refuses_groups_that_are_too_large(void **state)
+{
+    (void)state;
+    const struct lk_device_info *info = lk_device_info(device);
+    const struct lk_kernel_spec spec = {.source = "accumulate",
+                                        .name = "accumulate",
+                                        .real_bytes = 4,
+                                        .lanes = 2 * (int)info->group_items * info->vector};
+    struct lk_kernel *kernel = NULL;
+    char said[64];
+    assert_ok(lk_kernel_create(device, &spec, &kernel));
+    snprintf(said, sizeof said, "in groups of at most %zu", info->group_items);
+    assert_fails(lk_device_build(device), LK_E_BUILD, said);
+    assert_fails(lk_device_build(device), LK_E_BUILD, said);
+    lk_kernel_destroy(kernel);
+    assert_ok(lk_device_build(device));
+}
+
 static void refuses_arguments(void **state)
 {
     (void)state;
@@ -176,8 +194,11 @@ static void refuses_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(builds_several),        cmocka_unit_test(says_why_it_does_not_build),
-        cmocka_unit_test(keeps_logs_where_told), cmocka_unit_test(refuses_unknown_names),
+        cmocka_unit_test(builds_several),
+        cmocka_unit_test(says_why_it_does_not_build),
+        cmocka_unit_test(keeps_logs_where_told),
+        cmocka_unit_test(refuses_unknown_names),
+        cmocka_unit_test(refuses_groups_that_are_too_large),
         cmocka_unit_test(refuses_arguments),
     };
     return cmocka_run_group_tests(tests, open_with_cache, close_with_cache);
