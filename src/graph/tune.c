@@ -1,7 +1,6 @@
 #include "graph/tune_parts.h"
 
 #include "base/fail.h"
-#include "base/half.h"
 #include "device/device.h"
 #include "ops/probe.h"
 #include <math.h>
@@ -40,23 +39,6 @@ static int64_t count_of(const struct lk_tuner *tuner, const struct lk_probe *pro
                      lk_dtype_bytes(lk_op_stored(&probe->setup)));
 }
 
-static enum lk_status read_result(const struct lk_tuner *tuner, const struct lk_probe *probe,
-                                  float *found, int64_t count)
-{
-    const struct lk_buffer *result = result_of(tuner, probe);
-    if (tuner->choice.dw || !tuner->like.stores_half)
-        return lk_buffer_read(result, 0, (size_t)count * sizeof *found, found);
-    uint16_t *halves = malloc((size_t)count * sizeof *halves);
-    if (!halves)
-        return lk_fail_memory("a candidate's results", (size_t)count * sizeof *halves);
-    const enum lk_status status =
-        lk_buffer_read(result, 0, (size_t)count * sizeof *halves, halves);
-    for (int64_t i = 0; i < count && status == LK_OK; i++)
-        found[i] = lk_half_value(halves[i]);
-    free(halves);
-    return status;
-}
-
 /* Root mean square of a - b over that of b; of bits that are no numbers: infinite. */
 static double error_of(const float *a, const float *b, size_t count)
 {
@@ -77,7 +59,8 @@ static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe
     float *found = malloc((size_t)count * sizeof *found);
     if (!found)
         return lk_fail_memory("a candidate's results", (size_t)count * sizeof *found);
-    const enum lk_status status = read_result(tuner, probe, found, count);
+    const enum lk_dtype dtype = tuner->choice.dw ? LK_F32 : lk_op_stored(&probe->setup);
+    const enum lk_status status = lk_probe_read(result_of(tuner, probe), dtype, count, found);
     if (status != LK_OK) {
         free(found);
         return status;

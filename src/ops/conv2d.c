@@ -54,6 +54,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     shapes->params = o->bias ? 2 : 1;
     shapes->backward_reads_x = true;
     shapes->backward_reads_y = s.relu && !s.pool;
+    shapes->scales = true;
     shapes->flops =
         2.0 * (double)weights * (double)s.axis[0].all_out * (double)s.axis[1].all_out;
     return LK_OK;

@@ -60,6 +60,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     shapes->params = o->bias ? 2 : 1;
     shapes->backward_reads_x = true;
     shapes->backward_reads_y = o->activation == LK_RELU;
+    shapes->scales = true;
     shapes->flops = 2.0 * (double)channels * (double)o->units * (double)steps;
     return LK_OK;
 }

@@ -196,6 +196,7 @@ static enum lk_status enqueue_two(const struct lk_op_setup *setup, const struct 
 
 static enum lk_status infer_add(struct lk_op_shapes *shapes)
 {
+    shapes->scales = true;
     return infer_equal(shapes, "add");
 }
 

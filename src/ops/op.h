@@ -40,6 +40,8 @@ struct lk_op_shapes {
     bool backward_reads_x, backward_reads_y; /* they are then kept until backward has run */
     bool is_loss; /* y is [2]: loss and 1 for a correct answer, per sample; dead lanes 0.
                    * backward takes no dy: it is the loss scale for every sample that lives */
+    bool scales; /* y becomes a y (a > 0) where all w become a w, and where x and all w but the
+                  * first do */
     double flops; /* of a forward pass over one sample; a multiply-add counts 2 */
 };
 

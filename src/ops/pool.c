@@ -43,6 +43,7 @@ static enum lk_status infer_pool(struct lk_op_shapes *shapes, const char *name)
     LK_TRY(check_image(shapes, name));
     LK_TRY(place(shapes, name, window));
     shapes->y = (struct lk_shape){3, {shapes->x[0].dim[0], window[0].count, window[1].count}};
+    shapes->scales = true;
     shapes->flops =
         (double)lk_shape_count(&shapes->y) * (double)(window[0].size * window[1].size);
     return LK_OK;

@@ -75,7 +75,6 @@ enum lk_status lk_probe_open_like(struct lk_probe *probe, const struct lk_op *op
 {
     *probe = (struct lk_probe){.batch = batch, .op = op, .setup = *like};
     struct lk_op_setup *setup = &probe->setup;
-    setup->tiling = lk_tiling_resize(&like->tiling, batch, 1);
     setup->arena = &probe->arena;
     setup->state = NULL;
     return prepare(probe);
@@ -253,6 +252,22 @@ enum lk_status lk_probe_fill(struct lk_probe *probe)
     for (int n = 0; n < probe->copies; n++)
         LK_TRY(lk_probe_forward(probe, n));
     return lk_device_finish(probe->setup.device);
+}
+
+enum lk_status lk_probe_read(const struct lk_buffer *buffer, enum lk_dtype dtype, int64_t count,
+                             float *values)
+{
+    if (dtype != LK_F16)
+        return lk_buffer_read(buffer, 0, (size_t)count * sizeof *values, values);
+    const size_t bytes = (size_t)count * sizeof(uint16_t);
+    uint16_t *halves = malloc(bytes);
+    if (!halves)
+        return lk_fail_memory("halves", bytes);
+    const enum lk_status status = lk_buffer_read(buffer, 0, bytes, halves);
+    for (int64_t i = 0; i < count && status == LK_OK; i++)
+        values[i] = lk_half_value(halves[i]);
+    free(halves);
+    return status;
 }
 
 /* --- runs ------------------------------------------------------------------------------ */

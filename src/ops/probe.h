@@ -36,7 +36,7 @@ LK_MUST_CHECK enum lk_status lk_probe_open(struct lk_probe *probe,
                                            const struct lk_probe_config *config);
 
 /* As lk_probe_open() for an operation whose shapes are inferred: of `like`, whose options
- * are borrowed, all but tiling, arena and state counts; one shard. */
+ * are borrowed, all but arena and state counts; its tiling is of a batch of `batch`. */
 LK_MUST_CHECK enum lk_status lk_probe_open_like(struct lk_probe *probe, const struct lk_op *op,
                                                 const struct lk_op_setup *like, int64_t batch);
 
@@ -56,6 +56,10 @@ LK_MUST_CHECK enum lk_status lk_probe_fill(struct lk_probe *probe);
 /* Bytes that a pass has to read and write once: x and y or their gradients, weights, and what
  * backward reads of the forward pass; living samples only. */
 double lk_probe_bytes(const struct lk_probe *probe, bool backward);
+
+/* Reads numbers of either type of reals. Waits. */
+LK_MUST_CHECK enum lk_status lk_probe_read(const struct lk_buffer *buffer, enum lk_dtype dtype,
+                                           int64_t count, float *values);
 
 /* Enqueue a pass on a copy. */
 LK_MUST_CHECK enum lk_status lk_probe_forward(struct lk_probe *probe, int copy);

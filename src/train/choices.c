@@ -3,6 +3,8 @@
 #include "train/trainer_parts.h"
 
 #include "base/fail.h"
+#include "base/log.h"
+#include "graph/check.h"
 #include "model/checkpoint.h"
 #include "train/tuning.h"
 #include <stdio.h>
@@ -84,6 +86,30 @@ enum lk_status lk_trainer_tune(void *context, struct lk_team *team)
         return LK_OK;
     LK_TRY(take_from_first(world, trainer->tuned));
     return take_from_first(world, trainer->blockings);
+}
+
+static enum lk_status check(void *context, struct lk_worker *worker)
+{
+    const struct lk_trainer *trainer = context;
+    const struct lk_settings *s = trainer->settings;
+    const struct lk_check_config config = {.device = worker->device,
+                                           .loss = trainer->loss,
+                                           .stores_half = s->precision == LK_PRECISION_MIXED,
+                                           .batch = s->batch_size,
+                                           .shards = trainer->shards,
+                                           .choices = trainer->choices};
+    const enum lk_status status = lk_graph_check(&config);
+    if (status != LK_E_DEVICE_MEMORY)
+        return status;
+    lk_log(LK_LOG_WARNING, "the numbers of device %d are not checked: %s", worker->position,
+           lk_error_text());
+    lk_error_clear(); /* training may need less */
+    return LK_OK;
+}
+
+enum lk_status lk_trainer_check(struct lk_trainer *trainer)
+{
+    return lk_team_call_each(trainer->team, check, trainer, false);
 }
 
 enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer)

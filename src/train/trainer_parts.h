@@ -88,6 +88,9 @@ LK_MUST_CHECK enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer)
  * devices where that is worth its time, rank 0's for all ranks. */
 LK_MUST_CHECK enum lk_status lk_trainer_tune(void *trainer, struct lk_team *team);
 
+/* Checks every device's numbers before the first step; one that computes wrongly is lost. */
+LK_MUST_CHECK enum lk_status lk_trainer_check(struct lk_trainer *trainer);
+
 /* Starts reading the data as the trainer's settings, pipelines and model want it. */
 LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_trainer *trainer);
 

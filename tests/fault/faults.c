@@ -94,7 +94,7 @@ static void check_call(const struct fault *fault)
         is_transfer |= strcmp(fault->call, transfers[i]) == 0;
     if (!is_known)
         misused("LOCKSTEP_FAULT: no such call", fault->call);
-    if (fault->kind == FAULT_NAN && strcmp(fault->call, "clEnqueueNDRangeKernel") == 0)
+    if (changes_data(fault) && strcmp(fault->call, "clEnqueueNDRangeKernel") == 0)
         return;
     if (changes_data(fault) && !is_transfer)
         misused("LOCKSTEP_FAULT: carries no data", fault->call);

@@ -53,7 +53,8 @@ enum fault_kind {
     FAULT_HANG,        /* the call never returns */
     FAULT_HANG_EVENT,  /* the command, and all behind it in its queue, never end */
     FAULT_EVENT_ERROR, /* the command runs; its event, or all later ones, report `code` */
-    FAULT_CORRUPT,     /* one bit of what is transferred changes */
+    FAULT_CORRUPT,     /* one bit of what is transferred changes; of a launch, a quarter of
+                          the buffer in argument `arg` becomes ones when the kernel has run */
     FAULT_NAN,   /* one float of what is transferred becomes NaN; of a launch, all that the
                     buffer in argument `arg` has when the kernel has run */
     FAULT_DELAY, /* the call takes `ms` longer */

@@ -393,7 +393,7 @@ static void refuses_what_it_cannot_do(void **state)
         "call=clEnqueueNDRangeKernel,nth=x",
         "call=clEnqueueNDRangeKernel,knid=error",
         "call=clLaunch,kind=error",
-        "call=clEnqueueNDRangeKernel,kind=corrupt",
+        "call=clFlush,kind=corrupt",
         "call=clFinish,kind=hang_event",
         "nonsense",
     };

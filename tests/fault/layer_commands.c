@@ -86,17 +86,19 @@ static void spoil(const struct fault *fault, void *data, size_t bytes)
     memcpy(at, &word, sizeof word);
 }
 
-/* What the kernel has written is overwritten behind it. */
-static cl_int fill_with_nan(cl_command_queue queue, cl_mem mem)
+/* What the kernel has written is overwritten behind it: all by NaN, or a quarter by ones. */
+static cl_int overwrite(cl_command_queue queue, cl_mem mem, enum fault_kind kind)
 {
-    static const uint32_t nan_bits = 0x7fc00000u;
+    static const uint32_t nan_bits = 0x7fc00000u, one_bits = 0x3f800000u;
+    const bool is_nan = kind == FAULT_NAN;
     size_t bytes = 0;
     if (!mem || layer_target->clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes,
                                                  NULL) != CL_SUCCESS)
         return CL_INVALID_MEM_OBJECT;
-    return layer_target->clEnqueueFillBuffer(queue, mem, &nan_bits, sizeof nan_bits, 0,
-                                             bytes / sizeof nan_bits * sizeof nan_bits, 0, NULL,
-                                             NULL);
+    const size_t words = bytes / sizeof nan_bits / (is_nan ? 1 : 4);
+    return layer_target->clEnqueueFillBuffer(queue, mem, is_nan ? &nan_bits : &one_bits,
+                                             sizeof nan_bits, 0, words * sizeof nan_bits, 0,
+                                             NULL, NULL);
 }
 
 static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel,
@@ -112,8 +114,10 @@ static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kerne
     if (error == CL_SUCCESS)
         error = layer_target->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
                                                      local, waits, list, event);
-    if (error == CL_SUCCESS && command.fault && command.fault->kind == FAULT_NAN)
-        error = fill_with_nan(queue, layer_find_arg(kernel, (cl_uint)command.fault->arg));
+    if (error == CL_SUCCESS && command.fault &&
+        (command.fault->kind == FAULT_NAN || command.fault->kind == FAULT_CORRUPT))
+        error = overwrite(queue, layer_find_arg(kernel, (cl_uint)command.fault->arg),
+                          command.fault->kind);
     return end(&command, error, CL_FALSE, event);
 }
 

@@ -1,5 +1,5 @@
-"""Devices that compute no numbers: where another one does, the device is out of order; where
-none does, training has diverged."""
+"""Devices that compute wrong numbers, or none. No numbers: where another one has some, the
+device is out of order; where none has, training has diverged."""
 import os
 
 import program
@@ -19,6 +19,19 @@ layers:
 # From a launch on, all of them: in the loss, in a gradient.
 FAULTS = ('call=clEnqueueNDRangeKernel,kernel=*shards_metrics*,arg=1,kind=nan,times=0',
           'call=clEnqueueNDRangeKernel,kernel=*dense_weight*,arg=2,kind=nan,times=0')
+CONVOLUTIONS = """input: [28, 28, 1]
+layers:
+  - conv2d: {filters: 8, kernel: 3, activation: relu}
+  - conv2d: {filters: 16, kernel: 3, activation: relu}
+  - average_pool: {size: 6}
+  - flatten
+  - dense: {units: 10}
+  - softmax
+"""
+# A quarter of what a kernel has written, as if it were compiled wrongly.
+WRONG = {'conv2d_gather_[0-9]*,arg=5': 'conv2d_1', 'conv2d_winograd_[0-9]*,arg=7': 'conv2d_2',
+         '*dense_product*,arg=3': 'dense_1', '*dense_weight*,arg=2': 'dense_1',
+         '*average_backward*,arg=2': 'average_pool_1'}
 OUT_OF_ORDER = 'is lost: it computes no numbers where others do'
 DIVERGED = 'training has diverged'
 
@@ -92,6 +105,27 @@ class Numbers(ProgramTest):
         self.assertIn(OUT_OF_ORDER, said)
         self.assertNotIn(DIVERGED, said)
 
+    def test_miscompiled(self):
+        """A device that computes wrongly is found before the first step."""
+        self.put('convolutions.yaml', CONVOLUTIONS)
+        options = ['convolutions.yaml', *self.OPTIONS[1:]]
+        self.run_program('train', *options)
+        undisturbed = self.sha256('run')
+        for kernel, layer in WRONG.items():
+            fault = f'call=clEnqueueNDRangeKernel,kernel={kernel},kind=corrupt,times=0'
+            with self.subTest(kernel=kernel):
+                done = self.run_program('train', *options, status=4,
+                                        environment={'OPENCL_LAYERS': LAYER,
+                                                     'LOCKSTEP_FAULT': fault})
+                self.assertIn(f"\nlockstep: it computes wrongly: '{layer}'", done.stderr)
+                self.assertEqual(self.sha256('run'), undisturbed)  # which is still there
+                done = self.run_program('train', *options, '--device', '0*2',
+                                        environment={'OPENCL_LAYERS': LAYER, 'LOCKSTEP_FAULT':
+                                                     fault + ',device=1'})
+                self.assertIn('device 1 (', done.stderr)
+                self.assertIn('is lost: it computes wrongly', done.stderr)
+                self.assertEqual(self.sha256('run'), undisturbed)
+
     def test_diverged(self):
         """By nature: as on one device."""
         for devices in '0', '0*2', '0*3':
@@ -104,7 +138,7 @@ class Numbers(ProgramTest):
                     self.assertEqual(len(self.events('run', 'step')), STEPS)
 
     def test_one_device(self):
-        said = self.train_with(FAULTS[1], '--device', '0')
+        said = self.train_with(FAULTS[1] + ',nth=9', '--device', '0')
         self.assertIn(DIVERGED, said)
 
 

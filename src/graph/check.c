@@ -1,0 +1,160 @@
+#include "graph/check.h"
+
+#include "base/fail.h"
+#include "device/device.h"
+#include "graph/schedule.h"
+#include "ops/probe.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a sum, relative to the root of its terms' squares, which it would have were they random:
+ * far above what roundings leave of floats, and of halves or reduced products. */
+static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
+
+/* Of inputs and outputs; of a batch that has more, as many samples as have not. */
+static const double MOST_BYTES = 64 << 20;
+
+struct sum {
+    double value, squares; /* of the terms */
+};
+
+static void add(struct sum *sum, double term)
+{
+    sum->value += term;
+    sum->squares += term * term;
+}
+
+/* Of activations and their gradients. */
+static enum lk_status add_product(const struct lk_probe *probe, const struct lk_buffer *a,
+                                  const struct lk_buffer *b, struct sum *sum)
+{
+    const enum lk_dtype dtype = lk_op_stored(&probe->setup);
+    const int64_t count = (int64_t)(lk_buffer_bytes(a) / lk_dtype_bytes(dtype));
+    float *values = malloc(2 * (size_t)count * sizeof *values);
+    if (!values)
+        return lk_fail_memory("a check's numbers", 2 * (size_t)count * sizeof *values);
+    enum lk_status status = lk_probe_read(a, dtype, count, values);
+    if (status == LK_OK)
+        status = lk_probe_read(b, dtype, count, values + count);
+    for (int64_t i = 0; i < count && status == LK_OK; i++)
+        add(sum, (double)values[i] * values[count + i]);
+    free(values);
+    return status;
+}
+
+/* Parameter j times its gradient, which shards have made apart. */
+static enum lk_status add_gradient(const struct lk_probe *probe, int j, struct sum *sum)
+{
+    const struct lk_op_setup *s = &probe->setup;
+    const struct lk_op_run *run = &probe->runs[0];
+    const int64_t count = lk_shape_count(&s->shapes.param[j].shape), stride = run->dw_stride;
+    const int64_t all = stride * s->tiling.shards;
+    float *w = malloc((size_t)(count + all) * sizeof *w), *dw = w + count;
+    if (!w)
+        return lk_fail_memory("a check's numbers", (size_t)(count + all) * sizeof *w);
+    enum lk_status status = lk_probe_read(run->w[j], LK_F32, count, w);
+    if (status == LK_OK)
+        status = lk_probe_read(run->dw[j], LK_F32, all, dw);
+    for (int64_t i = 0; i < count && status == LK_OK; i++) {
+        double term = 0;
+        for (int shard = 0; shard < s->tiling.shards; shard++)
+            term += (double)w[i] * dw[shard * stride + i];
+        add(sum, term);
+    }
+    free(w);
+    return status;
+}
+
+static enum lk_status compare(const struct lk_probe *probe, const struct sum *y,
+                              const struct sum *other, const char *what)
+{
+    const struct lk_op_setup *s = &probe->setup;
+    const bool reduced = s->stores_half || lk_choices_math(s->choices) == LK_MATH_FAST;
+    const double most = reduced ? REDUCED_ERROR : FULL_ERROR;
+    const double squares = y->squares > other->squares ? y->squares : other->squares;
+    if (fabs(y->value - other->value) <= most * sqrt(squares))
+        return LK_OK;
+    return lk_fail(LK_E_DEVICE,
+                   "it computes wrongly: '%s': outputs times their gradients add up to %.6g, "
+                   "%s times theirs to %.6g; the same is expected",
+                   s->node, y->value, what, other->value);
+}
+
+/* After a forward and a backward pass. */
+static enum lk_status compare_sums(const struct lk_probe *probe)
+{
+    const struct lk_op_setup *s = &probe->setup;
+    const struct lk_op_run *run = &probe->runs[0];
+    struct sum y = {0}, w = {0}, x = {0};
+    bool has_dx = true;
+    LK_TRY(add_product(probe, run->y, run->dy, &y));
+    for (int j = 0; j < s->shapes.params && s->wants_dw; j++) {
+        LK_TRY(add_gradient(probe, j, &w));
+        if (j > 0)
+            LK_TRY(add_gradient(probe, j, &x));
+    }
+    if (s->wants_dw)
+        LK_TRY(compare(probe, &y, &w, "weights"));
+    for (int i = 0; i < s->shapes.inputs; i++)
+        has_dx &= s->wants_dx[i];
+    if (!has_dx || (s->shapes.params > 1 && !s->wants_dw))
+        return LK_OK;
+    for (int i = 0; i < s->shapes.inputs; i++)
+        LK_TRY(add_product(probe, run->x[i], run->dx[i], &x));
+    return compare(probe, &y, &x, "inputs");
+}
+
+/* That of training, so that its kernels will do, or of fewer samples. */
+static struct lk_tiling tiling_of(const struct lk_check_config *c, const struct lk_step *step)
+{
+    const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
+    double numbers = (double)lk_shape_count(&step->shapes.y);
+    for (int i = 0; i < step->shapes.inputs; i++)
+        numbers += (double)lk_shape_count(&step->shapes.x[i]);
+    const double samples = MOST_BYTES / (sizeof(float) * numbers);
+    if ((double)c->batch <= samples)
+        return run;
+    const int64_t tiles = (int64_t)(samples / run.lanes);
+    return lk_tiling_resize(&run, (tiles > 1 ? tiles : 1) * run.lanes, 1);
+}
+
+static enum lk_status check_step(const struct lk_check_config *c, const struct lk_step *step)
+{
+    struct lk_op_setup like = {.device = c->device,
+                               .node = step->node->name,
+                               .options = step->options,
+                               .shapes = step->shapes,
+                               .tiling = tiling_of(c, step),
+                               .real = LK_F32,
+                               .stores_half = c->stores_half,
+                               .training = true,
+                               .wants_dw = step->wants_dw,
+                               .choices = c->choices};
+    struct lk_probe probe = {0};
+    enum lk_status status;
+    memcpy(like.wants_dx, step->wants_dx, sizeof like.wants_dx);
+    LK_TRY_OUT(lk_probe_open_like(&probe, step->op, &like,
+                                  like.tiling.shards * like.tiling.shard_samples));
+    LK_TRY_OUT(lk_device_build(c->device));
+    LK_TRY_OUT(lk_probe_allocate(&probe, 1, true));
+    LK_TRY_OUT(lk_probe_fill(&probe));
+    LK_TRY_OUT(lk_probe_backward(&probe, 0));
+    LK_TRY_OUT(compare_sums(&probe));
+out:
+    lk_probe_close(&probe);
+    return status;
+}
+
+enum lk_status lk_graph_check(const struct lk_check_config *config)
+{
+    struct lk_schedule schedule = {0};
+    enum lk_status status;
+    LK_TRY_OUT(lk_schedule_make(config->loss, true, &schedule));
+    for (int i = 0; i < schedule.step_count; i++)
+        if (schedule.steps[i].shapes.scales && schedule.steps[i].has_backward)
+            LK_TRY_OUT(check_step(config, &schedule.steps[i]));
+out:
+    lk_schedule_clear(&schedule);
+    return status;
+}

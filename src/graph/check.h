@@ -1,0 +1,23 @@
+/* Whether a device computes a graph's operations rightly. Floor 4. Knows no operation. */
+#ifndef LK_GRAPH_CHECK_H
+#define LK_GRAPH_CHECK_H
+
+#include "graph/node.h"
+#include "ops/choice.h"
+
+struct lk_check_config {
+    struct lk_device *device;
+    const struct lk_node *loss;
+    bool stores_half;           /* as lk_op_setup */
+    int64_t batch;              /* most samples at a time */
+    int shards;                 /* of such a batch */
+    struct lk_choices *choices; /* of the algorithms that are checked */
+};
+
+/* Runs each operation that scales (ops/op.h) forward and backward on random numbers. By
+ * Euler's theorem <y, dy>, the sum of <w, dw>, and <x, dx> with what all parameters but the
+ * first add to it are one number, which three passes have made apart. Waits.
+ * fails: LK_E_DEVICE, naming the operation, where they differ; as building and running do */
+LK_MUST_CHECK enum lk_status lk_graph_check(const struct lk_check_config *config);
+
+#endif
