@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 struct bench {
@@ -288,7 +289,11 @@ static int run_measurements(const struct arguments *arguments)
         if (status == LK_OK)
             status = measure(&bench, arguments);
         terminal_status(NULL);
-        result = status == LK_OK ? write_files(&bench, arguments) : failed(status);
+        result = status == LK_OK ? DONE : failed(status);
+        if (bench.peaks.fma_gflops > 0) { /* what was measured before a failure, too */
+            const int written = write_files(&bench, arguments);
+            result = result == DONE ? written : result;
+        }
     }
     json_decref(bench.kernels);
     json_decref(bench.models);
@@ -298,6 +303,14 @@ static int run_measurements(const struct arguments *arguments)
 }
 
 /* --- comparing -------------------------------------------------------------------------- */
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat about[2];
+    return strcmp(a, b) == 0 ||
+           (stat(a, &about[0]) == 0 && stat(b, &about[1]) == 0 &&
+            about[0].st_dev == about[1].st_dev && about[0].st_ino == about[1].st_ino);
+}
 
 static int check_comparison(const struct arguments *arguments)
 {
@@ -312,7 +325,7 @@ static int check_comparison(const struct arguments *arguments)
         return wrong_usage(arguments->command, "--compare needs 1 to %d files, found %d",
                            MOST_FILES, arguments->word_count);
     for (int i = 0; html && i < arguments->word_count; i++)
-        if (strcmp(html, arguments->words[i]) == 0)
+        if (is_same_file(html, arguments->words[i]))
             return wrong_usage(arguments->command,
                                "--html would replace '%s', which is compared", html);
     return DONE;

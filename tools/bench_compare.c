@@ -29,16 +29,29 @@ const char *ratio_text(double value, double first, char text[32])
                  ratio < 0.1   ? "x%.2g"
                  : ratio < 10  ? "x%.2f"
                  : ratio < 100 ? "x%.1f"
-                               : "x%.0f",
+                 : ratio < 1e4 ? "x%.0f"
+                               : "x%.2g",
                  ratio);
     return text;
 }
 
-/* Foreign text may hold codes for the terminal. In `width` columns. */
+/* Bytes of a code for the terminal, one or, in UTF-8, two; 0: it is none. */
+static int control_bytes(const char *text)
+{
+    const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    if (first == 0xc2 && second >= 0x80 && second < 0xa0)
+        return 2;
+    return first < ' ' || first == 127;
+}
+
+/* Foreign text, in `width` columns. */
 static void print_text(const char *text, int width)
 {
-    for (; *text; text++, width--)
-        putchar((unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
+    for (; *text; text++, width--) {
+        const int control = control_bytes(text);
+        putchar(control ? '?' : *text);
+        text += control > 1;
+    }
     printf("%*s", width > 0 ? width : 0, "");
 }
 

@@ -257,7 +257,7 @@ int figures_read(const char *path, struct figures *figures)
     const enum lk_status status = lk_file_read(path, MOST_BYTES, &text, &bytes);
     if (status != LK_OK)
         return failed(status);
-    json_t *json = json_loadb(text, bytes, 0, &error);
+    json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     free(text);
     if (json)
         return figures_take(json, figures);

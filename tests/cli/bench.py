@@ -84,6 +84,14 @@ class Figures(ProgramTest):
             self.refused(2, ["'--seconds'", f"found '{seconds}'"], 'bench', 'mlp',
                          '--seconds=' + seconds)
 
+    def test_what_fails_keeps_what_was_measured(self):
+        """A batch that no device has room for, behind one that fits."""
+        done = self.run_program('bench', 'mlp', 'vgg16', '--seconds', '0.01', '--batch-size',
+                                '16384', '--json', 'b.json', status=4)
+        self.assertIn('device memory', done.stderr)
+        with open(self.path('b.json')) as file:
+            self.assertEqual([m['name'] for m in json.load(file)['models']], ['mlp'])
+
     def test_unwritable(self):
         done = self.run_program('bench', 'mlp', '--seconds', '0.001', '--batch-size', '16',
                                 '--json', 'none/b.json', status=3)
@@ -119,7 +127,7 @@ class Compare(ProgramTest):
         passes = [kernel(), kernel(**{'pass': 'wgrad'}), kernel(**{'pass': 'dgrad'}),
                   kernel(algorithm='clblast', reference=True, ms=1.0)]
         self.put_figures('a.json', figures_of('first', kernels=passes))
-        self.put_figures('b.json', figures_of('<b>second</b>\x1b[31m', kernels=[
+        self.put_figures('b.json', figures_of('<b>second</b>\x1b[31m\x9b1m', kernels=[
             kernel(ms=0.25, algorithm='winograd2', percent_of_peak=250.0),
             kernel(**{'pass': 'wgrad', 'ms': 4.0}),
             kernel(algorithm='clblast', reference=True, ms=0.001)],
@@ -129,7 +137,7 @@ class Compare(ProgramTest):
         self.put_two()
         text = self.run_program('bench', '--compare', 'a.json', 'b.json').stdout
         self.assertIn('A  first, driver 1.2  (a.json)', text)
-        self.assertIn('B  <b>second</b>?[31m, driver 1.2  (b.json)', text)
+        self.assertIn('B  <b>second</b>?[31m?1m, driver 1.2  (b.json)', text)
         for row in (r'dense forward +2\.00 ms x1\.00 +0\.250 ms x8\.00 +\[8\] units=3, n 4',
                     r'dense wgrad +2\.00 ms x1\.00 +4\.00 ms x0\.50',
                     r'dense dgrad +2\.00 ms x1\.00 +- ',
@@ -139,6 +147,15 @@ class Compare(ProgramTest):
                     r'geometric mean +of 1 x1\.00 +of 1 x3\.00'):
             self.assertRegex(text, '\n' + row)
 
+    def test_prints_odd_numbers(self):
+        """In their columns."""
+        self.put_figures('a.json', figures_of('first'))
+        self.put_figures('b.json', figures_of('second', kernels=[kernel(ms=1e-30)],
+                                              models=[model(samples_per_s=1e18)]))
+        text = self.run_program('bench', '--compare', 'a.json', 'b.json').stdout
+        self.assertRegex(text, r'\ndense forward +2\.00 ms x1\.00 +1e-30 ms x2e\+30 ')
+        self.assertRegex(text, r'\nmlp n 64 +1\.00k x1\.00 .* x1e\+15')
+
     def test_draws(self):
         self.put_two()
         self.put_figures('c.json', figures_of('third', kernels=[], models=[]))
@@ -147,9 +164,10 @@ class Compare(ProgramTest):
         self.assertEqual(done.stderr, '')
         root = read(self, self.path('page.html'))
         page = ''.join(root.itertext())
-        self.assertIn('B: <b>second</b>?[31m', page)
+        self.assertIn('B: <b>second</b>?[31m??1m', page)
         rows = [[cell.text for cell in row] for row in root.iter('tr')]
-        self.assertIn(['B: <b>second</b>?[31m', '100', '10.0', 'x2.00 (2)', 'x3.00 (1)'], rows)
+        self.assertIn(['B: <b>second</b>?[31m??1m', '100', '10.0', 'x2.00 (2)', 'x3.00 (1)'],
+                      rows)
         self.assertIn(['forward', '2.00', '0.250', 'x8.00', '-', None], rows)
         # two models, three rooflines, one operation
         self.assertEqual(len(list(root.iter('figure'))), 6)
@@ -171,7 +189,10 @@ class Compare(ProgramTest):
         self.put('page.html', 'old')
         self.run_program('bench', '--compare', 'a.json', 'b.json', '--html', 'page.html')
         read(self, self.path('page.html'))
-        self.refused(2, 'a.json', 'bench', '--compare', 'a.json', 'b.json', '--html', 'a.json')
+        os.symlink('a.json', self.path('link.json'))
+        for page in 'a.json', './a.json', 'link.json':
+            self.refused(2, f"would replace '{page}'", 'bench', '--compare', 'a.json', 'b.json',
+                         '--html', page)
         done = self.run_program('bench', '--compare', 'a.json', 'b.json', '--html',
                                 'none/p.html', status=3)
         self.assertIn('none/p.html', done.stderr)
@@ -209,7 +230,8 @@ class Compare(ProgramTest):
     def test_files_that_are_no_json(self):
         whole = json.dumps(figures_of('a'))
         for content in ('', '{', whole[:-1], whole[:99], whole + '}', '\x1b[31m', '[' * 9999,
-                        '\0' + whole, '{"device": 1e999}', '{"a\x80": 1}'.encode('latin1')):
+                        '\0' + whole, whole.replace('"driver"', '"name": "b", "driver"'),
+                        '{"device": 1e999}', '{"a\x80": 1}'.encode('latin1')):
             self.refused_file(content, 'is not JSON: line 1, column')
         self.refused_file(' ' * (17 << 20), 'at most 16777216')
         self.put_figures('a.json', figures_of('a'))
