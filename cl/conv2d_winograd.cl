@@ -11,17 +11,18 @@
  *   x: [tiles][ins][in_h][in_w]; y, at: [tiles][outs][out_h][out_w], or pooled
  *   u: as conv2d_winograd_pack.cl makes it
  *
- * Groups have equal parts of the batch's Winograd tiles and of shares of `share` output
- * channels. They do `each` tiles at a time, of one batch tile or several: a job. A group keeps
- * v[p][each / NV][ins][NV] and m[p][each / NV][share][NV] in scratch of its own, which stays in
- * the caches, and sums of tiles that overlap, [share][out_h][out_w]: inputs are transformed,
- * multiplied with MR x NV sums in registers, transformed back. The next job's inputs are
- * fetched meanwhile.
+ * A unit is `unit` Winograd tiles, a multiple of EACH, of one batch tile or several,
+ * TRANSPOSED, all of these. Groups have equal parts of all (unit, block of MR output channels),
+ * so that few units are shared. They do EACH tiles at a time: a job. A group keeps
+ * v[p][EACH / NV][ins][NV] and m[p][EACH / NV][outs][NV] in scratch of its own, which stays in
+ * the caches, and sums of tiles that overlap, [outs][out_h][out_w]: inputs are transformed,
+ * multiplied with MR x NV sums in registers, transformed back. Meanwhile the next job's inputs
+ * are fetched.
  *
  * Group ids: 0: of any number of groups.
- * -D: TILE; MR, NV: register block; SOURCE: of dy, as lib/winograd_inputs.cl has it, with y or
- *     `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past the
- *     caches; TRANSPOSED
+ * -D: TILE; EACH; MR, NV: register block; SOURCE: of dy, as lib/winograd_inputs.cl has it, with
+ *     y or `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past
+ *     the caches; TRANSPOSED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -60,59 +61,66 @@ INLINE void multiply(__global const V *v, __global const real *u, __global V *m,
 
 /* --- jobs ------------------------------------------------------------------------------ */
 
-#define MOST_EACH (2 * NV)
-
 struct sizes {
     struct winograd_window from; /* of the batch's first plane */
     __global S *y;
     __global B *at;
     int ins, outs, out_h, out_w, pad_y, pad_x;
-    int tiles, each, share;
-    int down, across; /* Winograd tiles of a plane */
+    int tiles, unit, down, across; /* batch tiles; Winograd tiles of a unit, of a plane */
 };
 
 /* A Winograd tile: its place in the plane of outputs or, TRANSPOSED, of inputs, and where the
- * planes of its images begin. */
+ * planes of its images begin. run: tiles from it on that are side by side. */
 struct place {
-    int y0, x0;
+    int y0, x0, run;
     size_t in, out;
 };
 
 struct job {
-    struct place places[MOST_EACH];
+    struct place places[EACH];
     int count, k0, k1; /* places; output channels */
 };
 
-/* Tiles that no two groups share. */
-INLINE int unit_of(const struct sizes *s)
+/* Part of a group's work: blocks of output channels, counted over all units, and the tile of
+ * their unit where the next job begins. */
+struct cursor {
+    long first, end;
+    int q;
+};
+
+INLINE int blocks_of(const struct sizes *s)
 {
-    return TRANSPOSED ? s->down * s->across : NV;
+    return (s->outs + MR - 1) / MR;
 }
 
-/* Every share of output channels has all tiles, in units. */
-INLINE int units_of(const struct sizes *s)
+INLINE int tiles_of(const struct sizes *s)
 {
-    return (s->tiles * s->down * s->across + unit_of(s) - 1) / unit_of(s);
+    return s->tiles * s->down * s->across;
 }
 
-/* As much as a job may be of [first, end), which count the tiles of all shares; *next: where
- * it ends. */
-INLINE struct job job_at(const struct sizes *s, long first, long end, long *next)
+/* The job at the cursor, which moves on. */
+INLINE struct job next_job(const struct sizes *s, struct cursor *at)
 {
-    const int squares = s->down * s->across, all = units_of(s) * unit_of(s);
-    const int share = (int)(first / all), q0 = (int)(first % all);
-    const int q1 = (int)min((long)min(q0 + s->each, all), end - first + q0);
+    const int squares = s->down * s->across, blocks = blocks_of(s);
+    const int unit = (int)(at->first / blocks), first = (int)(at->first % blocks);
+    const int last = (int)min((long)blocks, at->end - at->first + first);
+    const int q0 = unit * s->unit + at->q;
     struct job job;
-    *next = first + q1 - q0;
-    job.count = min(q1, s->tiles * squares) - q0;
-    job.k0 = share * s->share;
-    job.k1 = min(job.k0 + s->share, s->outs);
+    job.count = min(EACH, tiles_of(s) - q0);
+    job.k0 = first * MR;
+    job.k1 = min(last * MR, s->outs);
     for (int i = 0; i < job.count; i++) {
         const int t = (q0 + i) / squares, q = (q0 + i) % squares;
         job.places[i].y0 = q / s->across * TILE;
         job.places[i].x0 = q % s->across * TILE;
+        job.places[i].run = min(min(job.count - i, NV - i % NV), s->across - q % s->across);
         job.places[i].in = t * winograd_plane(&s->from, SOURCE) * s->ins;
         job.places[i].out = (size_t)t * s->outs * (s->out_h >> POOL) * (s->out_w >> POOL);
+    }
+    at->q += EACH;
+    if (at->q >= s->unit || q0 + EACH >= tiles_of(s)) {
+        at->q = 0;
+        at->first += last - first;
     }
     return job;
 }
@@ -130,38 +138,40 @@ INLINE void transform_inputs(const struct sizes *s, const struct job *job, __glo
                              size_t step)
 {
     for (int n = 0; n < s->ins; n++)
-        for (int i = 0; i < job->count; i++) {
+        for (int i = 0, run; i < job->count; i += run) {
             const struct place *at = &job->places[i];
             const struct winograd_window from =
                 winograd_window_at(s->from, at->in + n * winograd_plane(&s->from, SOURCE),
                                    at->y0 - PAD_OF(y), at->x0 - PAD_OF(x), SOURCE);
             __global V *to = v + ((size_t)(i / NV) * s->ins + n) * NV + i % NV;
-            if (TRANSPOSED)
-                winograd_gradients(&from, to, step, SOURCE);
-            else
-                winograd_inputs(&from, to, step, SOURCE);
+#if TRANSPOSED
+            run = 1;
+            winograd_gradients(&from, to, step, SOURCE);
+#else
+            run = at->run;
+            winograd_strip(&from, run, to, step, SOURCE);
+#endif
         }
 }
 
-/* Fetches rows [r0, r1) of a job's inputs, READ of every channel. */
-INLINE void fetch_inputs(const struct sizes *s, const struct job *job, int r0, int r1)
+/* Fetches row r of a job's inputs, READ of every channel. */
+INLINE void fetch_inputs(const struct sizes *s, const struct job *job, int r)
 {
 #if SOURCE != 2
-    for (int r = r0; r < r1; r++)
-        for (int i = 0; i < job->count; i++) {
-            const struct place *at = &job->places[i];
-            const bool overlaps = i + 1 < job->count && at[1].x0 > at->x0;
-            const int row = clamp(at->y0 - PAD_OF(y) + r % READ, 0, s->from.height - 1);
-            const int x0 = max(at->x0 - PAD_OF(x), 0);
-            const size_t place =
-                at->in + (size_t)(r / READ * s->from.height + row) * s->from.width + x0;
-            for (int j = 0; j < (overlaps ? TILE : READ); j++) {
-                PREFETCH(s->from.x + place + j);
+    for (int i = 0; i < job->count; i += job->places[i].run) {
+        const struct place *at = &job->places[i];
+        const int row = clamp(at->y0 - PAD_OF(y) + r % READ, 0, s->from.height - 1);
+        const int x0 = max(at->x0 - PAD_OF(x), 0);
+        const int columns = min(at->run * TILE + READ - TILE, s->from.width - x0);
+        const size_t place =
+            at->in + ((size_t)(r / READ) * s->from.height + row) * s->from.width + x0;
+        for (int j = 0; j < columns; j++) {
+            PREFETCH_FAR(s->from.x + place + j);
 #if SOURCE == 1
-                PREFETCH(s->from.y + place + j);
+            PREFETCH_FAR(s->from.y + place + j);
 #endif
-            }
         }
+    }
 #endif
 }
 
@@ -170,19 +180,18 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
                          __global const real *u, __global const V *v, size_t v_step,
                          __global V *m, size_t m_step)
 {
-    const int blocks = (s->outs + MR - 1) / MR, columns = (job->count + NV - 1) / NV;
+    const int blocks = blocks_of(s), columns = (job->count + NV - 1) / NV;
     const int rows = next ? s->ins * READ : 0;
     const int runs = POSITIONS * ((job->k1 - job->k0 + MR - 1) / MR);
-    int run = 0;
+    int due = 0, row = 0;
     for (int p = 0; p < POSITIONS; p++)
-        for (int k = job->k0; k < job->k1; k += MR, run++) {
+        for (int k = job->k0; k < job->k1; k += MR) {
             for (int j = 0; j < columns; j++)
                 multiply(v + p * v_step + (size_t)j * s->ins * NV,
                          u + ((size_t)p * blocks + k / MR) * s->ins * MR,
-                         m + p * m_step + ((size_t)j * s->share + k - job->k0) * NV, s->ins);
-            if (rows)
-                fetch_inputs(s, next, (int)((long)rows * run / runs),
-                             (int)((long)rows * (run + 1) / runs));
+                         m + p * m_step + ((size_t)j * blocks * MR + k - job->k0) * NV, s->ins);
+            for (due += rows; due >= runs; due -= runs)
+                fetch_inputs(s, next, row++);
         }
 }
 
@@ -202,7 +211,7 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
                                      bias ? bias[k] : (real)0,
                                      least};
             __global const V *from =
-                m + ((size_t)(i / NV) * s->share + k - job->k0) * NV + i % NV;
+                m + ((size_t)(i / NV) * blocks_of(s) * MR + k - job->k0) * NV + i % NV;
 #if TRANSPOSED
             const struct overlap with = {at->y0 > 0, at->x0 > 0, at->y0 + TILE < s->from.height,
                                          at->x0 + TILE < s->from.width,
@@ -218,21 +227,22 @@ BODY void winograd_group(struct sizes s, __global const real *restrict u,
                          __global const real *restrict bias, __global V *restrict scratch,
                          int relu, int group_0, int groups_0)
 {
-    const size_t v_step = (size_t)s.each * s.ins + 4, m_step = (size_t)s.each * s.share + 4;
-    const size_t overlaps = TRANSPOSED ? (size_t)s.share * s.out_h * s.out_w : 0;
+    const int blocks = blocks_of(&s);
+    const size_t v_step = (size_t)EACH * s.ins + 4, m_step = (size_t)EACH * blocks * MR + 4;
+    const size_t overlaps = TRANSPOSED ? (size_t)s.outs * s.out_h * s.out_w : 0;
     __global V *v = scratch + group_0 * (POSITIONS * (v_step + m_step) + overlaps);
     __global V *m = v + POSITIONS * v_step;
     const V least = relu ? (V)0 : (V)-INFINITY;
-    const long all = (long)units_of(&s) * ((s.outs + s.share - 1) / s.share);
-    const long end = all * (group_0 + 1) / groups_0 * unit_of(&s);
-    long first = all * group_0 / groups_0 * unit_of(&s), then;
-    for (; first < end; first = then) {
-        const struct job job = job_at(&s, first, end, &then);
-        long after;
-        const struct job next = job_at(&s, then < end ? then : first, end, &after);
+    const long all = (long)((tiles_of(&s) + s.unit - 1) / s.unit) * blocks;
+    struct cursor at = {all * group_0 / groups_0, all * (group_0 + 1) / groups_0, 0};
+    struct job job = next_job(&s, &at);
+    for (bool more = true; more;) {
+        more = at.first < at.end;
+        const struct job next = more ? next_job(&s, &at) : job;
         transform_inputs(&s, &job, v, v_step);
-        multiply_job(&s, &job, then < end ? &next : 0, u, v, v_step, m, m_step);
+        multiply_job(&s, &job, more ? &next : 0, u, v, v_step, m, m_step);
         transform_outputs(&s, &job, bias, least, m, m_step);
+        job = next;
     }
 }
 
@@ -243,7 +253,7 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
                             __global B *restrict at, __global V *restrict scratch,
                             int scratch_first, int tiles, int ins, int in_h, int in_w,
                             int outs, int out_h, int out_w, int pad_y, int pad_x, int relu,
-                            int each, int share)
+                            int unit)
 {
     const struct sizes s = {
         .from = {x + x_first / VECTOR, gate, won, .height = in_h, .width = in_w},
@@ -256,8 +266,7 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
         .pad_y = pad_y,
         .pad_x = pad_x,
         .tiles = tiles,
-        .each = each,
-        .share = share,
+        .unit = unit,
         .down = ((TRANSPOSED ? in_h : out_h) + TILE - 1) / TILE,
         .across = ((TRANSPOSED ? in_w : out_w) + TILE - 1) / TILE};
     winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, relu,

@@ -94,6 +94,49 @@ INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, s
     }
 }
 
+#define STRIP 4 /* tiles */
+
+/* A column of B' d: rows y0 + i of column j, which is inside. */
+INLINE void winograd_column(const struct winograd_window *from, V column[SIDE], int j,
+                            bool whole, int source)
+{
+    const int y0 = from->y0;
+    if (whole) {
+#define D(i) winograd_input(from, y0 + (i), j, source)
+        WINOGRAD_BT(column, D);
+#undef D
+    } else {
+#define D(i)                                                                                   \
+    ((uint)(y0 + (i)) < (uint)from->height ? winograd_input(from, y0 + (i), j, source) : (V)0)
+        WINOGRAD_BT(column, D);
+#undef D
+    }
+}
+
+/* v[i, j] of `count` tiles side by side, STRIP at most, of which the window is the first; those
+ * of a position come one after another. Where two tiles overlap, columns are read once. */
+INLINE void winograd_strip(const struct winograd_window *from, int count, __global V *v,
+                           size_t step, int source)
+{
+    V t[TILE * STRIP + 2][SIDE];
+    const bool whole = from->y0 >= 0 && from->y0 + SIDE <= from->height;
+    for (int j = 0; j < TILE * count + 2; j++)
+        if ((uint)(from->x0 + j) < (uint)from->width)
+            winograd_column(from, t[j], from->x0 + j, whole, source);
+        else
+            UNROLL for (int i = 0; i < SIDE; i++)
+                t[j][i] = (V)0;
+    for (int q = 0; q < count; q++)
+        UNROLL for (int i = 0; i < SIDE; i++) {
+            V row[SIDE];
+#define D(j) t[q * TILE + (j)][i]
+            WINOGRAD_BT(row, D);
+#undef D
+            UNROLL for (int j = 0; j < SIDE; j++)
+                v[(i * SIDE + j) * step + q] = row[j];
+        }
+}
+
 /* z[i, j] = (s A')[i, j], s being A d, likewise. */
 INLINE void winograd_gradient_rows(V s[SIDE][TILE], __global V *z, size_t step)
 {

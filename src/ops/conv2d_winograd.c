@@ -9,19 +9,17 @@ struct winograd {
     const struct lk_conv2d_winograd_part *part; /* that does it all; NULL: what follows does */
     void *inner;                                /* its state */
     struct lk_conv2d_winograd_geometry g;
-    int columns;           /* of the register block; it has ROWS rows */
-    int64_t squares, unit; /* Winograd tiles: of a plane; that no two groups share */
-    int64_t each, share;   /* of a job: tiles, output channels */
-    int64_t groups;        /* that share them out */
+    int64_t squares, unit; /* Winograd tiles: of a plane; of the kernel's units */
+    int64_t groups;        /* that share out all units and blocks of output channels */
     int64_t weights_first, scratch_first; /* in the workspace */
     struct lk_kernel *pack, *convolve;
 };
 
 enum {
     ROWS = 4,
+    EACH = 4,                /* Winograd tiles that are transformed together */
     MOST_TAPS = 1 << 24,     /* channels x filters that 32-bit offsets reach */
-    FAR_REALS = 4 << 20,     /* weights larger than this do not stay in the caches, */
-    CACHED_BYTES = 12 << 20, /* nor do outputs */
+    CACHED_BYTES = 12 << 20, /* larger outputs do not stay in the caches */
 };
 
 /* Winograd tiles of a plane. */
@@ -84,44 +82,10 @@ void lk_conv2d_winograd_describe(const struct lk_conv2d_job *job, int64_t tile,
     g->pool = g->forward && s->pool;
 }
 
-/* Runs of `unit` Winograd tiles, for each share of output channels. */
-static int64_t count_units(const struct winograd *w, int64_t tiles, int64_t share)
+/* Parts that all work can be cut into. */
+static int64_t count_parts(const struct winograd *w, int64_t tiles)
 {
-    return lk_divide_up(tiles * w->squares, w->unit) * lk_divide_up(w->g.outs, share);
-}
-
-/* What `units` units take one after another, in multiply-adds of vectors: products, the
- * transforms, and weights that come from afar for every job. Measured. */
-static double units_cost(const struct winograd *w, int64_t units, int64_t each, int64_t share,
-                         bool far)
-{
-    const double positions = (double)((w->g.tile + 2) * (w->g.tile + 2));
-    const double tiles = (double)(lk_divide_up(units * w->unit, w->columns) * w->columns);
-    const double jobs = (double)lk_divide_up(units * w->unit, each);
-    return positions * (double)(w->g.ins * share) * (tiles + (far ? 4 : 1) * jobs) +
-           tiles * (8 * positions) * (double)(w->g.ins + share);
-}
-
-/* The cut that keeps the compute units busy for the shortest time. */
-static void choose_jobs(const struct lk_op_setup *setup, struct winograd *w)
-{
-    const struct lk_device_info *info = lk_device_info(setup->device);
-    const int64_t blocks = lk_divide_up(w->g.outs, ROWS);
-    const bool far = w->scratch_first - w->weights_first > FAR_REALS;
-    double least = -1;
-    for (int64_t each = w->columns; each <= (far ? 2 : 1) * w->columns; each += w->columns)
-        for (int64_t shares = 1; shares <= blocks; shares *= 2) {
-            const int64_t share = lk_divide_up(blocks, shares) * ROWS;
-            const int64_t units = count_units(w, setup->tiling.tiles, share);
-            const double cost =
-                units_cost(w, lk_divide_up(units, info->compute_units), each, share, far);
-            if (least >= 0 && cost >= least)
-                continue;
-            least = cost;
-            w->each = each;
-            w->share = share;
-            w->groups = lk_least(info->compute_units, units);
-        }
+    return lk_divide_up(tiles * w->squares, w->unit) * lk_divide_up(w->g.outs, ROWS);
 }
 
 static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_conv2d_job *job,
@@ -143,25 +107,28 @@ static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_c
     lk_conv2d_winograd_describe(job, tile, &w->g);
     transpose(&w->g, job->shape);
     const size_t bytes = (size_t)t->vector * lk_dtype_bytes(setup->real);
-    w->columns = bytes == 64 ? 4 : 2;
+    const int columns = bytes == 64 ? 4 : 2; /* of the register block; it has ROWS rows */
     w->squares = count_squares(w->g.transposed ? w->g.in : w->g.out, tile);
-    w->unit = w->g.transposed ? w->squares : w->columns;
+    for (w->unit = EACH; w->g.transposed && w->unit % w->squares != 0;)
+        w->unit += EACH;
+    w->groups =
+        lk_least(lk_device_info(setup->device)->compute_units, count_parts(w, t->tiles));
     const int64_t outs = lk_divide_up(w->g.outs, ROWS) * ROWS;
     w->weights_first = job->first;
     w->scratch_first = job->first + (positions * outs * w->g.ins + 15) / 16 * 16;
-    choose_jobs(setup, w);
-    const int64_t overlaps = w->g.transposed ? w->share * w->g.out[0] * w->g.out[1] : 0;
+    const int64_t overlaps = w->g.transposed ? w->g.outs * w->g.out[0] * w->g.out[1] : 0;
     job->count =
         w->scratch_first - job->first +
-        w->groups * (positions * (w->each * (w->g.ins + w->share) + 8) + overlaps) * t->vector;
+        w->groups * (positions * (EACH * (w->g.ins + outs) + 8) + overlaps) * t->vector;
     const double y = (double)(t->tiles * t->lanes) *
                      (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
                      (double)lk_dtype_bytes(lk_op_stored(setup));
     snprintf(text, sizeof text, "-DTILE=%d -DMR=%d", (int)tile, ROWS);
     LK_TRY(lk_op_kernel(setup, "conv2d_winograd_pack", "conv2d_winograd_pack", text, &w->pack));
     snprintf(text, sizeof text,
-             "-DTILE=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d -DTRANSPOSED=%d",
-             (int)tile, ROWS, w->columns, w->g.pool, y > CACHED_BYTES, w->g.source,
+             "-DTILE=%d -DEACH=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d "
+             "-DTRANSPOSED=%d",
+             (int)tile, EACH, ROWS, columns, w->g.pool, y > CACHED_BYTES, w->g.source,
              w->g.transposed);
     return lk_op_kernel(setup, "conv2d_winograd", "conv2d_winograd", text, &w->convolve);
 }
@@ -182,8 +149,8 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
     const struct winograd *w = state;
     if (w->part)
         return w->part->enqueue(setup, w->inner, run);
-    const int64_t units = count_units(w, setup->tiling.tiles, w->share);
-    const struct lk_grid grid = {{lk_least(w->groups, units), 1, 1}, lk_op_items(setup)};
+    const int64_t parts = count_parts(w, setup->tiling.tiles);
+    const struct lk_grid grid = {{lk_least(w->groups, parts), 1, 1}, lk_op_items(setup)};
     LK_TRY(enqueue_pack(setup, w, run));
     return LK_ENQUEUE(
         w->convolve, grid, LK_BUF(w->g.forward ? run->x : run->dz),
@@ -195,7 +162,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
         LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_INT(setup->tiling.tiles),
         LK_INT(w->g.ins), LK_INT(w->g.in[0]), LK_INT(w->g.in[1]), LK_INT(w->g.outs),
         LK_INT(w->g.out[0]), LK_INT(w->g.out[1]), LK_INT(w->g.pad[0]), LK_INT(w->g.pad[1]),
-        LK_INT(w->g.relu), LK_INT(w->each), LK_INT(w->share));
+        LK_INT(w->g.relu), LK_INT(w->unit));
 }
 
 static void release(void *state)
