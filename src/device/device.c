@@ -3,142 +3,14 @@
 #include "base/fail.h"
 #include "device/blas.h"
 #include "device/kernel.h"
+#include "device/list.h"
 #include "device/opencl.h"
 #include "device/pocl.h"
 #include "device/subgroups.h"
 #include "device/trace.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-/* One device of a list: device `index`, or part `part` of `parts` equal ones. */
-struct entry {
-    int index, part, parts;
-};
-
-struct list {
-    cl_device_id ids[LK_MOST_DEVICES];
-    int known, count;
-    struct entry entries[LK_MOST_DEVICES];
-};
-
-static bool is_class(cl_device_id id, bool cpu)
-{
-    cl_device_type type = 0;
-    clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
-    return ((type & CL_DEVICE_TYPE_CPU) != 0) == cpu;
-}
-
-static enum lk_status add_entry(struct list *list, struct entry entry)
-{
-    if (list->count == LK_MOST_DEVICES)
-        return lk_fail(LK_E_ARGUMENT, "more than %d devices", LK_MOST_DEVICES);
-    list->entries[list->count++] = entry;
-    return LK_OK;
-}
-
-/* A device stands in one word of a list only: it would get a share of the work for each. */
-static enum lk_status check_new(const struct list *list, int index)
-{
-    for (int i = 0; i < list->count; i++)
-        if (list->entries[i].index == index)
-            return lk_fail(LK_E_ARGUMENT,
-                           "device %d is named twice; '%d*2' makes two replicas on it, '%d/2' "
-                           "cuts it in two",
-                           index, index, index);
-    return LK_OK;
-}
-
-static enum lk_status add_word(struct list *list, const char *word)
-{
-    char *end;
-    const bool all = strcmp(word, "all") == 0, cpu = strcmp(word, "cpu") == 0;
-    if (all || cpu || strcmp(word, "gpu") == 0) {
-        const int before = list->count;
-        for (int i = 0; i < list->known; i++)
-            if (all || is_class(list->ids[i], cpu)) {
-                LK_TRY(check_new(list, i));
-                LK_TRY(add_entry(list, (struct entry){i, 0, 1}));
-            }
-        if (list->count == before)
-            return lk_fail(LK_E_NO_DEVICE, "device list '%s': there is no %s among %d device%s",
-                           word, word, list->known, list->known == 1 ? "" : "s");
-        return LK_OK;
-    }
-    const long index = strtol(word, &end, 10);
-    if (!*word)
-        return lk_fail(LK_E_ARGUMENT, "a list of devices has an empty place: expected '0,1'");
-    if (end == word)
-        return lk_fail(LK_E_ARGUMENT,
-                       "device '%s' is not a number, 'N/PARTS', 'N*COPIES', all, gpu or cpu",
-                       word);
-    if (index < 0 || index >= list->known)
-        return lk_fail(LK_E_NO_DEVICE, "device %ld is not there: there %s %d, numbered from 0",
-                       index, list->known == 1 ? "is" : "are", list->known);
-    LK_TRY(check_new(list, (int)index));
-    if (!*end)
-        return add_entry(list, (struct entry){(int)index, 0, 1});
-    const bool cut = *end == '/', copied = *end == '*';
-    const long parts = strtol(end + 1, &end, 10);
-    if ((!cut && !copied) || *end || parts < 1 || parts > LK_MOST_DEVICES)
-        return lk_fail(LK_E_ARGUMENT,
-                       "device '%s': expected N, N/PARTS or N*COPIES, at most %d of them", word,
-                       LK_MOST_DEVICES);
-    for (int i = 0; i < (int)parts; i++)
-        LK_TRY(add_entry(list, (struct entry){(int)index, cut ? i : 0, cut ? (int)parts : 1}));
-    return LK_OK;
-}
-
-static enum lk_status parse_list(const char *spec, struct list *list)
-{
-    char text[512], *rest = text;
-    list->count = 0;
-    LK_TRY(lk_opencl_list(list->ids, &list->known));
-    if (!spec || !*spec)
-        spec = getenv("LOCKSTEP_DEVICE");
-    if (!spec || !*spec) {
-        for (int i = 0; i < list->known; i++)
-            if (is_class(list->ids[i], false))
-                return add_entry(list, (struct entry){i, 0, 1});
-        return add_entry(list, (struct entry){0, 0, 1});
-    }
-    if (strlen(spec) >= sizeof text)
-        return lk_fail(LK_E_ARGUMENT, "device list of %zu characters", strlen(spec));
-    snprintf(text, sizeof text, "%s", spec);
-    while (rest) {
-        char *word = rest;
-        rest = strchr(rest, ',');
-        if (rest)
-            *rest++ = '\0';
-        LK_TRY(add_word(list, word));
-    }
-    return LK_OK;
-}
-
-enum lk_status lk_device_count(int *count)
-{
-    cl_device_id ids[LK_MOST_DEVICES];
-    return lk_opencl_list(ids, count);
-}
-
-enum lk_status lk_device_query(int index, struct lk_device_info *info)
-{
-    cl_device_id ids[LK_MOST_DEVICES];
-    int count;
-    LK_TRY(lk_opencl_list(ids, &count));
-    if (index < 0 || index >= count)
-        return lk_fail(LK_E_NO_DEVICE, "device %d is not there: there are %d", index, count);
-    return lk_opencl_describe(ids[index], index, info);
-}
-
-enum lk_status lk_device_list_count(const char *spec, int *count)
-{
-    struct list list;
-    LK_TRY(parse_list(spec, &list));
-    *count = list.count;
-    return LK_OK;
-}
 
 /* Asked first, since some drivers have no clCreateSubDevices at all. */
 static bool can_be_cut(cl_device_id id)
@@ -155,7 +27,7 @@ static bool can_be_cut(cl_device_id id)
 
 /* Cuts the device into equal parts and keeps one of them. By counts, since cutting "equally"
  * makes parts of what is left over too. */
-static enum lk_status take_part(struct lk_device *device, struct entry entry)
+static enum lk_status take_part(struct lk_device *device, struct lk_device_entry entry)
 {
     cl_device_id parts[LK_MOST_DEVICES];
     cl_uint made = 0;
@@ -180,7 +52,7 @@ static enum lk_status take_part(struct lk_device *device, struct entry entry)
     return LK_OK;
 }
 
-static enum lk_status start(struct lk_device *device, struct entry entry)
+static enum lk_status start(struct lk_device *device, struct lk_device_entry entry)
 {
     cl_int error;
     char group[32];
@@ -214,8 +86,8 @@ static enum lk_status start(struct lk_device *device, struct entry entry)
 
 enum lk_status lk_device_open(const char *spec, int position, struct lk_device **device)
 {
-    struct list list;
-    LK_TRY(parse_list(spec, &list));
+    struct lk_device_list list;
+    LK_TRY(lk_device_list_parse(spec, &list));
     if (position < 0 || position >= list.count)
         return lk_fail(LK_E_ARGUMENT, "entry %d of a list of %d devices", position, list.count);
     struct lk_device *made = calloc(1, sizeof *made);
@@ -223,7 +95,7 @@ enum lk_status lk_device_open(const char *spec, int position, struct lk_device *
         return lk_fail_memory("a device", sizeof *made);
     pthread_mutex_init(&made->mutex, NULL);
     made->matrix = -1;
-    const struct entry entry = list.entries[position];
+    const struct lk_device_entry entry = list.entries[position];
     made->id = list.ids[entry.index];
     const enum lk_status status = start(made, entry);
     if (status != LK_OK) {
