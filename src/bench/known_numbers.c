@@ -1,0 +1,60 @@
+/* The numbers that known answers are of, and how answers are compared. */
+#include "bench/known.h"
+
+#include "base/random.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SEED = 2024 };
+
+static uint32_t draw(int which, int64_t index)
+{
+    return lk_random(SEED, LK_RANDOM_DATA, (uint32_t)which, (uint64_t)index).v[0];
+}
+
+void lk_known_fill(const struct lk_known *known, int which, int64_t count, float *values)
+{
+    const enum lk_known_numbers numbers =
+        which < LK_DRAW_W ? known->numbers : LK_KNOWN_INTEGERS;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t r = draw(which, i);
+        if (numbers == LK_KNOWN_INTEGERS)
+            values[i] = (float)(r % 7) - 3;
+        else if (numbers == LK_KNOWN_QUARTERS)
+            values[i] = ((float)(r % 65) - 32) / 4;
+        else
+            values[i] = (float)(r % 63 + 1) / 64;
+    }
+}
+
+void lk_known_labels(const struct lk_known *known, int32_t *labels)
+{
+    for (int n = 0; n < LK_KNOWN_BATCH; n++)
+        labels[n] = (int32_t)(draw(LK_DRAW_LABELS, n) % (uint32_t)known->x.dim[0]);
+}
+
+uint64_t lk_known_sum(uint64_t sum, const float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float value = values[i] == 0 ? 0 : values[i];
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        sum = ((sum ? sum : 0xcbf29ce484222325u) ^ bits) * 0x100000001b3u;
+    }
+    return sum;
+}
+
+void lk_known_compare(const float *values, const double *expected, int64_t count, char *detail,
+                      size_t bytes)
+{
+    detail[0] = '\0';
+    for (int64_t i = 0; i < count; i++) {
+        const double allowed = 8 * 0x1p-23 * fmax(1, fabs(expected[i]));
+        if (fabs(values[i] - expected[i]) <= allowed)
+            continue;
+        snprintf(detail, bytes, "element %lld of %lld: expected %.9g, found %.9g", (long long)i,
+                 (long long)count, expected[i], (double)values[i]);
+        return;
+    }
+}
