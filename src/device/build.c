@@ -55,33 +55,6 @@ static void *build_programs(void *argument)
     return NULL;
 }
 
-/* The source fixes a kernel's work-group; registers or local memory may not do for it. */
-static enum lk_status check_resources(const struct lk_kernel *kernel)
-{
-    const struct lk_device *device = kernel->device;
-    size_t wanted[3] = {0}, most = 0;
-    cl_ulong local = 0;
-    clGetKernelWorkGroupInfo(kernel->kernel, device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                             sizeof wanted, wanted, NULL);
-    clGetKernelWorkGroupInfo(kernel->kernel, device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
-                             &local, NULL);
-    const cl_int error = clGetKernelWorkGroupInfo(
-        kernel->kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    const size_t items = wanted[0] * wanted[1] * wanted[2];
-    if (error == CL_SUCCESS && items > most)
-        return lk_fail(LK_E_BUILD,
-                       "cl/%s: kernel '%s' has work-groups of %zu work-items, %s runs it in "
-                       "groups of at most %zu",
-                       kernel->program->source->name, kernel->name, items, device->info.name,
-                       most);
-    if (local > device->info.local_bytes)
-        return lk_fail(LK_E_BUILD,
-                       "cl/%s: kernel '%s' takes %llu bytes of local memory, %s has %zu",
-                       kernel->program->source->name, kernel->name, (unsigned long long)local,
-                       device->info.name, device->info.local_bytes);
-    return LK_OK;
-}
-
 static enum lk_status create_kernels(struct lk_device *device)
 {
     while (device->pending) {
@@ -96,12 +69,6 @@ static enum lk_status create_kernels(struct lk_device *device)
             kernel->kernel = NULL;
             return lk_fail(LK_E_BUILD, "cl/%s: kernel '%s': %s", kernel->program->source->name,
                            kernel->name, lk_opencl_name(error));
-        }
-        const enum lk_status status = check_resources(kernel);
-        if (status != LK_OK) {
-            clReleaseKernel(kernel->kernel);
-            kernel->kernel = NULL;
-            return status;
         }
         clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
                         &kernel->arg_count, NULL);

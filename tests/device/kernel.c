@@ -155,13 +155,18 @@ static void refuses_groups_that_are_too_large(void **state)
                                         .real_bytes = 4,
                                         .lanes = 2 * (int)info->group_items * info->vector};
     struct lk_kernel *kernel = NULL;
-    char said[64];
+    const struct lk_grid grid = {{1, 1, 1}, 2 * (int)info->group_items};
+    struct lk_buffer *buffer = NULL;
+    char said[96];
+    assert_ok(lk_buffer_create(device, 4096, &buffer));
     assert_ok(lk_kernel_create(device, &spec, &kernel));
-    snprintf(said, sizeof said, "in groups of at most %zu", info->group_items);
-    assert_fails(lk_device_build(device), LK_E_BUILD, said);
-    assert_fails(lk_device_build(device), LK_E_BUILD, said);
-    lk_kernel_destroy(kernel);
     assert_ok(lk_device_build(device));
+    snprintf(said, sizeof said, "kernel 'accumulate' in groups of %d: CL_INVALID_WORK",
+             grid.items);
+    assert_fails(LK_ENQUEUE(kernel, grid, LK_BUF(buffer), LK_BUF(buffer), LK_INT(0), LK_INT(1)),
+                 LK_E_BUILD, said);
+    lk_kernel_destroy(kernel);
+    lk_buffer_destroy(buffer);
 }
 
 static void refuses_arguments(void **state)
