@@ -35,6 +35,7 @@ PLACES = {
     "part_of_device": {"LOCKSTEP_DEVICE": "0/2"},
     "pocl_basic": {"POCL_DEVICES": "basic", "platform": "Portable Computing Language"},
     "small_cpu_kernels": {"LOCKSTEP_CLASS": "cpu", **SMALL},
+    "small_cpu_conv2d": {"LOCKSTEP_CLASS": "cpu", **SMALL},
     "small_gpu_kernels": {"LOCKSTEP_CLASS": "gpu", **SMALL},
     "rusticl_cpu_kernels": {"LOCKSTEP_CLASS": "cpu", **MESA},
     "rusticl_gpu_kernels": {"LOCKSTEP_CLASS": "gpu", **MESA},
