@@ -166,9 +166,9 @@ INLINE void fetch_inputs(const struct sizes *s, const struct job *job, int r)
         const size_t place =
             at->in + ((size_t)(r / READ) * s->from.height + row) * s->from.width + x0;
         for (int j = 0; j < columns; j++) {
-            PREFETCH_FAR(s->from.x + place + j);
+            PREFETCH(s->from.x + place + j);
 #if SOURCE == 1
-            PREFETCH_FAR(s->from.y + place + j);
+            PREFETCH(s->from.y + place + j);
 #endif
         }
     }
