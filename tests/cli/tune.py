@@ -230,7 +230,8 @@ class Tune(ProgramTest):
         for run in 'lost', 'whole':
             algorithms = self.algorithms(run)
             self.assertEqual({key: algorithms[key] for key in kept}, kept)
-        self.refused(4, 'device', 'train', *train, '--run', 'alone', environment=LOST)
+        done = self.run_program('train', *train, '--run', 'alone', status=4, environment=LOST)
+        self.assertIn('0 devices are left', done.stderr)
 
     @unittest.skipUnless(LAYER, 'no layer that makes devices fail')
     def test_a_device_that_is_lost_while_it_is_tuned(self):
