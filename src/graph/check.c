@@ -15,6 +15,8 @@ static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
 /* Of inputs and outputs; of a batch that has more, as many samples as have not. */
 static const double MOST_BYTES = 64 << 20;
 
+enum { BLOCK = 1 << 16 }; /* numbers that are read at a time */
+
 struct sum {
     double value, squares; /* of the terms */
 };
@@ -25,45 +27,74 @@ static void add(struct sum *sum, double term)
     sum->squares += term * term;
 }
 
-/* Of activations and their gradients. */
-static enum lk_status add_product(const struct lk_probe *probe, const struct lk_buffer *a,
-                                  const struct lk_buffer *b, struct sum *sum)
+/* Two arrays whose products are added. Of the second one, shards have made a share each. */
+struct factors {
+    const struct lk_buffer *a, *b;
+    enum lk_dtype dtype;
+    int64_t count, stride; /* numbers, and from one share to the next */
+    int shards;
+};
+
+/* What the host keeps of them at a time. */
+struct block {
+    float a[BLOCK], b[BLOCK];
+    double terms[BLOCK];
+};
+
+static enum lk_status add_block(const struct factors *f, int64_t first, int64_t count,
+                                struct block *block, struct sum *sum)
 {
-    const enum lk_dtype dtype = lk_op_stored(&probe->setup);
-    const int64_t count = (int64_t)(lk_buffer_bytes(a) / lk_dtype_bytes(dtype));
-    float *values = malloc(2 * (size_t)count * sizeof *values);
-    if (!values)
-        return lk_fail_memory("a check's numbers", 2 * (size_t)count * sizeof *values);
-    enum lk_status status = lk_probe_read(a, dtype, count, values);
-    if (status == LK_OK)
-        status = lk_probe_read(b, dtype, count, values + count);
-    for (int64_t i = 0; i < count && status == LK_OK; i++)
-        add(sum, (double)values[i] * values[count + i]);
-    free(values);
+    LK_TRY(lk_probe_read(f->a, f->dtype, first, count, block->a));
+    for (int64_t i = 0; i < count; i++)
+        block->terms[i] = 0;
+    for (int shard = 0; shard < f->shards; shard++) {
+        LK_TRY(lk_probe_read(f->b, f->dtype, shard * f->stride + first, count, block->b));
+        for (int64_t i = 0; i < count; i++)
+            block->terms[i] += (double)block->a[i] * block->b[i];
+    }
+    for (int64_t i = 0; i < count; i++)
+        add(sum, block->terms[i]);
+    return LK_OK;
+}
+
+static enum lk_status add_products(const struct factors *f, struct sum *sum)
+{
+    enum lk_status status = LK_OK;
+    struct block *block = malloc(sizeof *block);
+    if (!block)
+        return lk_fail_memory("a check's numbers", sizeof *block);
+    for (int64_t at = 0; at < f->count && status == LK_OK; at += BLOCK)
+        status = add_block(f, at, f->count - at < BLOCK ? f->count - at : BLOCK, block, sum);
+    free(block);
     return status;
 }
 
-/* Parameter j times its gradient, which shards have made apart. */
-static enum lk_status add_gradient(const struct lk_probe *probe, int j, struct sum *sum)
+/* Activations times their gradients. */
+static enum lk_status add_tensor(const struct lk_probe *probe, const struct lk_buffer *values,
+                                 const struct lk_buffer *gradients, struct sum *sum)
+{
+    const enum lk_dtype dtype = lk_op_stored(&probe->setup);
+    const struct factors factors = {
+        .a = values,
+        .b = gradients,
+        .dtype = dtype,
+        .count = (int64_t)(lk_buffer_bytes(values) / lk_dtype_bytes(dtype)),
+        .shards = 1};
+    return add_products(&factors, sum);
+}
+
+/* Parameter j times its gradient. */
+static enum lk_status add_param(const struct lk_probe *probe, int j, struct sum *sum)
 {
     const struct lk_op_setup *s = &probe->setup;
     const struct lk_op_run *run = &probe->runs[0];
-    const int64_t count = lk_shape_count(&s->shapes.param[j].shape), stride = run->dw_stride;
-    const int64_t all = stride * s->tiling.shards;
-    float *w = malloc((size_t)(count + all) * sizeof *w), *dw = w + count;
-    if (!w)
-        return lk_fail_memory("a check's numbers", (size_t)(count + all) * sizeof *w);
-    enum lk_status status = lk_probe_read(run->w[j], LK_F32, count, w);
-    if (status == LK_OK)
-        status = lk_probe_read(run->dw[j], LK_F32, all, dw);
-    for (int64_t i = 0; i < count && status == LK_OK; i++) {
-        double term = 0;
-        for (int shard = 0; shard < s->tiling.shards; shard++)
-            term += (double)w[i] * dw[shard * stride + i];
-        add(sum, term);
-    }
-    free(w);
-    return status;
+    const struct factors factors = {.a = run->w[j],
+                                    .b = run->dw[j],
+                                    .dtype = LK_F32,
+                                    .count = lk_shape_count(&s->shapes.param[j].shape),
+                                    .stride = run->dw_stride,
+                                    .shards = s->tiling.shards};
+    return add_products(&factors, sum);
 }
 
 static enum lk_status compare(const struct lk_probe *probe, const struct sum *y,
@@ -88,11 +119,11 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
     const struct lk_op_run *run = &probe->runs[0];
     struct sum y = {0}, w = {0}, x = {0};
     bool has_dx = true;
-    LK_TRY(add_product(probe, run->y, run->dy, &y));
+    LK_TRY(add_tensor(probe, run->y, run->dy, &y));
     for (int j = 0; j < s->shapes.params && s->wants_dw; j++) {
-        LK_TRY(add_gradient(probe, j, &w));
+        LK_TRY(add_param(probe, j, &w));
         if (j > 0)
-            LK_TRY(add_gradient(probe, j, &x));
+            LK_TRY(add_param(probe, j, &x));
     }
     if (s->wants_dw)
         LK_TRY(compare(probe, &y, &w, "weights"));
@@ -101,7 +132,7 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
     if (!has_dx || (s->shapes.params > 1 && !s->wants_dw))
         return LK_OK;
     for (int i = 0; i < s->shapes.inputs; i++)
-        LK_TRY(add_product(probe, run->x[i], run->dx[i], &x));
+        LK_TRY(add_tensor(probe, run->x[i], run->dx[i], &x));
     return compare(probe, &y, &x, "inputs");
 }
 

@@ -60,7 +60,8 @@ static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe
     if (!found)
         return lk_fail_memory("a candidate's results", (size_t)count * sizeof *found);
     const enum lk_dtype dtype = tuner->choice.dw ? LK_F32 : lk_op_stored(&probe->setup);
-    const enum lk_status status = lk_probe_read(result_of(tuner, probe), dtype, count, found);
+    const enum lk_status status =
+        lk_probe_read(result_of(tuner, probe), dtype, 0, count, found);
     if (status != LK_OK) {
         free(found);
         return status;

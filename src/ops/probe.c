@@ -254,16 +254,17 @@ enum lk_status lk_probe_fill(struct lk_probe *probe)
     return lk_device_finish(probe->setup.device);
 }
 
-enum lk_status lk_probe_read(const struct lk_buffer *buffer, enum lk_dtype dtype, int64_t count,
-                             float *values)
+enum lk_status lk_probe_read(const struct lk_buffer *buffer, enum lk_dtype dtype, int64_t first,
+                             int64_t count, float *values)
 {
+    const size_t at = (size_t)first * lk_dtype_bytes(dtype);
     if (dtype != LK_F16)
-        return lk_buffer_read(buffer, 0, (size_t)count * sizeof *values, values);
+        return lk_buffer_read(buffer, at, (size_t)count * sizeof *values, values);
     const size_t bytes = (size_t)count * sizeof(uint16_t);
     uint16_t *halves = malloc(bytes);
     if (!halves)
         return lk_fail_memory("halves", bytes);
-    const enum lk_status status = lk_buffer_read(buffer, 0, bytes, halves);
+    const enum lk_status status = lk_buffer_read(buffer, at, bytes, halves);
     for (int64_t i = 0; i < count && status == LK_OK; i++)
         values[i] = lk_half_value(halves[i]);
     free(halves);

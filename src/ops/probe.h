@@ -57,9 +57,9 @@ LK_MUST_CHECK enum lk_status lk_probe_fill(struct lk_probe *probe);
  * backward reads of the forward pass; living samples only. */
 double lk_probe_bytes(const struct lk_probe *probe, bool backward);
 
-/* Reads numbers of either type of reals. Waits. */
+/* Reads numbers of either type of reals from the first on. Waits. */
 LK_MUST_CHECK enum lk_status lk_probe_read(const struct lk_buffer *buffer, enum lk_dtype dtype,
-                                           int64_t count, float *values);
+                                           int64_t first, int64_t count, float *values);
 
 /* Enqueue a pass on a copy. */
 LK_MUST_CHECK enum lk_status lk_probe_forward(struct lk_probe *probe, int copy);
