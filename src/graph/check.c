@@ -12,7 +12,8 @@
  * far above what roundings leave of floats, and of halves or reduced products. */
 static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
 
-/* Of inputs and outputs; of a batch that has more, as many samples as have not. */
+/* Of inputs and outputs: of a batch that has more, as many samples as have not; and of weights.
+ */
 static const double MOST_BYTES = 64 << 20;
 
 enum { BLOCK = 1 << 16 }; /* numbers that are read at a time */
@@ -177,13 +178,23 @@ out:
     return status;
 }
 
+/* Drawing and reading the weights of larger layers would keep training waiting for seconds, and
+ * take memory that nobody has counted. */
+static bool is_checked(const struct lk_step *step)
+{
+    double weights = 0;
+    for (int j = 0; j < step->shapes.params; j++)
+        weights += (double)lk_shape_count(&step->shapes.param[j].shape);
+    return step->shapes.scales && step->has_backward && sizeof(float) * weights <= MOST_BYTES;
+}
+
 enum lk_status lk_graph_check(const struct lk_check_config *config)
 {
     struct lk_schedule schedule = {0};
     enum lk_status status;
     LK_TRY_OUT(lk_schedule_make(config->loss, true, &schedule));
     for (int i = 0; i < schedule.step_count; i++)
-        if (schedule.steps[i].shapes.scales && schedule.steps[i].has_backward)
+        if (is_checked(&schedule.steps[i]))
             LK_TRY_OUT(check_step(config, &schedule.steps[i]));
 out:
     lk_schedule_clear(&schedule);

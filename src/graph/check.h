@@ -14,9 +14,10 @@ struct lk_check_config {
     struct lk_choices *choices; /* of the algorithms that are checked */
 };
 
-/* Runs each operation that scales (ops/op.h) forward and backward on random numbers. By
- * Euler's theorem <y, dy>, the sum of <w, dw>, and <x, dx> with what all parameters but the
- * first add to it are one number, which three passes have made apart. Waits.
+/* Runs each operation that scales (ops/op.h) and has at most 64 MB of weights forward and
+ * backward on random numbers. By Euler's theorem <y, dy>, the sum of <w, dw>, and <x, dx> with
+ * what all parameters but the first add to it are one number, which three passes have made
+ * apart. Waits.
  * fails: LK_E_DEVICE, naming the operation, where they differ; as building and running do */
 LK_MUST_CHECK enum lk_status lk_graph_check(const struct lk_check_config *config);
 
