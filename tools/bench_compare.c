@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include "progress.h"
+#include "terminal.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -35,24 +36,11 @@ const char *ratio_text(double value, double first, char text[32])
     return text;
 }
 
-/* Bytes of a code for the terminal, one or, in UTF-8, two; 0: it is none. */
-static int control_bytes(const char *text)
-{
-    const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
-    if (first == 0xc2 && second >= 0x80 && second < 0xa0)
-        return 2;
-    return first < ' ' || first == 127;
-}
-
-/* Foreign text, in `width` columns. */
+/* All of a foreign text, in `width` columns or more. */
 static void print_text(const char *text, int width)
 {
-    for (; *text; text++, width--) {
-        const int control = control_bytes(text);
-        putchar(control ? '?' : *text);
-        text += control > 1;
-    }
-    printf("%*s", width > 0 ? width : 0, "");
+    const int needed = terminal_width(text);
+    terminal_print(text, needed > width ? needed : width);
 }
 
 static void print_cell(const char *figure, double value, double first)

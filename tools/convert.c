@@ -94,15 +94,6 @@ static void stop(void *conversion)
 static const struct interrupt_words words = {.stop = stop,
                                              .second = "\nlockstep: stopped at once\n"};
 
-/* Columns that bytes of UTF-8 take, nearly. */
-static int width_of(const char *text)
-{
-    int width = 0;
-    for (; *text; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
-}
-
 static const char *class_name(const struct lk_conversion_report *report, int class,
                               char number[16])
 {
@@ -114,7 +105,7 @@ static void print_row(const struct lk_conversion_report *report, int width, cons
                       int64_t (*figure)(const struct lk_conversion_part *part, int class),
                       int class)
 {
-    printf("%s%*s", name, width - width_of(name), "");
+    terminal_print(name, width);
     for (int i = 0; i < report->part_count; i++)
         printf("  %10" PRId64, figure(&report->parts[i], class));
     printf("\n");
@@ -149,7 +140,7 @@ static void print_report(const struct lk_conversion_report *report, double took)
     int width = 7, shards = 0;
     int64_t skipped = 0, kept = 0;
     for (int i = 0; i < report->classes; i++) {
-        const int found = width_of(class_name(report, i, number));
+        const int found = terminal_width(class_name(report, i, number));
         width = found > width ? found : width;
     }
     for (int i = 0; i < report->part_count; i++) {

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "json.h"
 #include "progress.h"
+#include "terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,27 +31,6 @@ static const char *value_name(const struct lk_data_info *info, int channel)
 {
     static const char *const colours[] = {"red", "green", "blue", "alpha"};
     return info->channels < 3 ? "grey" : colours[channel];
-}
-
-/* Columns that a text takes, if each character takes one: bytes that begin a character. */
-static int columns_of(const char *text)
-{
-    int columns = 0;
-    for (; *text; text++)
-        columns += (*text & 0xc0) != 0x80;
-    return columns;
-}
-
-/* Prints a name in `width` columns, cut where it has more; a terminal's own codes are not let
- * through. */
-static void print_name(const char *name, int width)
-{
-    int used = 0;
-    for (; *name && (used < width || (*name & 0xc0) == 0x80); name++) {
-        used += (*name & 0xc0) != 0x80;
-        putchar((unsigned char)*name < ' ' || *name == 127 ? '?' : *name);
-    }
-    printf("%*s", width - used, "");
 }
 
 /* Labels that are known, all classes together. */
@@ -87,7 +67,7 @@ static void print_heading(const struct data_report *report, const char *what, in
                           int column)
 {
     printf("\n");
-    print_name(what, width);
+    terminal_print(what, width);
     for (int i = 0; i < report->count; i++)
         printf("%*s", column, report->parts[i].name);
     printf("\n");
@@ -98,7 +78,7 @@ static int name_width(const struct lk_data_info *info)
     char text[32];
     int width = 10;
     for (int i = 0; i < info->classes; i++) {
-        const int columns = columns_of(class_name(info, i, text));
+        const int columns = terminal_width(class_name(info, i, text));
         width = columns > width ? columns : width;
     }
     return width > NAME_MOST ? NAME_MOST : width;
@@ -108,7 +88,7 @@ static int name_width(const struct lk_data_info *info)
 static void print_sum(const struct data_report *report, const char *what, int width,
                       int64_t (*count)(const struct data_part *))
 {
-    print_name(what, width);
+    terminal_print(what, width);
     for (int i = 0; i < report->count; i++)
         printf("%*" PRId64, i ? 20 : 11, count(&report->parts[i]));
     printf("\n");
@@ -121,9 +101,9 @@ static void print_majority(const struct data_report *report)
         const struct data_part *part = &report->parts[i];
         char text[32];
         const char *name = class_name(info_of(report), majority(part), text);
-        const int columns = columns_of(name);
+        const int columns = terminal_width(name);
         printf("%s%s ", i ? ", " : "", part->name);
-        print_name(name, columns > NAME_MOST / 2 ? NAME_MOST / 2 : columns);
+        terminal_print(name, columns > NAME_MOST / 2 ? NAME_MOST / 2 : columns);
         printf(" %.2f %%", 100 * share(part, majority(part)));
     }
     printf("\n");
@@ -137,7 +117,7 @@ static void print_classes(const struct data_report *report)
     char text[32];
     print_heading(report, "class", width, 20);
     for (int class = 0; class < info->classes; class ++) {
-        print_name(class_name(info, class, text), width);
+        terminal_print(class_name(info, class, text), width);
         for (int i = 0; i < report->count; i++)
             printf("%11" PRId64 " %6.2f %%", report->parts[i].survey->class_counts[class],
                    100 * share(&report->parts[i], class));
@@ -160,7 +140,7 @@ static void print_counts(const struct data_report *report, const char *what,
         sum += count(report->parts[i].survey, which);
     if (!sum)
         return;
-    print_name(what, FIRST_COLUMN);
+    terminal_print(what, FIRST_COLUMN);
     for (int i = 0; i < report->count; i++)
         printf("%*" PRId64, COLUMN, count(report->parts[i].survey, which));
     printf("\n");
@@ -197,7 +177,7 @@ static void print_files(const struct data_report *report)
         print_counts(report, channel_names[c], channels_of, c);
     print_counts(report, "broken", bad_of, 0);
     for (int s = 0; s < 3; s++) {
-        print_name(sizes[s], FIRST_COLUMN);
+        terminal_print(sizes[s], FIRST_COLUMN);
         for (int i = 0; i < report->count; i++) {
             const struct lk_survey_size size = size_of(report->parts[i].survey, s);
             char text[32];
@@ -252,7 +232,7 @@ static void print_rates(const struct data_report *report)
         if (sum == 0)
             continue;
         row_name(&report->parts[0], row, name);
-        print_name(name, FIRST_COLUMN);
+        terminal_print(name, FIRST_COLUMN);
         for (int i = 0; i < report->count; i++)
             printf("%*s", COLUMN, rate_text(rate_of(&report->parts[i], row), rate));
         printf("\n");
@@ -268,7 +248,7 @@ static void print_notes(const struct data_part *part, const struct lk_survey_not
            part->survey->samples);
     for (int64_t i = 0; i < notes->count && i < most; i++) {
         printf("%7" PRId64 "  ", notes->items[i].index);
-        print_name(notes->items[i].text, columns_of(notes->items[i].text));
+        terminal_print(notes->items[i].text, terminal_width(notes->items[i].text));
         printf("\n");
     }
     if (notes->count > most)
@@ -278,7 +258,7 @@ static void print_notes(const struct data_part *part, const struct lk_survey_not
 void data_print(const struct data_report *report)
 {
     const struct lk_data_info *info = info_of(report);
-    print_name(info->name, columns_of(info->name));
+    terminal_print(info->name, terminal_width(info->name));
     printf(": %d classes, samples of %dx%dx%d", info->classes, info->height, info->width,
            info->channels);
     for (int i = 0; i < report->count; i++) {

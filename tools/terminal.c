@@ -88,6 +88,40 @@ void terminal_status(const char *text)
     status_is_shown = text != NULL;
 }
 
+static bool begins_character(char byte)
+{
+    return (byte & 0xc0) != 0x80;
+}
+
+int terminal_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += begins_character(*text);
+    return width;
+}
+
+/* Bytes of a code for the terminal, one or, in UTF-8, two; 0: it is none. */
+static int control_bytes(const char *text)
+{
+    const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    if (first == 0xc2 && second >= 0x80 && second < 0xa0)
+        return 2;
+    return first < ' ' || first == 127;
+}
+
+void terminal_print(const char *text, int width)
+{
+    int used = 0;
+    for (; *text && (used < width || !begins_character(*text)); text++) {
+        const int control = control_bytes(text);
+        used += begins_character(*text);
+        putchar(control ? '?' : *text);
+        text += control > 1;
+    }
+    printf("%*s", width - used, "");
+}
+
 bool terminal_flush(void)
 {
     return fflush(stdout) == 0 && !ferror(stdout);

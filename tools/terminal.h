@@ -29,6 +29,13 @@ bool terminal_has_unicode(void);
 /* Replaces the status line; at most terminal_columns() - 1 columns. NULL removes it. */
 void terminal_status(const char *text);
 
+/* Columns that a foreign text takes, if each character takes one. */
+int terminal_width(const char *text);
+
+/* Prints a foreign text in `width` columns, cut where it has more; the terminal's own codes are
+ * not let through. */
+void terminal_print(const char *text, int width);
+
 /* Flushes stdout. Returns false where something written to it was lost (a full disk). */
 bool terminal_flush(void);
 
