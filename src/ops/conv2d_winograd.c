@@ -174,13 +174,17 @@ static void release(void *state)
     lk_kernel_destroy(w->convolve);
 }
 
-/* On CPUs the gradients of a tile are turned in local memory. */
-static bool fits_local(const struct lk_op_setup *setup, enum lk_conv2d_pass pass, int64_t tile)
+size_t lk_conv2d_winograd_stage_bytes(const struct lk_op_setup *setup, int64_t tile)
 {
     const int vector = setup->tiling.vector;
-    const size_t stage = (size_t)(tile * tile * vector * vector) * lk_dtype_bytes(setup->real);
-    return pass != LK_CONV2D_WEIGHTS || vector == 1 ||
-           stage <= lk_device_info(setup->device)->local_bytes;
+    return (size_t)(tile * tile * vector * vector) * lk_dtype_bytes(setup->real);
+}
+
+static bool fits_local(const struct lk_op_setup *setup, enum lk_conv2d_pass pass, int64_t tile)
+{
+    return pass != LK_CONV2D_WEIGHTS || setup->tiling.vector == 1 ||
+           lk_conv2d_winograd_stage_bytes(setup, tile) <=
+               lk_device_info(setup->device)->local_bytes;
 }
 
 /* Winograd tiles of a sample, or -1 where the algorithm cannot. */

@@ -31,6 +31,9 @@ struct lk_conv2d_winograd_part {
 extern const struct lk_conv2d_winograd_part lk_conv2d_winograd_weights,
     lk_conv2d_winograd_fused, lk_conv2d_winograd_gpu;
 
+/* Local memory in which weight gradients of the CPU class turn the gradients of a tile. */
+size_t lk_conv2d_winograd_stage_bytes(const struct lk_op_setup *setup, int64_t tile);
+
 /* Whether the weight gradient's sums fit where lk_conv2d_winograd_fused keeps them. */
 bool lk_conv2d_winograd_fits(const struct lk_op_setup *setup,
                              const struct lk_conv2d_shape *shape, int64_t tile);

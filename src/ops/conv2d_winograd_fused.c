@@ -112,7 +112,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
     const struct lk_grid grid = {
         {lk_least(w->groups, t->shards * w->parts.parts * w->blocks), 1, 1},
         lk_op_items(setup)};
-    const size_t stage = (size_t)(w->tile * w->tile * t->vector * t->vector);
+    const size_t stage = lk_conv2d_winograd_stage_bytes(setup, w->tile);
     LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_BUF(w->source == LK_CONV2D_MASKED ? run->y : NULL),
                       LK_BUF(w->source == LK_CONV2D_POOLED ? run->at : NULL),
@@ -121,7 +121,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
                       LK_INT(t->shard_tiles), LK_INT(w->parts.parts), LK_INT(w->shape.channels),
                       LK_INT(y->in), LK_INT(x->in), LK_INT(w->shape.filters), LK_INT(y->out),
                       LK_INT(x->out), LK_INT(y->pad), LK_INT(x->pad), LK_INT(w->block_channels),
-                      LK_LOCAL(stage * lk_dtype_bytes(setup->real))));
+                      LK_LOCAL(stage)));
     return lk_conv2d_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 

@@ -102,22 +102,21 @@ static enum lk_status enqueue_round(const struct lk_op_setup *setup, const struc
 {
     const struct lk_conv2d_axis *y = &w->shape.axis[0], *x = &w->shape.axis[1];
     const int64_t channels = w->shape.channels, filters = w->shape.filters;
-    const int vector = setup->tiling.vector, items = lk_op_items(setup);
+    const int items = lk_op_items(setup);
     const struct lk_grid terms = {{lk_divide_up(channels, CHANNELS) + w->panels * w->columns,
                                    lk_divide_up(r.q1 - r.q0, BLOCK), r.shards},
                                   items};
     const struct lk_grid products = {{w->panels, (w->tile + 2) * (w->tile + 2), r.shards},
                                      items};
-    const size_t stage = (size_t)(w->tile * w->tile * vector * vector);
-    LK_TRY(LK_ENQUEUE(w->terms, terms, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
-                      LK_BUF(w->source == LK_CONV2D_MASKED ? run->y : NULL),
-                      LK_BUF(w->source == LK_CONV2D_POOLED ? run->at : NULL),
-                      LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(w->v_stride),
-                      LK_INT(w->z_first), LK_INT(w->z_stride), LK_INT(r.shard0),
-                      LK_INT(setup->tiling.shard_tiles), LK_INT(r.q0), LK_INT(r.q1),
-                      LK_INT(w->room), LK_INT(channels), LK_INT(y->in), LK_INT(x->in),
-                      LK_INT(filters), LK_INT(y->out), LK_INT(x->out), LK_INT(y->pad),
-                      LK_INT(x->pad), LK_LOCAL(stage * lk_dtype_bytes(setup->real))));
+    const size_t stage = lk_conv2d_winograd_stage_bytes(setup, w->tile);
+    LK_TRY(LK_ENQUEUE(
+        w->terms, terms, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_BUF(w->source == LK_CONV2D_MASKED ? run->y : NULL),
+        LK_BUF(w->source == LK_CONV2D_POOLED ? run->at : NULL), LK_BUF(run->workspace),
+        LK_INT(w->v_first), LK_INT(w->v_stride), LK_INT(w->z_first), LK_INT(w->z_stride),
+        LK_INT(r.shard0), LK_INT(setup->tiling.shard_tiles), LK_INT(r.q0), LK_INT(r.q1),
+        LK_INT(w->room), LK_INT(channels), LK_INT(y->in), LK_INT(x->in), LK_INT(filters),
+        LK_INT(y->out), LK_INT(x->out), LK_INT(y->pad), LK_INT(x->pad), LK_LOCAL(stage)));
     return LK_ENQUEUE(w->products, products, LK_BUF(run->workspace), LK_INT(w->v_first),
                       LK_INT(w->v_stride), LK_INT(w->z_first), LK_INT(w->z_stride),
                       LK_BUF(run->workspace), LK_INT(w->m_first), LK_INT(w->m_stride),
