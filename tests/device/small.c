@@ -1,12 +1,11 @@
 /* What small_layer.c makes of a device: it says that it is small, and refuses what it does not
  * have. */
+#include "device/small.h"
 #include "device/rig.h"
 
 #include "device/blas.h"
 #include "device/fft.h"
 #include <CL/cl.h>
-
-enum { LOCAL_BYTES = 16 << 10, GROUP_ITEMS = 64 };
 
 static void says_so(void **state)
 {

@@ -1,11 +1,14 @@
-/* An OpenCL layer: the devices are small ones, with 16 KiB of local memory and work-groups of
- * 64. They say so when asked, and refuse a launch that wants more. The ICD loader loads it
- * where OPENCL_LAYERS names it (CL/cl_layer.h). */
+/* An OpenCL layer: the devices are small ones, as small.h has it. They say so when asked, and
+ * refuse a launch that wants more. The ICD loader loads it where OPENCL_LAYERS names it
+ * (CL/cl_layer.h). */
+#include "device/layer_info.h"
+#include "device/small.h"
+
 #include <CL/cl_layer.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LOCAL_BYTES = 16 << 10, GROUP_ITEMS = 64 };
+const char layer_name[] = "a small device for Lockstep's tests";
 
 static const struct _cl_icd_dispatch *target;
 
@@ -61,22 +64,6 @@ static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kerne
         return refuse(kernel, "bytes of local memory", (size_t)bytes, CL_OUT_OF_RESOURCES);
     return target->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local,
                                           waits, list, event);
-}
-
-CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t bytes, void *value,
-                                               size_t *need)
-{
-    static const char name[] = "a small device for Lockstep's tests";
-    const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    const int is_name = what == CL_LAYER_NAME;
-    const size_t size = is_name ? sizeof name : sizeof version;
-    if ((!is_name && what != CL_LAYER_API_VERSION) || (value && bytes < size))
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, is_name ? (const void *)name : &version, size);
-    if (need)
-        *need = size;
-    return CL_SUCCESS;
 }
 
 /* What the layer's table leaves empty, the loader fills from the target's. */

@@ -1,9 +1,11 @@
 /* The layer's entrance, and its wrappers of everything but commands. */
 #include "fault/layer.h"
 
+#include "device/layer_info.h"
 #include <pthread.h>
 #include <string.h>
 
+const char layer_name[] = "faults for Lockstep's tests";
 const struct _cl_icd_dispatch *layer_target;
 
 static void set(cl_int *to, cl_int error)
@@ -188,22 +190,6 @@ static cl_int CL_API_CALL get_profiling_info(cl_event event, cl_profiling_info w
     if (layer_event_code(event) != CL_SUCCESS)
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     return layer_target->clGetEventProfilingInfo(event, what, bytes, value, need);
-}
-
-CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t bytes, void *value,
-                                               size_t *need)
-{
-    static const char name[] = "faults for Lockstep's tests";
-    const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    const bool is_name = what == CL_LAYER_NAME;
-    const size_t size = is_name ? sizeof name : sizeof version;
-    if ((!is_name && what != CL_LAYER_API_VERSION) || (value && bytes < size))
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, is_name ? (const void *)name : &version, size);
-    if (need)
-        *need = size;
-    return CL_SUCCESS;
 }
 
 /* What the layer's table leaves empty, the loader fills from the target's. */
