@@ -47,42 +47,22 @@ INLINE bool winograd_is_inside(const struct winograd_window *from, int i, int j)
     return (uint)i < (uint)from->height && (uint)j < (uint)from->width;
 }
 
-/* What CPUs seldom do need not be long code; GPUs have arrays in registers only where loops are
- * undone. */
-#if VECTOR == 1
-#define EDGE_UNROLL UNROLL
-#else
-#define EDGE_UNROLL
-#endif
-
-/* v[i, j] = B' d B of the window, positions `step` apart. Outside the plane there is 0. */
+/* For GPUs, which have arrays in registers only where loops are undone: v[i, j] = B' d B of the
+ * window, positions `step` apart. Outside the plane there is 0. */
 INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, size_t step,
                             int source)
 {
     V t[SIDE][SIDE];
-    const int y0 = from->y0, x0 = from->x0;
-    if (VECTOR > 1 && y0 >= 0 && x0 >= 0 && y0 + SIDE <= from->height &&
-        x0 + SIDE <= from->width) {
-        UNROLL for (int j = 0; j < SIDE; j++) {
-            V column[SIDE];
-#define D(i) winograd_input(from, y0 + (i), x0 + j, source)
-            WINOGRAD_BT(column, D);
-#undef D
-            UNROLL for (int i = 0; i < SIDE; i++)
-                t[i][j] = column[i];
-        }
-    } else {
-        EDGE_UNROLL for (int j = 0; j < SIDE; j++) {
-            V column[SIDE];
+    UNROLL for (int j = 0; j < SIDE; j++) {
+        V column[SIDE];
 #define D(i)                                                                                   \
-    (winograd_is_inside(from, y0 + (i), x0 + j)                                                \
-         ? winograd_input(from, y0 + (i), x0 + j, source)                                      \
+    (winograd_is_inside(from, from->y0 + (i), from->x0 + j)                                    \
+         ? winograd_input(from, from->y0 + (i), from->x0 + j, source)                          \
          : (V)0)
-            WINOGRAD_BT(column, D);
+        WINOGRAD_BT(column, D);
 #undef D
-            UNROLL for (int i = 0; i < SIDE; i++)
-                t[i][j] = column[i];
-        }
+        UNROLL for (int i = 0; i < SIDE; i++)
+            t[i][j] = column[i];
     }
     UNROLL for (int i = 0; i < SIDE; i++) {
         V row[SIDE];
@@ -113,8 +93,9 @@ INLINE void winograd_column(const struct winograd_window *from, V column[SIDE], 
     }
 }
 
-/* v[i, j] of `count` tiles side by side, STRIP at most, of which the window is the first; those
- * of a position come one after another. Where two tiles overlap, columns are read once. */
+/* For CPUs: v[i, j] of `count` tiles side by side, STRIP at most, of which the window is the
+ * first; those of a position come one after another. Where two tiles overlap, columns are read
+ * once. */
 INLINE void winograd_strip(const struct winograd_window *from, int count, __global V *v,
                            size_t step, int source)
 {

@@ -29,7 +29,7 @@ INLINE void make_v(const struct slice *r, struct winograd_window x, __global V *
             const size_t image = (size_t)t * channels + min(c, channels - 1);
             const struct winograd_window from =
                 winograd_window_at(x, image * plane, y0 - r->pad_y, x0 - r->pad_x, 0);
-            winograd_inputs(&from, v + q - r->q0, step, 0);
+            winograd_strip(&from, 1, v + q - r->q0, step, 0);
         }
 }
 
