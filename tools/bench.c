@@ -6,6 +6,7 @@
 #include "terminal.h"
 #include <inttypes.h>
 #include <lockstep/bench.h>
+#include <lockstep/file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,15 @@ static int write_files(const struct bench *bench, const struct arguments *argume
     return result == DONE && html ? write_page(bench, html) : result;
 }
 
+/* Found before measuring, which takes minutes. */
+static int check_files(const char *json, const char *html)
+{
+    enum lk_status status = json ? lk_file_check(json) : LK_OK;
+    if (status == LK_OK && html)
+        status = lk_file_check(html);
+    return status == LK_OK ? DONE : failed(status);
+}
+
 static int check_math(const struct arguments *arguments, const char *math)
 {
     static const char *const names[] = {"strict", "normal", "fast", NULL};
@@ -272,7 +282,9 @@ static int read_options(const struct arguments *arguments, struct bench *bench)
     if (result == DONE && json && html && strcmp(json, html) == 0)
         result =
             wrong_usage(arguments->command, "--json and --html name the same file '%s'", json);
-    return result == DONE ? check_words(arguments) : result;
+    if (result == DONE)
+        result = check_words(arguments);
+    return result == DONE ? check_files(json, html) : result;
 }
 
 static int run_measurements(const struct arguments *arguments)

@@ -23,6 +23,10 @@ LK_API LK_MUST_CHECK enum lk_status lk_file_read(const char *path, size_t limit,
 LK_API LK_MUST_CHECK enum lk_status lk_file_write(const char *path, const void *data,
                                                   size_t bytes);
 
+/* Asks whether lk_file_write() could begin there, before the work whose result it will write.
+ * What is there stays as it is, and nothing is left beside it. fails: LK_E_IO, as it would */
+LK_API LK_MUST_CHECK enum lk_status lk_file_check(const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -151,10 +151,12 @@ static bool fill(int fd, const struct lk_file_part *parts, int count)
     return whole;
 }
 
-/* A new file's name would take the place of a device's. */
+/* A new file would take the place of a device, and one beside no name could be made. */
 static enum lk_status check_target(const char *path)
 {
     struct stat about;
+    if (!*path)
+        return lk_fail(LK_E_IO, "cannot write a file whose name is empty");
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return lk_fail(LK_E_IO, "cannot write '%s': it is %s, not a file", path,
                        kind_of(&about));
@@ -264,6 +266,14 @@ void lk_file_draft_drop(struct lk_file_draft *draft)
     fclose(draft->stream);
     unlink(draft->name);
     free_draft(draft);
+}
+
+enum lk_status lk_file_check(const char *path)
+{
+    struct lk_file_draft *draft;
+    LK_TRY(lk_file_draft_open(path, &draft));
+    lk_file_draft_drop(draft);
+    return LK_OK;
 }
 
 enum lk_status lk_folder_make(const char *path)

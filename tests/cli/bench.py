@@ -93,9 +93,18 @@ class Figures(ProgramTest):
             self.assertEqual([m['name'] for m in json.load(file)['models']], ['mlp'])
 
     def test_unwritable(self):
-        done = self.run_program('bench', 'mlp', '--seconds', '0.001', '--batch-size', '16',
-                                '--json', 'none/b.json', status=3)
-        self.assertIn('none/b.json', done.stderr)
+        """Found before anything is measured; what is there stays as it is."""
+        self.put('old.json', 'old')
+        self.put('old.html', 'old')
+        for json_file, page in (('none/b', 'new'), ('new', 'none/b'), ('old.json', 'none/b'),
+                                ('none/b', 'old.html')):
+            self.refused(3, 'none/b', 'bench', 'mlp', '--json', json_file, '--html', page)
+        self.refused(3, 'it is a folder', 'bench', 'mlp', '--html', '.')
+        self.refused(3, 'name is empty', 'bench', 'mlp', '--json', '')
+        self.assertEqual(sorted(os.listdir(self.folder)), ['old.html', 'old.json', 'tiny.yaml'])
+        for name in 'old.json', 'old.html':
+            with open(self.path(name)) as file:
+                self.assertEqual(file.read(), 'old')
 
 
 def kernel(**changes):

@@ -107,6 +107,22 @@ static void what_is_no_file_stays(void **state)
     assert_true(S_ISFIFO(about.st_mode));
 }
 
+static void asks_beforehand(void **state)
+{
+    (void)state;
+    assert_int_equal(lk_folder_make(scratch_path("asked")), LK_OK);
+    const char *path = scratch_path("asked/file");
+    assert_int_equal(lk_file_check(path), LK_OK);
+    assert_int_equal(scratch_entries(scratch_path("asked")), 0);
+    assert_int_equal(lk_file_write(path, "old", 3), LK_OK);
+    assert_int_equal(lk_file_check(path), LK_OK);
+    expect_content(path, "old");
+    assert_int_equal(scratch_entries(scratch_path("asked")), 1);
+    refused(lk_file_check(scratch_path("asked/file/below")), LK_E_IO, "asked/file/below");
+    refused(lk_file_check(scratch_path("asked")), LK_E_IO, "it is a folder");
+    refused(lk_file_check(""), LK_E_IO, "whose name is empty");
+}
+
 static enum lk_status write_draft(const char *path, const void *data, size_t bytes)
 {
     struct lk_file_draft *draft;
@@ -175,6 +191,7 @@ int main(void)
         cmocka_unit_test(refuses_to_read),
         cmocka_unit_test(full_disk_leaves_the_old_file),
         cmocka_unit_test(what_is_no_file_stays),
+        cmocka_unit_test(asks_beforehand),
         cmocka_unit_test(drafts),
         cmocka_unit_test(refuses_to_write),
         cmocka_unit_test(makes_folders),
