@@ -36,13 +36,6 @@ const char *ratio_text(double value, double first, char text[32])
     return text;
 }
 
-/* All of a foreign text, in `width` columns or more. */
-static void print_text(const char *text, int width)
-{
-    const int needed = terminal_width(text);
-    terminal_print(text, needed > width ? needed : width);
-}
-
 static void print_cell(const char *figure, double value, double first)
 {
     char ratio[32];
@@ -106,10 +99,12 @@ static void print_devices(const struct joined *joined)
     for (int i = 0; i < joined->count; i++) {
         const struct device_figures *d = &joined->all[i].device;
         printf("%c  ", 'A' + i);
-        print_text(d->name, 0);
+        terminal_print(d->name, 0);
         printf(", driver ");
-        print_text(*d->driver ? d->driver : "unknown", 0);
-        printf("  (%s)\n", joined->all[i].file);
+        terminal_print(*d->driver ? d->driver : "unknown", 0);
+        printf("  (");
+        terminal_print(joined->all[i].file, 0);
+        printf(")\n");
     }
 }
 
@@ -151,7 +146,7 @@ static void print_kernel(const struct joined *joined, const struct kernel_row *r
     char text[32], figure[40];
     snprintf(text, sizeof text, "%.17s %.9s%s", any->op, any->pass,
              any->is_reference ? " *" : "");
-    print_text(text, NAME);
+    terminal_print(text, NAME);
     for (int i = 0; i < joined->count; i++) {
         const struct kernel_figures *k = row->of[i];
         if (!k) {
@@ -162,7 +157,7 @@ static void print_kernel(const struct joined *joined, const struct kernel_row *r
         print_cell(figure, first ? first->ms : NAN, k->ms);
     }
     printf("  ");
-    print_text(any->shape, 0);
+    terminal_print(any->shape, 0);
     printf("\n");
 }
 
@@ -192,7 +187,7 @@ static void print_models(const struct joined *joined)
         const struct model_row *row = &joined->models[r];
         char text[40];
         snprintf(text, sizeof text, "%.18s n %.0f", row->any->name, row->any->batch);
-        print_text(text, NAME);
+        terminal_print(text, NAME);
         for (int i = 0; i < joined->count; i++) {
             const double first = row->of[0] ? row->of[0]->samples_per_s : NAN;
             const double rate = row->of[i] ? row->of[i]->samples_per_s : NAN;

@@ -163,8 +163,10 @@ static void print_report(const struct lk_conversion_report *report, double took)
         printf("%" PRId64 " %s there already and whole\n", kept,
                shards ? (kept == 1 ? "shard was" : "shards were")
                       : (kept == 1 ? "file was" : "files were"));
-    printf("%sB written in %s: %s\n", rate_text((double)report->bytes, rate),
-           duration_text(took, time), report->target);
+    printf("%sB written in %s: ", rate_text((double)report->bytes, rate),
+           duration_text(took, time));
+    terminal_print(report->target, 0);
+    printf("\n");
 }
 
 static int parse_size(const struct arguments *arguments, struct lk_conversion_options *o)

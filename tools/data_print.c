@@ -248,7 +248,7 @@ static void print_notes(const struct data_part *part, const struct lk_survey_not
            part->survey->samples);
     for (int64_t i = 0; i < notes->count && i < most; i++) {
         printf("%7" PRId64 "  ", notes->items[i].index);
-        terminal_print(notes->items[i].text, terminal_width(notes->items[i].text));
+        terminal_print(notes->items[i].text, 0);
         printf("\n");
     }
     if (notes->count > most)
@@ -258,7 +258,7 @@ static void print_notes(const struct data_part *part, const struct lk_survey_not
 void data_print(const struct data_report *report)
 {
     const struct lk_data_info *info = info_of(report);
-    terminal_print(info->name, terminal_width(info->name));
+    terminal_print(info->name, 0);
     printf(": %d classes, samples of %dx%dx%d", info->classes, info->height, info->width,
            info->channels);
     for (int i = 0; i < report->count; i++) {

@@ -1,9 +1,9 @@
 /* lockstep eval: loss, accuracy and per-class figures of a trained model. */
 #include "command.h"
 #include "json.h"
+#include "terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { STANDARD_BATCH = 512 };
 
@@ -36,8 +36,8 @@ static void print(const struct lk_evaluation *e)
 {
     int width = 5;
     for (int i = 0; i < e->classes; i++) {
-        const int length = (int)strlen(figures_of(e, i).name);
-        width = length > width ? length : width;
+        const int columns = terminal_width(figures_of(e, i).name);
+        width = columns > width ? columns : width;
     }
     width = width > 40 ? 40 : width;
     printf("samples   %" PRId64 "\nloss      %.6f\naccuracy  %.2f %%\n\n", e->samples, e->loss,
@@ -45,8 +45,9 @@ static void print(const struct lk_evaluation *e)
     printf("%-*s  %9s  %9s  %9s\n", width, "class", "samples", "precision", "recall");
     for (int i = 0; i < e->classes; i++) {
         const struct class_figures f = figures_of(e, i);
-        printf("%-*.40s  %9" PRId64 "  %7.2f %%  %7.2f %%\n", width, f.name, f.count,
-               100 * f.precision, 100 * f.recall);
+        terminal_print(f.name, width);
+        printf("  %9" PRId64 "  %7.2f %%  %7.2f %%\n", f.count, 100 * f.precision,
+               100 * f.recall);
     }
 }
 

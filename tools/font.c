@@ -1,5 +1,7 @@
 #include "font.h"
 
+#include "character.h"
+
 /* From ' ' to '~': five columns each, from the left; the lowest bit is the upper row, the
  * eighth row is for what hangs below the line. */
 static const unsigned char columns[][FONT_WIDTH] = {
@@ -56,24 +58,12 @@ static const unsigned char columns[][FONT_WIDTH] = {
 /* U+00C0 to U+00FF. */
 static const char latin[] = "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYTsaaaaaaaceeeeiiiidnooooo/ouuuuyty";
 
-/* Reads one character; *text then stands behind it. Malformed bytes are characters of their own
- * that there is no letter for. */
-static unsigned next_code(const unsigned char **text)
-{
-    unsigned code = *(*text)++;
-    const int more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : code >= 0xc0 ? 1 : 0;
-    code &= more ? 0x3fu >> more : 0xffu;
-    for (int i = 0; i < more && (**text & 0xc0) == 0x80; i++)
-        code = code << 6 | (*(*text)++ & 0x3f);
-    return code;
-}
-
 void font_letters(const char *text, char *letters, size_t room)
 {
-    const unsigned char *rest = (const unsigned char *)text;
     size_t used = 0;
-    while (*rest && used + 1 < room) {
-        const unsigned code = next_code(&rest);
+    while (*text && used + 1 < room) {
+        uint32_t code;
+        text += character_read(text, &code);
         const bool is_accent = code >= 0x300 && code < 0x370; /* of the letter before it */
         if (!is_accent)
             letters[used++] = code >= ' ' && code <= '~'     ? (char)code

@@ -1,8 +1,8 @@
 #include "page.h"
 
+#include "character.h"
 #include <lockstep/file.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,26 +47,6 @@ void page_add(struct page *page, const char *format, ...)
     page->bytes += (size_t)length;
 }
 
-/* Bytes of the character that begins there; 0: it is none that may stand in XML. */
-static int character_bytes(const unsigned char *p)
-{
-    if (*p < 0x80)
-        return *p >= ' ' && *p != 0x7f;
-    const int count = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2;
-    uint32_t code = *p & (0x7f >> count);
-    if (*p < 0xc2 || *p > 0xf4)
-        return 0;
-    for (int i = 1; i < count; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    const bool is_short = code < (count == 4 ? 0x10000u : count == 3 ? 0x800u : 0x80u);
-    const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-    const bool is_control = code < 0xa0 || (code & 0xfffe) == 0xfffe || code > 0x10ffff;
-    return is_short || is_surrogate || is_control ? 0 : count;
-}
-
 static const char *escape_of(char character)
 {
     switch (character) {
@@ -88,15 +68,16 @@ static const char *escape_of(char character)
 void page_add_text(struct page *page, const char *text)
 {
     while (*text) {
-        const int count = character_bytes((const unsigned char *)text);
+        uint32_t code;
+        const int count = character_read(text, &code);
         const char *escape = escape_of(*text);
         if (escape)
             add_bytes(page, escape, strlen(escape));
-        else if (count)
+        else if (character_is_harmless(code))
             add_bytes(page, text, (size_t)count);
         else
             add_bytes(page, "?", 1);
-        text += count ? count : 1;
+        text += count;
     }
 }
 

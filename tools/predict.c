@@ -31,7 +31,8 @@ static int ranked_class(const struct predict *p, int rank)
 
 static void print_text(const struct predict *p, const char *file)
 {
-    printf("%s:", file);
+    terminal_print(file, 0);
+    printf(":");
     for (int i = 0; i < p->top; i++) {
         const int class = ranked_class(p, i);
         printf("%s class %d, probability %.4f", i ? ";" : "", class, p->probabilities[class]);

@@ -1,5 +1,6 @@
 #include "terminal.h"
 
+#include "character.h"
 #include <langinfo.h>
 #include <locale.h>
 #include <lockstep/train.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+enum { MOST_MESSAGE = 8192 }; /* bytes; the library's have half of that at most */
 
 static bool status_is_shown, is_quiet;
 
@@ -33,11 +36,30 @@ void terminal_quiet(void)
     is_quiet = true;
 }
 
+/* Writes the character that the text begins with and returns its bytes. */
+static int put_character(const char *text, FILE *file)
+{
+    uint32_t code;
+    const int bytes = character_read(text, &code);
+    if (character_is_harmless(code))
+        fwrite(text, 1, (size_t)bytes, file);
+    else
+        fputc('?', file);
+    return bytes;
+}
+
+/* The names in it are anyone's; lines of a build log stay lines. */
 static void write_line(const char *prefix, const char *format, va_list values)
 {
+    char text[MOST_MESSAGE];
+    vsnprintf(text, sizeof text, format, values);
     terminal_status(NULL);
     fputs(prefix, stderr);
-    vfprintf(stderr, format, values);
+    for (const char *rest = text; *rest;)
+        if (*rest == '\n' || *rest == '\t')
+            fputc(*rest++, stderr);
+        else
+            rest += put_character(rest, stderr);
     fputc('\n', stderr);
 }
 
@@ -88,38 +110,21 @@ void terminal_status(const char *text)
     status_is_shown = text != NULL;
 }
 
-static bool begins_character(char byte)
-{
-    return (byte & 0xc0) != 0x80;
-}
-
 int terminal_width(const char *text)
 {
     int width = 0;
-    for (; *text; text++)
-        width += begins_character(*text);
+    uint32_t code;
+    for (; *text; width++)
+        text += character_read(text, &code);
     return width;
-}
-
-/* Bytes of a code for the terminal, one or, in UTF-8, two; 0: it is none. */
-static int control_bytes(const char *text)
-{
-    const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
-    if (first == 0xc2 && second >= 0x80 && second < 0xa0)
-        return 2;
-    return first < ' ' || first == 127;
 }
 
 void terminal_print(const char *text, int width)
 {
     int used = 0;
-    for (; *text && (used < width || !begins_character(*text)); text++) {
-        const int control = control_bytes(text);
-        used += begins_character(*text);
-        putchar(control ? '?' : *text);
-        text += control > 1;
-    }
-    printf("%*s", width - used, "");
+    for (; *text && (width == 0 || used < width); used++)
+        text += put_character(text, stdout);
+    printf("%*s", width > 0 ? width - used : 0, "");
 }
 
 bool terminal_flush(void)

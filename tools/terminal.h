@@ -32,8 +32,8 @@ void terminal_status(const char *text);
 /* Columns that a foreign text takes, if each character takes one. */
 int terminal_width(const char *text);
 
-/* Prints a foreign text in `width` columns, cut where it has more; the terminal's own codes are
- * not let through. */
+/* Prints a foreign text in `width` columns, cut where it has more; 0: in those it takes. The
+ * terminal's own codes are not let through, as in messages. */
 void terminal_print(const char *text, int width);
 
 /* Flushes stdout. Returns false where something written to it was lost (a full disk). */

@@ -136,7 +136,7 @@ class Compare(ProgramTest):
         passes = [kernel(), kernel(**{'pass': 'wgrad'}), kernel(**{'pass': 'dgrad'}),
                   kernel(algorithm='clblast', reference=True, ms=1.0)]
         self.put_figures('a.json', figures_of('first', kernels=passes))
-        self.put_figures('b.json', figures_of('<b>second</b>\x1b[31m\x9b1m', kernels=[
+        self.put_figures('b.json', figures_of('<b>second</b>\x1b[31m\x9b1m\u202e', kernels=[
             kernel(ms=0.25, algorithm='winograd2', percent_of_peak=250.0),
             kernel(**{'pass': 'wgrad', 'ms': 4.0}),
             kernel(algorithm='clblast', reference=True, ms=0.001)],
@@ -146,7 +146,7 @@ class Compare(ProgramTest):
         self.put_two()
         text = self.run_program('bench', '--compare', 'a.json', 'b.json').stdout
         self.assertIn('A  first, driver 1.2  (a.json)', text)
-        self.assertIn('B  <b>second</b>?[31m?1m, driver 1.2  (b.json)', text)
+        self.assertIn('B  <b>second</b>?[31m?1m?, driver 1.2  (b.json)', text)
         for row in (r'dense forward +2\.00 ms x1\.00 +0\.250 ms x8\.00 +\[8\] units=3, n 4',
                     r'dense wgrad +2\.00 ms x1\.00 +4\.00 ms x0\.50',
                     r'dense dgrad +2\.00 ms x1\.00 +- ',
@@ -173,9 +173,9 @@ class Compare(ProgramTest):
         self.assertEqual(done.stderr, '')
         root = read(self, self.path('page.html'))
         page = ''.join(root.itertext())
-        self.assertIn('B: <b>second</b>?[31m??1m', page)
+        self.assertIn('B: <b>second</b>?[31m?1m?', page)
         rows = [[cell.text for cell in row] for row in root.iter('tr')]
-        self.assertIn(['B: <b>second</b>?[31m??1m', '100', '10.0', 'x2.00 (2)', 'x3.00 (1)'],
+        self.assertIn(['B: <b>second</b>?[31m?1m?', '100', '10.0', 'x2.00 (2)', 'x3.00 (1)'],
                       rows)
         self.assertIn(['forward', '2.00', '0.250', 'x8.00', '-', None], rows)
         # two models, three rooflines, one operation

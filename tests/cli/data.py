@@ -203,16 +203,25 @@ class Broken(DataTest):
         self.assertIn('1 of 1 samples are broken', done.stderr)
         self.assertFalse(os.path.exists(self.path('g.png')))
 
-    def test_names_without_utf8(self):
-        os.makedirs(os.fsencode(self.path('odd')) + b'/\xff\x1b[2J')
-        with open(os.fsencode(self.path('odd')) + b'/\xff\x1b[2J/1.png', 'wb') as file:
-            file.write(png(3, 3, lambda x, y: 1))
-        self.assertEqual(self.report('folder:odd')['classes'], ['?\x1b[2J'])
-        text = subprocess.run([PROGRAM, 'data', 'folder:odd', '--grid', 'g.png'],
-                              cwd=self.folder, env=self.environment(), check=True,
-                              capture_output=True).stdout
-        self.assertIn(b'\n\xff?[2J ', text)
-        self.assertNotIn(b'\x1b', text)
+    def test_names_of_codes(self):
+        """A terminal gets none of its own, nor bytes that are no UTF-8; of messages neither."""
+        odd = os.fsencode(self.path('odd'))
+        for name in b'\xff\x1b[2J', b'\x9b2J\x7f', 'é\x9b2J \u202etxt.\u2069'.encode():
+            os.makedirs(odd + b'/' + name)
+            with open(odd + b'/' + name + b'/\x1b[1m.png', 'wb') as file:
+                file.write(png(3, 3, lambda x, y: 1))
+        os.makedirs(odd + b'/none\x1b[2J\x9b')
+        with open(odd + b'/\xff\x1b[2J/2\x1b[2J.png', 'wb') as file:
+            file.write(b'broken')
+        self.assertEqual(self.report('folder:odd', '--max-bad', '1')['classes'],
+                         ['none\x1b[2J?', '?2J\x7f', 'é\x9b2J \u202etxt.\u2069', '?\x1b[2J'])
+        done = self.run_program('data', 'folder:odd', '--max-bad', '1', '--grid', 'g.png')
+        for line in r'none\?\[2J\? ', r'é\?2J \?txt\.\? ', r'\?2J\? ', r'\?\?\[2J ':
+            self.assertRegex(done.stdout, '\n' + line)
+        self.assertIn("/??[2J/2?[2J.png': expected", done.stdout)
+        self.assertIn("/none?[2J?' has no image", done.stderr)
+        for text in done.stdout, done.stderr:
+            self.assertNotRegex(text, '[^\n -~é]')
         read_png(self.path('g.png'))
 
 

@@ -7,7 +7,8 @@
 
 static const char *const nasty =
     "<script>alert('\"&\"')</script> \x1b[31m \xff\xc0\xaf\xed\xa0\x80"
-    "\xf4\x90\x80\x80 \xc2\x85 µ 日本 \xf0\x9f\x8e\x89 ]]>";
+    "\xf4\x90\x80\x80 \xc2\x85 µ 日本 \xf0\x9f\x8e\x89 ]]>"
+    " \u061c\u200e\u200f|\u202a\u202b\u202c\u202d\u202e|\u2066\u2067\u2068\u2069 \u200d";
 
 static void add_tables(struct page *page)
 {

@@ -10,7 +10,7 @@ class Page(ProgramTest):
         root = read(self, self.path('p.html'))
         heading = root.find('.//h2').text
         self.assertIn("<script>alert('\"&\"')</script> ?[31m ?", heading)
-        self.assertIn(' ?? µ 日本 🎉 ]]>', heading)
+        self.assertIn(' ? µ 日本 🎉 ]]> ???|?????|???? \u200d', heading)
         self.assertIn(heading + ' 5 %', root.find('.//p').text)
         self.assertEqual([len(f.findall('svg')) for f in root.iter('figure')], [1] * 11)
         full, empty, same = [f.find('svg') for f in root.iter('figure')][:3]

@@ -280,6 +280,12 @@ class Trained(ProgramTest):
         found = json.loads(self.run_program('eval', 'run', '--json', '--data',
                                             'synthetic:digits,count=64').stdout)
         self.assertGreater(found['samples'], 0)
+        for name in '0123456789':
+            os.makedirs(self.path(f'set/test/é\x1b[1m{name}'))
+            self.put(f'set/test/é\x1b[1m{name}/1.png', png(28, 28, lambda x, y: 0))
+        text = self.run_program('eval', 'run', '--data', 'folder:set,part=test').stdout
+        self.assertRegex(text, r'\nclass     samples  ')
+        self.assertRegex(text, r'\né\?\[1m9          1  ')
         self.refused(3, 'nix', 'eval', 'run', '--data', 'idx:nix')
 
     def test_predict(self):
@@ -300,12 +306,12 @@ class Trained(ProgramTest):
 
     def test_predict_of_bad_files(self):
         self.put('small.png', png(8, 28, lambda x, y: 0))
-        self.put('good.png', png(28, 28, lambda x, y: 0))
-        done = self.run_program('predict', 'run', 'small.png', 'nix.png', 'tiny.yaml',
-                                'good.png', status=3)
-        for said in "expected 28 x 28", "'nix.png'", "'tiny.yaml'":
+        self.put('good\x1b[1m.png', png(28, 28, lambda x, y: 0))
+        done = self.run_program('predict', 'run', 'small.png', 'nix\x1b[1m.png', 'tiny.yaml',
+                                'good\x1b[1m.png', status=3)
+        for said in "expected 28 x 28", "'nix?[1m.png'", "'tiny.yaml'":
             self.assertIn(said, done.stderr)
-        self.assertTrue(done.stdout.startswith('good.png: class '))
+        self.assertTrue(done.stdout.startswith('good?[1m.png: class '))
 
 
 if __name__ == '__main__':
