@@ -161,7 +161,8 @@ INLINE void store_part(const struct area *a, __global real *sums, struct sums fo
 
 INLINE struct sums add_parts(const struct area *a, __global real *sums)
 {
-    struct sums all = {0, 0};
+    struct sums all; /* of {0, 0} Clover's compiler dies */
+    all.plain = all.product = 0;
     for (int part = 0; part < a->parts; part++) {
         __global const real *from = sums_at(a, sums, part);
         all.plain += from[0];

@@ -109,10 +109,12 @@ INLINE struct block tile_at(__global const S *x, __global const S *dy, __global 
                             __global const B *at, size_t image, int channels, int filters)
 {
     const size_t to = image * filters * (DY_PLANE * PARTS) + PART;
-    const struct block tile = {.x = {x + image * channels * (IN_PLANE * PARTS) + PART},
-                               .dy = dy + to,
-                               .y = GRADIENT == 1 ? y + to : 0,
-                               .at = GRADIENT == 2 ? at + to : 0};
+    struct block tile;
+    UNROLL for (int c = 0; c < CB; c++) /* of one null in part Clover's compiler dies */
+        tile.x[c] = x + image * channels * (IN_PLANE * PARTS) + PART;
+    tile.dy = dy + to;
+    tile.y = GRADIENT == 1 ? y + to : 0;
+    tile.at = GRADIENT == 2 ? at + to : 0;
     return tile;
 }
 

@@ -80,6 +80,16 @@ typedef V S;
 #ifndef WIDE
 #define WIDE
 #endif
+/* Intel's compiler for CPUs would spread work-items, which hold vectors already, over lanes
+ * once more, and dies of that in a BODY. */
+#if defined(__has_attribute) && VECTOR > 1
+#if __has_attribute(intel_vec_len_hint)
+#define NOT_SPREAD __attribute__((intel_vec_len_hint(1)))
+#endif
+#endif
+#ifndef NOT_SPREAD
+#define NOT_SPREAD
+#endif
 /* A long kernel's body, called with its group's numbers. PoCL makes three functions of a
  * kernel, with all in it that asks for such a number; what does not it compiles once, when told
  * not to inline it, in a third of the time. Local memory has to be the kernel's argument: an
@@ -92,7 +102,7 @@ typedef V S;
 #ifndef BODY
 #define BODY INLINE
 #endif
-#define KERNEL __kernel WIDE __attribute__((reqd_work_group_size(PARTS, 1, 1)))
+#define KERNEL __kernel WIDE NOT_SPREAD __attribute__((reqd_work_group_size(PARTS, 1, 1)))
 
 /* One rounding where the device has the instruction, which is all that is compared bitwise. */
 #if REAL_BYTES == 8 || defined(FP_FAST_FMAF) || VECTOR > 1

@@ -296,8 +296,8 @@ static void make_gradients(struct rig *rig, struct rig_wants wants)
         make(rig, &rig->dy, rig->y.bytes);
 }
 
-void rig_open(struct rig *rig, struct lk_device *device, const struct lk_op *op,
-              const struct lk_op_setup *setup, int64_t samples, struct rig_wants wants)
+void rig_prepare(struct rig *rig, struct lk_device *device, const struct lk_op *op,
+                 const struct lk_op_setup *setup, int64_t samples, struct rig_wants wants)
 {
     *rig = (struct rig){.op = op, .setup = *setup, .samples = samples};
     struct lk_op_setup *s = &rig->setup;
@@ -308,8 +308,12 @@ void rig_open(struct rig *rig, struct lk_device *device, const struct lk_op *op,
     for (int i = 0; i < s->shapes.inputs; i++)
         s->wants_dx[i] = wants.training && wants.dx && s->shapes.x_dtype[i] != LK_I32;
     rig_ok(op->prepare(s), "prepare");
-    rig_ok(lk_device_build(device), "build");
+}
 
+void rig_build(struct rig *rig, struct rig_wants wants)
+{
+    const struct lk_op_setup *s = &rig->setup;
+    rig_ok(lk_device_build(s->device), "build");
     const size_t size = lk_dtype_bytes(s->real);
     for (int i = 0; i < s->shapes.inputs; i++)
         make(rig, &rig->x[i],
@@ -322,8 +326,8 @@ void rig_open(struct rig *rig, struct lk_device *device, const struct lk_op *op,
     make(rig, &rig->workspace, s->workspace_bytes);
     if (wants.training)
         make_gradients(rig, wants);
-    rig->run.samples = samples;
-    rig->device_bytes = lk_device_bytes(device);
+    rig->run.samples = rig->samples;
+    rig->device_bytes = lk_device_bytes(s->device);
 }
 
 void rig_set_loss_scale(struct rig *rig, double scale)

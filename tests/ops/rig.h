@@ -20,7 +20,7 @@ struct rig {
     struct rig_tensor x[LK_MOST_INPUTS], w[LK_MOST_PARAMS], dy, y, dx[LK_MOST_INPUTS],
         dw[LK_MOST_PARAMS], saved, workspace;
     struct rig_tensor loss_scale;
-    double loss_scaled; /* by which dx is divided; 0: it is not */
+    double loss_scaled;  /* by which dx is divided; 0: it is not */
     size_t device_bytes; /* after everything was allocated */
 };
 
@@ -47,9 +47,12 @@ void rig_ok(enum lk_status status, const char *what);
 /* Zeroed memory for `count` doubles. */
 double *rig_doubles(int64_t count);
 
-/* Prepares and builds; shapes are inferred, `options` outlive the rig. */
-void rig_open(struct rig *rig, struct lk_device *device, const struct lk_op *op,
-              const struct lk_op_setup *setup, int64_t samples, struct rig_wants wants);
+/* Prepares without building anything; shapes are inferred, `options` outlive the rig. */
+void rig_prepare(struct rig *rig, struct lk_device *device, const struct lk_op *op,
+                 const struct lk_op_setup *setup, int64_t samples, struct rig_wants wants);
+
+/* Builds the kernels and makes the tensors; `wants` as prepared. */
+void rig_build(struct rig *rig, struct rig_wants wants);
 void rig_close(struct rig *rig);
 
 /* What a loss takes for dy; gradients are divided by it again. */
