@@ -15,11 +15,12 @@
  *
  * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see
  * the left edge or lie before one that does, RIGHT the right edge or are narrower.
- * STREAM: the outputs are too large for caches, so they are written past them.
+ * STREAM: the outputs are too large for caches, so they are written past them. GATED: they are
+ * 0 where `gate`, of y's layout, is not above 0.
  *
  * Group ids: 0: run of rows_each row blocks, 1: run of blocks_each filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
- *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT STREAM
+ *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT STREAM GATED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -35,6 +36,7 @@
 #define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X) * PARTS)
 #define X_ROW (IN_W * PARTS)
 #define X_PLANE (IN_H * IN_W * PARTS)
+#define OUT_AT(i, j) (((size_t)(i)*PLANE + (j)*OUT_STEP) * PARTS)
 
 /* A row of outputs of MR filters. */
 struct job {
@@ -43,6 +45,7 @@ struct job {
     __global const real *bias; /* of the filters, or null */
     __global S *y;             /* of the first filter, at column 0 */
     __global B *at;            /* likewise, or null */
+    __global const S *gate;    /* likewise, or null */
     int channels, row, filters;
     int ahead; /* from an input of a tap to what is fetched beside it */
 };
@@ -113,15 +116,27 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
         if (i < job->filters)
             UNROLL for (int j = 0; j < NV; j++)
                 if (j < n)
-                    PUT(job->y + ((size_t)i * PLANE + (x0 + j) * OUT_STEP) * PARTS,
-                          activate(a[0][i][j]));
+                    PUT(job->y + OUT_AT(i, x0 + j),
+                        GATE(job->gate + OUT_AT(i, x0 + j), activate(a[0][i][j])));
 }
 #endif
+
+/* Fetches what gates a block's outputs. */
+INLINE void fetch_gate(const struct job *job, int x0, int n)
+{
+#if GATED
+    UNROLL for (int i = 0; i < MR; i++)
+        UNROLL for (int j = 0; j < NV; j++)
+            if (i < job->filters && j < n)
+                PREFETCH(job->gate + OUT_AT(i, x0 + j));
+#endif
+}
 
 /* The compiler unrolls loops before it knows n, so none ends there. */
 INLINE void block(const struct job *job, int x0, int n, bool edge)
 {
     V a[ROWS][MR][NV];
+    fetch_gate(job, x0, n);
     UNROLL for (int i = 0; i < MR; i++) {
         const V bias = job->bias ? job->bias[min(i, job->filters - 1)] : (real)0;
         UNROLL for (int m = 0; m < ROWS; m++)
@@ -161,6 +176,7 @@ INLINE void over_filters(const struct row *row, int x0, int n, bool edge)
         job.bias = job.bias ? job.bias + MR : 0;
         job.y += (size_t)MR * PLANE * PARTS;
         job.at = job.at ? job.at + (size_t)MR * PLANE * PARTS : 0;
+        job.gate = GATED ? job.gate + (size_t)MR * PLANE * PARTS : 0;
         job.filters -= MR;
     }
 }
@@ -191,8 +207,9 @@ INLINE void blocks_of_row(const struct row *row)
 BODY void gather_group(__global const S *restrict x, int x_first,
                        __global const real *restrict w, int w_first,
                        __global const real *restrict bias, __global S *restrict y, int y_first,
-                       __global B *restrict at, int channels, int filters, int rows_each,
-                       int blocks_each, int group_0, int group_1, int group_2)
+                       __global B *restrict at, __global const S *restrict gate, int channels,
+                       int filters, int rows_each, int blocks_each, int group_0, int group_1,
+                       int group_2)
 {
     const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
@@ -202,6 +219,7 @@ BODY void gather_group(__global const S *restrict x, int x_first,
     w += w_first + (size_t)g * blocks * unit;
     y += (image * filters * PLANE + y_first) * PARTS + PART;
     at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
+    gate = GATED ? gate + (image * filters * PLANE + y_first) * PARTS + PART : 0;
     bias = bias ? bias + g * filters : 0;
     const int rows = OUT_H / ROWS, i0 = group_0 * rows_each, i1 = min(i0 + rows_each, rows);
     for (int i = i0; i < i1; i++) {
@@ -212,6 +230,7 @@ BODY void gather_group(__global const S *restrict x, int x_first,
                                  .bias = bias ? bias + b0 * MR : 0,
                                  .y = y + to,
                                  .at = at ? at + to : 0,
+                                 .gate = GATED ? gate + to : 0,
                                  .channels = channels,
                                  .row = first,
                                  .filters = filters - b0 * MR},
@@ -227,9 +246,10 @@ BODY void gather_group(__global const S *restrict x, int x_first,
 KERNEL void conv2d_gather(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first,
                           __global const real *restrict bias, __global S *restrict y,
-                          int y_first, __global B *restrict at, int channels, int filters,
+                          int y_first, __global B *restrict at,
+                          __global const S *restrict gate, int channels, int filters,
                           int rows_each, int blocks_each)
 {
-    gather_group(x, x_first, w, w_first, bias, y, y_first, at, channels, filters, rows_each,
-                 blocks_each, get_group_id(0), get_group_id(1), get_group_id(2));
+    gather_group(x, x_first, w, w_first, bias, y, y_first, at, gate, channels, filters,
+                 rows_each, blocks_each, get_group_id(0), get_group_id(1), get_group_id(2));
 }

@@ -14,10 +14,11 @@
  *   w: [groups][channels][TAPS_Y][TAPS_X][w_pitch] from w_first on, w_group apart
  *   y: [tiles][groups][filters][plane] from y_first on, rows y_row, columns y_column apart
  *
+ * GATED: y is 0 where `gate`, of its layout, is not above 0.
  * w_first, w_group, w_pitch are multiples of 4. The weights, and the tiles of x that a block
  * meets, are smaller than 2^31 bytes.
  * Group ids: 0: block of BN columns, 1: block of BM filters, 2: group of channels.
- * -D: TAPS_Y TAPS_X UNIT RELU POOL, EVEN: slices have no channels past the last; lib/gemm.cl
+ * -D: TAPS_Y TAPS_X UNIT RELU POOL GATED, EVEN: slices have no channels past the last
  */
 #include "lib/real.cl"
 #ifdef MATRIX
@@ -87,8 +88,16 @@ INLINE Q activate_quad(Q v)
     return (Q)(activate(v.x), activate(v.y), activate(v.z), activate(v.w));
 }
 
-INLINE void store(const Q acc[TM / 4][TN / 4][4], __global S *y, int tiles, int filters,
-                  int out_height, int out_width, int plane, int y_row, int y_column)
+#if GATED
+#define GATE(p, v) (LOAD_QUAD(p) > (Q)(0) ? (v) : (Q)(0))
+#else
+#define GATED 0
+#define GATE(p, v) (v)
+#endif
+
+INLINE void store(const Q acc[TM / 4][TN / 4][4], __global S *y, __global const S *gate,
+                  int tiles, int filters, int out_height, int out_width, int plane, int y_row,
+                  int y_column)
 {
     const size_t image = (size_t)get_num_groups(2) * filters * plane;
     UNROLL for (int j = 0; j < TN / 4; j++) {
@@ -97,13 +106,13 @@ INLINE void store(const Q acc[TM / 4][TN / 4][4], __global S *y, int tiles, int 
                      out_width);
         if (at.tile >= tiles)
             continue;
-        __global S *to = y + at.tile * image * LANES +
-                            (size_t)(at.i * y_row + at.j * y_column) * LANES + at.lane;
+        const size_t first = at.tile * image * LANES +
+                             (size_t)(at.i * y_row + at.j * y_column) * LANES + at.lane;
         UNROLL for (int i = 0; i < TM; i++) {
             const int k = get_group_id(1) * BM + ROW_QUAD(my_row(), i / 4) * 4 + i % 4;
+            const size_t to = first + (size_t)k * plane * LANES;
             if (k < filters)
-                STORE_QUAD(to + (size_t)k * plane * LANES,
-                           activate_quad(acc[i / 4][j][i % 4]));
+                STORE_QUAD(y + to, GATE(gate + to, activate_quad(acc[i / 4][j][i % 4])));
         }
     }
 }
@@ -171,7 +180,8 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
                              __global const real *restrict w, int w_first, int w_group,
                              int w_pitch, __global const real *restrict bias,
                              __global S *restrict y, int y_first, int y_row, int y_column,
-                             int plane, __global uchar *restrict won, int tiles, int channels,
+                             int plane, __global uchar *restrict won,
+                             __global const S *restrict gate, int tiles, int channels,
                              int height, int width, int filters, int out_height, int out_width,
                              int step_y, int step_x, int gap_y, int gap_x, int pad_y, int pad_x)
 {
@@ -262,7 +272,8 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
     store_pooled(acc, slices, y, won ? won + planes : 0, tiles, filters, out_height, out_width,
                  plane);
 #else
-    store(acc, y, tiles, filters, out_height, out_width, plane, y_row, y_column);
+    store(acc, y, GATED ? gate + y_first + planes : 0, tiles, filters, out_height, out_width,
+          plane, y_row, y_column);
 #endif
 }
 

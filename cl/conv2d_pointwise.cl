@@ -14,11 +14,12 @@
  * A panel is the inputs of NV pixels, [channels][NV], in local memory. While a group goes over
  * one with all its filters, MR at a time, it copies the next one, a channel every few steps of
  * products, which hides both the copying and the memory. STREAM: outputs are too large for
- * caches and are written past them.
+ * caches and are written past them. GATED: they are 0 where `gate`, of y's layout, is not
+ * above 0.
  *
  * Group ids: 0: one of panel_runs runs of panels of pixels; 1: group, run of blocks_each
  * filter blocks; 2: tile.
- * -D: MR RELU STREAM ROWS
+ * -D: MR RELU STREAM ROWS GATED
  */
 #include "lib/real.cl"
 #include "lib/hints.cl"
@@ -77,6 +78,7 @@ INLINE void copy_channel(struct copy *copy, const struct sizes *s)
 struct job {
     __global const real *w, *bias;
     __global S *y;
+    __global const S *gate; /* as y, or null */
     int first, last, w_row; /* of w: from one filter to the next */
 };
 
@@ -104,6 +106,17 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
                   struct copy *copy, int q, int n)
 {
     V a[MR][NV];
+    int to[NV];
+    const int plane = s->out.x * s->out.y;
+    const bool cells = s->cell.x * s->cell.y > 1;
+    UNROLL for (int j = 0; j < NV; j++)
+        to[j] = cells ? (q + j) / s->width * s->cell.y * s->out.x +
+                            (q + j) % s->width * s->cell.x
+                      : q + j;
+    UNROLL for (int i = 0; i < MR && GATED; i++)
+        UNROLL for (int j = 0; j < NV; j++)
+            if (i < job->last && j < n)
+                PREFETCH(job->gate + i * plane + to[j]);
     UNROLL for (int i = 0; i < MR; i++)
         UNROLL for (int j = 0; j < NV; j++)
             a[i][j] = 0;
@@ -124,18 +137,12 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
                         a[i][j] = FMA(f, x[j], a[i][j]);
             }
     }
-    int to[NV];
-    const int plane = s->out.x * s->out.y;
-    const bool cells = s->cell.x * s->cell.y > 1;
-    UNROLL for (int j = 0; j < NV; j++)
-        to[j] = cells ? (q + j) / s->width * s->cell.y * s->out.x +
-                            (q + j) % s->width * s->cell.x
-                      : q + j;
     UNROLL for (int i = 0; i < MR; i++)
         if (i >= job->first && i < job->last)
             UNROLL for (int j = 0; j < NV; j++)
                 if (j < n)
-                    PUT(job->y + i * plane + to[j], activate(a[i][j]));
+                    PUT(job->y + i * plane + to[j],
+                        GATE(job->gate + i * plane + to[j], activate(a[i][j])));
     if (cells)
         for (int j = 0; j < n; j++)
             fill_cell(job, q + j, s);
@@ -144,14 +151,16 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
 /* Block b of a group's filters. In place, where none is beyond the last, a short block begins
  * with filters of the one before, which that one writes. */
 INLINE struct job job_at(__global const real *w, int w_row, __global const real *bias,
-                         __global S *y, const struct sizes *s, int b)
+                         __global S *y, __global const S *gate, const struct sizes *s, int b)
 {
     const int k = b * MR, before = ROWS ? max(0, k + MR - s->filters) : 0;
     __global const real *from = ROWS ? w + (size_t)(k - before) * w_row
                                      : w + (size_t)k * s->channels;
+    const size_t to = (size_t)(k - before) * s->out.x * s->out.y;
     return (struct job){.w = from,
                         .bias = bias ? bias + k - before : 0,
-                        .y = y + (size_t)(k - before) * s->out.x * s->out.y,
+                        .y = y + to,
+                        .gate = GATED ? gate + to : 0,
                         .first = before,
                         .last = min(MR, s->filters - k + before),
                         .w_row = w_row};
@@ -171,9 +180,9 @@ INLINE void some_pixels(__local const V *x, const struct job *job, const struct 
 BODY void pointwise_group(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first, int w_group,
                           int w_row, __global const real *restrict bias,
-                          __global S *restrict y, struct sizes s, int groups,
-                          int panel_runs, int blocks_each, __local V *copied, int group_0,
-                          int group_1, int group_2)
+                          __global S *restrict y, __global const S *restrict gate,
+                          struct sizes s, int groups, int panel_runs, int blocks_each,
+                          __local V *copied, int group_0, int group_1, int group_2)
 {
     const int blocks = (s.filters + MR - 1) / MR;
     const int runs = (blocks + blocks_each - 1) / blocks_each;
@@ -186,6 +195,7 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
     x += x_first / VECTOR + image * s.channels * s.in_plane;
     w += w_first + (size_t)g * w_group;
     y += (image * s.all_filters + s.filter_first) * plane;
+    gate = GATED ? gate + (image * s.all_filters + s.filter_first) * plane : 0;
     bias = bias ? bias + g * s.all_filters + s.filter_first : 0;
     const int size = NV * s.channels, copies = (s.channels + b1 - b0 - 1) / (b1 - b0);
     struct copy copy = {.x = x, .to = copied, .now = panel_at(n0, &s),
@@ -201,7 +211,7 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
         copy.then = panel_at(min(n + 2, n1 - 1), &s);
         copy.channel = n + 1 < n1 ? 0 : s.channels;
         for (int b = b0; b < b1; b++) {
-            const struct job job = job_at(w, w_row, bias, y, &s, b);
+            const struct job job = job_at(w, w_row, bias, y, gate, &s, b);
             some_pixels(from, &job, &s, &copy, p.first, p.count);
         }
     }
@@ -210,15 +220,16 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
 KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w, int w_first, int w_group,
                              int w_row, __global const real *restrict bias,
-                             __global S *restrict y, int channels, int filters,
-                             int all_filters, int filter_first, int in_plane, int in_row,
-                             int in_step, int width, int pixels, int cell_height,
-                             int cell_width, int out_height, int out_width, int groups,
-                             int panel_runs, int blocks_each, __local V *copied)
+                             __global S *restrict y, __global const S *restrict gate,
+                             int channels, int filters, int all_filters, int filter_first,
+                             int in_plane, int in_row, int in_step, int width, int pixels,
+                             int cell_height, int cell_width, int out_height, int out_width,
+                             int groups, int panel_runs, int blocks_each, __local V *copied)
 {
     const struct sizes s = {channels, filters, all_filters, filter_first, in_plane, in_row,
                             in_step, width, pixels, (int2)(cell_width, cell_height),
                             (int2)(out_width, out_height)};
-    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, s, groups, panel_runs,
-                    blocks_each, copied, get_group_id(0), get_group_id(1), get_group_id(2));
+    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, gate, s, groups,
+                    panel_runs, blocks_each, copied, get_group_id(0), get_group_id(1),
+                    get_group_id(2));
 }

@@ -22,7 +22,7 @@
  * Group ids: 0: of any number of groups.
  * -D: TILE; EACH; MR, NV: register block; SOURCE: of dy, as lib/winograd_inputs.cl has it, with
  *     y or `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past
- *     the caches; TRANSPOSED
+ *     the caches; GATED: y is 0 where `y_gate`, of its layout, is not above 0; TRANSPOSED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -64,6 +64,7 @@ INLINE void multiply(__global const V *v, __global const real *u, __global V *m,
 struct sizes {
     struct winograd_window from; /* of the batch's first plane */
     __global S *y;
+    __global const S *y_gate;
     __global B *at;
     int ins, outs, out_h, out_w, pad_y, pad_x;
     int tiles, unit, down, across; /* batch tiles; Winograd tiles of a unit, of a plane */
@@ -175,7 +176,24 @@ INLINE void fetch_inputs(const struct sizes *s, const struct job *job, int r)
 #endif
 }
 
-/* m of a job; the next one's inputs are fetched meanwhile, a little with every block. */
+/* Fetches row r of what gates a job's outputs, HEIGHT of every channel. */
+#define HEIGHT (TRANSPOSED ? SIDE : TILE)
+INLINE void fetch_gates(const struct sizes *s, const struct job *job, int r)
+{
+    const size_t plane = (size_t)(job->k0 + r / HEIGHT) * s->out_h * s->out_w;
+    for (int i = 0; i < job->count; i += job->places[i].run) {
+        const struct place *at = &job->places[i];
+        const int y0 = at->y0 - (TRANSPOSED ? s->pad_y : 0) + r % HEIGHT;
+        const int x0 = max(at->x0 - (TRANSPOSED ? s->pad_x : 0), 0);
+        const int columns = min((at->run - 1) * TILE + HEIGHT, s->out_w - x0);
+        const size_t place = at->out + plane + clamp(y0, 0, s->out_h - 1) * s->out_w + x0;
+        for (int j = 0; j < columns; j++)
+            PREFETCH(s->y_gate + place + j);
+    }
+}
+
+/* m of a job; what gates its outputs and the next one's inputs are fetched meanwhile, a little
+ * with every block. */
 INLINE void multiply_job(const struct sizes *s, const struct job *job, const struct job *next,
                          __global const real *u, __global const V *v, size_t v_step,
                          __global V *m, size_t m_step)
@@ -183,7 +201,8 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
     const int blocks = blocks_of(s), columns = (job->count + NV - 1) / NV;
     const int rows = next ? s->ins * READ : 0;
     const int runs = POSITIONS * ((job->k1 - job->k0 + MR - 1) / MR);
-    int due = 0, row = 0;
+    const int gates = GATED ? (job->k1 - job->k0) * HEIGHT : 0;
+    int due = 0, row = 0, due_gates = 0, gate = 0;
     for (int p = 0; p < POSITIONS; p++)
         for (int k = job->k0; k < job->k1; k += MR) {
             for (int j = 0; j < columns; j++)
@@ -192,6 +211,8 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
                          m + p * m_step + ((size_t)j * blocks * MR + k - job->k0) * NV, s->ins);
             for (due += rows; due >= runs; due -= runs)
                 fetch_inputs(s, next, row++);
+            for (due_gates += gates; due_gates >= runs; due_gates -= runs)
+                fetch_gates(s, job, gate++);
         }
 }
 
@@ -206,6 +227,7 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
             const size_t image = at->out + k * size;
             const struct plane to = {s->y + image,
                                      s->at ? s->at + image : 0,
+                                     GATED ? s->y_gate + image : 0,
                                      s->out_h,
                                      s->out_w,
                                      bias ? bias[k] : (real)0,
@@ -250,14 +272,15 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
                             __global const S *restrict gate, __global const B *restrict won,
                             __global const real *restrict u, int u_first,
                             __global const real *restrict bias, __global S *restrict y,
-                            __global B *restrict at, __global V *restrict scratch,
-                            int scratch_first, int tiles, int ins, int in_h, int in_w,
-                            int outs, int out_h, int out_w, int pad_y, int pad_x, int relu,
-                            int unit)
+                            __global B *restrict at, __global const S *restrict y_gate,
+                            __global V *restrict scratch, int scratch_first, int tiles, int ins,
+                            int in_h, int in_w, int outs, int out_h, int out_w, int pad_y,
+                            int pad_x, int relu, int unit)
 {
     const struct sizes s = {
         .from = {x + x_first / VECTOR, gate, won, .height = in_h, .width = in_w},
         .y = y,
+        .y_gate = y_gate,
         .at = at,
         .ins = ins,
         .outs = outs,

@@ -13,7 +13,8 @@
  * Group ids: inputs, gradients, outputs: 0: Winograd tile, 1: channel; work-items: lanes. taps:
  * 0: n; finish: 0: c; work-items: k.
  * -D: TILE; SOURCE: of x and of dz, as lib/winograd_inputs.cl has it, with y or `at` of the
- *     forward pass as `gate` and `won`; POOL; STREAM: 0
+ *     forward pass as `gate` and `won`; POOL; STREAM: 0; GATED: of outputs, y is 0 where
+ *     `gate`, of its layout, is not above 0
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -95,8 +96,8 @@ KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,
 
 KERNEL void conv2d_winograd_outputs(__global const V *restrict m, int m_first,
                                     __global const real *restrict bias, __global S *restrict y,
-                                    __global B *restrict at, int first, int room, int out_h,
-                                    int out_w, int relu)
+                                    __global B *restrict at, __global const S *restrict gate,
+                                    int first, int room, int out_h, int out_w, int relu)
 {
     const int k = get_group_id(1), outs = get_num_groups(1);
     int y0, x0;
@@ -104,6 +105,7 @@ KERNEL void conv2d_winograd_outputs(__global const V *restrict m, int m_first,
     const size_t plane = ((size_t)t * outs + k) * (out_h >> POOL) * (out_w >> POOL) * PARTS;
     const struct plane to = {y + plane + PART,
                              at ? at + plane + PART : 0,
+                             GATED ? gate + plane + PART : 0,
                              out_h,
                              out_w,
                              bias ? bias[k] : (real)0,

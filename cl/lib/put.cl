@@ -1,4 +1,5 @@
-/* PUT(p, v): STORE(p, v), where STREAM past the caches. Needs lib/hints.cl, lib/real.cl. */
+/* PUT(p, v): STORE(p, v), where STREAM past the caches. GATE(p, v): v, or where GATED 0 in the
+ * lanes of which p, a pointer to an S, has nothing above 0. Needs lib/hints.cl, lib/real.cl. */
 
 #if !STREAM
 #define PUT(p, v) STORE(p, v)
@@ -16,4 +17,13 @@ INLINE S as_stored(V v)
 #define PUT(p, v) STREAM_STORE(p, as_stored(v))
 #else
 #define PUT(p, v) STREAM_STORE(p, v)
+#endif
+
+#ifndef GATED
+#define GATED 0
+#endif
+#if GATED
+#define GATE(p, v) (LOAD(p) > (V)0 ? (v) : (V)0)
+#else
+#define GATE(p, v) (v)
 #endif

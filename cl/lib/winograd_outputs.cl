@@ -6,6 +6,7 @@
 struct plane {
     __global S *y;
     __global B *at; /* or null */
+    __global const S *gate; /* as y, where GATED */
     int height, width;
     V bias, least;
 };
@@ -46,7 +47,7 @@ INLINE void scatter_tile(const struct plane *to, const struct overlap *with,
                     if (left || (j >= TILE && with->right))
                         with->sums[at] = sum;
                     else
-                        PUT(to->y + at, sum);
+                        PUT(to->y + at, GATE(to->gate + at, sum));
                 }
         }
 }
@@ -70,9 +71,11 @@ INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, boo
     UNROLL for (int i = 0; i < 2; i++)
         if (whole || y0 + i < to->height)
             UNROLL for (int j = 0; j < TILE; j++)
-                if (whole || x0 + j < to->width)
-                    PUT(to->y + ((y0 + i) * to->width + x0 + j) * PARTS,
-                          r[i][j] < to->least ? to->least : r[i][j]);
+                if (whole || x0 + j < to->width) {
+                    const int at = ((y0 + i) * to->width + x0 + j) * PARTS;
+                    PUT(to->y + at,
+                        GATE(to->gate + at, r[i][j] < to->least ? to->least : r[i][j]));
+                }
 #endif
 }
 

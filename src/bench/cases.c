@@ -16,7 +16,8 @@
 /* source: Simonyan and Zisserman 2014, table 1, D */
 #define VGG(op, options, ...) LAYER("vgg16", 16, op, options, __VA_ARGS__)
 #define VGG_CONV(filters, ...)                                                                 \
-    VGG("conv2d", "filters=" #filters " kernel=3 padding=same activation=relu", __VA_ARGS__)
+    VGG("conv2d", "filters=" #filters " kernel=3 padding=same activation=relu", __VA_ARGS__,   \
+        .is_gated = true)
 
 /* source: He et al. 2015, table 1; the 3x3 convolution has a block's stride ("v1.5") */
 #define RESNET(op, options, ...) LAYER("resnet50", 16, op, options, __VA_ARGS__)

@@ -10,6 +10,7 @@ struct lk_bench_case {
     const char *absorbed, *absorbed_options; /* NULL: nothing */
     struct lk_shape x;                       /* of every input */
     int inputs;                              /* 0: one */
+    bool is_gated; /* stands between operations that take over its relu's part in gradients */
     bool is_first; /* layer of its network: nobody asks for its data gradient */
     int batch;
 };

@@ -117,6 +117,7 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .training = true,
         .dx = pass != WGRAD,
         .dw = pass != DGRAD || !is_product(c),
+        .gated = c->is_gated,
         .choices = bench->choices,
     };
     for (int i = 0; i < config.inputs; i++)

@@ -151,23 +151,23 @@ static struct lk_tiling tiling_of(const struct lk_check_config *c, const struct 
     return lk_tiling_resize(&run, (tiles > 1 ? tiles : 1) * run.lanes, 1);
 }
 
-static enum lk_status check_step(const struct lk_check_config *c, const struct lk_step *step)
+static enum lk_status check_step(const struct lk_check_config *c, struct lk_schedule *schedule,
+                                 int i)
 {
-    struct lk_op_setup like = {.device = c->device,
-                               .node = step->node->name,
-                               .options = step->options,
-                               .shapes = step->shapes,
-                               .tiling = tiling_of(c, step),
-                               .real = LK_F32,
-                               .stores_half = c->stores_half,
-                               .training = true,
-                               .wants_dw = step->wants_dw,
-                               .choices = c->choices};
+    const struct lk_step *step = &schedule->steps[i];
+    struct lk_op_setup like;
     struct lk_probe probe = {0};
     enum lk_status status;
-    memcpy(like.wants_dx, step->wants_dx, sizeof like.wants_dx);
+    lk_schedule_describe(schedule, i, &like);
+    like.device = c->device;
+    like.tiling = tiling_of(c, step);
+    like.real = LK_F32;
+    like.stores_half = c->stores_half;
+    like.training = true;
+    like.choices = c->choices;
     LK_TRY_OUT(lk_probe_open_like(&probe, step->op, &like,
                                   like.tiling.shards * like.tiling.shard_samples));
+    lk_schedule_note_gates(schedule, i, &probe.setup);
     LK_TRY_OUT(lk_device_build(c->device));
     LK_TRY_OUT(lk_probe_allocate(&probe, 1, true));
     LK_TRY_OUT(lk_probe_fill(&probe));
@@ -193,9 +193,9 @@ enum lk_status lk_graph_check(const struct lk_check_config *config)
     struct lk_schedule schedule = {0};
     enum lk_status status;
     LK_TRY_OUT(lk_schedule_make(config->loss, true, &schedule));
-    for (int i = 0; i < schedule.step_count; i++)
+    for (int i = schedule.step_count - 1; i >= 0; i--)
         if (is_checked(&schedule.steps[i]))
-            LK_TRY_OUT(check_step(config, &schedule.steps[i]));
+            LK_TRY_OUT(check_step(config, &schedule, i));
 out:
     lk_schedule_clear(&schedule);
     return status;

@@ -65,23 +65,18 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
 {
     const struct lk_step *step = &replica->schedule.steps[i];
     struct lk_op_setup *setup = &replica->prepared[i].setup;
-    *setup = (struct lk_op_setup){
-        .device = replica->config.device,
-        .node = step->node->name,
-        .options = step->options,
-        .shapes = step->shapes,
-        .tiling = replica->tiling,
-        .real = replica->config.real,
-        .stores_half = replica->config.stores_half,
-        .training = replica->config.training,
-        .wants_dw = step->wants_dw,
-        .seed = replica->config.seed,
-        .stream = (uint32_t)step->node->index,
-        .arena = &replica->arena,
-        .choices = replica->config.choices,
-    };
-    memcpy(setup->wants_dx, step->wants_dx, sizeof setup->wants_dx);
+    lk_schedule_describe(&replica->schedule, i, setup);
+    setup->device = replica->config.device;
+    setup->tiling = replica->tiling;
+    setup->real = replica->config.real;
+    setup->stores_half = replica->config.stores_half;
+    setup->training = replica->config.training;
+    setup->seed = replica->config.seed;
+    setup->stream = (uint32_t)step->node->index;
+    setup->arena = &replica->arena;
+    setup->choices = replica->config.choices;
     const enum lk_status status = step->op->prepare(setup);
+    lk_schedule_note_gates(&replica->schedule, i, setup);
     return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", step->node->name);
 }
 
@@ -162,7 +157,7 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(list_params(replica));
     lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));
-    for (int i = 0; i < replica->schedule.step_count; i++)
+    for (int i = replica->schedule.step_count - 1; i >= 0; i--)
         LK_TRY(prepare_step(replica, i));
     LK_TRY(lk_loader_create(config->device, &replica->tiling, lk_replica_stored(replica),
                             &replica->look, &replica->loader));

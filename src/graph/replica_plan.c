@@ -31,7 +31,8 @@ static int last_read(const struct lk_replica *replica, int value)
         for (int j = 0; j < step->shapes.inputs; j++)
             reads |= step->x[j] == value;
         reads_again |= reads && step->has_backward && step->shapes.backward_reads_x;
-        reads_again |= step->y == value && step->has_backward && step->shapes.backward_reads_y;
+        reads_again |= step->y == value && step->has_backward &&
+                       step->shapes.backward_reads_y && !s->values[value].is_gated;
         const int time = reads_again ? backward_time(replica, i) : reads ? i : -1;
         if (time > last)
             last = time;

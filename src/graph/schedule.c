@@ -119,6 +119,20 @@ static enum lk_status fuse(struct lk_schedule *schedule, int i)
     return LK_OK;
 }
 
+/* What has a relu last need not gate the gradient of its output if the one operation that reads
+ * it can: that one has the output at hand, as its input. */
+static void find_gates(struct lk_schedule *schedule)
+{
+    for (int i = 0; i < schedule->step_count; i++)
+        for (int j = 0; j < schedule->steps[i].shapes.inputs; j++) {
+            struct lk_step *step = &schedule->steps[i];
+            const int value = step->x[j], producer = schedule->values[value].producer;
+            step->asks_gate[j] = step->wants_dx[j] && producer >= 0 &&
+                                 schedule->steps[producer].shapes.is_gate &&
+                                 lk_schedule_readers(schedule, value) == 1;
+        }
+}
+
 static void find_gradients(struct lk_schedule *schedule)
 {
     for (int i = 0; i < schedule->step_count; i++) {
@@ -156,13 +170,34 @@ enum lk_status lk_schedule_make(const struct lk_node *output, bool training,
     made.output = value_of[output->index];
     for (int i = 0; i < made.step_count; i++)
         LK_TRY_OUT(fuse(&made, i));
-    if (training)
+    if (training) {
         find_gradients(&made);
+        find_gates(&made);
+    }
     *schedule = made;
     return LK_OK;
 out:
     lk_schedule_clear(&made);
     return status;
+}
+
+void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_op_setup *setup)
+{
+    const struct lk_step *step = &schedule->steps[i];
+    *setup = (struct lk_op_setup){.node = step->node->name,
+                                  .options = step->options,
+                                  .shapes = step->shapes,
+                                  .wants_dw = step->wants_dw,
+                                  .dy_is_gated = schedule->values[step->y].is_gated};
+    memcpy(setup->wants_dx, step->wants_dx, sizeof setup->wants_dx);
+    memcpy(setup->asks_gate, step->asks_gate, sizeof setup->asks_gate);
+}
+
+void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
+                            const struct lk_op_setup *setup)
+{
+    for (int j = 0; j < setup->shapes.inputs; j++)
+        schedule->values[schedule->steps[i].x[j]].is_gated |= setup->gates_dx[j];
 }
 
 void lk_schedule_clear(struct lk_schedule *schedule)

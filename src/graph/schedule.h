@@ -12,6 +12,8 @@ struct lk_value {
     const struct lk_node *input; /* NULL: made by a step */
     int producer;                /* step; -1: an input */
     bool wants_gradient;
+    bool is_gated; /* the gradient, by the step that alone reads the value: see
+                    * lk_schedule_note_gates() */
 };
 
 /* One operation, with all it absorbed. */
@@ -22,6 +24,7 @@ struct lk_step {
     struct lk_op_shapes shapes;
     int x[LK_MOST_INPUTS], y; /* values */
     bool wants_dx[LK_MOST_INPUTS], wants_dw, has_backward;
+    bool asks_gate[LK_MOST_INPUTS]; /* as in lk_op_setup */
 };
 
 struct lk_schedule {
@@ -39,6 +42,14 @@ LK_MUST_CHECK enum lk_status lk_schedule_make(const struct lk_node *output, bool
                                               struct lk_schedule *schedule);
 
 void lk_schedule_clear(struct lk_schedule *schedule);
+
+/* Makes a setup of what step i is, and of what is known of gates; all else in it is 0. */
+void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_op_setup *setup);
+
+/* Notes which gradients step i, which is prepared, gates. So steps are prepared from the last
+ * to the first. */
+void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
+                            const struct lk_op_setup *setup);
 
 /* How often steps read a value, the output's being read included. */
 int lk_schedule_readers(const struct lk_schedule *schedule, int value);

@@ -60,7 +60,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     }
     shapes->params = PARAMS;
     shapes->backward_reads_x = true;
-    shapes->backward_reads_y = o->activation == LK_RELU;
+    shapes->backward_reads_y = shapes->is_gate = o->activation == LK_RELU;
     shapes->flops = 7.0 * (double)lk_shape_count(x);
     return LK_OK;
 }
@@ -83,18 +83,24 @@ static void choose_parts(const struct lk_op_setup *setup, struct state *s)
     s->parts = lk_divide_up(pixels, s->part_pixels);
 }
 
+static void options_of(const struct state *s, bool relu, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "-DRELU=%d -DALONE=%d -DMOVING=%d", relu, s->parts == 1,
+             s->is_moving);
+}
+
 static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
 {
     const struct options *o = setup->options;
-    const bool in_parts = !s->is_moving && s->parts > 1;
+    const bool in_parts = !s->is_moving && s->parts > 1, relu = o->activation == LK_RELU;
     char text[64];
-    snprintf(text, sizeof text, "-DRELU=%d -DALONE=%d -DMOVING=%d", o->activation == LK_RELU,
-             s->parts == 1, s->is_moving);
+    options_of(s, relu, text, sizeof text);
     LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_forward", text, &s->forward));
     if (in_parts)
         LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_sums", text, &s->sums));
     if (!setup->training)
         return LK_OK;
+    options_of(s, relu && !setup->dy_is_gated, text, sizeof text);
     if (in_parts)
         LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_gradients", text, &s->gradients));
     return lk_op_kernel(setup, "batch_norm", "batch_norm_backward", text, &s->backward);
@@ -148,7 +154,8 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
-    const struct lk_buffer *y = o->activation == LK_RELU ? run->y : NULL;
+    const bool reads_y = o->activation == LK_RELU && !setup->dy_is_gated;
+    const struct lk_buffer *y = reads_y ? run->y : NULL;
     if (s->gradients)
         LK_TRY(LK_ENQUEUE(s->gradients, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(y),
                           LK_BUF(run->dy), LK_BUF(run->saved), LK_BUF(run->workspace),

@@ -53,7 +53,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
                        (long long)o->filters, (long long)s.channels);
     shapes->params = o->bias ? 2 : 1;
     shapes->backward_reads_x = true;
-    shapes->backward_reads_y = s.relu && !s.pool;
+    shapes->backward_reads_y = shapes->is_gate = s.relu && !s.pool;
     shapes->scales = true;
     shapes->flops =
         2.0 * (double)weights * (double)s.axis[0].all_out * (double)s.axis[1].all_out;
@@ -77,13 +77,31 @@ struct state {
     struct lk_conv2d_parts parts; /* of the bias gradient */
 };
 
+/* What is to be made of dy. */
+static enum lk_conv2d_gradient gradient_of(const struct lk_op_setup *setup,
+                                           const struct lk_conv2d_shape *shape)
+{
+    if (shape->pool)
+        return LK_CONV2D_POOLED;
+    return shape->relu && !setup->dy_is_gated ? LK_CONV2D_MASKED : LK_CONV2D_PLAIN;
+}
+
+static enum lk_status prepare_use(struct lk_op_setup *setup, struct lk_conv2d_job *job,
+                                  struct use *use)
+{
+    job->blocking = use->way.blocking;
+    job->is_gated =
+        job->pass == LK_CONV2D_DATA && setup->asks_gate[0] && use->way.algorithm->gates_dx;
+    setup->gates_dx[0] |= job->is_gated;
+    return use->way.algorithm->prepare(setup, job, &use->state);
+}
+
 /* A library that gives wrong products is no choice any more: the next best stands in. */
 static enum lk_status prepare_way(struct lk_op_setup *setup, const struct state *state,
                                   struct lk_conv2d_job *job, struct use *use)
 {
     const struct lk_conv2d_algorithm *first = use->way.algorithm;
-    job->blocking = use->way.blocking;
-    const enum lk_status status = first->prepare(setup, job, &use->state);
+    const enum lk_status status = prepare_use(setup, job, use);
     if (status != LK_E_UNSUPPORTED || use->state)
         return status;
     LK_TRY(lk_conv2d_choose(setup, &state->shape, job->pass, &use->way));
@@ -92,7 +110,7 @@ static enum lk_status prepare_way(struct lk_op_setup *setup, const struct state 
     lk_log(LK_LOG_WARNING, "%s; %s: %s instead of %s", lk_error_text(), setup->node,
            use->way.algorithm->name, first->name);
     lk_error_clear();
-    return use->way.algorithm->prepare(setup, job, &use->state);
+    return prepare_use(setup, job, use);
 }
 
 /* `reals`: of the workspace, taken so far. */
@@ -102,10 +120,8 @@ static enum lk_status prepare_pass(struct lk_op_setup *setup, struct state *stat
     struct use *use = &state->uses[pass];
     struct lk_conv2d_job job = {.shape = &state->shape,
                                 .pass = pass,
-                                .gradient = state->expands      ? LK_CONV2D_PLAIN
-                                            : state->shape.pool ? LK_CONV2D_POOLED
-                                            : state->shape.relu ? LK_CONV2D_MASKED
-                                                                : LK_CONV2D_PLAIN,
+                                .gradient = state->expands ? LK_CONV2D_PLAIN
+                                                           : gradient_of(setup, &state->shape),
                                 .first = *reals};
     if (!use->way.algorithm)
         LK_TRY(lk_conv2d_choose(setup, &state->shape, pass, &use->way));
@@ -167,7 +183,8 @@ static enum lk_status prepare_backward(struct lk_op_setup *setup, struct state *
         if (wants[i]) {
             struct lk_conv2d_way *way = &state->uses[i].way;
             LK_TRY(lk_conv2d_choose(setup, s, (enum lk_conv2d_pass)i, way));
-            state->expands |= (s->relu || s->pool) && !way->algorithm->reads_dy[i];
+            state->expands |=
+                gradient_of(setup, s) != LK_CONV2D_PLAIN && !way->algorithm->reads_dy[i];
         }
     if (setup->wants_dx[0])
         LK_TRY(prepare_pass(setup, state, LK_CONV2D_DATA, &reals));
@@ -230,14 +247,15 @@ static enum lk_status enqueue_expand(const struct lk_op_setup *setup,
     const int64_t filters = s->groups * s->filters;
     const struct lk_grid grid = {{filters, t->shards, p->parts}, lk_op_items(setup)};
     const int64_t row = t->lanes * (int64_t)lk_dtype_bytes(setup->real);
-    LK_TRY(LK_ENQUEUE(
-        state->expand, grid, LK_BUF(run->dy), LK_BUF(s->relu && !s->pool ? run->y : NULL),
-        LK_BUF(s->pool ? run->saved : NULL), LK_BUF(wants_dz ? run->workspace : NULL),
-        LK_INT(state->dz_first), LK_BUF(in_parts ? run->workspace : db),
-        LK_INT(in_parts ? p->first : 0),
-        LK_INT(in_parts ? p->count * p->parts : run->dw_stride),
-        LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles), LK_INT(state->part_pixels),
-        LK_INT(filters), LK_INT(s->axis[0].out), LK_INT(s->axis[1].out), LK_LOCAL(row)));
+    LK_TRY(LK_ENQUEUE(state->expand, grid, LK_BUF(run->dy),
+                      LK_BUF(gradient_of(setup, s) == LK_CONV2D_MASKED ? run->y : NULL),
+                      LK_BUF(s->pool ? run->saved : NULL),
+                      LK_BUF(wants_dz ? run->workspace : NULL), LK_INT(state->dz_first),
+                      LK_BUF(in_parts ? run->workspace : db), LK_INT(in_parts ? p->first : 0),
+                      LK_INT(in_parts ? p->count * p->parts : run->dw_stride),
+                      LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles),
+                      LK_INT(state->part_pixels), LK_INT(filters), LK_INT(s->axis[0].out),
+                      LK_INT(s->axis[1].out), LK_LOCAL(row)));
     return in_parts ? lk_conv2d_parts_enqueue(setup, p, run->workspace, db, run->dw_stride)
                     : LK_OK;
 }

@@ -49,13 +49,14 @@ struct lk_conv2d_job {
     const struct lk_conv2d_shape *shape;
     enum lk_conv2d_pass pass;
     enum lk_conv2d_gradient gradient; /* of DATA and WEIGHTS; PLAIN unless it reads dy */
+    bool is_gated;                    /* of DATA: dx is 0 where x is not > 0 */
     const char *blocking;             /* one of the algorithm's own; "": its rule decides */
     int64_t first, count; /* reals of the workspace: from where; how many (result) */
     bool gives_db;        /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
 };
 
-/* Those that the pass needs; dz: stored numbers from dz_first on, for which an algorithm that
- * reads dy gets dy, y or at. */
+/* Those that the pass needs, x for DATA that is gated; dz: stored numbers from dz_first on, for
+ * which an algorithm that reads dy gets dy, y or at. */
 struct lk_conv2d_operands {
     const struct lk_buffer *x, *w, *bias, *dz;
     int64_t dz_first;
@@ -72,6 +73,7 @@ struct lk_conv2d_algorithm {
     bool is_direct;  /* sums of products of inputs and weights: for LK_MATH_STRICT */
     bool is_reduced; /* products of reduced precision: for LK_MATH_FAST alone */
     bool reads_dy[LK_CONV2D_PASSES]; /* takes masked and pooled gradients too */
+    bool gates_dx;                   /* makes DATA that is gated */
 
     /* As lk_candidate has it: follows from shapes and the class of the device alone. The
      * setup's shards are of a usual size. */

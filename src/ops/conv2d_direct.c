@@ -127,6 +127,7 @@ static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_
     for (int i = 0; i < direct->step_count; i++) {
         direct->steps[i].packed_first = job->first + job->count;
         direct->steps[i].blocking = job->blocking;
+        direct->steps[i].is_gated = job->is_gated;
         LK_TRY(lk_conv2d_gather_prepare(setup, &direct->steps[i]));
         job->count += direct->steps[i].packed_count;
     }
@@ -168,6 +169,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
                                                 .x_first = forward ? 0 : run->dz_first,
                                                 .w = run->w,
                                                 .bias = forward ? run->bias : NULL,
+                                                .gate = run->x,
                                                 .y = forward ? run->y : run->dx,
                                                 .at = forward ? run->at : NULL,
                                                 .workspace = run->workspace};
@@ -216,6 +218,7 @@ static bool blocking(const struct lk_op_setup *setup, const struct lk_conv2d_job
 
 const struct lk_conv2d_algorithm lk_conv2d_direct = {.name = "direct",
                                                      .is_direct = true,
+                                                     .gates_dx = true,
                                                      .reads_dy = {[LK_CONV2D_WEIGHTS] = true},
                                                      .cost = cost,
                                                      .blocking = blocking,

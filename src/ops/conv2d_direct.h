@@ -13,6 +13,7 @@ struct lk_conv2d_gather {
     int64_t groups, ins, outs;                             /* channels of one group */
     int64_t out_step[2], out_first[2], plane_width, plane; /* where outputs go */
     bool relu, pool;
+    bool is_gated;          /* outputs are 0 where the run's gate is not > 0 */
     bool stream;            /* outputs are written past the caches */
     bool fills;             /* other phases have no taps: it writes their outputs, 0, too */
     struct lk_conv2d_taps { /* where weights come from, in elements of the parameter */
@@ -52,7 +53,7 @@ void lk_conv2d_gather_release(struct lk_conv2d_gather *gather);
 
 /* x: stored numbers from x_first on. */
 struct lk_conv2d_gather_run {
-    const struct lk_buffer *x, *w, *bias;
+    const struct lk_buffer *x, *w, *bias, *gate;
     struct lk_buffer *y, *at, *workspace;
     int64_t x_first;
 };

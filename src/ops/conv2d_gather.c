@@ -70,12 +70,12 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, struct lk_conv2d
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DPLANE=%d -DPITCH=%d "
              "-DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DMR=%d -DNV=%d -DROWS=%d -DLEFT=%d "
-             "-DRIGHT=%d -DSTREAM=%d",
+             "-DRIGHT=%d -DSTREAM=%d%s",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
              (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
-             (int)right, g->stream);
+             (int)right, g->stream, g->is_gated ? " -DGATED=1" : "");
     return lk_op_kernel(setup, "conv2d", "conv2d_gather", text, &g->gather);
 }
 
@@ -187,9 +187,10 @@ enum lk_status lk_conv2d_gather_enqueue(const struct lk_op_setup *setup,
                                   g->groups * lk_divide_up(blocks, blocks_each),
                                   setup->tiling.tiles},
                                  lk_op_items(setup)};
-    return LK_ENQUEUE(
-        g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first), LK_BUF(run->workspace),
-        LK_INT(g->packed_first), LK_BUF(run->bias), LK_BUF(run->y),
-        LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]), LK_BUF(run->at),
-        LK_INT(g->ins), LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
+    return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
+                      LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
+                      LK_BUF(run->y),
+                      LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]),
+                      LK_BUF(run->at), LK_BUF(g->is_gated ? run->gate : NULL), LK_INT(g->ins),
+                      LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
 }

@@ -90,10 +90,10 @@ static enum lk_status prepare_step(struct lk_op_setup *setup, const char *blocki
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
     lk_gpu_tile_print(&step->tile, matrix, tile, sizeof tile);
     snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s", taps_y,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s%s", taps_y,
              taps_x, unit,
              g->ins % unit == 0 && g->ins * taps_y * taps_x % step->tile.depth == 0, g->relu,
-             g->pool, tile);
+             g->pool, g->is_gated ? " -DGATED=1" : "", tile);
     LK_TRY(lk_op_kernel(setup, "conv2d_gpu", "conv2d_gpu", text, &g->gather));
     step->pitch = g->from.column_step;
     step->group_step = g->from.group_step;
@@ -121,6 +121,7 @@ static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_
             lk_conv2d_describe_phase(job->shape, i, g);
         gpu->step_count++;
         g->packed_first = job->first + job->count;
+        g->is_gated = job->is_gated;
         LK_TRY(prepare_step(setup, job->blocking, gpu->matrix, &gpu->steps[i]));
         job->count += g->packed_count;
     }
@@ -160,10 +161,10 @@ static enum lk_status enqueue_step(const struct lk_op_setup *setup, enum lk_conv
         LK_BUF(forward ? run->bias : NULL), LK_BUF(forward ? run->y : run->dx),
         LK_INT((g->out_first[0] * g->plane_width + g->out_first[1]) * setup->tiling.lanes),
         LK_INT(g->out_step[0] * g->plane_width), LK_INT(g->out_step[1]), LK_INT(g->plane),
-        LK_BUF(forward ? run->at : NULL), LK_INT(setup->tiling.tiles), LK_INT(g->ins),
-        LK_INT(y->in), LK_INT(x->in), LK_INT(g->outs), LK_INT(y->out), LK_INT(x->out),
-        LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
-        LK_INT(x->pad));
+        LK_BUF(forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL),
+        LK_INT(setup->tiling.tiles), LK_INT(g->ins), LK_INT(y->in), LK_INT(x->in),
+        LK_INT(g->outs), LK_INT(y->out), LK_INT(x->out), LK_INT(y->step), LK_INT(x->step),
+        LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad), LK_INT(x->pad));
 }
 
 /* --- the algorithm --------------------------------------------------------------------- */
@@ -266,6 +267,7 @@ static void release(void *state)
 
 const struct lk_conv2d_algorithm lk_conv2d_gpu = {.name = "gemm",
                                                   .is_direct = true,
+                                                  .gates_dx = true,
                                                   .cost = cost,
                                                   .blocking = blocking,
                                                   .prepare = prepare,
@@ -274,6 +276,7 @@ const struct lk_conv2d_algorithm lk_conv2d_gpu = {.name = "gemm",
 
 const struct lk_conv2d_algorithm lk_conv2d_gpu_matrix = {.name = LK_GPU_MATRIX_NAME,
                                                          .is_reduced = true,
+                                                         .gates_dx = true,
                                                          .cost = matrix_cost,
                                                          .blocking = matrix_blocking,
                                                          .prepare = matrix_prepare,

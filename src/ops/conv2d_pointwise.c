@@ -36,8 +36,8 @@ enum lk_status lk_conv2d_pointwise_prepare(struct lk_op_setup *setup,
                                            struct lk_conv2d_gather *g)
 {
     char text[96];
-    snprintf(text, sizeof text, "-DMR=%d -DRELU=%d -DSTREAM=%d -DROWS=%d", g->block, g->relu,
-             g->stream, g->in_place);
+    snprintf(text, sizeof text, "-DMR=%d -DRELU=%d -DSTREAM=%d -DROWS=%d%s", g->block, g->relu,
+             g->stream, g->in_place, g->is_gated ? " -DGATED=1" : "");
     return lk_op_kernel(setup, "conv2d_pointwise", "conv2d_pointwise", text, &g->gather);
 }
 
@@ -82,10 +82,10 @@ enum lk_status lk_conv2d_pointwise_enqueue(const struct lk_op_setup *setup,
         LK_BUF(g->in_place ? run->w : run->workspace),
         LK_INT(g->in_place ? g->from.first : g->packed_first),
         LK_INT(g->in_place ? g->from.group_step : packed_group), LK_INT(g->from.out_step),
-        LK_BUF(run->bias), LK_BUF(run->y), LK_INT(g->ins),
-        LK_INT(lk_least(blocks * g->block, g->outs - first)), LK_INT(g->outs), LK_INT(first),
-        LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step), LK_INT(x->out),
-        LK_INT(pixels), LK_INT(g->out_step[0]), LK_INT(g->out_step[1]),
+        LK_BUF(run->bias), LK_BUF(run->y), LK_BUF(g->is_gated ? run->gate : NULL),
+        LK_INT(g->ins), LK_INT(lk_least(blocks * g->block, g->outs - first)), LK_INT(g->outs),
+        LK_INT(first), LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step),
+        LK_INT(x->out), LK_INT(pixels), LK_INT(g->out_step[0]), LK_INT(g->out_step[1]),
         LK_INT(g->plane / g->plane_width), LK_INT(g->plane_width), LK_INT(g->groups),
         LK_INT(panel_runs), LK_INT(blocks_each), LK_LOCAL(2 * panel_bytes(setup, g)));
 }

@@ -80,6 +80,7 @@ void lk_conv2d_winograd_describe(const struct lk_conv2d_job *job, int64_t tile,
     g->relu = g->forward && s->relu;
     g->source = g->forward ? LK_CONV2D_PLAIN : (int)job->gradient;
     g->pool = g->forward && s->pool;
+    g->is_gated = job->is_gated;
 }
 
 /* Parts that all work can be cut into. */
@@ -127,9 +128,9 @@ static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_c
     LK_TRY(lk_op_kernel(setup, "conv2d_winograd_pack", "conv2d_winograd_pack", text, &w->pack));
     snprintf(text, sizeof text,
              "-DTILE=%d -DEACH=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d "
-             "-DTRANSPOSED=%d",
+             "-DTRANSPOSED=%d%s",
              (int)tile, EACH, ROWS, columns, w->g.pool, y > CACHED_BYTES, w->g.source,
-             w->g.transposed);
+             w->g.transposed, w->g.is_gated ? " -DGATED=1" : "");
     return lk_op_kernel(setup, "conv2d_winograd", "conv2d_winograd", text, &w->convolve);
 }
 
@@ -159,10 +160,10 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
         LK_BUF(w->g.source == LK_CONV2D_POOLED ? run->at : NULL), LK_BUF(run->workspace),
         LK_INT(w->weights_first), LK_BUF(w->g.forward ? run->bias : NULL),
         LK_BUF(w->g.forward ? run->y : run->dx), LK_BUF(w->g.forward ? run->at : NULL),
-        LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_INT(setup->tiling.tiles),
-        LK_INT(w->g.ins), LK_INT(w->g.in[0]), LK_INT(w->g.in[1]), LK_INT(w->g.outs),
-        LK_INT(w->g.out[0]), LK_INT(w->g.out[1]), LK_INT(w->g.pad[0]), LK_INT(w->g.pad[1]),
-        LK_INT(w->g.relu), LK_INT(w->unit));
+        LK_BUF(w->g.is_gated ? run->x : NULL), LK_BUF(run->workspace), LK_INT(w->scratch_first),
+        LK_INT(setup->tiling.tiles), LK_INT(w->g.ins), LK_INT(w->g.in[0]), LK_INT(w->g.in[1]),
+        LK_INT(w->g.outs), LK_INT(w->g.out[0]), LK_INT(w->g.out[1]), LK_INT(w->g.pad[0]),
+        LK_INT(w->g.pad[1]), LK_INT(w->g.relu), LK_INT(w->unit));
 }
 
 static void release(void *state)
@@ -256,6 +257,7 @@ static enum lk_status prepare4(struct lk_op_setup *setup, struct lk_conv2d_job *
 const struct lk_conv2d_algorithm lk_conv2d_winograd4 = {
     .name = "winograd4",
     .reads_dy = {[LK_CONV2D_DATA] = true, [LK_CONV2D_WEIGHTS] = true},
+    .gates_dx = true,
     .cost = cost4,
     .prepare = prepare4,
     .enqueue = enqueue,
@@ -276,6 +278,7 @@ static enum lk_status prepare2(struct lk_op_setup *setup, struct lk_conv2d_job *
 const struct lk_conv2d_algorithm lk_conv2d_winograd2 = {
     .name = "winograd2",
     .reads_dy = {[LK_CONV2D_DATA] = true, [LK_CONV2D_WEIGHTS] = true},
+    .gates_dx = true,
     .cost = cost2,
     .prepare = prepare2,
     .enqueue = enqueue,

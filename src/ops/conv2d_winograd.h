@@ -13,7 +13,8 @@ struct lk_conv2d_winograd_geometry {
     int64_t tile, ins, outs, in[2], out[2], pad[2];
     int64_t w_first, in_step, row_step, column_step, out_step; /* elements of the parameter */
     bool relu, pool;
-    int source; /* of the inputs, as enum lk_conv2d_gradient */
+    bool is_gated; /* outputs are 0 where x is not > 0 */
+    int source;    /* of the inputs, as enum lk_conv2d_gradient */
 };
 
 void lk_conv2d_winograd_describe(const struct lk_conv2d_job *job, int64_t tile,

@@ -87,8 +87,8 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
     choose_round(setup, job, w);
     LK_TRY(prepare_products(setup, job->blocking, w));
     snprintf(plain, sizeof plain, "-DTILE=%d -DSOURCE=0 -DPOOL=0 -DSTREAM=0", (int)tile);
-    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DPOOL=%d -DSTREAM=0", (int)tile,
-             w->g.source, w->g.pool && !w->of_weights);
+    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DPOOL=%d -DSTREAM=0%s", (int)tile,
+             w->g.source, w->g.pool && !w->of_weights, w->g.is_gated ? " -DGATED=1" : "");
     LK_TRY(lk_op_kernel(setup, file, "conv2d_winograd_inputs", w->of_weights ? plain : text,
                         &w->inputs));
     LK_TRY(lk_op_kernel(setup, file,
@@ -131,7 +131,7 @@ static enum lk_status enqueue_products(const struct lk_op_setup *setup, const st
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(w->g.ins * w->pitch),
                       LK_INT(w->pitch), LK_BUF(NULL), LK_BUF(run->workspace),
                       LK_INT(w->m_first), LK_INT(0), LK_INT(1), LK_INT(w->room), LK_BUF(NULL),
-                      LK_INT(1), LK_INT(w->g.ins), LK_INT(1), LK_INT(w->room),
+                      LK_BUF(NULL), LK_INT(1), LK_INT(w->g.ins), LK_INT(1), LK_INT(w->room),
                       LK_INT(w->g.outs), LK_INT(1), LK_INT(count), LK_INT(1), LK_INT(1),
                       LK_INT(1), LK_INT(1), LK_INT(0), LK_INT(0));
 }
@@ -151,11 +151,11 @@ static enum lk_status enqueue_round(const struct lk_op_setup *setup, const struc
                       LK_INT(w->room), LK_INT(g->in[0]), LK_INT(g->in[1]), LK_INT(g->out[0]),
                       LK_INT(g->out[1]), LK_INT(g->pad[0]), LK_INT(g->pad[1])));
     LK_TRY(enqueue_products(setup, w, run, count));
-    return LK_ENQUEUE(w->results, of_outs, LK_BUF(run->workspace), LK_INT(w->m_first),
-                      LK_BUF(g->forward ? run->bias : NULL),
-                      LK_BUF(g->forward ? run->y : run->dx),
-                      LK_BUF(g->forward ? run->at : NULL), LK_INT(first), LK_INT(w->room),
-                      LK_INT(g->out[0]), LK_INT(g->out[1]), LK_INT(g->relu));
+    return LK_ENQUEUE(
+        w->results, of_outs, LK_BUF(run->workspace), LK_INT(w->m_first),
+        LK_BUF(g->forward ? run->bias : NULL), LK_BUF(g->forward ? run->y : run->dx),
+        LK_BUF(g->forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL), LK_INT(first),
+        LK_INT(w->room), LK_INT(g->out[0]), LK_INT(g->out[1]), LK_INT(g->relu));
 }
 
 /* --- weight gradient ------------------------------------------------------------------- */

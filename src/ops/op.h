@@ -38,10 +38,11 @@ struct lk_op_shapes {
     int params;
     struct lk_param_spec param[LK_MOST_PARAMS];
     bool backward_reads_x, backward_reads_y; /* they are then kept until backward has run */
+    bool is_gate; /* of dy, backward takes what lies where y > 0 alone, as behind a relu */
     bool is_loss; /* y is [2]: loss and 1 for a correct answer, per sample; dead lanes 0.
                    * backward takes no dy: it is the loss scale for every sample that lives */
-    bool scales; /* y becomes a y (a > 0) where all w become a w, and where x and all w but the
-                  * first do */
+    bool scales;  /* y becomes a y (a > 0) where all w become a w, and where x and all w but the
+                   * first do */
     double flops; /* of a forward pass over one sample; a multiply-add counts 2 */
 };
 
@@ -58,14 +59,17 @@ struct lk_op_setup {
                               * output of a loss, lie in memory as halves */
     bool training;           /* backward will be called; dropout drops */
     bool wants_dx[LK_MOST_INPUTS], wants_dw;
-    uint64_t seed;              /* of the run */
-    uint32_t stream;            /* this node's own stream of random numbers */
-    struct lk_arena *arena;     /* lives as long as the prepared operation */
+    bool asks_gate[LK_MOST_INPUTS]; /* x[i] is a gate: dx[i] should be 0 where it is not > 0 */
+    bool dy_is_gated;               /* dy is 0 where y is not > 0: backward gets no y */
+    uint64_t seed;                  /* of the run */
+    uint32_t stream;                /* this node's own stream of random numbers */
+    struct lk_arena *arena;         /* lives as long as the prepared operation */
     struct lk_choices *choices; /* of algorithms, for devices of this kind; NULL: direct sums */
 
-    void *state;            /* the operation's own: kernels, chosen tiles */
-    size_t saved_bytes;     /* buffer filled by forward and read by backward; 0: none */
-    size_t workspace_bytes; /* scratch of one forward or backward; 0: none */
+    bool gates_dx[LK_MOST_INPUTS]; /* dx[i] is 0 where x[i] is not > 0, as was asked */
+    void *state;                   /* the operation's own: kernels, chosen tiles */
+    size_t saved_bytes;            /* buffer filled by forward and read by backward; 0: none */
+    size_t workspace_bytes;        /* scratch of one forward or backward; 0: none */
 };
 
 /* One forward or backward. Pointers that were not asked for are NULL.

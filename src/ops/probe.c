@@ -1,8 +1,6 @@
 #include "ops/probe.h"
 
 #include "base/fail.h"
-#include "base/half.h"
-#include "base/random.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,6 +65,9 @@ enum lk_status lk_probe_open(struct lk_probe *probe, const struct lk_probe_confi
     setup->wants_dw = config->dw && setup->shapes.params > 0;
     for (int i = 0; i < config->inputs; i++)
         setup->wants_dx[i] = config->dx && config->x_dtype[i] != LK_I32;
+    for (int i = 0; i < config->inputs; i++)
+        setup->asks_gate[i] = config->gated && setup->wants_dx[i];
+    setup->dy_is_gated = config->gated && setup->shapes.is_gate;
     return prepare(probe);
 }
 
@@ -175,113 +176,18 @@ void lk_probe_close(struct lk_probe *probe)
     *probe = (struct lk_probe){0};
 }
 
-/* --- numbers --------------------------------------------------------------------------- */
-
-enum { BLOCK = 1 << 16 }; /* random numbers, repeated where an array is longer */
-
-static void draw(float *block)
-{
-    for (int i = 0; i < BLOCK; i += 4) {
-        const struct lk_random4 r = lk_random(1, LK_RANDOM_DATA, 0, (uint64_t)i);
-        for (int j = 0; j < 4; j++)
-            block[i + j] = (float)(2 * lk_random_unit(r.v[j] | 1) - 1 + 1e-9);
-    }
-}
-
-enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer)
-{
-    const size_t bytes = lk_buffer_bytes(buffer), most = BLOCK * sizeof(float);
-    enum lk_status status = LK_OK;
-    float *block = malloc(most);
-    if (!block)
-        return lk_fail_memory("random numbers", most);
-    draw(block);
-    for (size_t at = 0; at < bytes && status == LK_OK; at += most)
-        status = lk_buffer_write(buffer, at, bytes - at < most ? bytes - at : most, block);
-    free(block);
-    return status;
-}
-
-static enum lk_status fill_halves(struct lk_buffer *buffer)
-{
-    const size_t bytes = lk_buffer_bytes(buffer), most = BLOCK * sizeof(uint16_t);
-    enum lk_status status = LK_OK;
-    float *block = malloc(BLOCK * sizeof *block);
-    uint16_t *halves = malloc(most);
-    if (block && halves)
-        draw(block);
-    else
-        status = lk_fail_memory("random numbers", BLOCK * sizeof *block + most);
-    for (int i = 0; i < BLOCK && status == LK_OK; i++)
-        halves[i] = lk_half_of(block[i]);
-    for (size_t at = 0; at < bytes && status == LK_OK; at += most)
-        status = lk_buffer_write(buffer, at, bytes - at < most ? bytes - at : most, halves);
-    free(block);
-    free(halves);
-    return status;
-}
-
-static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype)
-{
-    struct lk_buffer *filled = (struct lk_buffer *)buffer;
-    if (!buffer)
-        return LK_OK;
-    return dtype == LK_F16 ? fill_halves(filled) : lk_buffer_fill_random(filled);
-}
-
-static enum lk_status copy(const struct lk_buffer *from, const struct lk_buffer *to)
-{
-    return lk_buffer_enqueue_copy(from, (struct lk_buffer *)to, lk_buffer_bytes(from));
-}
-
-enum lk_status lk_probe_fill(struct lk_probe *probe)
-{
-    const struct lk_op_run *first = &probe->runs[0];
-    const enum lk_dtype stored = lk_op_stored(&probe->setup);
-    for (int j = 0; j < probe->setup.shapes.params; j++)
-        LK_TRY(fill(first->w[j], LK_F32));
-    for (int i = 0; i < probe->setup.shapes.inputs; i++)
-        LK_TRY(fill(first->x[i], stored));
-    LK_TRY(fill(first->dy, stored));
-    for (int n = 1; n < probe->copies; n++) {
-        for (int i = 0; i < probe->setup.shapes.inputs; i++)
-            LK_TRY(copy(first->x[i], probe->runs[n].x[i]));
-        if (first->dy)
-            LK_TRY(copy(first->dy, probe->runs[n].dy));
-    }
-    for (int n = 0; n < probe->copies; n++)
-        LK_TRY(lk_probe_forward(probe, n));
-    return lk_device_finish(probe->setup.device);
-}
-
-enum lk_status lk_probe_read(const struct lk_buffer *buffer, enum lk_dtype dtype, int64_t first,
-                             int64_t count, float *values)
-{
-    const size_t at = (size_t)first * lk_dtype_bytes(dtype);
-    if (dtype != LK_F16)
-        return lk_buffer_read(buffer, at, (size_t)count * sizeof *values, values);
-    const size_t bytes = (size_t)count * sizeof(uint16_t);
-    uint16_t *halves = malloc(bytes);
-    if (!halves)
-        return lk_fail_memory("halves", bytes);
-    const enum lk_status status = lk_buffer_read(buffer, at, bytes, halves);
-    for (int64_t i = 0; i < count && status == LK_OK; i++)
-        values[i] = lk_half_value(halves[i]);
-    free(halves);
-    return status;
-}
-
 /* --- runs ------------------------------------------------------------------------------ */
 
 double lk_probe_bytes(const struct lk_probe *probe, bool backward)
 {
     const struct lk_op_setup *setup = &probe->setup;
     const struct lk_op_shapes *s = &setup->shapes;
-    double x = 0, w = 0, read_x = 0, written_x = 0;
+    double x = 0, w = 0, read_x = 0, written_x = 0, gates = 0;
     for (int i = 0; i < s->inputs; i++) {
         const double count = (double)lk_shape_count(&s->x[i]);
         x += count;
         written_x += setup->wants_dx[i] ? count : 0;
+        gates += setup->gates_dx[i] ? count : 0;
     }
     for (int j = 0; j < s->params; j++)
         w += (double)lk_shape_count(&s->param[j].shape);
@@ -290,9 +196,11 @@ double lk_probe_bytes(const struct lk_probe *probe, bool backward)
         return sizeof(float) * (samples * (x + y) + w);
     if (s->backward_reads_x && (setup->wants_dw || s->params == 0))
         read_x = x;
+    else
+        read_x = gates;
+    const bool reads_y = s->backward_reads_y && !(s->is_gate && setup->dy_is_gated);
     const double weights = (written_x > 0 ? w : 0) + (setup->wants_dw ? w : 0);
-    return sizeof(float) *
-           (samples * (y + written_x + read_x + (s->backward_reads_y ? y : 0)) + weights);
+    return sizeof(float) * (samples * (y + written_x + read_x + (reads_y ? y : 0)) + weights);
 }
 
 enum lk_status lk_probe_forward(struct lk_probe *probe, int copy)
@@ -309,7 +217,7 @@ enum lk_status lk_probe_forward(struct lk_probe *probe, int copy)
 enum lk_status lk_probe_backward(struct lk_probe *probe, int copy)
 {
     struct lk_op_run run = probe->runs[copy];
-    if (!probe->setup.shapes.backward_reads_y)
+    if (!probe->setup.shapes.backward_reads_y || probe->setup.dy_is_gated)
         run.y = NULL;
     if (!probe->setup.shapes.backward_reads_x)
         for (int i = 0; i < LK_MOST_INPUTS; i++)

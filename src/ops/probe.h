@@ -15,6 +15,7 @@ struct lk_probe_config {
     int64_t batch;
     int shards;
     bool training, dx, dw; /* which gradients backward makes */
+    bool gated;            /* as behind an operation with a relu, and before one that gates */
     uint64_t seed;
     struct lk_choices *choices; /* outlives the probe; NULL: direct sums */
 };
@@ -49,8 +50,9 @@ void lk_probe_close(struct lk_probe *probe);
 /* Fills a buffer of floats with numbers in (-1, 1), none 0. Waits. */
 LK_MUST_CHECK enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer);
 
-/* Fills inputs, weights and dy of all copies with such numbers, and runs forward
- * on each, so that backward finds what it keeps. Waits. fails: LK_E_MEMORY, LK_E_DEVICE */
+/* Fills inputs, weights and dy of all copies with such numbers, or 0 where gates have none, and
+ * runs forward on each, so that backward finds what it keeps. Waits.
+ * fails: LK_E_MEMORY, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_probe_fill(struct lk_probe *probe);
 
 /* Bytes that a pass has to read and write once: x and y or their gradients, weights, and what

@@ -33,7 +33,7 @@ static struct lk_node *add(struct network *net, const char *op, struct lk_node *
     return y;
 }
 
-/* A network with a fork, a fused pool, dropout and a view. */
+/* A network with a fork, a relu in front of a convolution, a fused pool, dropout and a view. */
 static struct network make_network(void)
 {
     struct network net = {0};
@@ -46,6 +46,7 @@ static struct network make_network(void)
     x = add(&net, "tanh", x, "");
     struct lk_node *fork[] = {x, add(&net, "conv2d", x, "filters=5 kernel=3 padding=same"), x};
     ASSERT_OK(lk_graph_add_many(net.graph, "add", 3, fork, "", &x));
+    x = add(&net, "conv2d", x, "filters=4 kernel=2 activation=relu");
     x = add(&net, "conv2d", x, "filters=4 kernel=2 activation=relu");
     x = add(&net, "max_pool", x, "size=2");
     x = add(&net, "dropout", x, "rate=0.25");
@@ -204,17 +205,65 @@ static void operations_are_absorbed(void **state)
     (void)state;
     struct network net = make_network();
     struct lk_schedule schedule;
-    /* conv, tanh, conv, add, conv with pool, dropout, dense, softmax with the loss */
+    /* conv, tanh, conv, add, conv, conv with pool, dropout, dense, softmax with the loss */
     ASSERT_OK(lk_schedule_make(net.loss, true, &schedule));
-    assert_int_equal(schedule.step_count, 8);
-    assert_true(schedule.steps[7].shapes.is_loss);
+    assert_int_equal(schedule.step_count, 9);
+    assert_true(schedule.steps[8].shapes.is_loss);
     lk_schedule_clear(&schedule);
     /* predicting: dropout is a view, and labels are not needed */
     ASSERT_OK(lk_schedule_make(net.probabilities, false, &schedule));
-    assert_int_equal(schedule.step_count, 7);
+    assert_int_equal(schedule.step_count, 8);
     for (int v = 0; v < schedule.value_count; v++)
         assert_true(schedule.values[v].input != net.labels);
     lk_schedule_clear(&schedule);
+    lk_graph_destroy(net.graph);
+}
+
+/* The convolutions that are asked to gate their inputs' gradients, one bit each. */
+static unsigned find_gates(const struct lk_node *output)
+{
+    struct lk_schedule schedule;
+    unsigned found = 0;
+    ASSERT_OK(lk_schedule_make(output, true, &schedule));
+    for (int i = 0; i < schedule.step_count; i++)
+        if (strcmp(schedule.steps[i].op->name, "conv2d") == 0)
+            found |= (unsigned)schedule.steps[i].asks_gate[0] << i;
+    lk_schedule_clear(&schedule);
+    return found;
+}
+
+/* Of a relu that one step alone reads, which is then told that it need not. */
+static void gradients_are_gated_by_readers(void **state)
+{
+    (void)state;
+    struct network net = make_network();
+    struct lk_node *relu = lk_graph_find(net.graph, "conv2d_3");
+    struct lk_node *behind = lk_graph_find(net.graph, "conv2d_4");
+    struct lk_schedule schedule;
+    struct lk_op_setup setup;
+    assert_int_equal(find_gates(net.loss), 1 << 5);
+    assert_int_equal(find_gates(relu), 0);
+    ASSERT_OK(lk_schedule_make(net.loss, true, &schedule));
+    lk_schedule_describe(&schedule, 5, &setup);
+    assert_true(setup.asks_gate[0]);
+    lk_schedule_note_gates(&schedule, 5, &setup);
+    lk_schedule_describe(&schedule, 4, &setup);
+    assert_false(setup.dy_is_gated); /* it did not, although it was asked to */
+    setup.gates_dx[0] = true;
+    lk_schedule_note_gates(&schedule, 5, &setup);
+    lk_schedule_describe(&schedule, 4, &setup);
+    assert_true(setup.dy_is_gated);
+    lk_schedule_clear(&schedule);
+    /* two readers */
+    struct lk_node *two[] = {behind, add(&net, "conv2d", relu, "filters=4 kernel=2")};
+    struct lk_node *sum = NULL;
+    ASSERT_OK(lk_graph_add_many(net.graph, "add", 2, two, "", &sum));
+    assert_int_equal(find_gates(add(&net, "tanh", sum, "")), 0);
+    /* no gradient is wanted */
+    lk_node_set_trainable(relu, false);
+    lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_1"), false);
+    lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_2"), false);
+    assert_int_equal(find_gates(net.loss), 0);
     lk_graph_destroy(net.graph);
 }
 
@@ -311,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_absorbed),
         cmocka_unit_test(frozen_nodes_have_no_gradient),
+        cmocka_unit_test(gradients_are_gated_by_readers),
         cmocka_unit_test(gradients_on_cpu_kernels),
         cmocka_unit_test(gradients_on_gpu_kernels),
         cmocka_unit_test(repeats_to_the_bit),

@@ -135,6 +135,8 @@ static bool prepare_with(const char *algorithm, const struct trial *t, struct ri
         .stores_half = t->is_half,
         .seed = SEED,
         .stream = STREAM,
+        .asks_gate = {t->is_gated},
+        .dy_is_gated = t->is_gated && t->shapes.is_gate,
     };
     rig_prepare(rig, device, t->op, &setup, t->samples, wants);
     if (algorithm)
@@ -266,6 +268,41 @@ static bool has_tracked(const struct trial *t)
     return found;
 }
 
+static double *gate(const double *values, const double *by, int64_t count)
+{
+    double *gated = rig_doubles(count);
+    for (int64_t i = 0; i < count; i++)
+        gated[i] = by[i] > 0 ? values[i] : 0;
+    return gated;
+}
+
+/* dx is what it was where x > 0, else 0; of dy no more is told than y > 0 leaves. */
+static void check_gates(const struct trial *like, struct lk_device *device, enum lk_dtype real,
+                        const struct rig_arrays *plain)
+{
+    const struct rig_wants wants = {true, true, !like->c->frozen};
+    struct trial t = *like;
+    struct rig rig;
+    struct rig_arrays got;
+    t.is_gated = true;
+    prepare_rig(&t, &rig, device, real, wants);
+    build_rig(&t, &rig, wants);
+    if (!rig.setup.gates_dx[0] && !t.shapes.is_gate)
+        rig_fail("does not gate dx");
+    if (rig.setup.gates_dx[0])
+        t.want.dx[0] = gate(like->want.dx[0], t.in.x[0], trial_x_count(&t, 0));
+    if (t.shapes.is_gate)
+        t.in.dy = gate(like->in.dy, plain->y, trial_y_count(&t));
+    run(&t, &rig, &got);
+    trial_compare(&t, real, &got);
+    rig_close(&rig);
+    trial_clear_arrays(&got);
+    if (rig.setup.gates_dx[0])
+        free(t.want.dx[0]);
+    if (t.shapes.is_gate)
+        free(t.in.dy);
+}
+
 /* Whether there was something to check. */
 static bool check_configuration(struct trial *t, const struct configuration *at)
 {
@@ -289,6 +326,8 @@ static bool check_configuration(struct trial *t, const struct configuration *at)
     if (at->real == LK_F64 && t->training && !t->c->integers)
         check_differences(t, &rig, &got);
     rig_close(&rig);
+    if (t->c->gated)
+        check_gates(t, device, at->real, &got);
     if (more && devices[PART_OF_CPU])
         run_again(t, devices[PART_OF_CPU], at->real, all, "on a part of the device", &got);
     if (more && t->training) {

@@ -434,7 +434,7 @@ void rig_backward(struct rig *rig, const double *dy, double *const dx[], double 
         run.dw[j] = rig->dw[j].view;
         upload_dw(rig, j);
     }
-    run.y = shapes->backward_reads_y ? rig->y.view : NULL;
+    run.y = shapes->backward_reads_y && !rig->setup.dy_is_gated ? rig->y.view : NULL;
     run.dy = rig->dy.view;
     run.saved = rig->saved.view;
     run.workspace = rig->workspace.view;

@@ -14,7 +14,8 @@ struct trial {
     int64_t samples, batch;
     int shards;
     bool training;
-    bool is_half; /* x, dy are halves, and so will be y, dx */
+    bool is_half;  /* x, dy are halves, and so will be y, dx */
+    bool is_gated; /* x[0] is a gate, dy is gated */
     struct rig_arrays in, want;
 };
 
