@@ -149,17 +149,17 @@ INLINE V meets(__local const V *x, int r, int s, const struct gradient *z)
 #endif
 }
 
-/* Adds the products of an area with a register block. from: of its filters in dy; ahead: how
- * far from there dy of the next ones is. */
+/* Adds the products of an area with a register block, and dy to the bias's sums where
+ * is_first. from: of its filters in dy; ahead: how far from there dy of the next ones is. */
 INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
                      __global const S *y, __global const B *at, const size_t from[MB],
-                     long ahead, const struct area *area, int width)
+                     long ahead, const struct area *area, int width, bool is_first)
 {
     V a[RB][TAPS_X][MB], bias[MB];
     UNROLL for (int n = 0; n < UNIT; n++)
         ((V *)a)[n] = sums[n];
     UNROLL for (int m = 0; m < MB; m++)
-        bias[m] = sums[UNIT + m];
+        bias[m] = is_first ? sums[UNIT + m] : (V)0;
     for (int i = 0; i < area->i1 - area->i0; i++) {
         __local const V *now = x + i * (POOL * STEP_Y * WIDTH);
         const int end = i * width + area->j1 - area->j0;
@@ -167,7 +167,8 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
             struct gradient z[MB];
             UNROLL for (int m = 0; m < MB; m++) {
                 z[m] = gradient_at(dy, y, at, from[m] + j);
-                bias[m] += z[m].d;
+                if (is_first)
+                    bias[m] += z[m].d;
                 PREFETCH(dy + from[m] + j + ahead);
 #if GRADIENT == 1
                 PREFETCH(y + from[m] + j + ahead);
@@ -183,7 +184,7 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
     }
     UNROLL for (int n = 0; n < UNIT; n++)
         sums[n] = ((V *)a)[n];
-    UNROLL for (int m = 0; m < MB; m++)
+    UNROLL for (int m = 0; m < MB && is_first; m++)
         sums[UNIT + m] = bias[m];
 }
 
@@ -232,10 +233,15 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
             UNROLL for (int m = 0; m < MB; m++)
                 from[m] = place(&area, min(k + m, k1 - 1), &s);
             fetch_inputs(&next, c0, b * share, min((b + 1) * share, rows), &s);
-            for (int n = 0; n < units; n++, to += UNIT + MB)
-                add_area(to,
-                         staged + (n / UNITS_Y * HEIGHT + n % UNITS_Y * (RB * GAP_Y)) * WIDTH,
-                         dy, y, at, from, (long)then - (long)from[0], &area, s.dz.x);
+            const long ahead = (long)then - (long)from[0];
+            for (int n = 0; n < units; n++, to += UNIT + MB) {
+                __local const V *inputs =
+                    staged + (n / UNITS_Y * HEIGHT + n % UNITS_Y * (RB * GAP_Y)) * WIDTH;
+                if (n == 0)
+                    add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz.x, true);
+                else
+                    add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz.x, false);
+            }
         }
     }
     out += out_first + (size_t)group_2 * out_stride + g * s.filters;

@@ -5,15 +5,17 @@
 #include "base/fail.h"
 #include <stdio.h>
 
-/* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache; AREA_BYTES: inputs of a
- * channel and an area, which leave room in the first for dz of some filters, POOLED_BYTES:
- * where that is a quarter. These two, and STRIP, belong to the numerics. */
+/* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache. In the first:
+ * AREA_BYTES, an area's inputs and dz of a block and of the one that is fetched; POOLED_BYTES,
+ * inputs of a channel, which leave room for dz of some filters. These two and the strips'
+ * outputs belong to the numerics. */
 enum {
     SUMS_BYTES = 256 << 10,
     INPUTS_BYTES = 192 << 10,
-    AREA_BYTES = 10 << 10,
+    AREA_BYTES = 32 << 10,
+    STRIP = 16,
     POOLED_BYTES = 28 << 10,
-    STRIP = 32
+    POOLED_STRIP = 32
 };
 
 enum { MOST_CHANNELS = 3, MOST_TAPS = 25 };
@@ -28,7 +30,7 @@ bool lk_conv2d_is_lanewise(const struct lk_op_setup *setup, const struct lk_conv
 {
     const int64_t taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
-    const int64_t least = vector * extent(&s->axis[0], 2) * extent(&s->axis[1], STRIP);
+    const int64_t least = vector * extent(&s->axis[0], 2) * extent(&s->axis[1], POOLED_STRIP);
     return setup->tiling.vector > 1 && taps > 1 && least <= INPUTS_BYTES &&
            s->axis[1].taps <= lk_conv2d_gather_sums(setup) &&
            (gradient == LK_CONV2D_POOLED ||
@@ -53,13 +55,16 @@ static void choose_area(const struct lk_op_setup *setup, const struct lk_conv2d_
                         struct lk_conv2d_weights *w)
 {
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const bool pooled = w->gradient == LK_CONV2D_POOLED;
     const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
     const struct lk_conv2d_axis *y = &s->axis[0], *x = &s->axis[1];
-    w->strip = lk_conv2d_even_share(x->out, STRIP, unit);
-    const int64_t room = w->gradient == LK_CONV2D_POOLED ? POOLED_BYTES : AREA_BYTES;
-    const int64_t rows = room / (vector * extent(x, w->strip));
-    w->rows_each =
-        lk_conv2d_even_share(y->out, (rows - (y->taps - 1) * y->gap - 1) / y->step + 1, unit);
+    w->strip = lk_conv2d_even_share(x->out, pooled ? POOLED_STRIP : STRIP, unit);
+    const int64_t room = (pooled ? POOLED_BYTES : AREA_BYTES) / vector;
+    const int64_t inputs = extent(x, w->strip) * (pooled ? 1 : s->channels); /* of a row */
+    const int64_t gradients = pooled ? 0 : 2 * w->unit_filters * w->strip;
+    const int64_t rows =
+        (room - inputs * (extent(y, 1) - y->step)) / (inputs * y->step + gradients);
+    w->rows_each = lk_conv2d_even_share(y->out, rows, unit);
 }
 
 static void choose_group(const struct lk_op_setup *setup, const struct lk_conv2d_shape *s,
