@@ -75,8 +75,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     LK_TRY(lk_team_create(&config, &trainer->team));
     if (atomic_load(&trainer->load.has_failed)) /* no need to build kernels first */
         LK_TRY(lk_data_load_join(&trainer->load));
+    LK_TRY(lk_trainer_check(trainer)); /* while its memory is not taken yet */
     LK_TRY(lk_team_build(trainer->team));
-    LK_TRY(lk_trainer_check(trainer));
     struct lk_stepper *stepper = lk_team_lead(trainer->team)->stepper;
     trainer->rate = s->lr > 0 ? s->lr : lk_optimizer_rate(lk_stepper_optimizer(stepper));
     return LK_OK;
