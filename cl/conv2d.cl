@@ -63,7 +63,8 @@ INLINE void add_taps(V a[MR][NV], __global const S *x, __global const real *w, i
         }
 }
 
-/* One loop over channels and input rows: with two, the sums would leave the registers. */
+/* One loop over channels and input rows: with two, the sums would leave the registers. What
+ * gates the outputs is fetched beside it, a line a turn: many at once would be dropped. */
 INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n, bool edge)
 {
     const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
@@ -71,9 +72,14 @@ INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n
     const int count = (last - first + ROW_STEP - 1) / ROW_STEP;
     __global const S *x = job->x + (x0 * STEP_X - PAD_X) * PARTS + first * X_ROW;
     __global const real *w = job->w;
-    int u = first;
+    int u = first, gates = 0;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
         PREFETCH(x + job->ahead);
+        if (GATED && gates < MR * NV) {
+            const int i = min(gates % MR, job->filters - 1), j = min(gates / MR, n - 1);
+            PREFETCH(job->gate + OUT_AT(i, x0 + j));
+            gates++;
+        }
         UNROLL for (int m = 0; m < ROWS; m++) {
             const int v = u - m * STEP_Y, r = v / GAP_Y;
             if (ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
@@ -121,22 +127,10 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
 }
 #endif
 
-/* Fetches what gates a block's outputs. */
-INLINE void fetch_gate(const struct job *job, int x0, int n)
-{
-#if GATED
-    UNROLL for (int i = 0; i < MR; i++)
-        UNROLL for (int j = 0; j < NV; j++)
-            if (i < job->filters && j < n)
-                PREFETCH(job->gate + OUT_AT(i, x0 + j));
-#endif
-}
-
 /* The compiler unrolls loops before it knows n, so none ends there. */
 INLINE void block(const struct job *job, int x0, int n, bool edge)
 {
     V a[ROWS][MR][NV];
-    fetch_gate(job, x0, n);
     UNROLL for (int i = 0; i < MR; i++) {
         const V bias = job->bias ? job->bias[min(i, job->filters - 1)] : (real)0;
         UNROLL for (int m = 0; m < ROWS; m++)

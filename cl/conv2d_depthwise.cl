@@ -14,12 +14,13 @@
  *   x: [tiles][channels][SRC_H][SRC_W]; y: [tiles][channels][OUT_H][OUT_W] (weights: dz)
  *
  * A block is NB columns, a multiple of STEP_X. The compiler leaves out the taps outside of the
- * first and the last block. STREAM: outputs are written past the caches.
+ * first and the last block. STREAM: outputs are written past the caches. GATED: they are 0
+ * where `gate`, of y's layout, is not above 0.
  *
  * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: run of channels_each
  * channels, 1: part.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X SRC_H SRC_W OUT_H OUT_W DATA RELU NB
- *     STREAM
+ *     STREAM GATED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -89,13 +90,16 @@ INLINE V activate(V v)
     return RELU ? (v < (V)0 ? (V)0 : v) : v;
 }
 
-/* w: of the channel; x, y: its planes. */
+/* w: of the channel; x, y, gate: its planes. */
 INLINE void block(__global const S *x, __global const real *w, V bias, __global S *y,
-                  int channels, int i, int b, bool edge)
+                  __global const S *gate, int channels, int i, int b, bool edge)
 {
     V a[NB];
+    const int to = (i * OUT_W + b * NB) * PARTS;
     if (FETCHES)
         fetch_block(x + (i * SRC_W + b * NB + LEAD + 64) * PARTS);
+    if (GATED)
+        fetch_block(gate + to + 64 * PARTS);
     UNROLL for (int j = 0; j < NB; j++)
         a[j] = bias;
     UNROLL for (int r = 0; r < TAPS_Y; r++) {
@@ -105,39 +109,40 @@ INLINE void block(__global const S *x, __global const real *w, V bias, __global 
     }
     UNROLL for (int j = 0; j < NB; j++)
         if (!edge || b * NB + j < OUT_W)
-            PUT(y + (i * OUT_W + b * NB + j) * PARTS, activate(a[j]));
+            PUT(y + to + j * PARTS, GATE(gate + to + j * PARTS, activate(a[j])));
 }
 
 BODY void convolve_group(__global const S *restrict x, int x_first,
                          __global const real *restrict w, __global const real *restrict bias,
-                         __global S *restrict y, int rows_each, int group_0, int c,
-                         int channels, int tile)
+                         __global S *restrict y, __global const S *restrict gate,
+                         int rows_each, int group_0, int c, int channels, int tile)
 {
     const size_t image = (size_t)tile * channels + c;
     const int i1 = min((group_0 + 1) * rows_each, OUT_H);
     const V first = bias ? bias[c] : (real)0;
     x += x_first / VECTOR + image * (SRC_H * SRC_W * PARTS) + PART;
     y += image * (OUT_H * OUT_W * PARTS) + PART;
+    gate = GATED ? gate + image * (OUT_H * OUT_W * PARTS) + PART : 0;
     w += c;
     for (int i = group_0 * rows_each; i < i1; i++) {
-        block(x, w, first, y, channels, i, 0, true);
+        block(x, w, first, y, gate, channels, i, 0, true);
         for (int b = 1; b < BLOCKS - 1; b++) {
             if (is_edge(b))
-                block(x, w, first, y, channels, i, b, true);
+                block(x, w, first, y, gate, channels, i, b, true);
             else
-                block(x, w, first, y, channels, i, b, false);
+                block(x, w, first, y, gate, channels, i, b, false);
         }
         if (BLOCKS > 1)
-            block(x, w, first, y, channels, i, BLOCKS - 1, true);
+            block(x, w, first, y, gate, channels, i, BLOCKS - 1, true);
     }
 }
 
 KERNEL void conv2d_depthwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w,
                              __global const real *restrict bias, __global S *restrict y,
-                             int rows_each)
+                             __global const S *restrict gate, int rows_each)
 {
-    convolve_group(x, x_first, w, bias, y, rows_each, get_group_id(0), get_group_id(1),
+    convolve_group(x, x_first, w, bias, y, gate, rows_each, get_group_id(0), get_group_id(1),
                    get_num_groups(1), get_group_id(2));
 }
 

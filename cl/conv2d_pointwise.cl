@@ -113,10 +113,6 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
         to[j] = cells ? (q + j) / s->width * s->cell.y * s->out.x +
                             (q + j) % s->width * s->cell.x
                       : q + j;
-    UNROLL for (int i = 0; i < MR && GATED; i++)
-        UNROLL for (int j = 0; j < NV; j++)
-            if (i < job->last && j < n)
-                PREFETCH(job->gate + i * plane + to[j]);
     UNROLL for (int i = 0; i < MR; i++)
         UNROLL for (int j = 0; j < NV; j++)
             a[i][j] = 0;
@@ -125,17 +121,23 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
             UNROLL for (int j = 0; j < NV; j++)
                 a[i][j] = job->bias[min(i, job->last - 1)];
     __global const real *w = job->w;
+    int gates = 0;
     for (int c0 = 0; c0 < s->channels; c0 += copy->each) {
         if (copy->channel < s->channels)
             copy_channel(copy, s);
         const int c1 = min(c0 + copy->each, s->channels);
-        for (int c = c0; c < c1; c++, x += NV, w += W_STEP)
+        for (int c = c0; c < c1; c++, x += NV, w += W_STEP) {
+            if (GATED && gates < MR * n) { /* a line at a time: many at once would be dropped */
+                PREFETCH(job->gate + min(gates % MR, job->last - 1) * plane + to[gates / MR]);
+                gates++;
+            }
             UNROLL for (int i = 0; i < MR; i++) {
                 const V f = ROWS ? w[i * job->w_row] : w[i];
                 UNROLL for (int j = 0; j < NV; j++)
                     if (j < n)
                         a[i][j] = FMA(f, x[j], a[i][j]);
             }
+        }
     }
     UNROLL for (int i = 0; i < MR; i++)
         if (i >= job->first && i < job->last)

@@ -22,6 +22,7 @@ enum {
 struct depthwise {
     enum lk_conv2d_pass pass;
     struct lk_conv2d_shape shape;
+    bool is_gated;      /* of data: dx is 0 where x is not > 0 */
     int64_t part_tiles; /* of weights */
     struct lk_conv2d_parts parts;
     struct lk_kernel *kernel;
@@ -65,11 +66,12 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, const char *name
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DSRC_H=%d -DSRC_W=%d -DOUT_H=%d -DOUT_W=%d -DDATA=%d -DRELU=%d "
-             "-DNB=%d -DSTREAM=%d",
+             "-DNB=%d -DSTREAM=%d%s",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)(is_data ? y->out : y->in),
              (int)(is_data ? x->out : x->in), (int)height, (int)width, is_data,
-             d->pass == LK_CONV2D_FORWARD && d->shape.relu, (int)block, stream);
+             d->pass == LK_CONV2D_FORWARD && d->shape.relu, (int)block, stream,
+             d->is_gated ? " -DGATED=1" : "");
     return lk_op_kernel(setup, "conv2d_depthwise", name, text, &d->kernel);
 }
 
@@ -79,6 +81,7 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct depthwise), state));
     struct depthwise *d = *state;
     d->pass = job->pass;
+    d->is_gated = job->is_gated;
     d->shape = *job->shape;
     if (job->pass != LK_CONV2D_WEIGHTS)
         return prepare_kernel(setup, "conv2d_depthwise", d);
@@ -126,7 +129,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, void *state,
     return LK_ENQUEUE(d->kernel, grid, LK_BUF(is_data ? run->dz : run->x),
                       LK_INT(is_data ? run->dz_first : 0), LK_BUF(run->w),
                       LK_BUF(is_data ? NULL : run->bias), LK_BUF(is_data ? run->dx : run->y),
-                      LK_INT(each));
+                      LK_BUF(d->is_gated ? run->x : NULL), LK_INT(each));
 }
 
 static void release(void *state)
@@ -138,6 +141,7 @@ static void release(void *state)
 
 const struct lk_conv2d_algorithm lk_conv2d_depthwise = {.name = "depthwise",
                                                         .is_direct = true,
+                                                        .gates_dx = true,
                                                         .cost = cost,
                                                         .prepare = prepare,
                                                         .enqueue = enqueue,
