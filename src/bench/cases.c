@@ -9,6 +9,8 @@
     {.set = set_, .batch = batch_, .op = op_, .options = options_, .x = __VA_ARGS__}
 #define POOLED .absorbed = "max_pool", .absorbed_options = "size=2"
 #define FIRST .is_first = true
+#define BEHIND .behind_relu = true
+#define BEFORE .before_conv = true
 
 /* The tutorial's network for 28x28 images. */
 #define CONVNET(op, options, ...) LAYER("convnet", 512, op, options, __VA_ARGS__)
@@ -16,8 +18,7 @@
 /* source: Simonyan and Zisserman 2014, table 1, D */
 #define VGG(op, options, ...) LAYER("vgg16", 16, op, options, __VA_ARGS__)
 #define VGG_CONV(filters, ...)                                                                 \
-    VGG("conv2d", "filters=" #filters " kernel=3 padding=same activation=relu", __VA_ARGS__,   \
-        .is_gated = true)
+    VGG("conv2d", "filters=" #filters " kernel=3 padding=same activation=relu", __VA_ARGS__)
 
 /* source: He et al. 2015, table 1; the 3x3 convolution has a block's stride ("v1.5") */
 #define RESNET(op, options, ...) LAYER("resnet50", 16, op, options, __VA_ARGS__)
@@ -47,15 +48,15 @@ const struct lk_bench_case lk_bench_cases[] = {
     CONVNET("dense", "units=10", VECTOR(64)),
     CONVNET("softmax", "", VECTOR(10)),
 
-    VGG_CONV(64, IMAGE(3, 224, 224), FIRST),
-    VGG_CONV(64, IMAGE(64, 224, 224)),
-    VGG_CONV(128, IMAGE(64, 112, 112)),
-    VGG_CONV(128, IMAGE(128, 112, 112)),
-    VGG_CONV(256, IMAGE(128, 56, 56)),
-    VGG_CONV(256, IMAGE(256, 56, 56)),
-    VGG_CONV(512, IMAGE(256, 28, 28)),
-    VGG_CONV(512, IMAGE(512, 28, 28)),
-    VGG_CONV(512, IMAGE(512, 14, 14)),
+    VGG_CONV(64, IMAGE(3, 224, 224), FIRST, BEFORE),
+    VGG_CONV(64, IMAGE(64, 224, 224), BEHIND),
+    VGG_CONV(128, IMAGE(64, 112, 112), BEFORE),
+    VGG_CONV(128, IMAGE(128, 112, 112), BEHIND),
+    VGG_CONV(256, IMAGE(128, 56, 56), BEFORE),
+    VGG_CONV(256, IMAGE(256, 56, 56), BEHIND, BEFORE),
+    VGG_CONV(512, IMAGE(256, 28, 28), BEFORE),
+    VGG_CONV(512, IMAGE(512, 28, 28), BEHIND, BEFORE),
+    VGG_CONV(512, IMAGE(512, 14, 14), BEHIND, BEFORE),
     VGG("max_pool", "size=2", IMAGE(64, 224, 224)),
     VGG("max_pool", "size=2", IMAGE(128, 112, 112)),
     VGG("max_pool", "size=2", IMAGE(256, 56, 56)),

@@ -10,7 +10,7 @@ struct lk_bench_case {
     const char *absorbed, *absorbed_options; /* NULL: nothing */
     struct lk_shape x;                       /* of every input */
     int inputs;                              /* 0: one */
-    bool is_gated; /* stands between operations that take over its relu's part in gradients */
+    bool behind_relu, before_conv;           /* in its network: its dx, and its dy, are gated */
     bool is_first; /* layer of its network: nobody asks for its data gradient */
     int batch;
 };

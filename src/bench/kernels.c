@@ -117,7 +117,8 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .training = true,
         .dx = pass != WGRAD,
         .dw = pass != DGRAD || !is_product(c),
-        .gated = c->is_gated,
+        .asks_gate = c->behind_relu,
+        .dy_is_gated = c->before_conv,
         .choices = bench->choices,
     };
     for (int i = 0; i < config.inputs; i++)

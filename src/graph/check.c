@@ -20,6 +20,7 @@ enum { BLOCK = 1 << 16 }; /* numbers that are read at a time */
 
 struct sum {
     double value, squares; /* of the terms */
+    bool has_leaks;        /* of what is gated: a number where the gate lets nothing pass */
 };
 
 static void add(struct sum *sum, double term)
@@ -28,12 +29,14 @@ static void add(struct sum *sum, double term)
     sum->squares += term * term;
 }
 
-/* Two arrays whose products are added. Of the second one, shards have made a share each. */
+/* Two arrays whose products are added. Of the second one, shards have made a share each, and
+ * where is_gated it is 0 where the first is not > 0. */
 struct factors {
     const struct lk_buffer *a, *b;
     enum lk_dtype dtype;
     int64_t count, stride; /* numbers, and from one share to the next */
     int shards;
+    bool is_gated;
 };
 
 /* What the host keeps of them at a time. */
@@ -50,8 +53,10 @@ static enum lk_status add_block(const struct factors *f, int64_t first, int64_t 
         block->terms[i] = 0;
     for (int shard = 0; shard < f->shards; shard++) {
         LK_TRY(lk_probe_read(f->b, f->dtype, shard * f->stride + first, count, block->b));
-        for (int64_t i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++) {
             block->terms[i] += (double)block->a[i] * block->b[i];
+            sum->has_leaks |= f->is_gated && !(block->a[i] > 0) && block->b[i] != 0;
+        }
     }
     for (int64_t i = 0; i < count; i++)
         add(sum, block->terms[i]);
@@ -72,7 +77,8 @@ static enum lk_status add_products(const struct factors *f, struct sum *sum)
 
 /* Activations times their gradients. */
 static enum lk_status add_tensor(const struct lk_probe *probe, const struct lk_buffer *values,
-                                 const struct lk_buffer *gradients, struct sum *sum)
+                                 const struct lk_buffer *gradients, bool is_gated,
+                                 struct sum *sum)
 {
     const enum lk_dtype dtype = lk_op_stored(&probe->setup);
     const struct factors factors = {
@@ -80,7 +86,8 @@ static enum lk_status add_tensor(const struct lk_probe *probe, const struct lk_b
         .b = gradients,
         .dtype = dtype,
         .count = (int64_t)(lk_buffer_bytes(values) / lk_dtype_bytes(dtype)),
-        .shards = 1};
+        .shards = 1,
+        .is_gated = is_gated};
     return add_products(&factors, sum);
 }
 
@@ -120,7 +127,7 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
     const struct lk_op_run *run = &probe->runs[0];
     struct sum y = {0}, w = {0}, x = {0};
     bool has_dx = true;
-    LK_TRY(add_tensor(probe, run->y, run->dy, &y));
+    LK_TRY(add_tensor(probe, run->y, run->dy, false, &y));
     for (int j = 0; j < s->shapes.params && s->wants_dw; j++) {
         LK_TRY(add_param(probe, j, &w));
         if (j > 0)
@@ -133,7 +140,12 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
     if (!has_dx || (s->shapes.params > 1 && !s->wants_dw))
         return LK_OK;
     for (int i = 0; i < s->shapes.inputs; i++)
-        LK_TRY(add_tensor(probe, run->x[i], run->dx[i], &x));
+        LK_TRY(add_tensor(probe, run->x[i], run->dx[i], s->gates_dx[i], &x));
+    if (x.has_leaks)
+        return lk_fail(LK_E_DEVICE,
+                       "it computes wrongly: '%s': inputs that are 0 have gradients, which "
+                       "were to be 0",
+                       s->node);
     return compare(probe, &y, &x, "inputs");
 }
 

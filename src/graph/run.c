@@ -147,6 +147,8 @@ static enum lk_status backward_step(struct lk_replica *replica, int i)
     struct lk_op_run run = base_run(replica, i);
     run.workspace = blob(replica, prepared->backward_workspace);
     run.dy = blob(replica, replica->gradient[step->y]);
+    if (!step->shapes.backward_reads_y || prepared->setup.dy_is_gated)
+        run.y = NULL;
     for (int j = 0; j < step->shapes.inputs; j++)
         if (step->wants_dx[j])
             run.dx[j] = prepared->extra_dx[j] >= 0

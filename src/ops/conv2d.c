@@ -92,7 +92,8 @@ static enum lk_status prepare_use(struct lk_op_setup *setup, struct lk_conv2d_jo
     job->blocking = use->way.blocking;
     job->is_gated =
         job->pass == LK_CONV2D_DATA && setup->asks_gate[0] && use->way.algorithm->gates_dx;
-    setup->gates_dx[0] |= job->is_gated;
+    if (job->pass == LK_CONV2D_DATA)
+        setup->gates_dx[0] = job->is_gated;
     return use->way.algorithm->prepare(setup, job, &use->state);
 }
 

@@ -66,8 +66,8 @@ enum lk_status lk_probe_open(struct lk_probe *probe, const struct lk_probe_confi
     for (int i = 0; i < config->inputs; i++)
         setup->wants_dx[i] = config->dx && config->x_dtype[i] != LK_I32;
     for (int i = 0; i < config->inputs; i++)
-        setup->asks_gate[i] = config->gated && setup->wants_dx[i];
-    setup->dy_is_gated = config->gated && setup->shapes.is_gate;
+        setup->asks_gate[i] = config->asks_gate && setup->wants_dx[i];
+    setup->dy_is_gated = config->dy_is_gated && setup->shapes.is_gate;
     return prepare(probe);
 }
 

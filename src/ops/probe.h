@@ -14,8 +14,8 @@ struct lk_probe_config {
     enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32, or LK_I32 for labels */
     int64_t batch;
     int shards;
-    bool training, dx, dw; /* which gradients backward makes */
-    bool gated;            /* as behind an operation with a relu, and before one that gates */
+    bool training, dx, dw;       /* which gradients backward makes */
+    bool asks_gate, dy_is_gated; /* as in lk_op_setup, where there is a gate */
     uint64_t seed;
     struct lk_choices *choices; /* outlives the probe; NULL: direct sums */
 };

@@ -72,10 +72,15 @@ static enum lk_status write(const struct lk_buffer *buffer, enum lk_dtype dtype,
     const size_t at = (size_t)first * lk_dtype_bytes(dtype);
     if (dtype != LK_F16)
         return lk_buffer_write(written, at, (size_t)count * sizeof *values, values);
-    uint16_t halves[BLOCK];
+    const size_t bytes = (size_t)count * sizeof(uint16_t);
+    uint16_t *halves = malloc(bytes);
+    if (!halves)
+        return lk_fail_memory("halves", bytes);
     for (int64_t i = 0; i < count; i++)
         halves[i] = lk_half_of(values[i]);
-    return lk_buffer_write(written, at, (size_t)count * sizeof *halves, halves);
+    const enum lk_status status = lk_buffer_write(written, at, bytes, halves);
+    free(halves);
+    return status;
 }
 
 /* dy = 0 where y is not > 0. */
@@ -84,9 +89,10 @@ static enum lk_status gate(const struct lk_op_setup *setup, const struct lk_op_r
     const enum lk_dtype stored = lk_op_stored(setup);
     const int64_t count = (int64_t)(lk_buffer_bytes(run->y) / lk_dtype_bytes(stored));
     enum lk_status status = LK_OK;
-    float *y = malloc(2 * BLOCK * sizeof *y), *dy = y + BLOCK;
+    float *y = malloc(2 * BLOCK * sizeof *y);
     if (!y)
         return lk_fail_memory("gates", 2 * BLOCK * sizeof *y);
+    float *dy = y + BLOCK;
     for (int64_t at = 0; at < count; at += BLOCK) {
         const int64_t n = lk_least(BLOCK, count - at);
         LK_TRY_OUT(lk_probe_read(run->y, stored, at, n, y));

@@ -107,8 +107,15 @@ static enum lk_status check(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
+static enum lk_status build(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    return lk_device_build(worker->device);
+}
+
 enum lk_status lk_trainer_check(struct lk_trainer *trainer)
 {
+    LK_TRY(lk_team_call_each(trainer->team, build, NULL, true)); /* all devices at once */
     return lk_team_call_each(trainer->team, check, trainer, false);
 }
 
