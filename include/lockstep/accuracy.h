@@ -1,4 +1,4 @@
-/* Errors of algorithms that are no plain sums. Floor 7. */
+/* Errors of algorithms that are no plain sums. Floor 9. */
 #ifndef LOCKSTEP_ACCURACY_H
 #define LOCKSTEP_ACCURACY_H
 

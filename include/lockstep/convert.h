@@ -1,4 +1,4 @@
-/* Conversions of image data sets: to TFRecord shards and to folders of image files. Floor 3.
+/* Conversions of image data sets: to TFRecord shards and to folders of image files. Floor 4.
  * Knows no tensor and no device. */
 #ifndef LOCKSTEP_CONVERT_H
 #define LOCKSTEP_CONVERT_H

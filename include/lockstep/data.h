@@ -1,4 +1,4 @@
-/* Data sets: labelled images by index, and epochs of shuffled batches. Floor 3. Knows no tensor
+/* Data sets: labelled images by index, and epochs of shuffled batches. Floor 4. Knows no tensor
  * and no device: samples are bytes in host memory. */
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H

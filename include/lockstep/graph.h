@@ -1,5 +1,5 @@
 /* Graphs of operations: built node by node, free of any device.
- * Floor 4. Knows no file and no particular operation. */
+ * Floor 5. Knows no file and no particular operation. */
 #ifndef LOCKSTEP_GRAPH_H
 #define LOCKSTEP_GRAPH_H
 

@@ -1,4 +1,4 @@
-/* Models: text in, a graph out; the zoo; checkpoints. Floor 5. */
+/* Models: text in, a graph out; the zoo; checkpoints. Floor 6. */
 #ifndef LOCKSTEP_MODEL_H
 #define LOCKSTEP_MODEL_H
 

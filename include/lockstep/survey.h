@@ -1,4 +1,4 @@
-/* What is in a data set: labels, sizes, values, broken files, and how fast it is read. Floor 3.
+/* What is in a data set: labels, sizes, values, broken files, and how fast it is read. Floor 4.
  * Knows no batch. */
 #ifndef LOCKSTEP_SURVEY_H
 #define LOCKSTEP_SURVEY_H

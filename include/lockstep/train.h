@@ -1,4 +1,4 @@
-/* Training and evaluation of a model on data, into a run directory. Floor 6. */
+/* Training and evaluation of a model on data, into a run directory. Floor 8. */
 #ifndef LOCKSTEP_TRAIN_H
 #define LOCKSTEP_TRAIN_H
 

@@ -1,4 +1,4 @@
-/* Finds the fastest way to compute a model's operations on a device, by measuring. Floor 4,
+/* Finds the fastest way to compute a model's operations on a device, by measuring. Floor 5,
  * lk_tune_model() 6.
  *
  * Results are kept in $LOCKSTEP_CACHE/tuning, by device, driver, version of this library and

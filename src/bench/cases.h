@@ -1,4 +1,4 @@
-/* The operations that are timed: layers of well-known networks. Floor 7. */
+/* The operations that are timed: layers of well-known networks. Floor 9. */
 #ifndef LK_BENCH_CASES_H
 #define LK_BENCH_CASES_H
 

@@ -1,4 +1,4 @@
-/* The meter behind lk_peaks_measure(), kept open to measure again and again. Floor 7. */
+/* The meter behind lk_peaks_measure(), kept open to measure again and again. Floor 9. */
 #ifndef LK_BENCH_PEAKS_H
 #define LK_BENCH_PEAKS_H
 

@@ -1,4 +1,4 @@
-/* Random samples for training that is only timed. Floor 7. Knows no data set. */
+/* Random samples for training that is only timed. Floor 9. Knows no data set. */
 #ifndef LK_BENCH_SAMPLES_H
 #define LK_BENCH_SAMPLES_H
 

@@ -1,4 +1,4 @@
-/* A step that devices share, simulated bucket by bucket from what one of them takes. Floor 7.
+/* A step that devices share, simulated bucket by bucket from what one of them takes. Floor 9.
  *
  * After the step's fixed cost all devices begin. Each has the sums of bucket b ready at the
  * time that was measured for as many shards as it has; its link carries them as soon as they

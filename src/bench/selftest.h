@@ -1,5 +1,5 @@
 /* The self-test with a way to spoil what kernels computed, so that it can be seen to fail.
- * Floor 7. */
+ * Floor 9. */
 #ifndef LK_BENCH_SELFTEST_H
 #define LK_BENCH_SELFTEST_H
 

@@ -1,5 +1,5 @@
 /* The last stage of a sample on the host: turned and cropped, by chance or to its middle.
- * Floor 3. Knows no data set and no batch. Mirroring and colours come after the upload, where
+ * Floor 4. Knows no data set and no batch. Mirroring and colours come after the upload, where
  * they cost nothing: see pipeline.h. */
 #ifndef LK_DATA_AUGMENT_H
 #define LK_DATA_AUGMENT_H

@@ -1,4 +1,4 @@
-/* What batches are to those that hand them to devices. Floor 3. */
+/* What batches are to those that hand them to devices. Floor 4. */
 #ifndef LK_DATA_BATCHES_H
 #define LK_DATA_BATCHES_H
 

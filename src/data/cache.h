@@ -1,4 +1,4 @@
-/* Decoded, scaled samples that are kept, in memory or in a file. Floor 3. Knows no image: what
+/* Decoded, scaled samples that are kept, in memory or in a file. Floor 4. Knows no image: what
  * is kept is bytes and a label. A file is of one data set, told by a sum, and every sample in
  * it has a checksum: what is of another set, cut short or changed is never read as pixels. */
 #ifndef LK_DATA_CACHE_H

@@ -1,5 +1,5 @@
 /* A cache's file: a header, the samples, then a table of their labels and checksums. Numbers
- * are as this machine has them; a file of another order of bytes is made anew. Floor 3. Private
+ * are as this machine has them; a file of another order of bytes is made anew. Floor 4. Private
  * to cache*.c. */
 #ifndef LK_DATA_CACHE_FILE_H
 #define LK_DATA_CACHE_FILE_H

@@ -1,4 +1,4 @@
-/* A conversion from the inside: what its parts share. Floor 3. */
+/* A conversion from the inside: what its parts share. Floor 4. */
 #ifndef LK_DATA_CONVERT_H
 #define LK_DATA_CONVERT_H
 

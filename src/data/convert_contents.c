@@ -2,8 +2,8 @@
 
 #include "base/fail.h"
 #include "io/crc32c.h"
-#include "io/example.h"
-#include "io/tfrecord.h"
+#include "io/records/example.h"
+#include "io/records/tfrecord.h"
 
 #include <fcntl.h>
 #include <string.h>

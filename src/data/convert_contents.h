@@ -1,4 +1,4 @@
-/* What a shard of records holds, as it was written and as it is read back. Floor 3. */
+/* What a shard of records holds, as it was written and as it is read back. Floor 4. */
 #ifndef LK_DATA_CONVERT_CONTENTS_H
 #define LK_DATA_CONVERT_CONTENTS_H
 

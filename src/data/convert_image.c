@@ -3,8 +3,8 @@
 #include "data/convert.h"
 #include "data/data.h"
 #include "data/files.h"
-#include "io/image.h"
-#include "io/png_write.h"
+#include "io/image/image.h"
+#include "io/image/png_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

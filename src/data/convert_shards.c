@@ -3,9 +3,9 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/convert_contents.h"
-#include "io/example_write.h"
+#include "io/records/example_write.h"
 #include "io/file.h"
-#include "io/tfrecord_write.h"
+#include "io/records/tfrecord_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Many small pieces of work on threads, whose results are taken one by one in order: what comes
- * out does not depend on the number of threads. Floor 3. Knows no data. */
+ * out does not depend on the number of threads. Floor 4. Knows no data. */
 #ifndef LK_DATA_CREW_H
 #define LK_DATA_CREW_H
 

@@ -1,5 +1,5 @@
 /* What an open data set is made of, for those in this room that look behind its samples.
- * Floor 3. Knows no batch. */
+ * Floor 4. Knows no batch. */
 #ifndef LK_DATA_DATA_H
 #define LK_DATA_DATA_H
 

@@ -1,7 +1,7 @@
 #include "data/decode.h"
 
 #include "base/fail.h"
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include <limits.h>
 #include <math.h>

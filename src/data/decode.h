@@ -1,4 +1,4 @@
-/* An image file to a sample: decoded, cropped, scaled. Floor 3. Knows no data set. */
+/* An image file to a sample: decoded, cropped, scaled. Floor 4. Knows no data set. */
 #ifndef LK_DATA_DECODE_H
 #define LK_DATA_DECODE_H
 

@@ -1,4 +1,4 @@
-/* Labelled image files by path: what the sources folder and csv have in common. Floor 3. Knows
+/* Labelled image files by path: what the sources folder and csv have in common. Floor 4. Knows
  * no image: files are bytes. */
 #ifndef LK_DATA_FILES_H
 #define LK_DATA_FILES_H

@@ -1,7 +1,7 @@
-#include "io/image.h"
+#include "io/image/image.h"
 #include "base/fail.h"
 #include "io/file.h"
-#include "io/png_write.h"
+#include "io/image/png_write.h"
 #include <limits.h>
 #include <lockstep/data.h>
 #include <stdlib.h>

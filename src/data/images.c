@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "data/cache.h"
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

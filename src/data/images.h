@@ -1,5 +1,5 @@
 /* Samples from image files: decoded, scaled, kept where there is memory for it; broken ones
- * counted, named and replaced. Floor 3. Knows no source but by its verbs. */
+ * counted, named and replaced. Floor 4. Knows no source but by its verbs. */
 #ifndef LK_DATA_IMAGES_H
 #define LK_DATA_IMAGES_H
 

@@ -1,4 +1,4 @@
-/* Lists of names: of classes, by label, and of what a folder holds. Floor 3. */
+/* Lists of names: of classes, by label, and of what a folder holds. Floor 4. */
 #ifndef LK_DATA_NAMES_H
 #define LK_DATA_NAMES_H
 

@@ -1,4 +1,4 @@
-/* The orders in which epochs go through a data set, kept for some epochs at a time. Floor 3.
+/* The orders in which epochs go through a data set, kept for some epochs at a time. Floor 4.
  * Knows no batch. */
 #ifndef LK_DATA_ORDER_H
 #define LK_DATA_ORDER_H

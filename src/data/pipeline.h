@@ -1,6 +1,6 @@
 /* What happens to samples between a data set and a device, as one text: its stages in the order
  * in which they happen, "rotate 10 | crop padding=4 | flip horizontal | brightness 0.2".
- * Floor 3. Knows no data set: it says what is wanted, batches.c and a device's loader do it. */
+ * Floor 4. Knows no data set: it says what is wanted, batches.c and a device's loader do it. */
 #ifndef LK_DATA_PIPELINE_H
 #define LK_DATA_PIPELINE_H
 

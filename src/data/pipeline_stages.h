@@ -1,4 +1,4 @@
-/* The stages of a pipeline: their names, options and order, and what each says of it. Floor 3.
+/* The stages of a pipeline: their names, options and order, and what each says of it. Floor 4.
  * Knows no text of several stages. */
 #ifndef LK_DATA_PIPELINE_STAGES_H
 #define LK_DATA_PIPELINE_STAGES_H

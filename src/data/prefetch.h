@@ -1,4 +1,4 @@
-/* Threads that read batches before they are asked for. Floor 3. Knows no data set: what a batch
+/* Threads that read batches before they are asked for. Floor 4. Knows no data set: what a batch
  * holds comes from a function that gives the same samples whoever calls it, so neither the
  * number of threads nor who is first changes anything. */
 #ifndef LK_DATA_PREFETCH_H

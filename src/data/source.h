@@ -1,4 +1,4 @@
-/* What a kind of data set is: how SPEC's "kind:text" is opened and read. Floor 3.
+/* What a kind of data set is: how SPEC's "kind:text" is opened and read. Floor 4.
  * A new kind is one file that defines a const struct lk_source, and one row of the table.
  * Sources know no shuffling and no chance: sample i is always the same. */
 #ifndef LK_DATA_SOURCE_H

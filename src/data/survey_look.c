@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "data/files.h"
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The inside of a survey, for the files that make it up. Floor 3. */
+/* The inside of a survey, for the files that make it up. Floor 4. */
 #ifndef LK_DATA_SURVEY_PARTS_H
 #define LK_DATA_SURVEY_PARTS_H
 

@@ -1,11 +1,11 @@
-/* The inside of the source tfrecord, for the files that make it up. Floor 3. */
+/* The inside of the source tfrecord, for the files that make it up. Floor 4. */
 #ifndef LK_DATA_TFRECORD_PARTS_H
 #define LK_DATA_TFRECORD_PARTS_H
 
 #include "data/names.h"
 #include "data/source.h"
-#include "io/example.h"
-#include "io/tfrecord.h"
+#include "io/records/example.h"
+#include "io/records/tfrecord.h"
 
 struct lk_records {
     struct lk_tfrecord **files;

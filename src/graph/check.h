@@ -1,4 +1,4 @@
-/* Whether a device computes a graph's operations rightly. Floor 4. Knows no operation. */
+/* Whether a device computes a graph's operations rightly. Floor 5. Knows no operation. */
 #ifndef LK_GRAPH_CHECK_H
 #define LK_GRAPH_CHECK_H
 

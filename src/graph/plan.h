@@ -1,4 +1,4 @@
-/* Which bytes of device memory hold what, when. Floor 4. Knows no device and no graph. */
+/* Which bytes of device memory hold what, when. Floor 5. Knows no device and no graph. */
 #ifndef LK_GRAPH_PLAN_H
 #define LK_GRAPH_PLAN_H
 

@@ -1,4 +1,4 @@
-/* A graph on one device: parameters, gradients, activations, kernels, and running it. Floor 4.
+/* A graph on one device: parameters, gradients, activations, kernels, and running it. Floor 5.
  * Knows no file, no optimizer and no particular operation. */
 #ifndef LK_GRAPH_REPLICA_H
 #define LK_GRAPH_REPLICA_H

@@ -1,4 +1,4 @@
-/* The inside of a replica, for the files that make it up. Floor 4. */
+/* The inside of a replica, for the files that make it up. Floor 5. */
 #ifndef LK_GRAPH_REPLICA_PARTS_H
 #define LK_GRAPH_REPLICA_PARTS_H
 

@@ -1,4 +1,4 @@
-/* The order of work: which operations run, fused how, and which values they pass on. Floor 4.
+/* The order of work: which operations run, fused how, and which values they pass on. Floor 5.
  * Knows no device. */
 #ifndef LK_GRAPH_SCHEDULE_H
 #define LK_GRAPH_SCHEDULE_H

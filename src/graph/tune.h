@@ -1,4 +1,4 @@
-/* Measures on a device what a graph's operations may choose from. Floor 4. Knows no file. */
+/* Measures on a device what a graph's operations may choose from. Floor 5. Knows no file. */
 #ifndef LK_GRAPH_TUNE_H
 #define LK_GRAPH_TUNE_H
 

@@ -1,4 +1,4 @@
-/* What the files of the tuner share. Floor 4. Private to src/graph/tune*.c. */
+/* What the files of the tuner share. Floor 5. Private to src/graph/tune*.c. */
 #ifndef LK_GRAPH_TUNE_PARTS_H
 #define LK_GRAPH_TUNE_PARTS_H
 

@@ -1,5 +1,5 @@
 /* Sums in host memory along the tree over shards, on several threads: the part of averaging
- * that no device can do alone. Floor 3. Knows no device and no network. */
+ * that no device can do alone. Floor 4. Knows no device and no network. */
 #ifndef LK_MIRROR_REDUCE_H
 #define LK_MIRROR_REDUCE_H
 

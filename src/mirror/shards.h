@@ -1,4 +1,4 @@
-/* Shards: the parts of a batch whose sums stay apart until the fixed tree adds them. Floor 3.
+/* Shards: the parts of a batch whose sums stay apart until the fixed tree adds them. Floor 4.
  * Knows no optimizer, no graph, no other device. */
 #ifndef LK_MIRROR_SHARDS_H
 #define LK_MIRROR_SHARDS_H

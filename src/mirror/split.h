@@ -1,5 +1,5 @@
 /* How many of a step's shards each device computes: runs of shards in the order of devices.
- * Floor 3. Knows no device but by its number, and no clock. */
+ * Floor 4. Knows no device but by its number, and no clock. */
 #ifndef LK_MIRROR_SPLIT_H
 #define LK_MIRROR_SPLIT_H
 

@@ -1,4 +1,4 @@
-/* How far devices that update without waiting for one another may drift apart. Floor 3. Knows
+/* How far devices that update without waiting for one another may drift apart. Floor 4. Knows
  * no device but by its number, no clock and no gradient.
  *
  * Updates are numbered in the order in which all replicas apply them. Work that began when a

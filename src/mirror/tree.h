@@ -1,4 +1,4 @@
-/* The fixed binary tree over shard numbers, ((0+1)+(2+3))+..., and its subtrees. Floor 3.
+/* The fixed binary tree over shard numbers, ((0+1)+(2+3))+..., and its subtrees. Floor 4.
  * Knows no device. */
 #ifndef LK_MIRROR_TREE_H
 #define LK_MIRROR_TREE_H

@@ -1,5 +1,5 @@
 /* The inner loop of reduce.h: terms added along the tree over shards, a range of the values at
- * a time. Floor 3. Knows no threads and checks nothing. */
+ * a time. Floor 4. Knows no threads and checks nothing. */
 #ifndef LK_MIRROR_TREE_SUM_H
 #define LK_MIRROR_TREE_SUM_H
 

@@ -1,6 +1,6 @@
 /* How messages travel between the ranks of a job: calls that begin a transfer and one that
  * tells which have ended. Transfers are numbered by the caller; a number is free again once
- * poll has named it. Memory is the caller's and stays until then. One thread. Floor 3. Knows no
+ * poll has named it. Memory is the caller's and stays until then. One thread. Floor 4. Knows no
  * sums and no shards. */
 #ifndef LK_MIRROR_WIRE_H
 #define LK_MIRROR_WIRE_H

@@ -1,7 +1,7 @@
 /* The ranks of a job that trains one model on many hosts: one process each, started by mpirun;
  * a process started otherwise is a world of one. Sums over all shards are added along the fixed
  * tree, so that they have the same bits at any number of ranks. All calls on one thread. What
- * is marked "together" is called by every rank, in the same order. Floor 3. Knows no device. */
+ * is marked "together" is called by every rank, in the same order. Floor 4. Knows no device. */
 #ifndef LK_MIRROR_WORLD_H
 #define LK_MIRROR_WORLD_H
 

@@ -1,4 +1,4 @@
-/* The inside of a world, for the files that make it up. Floor 3. */
+/* The inside of a world, for the files that make it up. Floor 4. */
 #ifndef LK_MIRROR_WORLD_PARTS_H
 #define LK_MIRROR_WORLD_PARTS_H
 

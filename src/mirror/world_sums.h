@@ -1,7 +1,7 @@
 /* The plan of sums over the ranks' shards. A bucket's values are cut into pieces, each owned by
  * a rank: all send it their terms of the piece, it adds them along the tree and sends the sum
  * to all. So every rank sends and receives no more than it must, and pieces travel while others
- * are added. Floor 3. */
+ * are added. Floor 4. */
 #ifndef LK_MIRROR_WORLD_SUMS_H
 #define LK_MIRROR_WORLD_SUMS_H
 

@@ -1,5 +1,5 @@
 /* Checkpoints: all from which a run goes on with the same bits, in one safetensors file.
- * Floor 5.
+ * Floor 6.
  *
  * Arrays, in this order: every parameter ("conv2d_1.weight", as it lies on the device), then
  * the optimizer's state of the trainable ones ("optimizer.m.conv2d_1.weight") and, where there

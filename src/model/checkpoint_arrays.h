@@ -1,4 +1,4 @@
-/* The arrays of a checkpoint, between device and host. Floor 5. Private to checkpoint*.c; knows
+/* The arrays of a checkpoint, between device and host. Floor 6. Private to checkpoint*.c; knows
  * no file. */
 #ifndef LK_MODEL_CHECKPOINT_ARRAYS_H
 #define LK_MODEL_CHECKPOINT_ARRAYS_H

@@ -1,4 +1,4 @@
-/* The metadata of a checkpoint: fields of struct lk_checkpoint. Floor 5. Private to
+/* The metadata of a checkpoint: fields of struct lk_checkpoint. Floor 6. Private to
  * checkpoint*.c. */
 #ifndef LK_MODEL_CHECKPOINT_FIELDS_H
 #define LK_MODEL_CHECKPOINT_FIELDS_H

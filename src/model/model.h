@@ -1,4 +1,4 @@
-/* Models as the model room sees them. Floor 5. */
+/* Models as the model room sees them. Floor 6. */
 #ifndef LK_MODEL_MODEL_H
 #define LK_MODEL_MODEL_H
 

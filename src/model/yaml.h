@@ -1,4 +1,4 @@
-/* YAML documents as a small tree with line numbers. Floor 5. Knows no model.
+/* YAML documents as a small tree with line numbers. Floor 6. Knows no model.
  *
  * The text may come from anyone: aliases, anchors, tags, second documents, keys twice, and
  * trees deeper or larger than people write are refused. libyaml is known to yaml.c alone. */

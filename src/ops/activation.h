@@ -1,4 +1,4 @@
-/* The option `activation` of operations that take a relu over. Floor 3. Private to src/ops. */
+/* The option `activation` of operations that take a relu over. Floor 4. Private to src/ops. */
 #ifndef LK_OPS_ACTIVATION_H
 #define LK_OPS_ACTIVATION_H
 

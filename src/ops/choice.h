@@ -1,4 +1,4 @@
-/* Which algorithm a pass of an operation runs, where several could. Floor 3. Knows no
+/* Which algorithm a pass of an operation runs, where several could. Floor 4. Knows no
  * operation.
  *
  * Algorithms sum in orders of their own, so the choice belongs to a run's numerics: it is made

@@ -1,4 +1,4 @@
-/* The geometry of conv2d, and what an algorithm is. Floor 3. Private to src/ops/conv2d*.c, and
+/* The geometry of conv2d, and what an algorithm is. Floor 4. Private to src/ops/conv2d*.c, and
  * to dense.c, which is a convolution of one pixel. Knows no other operation. */
 #ifndef LK_OPS_CONV2D_H
 #define LK_OPS_CONV2D_H

@@ -1,5 +1,5 @@
 /* The parts of the direct algorithm of conv2d: the gather kernel and what stands in for it
- * where taps are single (forward and data gradient), and the weight gradient. Floor 3. Private
+ * where taps are single (forward and data gradient), and the weight gradient. Floor 4. Private
  * to src/ops/conv2d*.c. */
 #ifndef LK_OPS_CONV2D_DIRECT_H
 #define LK_OPS_CONV2D_DIRECT_H

@@ -1,4 +1,4 @@
-/* The weight gradient of the GPU class, for its algorithms. Floor 3. Private to
+/* The weight gradient of the GPU class, for its algorithms. Floor 4. Private to
  * src/ops/conv2d_gpu*.c. */
 #ifndef LK_OPS_CONV2D_GPU_H
 #define LK_OPS_CONV2D_GPU_H

@@ -1,5 +1,5 @@
 /* Sums over a shard that are made in parts, which are then added in order: enough work for all
- * of a device, whose bits do not depend on it. Floor 3. Private to src/ops/conv2d*.c. */
+ * of a device, whose bits do not depend on it. Floor 4. Private to src/ops/conv2d*.c. */
 #ifndef LK_OPS_CONV2D_PARTS_H
 #define LK_OPS_CONV2D_PARTS_H
 

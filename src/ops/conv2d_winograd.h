@@ -1,5 +1,5 @@
 /* The parts of Winograd convolution: geometry, the weight gradient of the CPU class, all passes
- * of the GPU class. Floor 3. Private to src/ops/conv2d_winograd*.c. `tile`: 2 or 4, outputs
+ * of the GPU class. Floor 4. Private to src/ops/conv2d_winograd*.c. `tile`: 2 or 4, outputs
  * along each side of a Winograd tile. */
 #ifndef LK_OPS_CONV2D_WINOGRAD_H
 #define LK_OPS_CONV2D_WINOGRAD_H

@@ -1,5 +1,5 @@
 /* Whether products of matrices can be left to the matrix units of a GPU: cl/lib/matrix.cl.
- * Floor 3. Private to src/ops. */
+ * Floor 4. Private to src/ops. */
 #ifndef LK_OPS_GPU_MATRIX_H
 #define LK_OPS_GPU_MATRIX_H
 

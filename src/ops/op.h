@@ -1,4 +1,4 @@
-/* What an operation is: one const table of verbs. Floor 3.
+/* What an operation is: one const table of verbs. Floor 4.
  *
  * An operation maps input tensors x[i] and parameters w[j] to one output y. All activations lie
  * in batch tiles (tensor/tensor.h); parameters have one physical layout on every device. Knows

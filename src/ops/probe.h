@@ -1,5 +1,5 @@
 /* One operation on a device without a graph, with buffers of its own: what is timed and what is
- * tested. Floor 3. */
+ * tested. Floor 4. */
 #ifndef LK_OPS_PROBE_H
 #define LK_OPS_PROBE_H
 

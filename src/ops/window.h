@@ -1,4 +1,4 @@
-/* Windows that slide over an image: where they start and how many there are. Floor 3.
+/* Windows that slide over an image: where they start and how many there are. Floor 4.
  * Knows no kernel. */
 #ifndef LK_OPS_WINDOW_H
 #define LK_OPS_WINDOW_H

@@ -1,4 +1,4 @@
-/* Optimizers: parameters, gradients and a step number into new parameters. Floor 3.
+/* Optimizers: parameters, gradients and a step number into new parameters. Floor 4.
  *
  * All parameters of a replica are one buffer, and so are their gradients: an update is one
  * launch. Names of options are Keras's, formulas PyTorch's (torch.optim 1.13): momentum buffers

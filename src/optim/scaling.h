@@ -1,5 +1,5 @@
 /* The scale of the loss where activations and their gradients are halves: large enough for the
- * small ones, small enough for the large ones. Floor 3. Private to optimizer.c.
+ * small ones, small enough for the large ones. Floor 4. Private to optimizer.c.
  *
  * All of it happens on the device: a step whose gradients are not all numbers updates nothing,
  * and halves the scale; after so many others it doubles. Scales are powers of two, so no bit of

@@ -1,4 +1,4 @@
-/* Learning rates over time: a pure function of the step. Floor 3. */
+/* Learning rates over time: a pure function of the step. Floor 4. */
 #ifndef LK_OPTIM_SCHEDULE_H
 #define LK_OPTIM_SCHEDULE_H
 

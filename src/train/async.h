@@ -1,4 +1,4 @@
-/* Training without lockstep. Floor 6. Private to team.c, team_step.c, worker.c and async*.c.
+/* Training without lockstep. Floor 8. Private to team.c, team_step.c, worker.c and async*.c.
  *
  * A step's batch is cut into groups of shards that lie in one queue; whichever device is free
  * takes the next. Its gradient becomes an entry of a log at once. All replicas apply all

@@ -1,4 +1,4 @@
-/* Predictions of a model over a data set, and what they are worth. Floor 6. */
+/* Predictions of a model over a data set, and what they are worth. Floor 8. */
 #ifndef LK_TRAIN_EVALUATOR_H
 #define LK_TRAIN_EVALUATOR_H
 

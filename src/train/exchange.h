@@ -1,5 +1,5 @@
 /* What a device gives to a step that devices share, and gets back: sums of gradients over
- * subtrees of its shards, bucket by bucket, and the sum over all shards. Floor 6. Knows no
+ * subtrees of its shards, bucket by bucket, and the sum over all shards. Floor 8. Knows no
  * other device, no thread and no optimizer. */
 #ifndef LK_TRAIN_EXCHANGE_H
 #define LK_TRAIN_EXCHANGE_H

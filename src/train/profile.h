@@ -1,5 +1,5 @@
 /* A training's trace as a file in Chrome's Trace Event Format, for chrome://tracing and
- * Perfetto: what the devices ran, from their own clocks, and what the host did. Floor 6.
+ * Perfetto: what the devices ran, from their own clocks, and what the host did. Floor 8.
  * A process is a device or the host, a thread is a queue or a host thread. Every function takes
  * NULL for "not traced" and does nothing then; all but open and close may be called from any
  * thread.

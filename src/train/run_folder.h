@@ -1,4 +1,4 @@
-/* A run directory: config.yaml, env.json, metrics.jsonl, checkpoints. Floor 6. */
+/* A run directory: config.yaml, env.json, metrics.jsonl, checkpoints. Floor 8. */
 #ifndef LK_TRAIN_RUN_FOLDER_H
 #define LK_TRAIN_RUN_FOLDER_H
 

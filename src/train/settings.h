@@ -1,4 +1,4 @@
-/* Everything that decides a run, as one struct behind one option table. Floor 6. */
+/* Everything that decides a run, as one struct behind one option table. Floor 8. */
 #ifndef LK_TRAIN_SETTINGS_H
 #define LK_TRAIN_SETTINGS_H
 

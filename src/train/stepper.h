@@ -1,4 +1,4 @@
-/* Training steps on one device: forward, backward, sums over shards, update. Floor 6.
+/* Training steps on one device: forward, backward, sums over shards, update. Floor 8.
  * A device that is alone does all of it in one go; one of several computes a run of a batch's
  * shards, and updates by what the host has added up. Knows no thread and no other device. */
 #ifndef LK_TRAIN_STEPPER_H

@@ -1,4 +1,4 @@
-/* Devices that train one model together, in lockstep. Floor 6.
+/* Devices that train one model together, in lockstep. Floor 8.
  *
  * Each has a replica and a host thread. A step's batch is cut into shards, every device
  * computes a run of them, the host adds their sums along the fixed tree and every device

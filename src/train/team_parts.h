@@ -1,4 +1,4 @@
-/* The inside of a team, for the files that make it up. Floor 6. */
+/* The inside of a team, for the files that make it up. Floor 8. */
 #ifndef LK_TRAIN_TEAM_PARTS_H
 #define LK_TRAIN_TEAM_PARTS_H
 

@@ -1,5 +1,5 @@
 /* A team and the other ranks of its job, with which it shares sums and what each tells. An
- * arrival is a bucket, the metrics first. Floor 6. Private to team*.c. */
+ * arrival is a bucket, the metrics first. Floor 8. Private to team*.c. */
 #ifndef LK_TRAIN_TEAM_RANKS_H
 #define LK_TRAIN_TEAM_RANKS_H
 

@@ -1,4 +1,4 @@
-/* What was found the fastest on this machine, kept in the cache for later runs. Floor 6. */
+/* What was found the fastest on this machine, kept in the cache for later runs. Floor 8. */
 #ifndef LK_TRAIN_TUNING_H
 #define LK_TRAIN_TUNING_H
 

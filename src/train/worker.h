@@ -1,4 +1,4 @@
-/* The host thread of one device of a team, and what it has been told to do. Floor 6. Private to
+/* The host thread of one device of a team, and what it has been told to do. Floor 8. Private to
  * team*.c and worker.c. All that calls OpenCL for a device runs on its thread: where a driver
  * hangs, that thread alone does, and is left behind with everything that belongs to it. */
 #ifndef LK_TRAIN_WORKER_H

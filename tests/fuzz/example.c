@@ -1,5 +1,5 @@
 /* tf.train.Example records. Byte 0 says how long a key to look for follows. */
-#include "io/example.h"
+#include "io/records/example.h"
 #include "fuzz.h"
 #include <lockstep/status.h>
 #include <stdlib.h>

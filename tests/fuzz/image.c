@@ -1,5 +1,5 @@
 /* PNG and JPEG files: decoded in every way, and scaled. */
-#include "io/image.h"
+#include "io/image/image.h"
 #include "fuzz.h"
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* A data set of records: the input is two Examples, behind the length of the first. */
 #include "files.h"
 #include "fuzz.h"
-#include "io/tfrecord_write.h"
+#include "io/records/tfrecord_write.h"
 #include <lockstep/data.h>
 
 enum { MOST = 8192, SIDE = 4 };

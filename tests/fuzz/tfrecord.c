@@ -1,5 +1,5 @@
 /* TFRecord files, plain and packed; the input is a file. */
-#include "io/tfrecord.h"
+#include "io/records/tfrecord.h"
 #include "files.h"
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* tf.train.Example records as writers differ: packed or not, in pieces, in any order, damaged.
  */
-#include "io/example.h"
+#include "io/records/example.h"
 
 #include "records.h"
 #include <lockstep/status.h>

@@ -1,6 +1,6 @@
 /* PNG and JPEG images decode to known pixels; broken and oversized ones are refused, not
  * followed. */
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include "scratch.h"
 #include <lockstep/data.h>

@@ -1,10 +1,10 @@
 /* Records and PNG files as they are written: byte for byte what other writers write, and read
  * back. */
 #include "io/crc32c.h"
-#include "io/example_write.h"
-#include "io/png_write.h"
-#include "io/tfrecord.h"
-#include "io/tfrecord_write.h"
+#include "io/records/example_write.h"
+#include "io/image/png_write.h"
+#include "io/records/tfrecord.h"
+#include "io/records/tfrecord_write.h"
 
 #include "scratch.h"
 #include "skip.h"

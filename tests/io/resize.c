@@ -1,5 +1,5 @@
 /* Scaled images are Pillow's, to the bit: the table is printed by resize.py. */
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include "scratch.h"
 #include <zlib.h>

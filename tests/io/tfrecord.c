@@ -1,6 +1,6 @@
 /* TFRecord files: every record, plain and packed; a tail that was cut off; damage is refused.
  */
-#include "io/tfrecord.h"
+#include "io/records/tfrecord.h"
 
 #include "records.h"
 #include <lockstep/status.h>

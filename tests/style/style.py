@@ -15,12 +15,20 @@ FLOORS = {
     "base": 0,
     "device": 1, "io": 1,
     "tensor": 2,
-    "ops": 3, "optim": 3, "mirror": 3, "data": 3,
-    "graph": 4,
-    "model": 5,
-    "train": 6,
-    "bench": 7,
+    "products": 3,
+    "ops": 4, "optim": 4, "mirror": 4, "data": 4,
+    "graph": 5,
+    "model": 6,
+    "team": 7,
+    "train": 8,
+    "bench": 9,
 }  # fmt: skip
+
+# A hall is a room cut into smaller ones, "src/data/sources": these in their order, the lowest
+# first, "" for what lies in the hall itself. Those of one row do not include one another.
+HALLS = {
+    "io": [[""], ["image", "records"]],
+}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
 DOORS = {"accuracy": "bench", "convert": "data", "file": "io", "status": "base",
@@ -31,14 +39,14 @@ LIBRARIES = {
     "CL/": ["src/device/opencl.h"],
     "clblast_c.h": ["src/device/blas.c"],
     "emmintrin.h": ["src/mirror/tree_sum.c"],
-    "immintrin.h": ["src/io/resize_wide.c"],
+    "immintrin.h": ["src/io/image/resize_wide.c"],
     "clFFT.h": ["src/device/fft.c"],
     "Random123/": ["src/base/random.c"],
     "zlib.h": ["src/io/gzip.c"],
     "openssl/": ["src/io/sha256.c"],
     "curl/": ["src/io/download.c"],
-    "stb_image.h": ["src/io/image.c"],
-    "turbojpeg.h": ["src/io/image.c"],
+    "stb_image.h": ["src/io/image/image.c"],
+    "turbojpeg.h": ["src/io/image/image.c"],
     "yaml.h": ["src/model/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
@@ -94,12 +102,34 @@ def code_of(text):
 def room_of(path):
     """The room of a source file or a public header; None: no room, may include all of them."""
     parts = path.split("/")
-    if parts[0] == "src" and len(parts) == 3:
+    if parts[0] == "src" and len(parts) in (3, 4):
         return parts[1]
     if path.startswith("include/lockstep/"):
         stem = Path(path).stem
         return None if stem == "lockstep" else DOORS.get(stem, stem)
     return None
+
+
+def small_room(path):
+    """Of a path below src/: the smaller room of its hall; "": in the hall itself."""
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 else ""
+
+
+def check_hall(path, header):
+    """A file of src/ includes `header` of its own hall."""
+    hall = header.split("/")[0]
+    if not path.startswith(f"src/{hall}/") or hall not in HALLS:
+        return []
+    here, there = small_room(path.removeprefix("src/")), small_room(header)
+    level = {room: i for i, row in enumerate(HALLS[hall]) for room in row}
+    for room in here, there:
+        if room not in level:
+            return [f"'{hall}/{room}' is no room"]
+    if here != there and level[there] >= level[here]:
+        way = "up" if level[there] > level[here] else "sideways"
+        return [f"'{here or hall}' includes {way} within its hall: '{header}'"]
+    return []
 
 
 def entered_room(header, quoted):
@@ -126,6 +156,10 @@ def check_include(path, header, quoted):
     if room and entered and room != entered and FLOORS[entered] >= FLOORS[room]:
         way = "up" if FLOORS[entered] > FLOORS[room] else "sideways"
         return [f"{room} (floor {FLOORS[room]}) includes {way}: '{header}'"]
+    if quoted and area == "src":
+        broken = check_hall(path, header)
+        if broken:
+            return broken
     if room and header == "lockstep/lockstep.h":
         return [f"'{header}' is for programs"]
     if quoted or header.startswith("lockstep/") or header.removesuffix(".h") in SYSTEM:

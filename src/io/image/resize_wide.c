@@ -1,4 +1,4 @@
-#include "io/resize_wide.h"
+#include "io/image/resize_wide.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>

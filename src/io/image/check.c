@@ -1,4 +1,4 @@
-#include "io/image_check.h"
+#include "io/image/check.h"
 
 #include "base/fail.h"
 #include "io/gzip.h"

@@ -1,4 +1,4 @@
-#include "io/tfrecord_write.h"
+#include "io/records/tfrecord_write.h"
 
 #include "io/crc32c.h"
 #include "io/file.h"

@@ -1,7 +1,7 @@
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include "base/fail.h"
-#include "io/resize_wide.h"
+#include "io/image/resize_wide.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "io/tfrecord.h"
+#include "io/records/tfrecord.h"
 
 #include "base/fail.h"
 #include "io/crc32c.h"

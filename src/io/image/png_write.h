@@ -2,7 +2,7 @@
 #ifndef LK_IO_PNG_WRITE_H
 #define LK_IO_PNG_WRITE_H
 
-#include "io/image.h"
+#include "io/image/image.h"
 
 /* Encodes an image of 1 (grey), 3 (RGB) or 4 (RGBA) channels; the same pixels give the same
  * bytes with the same zlib. The caller frees `data`.

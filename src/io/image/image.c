@@ -1,7 +1,7 @@
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include "base/fail.h"
-#include "io/image_check.h"
+#include "io/image/check.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>

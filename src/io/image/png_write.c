@@ -1,4 +1,4 @@
-#include "io/png_write.h"
+#include "io/image/png_write.h"
 
 #include "base/fail.h"
 #include "io/gzip.h"

@@ -3,7 +3,7 @@
 #ifndef LK_IO_EXAMPLE_WRITE_H
 #define LK_IO_EXAMPLE_WRITE_H
 
-#include "io/example.h"
+#include "io/records/example.h"
 
 /* A list of one item. */
 struct lk_example_feature {

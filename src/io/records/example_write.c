@@ -1,4 +1,4 @@
-#include "io/example_write.h"
+#include "io/records/example_write.h"
 
 #include "base/fail.h"
 #include <stdlib.h>

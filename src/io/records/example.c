@@ -1,4 +1,4 @@
-#include "io/example.h"
+#include "io/records/example.h"
 
 #include "base/fail.h"
 #include <stdio.h>
