@@ -2,19 +2,20 @@
  *
  *   convert_images  y[t,c,h,w,l] = look(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: stored
  *   convert_means   sums[t,h,l] = the sum over w of grey before contrast
- *   convert_labels  y[t,l] = x[n]                                           int32
+ *   convert_integers y[t,e,l] = x[n,e]                                      int32
+ *   convert_numbers y[t,e,l] = x[n,e] * scale + shift                       x: float, y: stored
  *   convert_one_hot y[t,k,l] = x[n] == k ? on : off                         x: int32, y: stored
  *
  * n is the sample of lane l of tile t: number (t % shard_tiles) * LANES + l of shard
  * t / shard_tiles. Lanes without a sample (number >= shard_samples, or n >= samples) get 0, or
- * label -1, and so do all k of a label that is none of them. look() mirrors a sample and
+ * the integer -1; all k of a label that is none of them get 0. look() mirrors a sample and
  * changes its colours, as tensor/look.h says; its record, 4 floats, is number n of those that x
  * begins with, `pixels_at` bytes before the pixels.
  *
  * -D, where there are records: MIRRORS; STAGE_1 to STAGE_3: as enum lk_look_stage; CHANNELS.
- * ONE_HOT: convert_one_hot alone.
- * Group ids: images, means: 0: row h, 1: tile; labels, one_hot: 0: tile. Work-items: PARTS of a
- * tile.
+ * ONE_HOT: convert_one_hot alone; NUMBERS: convert_numbers alone.
+ * Group ids: images, means: 0: row h, 1: tile; integers, numbers: 0: a run of `each` elements,
+ * 1: tile; one_hot: 0: tile. Work-items: PARTS of a tile.
  */
 #include "lib/real.cl"
 
@@ -58,6 +59,27 @@ KERNEL void convert_one_hot(__global const int *restrict x, __global S *restrict
             value.lane[v] = label >= 0 && label < classes ? there : 0;
         }
         STORE(y + k * PARTS, value.all);
+    }
+}
+
+#elif defined(NUMBERS)
+KERNEL void convert_numbers(__global const float *restrict x, __global S *restrict y, int count,
+                            int each, int samples, int shard_samples, int shard_tiles,
+                            real scale, real shift)
+{
+    const int tile = get_group_id(1), first = get_group_id(0) * each;
+    const int end = min(first + each, count);
+    int n[VECTOR];
+    for (int v = 0; v < VECTOR; v++)
+        n[v] = sample_of(tile, PART * VECTOR + v, samples, shard_samples, shard_tiles);
+    for (int e = first; e < end; e++) {
+        union {
+            real lane[VECTOR];
+            V all;
+        } value;
+        for (int v = 0; v < VECTOR; v++)
+            value.lane[v] = n[v] < 0 ? 0 : x[(size_t)n[v] * count + e] * scale + shift;
+        STORE(y + ((size_t)tile * count + e) * PARTS + PART, value.all);
     }
 }
 
@@ -208,14 +230,18 @@ KERNEL void convert_images(__global const uchar *restrict x, __global const V *r
 #endif
 }
 
-KERNEL void convert_labels(__global const int *restrict x, __global int *restrict y,
-                           int samples, int shard_samples, int shard_tiles)
+KERNEL void convert_integers(__global const int *restrict x, __global int *restrict y,
+                             int count, int each, int samples, int shard_samples,
+                             int shard_tiles)
 {
-    const int tile = get_group_id(0);
+    const int tile = get_group_id(1), first = get_group_id(0) * each;
+    const int end = min(first + each, count);
     for (int v = 0; v < VECTOR; v++) {
         const int lane = PART * VECTOR + v;
         const int n = sample_of(tile, lane, samples, shard_samples, shard_tiles);
-        y[tile * LANES + lane] = n < 0 ? -1 : x[n];
+        for (int e = first; e < end; e++)
+            y[((size_t)tile * count + e) * LANES + lane] =
+                n < 0 ? -1 : x[(size_t)n * count + e];
     }
 }
 #endif

@@ -15,14 +15,18 @@ extern "C" {
 struct lk_graph;
 struct lk_node; /* belongs to its graph */
 
-/* What a batch brings for one input. LK_U8: images as decoded, [h][w][c] of each sample, which
- * become x * scale + shift of shape [c, h, w]. LK_I32: one label a sample, shape []. LK_F32,
- * shape [classes]: such a label as numbers, shift, and of the class itself scale + shift. */
+/* What a batch brings for one input, as the host has it, and what the graph sees:
+ *   LK_U8   images as decoded, [h][w][c] of each sample: x * scale + shift, shape [c, h, w]
+ *   LK_I32  integers of any shape: a label [], a label or a token for each step [t]
+ *   LK_F32  numbers of any shape where takes_numbers: x * scale + shift; otherwise one label a
+ *           sample, which becomes a vector of shape [classes]: shift, and scale + shift in the
+ *           place of the label's class */
 struct lk_input {
     const char *name;
     enum lk_dtype dtype;
     struct lk_shape shape;
     double scale, shift;
+    bool takes_numbers; /* of LK_F32 */
 };
 
 /* An empty graph. fails: LK_E_MEMORY */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_NUMBERS = 8 }; /* of an option */
+
 static void *field(const struct lk_option *row, void *options)
 {
     return (char *)options + row->offset;
@@ -63,7 +65,7 @@ static const char *skip(const char *p, const char *what)
 
 static enum lk_status set_ints(const struct lk_option *row, void *options, const char *value)
 {
-    int64_t numbers[8];
+    int64_t numbers[MOST_NUMBERS];
     const int most = row->count > 1 ? row->count : 1;
     int count = 0;
     const char *p = skip(value, " [(");
@@ -88,15 +90,29 @@ static enum lk_status set_ints(const struct lk_option *row, void *options, const
     return LK_OK;
 }
 
-static enum lk_status set_real(const struct lk_option *row, void *options, const char *value)
+static enum lk_status set_reals(const struct lk_option *row, void *options, const char *value)
 {
-    char *end;
-    const double number = lk_number_read(value, &end);
-    if (end == value || *skip(end, " ") || !isfinite(number))
-        return lk_fail(LK_E_ARGUMENT, "option '%s': '%s' is not a number", row->name, value);
-    if (!in_range(row, number))
-        return out_of_range(row, value);
-    *(double *)field(row, options) = number;
+    double numbers[MOST_NUMBERS];
+    const int most = row->count > 1 ? row->count : 1;
+    int count = 0;
+    const char *p = most > 1 ? skip(value, " [(") : value;
+    while (count < most) {
+        char *end;
+        const double number = lk_number_read(p, &end);
+        if (end == p || !isfinite(number))
+            break;
+        if (!in_range(row, number))
+            return out_of_range(row, value);
+        numbers[count++] = number;
+        p = skip(end, most > 1 ? " ," : " ");
+    }
+    p = most > 1 ? skip(p, " ])") : p;
+    if (*p || (count != 1 && count != most))
+        return lk_fail(LK_E_ARGUMENT, "option '%s': '%s' is not %s", row->name, value,
+                       most == 1 ? "a number" : "one number, or one for each");
+    double *to = field(row, options);
+    for (int i = 0; i < most; i++)
+        to[i] = numbers[count == 1 ? 0 : i];
     return LK_OK;
 }
 
@@ -151,7 +167,7 @@ static enum lk_status set_row(const struct lk_option *row, void *options, const 
     case LK_OPTION_INT:
         return set_ints(row, options, value);
     case LK_OPTION_REAL:
-        return set_real(row, options, value);
+        return set_reals(row, options, value);
     case LK_OPTION_BOOL:
         return set_bool(row, options, value);
     case LK_OPTION_CHOICE:
@@ -240,7 +256,11 @@ void lk_option_print(const struct lk_option *row, const void *options, char *tex
                                      (long long)((const int64_t *)at)[i]);
         break;
     case LK_OPTION_REAL:
-        lk_number_print(*(const double *)at, text, bytes);
+        for (int i = 0; i < (row->count > 1 ? row->count : 1) && used < bytes; i++) {
+            char number[32];
+            lk_number_print(((const double *)at)[i], number, sizeof number);
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? "," : "", number);
+        }
         break;
     case LK_OPTION_BOOL:
         snprintf(text, bytes, "%s", *(const bool *)at ? "true" : "false");

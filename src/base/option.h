@@ -11,15 +11,15 @@
 enum lk_option_kind {
     LK_OPTION_END,
     LK_OPTION_INT,    /* int64_t[count] */
-    LK_OPTION_REAL,   /* double */
+    LK_OPTION_REAL,   /* double[count]; count 0: one */
     LK_OPTION_BOOL,   /* bool; true, false, yes, no, 1, 0 */
     LK_OPTION_CHOICE, /* int: the index of one of `choices` */
     LK_OPTION_TEXT,   /* char[count], cut never: too long is refused */
 };
 
 /* One row; a table ends with an empty row. `standard` is the default as text; NULL: required.
- * Numbers must lie in [min, max]; min = max = 0 means no limit. INT with count 2 takes "3" for
- * both or "3,5" (spaces and brackets are skipped: "[3, 5]"). */
+ * Numbers must lie in [min, max]; min = max = 0 means no limit. Numbers with count 2 take "3"
+ * for both or "3,5" (spaces and brackets are skipped: "[3, 5]"). */
 struct lk_option {
     const char *name;
     enum lk_option_kind kind;

@@ -204,7 +204,8 @@ enum lk_status lk_graph_check(const struct lk_check_config *config)
 {
     struct lk_schedule schedule = {0};
     enum lk_status status;
-    LK_TRY_OUT(lk_schedule_make(config->loss, true, &schedule));
+    LK_TRY_OUT(
+        lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule));
     for (int i = schedule.step_count - 1; i >= 0; i--)
         if (is_checked(&schedule.steps[i]))
             LK_TRY_OUT(check_step(config, &schedule, i));

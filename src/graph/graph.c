@@ -79,7 +79,7 @@ enum lk_status lk_graph_add_input(struct lk_graph *graph, const struct lk_input 
     LK_TRY(check_name(graph, input->name));
     if (lk_shape_count(&input->shape) < 1 ||
         (input->dtype == LK_U8 && input->shape.rank != 3) ||
-        (input->dtype == LK_F32 && input->shape.rank != 1))
+        (input->dtype == LK_F32 && !input->takes_numbers && input->shape.rank != 1))
         return lk_fail(LK_E_SHAPE, "input '%s' has no usable shape", input->name);
     LK_TRY(new_node(graph, &made));
     snprintf(made->name, sizeof made->name, "%s", input->name);

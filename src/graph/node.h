@@ -5,6 +5,8 @@
 #include "ops/op.h"
 #include <lockstep/graph.h>
 
+enum { LK_MOST_OUTPUTS = 8 }; /* nodes that a graph is run for */
+
 struct lk_node {
     struct lk_graph *graph;
     int index; /* position in graph->nodes; inputs come before their readers */

@@ -80,10 +80,12 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
     return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", step->node->name);
 }
 
-/* On the host, where labels are numbers of classes. */
+/* On the host, where a label is the number of its class. */
 static size_t sample_bytes(const struct lk_input *input)
 {
-    return input->dtype == LK_U8 ? (size_t)lk_shape_count(&input->shape) : sizeof(int32_t);
+    const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
+    return is_label ? sizeof(int32_t)
+                    : (size_t)lk_shape_count(&input->shape) * lk_dtype_bytes(input->dtype);
 }
 
 static enum lk_status list_inputs(struct lk_replica *replica)
@@ -94,7 +96,7 @@ static enum lk_status list_inputs(struct lk_replica *replica)
             continue;
         if (replica->input_count == LK_MOST_INPUTS)
             return lk_fail(LK_E_UNSUPPORTED, "more than %d inputs", LK_MOST_INPUTS);
-        if (node->input.dtype == LK_F64)
+        if (node->input.dtype == LK_F64 || node->input.dtype == LK_F16)
             return lk_fail(LK_E_UNSUPPORTED, "input '%s' of type %s", node->name,
                            lk_dtype_name(node->input.dtype));
         const size_t batch = (size_t)replica->config.batch;
@@ -148,10 +150,18 @@ static enum lk_status prepare_forks(struct lk_replica *replica)
                : LK_OK;
 }
 
+/* Of inputs that only some graphs have. */
+static enum lk_status add_kernels(struct lk_loader *loader, const struct lk_input *input)
+{
+    if (input->dtype != LK_F32)
+        return LK_OK;
+    return input->takes_numbers ? lk_loader_add_numbers(loader) : lk_loader_add_one_hot(loader);
+}
+
 static enum lk_status create(struct lk_replica *replica)
 {
     const struct lk_replica_config *config = &replica->config;
-    LK_TRY(lk_schedule_make(config->output, config->training, &replica->schedule));
+    LK_TRY(lk_schedule_make(config->outputs, config->training, &replica->schedule));
     LK_TRY(take(replica, replica->schedule.step_count, sizeof *replica->prepared,
                 &replica->prepared));
     LK_TRY(list_params(replica));
@@ -162,8 +172,7 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(lk_loader_create(config->device, &replica->tiling, lk_replica_stored(replica),
                             &replica->look, &replica->loader));
     for (int i = 0; i < replica->input_count; i++)
-        if (replica->inputs[i].node->input.dtype == LK_F32)
-            LK_TRY(lk_loader_add_one_hot(replica->loader));
+        LK_TRY(add_kernels(replica->loader, &replica->inputs[i].node->input));
     LK_TRY(lk_replica_plan(replica));
     return prepare_forks(replica);
 }

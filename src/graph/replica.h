@@ -9,8 +9,9 @@ struct lk_replica;
 
 struct lk_replica_config {
     struct lk_device *device;
-    const struct lk_node *output; /* training: the loss */
-    int64_t batch;                /* most samples at a time */
+    const struct lk_node *outputs[LK_MOST_OUTPUTS + 1]; /* NULL behind the last; of training the
+                                                         * loss alone */
+    int64_t batch;                                      /* most samples at a time */
     int shards;
     int passes; /* in which a larger batch is run, of which messages speak; 0: this is all */
     enum lk_dtype real; /* LK_F32 or LK_F64 */
@@ -106,8 +107,9 @@ struct lk_share {
     int64_t first_sample, samples;
 };
 
-/* Pinned memory of slot 0 or 1 for a batch of one input: uint8 [batch][h][w][c], or of labels
- * int32 [batch]. NULL for an input the output does not need. */
+/* Pinned memory of slot 0 or 1 for a batch of one input, [batch] samples as struct lk_input has
+ * them: uint8 [h][w][c], int32 or float of its shape. NULL for an input that no output needs.
+ */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
 
 /* Where the slot's samples have records of their look; NULL: they need none. */
@@ -143,8 +145,8 @@ LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int6
 LK_MUST_CHECK enum lk_status lk_replica_backward(struct lk_replica *replica);
 LK_MUST_CHECK enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket);
 
-/* The output's values in batch tiles, and its shape; valid until the next forward. */
-const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,
+/* Values of output `index` in batch tiles, and their shape; valid until the next forward. */
+const struct lk_buffer *lk_replica_output(const struct lk_replica *replica, int index,
                                           struct lk_shape *shape);
 
 #endif

@@ -23,7 +23,7 @@ static int last_read(const struct lk_replica *replica, int value)
 {
     const struct lk_schedule *s = &replica->schedule;
     int last = s->values[value].producer;
-    if (value == s->output)
+    if (lk_schedule_is_output(s, value))
         return 2 * s->step_count;
     for (int i = s->step_count - 1; i >= 0; i--) {
         const struct lk_step *step = &s->steps[i];
@@ -91,9 +91,12 @@ enum lk_dtype lk_replica_stored(const struct lk_replica *replica)
 enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int value)
 {
     const struct lk_schedule *s = &replica->schedule;
+    const int producer = s->values[value].producer;
     if (s->values[value].dtype == LK_I32)
         return LK_I32;
-    return value == s->output ? replica->config.real : lk_replica_stored(replica);
+    if (producer >= 0 && s->steps[producer].shapes.is_loss)
+        return replica->config.real;
+    return lk_schedule_is_output(s, value) ? replica->config.real : lk_replica_stored(replica);
 }
 
 enum lk_status lk_replica_plan(struct lk_replica *replica)

@@ -20,6 +20,21 @@ enum lk_status lk_replica_upload(struct lk_replica *replica, int slot, int64_t s
     return LK_OK;
 }
 
+static enum lk_status load_numbers(struct lk_replica *replica, const struct lk_input *about,
+                                   const struct lk_buffer *from, struct lk_buffer *y)
+{
+    const int64_t samples = replica->share.samples;
+    const struct lk_number_batch numbers = {
+        .buffer = from, .samples = samples, .scale = about->scale, .shift = about->shift};
+    const struct lk_label_batch labels = {.buffer = from,
+                                          .samples = samples,
+                                          .on = about->scale + about->shift,
+                                          .off = about->shift};
+    return about->takes_numbers
+               ? lk_loader_enqueue_numbers(replica->loader, &numbers, &about->shape, y)
+               : lk_loader_enqueue_one_hot(replica->loader, &labels, &about->shape, y);
+}
+
 /* The slot is the host's again as soon as the kernels have read it. */
 static enum lk_status load_input(struct lk_replica *replica, int index, int slot)
 {
@@ -27,20 +42,16 @@ static enum lk_status load_input(struct lk_replica *replica, int index, int slot
     const struct lk_input *about = &input->node->input;
     struct lk_buffer *y = blob(replica, replica->activation[input->value]);
     struct lk_buffer *from = lk_shared_buffer(input->slots[slot]);
-    const int64_t samples = replica->share.samples;
-    const struct lk_label_batch labels = {.buffer = from,
-                                          .samples = samples,
-                                          .on = about->scale + about->shift,
-                                          .off = about->shift};
-    if (about->dtype == LK_I32)
-        LK_TRY(lk_loader_enqueue_labels(replica->loader, from, samples, y));
-    if (about->dtype == LK_F32)
-        LK_TRY(lk_loader_enqueue_one_hot(replica->loader, &labels, &about->shape, y));
     const struct lk_image_batch images = {.buffer = from,
                                           .pixels_at = (int64_t)input->records,
-                                          .samples = samples,
+                                          .samples = replica->share.samples,
                                           .scale = about->scale,
                                           .shift = about->shift};
+    if (about->dtype == LK_I32)
+        LK_TRY(lk_loader_enqueue_integers(replica->loader, from, replica->share.samples,
+                                          &about->shape, y));
+    if (about->dtype == LK_F32)
+        LK_TRY(load_numbers(replica, about, from, y));
     if (about->dtype == LK_U8)
         LK_TRY(lk_loader_enqueue_images(replica->loader, &images, &about->shape, y));
     return lk_shared_enqueue_to_host(input->slots[slot], input->bytes);
@@ -207,10 +218,10 @@ void lk_replica_set_loss_scale(struct lk_replica *replica, const struct lk_buffe
     replica->loss_scale = scale;
 }
 
-const struct lk_buffer *lk_replica_output(const struct lk_replica *replica,
+const struct lk_buffer *lk_replica_output(const struct lk_replica *replica, int index,
                                           struct lk_shape *shape)
 {
-    const int output = replica->schedule.output;
-    *shape = replica->schedule.values[output].shape;
-    return blob(replica, replica->activation[output]);
+    const int value = replica->schedule.outputs[index];
+    *shape = replica->schedule.values[value].shape;
+    return blob(replica, replica->activation[value]);
 }

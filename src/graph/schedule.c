@@ -1,14 +1,17 @@
+/* Puts nodes into the order in which they run, fuses them and finds what has a gradient. */
 #include "graph/schedule.h"
 
 #include "base/fail.h"
 #include <string.h>
 
-static void mark_needed(const struct lk_node *node, bool *needed)
+/* Inputs come before their readers, so one pass from the back reaches everything. */
+static void mark_needed(const struct lk_node *const *outputs, bool *needed)
 {
-    /* Inputs come before their readers, so one pass from the back reaches everything. */
-    needed[node->index] = true;
-    for (int i = node->index; i >= 0; i--) {
-        const struct lk_node *n = node->graph->nodes[i];
+    const struct lk_graph *graph = outputs[0]->graph;
+    for (int i = 0; outputs[i]; i++)
+        needed[outputs[i]->index] = true;
+    for (int i = graph->count - 1; i >= 0; i--) {
+        const struct lk_node *n = graph->nodes[i];
         for (int j = 0; needed[i] && j < n->inputs; j++)
             needed[n->input_nodes[j]->index] = true;
     }
@@ -52,9 +55,17 @@ static enum lk_status add_node(struct lk_schedule *schedule, const struct lk_nod
     return node->op ? add_step(schedule, node, value_of) : LK_OK;
 }
 
+bool lk_schedule_is_output(const struct lk_schedule *schedule, int value)
+{
+    for (int i = 0; i < schedule->output_count; i++)
+        if (schedule->outputs[i] == value)
+            return true;
+    return false;
+}
+
 int lk_schedule_readers(const struct lk_schedule *schedule, int value)
 {
-    int readers = schedule->output == value;
+    int readers = lk_schedule_is_output(schedule, value);
     for (int i = 0; i < schedule->step_count; i++)
         for (int j = 0; j < schedule->steps[i].shapes.inputs; j++)
             readers += schedule->steps[i].x[j] == value;
@@ -143,15 +154,17 @@ static void find_gradients(struct lk_schedule *schedule)
             step->wants_dx[j] = schedule->values[step->x[j]].wants_gradient;
             step->has_backward |= step->wants_dx[j];
         }
-        schedule->values[step->y].wants_gradient =
-            step->has_backward && step->y != schedule->output;
+        schedule->values[step->y].wants_gradient = step->has_backward &&
+                                                   !step->shapes.is_loss &&
+                                                   !lk_schedule_is_output(schedule, step->y);
     }
 }
 
-enum lk_status lk_schedule_make(const struct lk_node *output, bool training,
+enum lk_status lk_schedule_make(const struct lk_node *const *outputs, bool training,
                                 struct lk_schedule *schedule)
 {
-    const size_t count = (size_t)output->graph->count;
+    const struct lk_graph *graph = outputs[0]->graph;
+    const size_t count = (size_t)graph->count;
     struct lk_schedule made = {.training = training};
     void *memory = NULL;
     enum lk_status status;
@@ -163,11 +176,12 @@ enum lk_status lk_schedule_make(const struct lk_node *output, bool training,
     bool *needed = memory;
     LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof(int), &memory));
     int *value_of = memory;
-    mark_needed(output, needed);
+    mark_needed(outputs, needed);
     for (size_t i = 0; i < count; i++)
         if (needed[i])
-            LK_TRY_OUT(add_node(&made, output->graph->nodes[i], value_of));
-    made.output = value_of[output->index];
+            LK_TRY_OUT(add_node(&made, graph->nodes[i], value_of));
+    for (; outputs[made.output_count]; made.output_count++)
+        made.outputs[made.output_count] = value_of[outputs[made.output_count]->index];
     for (int i = 0; i < made.step_count; i++)
         LK_TRY_OUT(fuse(&made, i));
     if (training) {

@@ -31,15 +31,16 @@ struct lk_schedule {
     struct lk_arena arena;
     struct lk_step *steps;
     struct lk_value *values;
-    int step_count, value_count, output; /* value of the output node */
+    int step_count, value_count;
+    int outputs[LK_MOST_OUTPUTS], output_count; /* values of the output nodes */
     bool training;
 };
 
-/* Schedules all that `output` needs: drops other nodes, lets operations absorb the ones behind
- * them and, for training, finds what has a gradient. Forward runs steps in order, backward in
- * reverse. fails: LK_E_MEMORY, or as infer does. */
-LK_MUST_CHECK enum lk_status lk_schedule_make(const struct lk_node *output, bool training,
-                                              struct lk_schedule *schedule);
+/* Schedules all that the outputs, a list that ends with NULL, need: drops other nodes, lets
+ * operations absorb the ones behind them and, for training, finds what has a gradient. Forward
+ * runs steps in order, backward in reverse. fails: LK_E_MEMORY, or as infer does. */
+LK_MUST_CHECK enum lk_status lk_schedule_make(const struct lk_node *const *outputs,
+                                              bool training, struct lk_schedule *schedule);
 
 void lk_schedule_clear(struct lk_schedule *schedule);
 
@@ -51,7 +52,10 @@ void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_o
 void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
                             const struct lk_op_setup *setup);
 
-/* How often steps read a value, the output's being read included. */
+/* Whether a value is one of the outputs. */
+bool lk_schedule_is_output(const struct lk_schedule *schedule, int value);
+
+/* How often steps read a value; that of an output is read once more, behind all steps. */
 int lk_schedule_readers(const struct lk_schedule *schedule, int value);
 
 #endif

@@ -288,7 +288,8 @@ enum lk_status lk_tune(const struct lk_tune_config *config)
                              .end = config->seconds > 0 ? lk_seconds() + config->seconds : 0};
     struct lk_schedule schedule = {0};
     enum lk_status status;
-    LK_TRY_OUT(lk_schedule_make(config->output, config->training, &schedule));
+    LK_TRY_OUT(lk_schedule_make((const struct lk_node *[]){config->output, NULL},
+                                config->training, &schedule));
     for (int i = 0; i < schedule.step_count; i++)
         if (schedule.steps[i].op->choice)
             LK_TRY_OUT(tune_step(&tuner, &schedule.steps[i]));

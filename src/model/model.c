@@ -126,7 +126,7 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
         LK_TRY(lk_model_add_loss(model, &labels, &output));
     struct lk_replica_config config = {
         .device = device,
-        .output = output,
+        .outputs = {output},
         .batch = batch,
         .shards = shards > 0 ? shards : (training ? lk_shards_choose(batch) : 1),
         .real = LK_F32,

@@ -1,3 +1,5 @@
+/* Brings batches as the host has them (bytes of images, labels, numbers) into batch tiles on
+ * the device. */
 #include "tensor/tensor.h"
 
 #include "base/fail.h"
@@ -13,7 +15,7 @@ struct lk_loader {
     bool has_means;         /* contrast needs a sample's mean, made of those of its rows */
     int64_t height;         /* that there is memory for */
     struct lk_buffer *sums; /* [tiles][height][lanes] */
-    struct lk_kernel *images, *means, *labels, *one_hot;
+    struct lk_kernel *images, *means, *integers, *one_hot, *numbers;
 };
 
 static struct lk_kernel_spec spec_of(const struct lk_loader *loader, const char *name,
@@ -41,8 +43,8 @@ static enum lk_status create(struct lk_loader *loader)
         spec.name = "convert_means";
         LK_TRY(lk_kernel_create(loader->device, &spec, &loader->means));
     }
-    spec.name = "convert_labels";
-    return lk_kernel_create(loader->device, &spec, &loader->labels);
+    spec.name = "convert_integers";
+    return lk_kernel_create(loader->device, &spec, &loader->integers);
 }
 
 enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling *tiling,
@@ -75,14 +77,21 @@ enum lk_status lk_loader_add_one_hot(struct lk_loader *loader)
     return loader->one_hot ? LK_OK : lk_kernel_create(loader->device, &spec, &loader->one_hot);
 }
 
+enum lk_status lk_loader_add_numbers(struct lk_loader *loader)
+{
+    const struct lk_kernel_spec spec = spec_of(loader, "convert_numbers", "-DNUMBERS");
+    return loader->numbers ? LK_OK : lk_kernel_create(loader->device, &spec, &loader->numbers);
+}
+
 void lk_loader_destroy(struct lk_loader *loader)
 {
     if (!loader)
         return;
     lk_kernel_destroy(loader->images);
     lk_kernel_destroy(loader->means);
-    lk_kernel_destroy(loader->labels);
+    lk_kernel_destroy(loader->integers);
     lk_kernel_destroy(loader->one_hot);
+    lk_kernel_destroy(loader->numbers);
     lk_buffer_destroy(loader->sums);
     free(loader);
 }
@@ -132,13 +141,34 @@ enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
                       LK_REAL(shift[1]), LK_REAL(shift[2]), LK_REAL(shift[3]));
 }
 
-enum lk_status lk_loader_enqueue_labels(struct lk_loader *loader, const struct lk_buffer *from,
-                                        int64_t samples, struct lk_buffer *y)
+enum { RUN = 64 }; /* elements that a work-group brings */
+
+static struct lk_grid grid_of(const struct lk_tiling *t, int64_t count)
+{
+    return (struct lk_grid){{lk_divide_up(count, RUN), t->tiles, 1}, t->lanes / t->vector};
+}
+
+enum lk_status lk_loader_enqueue_integers(struct lk_loader *loader,
+                                          const struct lk_buffer *from, int64_t samples,
+                                          const struct lk_shape *y_shape, struct lk_buffer *y)
 {
     const struct lk_tiling *t = &loader->tiling;
-    const struct lk_grid grid = {{t->tiles, 1, 1}, t->lanes / t->vector};
-    return LK_ENQUEUE(loader->labels, grid, LK_BUF(from), LK_BUF(y), LK_INT(samples),
-                      LK_INT(t->shard_samples), LK_INT(t->shard_tiles));
+    const int64_t count = lk_shape_count(y_shape);
+    return LK_ENQUEUE(loader->integers, grid_of(t, count), LK_BUF(from), LK_BUF(y),
+                      LK_INT(count), LK_INT(RUN), LK_INT(samples), LK_INT(t->shard_samples),
+                      LK_INT(t->shard_tiles));
+}
+
+enum lk_status lk_loader_enqueue_numbers(struct lk_loader *loader,
+                                         const struct lk_number_batch *numbers,
+                                         const struct lk_shape *y_shape, struct lk_buffer *y)
+{
+    const struct lk_tiling *t = &loader->tiling;
+    const int64_t count = lk_shape_count(y_shape);
+    return LK_ENQUEUE(loader->numbers, grid_of(t, count), LK_BUF(numbers->buffer), LK_BUF(y),
+                      LK_INT(count), LK_INT(RUN), LK_INT(numbers->samples),
+                      LK_INT(t->shard_samples), LK_INT(t->shard_tiles), LK_REAL(numbers->scale),
+                      LK_REAL(numbers->shift));
 }
 
 enum lk_status lk_loader_enqueue_one_hot(struct lk_loader *loader,

@@ -83,8 +83,9 @@ void lk_loader_destroy(struct lk_loader *loader);
  */
 LK_MUST_CHECK enum lk_status lk_loader_allocate(struct lk_loader *loader, int64_t height);
 
-/* Announces the kernel of lk_loader_enqueue_one_hot(). */
+/* Announce the kernels of lk_loader_enqueue_one_hot() and lk_loader_enqueue_numbers(). */
 LK_MUST_CHECK enum lk_status lk_loader_add_one_hot(struct lk_loader *loader);
+LK_MUST_CHECK enum lk_status lk_loader_add_numbers(struct lk_loader *loader);
 
 /* What follows fills that tiling, which differs from the one before in shards and tiles alone.
  */
@@ -105,10 +106,28 @@ LK_MUST_CHECK enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
                                                       const struct lk_shape *y_shape,
                                                       struct lk_buffer *y);
 
-/* y[t,l] = from[n], int32; dead lanes -1. Enqueues. */
-LK_MUST_CHECK enum lk_status lk_loader_enqueue_labels(struct lk_loader *loader,
-                                                      const struct lk_buffer *from,
-                                                      int64_t samples, struct lk_buffer *y);
+/* y[t,e,l] = from[n,e], int32, e over the elements of y_shape, of [] one: labels, tokens. Dead
+ * lanes -1. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_loader_enqueue_integers(struct lk_loader *loader,
+                                                        const struct lk_buffer *from,
+                                                        int64_t samples,
+                                                        const struct lk_shape *y_shape,
+                                                        struct lk_buffer *y);
+
+/* A batch of floats as the host has it, [samples][elements of the shape], and what is made of
+ * each: x * scale + shift. */
+struct lk_number_batch {
+    const struct lk_buffer *buffer;
+    int64_t samples;
+    double scale, shift;
+};
+
+/* y[t,e,l] = numbers[n,e] * scale + shift, e over the elements of y_shape; dead lanes 0.
+ * Enqueues. */
+LK_MUST_CHECK enum lk_status lk_loader_enqueue_numbers(struct lk_loader *loader,
+                                                       const struct lk_number_batch *numbers,
+                                                       const struct lk_shape *y_shape,
+                                                       struct lk_buffer *y);
 
 /* A batch of labels as the host has it: int32 [samples]. */
 struct lk_label_batch {

@@ -78,7 +78,7 @@ static enum lk_status create(struct lk_evaluator *evaluator,
     const struct lk_shape y = lk_node_info(lk_model_output(model)).shape;
     const struct lk_replica_config config = {
         .device = c->device,
-        .output = lk_model_output(model),
+        .outputs = {lk_model_output(model)},
         .batch = c->batch,
         .shards = 1,
         .look = c->look,
@@ -146,7 +146,7 @@ static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count
     struct lk_shape shape;
     LK_TRY(lk_replica_load(evaluator->replica, 0, count));
     LK_TRY(lk_replica_forward(evaluator->replica, 0));
-    const struct lk_buffer *y = lk_replica_output(evaluator->replica, &shape);
+    const struct lk_buffer *y = lk_replica_output(evaluator->replica, 0, &shape);
     LK_TRY(lk_tiled_read(y, lk_replica_tiling(evaluator->replica), &shape, LK_F32, count,
                          probabilities));
     return lk_replica_wait_slot(evaluator->replica, 0);

@@ -163,7 +163,7 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
 {
     struct lk_shape shape;
     if (bucket == e->buckets)
-        return lk_shard_sum_enqueue_metrics(e->sum, lk_replica_output(e->replica, &shape),
+        return lk_shard_sum_enqueue_metrics(e->sum, lk_replica_output(e->replica, 0, &shape),
                                             shards, slice);
     *slice = (struct lk_shard_slice){.x = lk_replica_gradients(e->replica),
                                      .stride = lk_replica_gradient_count(e->replica),

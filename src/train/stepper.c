@@ -14,7 +14,7 @@ static enum lk_status create(struct lk_stepper *stepper)
     LK_TRY(lk_optimizer_slots(c->optimizer, c->optimizer_options, &slots));
     const struct lk_replica_config replica = {
         .device = c->device,
-        .output = c->loss,
+        .outputs = {c->loss},
         .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
         .shards = shards,
         .passes = c->shards / shards,
@@ -161,7 +161,7 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
     LK_TRY(lk_mark_enqueue(s->marks[LK_AT_LOADED]));
     LK_TRY(lk_replica_forward(stepper->replica, step));
     LK_TRY(lk_shard_sum_enqueue_metrics(stepper->sum,
-                                        lk_replica_output(stepper->replica, &shape),
+                                        lk_replica_output(stepper->replica, 0, &shape),
                                         stepper->config.shards, &slice));
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
                                 &slice, stepper->metrics, 0));

@@ -11,6 +11,7 @@ struct options {
     int64_t filters;
     int64_t kernel[2];
     double rate;
+    double scales[3];
     bool bias;
     int activation;
     char label[8];
@@ -35,6 +36,13 @@ static const struct lk_option table[] = {
      .offset = offsetof(struct options, rate),
      .max = 1,
      .standard = "0.1"},
+    {.name = "scales",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct options, scales),
+     .count = 3,
+     .min = -9,
+     .max = 9,
+     .standard = "1"},
     {.name = "bias",
      .kind = LK_OPTION_BOOL,
      .offset = offsetof(struct options, bias),
@@ -56,14 +64,16 @@ static void parses_every_kind(void **state)
 {
     (void)state;
     struct options o = {0};
-    assert_int_equal(lk_options_parse(table, &o,
-                                      "filters=64 kernel=[3, 5] rate=2.5e-1 bias=false "
-                                      "activation=relu label=\"a b\""),
-                     LK_OK);
+    assert_int_equal(
+        lk_options_parse(table, &o,
+                         "filters=64 kernel=[3, 5] rate=2.5e-1 scales=[.5, -2,9] bias=false "
+                         "activation=relu label=\"a b\""),
+        LK_OK);
     assert_int_equal(o.filters, 64);
     assert_int_equal(o.kernel[0], 3);
     assert_int_equal(o.kernel[1], 5);
     assert_true(o.rate == 0.25);
+    assert_true(o.scales[0] == 0.5 && o.scales[1] == -2 && o.scales[2] == 9);
     assert_false(o.bias);
     assert_int_equal(o.activation, 1);
     assert_string_equal(o.label, "a b");
@@ -83,6 +93,10 @@ static void refuses(void **state)
         {"filters=1 kernal=3", "did you mean 'kernel'?"},
         {"filters=1 activation=rely", "did you mean 'relu'?"},
         {"filters=1 rate=nan", "not a number"},
+        {"filters=1 rate=1,2", "not a number"},
+        {"filters=1 scales=1,2", "one number, or one for each"},
+        {"filters=1 scales=1,2,3,4", "one number, or one for each"},
+        {"filters=1 scales=1,2,10", "not in -9..9"},
         {"filters=1 bias=maybe", "neither true nor false"},
         {"filters=1 label=12345678", "at most 7"},
         {"filters", "expected name=value"},
@@ -102,9 +116,11 @@ static void prints_and_reads_back(void **state)
     (void)state;
     struct options o = {0}, again = {0};
     char text[256], tiny[8];
-    assert_int_equal(lk_options_parse(table, &o, "filters=7 rate=0.30000000000000004"), LK_OK);
+    assert_int_equal(
+        lk_options_parse(table, &o, "filters=7 rate=0.30000000000000004 scales=1,2,0.1"),
+        LK_OK);
     assert_true(lk_options_print(table, &o, false, text, sizeof text));
-    assert_string_equal(text, "filters=7 rate=0.30000000000000004");
+    assert_string_equal(text, "filters=7 rate=0.30000000000000004 scales=1,2,0.1");
     assert_true(lk_options_print(table, &o, true, text, sizeof text));
     assert_int_equal(lk_options_parse(table, &again, text), LK_OK);
     assert_memory_equal(&o, &again, sizeof o);

@@ -37,8 +37,9 @@ static struct lk_node *add(struct network *net, const char *op, struct lk_node *
 static struct network make_network(void)
 {
     struct network net = {0};
-    const struct lk_input images = {"image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0};
-    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0};
+    const struct lk_input images = {"image",   LK_U8, {3, {CHANNELS, SIDE, SIDE}},
+                                    1 / 255.0, 0,     false};
+    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0, false};
     ASSERT_OK(lk_graph_create(&net.graph));
     ASSERT_OK(lk_graph_add_input(net.graph, &images, &net.images));
     ASSERT_OK(lk_graph_add_input(net.graph, &labels, &net.labels));
@@ -63,7 +64,7 @@ static struct lk_replica *make_replica(struct lk_device *device, const struct lk
 {
     struct lk_replica *replica = NULL;
     const struct lk_replica_config config = {.device = device,
-                                             .output = output,
+                                             .outputs = {output},
                                              .batch = BATCH,
                                              .shards = shards,
                                              .real = real,
@@ -93,7 +94,7 @@ static double total_loss(struct lk_replica *replica, const struct network *net, 
     double values[BATCH * 2], sum = 0;
     load(replica, net, samples);
     ASSERT_OK(lk_replica_forward(replica, 1));
-    const struct lk_buffer *y = lk_replica_output(replica, &shape);
+    const struct lk_buffer *y = lk_replica_output(replica, 0, &shape);
     assert_int_equal(lk_shape_count(&shape), 2);
     ASSERT_OK(lk_tiled_read(y, lk_replica_tiling(replica), &shape, LK_F64, samples, values));
     for (int64_t i = 0; i < samples; i++)
@@ -188,7 +189,7 @@ static void frozen_nodes_have_no_gradient(void **state)
     struct network net = make_network();
     struct lk_schedule schedule;
     lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_1"), false);
-    ASSERT_OK(lk_schedule_make(net.loss, true, &schedule));
+    ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
     for (int i = 0; i < schedule.step_count; i++) {
         const struct lk_step *step = &schedule.steps[i];
         const bool is_frozen = strcmp(step->node->name, "conv2d_1") == 0;
@@ -206,12 +207,13 @@ static void operations_are_absorbed(void **state)
     struct network net = make_network();
     struct lk_schedule schedule;
     /* conv, tanh, conv, add, conv, conv with pool, dropout, dense, softmax with the loss */
-    ASSERT_OK(lk_schedule_make(net.loss, true, &schedule));
+    ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
     assert_int_equal(schedule.step_count, 9);
     assert_true(schedule.steps[8].shapes.is_loss);
     lk_schedule_clear(&schedule);
     /* predicting: dropout is a view, and labels are not needed */
-    ASSERT_OK(lk_schedule_make(net.probabilities, false, &schedule));
+    ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.probabilities, NULL}, false,
+                               &schedule));
     assert_int_equal(schedule.step_count, 8);
     for (int v = 0; v < schedule.value_count; v++)
         assert_true(schedule.values[v].input != net.labels);
@@ -224,7 +226,7 @@ static unsigned find_gates(const struct lk_node *output)
 {
     struct lk_schedule schedule;
     unsigned found = 0;
-    ASSERT_OK(lk_schedule_make(output, true, &schedule));
+    ASSERT_OK(lk_schedule_make((const struct lk_node *[]){output, NULL}, true, &schedule));
     for (int i = 0; i < schedule.step_count; i++)
         if (strcmp(schedule.steps[i].op->name, "conv2d") == 0)
             found |= (unsigned)schedule.steps[i].asks_gate[0] << i;
@@ -243,7 +245,7 @@ static void gradients_are_gated_by_readers(void **state)
     struct lk_op_setup setup;
     assert_int_equal(find_gates(net.loss), 1 << 5);
     assert_int_equal(find_gates(relu), 0);
-    ASSERT_OK(lk_schedule_make(net.loss, true, &schedule));
+    ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
     lk_schedule_describe(&schedule, 5, &setup);
     assert_true(setup.asks_gate[0]);
     lk_schedule_note_gates(&schedule, 5, &setup);
@@ -304,7 +306,7 @@ static void refuses(void **state)
     struct network net = make_network();
     ASSERT_OK(lk_device_open(NULL, 0, &device));
     struct lk_replica_config config = {
-        .device = device, .output = net.loss, .batch = 8, .shards = 3, .training = true};
+        .device = device, .outputs = {net.loss}, .batch = 8, .shards = 3, .training = true};
     assert_int_equal(lk_replica_create(&config, &replica), LK_E_ARGUMENT);
     assert_non_null(strstr(lk_error_text(), "power of two"));
     lk_error_clear();
@@ -332,7 +334,7 @@ static void names_a_batch_that_fits(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct lk_replica *replica = NULL;
         struct lk_replica_config config = {.device = device,
-                                           .output = net.loss,
+                                           .outputs = {net.loss},
                                            .batch = cases[i].batch,
                                            .shards = cases[i].shards,
                                            .passes = cases[i].passes,

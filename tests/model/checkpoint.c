@@ -37,7 +37,7 @@ static void make(struct rig *rig, const char *model, const char *optimizer, uint
     ok(lk_model_read(model, strlen(model), "m", &rig->model));
     ok(lk_model_add_loss(rig->model, &labels, &loss));
     const struct lk_replica_config config = {.device = rig->device,
-                                             .output = loss,
+                                             .outputs = {loss},
                                              .batch = 8,
                                              .shards = 2,
                                              .real = LK_F32,

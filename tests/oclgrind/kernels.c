@@ -317,9 +317,10 @@ struct training {
 /* A fork, a fused pool, dropout, both losses' kernels by turns. */
 static enum lk_status make_network(const struct training *t, struct network *net)
 {
-    const struct lk_input images = {"image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0};
-    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0};
-    const struct lk_input one_hot = {"labels", LK_F32, {1, {CLASSES}}, 0.75, 0.125};
+    const struct lk_input images = {
+        "image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0, false};
+    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0, false};
+    const struct lk_input one_hot = {"labels", LK_F32, {1, {CLASSES}}, 0.75, 0.125, false};
     struct lk_node *x, *y, *pair[2];
     LK_TRY(lk_graph_create(&net->graph));
     LK_TRY(lk_graph_add_input(net->graph, &images, &net->images));
@@ -346,8 +347,9 @@ static enum lk_status make_network(const struct training *t, struct network *net
 /* Wide enough for the blocks of a GPU, forward and backward. */
 static enum lk_status make_wide_network(struct network *net)
 {
-    const struct lk_input images = {"image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0};
-    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0};
+    const struct lk_input images = {
+        "image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0, false};
+    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0, false};
     struct lk_node *x, *pair[2];
     LK_TRY(lk_graph_create(&net->graph));
     LK_TRY(lk_graph_add_input(net->graph, &images, &net->images));

@@ -16,7 +16,7 @@ FLOORS = {
     "device": 1, "io": 1,
     "tensor": 2,
     "products": 3,
-    "ops": 4, "optim": 4, "mirror": 4, "data": 4,
+    "metrics": 4, "ops": 4, "optim": 4, "mirror": 4, "data": 4,
     "graph": 5,
     "model": 6,
     "team": 7,

@@ -183,35 +183,70 @@ static void check_images(struct lk_device *device, const struct trial *trial,
     free(images.memory);
 }
 
-static void check_labels(struct lk_device *device, const struct trial *trial)
+/* Bytes `host` of so many numbers a sample, through the loader; behind what it may write the
+ * buffer is filled with 0xee. */
+static void *load_elements(struct lk_device *device, const struct trial *trial,
+                           const struct lk_shape *shape, bool are_numbers, const void *host,
+                           size_t out)
 {
     const struct lk_tiling t =
         lk_tiling_make(lk_device_info(device), trial->batch, trial->shards);
-    int32_t host[512], got[8 * 512 + GUARD];
-    const int64_t count = t.tiles * t.lanes;
-    const size_t out = (size_t)(count + GUARD) * sizeof *got;
+    const size_t in = (size_t)(trial->samples * lk_shape_count(shape)) * 4;
+    struct lk_number_batch numbers = {.samples = trial->samples, .scale = 0.5, .shift = -1};
     struct lk_buffer *from = NULL, *y = NULL;
     struct lk_loader *loader = NULL;
-    assert_true(trial->samples <= 512 && count <= 8 * 512);
-    for (int i = 0; i < trial->samples; i++)
-        host[i] = i * 7 % 1000;
+    void *got = malloc(out);
+    assert_non_null(got);
     assert_ok(lk_loader_create(device, &t, LK_F32, NULL, &loader));
+    if (are_numbers)
+        assert_ok(lk_loader_add_numbers(loader));
     assert_ok(lk_device_build(device));
-    assert_ok(lk_buffer_create(device, (size_t)trial->samples * sizeof *host, &from));
+    assert_ok(lk_buffer_create(device, in, &from));
     assert_ok(lk_buffer_create(device, out, &y));
-    assert_ok(lk_buffer_write(from, 0, (size_t)trial->samples * sizeof *host, host));
+    assert_ok(lk_buffer_write(from, 0, in, host));
     assert_ok(lk_buffer_enqueue_fill(y, 0xee));
-    assert_ok(lk_loader_enqueue_labels(loader, from, trial->samples, y));
+    numbers.buffer = from;
+    if (are_numbers)
+        assert_ok(lk_loader_enqueue_numbers(loader, &numbers, shape, y));
+    else
+        assert_ok(lk_loader_enqueue_integers(loader, from, trial->samples, shape, y));
     assert_ok(lk_buffer_read(y, 0, out, got));
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t n = sample_at(&t, trial->samples, i / t.lanes, (int)(i % t.lanes));
-        assert_int_equal(got[i], n < 0 ? -1 : host[n]);
-    }
-    for (int64_t i = count; i < count + GUARD; i++)
-        assert_int_equal((uint32_t)got[i], 0xeeeeeeeeu);
     lk_loader_destroy(loader);
     lk_buffer_destroy(from);
     lk_buffer_destroy(y);
+    return got;
+}
+
+/* Integers and numbers of 1, 5 and 150 elements: less than a run of a work-group, and more. */
+static void check_elements(struct lk_device *device, const struct trial *trial)
+{
+    static const struct lk_shape shapes[] = {{0}, {1, {5}}, {2, {10, 15}}};
+    static int32_t integers[512 * 150];
+    static float numbers[512 * 150];
+    const struct lk_tiling t =
+        lk_tiling_make(lk_device_info(device), trial->batch, trial->shards);
+    for (int i = 0; i < 512 * 150; i++) {
+        integers[i] = i * 7 % 1000 - 3;
+        numbers[i] = (float)(i * 7 % 1000) - 0.25F;
+    }
+    for (int s = 0; s < 3; s++) {
+        const int64_t each = lk_shape_count(&shapes[s]), count = t.tiles * each * t.lanes;
+        const size_t out = (size_t)(count + GUARD) * 4;
+        int32_t *got = load_elements(device, trial, &shapes[s], false, integers, out);
+        float *real = load_elements(device, trial, &shapes[s], true, numbers, out);
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t tile = i / t.lanes / each, e = i / t.lanes % each;
+            const int64_t n = sample_at(&t, trial->samples, tile, (int)(i % t.lanes));
+            assert_int_equal(got[i], n < 0 ? -1 : integers[n * each + e]);
+            assert_true(real[i] == (n < 0 ? 0 : numbers[n * each + e] * 0.5F - 1));
+        }
+        for (int64_t i = count; i < count + GUARD; i++) {
+            assert_int_equal((uint32_t)got[i], 0xeeeeeeeeu);
+            assert_memory_equal(&real[i], &got[i], 4);
+        }
+        free(got);
+        free(real);
+    }
 }
 
 /* Labels -2 to 6 of 5 classes: those that are none have zeros, as lanes without a sample. */
@@ -293,7 +328,7 @@ static void check_class(const char *device_class, const char *vector)
         check_images(device, &trials[i], LK_F32, &plain);
         if (lk_device_info(device)->has_fp64)
             check_images(device, &trials[i], LK_F64, &plain);
-        check_labels(device, &trials[i]);
+        check_elements(device, &trials[i]);
         check_one_hot(device, &trials[i]);
     }
     for (int i = 0; i < LK_COUNT(looks); i++)

@@ -1,0 +1,186 @@
+/* Losses as figures of an evaluation: the mean over samples of what training minimizes. A
+ * sample's loss is the mean over its living steps (cross-entropy) or over its numbers. */
+#include "metrics/metric.h"
+
+#include "base/fail.h"
+#include <float.h>
+#include <math.h>
+
+struct mean {
+    double sum;
+};
+
+static double mean_of(struct lk_metric *metric)
+{
+    return ((struct mean *)metric->state)->sum / (double)metric->samples;
+}
+
+/* NaN stays NaN. */
+static double minus_log(float p)
+{
+    return -log(p < FLT_MIN ? FLT_MIN : p);
+}
+
+/* --- cross-entropy over classes ---------------------------------------------------------- */
+
+static double entropy_of_class(const struct lk_metric_shape *shape, const float *y,
+                               const int32_t *label)
+{
+    double sum = 0;
+    int64_t alive = 0;
+    for (int64_t t = 0; t < shape->steps; t++)
+        if (label[t] >= 0 && label[t] < shape->width) {
+            sum += minus_log(y[t * shape->width + label[t]]);
+            alive++;
+        }
+    return alive ? sum / (double)alive : 0;
+}
+
+static double entropy_of_weights(const struct lk_metric_shape *shape, const float *y,
+                                 const float *weight)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < shape->steps * shape->width; i++)
+        sum += weight[i] == 0 ? 0 : (double)weight[i] * minus_log(y[i]);
+    return sum / (double)shape->steps;
+}
+
+static enum lk_status add_entropy(struct lk_metric *metric, const float *y, const void *target)
+{
+    struct mean *mean = metric->state;
+    mean->sum += metric->shape.form == LK_FORM_CLASS
+                     ? entropy_of_class(&metric->shape, y, target)
+                     : entropy_of_weights(&metric->shape, y, target);
+    return LK_OK;
+}
+
+/* --- means over numbers ------------------------------------------------------------------ */
+
+struct number_options {
+    double delta;
+};
+
+/* Number i of a target, as a real; whether it counts. */
+static bool target_at(const struct lk_metric *metric, const void *target, int64_t i, double *t)
+{
+    const bool is_choice = metric->shape.form == LK_FORM_CHOICE;
+    *t = is_choice ? ((const int32_t *)target)[i] : (double)((const float *)target)[i];
+    return !is_choice || *t >= 0;
+}
+
+static enum lk_status add_numbers(struct lk_metric *metric, const float *y, const void *target,
+                                  double (*loss)(double y, double t, double delta))
+{
+    const struct number_options *o = metric->options;
+    const double delta = metric->kind->options_bytes ? o->delta : 0;
+    double sum = 0, t;
+    int64_t alive = 0;
+    for (int64_t i = 0; i < metric->shape.steps * metric->shape.width; i++)
+        if (target_at(metric, target, i, &t)) {
+            sum += loss((double)y[i], t, delta);
+            alive++;
+        }
+    ((struct mean *)metric->state)->sum += alive ? sum / (double)alive : 0;
+    return LK_OK;
+}
+
+/* Clipped as Keras clips, at 1e-7. */
+static double binary(double y, double t, double unused)
+{
+    const double least = 1e-7, p = y < least ? least : y > 1 - least ? 1 - least : y;
+    (void)unused;
+    return -(t * log(p) + (1 - t) * log1p(-p));
+}
+
+static double squared(double y, double t, double unused)
+{
+    (void)unused;
+    return (y - t) * (y - t);
+}
+
+static double absolute(double y, double t, double unused)
+{
+    (void)unused;
+    return fabs(y - t);
+}
+
+static double huber(double y, double t, double delta)
+{
+    const double a = fabs(y - t);
+    return a <= delta ? 0.5 * a * a : delta * (a - 0.5 * delta);
+}
+
+/* Targets 0 and 1 stand for -1 and 1. */
+static double hinge(double y, double t, double unused)
+{
+    const double side = t > 0 ? 1 : -1, loss = 1 - side * y;
+    (void)unused;
+    return loss > 0 || isnan(loss) ? loss : 0;
+}
+
+#define ADD(function)                                                                          \
+    static enum lk_status add_##function(struct lk_metric *m, const float *y, const void *t)   \
+    {                                                                                          \
+        return add_numbers(m, y, t, function);                                                 \
+    }
+ADD(binary)
+ADD(squared)
+ADD(absolute)
+ADD(huber)
+ADD(hinge)
+
+static double root_of_mean(struct lk_metric *metric)
+{
+    return sqrt(mean_of(metric));
+}
+
+static const struct lk_option none[] = {{0}};
+static const struct lk_option huber_options[] = {
+    {.name = "delta",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct number_options, delta),
+     .min = 1e-30,
+     .max = 1e30,
+     .standard = "1",
+     .help = "distance from which on it grows linearly"},
+    {0},
+};
+
+enum {
+    CLASSES = 1 << LK_FORM_CLASS | 1 << LK_FORM_DISTRIBUTION,
+    SIDES = 1 << LK_FORM_CHOICE | 1 << LK_FORM_UNITS,
+    VALUES = 1 << LK_FORM_VALUES,
+};
+
+#define MEAN(name_, forms_, add_, help_)                                                       \
+    {                                                                                          \
+        .name = (name_), .options = none, .state_bytes = sizeof(struct mean),                  \
+        .forms = (forms_), .add = (add_), .result = mean_of, .help = (help_)                   \
+    }
+
+/* source: the losses of those names of Keras; Huber, Annals of Mathematical Statistics 35
+ * (1964)
+ */
+const struct lk_metric_kind lk_metric_losses[] = {
+    MEAN("cross_entropy", CLASSES, add_entropy, "-log of the right class's probability"),
+    MEAN("binary_cross_entropy", SIDES, add_binary, "-log of the right side's probability"),
+    MEAN("mean_squared_error", SIDES | VALUES, add_squared, "mean of (y - t)^2"),
+    MEAN("mean_absolute_error", SIDES | VALUES, add_absolute, "mean of |y - t|"),
+    {.name = "root_mean_squared_error",
+     .options = none,
+     .state_bytes = sizeof(struct mean),
+     .forms = SIDES | VALUES,
+     .add = add_squared,
+     .result = root_of_mean,
+     .help = "root of the mean of (y - t)^2"},
+    {.name = "huber",
+     .options = huber_options,
+     .options_bytes = sizeof(struct number_options),
+     .state_bytes = sizeof(struct mean),
+     .forms = SIDES | VALUES,
+     .add = add_huber,
+     .result = mean_of,
+     .help = "(y - t)^2 / 2 up to delta, linear beyond"},
+    MEAN("hinge", SIDES | VALUES, add_hinge, "max(0, 1 - y t), t being -1 or 1"),
+    {0},
+};
