@@ -3,11 +3,30 @@
 #define LK_MODEL_MODEL_H
 
 #include "base/arena.h"
+#include "graph/node.h"
+#include "metrics/metric.h"
 #include "model/yaml.h"
-#include "ops/op.h"
 #include <lockstep/model.h>
 
-enum { LK_MOST_LAYERS = 2000 };
+enum { LK_MOST_LAYERS = 2000, LK_MOST_METRICS = 8 };
+
+/* A figure of an output's evaluation, as the text asks for it. */
+struct lk_model_metric {
+    const struct lk_metric_kind *kind;
+    const char *options;
+};
+
+/* A node that predicts, what it is trained for, and by which figures it is judged. */
+struct lk_model_output {
+    const char *name; /* of the text; of labels too, where data have several */
+    struct lk_node *node;
+    struct lk_model_metric loss; /* kind NULL: it is not trained */
+    double weight;               /* of its loss among those of all outputs */
+    struct lk_metric_shape shape;
+    struct lk_model_metric metrics[LK_MOST_METRICS];
+    int metric_count;
+    struct lk_node *target, *loss_node; /* NULL: not added yet */
+};
 
 struct lk_model {
     struct lk_arena arena;
@@ -15,8 +34,10 @@ struct lk_model {
     const char *name, *text;
     struct lk_node *inputs[LK_MOST_INPUTS];
     int input_count;
-    struct lk_node *output;
-    struct lk_node *labels, *loss; /* NULL: not added yet */
+    struct lk_model_output outputs[LK_MOST_OUTPUTS];
+    int output_count;
+    bool says_loss;       /* the text does: else cross-entropy over classes is taken */
+    struct lk_node *loss; /* of all outputs; NULL: not added yet */
 };
 
 /* An entry of `layers:`, which may be two nodes: an operation and the activation behind it. */
@@ -33,6 +54,26 @@ struct lk_reading {
     struct lk_layer layers[LK_MOST_LAYERS];
     int count;
 };
+
+/* The outputs' nodes, NULL behind the last, as a replica takes them. */
+void lk_model_output_nodes(const struct lk_model *model,
+                           const struct lk_node *nodes[LK_MOST_OUTPUTS + 1]);
+
+/* Read `input:`; `output:`, `loss:` and `metrics:`. fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_inputs_read(struct lk_reading *reading,
+                                            const struct lk_yaml *root);
+LK_MUST_CHECK enum lk_status lk_outputs_read(struct lk_reading *reading,
+                                             const struct lk_yaml *root);
+
+/* What an output of a text without `loss:` is trained for: its class. fails: LK_E_MODEL where
+ * it is no vector of class probabilities */
+LK_MUST_CHECK enum lk_status lk_output_set_standard(const struct lk_model *model,
+                                                    struct lk_model_output *output);
+
+/* Adds targets and losses of all outputs, and their weighted sum where there are several.
+ * smoothing: as lk_model_add_one_hot_loss() has it; below 0: labels as they are. */
+LK_MUST_CHECK enum lk_status lk_model_add_losses(struct lk_model *model, double smoothing,
+                                                 struct lk_node **loss);
 
 /* Adds the layer that an entry of `layers:` describes. fails: LK_E_MODEL with the line */
 LK_MUST_CHECK enum lk_status lk_layer_read(struct lk_reading *reading,

@@ -7,107 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- inputs ---------------------------------------------------------------------------- */
-
-struct input_options {
-    int64_t shape[3]; /* height, width, channels */
-    double scale, shift;
-};
-
-static const struct lk_option input_table[] = {
-    {.name = "shape",
-     .kind = LK_OPTION_INT,
-     .offset = offsetof(struct input_options, shape),
-     .count = 3,
-     .min = 1,
-     .max = 1 << 16},
-    {.name = "scale",
-     .kind = LK_OPTION_REAL,
-     .offset = offsetof(struct input_options, scale),
-     .min = -1e30,
-     .max = 1e30,
-     .standard = "0.00392156862745098"}, /* 1 / 255 */
-    {.name = "shift",
-     .kind = LK_OPTION_REAL,
-     .offset = offsetof(struct input_options, shift),
-     .min = -1e30,
-     .max = 1e30,
-     .standard = "0"},
-    {0},
-};
-
-static enum lk_status read_shape(const struct lk_reading *reading, const struct lk_yaml *value,
-                                 struct input_options *options)
-{
-    char text[256];
-    if (value->kind != LK_YAML_LIST || value->count != 3)
-        return lk_yaml_fail(value, "a shape [height, width, channels] expected, found %s of %d",
-                            lk_yaml_found(value, text, sizeof text), value->count);
-    LK_TRY(lk_layer_value(reading, value, text, sizeof text));
-    return lk_yaml_at(value, lk_option_set(input_table, options, "shape", text));
-}
-
-static enum lk_status read_input_options(const struct lk_reading *reading,
-                                         const struct lk_yaml *value,
-                                         struct input_options *options)
-{
-    static const char *const keys[] = {"shape", "scale", "shift", NULL};
-    char text[256];
-    if (value->kind != LK_YAML_MAP)
-        return read_shape(reading, value, options);
-    LK_TRY(lk_yaml_check_keys(value, keys));
-    if (!lk_yaml_find(value, "shape"))
-        return lk_yaml_fail(value, "an input without 'shape'");
-    for (const struct lk_yaml *entry = value->first; entry; entry = entry->next) {
-        if (strcmp(entry->key, "shape") == 0) {
-            LK_TRY(read_shape(reading, entry, options));
-            continue;
-        }
-        LK_TRY(lk_layer_value(reading, entry, text, sizeof text));
-        LK_TRY(lk_yaml_at(entry, lk_option_set(input_table, options, entry->key, text)));
-    }
-    return LK_OK;
-}
-
-static enum lk_status read_input(struct lk_reading *reading, const char *name,
-                                 const struct lk_yaml *value)
-{
-    struct lk_model *model = reading->model;
-    struct input_options options;
-    lk_options_default(input_table, &options);
-    if (model->input_count == LK_MOST_INPUTS)
-        return lk_yaml_fail(value, "more than %d inputs", LK_MOST_INPUTS);
-    LK_TRY(read_input_options(reading, value, &options));
-    const int64_t *shape = options.shape;
-    const struct lk_input input = {
-        .name = name,
-        .dtype = LK_U8,
-        .shape = {3, {shape[2], shape[0], shape[1]}},
-        .scale = options.scale,
-        .shift = options.shift,
-    };
-    struct lk_node **node = &model->inputs[model->input_count];
-    LK_TRY(lk_yaml_at(value, lk_graph_add_input(model->graph, &input, node)));
-    model->input_count++;
-    return LK_OK;
-}
-
-static enum lk_status read_inputs(struct lk_reading *reading, const struct lk_yaml *root)
-{
-    const struct lk_yaml *inputs = lk_yaml_find(root, "input");
-    if (!inputs)
-        return lk_yaml_fail(root, "'input: [height, width, channels]' is missing");
-    if (inputs->kind != LK_YAML_MAP)
-        return read_input(reading, "image", inputs);
-    if (inputs->count == 0)
-        return lk_yaml_fail(inputs, "'input' names no input");
-    for (const struct lk_yaml *entry = inputs->first; entry; entry = entry->next)
-        LK_TRY(read_input(reading, entry->key, entry));
-    return LK_OK;
-}
-
-/* --- the rest -------------------------------------------------------------------------- */
-
 static enum lk_status read_classes(struct lk_reading *reading, const struct lk_yaml *root)
 {
     static const struct lk_option table[] = {
@@ -152,34 +51,34 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_ya
     return LK_OK;
 }
 
-static enum lk_status read_output(struct lk_reading *reading, const struct lk_yaml *root)
+/* The nodes that outputs depend on. */
+static void mark_needed(const struct lk_model *model, bool *needed)
 {
-    const struct lk_yaml *name = lk_yaml_find(root, "output");
-    reading->model->output = reading->layers[reading->count - 1].last;
-    return name ? lk_layer_find(reading, name, &reading->model->output) : LK_OK;
+    for (int i = 0; i < model->output_count; i++)
+        needed[model->outputs[i].node->index] = true;
+    for (int i = model->graph->count - 1; i >= 0; i--) /* inputs come before their readers */
+        for (int j = 0; needed[i] && j < model->graph->nodes[i]->inputs; j++)
+            needed[model->graph->nodes[i]->input_nodes[j]->index] = true;
 }
 
-/* Says which layers and inputs the output does not need: most often a forgotten `from`. */
+/* Says which layers and inputs no output needs: most often a forgotten `from`. */
 static enum lk_status warn_of_unused(const struct lk_reading *reading,
                                      const struct lk_yaml *root)
 {
     const struct lk_model *model = reading->model;
-    const struct lk_node *output = model->output;
+    const char *output = model->outputs[0].node->name;
     bool *needed = calloc((size_t)model->graph->count, sizeof *needed);
     if (!needed)
         return lk_fail_memory("a mark for each layer", (size_t)model->graph->count);
-    needed[output->index] = true;
-    for (int i = output->index; i >= 0; i--) /* inputs come before their readers */
-        for (int j = 0; needed[i] && j < model->graph->nodes[i]->inputs; j++)
-            needed[model->graph->nodes[i]->input_nodes[j]->index] = true;
+    mark_needed(model, needed);
     for (int i = 0; i < model->input_count; i++)
         if (!needed[model->inputs[i]->index])
             lk_log(LK_LOG_WARNING, "%s:%d: the output '%s' does not depend on input '%s'",
-                   root->where, root->line, output->name, model->inputs[i]->name);
+                   root->where, root->line, output, model->inputs[i]->name);
     for (int i = 0; i < reading->count; i++)
         if (!needed[reading->layers[i].first->index])
             lk_log(LK_LOG_WARNING, "%s:%d: the output '%s' does not need layer '%s'",
-                   root->where, reading->layers[i].entry->line, output->name,
+                   root->where, reading->layers[i].entry->line, output,
                    reading->layers[i].first->name);
     free(needed);
     return LK_OK;
@@ -187,13 +86,14 @@ static enum lk_status warn_of_unused(const struct lk_reading *reading,
 
 static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
 {
-    static const char *const keys[] = {"name", "input", "classes", "layers", "output", NULL};
+    static const char *const keys[] = {"name",   "input", "classes", "layers",
+                                       "output", "loss",  "metrics", NULL};
     LK_TRY(lk_yaml_check_keys(root, keys));
     LK_TRY(read_classes(reading, root));
     LK_TRY(read_name(reading, root));
-    LK_TRY(read_inputs(reading, root));
+    LK_TRY(lk_inputs_read(reading, root));
     LK_TRY(read_layers(reading, root));
-    LK_TRY(read_output(reading, root));
+    LK_TRY(lk_outputs_read(reading, root));
     return warn_of_unused(reading, root);
 }
 
