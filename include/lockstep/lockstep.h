@@ -12,6 +12,7 @@
 #include <lockstep/model.h>
 #include <lockstep/status.h>
 #include <lockstep/survey.h>
+#include <lockstep/team.h>
 #include <lockstep/tensor.h>
 #include <lockstep/train.h>
 #include <lockstep/tune.h>

@@ -3,6 +3,7 @@
 #define LOCKSTEP_TRAIN_H
 
 #include <lockstep/status.h>
+#include <lockstep/team.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,16 +48,6 @@ enum lk_event_kind {
     LK_EVENT_CHECKPOINT, /* file has been written */
     LK_EVENT_DEVICES,    /* a device was lost, repaired or given other work: text says what */
     LK_EVENT_END,        /* training is over, hash is set */
-};
-
-/* What one of the devices did for a step. */
-struct lk_device_times {
-    bool is_left; /* false: lost, all else is 0 */
-    int rank;     /* whose device it is */
-    int64_t samples;
-    double share;         /* of the batch's shards */
-    double samples_per_s; /* while it computed */
-    double input_ms, transfer_ms, compute_ms, reduce_ms, wait_ms;
 };
 
 struct lk_event {

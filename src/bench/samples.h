@@ -2,7 +2,7 @@
 #ifndef LK_BENCH_SAMPLES_H
 #define LK_BENCH_SAMPLES_H
 
-#include "train/stepper.h"
+#include "team/stepper/stepper.h"
 #include <lockstep/model.h>
 
 /* Fills the slot's first `samples` images and labels, the same ones every time. */

@@ -1,8 +1,8 @@
 #include "bench/scale.h"
 
 #include "tensor/tensor.h"
-#include "train/exchange.h"
-#include "train/team.h"
+#include "team/stepper/exchange.h"
+#include "team/team.h"
 
 /* What one of several devices computes: a run that crosses a multiple of what it computes at a
  * time takes two passes. */

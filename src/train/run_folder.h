@@ -3,7 +3,7 @@
 #define LK_TRAIN_RUN_FOLDER_H
 
 #include "train/settings.h"
-#include "train/stepper.h"
+#include "team/stepper/stepper.h"
 
 struct lk_run_folder;
 

@@ -6,10 +6,10 @@
 #include "io/sha256.h"
 #include "optim/schedule.h"
 #include "train/evaluator.h"
-#include "train/profile.h"
+#include "team/workers/profile.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
-#include "train/team.h"
+#include "team/team.h"
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
 #include "mirror/shards.h"
 #include "ops/probe.h"
 #include "tensor/elementwise.h"
-#include "train/stepper.h"
+#include "team/stepper/stepper.h"
 #include <lockstep/graph.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "golden.h"
 #include "model/checkpoint.h"
 #include "skip.h"
-#include "train/stepper.h"
+#include "team/stepper/stepper.h"
 #include <lockstep/model.h>
 
 #include <math.h>

@@ -1,0 +1,254 @@
+/* A group of shards: taken, computed, added up, and made the log's next entry. */
+#include "team/async/parts.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "tensor/elementwise.h"
+#include <string.h>
+
+/* Training that diverges gives none to a device with the newest parameters first. */
+enum { MOST_DOUBTS = 3 };
+
+/* --- computing -----------------------------------------------------------------------------
+ */
+
+/* What has come to no numbers here is for somebody else, where there is one. */
+static bool may_take(const struct lk_worker *worker)
+{
+    const struct lk_team *team = worker->team;
+    return team->async->queue[0].doubted != worker->position + 1 || lk_team_left(team) < 2;
+}
+
+/* Not while a device adds to the log, since what else may begin depends on that. */
+bool lk_async_take_group(struct lk_worker *worker)
+{
+    struct lk_async *async = worker->team->async;
+    struct lk_async_member *member = lk_async_member(worker);
+    if (async->is_pausing || async->is_adding || async->queued == 0 || !may_take(worker) ||
+        !lk_staleness_may_begin(&async->staleness, member->applied))
+        return false;
+    member->group = async->queue[0];
+    member->has_group = true;
+    async->queued--;
+    memmove(async->queue, async->queue + 1, (size_t)async->queued * sizeof *async->queue);
+    lk_staleness_begin(&async->staleness, worker->position, member->applied);
+    pthread_cond_broadcast(&worker->team->changed); /* the queue may want more */
+    return true;
+}
+
+/* Until all that the group gives lies in host memory. */
+static enum lk_status compute(struct lk_worker *worker, const struct lk_part *part)
+{
+    struct lk_team *team = worker->team;
+    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
+    const double start = lk_seconds();
+    LK_TRY(lk_worker_fail(worker, part->step));
+    lk_profile_step(team->profile, worker->device, part->step);
+    LK_TRY(lk_stepper_begin(worker->stepper, team->batches, part));
+    lk_worker_note(worker, "enqueue", part->step, start, lk_seconds());
+    const double begun = lk_seconds();
+    for (int i = 0; i <= team->buckets; i++) { /* the metrics come first */
+        struct lk_arrival *arrival = &worker->arrivals[i];
+        LK_TRY(lk_exchange_wait(exchange, i == 0 ? team->buckets : i - 1, arrival->terms,
+                                &arrival->checksums, &arrival->count));
+    }
+    lk_worker_be_slow(worker, lk_seconds() - start);
+    worker->times = lk_stepper_part_times(worker->stepper);
+    if (!(worker->times.compute_ms > 0)) /* a driver without times */
+        worker->times.compute_ms = 1e3 * (lk_seconds() - start);
+    worker->times.compute_ms *= worker->slowness;
+    lk_worker_note(worker, "wait", part->step, begun, lk_seconds());
+    lk_profile_take(team->profile, worker->device, worker->position, part->step);
+    return LK_OK;
+}
+
+/* --- adding up -----------------------------------------------------------------------------
+ */
+
+/* Adds up a bucket of a group, or arrival 0, its metrics. */
+static enum lk_status add_bucket(struct lk_worker *worker, int arrival, void *memory,
+                                 uint32_t *checksum, bool *is_finite)
+{
+    struct lk_team *team = worker->team;
+    const struct lk_arrival *a = &worker->arrivals[arrival];
+    const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
+    const struct lk_shard_run run = lk_async_member(worker)->group.part.run;
+    uint32_t found[LK_MOST_SHARDS];
+    struct lk_reduced sum = {
+        .subtree = {run.first, run.count}, .copies = &memory, .copy_count = 1};
+    const struct lk_reduction job = {
+        .dtype = team->config.real,
+        .count = arrival ? lk_replica_bucket(replica, arrival - 1).count : LK_PAD,
+        .terms = a->terms,
+        .term_count = a->count,
+        .sums = &sum,
+        .sum_count = 1,
+        .checksums = found};
+    LK_TRY(lk_reducer_sum(team->reducer, &job));
+    *checksum = sum.checksum;
+    *is_finite &= sum.is_finite;
+    if (memcmp(found, a->checksums, (size_t)a->count * sizeof *found) != 0)
+        return lk_fail(LK_E_DEVICE, "what it sends does not arrive unchanged");
+    return LK_OK;
+}
+
+struct outcome {
+    double loss, correct, reduce_ms;
+    bool is_finite;
+};
+
+/* Writes a group's sums into the log's next entry; the device is done with them.
+ * fails: LK_E_DEVICE where they have changed on their way */
+static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *update,
+                             struct outcome *outcome)
+{
+    const struct lk_async_group *group = &lk_async_member(worker)->group;
+    const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
+    const bool is_f64 = worker->team->config.real == LK_F64;
+    const size_t real = lk_dtype_bytes(worker->team->config.real);
+    union {
+        float f32[LK_PAD];
+        double f64[LK_PAD];
+    } metrics;
+    uint32_t unused;
+    const double start = lk_seconds();
+    outcome->is_finite = true;
+    LK_TRY(add_bucket(worker, 0, &metrics, &unused, &outcome->is_finite));
+    for (int b = 0; b < worker->team->buckets; b++) {
+        const size_t at = (size_t)lk_replica_bucket(replica, b).first * real;
+        LK_TRY(add_bucket(worker, b + 1, (char *)update->gradient + at, &update->sums[b],
+                          &outcome->is_finite));
+    }
+    update->samples = group->samples;
+    update->lr = group->lr;
+    outcome->loss = is_f64 ? metrics.f64[0] : metrics.f32[0];
+    outcome->correct = is_f64 ? metrics.f64[1] : metrics.f32[1];
+    outcome->reduce_ms = 1e3 * (lk_seconds() - start);
+    lk_worker_note(worker, "reduce", group->part.step, start, lk_seconds());
+    return LK_OK;
+}
+
+/* --- the log -------------------------------------------------------------------------------
+ */
+
+/* Nobody else adds, the entry's last update has been applied everywhere, and no device in the
+ * middle of a group would get further behind than it may. */
+static bool may_add(const struct lk_worker *worker)
+{
+    const struct lk_team *team = worker->team;
+    const struct lk_async *async = team->async;
+    if (async->is_adding || !lk_staleness_may_apply(&async->staleness, worker->position))
+        return false;
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost && !async->members[i].is_wrong &&
+            async->staleness.updates - async->members[i].applied >= async->room)
+            return false;
+    return true;
+}
+
+/* From here on the group counts. */
+static void commit(struct lk_worker *worker, const struct outcome *outcome, double waited)
+{
+    struct lk_async *async = worker->team->async;
+    struct lk_async_member *member = lk_async_member(worker);
+    const struct lk_async_group *group = &member->group;
+    struct lk_async_step *step = &async->steps[group->part.step % LK_MOST_BEGUN];
+    struct lk_device_times *times = &step->devices[worker->position];
+    lk_staleness_apply(&async->staleness, worker->position);
+    async->is_unchecked = true;
+    step->applied++;
+    step->loss += outcome->loss;
+    step->correct += outcome->correct;
+    step->tries = group->tries > step->tries ? group->tries : step->tries;
+    times->samples += group->samples;
+    times->input_ms += worker->times.input_ms;
+    times->transfer_ms += worker->times.transfer_ms;
+    times->compute_ms += worker->times.compute_ms;
+    times->reduce_ms += outcome->reduce_ms;
+    times->wait_ms += 1e3 * waited;
+    worker->strikes = 0;
+    member->has_group = false;
+    member->doubts = 0;
+}
+
+/* A group whose sums cannot be used is computed again, perhaps by another device. */
+static void refuse(struct lk_worker *worker, bool has_changed)
+{
+    struct lk_team *team = worker->team;
+    struct lk_async_member *member = lk_async_member(worker);
+    if (has_changed) {
+        lk_log(LK_LOG_WARNING, "device %d: gradients were changed on their way in step %lld",
+               worker->position, (long long)member->group.part.step);
+        if (++worker->strikes > 1)
+            lk_team_lose(team, worker, lk_error_text());
+        lk_error_clear();
+    } else {
+        member->group.doubted = worker->position + 1;
+        member->group.doubted_at = member->applied;
+    }
+    team->counts.repeated_steps++;
+    lk_async_return(team->async, worker->position);
+}
+
+/* The device that found no numbers is out of order where this one found some with the same
+ * parameters, or again and again with others. Where there are none: so be it. */
+static void judge_doubted(struct lk_worker *worker, bool is_finite)
+{
+    struct lk_team *team = worker->team;
+    const struct lk_async_member *member = lk_async_member(worker);
+    struct lk_worker *doubted = team->workers[member->group.doubted - 1];
+    if (!is_finite)
+        team->has_diverged = true;
+    else if (doubted != worker && (++lk_async_member(doubted)->doubts == MOST_DOUBTS ||
+                                   member->group.doubted_at == member->applied))
+        lk_team_lose(team, doubted, "it computes no numbers where others do");
+}
+
+/* Makes the group that was computed the log's next entry, as soon as it may be. */
+static enum lk_status add_update(struct lk_worker *worker)
+{
+    struct lk_team *team = worker->team;
+    struct lk_async *async = team->async;
+    struct lk_async_member *member = lk_async_member(worker);
+    struct outcome outcome = {0};
+    const double start = lk_seconds();
+    while (!worker->is_lost && !async->is_stopped && !may_add(worker))
+        pthread_cond_wait(&team->changed, &team->mutex);
+    if (worker->is_lost || async->is_stopped)
+        return LK_OK;
+    const double waited = lk_seconds() - start;
+    async->is_adding = true;
+    pthread_mutex_unlock(&team->mutex);
+    const enum lk_status status =
+        add_up(worker, lk_async_update(async, async->staleness.updates + 1), &outcome);
+    pthread_mutex_lock(&team->mutex);
+    async->is_adding = false;
+    pthread_cond_broadcast(&team->changed);
+    if (status != LK_OK && status != LK_E_DEVICE)
+        return status;
+    if (status == LK_OK && member->group.doubted)
+        judge_doubted(worker, outcome.is_finite);
+    if (status == LK_OK && (outcome.is_finite || team->has_diverged))
+        commit(worker, &outcome, waited);
+    else
+        refuse(worker, status != LK_OK);
+    return LK_OK;
+}
+
+enum lk_status lk_async_do_group(struct lk_worker *worker)
+{
+    struct lk_team *team = worker->team;
+    struct lk_async_member *member = lk_async_member(worker);
+    const double start = lk_team_seconds(team);
+    member->since = start;
+    pthread_mutex_unlock(&team->mutex);
+    const enum lk_status status = compute(worker, &member->group.part);
+    pthread_mutex_lock(&team->mutex);
+    if (worker->is_lost || status != LK_OK)
+        return status;
+    member->since = 0;
+    if (member->has_computed)
+        lk_team_note_step(team, lk_team_seconds(team) - start);
+    member->has_computed = true;
+    return add_update(worker);
+}

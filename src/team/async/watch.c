@@ -1,0 +1,138 @@
+/* Asynchronous training: the trainer's thread watches the devices while it waits for them. */
+#include "team/async/parts.h"
+
+#include "base/fail.h"
+#include <math.h>
+#include <string.h>
+
+/* Seconds between looks at the devices where none is due. */
+static const double look_seconds = 1;
+
+static enum lk_status work(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    return lk_async_work(worker);
+}
+
+/* Wakes all that have nothing to do; the threads of others look at the queue themselves. */
+void lk_async_order(struct lk_team *team)
+{
+    const struct lk_order order = {.kind = LK_ORDER_ASYNC, .call = work};
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost && !team->async->members[i].works) {
+            team->async->members[i].works = true;
+            lk_worker_order(team->workers[i], &order);
+        }
+    pthread_cond_broadcast(&team->changed);
+}
+
+/* When a device that works is taken for one that hangs; INFINITY where it waits for others. */
+static double due_at(const struct lk_team *team, int position)
+{
+    const struct lk_async_member *member = &team->async->members[position];
+    const bool is_new = !member->has_computed || !member->has_applied;
+    return member->since > 0 ? member->since + lk_team_limit(team, is_new) : INFINITY;
+}
+
+/* Takes out devices that have failed or hang; what they computed goes back to the queue. */
+static void find_lost(struct lk_team *team)
+{
+    const double now = lk_team_seconds(team);
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        struct lk_async_member *member = &team->async->members[i];
+        if (!worker->is_lost && worker->has_failed)
+            lk_team_lose(team, worker, worker->text);
+        else if (!worker->is_lost && now > due_at(team, i))
+            lk_team_lose(team, worker, "it does not answer");
+        if (!worker->is_lost || !member->works)
+            continue;
+        member->works = false;
+        if (member->has_group) {
+            team->counts.repeated_steps++;
+            lk_async_return(team->async, i);
+        }
+        pthread_cond_broadcast(&team->changed);
+    }
+}
+
+bool lk_async_is_idle(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost && team->async->members[i].works)
+            return false;
+    return true;
+}
+
+/* Compares all replicas, which have nothing to do, where they are to be or one is known to be
+ * wrong, and lets them go on. */
+enum lk_status lk_async_check_replicas(struct lk_team *team)
+{
+    struct lk_async *async = team->async;
+    const int64_t updates = async->staleness.updates;
+    bool is_right;
+    if (async->is_unchecked && (team->config.check_every > 0 || async->is_pausing)) {
+        team->has_sums = true;
+        memcpy(team->sums, lk_async_update(async, updates)->sums, sizeof team->sums);
+        team->committed = async->oldest + async->begun - 1;
+        pthread_mutex_unlock(&team->mutex);
+        const enum lk_status status = lk_team_check_replicas(team, &is_right);
+        pthread_mutex_lock(&team->mutex);
+        LK_TRY(status);
+    }
+    async->is_unchecked = async->is_pausing = false;
+    for (int i = 0; i < team->count; i++) {
+        async->members[i].applied = updates;
+        async->members[i].is_wrong = false;
+    }
+    return LK_OK;
+}
+
+/* Seconds at which the first device is due. */
+static double next_look(struct lk_team *team)
+{
+    double at = lk_team_seconds(team) + look_seconds;
+    for (int i = 0; i < team->count; i++)
+        if (!team->workers[i]->is_lost && due_at(team, i) < at)
+            at = due_at(team, i);
+    return at;
+}
+
+/* fails: as a device for a reason that is not its own, such as an unreadable sample */
+static enum lk_status find_errors(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        if (!worker->is_lost && worker->has_error)
+            return lk_fail(worker->status, "%s", worker->text);
+    }
+    return LK_OK;
+}
+
+/* Waits until `is_so`, and sees to it that what is in the queue gets done. */
+static enum lk_status watch(struct lk_team *team, bool (*is_so)(const struct lk_team *))
+{
+    struct lk_async *async = team->async;
+    for (;;) {
+        find_lost(team);
+        LK_TRY(find_errors(team));
+        if (is_so(team))
+            return LK_OK;
+        if (lk_team_left(team) == 0)
+            return lk_team_none_left(team);
+        if (lk_async_is_idle(team) && async->is_pausing)
+            LK_TRY(lk_async_check_replicas(team));
+        if (async->queued > 0 && !async->is_pausing)
+            lk_async_order(team);
+        (void)!lk_team_wait(team, next_look(team));
+    }
+}
+
+/* As watch(); where it fails there is nothing to be waited for any more. */
+enum lk_status lk_async_await(struct lk_team *team, bool (*is_so)(const struct lk_team *))
+{
+    const enum lk_status status = watch(team, is_so);
+    if (status != LK_OK)
+        lk_async_stop(team);
+    return status;
+}

@@ -1,0 +1,139 @@
+/* What a device's thread does in asynchronous training: it applies the log's updates and takes
+ * groups until there is nothing left to do. */
+#include "team/async/parts.h"
+
+#include "base/fail.h"
+#include <string.h>
+
+/* --- applying updates --------------------------------------------------------------------- */
+
+/* Whether the replica has got its last update as the log had it; waits for it. */
+static enum lk_status check_last(struct lk_worker *worker, bool *is_right)
+{
+    const struct lk_async_member *member = lk_async_member(worker);
+    *is_right = true;
+    worker->checks = NULL;
+    if (!worker->has_updated)
+        return LK_OK;
+    LK_TRY(lk_exchange_checks(lk_stepper_exchange(worker->stepper), &worker->checks));
+    for (int b = 0; b < worker->team->buckets; b++)
+        *is_right &= worker->checks[b] == member->sums[b];
+    return LK_OK;
+}
+
+static enum lk_status apply(struct lk_worker *worker, int64_t number)
+{
+    const struct lk_async_update *update = lk_async_update(worker->team->async, number);
+    struct lk_replica *replica = lk_stepper_replica(worker->stepper);
+    const size_t real = lk_dtype_bytes(worker->team->config.real);
+    for (int b = 0; b < worker->team->buckets; b++) {
+        const struct lk_bucket bucket = lk_replica_bucket(replica, b);
+        void *memory;
+        LK_TRY(lk_exchange_result(lk_stepper_exchange(worker->stepper), b, &memory));
+        memcpy(memory, (const char *)update->gradient + (size_t)bucket.first * real,
+               (size_t)bucket.count * real);
+    }
+    memcpy(lk_async_member(worker)->sums, update->sums, sizeof update->sums);
+    worker->has_updated = true;
+    return lk_stepper_update(worker->stepper, update->samples, update->lr, number, true);
+}
+
+/* Gives the replica its next update, unless it has not got the last one right. The mutex is
+ * held, but not while the device works; so below. */
+static enum lk_status catch_up(struct lk_worker *worker)
+{
+    struct lk_team *team = worker->team;
+    struct lk_async_member *member = lk_async_member(worker);
+    bool is_right = true;
+    member->since = lk_team_seconds(team);
+    pthread_mutex_unlock(&team->mutex);
+    enum lk_status status = check_last(worker, &is_right);
+    if (status == LK_OK && is_right)
+        status = apply(worker, member->applied + 1);
+    pthread_mutex_lock(&team->mutex);
+    if (worker->is_lost || status != LK_OK)
+        return status;
+    member->since = 0;
+    member->has_applied = true;
+    if (is_right) {
+        member->applied++;
+    } else {
+        member->is_wrong = true;
+        team->async->is_pausing = true;
+    }
+    pthread_cond_broadcast(&team->changed);
+    return LK_OK;
+}
+
+/* --- working ------------------------------------------------------------------------------ */
+
+/* Whether no update can come any more until somebody begins another step. */
+static bool is_drained(const struct lk_team *team)
+{
+    const struct lk_async *async = team->async;
+    for (int i = 0; i < team->count; i++)
+        if (async->members[i].has_group)
+            return false;
+    return async->queued == 0 || async->is_pausing;
+}
+
+/* Fetches the last update's checksums, by which the replicas are compared. */
+static enum lk_status fetch_checks(struct lk_worker *worker)
+{
+    struct lk_team *team = worker->team;
+    struct lk_async_member *member = lk_async_member(worker);
+    bool is_right = true;
+    member->since = lk_team_seconds(team);
+    pthread_mutex_unlock(&team->mutex);
+    const enum lk_status status = check_last(worker, &is_right);
+    pthread_mutex_lock(&team->mutex);
+    if (worker->is_lost || status != LK_OK)
+        return status;
+    member->since = 0;
+    member->is_wrong |= !is_right;
+    team->async->is_pausing |= !is_right;
+    return LK_OK;
+}
+
+/* Whether there is nothing left to do for it: a replica that has got something wrong waits for
+ * the others' state. */
+static bool may_leave(struct lk_worker *worker)
+{
+    const struct lk_async *async = worker->team->async;
+    const struct lk_async_member *member = lk_async_member(worker);
+    return member->is_wrong ||
+           (member->applied == async->staleness.updates && is_drained(worker->team));
+}
+
+/* What is in the log by now is applied before the next group begins; what comes meanwhile has
+ * to wait, or a slow device would never begin one. */
+static enum lk_status go_round(struct lk_worker *worker)
+{
+    struct lk_team *team = worker->team;
+    struct lk_async_member *member = lk_async_member(worker);
+    const int64_t updates = team->async->staleness.updates;
+    while (member->applied < updates && !member->is_wrong && !worker->is_lost)
+        LK_TRY(catch_up(worker));
+    if (worker->is_lost)
+        return LK_OK;
+    if (!member->is_wrong && lk_async_take_group(worker))
+        return lk_async_do_group(worker);
+    if (may_leave(worker)) {
+        LK_TRY(fetch_checks(worker));
+        member->works = worker->is_lost || !may_leave(worker);
+    } else if (member->applied == team->async->staleness.updates) {
+        pthread_cond_wait(&team->changed, &team->mutex);
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_async_work(struct lk_worker *worker)
+{
+    enum lk_status status = LK_OK;
+    pthread_mutex_lock(&worker->team->mutex);
+    while (status == LK_OK && !worker->is_lost && !worker->team->async->is_stopped &&
+           lk_async_member(worker)->works)
+        status = go_round(worker);
+    pthread_mutex_unlock(&worker->team->mutex);
+    return status;
+}

@@ -1,0 +1,260 @@
+/* A team's beginning and end. */
+#include "team/team.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "team/async/async.h"
+#include "team/lockstep/ranks.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* --- devices ------------------------------------------------------------------------------ */
+
+static enum lk_status open_device(void *context, struct lk_worker *worker)
+{
+    const struct lk_team_config *c = context;
+    LK_TRY(lk_device_open(c->devices, worker->position, &worker->device));
+    lk_device_set_log_folder(worker->device, c->log_folder);
+    return LK_OK;
+}
+
+int lk_team_most_shards(int shards, int devices)
+{
+    const int share = (int)lk_divide_up(shards, devices);
+    int most = 1;
+    while (most < shards && most < 2 * share)
+        most *= 2;
+    return most;
+}
+
+/* Plans, and builds where it is time, with half as many shards at a time until they fit. */
+static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
+{
+    struct lk_team *team = worker->team;
+    int most = team->is_alone ? 0 : worker->most_shards;
+    for (;;) {
+        enum lk_status status =
+            worker->stepper ? LK_OK : lk_worker_create_stepper(worker, most);
+        if (status == LK_OK && builds)
+            status = lk_stepper_build(worker->stepper);
+        if (status == LK_OK)
+            break;
+        lk_stepper_destroy(worker->stepper);
+        worker->stepper = NULL;
+        if (status != LK_E_DEVICE_MEMORY || most < 2)
+            return status;
+        most /= 2;
+        lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
+               worker->position, most, team->config.shards, lk_error_text());
+        lk_error_clear();
+    }
+    worker->most_shards = most;
+    return LK_OK;
+}
+
+static enum lk_status plan(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    return fit_stepper(worker, false);
+}
+
+static enum lk_status build(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    LK_TRY(fit_stepper(worker, true));
+    return lk_device_finish(worker->device);
+}
+
+static enum lk_status create_worker(struct lk_team *team, int position)
+{
+    struct lk_worker *worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return lk_fail_memory("a worker", sizeof *worker);
+    team->workers[team->count++] = worker;
+    worker->team = team;
+    worker->position = position;
+    lk_worker_read_trouble(worker);
+    return lk_worker_start(worker);
+}
+
+static enum lk_status too_many(const struct lk_team *team)
+{
+    const struct lk_team_config *c = &team->config;
+    char ranks[32] = "";
+    int enough = 1;
+    while (enough < team->all)
+        enough *= 2;
+    if (team->ranks)
+        snprintf(ranks, sizeof ranks, " of %d ranks", lk_world_size(c->world));
+    return lk_fail(LK_E_ARGUMENT,
+                   "%d devices%s for a batch of %lld in %d shard%s: at most one device a "
+                   "shard; a larger batch or --shards %d would do",
+                   team->all, ranks, (long long)c->batch, c->shards, c->shards == 1 ? "" : "s",
+                   enough);
+}
+
+/* Counts the devices of this rank and of all. */
+static enum lk_status count_devices(struct lk_team *team, int *devices)
+{
+    const struct lk_team_config *c = &team->config;
+    LK_TRY(lk_device_list_count(c->devices, devices));
+    team->all = *devices;
+    if (lk_world_size(c->world) > 1) {
+        LK_TRY(lk_team_ranks_create(c->world, *devices, &team->ranks));
+        team->all = lk_team_ranks_devices(team->ranks);
+        team->first = lk_team_ranks_first(team->ranks);
+    }
+    return team->all > c->shards ? too_many(team) : LK_OK;
+}
+
+static enum lk_status create(struct lk_team *team)
+{
+    const struct lk_team_config *c = &team->config;
+    int devices = 0;
+    LK_TRY(count_devices(team, &devices));
+    team->is_alone = team->all == 1 && !c->is_async;
+    for (int i = 0; i < devices; i++)
+        LK_TRY(create_worker(team, i));
+    LK_TRY(lk_team_init_deal(team));
+    if (c->is_async)
+        LK_TRY(lk_async_create(team, &team->async));
+    LK_TRY(lk_team_call_each(team, open_device, &team->config, false));
+    if (c->opened)
+        LK_TRY(c->opened(c->context, team));
+    for (int i = 0; i < team->count; i++)
+        team->workers[i]->most_shards = lk_team_most_shards(c->shards, team->all);
+    return lk_team_call_each(team, plan, NULL, false);
+}
+
+/* --- creating ----------------------------------------------------------------------------- */
+
+static enum lk_status init(struct lk_team *team)
+{
+    const char *hang = getenv("LOCKSTEP_HANG_SECONDS");
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&team->mutex, NULL);
+    pthread_cond_init(&team->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    team->hang_seconds = hang && atof(hang) > 0 ? atof(hang) : 30;
+    return lk_reducer_create(cores < 1 ? 1 : cores > 8 ? 8 : (int)cores, &team->reducer);
+}
+
+static const char *keep(char *text, size_t bytes, const char *from)
+{
+    snprintf(text, bytes, "%s", from ? from : "");
+    return text;
+}
+
+/* The caller's texts may go. */
+static void keep_config(struct lk_team *team, const struct lk_team_config *from)
+{
+    struct lk_team_config *c = &team->config;
+    *c = *from;
+    c->devices = keep(team->devices, sizeof team->devices, from->devices);
+    c->split = keep(team->split_text, sizeof team->split_text, from->split);
+    c->log_folder = keep(team->log_folder, sizeof team->log_folder, from->log_folder);
+    c->optimizer = keep(team->optimizer, sizeof team->optimizer, from->optimizer);
+    c->optimizer_options =
+        keep(team->optimizer_options, sizeof team->optimizer_options, from->optimizer_options);
+}
+
+enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_team **team)
+{
+    struct lk_team *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a team", sizeof *made);
+    keep_config(made, config);
+    enum lk_status status = init(made);
+    if (status == LK_OK)
+        status = create(made);
+    if (status != LK_OK) {
+        lk_team_destroy(made);
+        return status;
+    }
+    *team = made;
+    return LK_OK;
+}
+
+static enum lk_status create_arrivals(struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_lost)
+            continue;
+        team->buckets = lk_replica_bucket_count(lk_stepper_replica(worker->stepper));
+        const size_t count = (size_t)team->buckets + 1;
+        worker->arrivals = calloc(count, sizeof *worker->arrivals);
+        if (!worker->arrivals)
+            return lk_fail_memory("arrivals", count * sizeof *worker->arrivals);
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_team_build(struct lk_team *team)
+{
+    LK_TRY(lk_team_call_each(team, build, NULL, true));
+    LK_TRY(create_arrivals(team));
+    if (team->ranks)
+        LK_TRY(lk_team_ranks_share(team));
+    return team->async ? lk_async_build(team) : LK_OK;
+}
+
+/* --- the end ---------------------------------------------------------------------------- */
+
+static enum lk_status close_device(void *context, struct lk_worker *worker)
+{
+    (void)context;
+    lk_stepper_destroy(worker->stepper);
+    worker->stepper = NULL;
+    lk_device_close(worker->device);
+    worker->device = NULL;
+    return LK_OK;
+}
+
+/* A lost device's memory and its thread, which may hang, are left as they are. */
+static bool end_worker(struct lk_team *team, struct lk_worker *worker)
+{
+    const struct lk_order quit = {.kind = LK_ORDER_QUIT};
+    worker->is_lost &= !worker->is_idle;
+    if (worker->has_thread && !worker->is_lost)
+        (void)!lk_team_call_one(team, worker, close_device, NULL);
+    pthread_mutex_lock(&team->mutex);
+    if (worker->has_thread && !worker->is_lost)
+        lk_worker_order(worker, &quit);
+    pthread_mutex_unlock(&team->mutex);
+    if (worker->is_lost)
+        return false;
+    if (worker->has_thread)
+        pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->ordered);
+    free(worker->arrivals);
+    free(worker);
+    return true;
+}
+
+void lk_team_destroy(struct lk_team *team)
+{
+    bool all_ended = true;
+    if (!team)
+        return;
+    if (team->async) {
+        pthread_mutex_lock(&team->mutex);
+        lk_async_stop(team);
+        pthread_mutex_unlock(&team->mutex);
+    }
+    for (int i = 0; i < team->count; i++)
+        all_ended &= end_worker(team, team->workers[i]);
+    lk_team_clear_state(&team->kept);
+    lk_reducer_destroy(team->reducer);
+    lk_team_ranks_destroy(team->ranks);
+    if (!all_ended)
+        return; /* threads that are left behind may still look at it */
+    lk_async_destroy(team->async);
+    pthread_cond_destroy(&team->changed);
+    pthread_mutex_destroy(&team->mutex);
+    free(team);
+}

@@ -1,0 +1,206 @@
+/* Adding up what a team's devices bring, bucket by bucket as they come. */
+#include "team/lockstep/ranks.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "tensor/elementwise.h"
+#include <math.h>
+#include <string.h>
+
+/* Steps in a row that overflow halves before a device is suspected: any scale fits by then. */
+enum { MOST_OVERFLOWS = 40 };
+
+/* Loses the devices that have failed and, where it is `late`, those that have brought fewer
+ * than `arrived` buckets. Returns how many. */
+static int lose_failed(struct lk_team *team, int arrived, bool late)
+{
+    int lost = 0;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_lost)
+            continue;
+        if (worker->has_failed)
+            lk_team_lose(team, worker, worker->text);
+        else if (late && worker->arrived < arrived)
+            lk_team_lose(team, worker, "it does not answer");
+        lost += worker->is_lost;
+    }
+    return lost;
+}
+
+/* Whether a device computes its first part. */
+static bool is_any_new(const struct lk_team *team)
+{
+    bool is_any = false;
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        is_any |= !worker->is_lost && worker->run.count > 0 && !worker->has_computed;
+    }
+    return is_any;
+}
+
+static enum lk_status wait_for_devices(struct lk_team *team, double until, bool *is_late)
+{
+    if (team->ranks)
+        return lk_team_ranks_wait(team, until, is_late);
+    *is_late = !lk_team_wait(team, until);
+    return LK_OK;
+}
+
+/* Waits until every device that is left has brought its first `arrived` buckets, metrics
+ * included. *is_whole: none was lost. fails: as a device for a reason that is not its own, such
+ * as an unreadable sample. The mutex is held. */
+static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is_whole)
+{
+    const double until = team->ordered_at + lk_team_limit(team, is_any_new(team));
+    for (bool is_late = false;;) {
+        bool is_complete = true;
+        *is_whole = lose_failed(team, arrived, is_late) == 0;
+        if (!*is_whole)
+            return LK_OK;
+        for (int i = 0; i < team->count; i++) {
+            const struct lk_worker *worker = team->workers[i];
+            if (worker->is_lost)
+                continue;
+            if (worker->has_error)
+                return lk_fail(worker->status, "%s", worker->text);
+            is_complete &= worker->arrived >= arrived;
+        }
+        if (is_complete)
+            return LK_OK;
+        LK_TRY(wait_for_devices(team, until, &is_late));
+    }
+}
+
+/* The terms of all devices, ascending, as their runs are. Returns how many. */
+static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
+                  struct lk_worker **owners, uint32_t *checksums)
+{
+    int count = 0;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        const struct lk_arrival *a = &worker->arrivals[arrival];
+        for (int j = 0; !worker->is_lost && j < a->count; j++, count++) {
+            terms[count] = a->terms[j];
+            owners[count] = worker;
+            checksums[count] = a->checksums[j];
+        }
+    }
+    return count;
+}
+
+/* Where the sums of a bucket go: to every device that is left, or on to the other ranks.
+ * Returns how many sums. */
+static int place_sums(struct lk_team *team, int bucket, void **copies,
+                      struct lk_reduced sums[LK_MOST_SUBTREES])
+{
+    if (team->ranks)
+        return lk_team_ranks_sums(team->ranks, bucket + 1, sums);
+    sums[0] = (struct lk_reduced){
+        .subtree = {0, team->config.shards}, .copies = copies, .copy_count = bucket < 0};
+    for (int i = 0; i < team->count && bucket >= 0; i++)
+        if (!team->workers[i]->is_lost)
+            copies[sums[0].copy_count++] = team->workers[i]->arrivals[bucket + 1].result;
+    return 1;
+}
+
+static bool are_numbers(const void *values, int64_t count, enum lk_dtype dtype)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(dtype == LK_F64 ? ((const double *)values)[i]
+                                      : (double)((const float *)values)[i]))
+            return false;
+    return true;
+}
+
+/* Finds whose terms are no numbers. */
+static void doubt(const struct lk_reduction *job, struct lk_worker **owners)
+{
+    for (int i = 0; i < job->term_count; i++)
+        owners[i]->is_doubted |= !are_numbers(job->terms[i].values, job->count, job->dtype);
+}
+
+/* Adds up a bucket (-1: the metrics, into metrics) for every device that is left.
+ * False: what has come is not what was sent, or no numbers. */
+static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bool *is_right)
+{
+    struct lk_term terms[LK_MOST_SHARDS];
+    struct lk_worker *owners[LK_MOST_SHARDS];
+    uint32_t sent[LK_MOST_SHARDS], found[LK_MOST_SHARDS];
+    void *copies[LK_MOST_TEAM] = {metrics};
+    struct lk_reduced sums[LK_MOST_SUBTREES];
+    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
+    const struct lk_reduction job = {
+        .dtype = team->config.real,
+        .count = bucket < 0 ? LK_PAD : lk_replica_bucket(replica, bucket).count,
+        .terms = terms,
+        .term_count = gather(team, bucket + 1, terms, owners, sent),
+        .sums = sums,
+        .sum_count = place_sums(team, bucket, copies, sums),
+        .checksums = found};
+    const double start = lk_seconds();
+    *is_right = true;
+    if (job.term_count == 0) /* a rank without shards */
+        return LK_OK;
+    LK_TRY(lk_reducer_sum(team->reducer, &job));
+    lk_profile_span(team->profile, "host", "reduce", team->steps[0].step, start, lk_seconds());
+    team->reduce_seconds += lk_seconds() - start;
+    if (bucket >= 0 && !team->ranks)
+        team->new_sums[bucket] = sums[0].checksum;
+    for (int i = 0; i < job.term_count; i++)
+        if (found[i] != sent[i]) {
+            lk_log(LK_LOG_WARNING,
+                   "device %d: gradients were changed on their way in step %lld",
+                   owners[i]->position, (long long)team->steps[0].step);
+            owners[i]->strikes++;
+            *is_right = false;
+        }
+    bool is_finite = true;
+    for (int i = 0; i < job.sum_count; i++)
+        is_finite &= sums[i].is_finite;
+    const bool may_overflow =
+        bucket >= 0 && team->config.loss_scale.first > 0 && team->overflows < MOST_OVERFLOWS;
+    if (!is_finite && may_overflow)
+        team->has_overflowed = true;
+    else if (*is_right && !is_finite && !team->has_diverged) {
+        team->has_no_numbers = true;
+        *is_right = false;
+        doubt(&job, owners);
+    }
+    return LK_OK;
+}
+
+/* Deals with a bucket that all devices have brought. */
+static enum lk_status take_bucket(struct lk_team *team, int bucket, void *metrics,
+                                  bool *is_right)
+{
+    *is_right = true;
+    if (team->ranks && lk_team_ranks_has_sent(team->ranks, bucket + 1))
+        return LK_OK;
+    LK_TRY(reduce(team, bucket, metrics, is_right));
+    if (bucket < 0)
+        LK_TRY(lk_team_check_replicas(team, is_right));
+    return team->ranks && *is_right ? lk_team_ranks_send(team, bucket + 1) : LK_OK;
+}
+
+enum lk_status lk_team_collect(struct lk_team *team, void *metrics, bool *is_whole)
+{
+    enum lk_status status = LK_OK;
+    *is_whole = true;
+    team->reduce_seconds = 0;
+    for (int bucket = -1; bucket < team->buckets && *is_whole; bucket++) {
+        LK_TRY(await_arrivals(team, bucket + 2, is_whole));
+        if (!*is_whole)
+            return LK_OK;
+        pthread_mutex_unlock(&team->mutex);
+        status = take_bucket(team, bucket, metrics, is_whole);
+        pthread_mutex_lock(&team->mutex);
+        LK_TRY(status);
+    }
+    if (!*is_whole || !team->ranks)
+        return LK_OK;
+    pthread_mutex_unlock(&team->mutex);
+    status = lk_team_ranks_receive(team, metrics, is_whole);
+    pthread_mutex_lock(&team->mutex);
+    return status;
+}

@@ -1,0 +1,273 @@
+#include "team/stepper/exchange.h"
+
+#include "base/fail.h"
+#include "tensor/elementwise.h"
+#include <stdlib.h>
+
+/* A bucket on its way: a checksum for each term, padded to `head` reals, then the terms. */
+struct parcel {
+    int64_t first, count; /* reals of a term: of the gradients, or metrics */
+    struct lk_shared *terms, *result;
+};
+
+struct lk_exchange {
+    struct lk_device *device;
+    struct lk_replica *replica;
+    struct lk_shard_sum *sum;
+    size_t real_bytes;
+    int most;       /* shards at a time */
+    int buckets;    /* without the metrics */
+    int most_terms; /* of any run */
+    int64_t head;
+    struct parcel parcels[LK_MOST_BUCKETS + 1];
+    struct lk_shared *checks;
+
+    struct lk_shard_run run;
+    struct lk_subtree subtrees[LK_MOST_SUBTREES];
+    int count;
+    bool is_weighed; /* checks have the weights' sum */
+    uint32_t checksums[LK_MOST_BUCKETS + 1];
+};
+
+struct lk_shard_run lk_shard_run_pass(struct lk_shard_run run, int first, int most)
+{
+    const int end = run.first + run.count, stop = (first / most + 1) * most;
+    return (struct lk_shard_run){first, (stop < end ? stop : end) - first};
+}
+
+/* Puts a subtree behind those that are open, joined with its siblings. Returns how many. */
+static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
+{
+    int joins = 0;
+    while (*count > 0 && lk_subtrees_join(open[*count - 1], next)) {
+        next = open[--*count];
+        next.count *= 2;
+        joins++;
+    }
+    open[(*count)++] = next;
+    return joins;
+}
+
+/* The most terms that are held at once while the run is computed. */
+static int count_terms(struct lk_shard_run run, int most)
+{
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], parts[LK_MOST_SUBTREES];
+    int count = 0, found = 0;
+    for (int first = run.first; first < run.first + run.count;) {
+        const struct lk_shard_run pass = lk_shard_run_pass(run, first, most);
+        const int parts_count = lk_subtrees_of(pass.first, pass.count, parts);
+        for (int i = 0; i < parts_count; i++) {
+            found = count + 1 > found ? count + 1 : found;
+            push(open, &count, parts[i]);
+        }
+        first += pass.count;
+    }
+    return found;
+}
+
+int lk_exchange_terms(int shards, int most)
+{
+    int found = 1;
+    for (int first = 0; first < shards; first++)
+        for (int end = first + 1; end <= shards; end++) {
+            const int count = count_terms((struct lk_shard_run){first, end - first}, most);
+            found = count > found ? count : found;
+        }
+    return found;
+}
+
+static enum lk_status create_shared(struct lk_exchange *e, size_t bytes,
+                                    enum lk_shared_writer writer, struct lk_shared **shared)
+{
+    LK_TRY(lk_shared_create(e->device, bytes, writer, shared));
+    return lk_buffer_enqueue_fill(lk_shared_buffer(*shared), 0);
+}
+
+static enum lk_status create_parcels(struct lk_exchange *e)
+{
+    for (int b = 0; b <= e->buckets; b++) {
+        struct parcel *p = &e->parcels[b];
+        const struct lk_bucket bucket =
+            b < e->buckets ? lk_replica_bucket(e->replica, b) : (struct lk_bucket){0, LK_PAD};
+        p->first = bucket.first;
+        p->count = bucket.count;
+        const size_t reals = (size_t)(e->head + e->most_terms * p->count);
+        LK_TRY(create_shared(e, reals * e->real_bytes, LK_DEVICE_WRITES, &p->terms));
+        if (b == e->buckets)
+            break;
+        LK_TRY(create_shared(e, (size_t)p->count * e->real_bytes, LK_HOST_WRITES, &p->result));
+        LK_TRY(lk_shared_enqueue_to_host(p->result, (size_t)p->count * e->real_bytes));
+    }
+    return create_shared(e, sizeof e->checksums, LK_DEVICE_WRITES, &e->checks);
+}
+
+static enum lk_status create(struct lk_exchange *e, int shards)
+{
+    const struct lk_tiling *tiling = lk_replica_tiling(e->replica);
+    e->most = tiling->shards;
+    e->buckets = lk_replica_bucket_count(e->replica);
+    e->most_terms = lk_exchange_terms(shards, e->most);
+    const int64_t line = LK_PAD * (int64_t)(e->real_bytes / sizeof(uint32_t));
+    e->head = lk_divide_up(e->most_terms, line) * LK_PAD;
+    LK_TRY(lk_shard_sum_create(e->device, tiling, lk_replica_real(e->replica), true, &e->sum));
+    return create_parcels(e);
+}
+
+enum lk_status lk_exchange_create(struct lk_device *device, struct lk_replica *replica,
+                                  int shards, struct lk_exchange **exchange)
+{
+    struct lk_exchange *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("an exchange", sizeof *made);
+    made->device = device;
+    made->replica = replica;
+    made->real_bytes = lk_dtype_bytes(lk_replica_real(replica));
+    const enum lk_status status = create(made, shards);
+    if (status != LK_OK) {
+        lk_exchange_destroy(made);
+        return status;
+    }
+    *exchange = made;
+    return LK_OK;
+}
+
+void lk_exchange_destroy(struct lk_exchange *exchange)
+{
+    if (!exchange)
+        return;
+    for (int b = 0; b <= exchange->buckets; b++) {
+        lk_shared_destroy(exchange->parcels[b].terms);
+        lk_shared_destroy(exchange->parcels[b].result);
+    }
+    lk_shared_destroy(exchange->checks);
+    lk_shard_sum_destroy(exchange->sum);
+    free(exchange);
+}
+
+static size_t parcel_bytes(const struct lk_exchange *e, const struct parcel *p)
+{
+    return (size_t)(e->head + e->count * p->count) * e->real_bytes;
+}
+
+enum lk_status lk_exchange_begin(struct lk_exchange *e, struct lk_shard_run run)
+{
+    for (int b = 0; b <= e->buckets; b++)
+        LK_TRY(lk_shared_enqueue_to_device(e->parcels[b].terms, 0));
+    e->run = run;
+    e->count = lk_subtrees_of(run.first, run.count, e->subtrees);
+    return LK_OK;
+}
+
+static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
+                                 struct lk_shard_slice *slice)
+{
+    struct lk_shape shape;
+    if (bucket == e->buckets)
+        return lk_shard_sum_enqueue_metrics(e->sum, lk_replica_output(e->replica, 0, &shape),
+                                            shards, slice);
+    *slice = (struct lk_shard_slice){.x = lk_replica_gradients(e->replica),
+                                     .stride = lk_replica_gradient_count(e->replica),
+                                     .first = e->parcels[bucket].first,
+                                     .count = e->parcels[bucket].count};
+    return LK_OK;
+}
+
+/* Adds a pass's subtrees to those before, as the terms of the run grow: a sum goes behind them
+ * and into its sibling. Returns how many terms there are now. */
+static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
+                               const struct lk_shard_slice *slice, struct lk_shard_run pass,
+                               int *terms)
+{
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], parts[LK_MOST_SUBTREES];
+    struct lk_buffer *y = lk_shared_buffer(p->terms);
+    int count = lk_subtrees_of(e->run.first, pass.first - e->run.first, open);
+    const int parts_count = lk_subtrees_of(pass.first, pass.count, parts);
+    for (int i = 0; i < parts_count; i++) {
+        const struct lk_subtree part = {parts[i].first - pass.first, parts[i].count};
+        int64_t at = e->head + count * p->count;
+        LK_TRY(lk_shard_sum_enqueue(e->sum, part, slice, y, at));
+        for (int joins = push(open, &count, parts[i]); joins > 0; joins--, at -= p->count)
+            LK_TRY(lk_shard_sum_enqueue_join(e->sum, y, at - p->count, at, p->count));
+    }
+    *terms = count;
+    return LK_OK;
+}
+
+enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *e, int bucket,
+                                          struct lk_shard_run pass)
+{
+    const struct parcel *p = &e->parcels[bucket];
+    struct lk_buffer *y = lk_shared_buffer(p->terms);
+    struct lk_shard_slice slice;
+    int terms = 0;
+    LK_TRY(find_slice(e, bucket, pass.count, &slice));
+    LK_TRY(sum_pass(e, p, &slice, pass, &terms));
+    if (pass.first + pass.count < e->run.first + e->run.count)
+        return LK_OK;
+    for (int i = 0; i < terms; i++)
+        LK_TRY(
+            lk_shard_sum_enqueue_checksum(e->sum, y, e->head + i * p->count, p->count, y, i));
+    return lk_shared_enqueue_to_host(p->terms, parcel_bytes(e, p));
+}
+
+enum lk_status lk_exchange_wait(struct lk_exchange *e, int bucket,
+                                struct lk_term terms[LK_MOST_SHARDS],
+                                const uint32_t **checksums, int *count)
+{
+    const struct parcel *p = &e->parcels[bucket];
+    void *memory;
+    LK_TRY(lk_shared_wait(p->terms, &memory));
+    for (int i = 0; i < LK_REPLICA_SLOTS && bucket == e->buckets; i++)
+        LK_TRY(lk_replica_wait_slot(e->replica, i));
+    for (int i = 0; i < e->count; i++) {
+        const size_t at = (size_t)(e->head + i * p->count) * e->real_bytes;
+        terms[i] = (struct lk_term){e->subtrees[i], (const char *)memory + at};
+    }
+    *checksums = memory;
+    *count = e->count;
+    return LK_OK;
+}
+
+enum lk_status lk_exchange_result(struct lk_exchange *e, int bucket, void **memory)
+{
+    return lk_shared_wait(e->parcels[bucket].result, memory);
+}
+
+enum lk_status lk_exchange_enqueue_result(struct lk_exchange *e, int bucket)
+{
+    const struct parcel *p = &e->parcels[bucket];
+    return lk_shared_enqueue_to_device(p->result, (size_t)p->count * e->real_bytes);
+}
+
+struct lk_buffer *lk_exchange_sum(struct lk_exchange *e, int bucket)
+{
+    return lk_shared_buffer(e->parcels[bucket].result);
+}
+
+enum lk_status lk_exchange_end(struct lk_exchange *e, bool weights)
+{
+    struct lk_buffer *y = lk_shared_buffer(e->checks);
+    LK_TRY(lk_shared_enqueue_to_device(e->checks, 0));
+    for (int b = 0; b < e->buckets; b++)
+        LK_TRY(lk_shard_sum_enqueue_checksum(e->sum, lk_exchange_sum(e, b), 0,
+                                             e->parcels[b].count, y, b));
+    if (weights)
+        LK_TRY(lk_shard_sum_enqueue_checksum(e->sum, lk_replica_weights(e->replica), 0,
+                                             lk_replica_gradient_count(e->replica), y,
+                                             e->buckets));
+    e->is_weighed = weights;
+    for (int b = 0; b < e->buckets; b++)
+        LK_TRY(lk_shared_enqueue_to_host(e->parcels[b].result,
+                                         (size_t)e->parcels[b].count * e->real_bytes));
+    return lk_shared_enqueue_to_host(e->checks, sizeof e->checksums);
+}
+
+enum lk_status lk_exchange_checks(struct lk_exchange *e, const uint32_t **checksums)
+{
+    void *memory;
+    LK_TRY(lk_shared_wait(e->checks, &memory));
+    for (int b = 0; b <= e->buckets; b++)
+        e->checksums[b] = b < e->buckets || e->is_weighed ? ((const uint32_t *)memory)[b] : 0;
+    *checksums = e->checksums;
+    return LK_OK;
+}

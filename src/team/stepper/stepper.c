@@ -1,0 +1,196 @@
+#include "team/stepper/parts.h"
+
+#include "base/fail.h"
+#include "data/batches.h"
+#include <stdlib.h>
+
+enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */
+
+static enum lk_status create(struct lk_stepper *stepper)
+{
+    const struct lk_stepper_config *c = &stepper->config;
+    const int shards = c->most_shards ? c->most_shards : c->shards;
+    int slots = 0;
+    LK_TRY(lk_optimizer_slots(c->optimizer, c->optimizer_options, &slots));
+    const struct lk_replica_config replica = {
+        .device = c->device,
+        .outputs = {c->loss},
+        .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
+        .shards = shards,
+        .passes = c->shards / shards,
+        .look = c->look,
+        .real = c->real,
+        .stores_half = c->loss_scale.first > 0,
+        .training = true,
+        .seed = c->seed,
+        .choices = c->choices,
+        .guests = slots + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
+    };
+    LK_TRY(lk_replica_create(&replica, &stepper->replica));
+    if (c->most_shards)
+        return LK_OK;
+    return lk_shard_sum_create(c->device, lk_replica_tiling(stepper->replica), c->real, false,
+                               &stepper->sum);
+}
+
+enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
+                                 struct lk_stepper **stepper)
+{
+    struct lk_stepper *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a stepper", sizeof *made);
+    made->config = *config;
+    const enum lk_status status = create(made);
+    if (status != LK_OK) {
+        lk_stepper_destroy(made);
+        return status;
+    }
+    *stepper = made;
+    return LK_OK;
+}
+
+static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real, int64_t count)
+{
+    struct lk_device *device = stepper->config.device;
+    LK_TRY(lk_buffer_create(device, (size_t)count * real, &stepper->gradient));
+    LK_TRY(lk_buffer_create(device, METRICS * real, &stepper->metrics));
+    for (int i = 0; i < LK_REPLICA_SLOTS; i++)
+        LK_TRY(lk_staging_create(device, METRICS * real, &stepper->slots[i].metrics));
+    return LK_OK;
+}
+
+enum lk_status lk_stepper_build(struct lk_stepper *stepper)
+{
+    const struct lk_stepper_config *c = &stepper->config;
+    const int64_t count = lk_replica_trainable_count(stepper->replica);
+    const int64_t all = lk_replica_gradient_count(stepper->replica);
+    if (count == 0)
+        return lk_fail(LK_E_MODEL, "the model has no parameter to train");
+    LK_TRY(lk_optimizer_create(c->device, c->real, c->optimizer, c->optimizer_options, count,
+                               &stepper->optimizer));
+    if (all > count)
+        LK_TRY(lk_optimizer_track(stepper->optimizer, c->device, all - count));
+    if (c->loss_scale.first > 0)
+        LK_TRY(lk_optimizer_scale_loss(stepper->optimizer, c->device, &c->loss_scale));
+    lk_replica_set_loss_scale(stepper->replica, lk_optimizer_info(stepper->optimizer)->scaling);
+    for (int i = 0; i < LK_REPLICA_SLOTS; i++)
+        for (int j = 0; j < LK_STEP_MARKS; j++)
+            LK_TRY(lk_mark_create(c->device, &stepper->slots[i].marks[j]));
+    if (c->most_shards)
+        LK_TRY(lk_exchange_create(c->device, stepper->replica, c->shards, &stepper->exchange));
+    else
+        LK_TRY(allocate_alone(stepper, lk_dtype_bytes(c->real), all));
+    LK_TRY(lk_replica_build(stepper->replica));
+    return lk_replica_init_weights(stepper->replica, c->seed);
+}
+
+void lk_stepper_destroy(struct lk_stepper *stepper)
+{
+    if (!stepper)
+        return;
+    (void)!lk_device_finish(stepper->config.device);
+    for (int i = 0; i < LK_REPLICA_SLOTS; i++) {
+        lk_staging_destroy(stepper->slots[i].metrics);
+        for (int j = 0; j < LK_STEP_MARKS; j++)
+            lk_mark_destroy(stepper->slots[i].marks[j]);
+    }
+    lk_exchange_destroy(stepper->exchange);
+    lk_buffer_destroy(stepper->metrics);
+    lk_buffer_destroy(stepper->gradient);
+    lk_shard_sum_destroy(stepper->sum);
+    lk_optimizer_destroy(stepper->optimizer);
+    lk_replica_destroy(stepper->replica);
+    free(stepper);
+}
+
+struct lk_replica *lk_stepper_replica(struct lk_stepper *stepper)
+{
+    return stepper->replica;
+}
+
+struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper)
+{
+    return stepper->optimizer;
+}
+
+uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot)
+{
+    return lk_replica_slot(stepper->replica, stepper->config.images, slot);
+}
+
+int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot)
+{
+    return lk_replica_slot(stepper->replica, stepper->config.labels, slot);
+}
+
+enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot, struct lk_batches *batches,
+                               struct lk_batch_part part)
+{
+    struct lk_look_draw *draws =
+        lk_replica_draws(stepper->replica, stepper->config.images, slot);
+    if (draws)
+        LK_TRY(lk_batches_draw(batches, part.batch, part.first, part.count, draws));
+    return lk_batches_read(batches, part.batch, part.first, part.count,
+                           lk_stepper_images(stepper, slot), lk_stepper_labels(stepper, slot));
+}
+
+/* The division by the number of samples comes last, in the update's scale. */
+static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samples, double lr,
+                                        int64_t step)
+{
+    struct lk_replica *replica = stepper->replica;
+    const int64_t count = lk_replica_gradient_count(replica);
+    const struct lk_shard_slice slice = {
+        .x = lk_replica_gradients(replica), .stride = count, .count = count};
+    LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
+                                &slice, stepper->gradient, 0));
+    return lk_optimizer_enqueue(stepper->optimizer, lk_replica_weights(replica),
+                                stepper->gradient, 1.0 / (double)samples, lr, step);
+}
+
+enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t samples,
+                                  double lr, int64_t step)
+{
+    struct lk_stepper_slot *s = &stepper->slots[slot];
+    struct lk_shape shape;
+    struct lk_shard_slice slice;
+    const size_t bytes = METRICS * lk_dtype_bytes(stepper->config.real);
+    s->samples = samples;
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_START]));
+    LK_TRY(lk_replica_load(stepper->replica, slot, samples));
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_LOADED]));
+    LK_TRY(lk_replica_forward(stepper->replica, step));
+    LK_TRY(lk_shard_sum_enqueue_metrics(stepper->sum,
+                                        lk_replica_output(stepper->replica, 0, &shape),
+                                        stepper->config.shards, &slice));
+    LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
+                                &slice, stepper->metrics, 0));
+    LK_TRY(lk_replica_backward(stepper->replica));
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_BACKWARD]));
+    LK_TRY(reduce_and_update(stepper, samples, lr, step));
+    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_END]));
+    return lk_staging_enqueue_read(s->metrics, stepper->metrics, bytes);
+}
+
+enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
+                               struct lk_step_result *result)
+{
+    const struct lk_stepper_slot *s = &stepper->slots[slot];
+    LK_TRY(lk_staging_wait(s->metrics));
+    LK_TRY(lk_replica_wait_slot(stepper->replica, slot)); /* has come before, or failed */
+    const void *sums = lk_staging_memory(s->metrics);
+    double at[LK_STEP_MARKS];
+    for (int i = 0; i < LK_STEP_MARKS; i++)
+        at[i] = 1e3 * lk_mark_seconds(s->marks[i]);
+    const bool is_f64 = stepper->config.real == LK_F64;
+    const double loss = is_f64 ? ((const double *)sums)[0] : ((const float *)sums)[0];
+    const double correct = is_f64 ? ((const double *)sums)[1] : ((const float *)sums)[1];
+    *result = (struct lk_step_result){
+        .loss = loss / (double)s->samples,
+        .accuracy = correct / (double)s->samples,
+        .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
+        .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED],
+        .reduce_ms = at[LK_AT_END] - at[LK_AT_BACKWARD],
+    };
+    return LK_OK;
+}

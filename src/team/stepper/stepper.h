@@ -1,0 +1,104 @@
+/* Training steps on one device: forward, backward, sums over shards, update. Floor 7.
+ * A device that is alone does all of it in one go; one of several computes a run of a batch's
+ * shards, and updates by what the host has added up. Knows no thread and no other device. */
+#ifndef LK_TEAM_STEPPER_STEPPER_H
+#define LK_TEAM_STEPPER_STEPPER_H
+
+#include "optim/optimizer.h"
+#include "team/stepper/exchange.h"
+#include <lockstep/data.h>
+
+struct lk_stepper;
+
+struct lk_stepper_config {
+    struct lk_device *device;
+    const struct lk_node *images, *labels, *loss;
+    int64_t batch; /* of all devices together */
+    int shards;
+    int most_shards; /* shards computed at a time, where devices share a batch; 0: alone */
+    const struct lk_look *look; /* of the images; NULL: as they are */
+    enum lk_dtype real;
+    struct lk_loss_scale loss_scale; /* of activations that are halves; 0: they are not */
+    uint64_t seed;
+    const char *optimizer, *optimizer_options; /* "adam", "beta_1=0.9" */
+    struct lk_choices *choices;                /* as a replica takes them */
+};
+
+/* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create() */
+LK_MUST_CHECK enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
+                                               struct lk_stepper **stepper);
+
+/* Builds the kernels, allocates, sets the weights from the seed. */
+LK_MUST_CHECK enum lk_status lk_stepper_build(struct lk_stepper *stepper);
+void lk_stepper_destroy(struct lk_stepper *stepper);
+
+struct lk_replica *lk_stepper_replica(struct lk_stepper *stepper);
+struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper);
+
+/* --- alone ----------------------------------------------------------------------------- */
+
+/* Means of a finished step, and where the device's time went. */
+struct lk_step_result {
+    double loss, accuracy;
+    double transfer_ms, compute_ms, reduce_ms; /* what is left of the upload; kernels; shard
+                                                * sums and update */
+};
+
+/* Host memory of slot 0 or 1 for a batch: uint8 [batch][h][w][c], int32 [batch]. May be filled
+ * once lk_stepper_wait() has returned for the step that used the slot before. */
+uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot);
+int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot);
+
+/* Samples first..first+count-1 of a batch, and their records, as the batches have them. */
+struct lk_batch_part {
+    int64_t batch, first, count;
+};
+
+/* Reads a part of a batch into a slot, as its first samples. fails: as lk_batches_read() */
+LK_MUST_CHECK enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot,
+                                             struct lk_batches *batches,
+                                             struct lk_batch_part part);
+
+/* Enqueues step number `step` (1 for the first) on the slot's first `samples` samples. */
+LK_MUST_CHECK enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot,
+                                                int64_t samples, double lr, int64_t step);
+
+/* Waits for the step that was enqueued with the slot. fails: LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
+                                             struct lk_step_result *result);
+
+/* --- one of several -------------------------------------------------------------------- */
+
+/* A part of a step: the shards of `run`, of a batch of `samples` samples. */
+struct lk_part {
+    int64_t step; /* 1 for the first: batch step - 1 */
+    int64_t samples;
+    struct lk_shard_run run; /* none: only updates */
+};
+
+/* Reads the part's samples, unless it was prefetched, and sends its passes on their way, then
+ * each bucket to the exchange. Waits where a slot's last upload still is on its way. */
+LK_MUST_CHECK enum lk_status lk_stepper_begin(struct lk_stepper *stepper,
+                                              struct lk_batches *batches,
+                                              const struct lk_part *part);
+
+/* Reads the samples of a part's first pass and uploads them while the device computes, so that
+ * its begin need not. */
+LK_MUST_CHECK enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper,
+                                                 struct lk_batches *batches,
+                                                 const struct lk_part *part);
+
+struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
+
+/* Updates all parameters by the sums that the exchange has been given; with `weights` their
+ * checksum is made. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples,
+                                               double lr, int64_t step, bool weights);
+
+/* Of the last part, once its buckets have come: reading on the host, upload, kernels. */
+struct lk_part_times {
+    double input_ms, transfer_ms, compute_ms;
+};
+struct lk_part_times lk_stepper_part_times(const struct lk_stepper *stepper);
+
+#endif

@@ -1,0 +1,83 @@
+/* Devices that train one model together, in lockstep. Floor 7.
+ *
+ * Each has a replica and a host thread. A step's batch is cut into shards, every device
+ * computes a run of them, the host adds their sums along the fixed tree and every device
+ * updates by the same sum. A device that fails is left behind: its step is computed again by
+ * the others from the same parameters, so that nothing is lost or counted twice. A device that
+ * is alone from the start needs no host for its sums. One thread calls these functions. */
+#ifndef LK_TEAM_TEAM_H
+#define LK_TEAM_TEAM_H
+
+#include "mirror/staleness.h"
+#include "team/workers/call.h"
+
+struct lk_profile;
+
+/* How many shards a device computes at a time where it has room: twice its equal share, so that
+ * a fast one can take more, and all where one device of two is left; a power of two. */
+int lk_team_most_shards(int shards, int devices);
+
+/* Opens the devices and plans; what a device cannot hold is computed in several passes. A
+ * device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
+ * shards; as the first device where none is left */
+LK_MUST_CHECK enum lk_status lk_team_create(const struct lk_team_config *config,
+                                            struct lk_team **team);
+
+/* Builds kernels and allocates, on all devices at once; weights are set from the seed. */
+LK_MUST_CHECK enum lk_status lk_team_build(struct lk_team *team);
+void lk_team_destroy(struct lk_team *team);
+
+/* What steps read from now on; must outlive the team's threads, so destroy it after the team.
+ */
+void lk_team_set_batches(struct lk_team *team, struct lk_batches *batches);
+
+/* How to learn what a step was: where it has to be done again long after it was ended, since
+ * the one device that had its results is lost. Without it no device goes on alone. */
+void lk_team_set_steps(struct lk_team *team,
+                       void (*describe)(void *context, int64_t number,
+                                        struct lk_team_step *step),
+                       void *context);
+
+/* Traces the devices and what the host does; NULL: does not. */
+LK_MUST_CHECK enum lk_status lk_team_set_profile(struct lk_team *team,
+                                                 struct lk_profile *profile);
+
+/* Calls call(context, worker) on the thread of the first device that is left and waits; where
+ * the device fails, again on the next one. No step may be on its way.
+ * fails: LK_E_DEVICE where none is left; otherwise as the call does */
+LK_MUST_CHECK enum lk_status lk_team_call(struct lk_team *team,
+                                          enum lk_status (*call)(void *, struct lk_worker *),
+                                          void *context);
+
+/* Compares what every device was sent in the last step, which no later step does, and mends a
+ * replica that is wrong: before what is trained is saved. No step may be on its way.
+ * fails: LK_E_DEVICE where none is right */
+LK_MUST_CHECK enum lk_status lk_team_settle(struct lk_team *team);
+
+/* Whether a step should be begun before the oldest one is ended: there may be two, or
+ * LK_MOST_BEGUN without lockstep, where it waits until one is wanted or the oldest is done.
+ * fails: LK_E_DEVICE where no device is left */
+LK_MUST_CHECK enum lk_status lk_team_wants(struct lk_team *team, bool *wants);
+
+/* Announces the next step, which may begin at once. */
+LK_MUST_CHECK enum lk_status lk_team_begin(struct lk_team *team,
+                                           const struct lk_team_step *step);
+
+/* Waits until the oldest step that was begun is committed: all shards have arrived once, and
+ * the update is on its way everywhere. All ranks learn in the same step that one of them
+ * wants to stop. fails: LK_E_DEVICE where no device is left; as another rank has failed */
+LK_MUST_CHECK enum lk_status lk_team_end(struct lk_team *team, bool wants_stop,
+                                         struct lk_team_result *result);
+
+/* Updates that a full batch makes: 1 in lockstep. */
+int lk_team_updates_each(const struct lk_team *team);
+
+/* How many updates there were without lockstep, and how stale; NULL in lockstep. Set the number
+ * to go on from while no step is on its way. */
+const struct lk_staleness *lk_team_staleness(const struct lk_team *team);
+LK_MUST_CHECK enum lk_status lk_team_set_updates(struct lk_team *team, int64_t updates);
+
+/* Events since the start, for reports. */
+struct lk_team_counts lk_team_counts(const struct lk_team *team);
+
+#endif

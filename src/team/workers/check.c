@@ -1,0 +1,79 @@
+/* Whether all replicas are the same, and making them so. */
+#include "team/workers/parts.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+
+static bool is_checked(const struct lk_worker *worker)
+{
+    return !worker->is_lost && worker->checks;
+}
+
+/* Whether the device has got the last step's sums as the host made them. */
+static bool has_right_sums(const struct lk_team *team, const struct lk_worker *worker)
+{
+    for (int b = 0; b < team->buckets; b++)
+        if (worker->checks[b] != team->sums[b])
+            return false;
+    return true;
+}
+
+/* Of the devices with right sums, one whose parameters most of them have; the first at a tie.
+ */
+static struct lk_worker *find_right(struct lk_team *team)
+{
+    struct lk_worker *right = NULL;
+    int most = 0;
+    for (int i = 0; i < team->count; i++) {
+        struct lk_worker *worker = team->workers[i];
+        int same = 0;
+        if (!is_checked(worker) || !has_right_sums(team, worker))
+            continue;
+        for (int j = 0; j < team->count; j++)
+            same += is_checked(team->workers[j]) &&
+                    team->workers[j]->checks[team->buckets] == worker->checks[team->buckets];
+        if (same > most) {
+            most = same;
+            right = worker;
+        }
+    }
+    return right;
+}
+
+static bool differs(const struct lk_team *team, const struct lk_worker *worker,
+                    const struct lk_worker *right)
+{
+    return !is_checked(worker) || !has_right_sums(team, worker) ||
+           worker->checks[team->buckets] != right->checks[team->buckets];
+}
+
+enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
+{
+    struct lk_worker *right = team->has_sums ? find_right(team) : NULL;
+    int wrong = 0;
+    bool has_checks = false;
+    for (int i = 0; i < team->count && right; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        if (worker == right || !is_checked(worker) || !differs(team, worker, right))
+            continue;
+        lk_log(LK_LOG_WARNING,
+               "device %d's parameters differ from those of device %d after step %lld: they "
+               "are copied anew",
+               worker->position, right->position, (long long)team->committed);
+        wrong++;
+    }
+    for (int i = 0; i < team->count; i++)
+        has_checks |= team->has_sums && is_checked(team->workers[i]);
+    if (has_checks && !right)
+        return lk_fail(LK_E_DEVICE, "no device has got the sums of step %lld as they were sent",
+                       (long long)team->committed);
+    if (wrong == 0)
+        return LK_OK;
+    team->counts.repaired += wrong;
+    *is_right = false;
+    const enum lk_status status = lk_team_copy_state(team, right, differs);
+    if (!lk_is_device_trouble(status))
+        return status;
+    lk_error_clear(); /* the right one is lost: another one's state is copied at the next try */
+    return LK_OK;
+}

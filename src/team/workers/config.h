@@ -1,0 +1,62 @@
+/* What a team is made of, and what goes in and out of it: configuration, steps, their results.
+ * Floor 7. */
+#ifndef LK_TEAM_WORKERS_CONFIG_H
+#define LK_TEAM_WORKERS_CONFIG_H
+
+#include "mirror/world.h"
+#include "team/stepper/stepper.h"
+#include <lockstep/team.h>
+
+struct lk_team;
+struct lk_worker;
+
+enum { LK_MOST_TEAM = 64, LK_MOST_BEGUN = 16 };
+
+struct lk_team_config {
+    const char *devices; /* a list as lk_device_open() takes it */
+    const char *split;   /* as lk_split_parse() takes it, of the devices of all ranks */
+    const char *log_folder;
+    const struct lk_node *images, *labels, *loss;
+    int64_t batch;
+    int shards;
+    const struct lk_look *look; /* of the images, outlives the team; NULL: as they are */
+    enum lk_dtype real;
+    struct lk_loss_scale loss_scale; /* as a stepper takes it */
+    uint64_t seed;
+    const char *optimizer, *optimizer_options;
+    struct lk_choices *choices; /* as a replica takes them */
+    int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
+    bool is_async;          /* without lockstep, see async.h */
+    int64_t max_staleness;  /* then; -1: twice the devices */
+    struct lk_world *world; /* the job's ranks, each with a team and a run of the shards */
+    bool in_any_order;      /* over ranks: see struct lk_world_plan */
+
+    /* Called when the devices are open, before anything is planned for them; NULL: nothing. */
+    enum lk_status (*opened)(void *context, struct lk_team *team);
+
+    /* Called on a device's thread before its stepper goes and another one takes its place: what
+     * uses its weights has to go first. NULL: nothing does. */
+    void (*leaves)(void *context, struct lk_worker *worker);
+    void *context; /* of both */
+};
+
+/* A step to be done: step - 1 is the batch's number. */
+struct lk_team_step {
+    int64_t step, samples;
+    double lr;
+};
+
+struct lk_team_result {
+    double loss, accuracy;
+    struct lk_device_times devices[LK_MOST_SHARDS]; /* [device_count]: of all ranks, in turn */
+    int device_count;
+    int tries;      /* how often the step was computed */
+    bool must_stop; /* a rank wanted to stop when its part was done */
+};
+
+/* Events since the start, for reports. */
+struct lk_team_counts {
+    int64_t lost, repeated_steps, repaired, dealt;
+};
+
+#endif

@@ -1,0 +1,80 @@
+/* A device's parameters and optimizer state: read, written, copied to other devices. */
+#include "team/workers/parts.h"
+
+#include "base/fail.h"
+#include <stdlib.h>
+
+enum lk_status lk_team_read_state(void *context, struct lk_worker *worker)
+{
+    struct lk_team_state *s = context;
+    const struct lk_optimizer_info *info =
+        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
+    const struct lk_buffer *weights = lk_replica_weights(lk_stepper_replica(worker->stepper));
+    lk_team_clear_state(s);
+    s->weights_bytes = lk_buffer_bytes(weights);
+    s->optimizer_bytes = lk_buffer_bytes(info->state);
+    s->weights = malloc(s->weights_bytes + 1);
+    s->optimizer = malloc(s->optimizer_bytes + 1);
+    if (!s->weights || !s->optimizer)
+        return lk_fail_memory("a replica's state", s->weights_bytes + s->optimizer_bytes);
+    LK_TRY(lk_buffer_read(weights, 0, s->weights_bytes, s->weights));
+    return lk_buffer_read(info->state, 0, s->optimizer_bytes, s->optimizer);
+}
+
+enum lk_status lk_team_write_state(void *context, struct lk_worker *worker)
+{
+    const struct lk_team_state *s = context;
+    const struct lk_optimizer_info *info =
+        lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
+    LK_TRY(lk_buffer_write(lk_replica_weights(lk_stepper_replica(worker->stepper)), 0,
+                           s->weights_bytes, s->weights));
+    worker->has_updated = false; /* its last checks are of what is overwritten */
+    return lk_buffer_write(info->state, 0, s->optimizer_bytes, s->optimizer);
+}
+
+void lk_team_clear_state(struct lk_team_state *state)
+{
+    free(state->weights);
+    free(state->optimizer);
+    *state = (struct lk_team_state){0};
+}
+
+enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
+                                  bool (*is_wrong)(const struct lk_team *,
+                                                   const struct lk_worker *,
+                                                   const struct lk_worker *))
+{
+    struct lk_team_state state = {0};
+    enum lk_status status = lk_team_call_one(team, from, lk_team_read_state, &state);
+    for (int i = 0; i < team->count && status == LK_OK; i++) {
+        struct lk_worker *worker = team->workers[i];
+        if (worker->is_lost || worker == from || !is_wrong(team, worker, from))
+            continue;
+        /* One that cannot be mended is lost, which does not stop the others. */
+        (void)!lk_team_call_one(team, worker, lk_team_write_state, &state);
+        lk_error_clear();
+    }
+    lk_team_clear_state(&state);
+    return status;
+}
+
+/* Every rank reads its own state first, which gives the sizes and says where a device fails. */
+enum lk_status lk_team_align(struct lk_team *team)
+{
+    struct lk_world *world = team->config.world;
+    struct lk_team_state state = {0};
+    if (lk_world_size(world) == 1)
+        return LK_OK;
+    enum lk_status status = lk_team_call_first(team, lk_team_read_state, &state);
+    if (status == LK_OK)
+        status = lk_world_share(world, state.weights_bytes, state.weights);
+    if (status == LK_OK)
+        status = lk_world_share(world, state.optimizer_bytes, state.optimizer);
+    for (int i = 0; i < team->count && status == LK_OK; i++)
+        if (!team->workers[i]->is_lost && lk_world_rank(world) > 0) {
+            (void)!lk_team_call_one(team, team->workers[i], lk_team_write_state, &state);
+            lk_error_clear();
+        }
+    lk_team_clear_state(&state);
+    return status;
+}

@@ -1,0 +1,150 @@
+/* What a device sends does not depend on how many shards it computes at a time, nor does the
+ * memory for it grow where these are few. */
+#include "mirror/reduce.h"
+#include "team/stepper/stepper.h"
+#include <lockstep/data.h>
+#include <lockstep/model.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BATCH = 64, SHARDS = 8, MOST_BUCKETS = 8 };
+
+#define ASSERT_OK(call)                                                                        \
+    do {                                                                                       \
+        if ((call) != LK_OK)                                                                   \
+            fail_msg("%s: %s", #call, lk_error_text());                                        \
+    } while (0)
+
+static const char net[] = "input: [28, 28, 1]\n"
+                          "layers:\n"
+                          "  - conv2d: {filters: 4, kernel: 3, activation: relu}\n"
+                          "  - max_pool: {size: 4}\n"
+                          "  - flatten\n"
+                          "  - dense: {units: 10}\n"
+                          "  - softmax\n";
+
+/* What a device sends for a run: its subtrees, and a checksum for each in each bucket. */
+struct sent {
+    struct lk_subtree subtrees[LK_MOST_SHARDS];
+    uint32_t checksums[MOST_BUCKETS][LK_MOST_SHARDS];
+    int count, buckets;
+};
+
+struct fixture {
+    struct lk_device *device;
+    struct lk_model *model;
+    struct lk_node *labels, *loss;
+    struct lk_data *data;
+    struct lk_batches *batches;
+};
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+    ASSERT_OK(lk_device_open("0", 0, &f.device));
+    ASSERT_OK(lk_model_read(net, strlen(net), "net", &f.model));
+    ASSERT_OK(lk_model_add_loss(f.model, &f.labels, &f.loss));
+    ASSERT_OK(lk_data_open("synthetic:digits,count=64", LK_DATA_TRAIN, &f.data));
+    ASSERT_OK(lk_batches_create(f.data, &(struct lk_batches_options){.size = BATCH, .seed = 5},
+                                &f.batches));
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    lk_batches_destroy(f->batches);
+    lk_data_close(f->data);
+    lk_model_destroy(f->model);
+    lk_device_close(f->device);
+    return 0;
+}
+
+static struct lk_stepper *create(const struct fixture *f, int most)
+{
+    struct lk_stepper *stepper = NULL;
+    const struct lk_stepper_config config = {
+        .device = f->device,
+        .images = lk_model_input(f->model, 0),
+        .labels = f->labels,
+        .loss = f->loss,
+        .batch = BATCH,
+        .shards = SHARDS,
+        .most_shards = most,
+        .real = LK_F32,
+        .seed = 5,
+        .optimizer = "sgd",
+        .optimizer_options = "",
+    };
+    ASSERT_OK(lk_stepper_create(&config, &stepper));
+    ASSERT_OK(lk_stepper_build(stepper));
+    return stepper;
+}
+
+static struct sent compute(const struct fixture *f, struct lk_stepper *stepper,
+                           struct lk_shard_run run)
+{
+    struct sent sent = {.buckets = lk_replica_bucket_count(lk_stepper_replica(stepper)) + 1};
+    const struct lk_part part = {.step = 1, .samples = BATCH, .run = run};
+    assert_true(sent.buckets <= MOST_BUCKETS);
+    ASSERT_OK(lk_stepper_begin(stepper, f->batches, &part));
+    for (int b = 0; b < sent.buckets; b++) {
+        struct lk_term terms[LK_MOST_SHARDS];
+        const uint32_t *checksums;
+        ASSERT_OK(
+            lk_exchange_wait(lk_stepper_exchange(stepper), b, terms, &checksums, &sent.count));
+        for (int i = 0; i < sent.count; i++) {
+            sent.subtrees[i] = terms[i].subtree;
+            sent.checksums[b][i] = checksums[i];
+        }
+    }
+    return sent;
+}
+
+static void sends_the_same(void **state)
+{
+    const struct fixture *f = *state;
+    struct lk_stepper *at_once = create(f, SHARDS);
+    for (int most = 1; most < SHARDS; most *= 2) {
+        struct lk_stepper *stepper = create(f, most);
+        for (int first = 0; first < SHARDS; first++)
+            for (int count = 1; first + count <= SHARDS; count++) {
+                const struct lk_shard_run run = {first, count};
+                const struct sent wanted = compute(f, at_once, run);
+                const struct sent found = compute(f, stepper, run);
+                assert_true(wanted.count >= 1);
+                assert_memory_equal(&found, &wanted, sizeof found);
+            }
+        lk_stepper_destroy(stepper);
+    }
+    lk_stepper_destroy(at_once);
+}
+
+/* At most two subtrees of each size but the largest, and the one that comes. */
+static void needs_no_more_for_few(void **state)
+{
+    (void)state;
+    assert_int_equal(lk_exchange_terms(1, 1), 1);
+    assert_int_equal(lk_exchange_terms(8, 8), 4);
+    for (int shards = 2, levels = 1; shards <= 64; shards *= 2, levels++)
+        for (int most = 1; most <= shards; most *= 2) {
+            const int terms = lk_exchange_terms(shards, most);
+            assert_true(terms >= 2 || shards == 2);
+            assert_true(terms <= 2 * levels);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sends_the_same, set_up, tear_down),
+        cmocka_unit_test(needs_no_more_for_few),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

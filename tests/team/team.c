@@ -1,0 +1,119 @@
+/* How long a team waits for a device before it is taken for one that hangs. */
+#include "team/team.h"
+#include "team/workers/parts.h"
+#include <lockstep/model.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define ASSERT_OK(call)                                                                        \
+    do {                                                                                       \
+        if ((call) != LK_OK)                                                                   \
+            fail_msg("%s: %s", #call, lk_error_text());                                        \
+    } while (0)
+
+static const char net[] = "input: [4, 4, 1]\n"
+                          "layers:\n"
+                          "  - flatten\n"
+                          "  - dense: {units: 2}\n"
+                          "  - softmax\n";
+
+struct fixture {
+    struct lk_model *model;
+    struct lk_team *team;
+};
+
+static int set_up(void **state)
+{
+    static struct fixture made;
+    struct lk_node *labels, *loss;
+    ASSERT_OK(lk_model_read(net, strlen(net), "net", &made.model));
+    ASSERT_OK(lk_model_add_loss(made.model, &labels, &loss));
+    const struct lk_team_config config = {
+        .devices = "0*2",
+        .split = "all",
+        .log_folder = "",
+        .images = lk_model_input(made.model, 0),
+        .labels = labels,
+        .loss = loss,
+        .batch = 8,
+        .shards = 2,
+        .real = LK_F32,
+        .optimizer = "sgd",
+        .optimizer_options = "",
+    };
+    ASSERT_OK(lk_team_create(&config, &made.team));
+    *state = &made;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    const struct fixture *f = *state;
+    lk_team_destroy(f->team);
+    lk_model_destroy(f->model);
+    return 0;
+}
+
+struct work {
+    int pieces;
+    bool beats;
+};
+
+static enum lk_status do_work(void *context, struct lk_worker *worker)
+{
+    const struct work *work = context;
+    for (int i = 0; i < work->pieces; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+        if (work->beats)
+            lk_worker_beat(worker);
+    }
+    return LK_OK;
+}
+
+/* Longer than a call is waited for, which is 20 times as long as a device may hang. */
+static void test_long_call(void **state)
+{
+    const struct fixture *f = *state;
+    struct work work = {.pieces = 20, .beats = true};
+    f->team->hang_seconds = 0.1;
+    ASSERT_OK(lk_team_call(f->team, do_work, &work));
+    assert_int_equal(lk_team_left(f->team), 2);
+}
+
+static void test_hung_call(void **state)
+{
+    static struct work work = {.pieces = 20};
+    const struct fixture *f = *state;
+    f->team->hang_seconds = 0.1;
+    assert_int_equal(lk_team_call(f->team, do_work, &work), LK_E_DEVICE);
+    assert_int_equal(lk_team_left(f->team), 0);
+}
+
+/* A lapse in which nobody looked does not count. */
+static void test_lapse(void **state)
+{
+    const struct fixture *f = *state;
+    struct lk_team *team = f->team;
+    pthread_mutex_lock(&team->mutex);
+    const double before = lk_team_seconds(team);
+    team->looked_at -= 1000; /* as if the last look had been that long ago */
+    const double after = lk_team_seconds(team);
+    pthread_mutex_unlock(&team->mutex);
+    assert_true(after < before - 990);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_long_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hung_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lapse, set_up, tear_down),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
