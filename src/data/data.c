@@ -1,3 +1,4 @@
+/* Opening a data set by its SPEC, and reading its samples. */
 #include "data/data.h"
 
 #include "base/fail.h"
@@ -33,49 +34,6 @@ static enum lk_status refuse_spec(const char *spec, const char *word)
     const char *near = lk_nearest_name(word, beginning, NULL);
     return lk_fail(LK_E_ARGUMENT, "unknown data '%s'%s%s%s; known are %s", spec,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known);
-}
-
-void lk_source_name(const char *path, char name[64])
-{
-    size_t end = strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    size_t begin = end;
-    while (begin > 0 && path[begin - 1] != '/')
-        begin--;
-    snprintf(name, 64, "%.*s", (int)(end - begin), path + begin);
-}
-
-enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
-{
-    return lk_fail(LK_E_IO, "'%s:%s' has no test part; --val SPEC names one", kind, text);
-}
-
-char *lk_source_find_options(char *text)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
-    for (char *c = text; (c = strchr(c, ',')); c++) {
-        const size_t length = strspn(c + 1, letters);
-        if (length > 0 && c[1 + length] == '=')
-            return c;
-    }
-    return text + strlen(text);
-}
-
-enum lk_status lk_source_parse_options(const struct lk_option *table, char *text, void *options)
-{
-    char *next = lk_source_find_options(text);
-    lk_options_default(table, options);
-    while (*next) {
-        char *name = next + 1, *value = strchr(name, '=');
-        *next = *value++ = '\0'; /* where options begin, a name and '=' stand */
-        next = lk_source_find_options(value);
-        const char end = *next;
-        *next = '\0';
-        LK_TRY(lk_option_set(table, options, name, value));
-        *next = end;
-    }
-    return LK_OK;
 }
 
 static enum lk_status open_images(struct lk_data *data, const char *text,

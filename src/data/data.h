@@ -3,7 +3,7 @@
 #ifndef LK_DATA_DATA_H
 #define LK_DATA_DATA_H
 
-#include "data/images.h"
+#include "data/images/images.h"
 
 struct lk_data {
     const struct lk_source *source;

@@ -1,5 +1,5 @@
 /* Threads that read ahead: what they hold, what they leave alone, and what they cannot read. */
-#include "data/prefetch.h"
+#include "data/batches/prefetch.h"
 
 #include "scratch.h"
 #include <pthread.h>

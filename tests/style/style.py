@@ -27,6 +27,7 @@ FLOORS = {
 # A hall is a room cut into smaller ones, "src/data/sources": these in their order, the lowest
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
+    "data": [["sources", "stages"], ["images"], [""], ["batches", "convert", "survey"]],
     "io": [[""], ["image", "records"]],
 }
 
