@@ -23,9 +23,12 @@ struct lk_batches {
     struct lk_look look;
     struct lk_augment augment;
     struct lk_prefetch *prefetch; /* NULL: who wants a batch reads it */
+    int field_count;
+    struct lk_field fields[LK_MOST_FIELDS]; /* as they are in batches */
+    size_t field_bytes[LK_MOST_FIELDS];
 };
 
-static size_t sample_bytes(const struct lk_batches *b)
+static size_t image_bytes(const struct lk_batches *b)
 {
     const struct lk_augment *a = &b->augment;
     return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
@@ -45,60 +48,52 @@ static bool takes_parts(const struct lk_batches *b)
 /* A whole sample; where parts of images are taken by chance, one that depends on nothing but
  * (seed, epoch, index). */
 static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int64_t index,
-                                  uint8_t *sample, int32_t *label)
+                                  void *const to[])
 {
     const int *size = b->pipeline.part;
     struct lk_image_part part = {.size = {size[0], size[1]},
                                  .is_middle = !b->pipeline.parts_by_chance};
     if (!takes_parts(b))
-        return lk_data_read(b->data, &index, 1, sample, label);
+        return lk_data_read_fields(b->data, &index, 1, to);
     lk_pipeline_draw_part(b->options.seed, epoch, index, part.at);
-    return lk_data_read_part(b->data, index, &part, sample, label);
+    return lk_data_read_part(b->data, index, &part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
 }
 
-static enum lk_status read_plain(const struct lk_batches *b, int64_t epoch,
-                                 const int64_t *indices, int64_t count, uint8_t *samples,
-                                 int32_t *labels)
+/* whole: memory for an image that is turned and cropped; NULL: it is taken as it is. */
+static enum lk_status read_samples(const struct lk_batches *b, struct lk_batches_position at,
+                                   const int64_t *indices, int64_t count, void *const to[],
+                                   uint8_t *whole)
 {
-    for (int64_t i = 0; i < count; i++)
-        LK_TRY(read_sample(b, epoch, indices[i], samples + (size_t)i * sample_bytes(b),
-                           labels + i));
+    for (int64_t i = 0; i < count; i++) {
+        void *sample[LK_MOST_FIELDS] = {NULL};
+        for (int f = 0; f < b->field_count; f++)
+            sample[f] = to[f] ? (uint8_t *)to[f] + (size_t)i * b->field_bytes[f] : NULL;
+        uint8_t *image = whole ? sample[b->data->image] : NULL;
+        if (whole)
+            sample[b->data->image] = whole;
+        LK_TRY(read_sample(b, at.epoch, indices[i], sample));
+        if (whole)
+            lk_augment_apply(&b->augment, at.epoch, indices[i], whole, image);
+    }
     return LK_OK;
 }
 
-static enum lk_status read_augmented(const struct lk_batches *b, int64_t epoch,
-                                     const int64_t *indices, int64_t count, uint8_t *samples,
-                                     int32_t *labels)
-{
-    const struct lk_augment *a = &b->augment;
-    const size_t pixels = (size_t)a->from_height * (size_t)a->from_width;
-    uint8_t *whole = malloc(pixels * (size_t)a->channels);
-    if (!whole)
-        return lk_fail_memory("a sample", pixels * (size_t)a->channels);
-    enum lk_status status = LK_OK;
-    for (int64_t i = 0; i < count && status == LK_OK; i++) {
-        status = read_sample(b, epoch, indices[i], whole, labels + i);
-        if (status == LK_OK)
-            lk_augment_apply(a, epoch, indices[i], whole,
-                             samples + (size_t)i * sample_bytes(b));
-    }
-    free(whole);
-    return status;
-}
-
-/* As lk_batches_read(), on the caller's thread. */
+/* As lk_batches_read_fields(), on the caller's thread. */
 static enum lk_status read_now(void *context, int64_t batch, int64_t first, int64_t count,
-                               uint8_t *samples, int32_t *labels)
+                               void *const to[])
 {
     struct lk_batches *b = context;
     const struct lk_batches_position at = lk_batches_position(b, batch);
+    const bool augments =
+        b->data->image >= 0 && to[b->data->image] && lk_augment_is_any(&b->augment);
+    uint8_t *whole = augments ? malloc(b->data->sample_bytes) : NULL;
+    if (augments && !whole)
+        return lk_fail_memory("a sample", b->data->sample_bytes);
     struct lk_order *order = lk_orders_take(b->orders, at.epoch);
-    const int64_t *indices = order->items + at.index + first;
     const enum lk_status status =
-        lk_augment_is_any(&b->augment)
-            ? read_augmented(b, at.epoch, indices, count, samples, labels)
-            : read_plain(b, at.epoch, indices, count, samples, labels);
+        read_samples(b, at, order->items + at.index + first, count, to, whole);
     lk_orders_give(b->orders, order);
+    free(whole);
     return status;
 }
 
@@ -129,15 +124,19 @@ static enum lk_status start_prefetch(struct lk_batches *b)
         .threads = choose_threads(b),
         .batches = b->options.prefetch ? b->options.prefetch : HELD,
         .size = b->options.size < b->count ? b->options.size : b->count,
-        .sample_bytes = sample_bytes(b),
+        .field_count = b->field_count,
         .end = b->options.end > 0 ? b->options.end : INT64_MAX,
         .count = count_samples,
         .read = read_now,
         .context = b,
     };
-    const double bytes = (double)config.size * (double)config.sample_bytes;
+    double bytes = 0;
     if (config.threads == 0)
         return LK_OK;
+    for (int f = 0; f < b->field_count; f++) {
+        config.field_bytes[f] = b->field_bytes[f];
+        bytes += (double)config.size * (double)b->field_bytes[f];
+    }
     if (b->options.prefetch == 0)
         config.most_batches =
             most_bytes / bytes < MOST_HELD ? (int)(most_bytes / bytes) : MOST_HELD;
@@ -180,6 +179,20 @@ static enum lk_status check_parts(const struct lk_batches *b)
     return LK_OK;
 }
 
+static void describe_fields(struct lk_batches *b)
+{
+    const struct lk_data_info *info = lk_data_info(b->data);
+    b->field_count = info->field_count;
+    for (int f = 0; f < b->field_count; f++) {
+        b->fields[f] = info->fields[f];
+        if (f == b->data->image) {
+            b->fields[f].shape.dim[0] = b->augment.height;
+            b->fields[f].shape.dim[1] = b->augment.width;
+        }
+        b->field_bytes[f] = lk_field_bytes(&b->fields[f]);
+    }
+}
+
 static enum lk_status set_pipeline(struct lk_batches *b)
 {
     const struct lk_data_info *info = lk_data_info(b->data);
@@ -200,7 +213,9 @@ static enum lk_status set_pipeline(struct lk_batches *b)
         .width = size[1],
         .channels = info->channels,
     };
-    return lk_augment_check(&b->augment);
+    LK_TRY(lk_augment_check(&b->augment));
+    describe_fields(b);
+    return LK_OK;
 }
 
 enum lk_status lk_batches_create(const struct lk_data *data,
@@ -300,12 +315,28 @@ static enum lk_status check_part(const struct lk_batches *b, int64_t batch, int6
                    (long long)batch, (long long)count, (long long)first);
 }
 
+const struct lk_field *lk_batches_fields(const struct lk_batches *batches, int *count)
+{
+    *count = batches->field_count;
+    return batches->fields;
+}
+
+enum lk_status lk_batches_read_fields(struct lk_batches *b, int64_t batch, int64_t first,
+                                      int64_t count, void *const to[LK_MOST_FIELDS])
+{
+    LK_TRY(check_part(b, batch, first, count));
+    return b->prefetch ? lk_prefetch_read(b->prefetch, batch, first, count, to)
+                       : read_now(b, batch, first, count, to);
+}
+
 enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t first,
                                int64_t count, uint8_t *samples, int32_t *labels)
 {
-    LK_TRY(check_part(b, batch, first, count));
-    return b->prefetch ? lk_prefetch_read(b->prefetch, batch, first, count, samples, labels)
-                       : read_now(b, batch, first, count, samples, labels);
+    void *to[LK_MOST_FIELDS] = {NULL};
+    LK_TRY(lk_data_check_image(b->data));
+    to[b->data->image] = samples;
+    to[b->data->label] = labels;
+    return lk_batches_read_fields(b, batch, first, count, to);
 }
 
 enum lk_status lk_batches_draw(struct lk_batches *b, int64_t batch, int64_t first,
@@ -328,7 +359,7 @@ enum lk_status lk_batches_show(struct lk_batches *b, int64_t batch, int64_t firs
         struct lk_look_draw draw;
         LK_TRY(lk_batches_draw(b, batch, first + i, 1, &draw));
         lk_look_apply(&b->look, &draw, b->augment.height, b->augment.width,
-                      samples + (size_t)i * sample_bytes(b));
+                      samples + (size_t)i * image_bytes(b));
     }
     return LK_OK;
 }

@@ -21,10 +21,11 @@ struct range {
 
 /* Room for a batch. */
 struct slot {
-    int64_t batch;             /* -1: none yet */
-    int users;                 /* threads and readers that are in the middle of it */
-    uint8_t *samples, *chunks; /* [size]; enum chunk_state [chunks of a full batch] */
-    int32_t *labels;
+    int64_t batch;                /* -1: none yet */
+    int users;                    /* threads and readers that are in the middle of it */
+    void *fields[LK_MOST_FIELDS]; /* [size] */
+    uint8_t *chunks;              /* enum chunk_state [chunks of a full batch] */
+    uint32_t *chunk_fields;       /* those that a chunk was read with */
 };
 
 struct lk_prefetch {
@@ -41,8 +42,26 @@ struct lk_prefetch {
     int64_t first; /* batches first..first+batches-1 are held or being read; -1: none yet */
     struct range asked, asked_before; /* of batch asked_of, and of the one before it */
     int64_t asked_of;
+    uint32_t fields; /* that anybody has asked for, a bit each */
     bool ends;
 };
+
+static uint32_t bits_of(const struct lk_prefetch *prefetch, void *const to[])
+{
+    uint32_t bits = 0;
+    for (int f = 0; f < prefetch->config.field_count; f++)
+        bits |= to[f] ? UINT32_C(1) << f : 0;
+    return bits;
+}
+
+/* Bytes of a batch. */
+static double batch_bytes(const struct lk_prefetch_config *c)
+{
+    double sum = 0;
+    for (int f = 0; f < c->field_count; f++)
+        sum += (double)c->size * (double)c->field_bytes[f];
+    return sum;
+}
 
 static int64_t lesser(int64_t a, int64_t b)
 {
@@ -125,11 +144,15 @@ static void read_chunk(struct lk_prefetch *prefetch, struct slot *slot, int64_t 
 {
     const struct lk_prefetch_config *c = &prefetch->config;
     const int64_t batch = slot->batch, at = chunk * CHUNK;
+    void *to[LK_MOST_FIELDS] = {NULL};
+    for (int f = 0; f < c->field_count; f++)
+        if (prefetch->fields >> f & 1)
+            to[f] = (uint8_t *)slot->fields[f] + (size_t)at * c->field_bytes[f];
+    slot->chunk_fields[chunk] = prefetch->fields;
     slot->users++;
     pthread_mutex_unlock(&prefetch->mutex);
     const enum lk_status status =
-        c->read(c->context, batch, at, lesser(CHUNK, c->count(c->context, batch) - at),
-                slot->samples + (size_t)at * c->sample_bytes, slot->labels + at);
+        c->read(c->context, batch, at, lesser(CHUNK, c->count(c->context, batch) - at), to);
     lk_error_clear(); /* whoever asks for it reads it again and is told */
     pthread_mutex_lock(&prefetch->mutex);
     slot->users--;
@@ -155,22 +178,31 @@ static void *load(void *argument)
     return NULL;
 }
 
+static void clear_slot(struct slot *slot)
+{
+    for (int f = 0; f < LK_MOST_FIELDS; f++)
+        free(slot->fields[f]);
+    free(slot->chunks);
+    free(slot->chunk_fields);
+}
+
 /* Memory for one batch more; false: there is none. */
 static bool grow(struct lk_prefetch *prefetch)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
     struct slot slot = {.batch = -1};
-    slot.samples = malloc((size_t)c->size * c->sample_bytes);
-    slot.labels = malloc((size_t)c->size * sizeof *slot.labels);
     slot.chunks = malloc((size_t)prefetch->chunks);
-    if (!slot.samples || !slot.labels || !slot.chunks) {
-        free(slot.samples);
-        free(slot.labels);
-        free(slot.chunks);
-        return false;
+    slot.chunk_fields = calloc((size_t)prefetch->chunks, sizeof *slot.chunk_fields);
+    bool is_there = slot.chunks && slot.chunk_fields;
+    for (int f = 0; f < c->field_count && is_there; f++) {
+        slot.fields[f] = malloc((size_t)c->size * c->field_bytes[f]);
+        is_there = slot.fields[f];
     }
-    prefetch->slots[prefetch->held++] = slot;
-    return true;
+    if (is_there)
+        prefetch->slots[prefetch->held++] = slot;
+    else
+        clear_slot(&slot);
+    return is_there;
 }
 
 static enum lk_status create(struct lk_prefetch *prefetch)
@@ -183,7 +215,7 @@ static enum lk_status create(struct lk_prefetch *prefetch)
     while (prefetch->held < c->batches)
         if (!grow(prefetch))
             return lk_fail_memory("batches that are read ahead",
-                                  (size_t)c->batches * (size_t)c->size * c->sample_bytes);
+                                  (unsigned long long)(c->batches * batch_bytes(c)));
     for (int i = 0; i < c->threads; i++, prefetch->started++)
         if (pthread_create(&prefetch->threads[i], NULL, load, prefetch) != 0)
             return lk_fail(LK_E_MEMORY, "cannot start a thread");
@@ -223,11 +255,8 @@ void lk_prefetch_destroy(struct lk_prefetch *prefetch)
     pthread_mutex_unlock(&prefetch->mutex);
     for (int i = 0; i < prefetch->started; i++)
         pthread_join(prefetch->threads[i], NULL);
-    for (int i = 0; i < prefetch->held; i++) {
-        free(prefetch->slots[i].samples);
-        free(prefetch->slots[i].labels);
-        free(prefetch->slots[i].chunks);
-    }
+    for (int i = 0; i < prefetch->held; i++)
+        clear_slot(&prefetch->slots[i]);
     pthread_cond_destroy(&prefetch->news);
     pthread_cond_destroy(&prefetch->work);
     pthread_mutex_destroy(&prefetch->mutex);
@@ -252,14 +281,15 @@ static bool move_to(struct lk_prefetch *prefetch, int64_t batch)
     return true;
 }
 
-/* The state of a batch's chunks first..last: MISSING where one is. */
-static enum chunk_state look(const struct slot *slot, int64_t first, int64_t last)
+/* The state of a batch's chunks first..last: MISSING where one is; FAILED where one was read
+ * without some of the fields. */
+static enum chunk_state look(const struct slot *slot, struct range chunks, uint32_t fields)
 {
     enum chunk_state found = READY;
-    for (int64_t i = first; i <= last; i++)
+    for (int64_t i = chunks.first; i < chunks.end; i++)
         if (slot->chunks[i] == MISSING || slot->chunks[i] == TAKEN)
             return MISSING;
-        else if (slot->chunks[i] == FAILED)
+        else if (slot->chunks[i] == FAILED || (fields & ~slot->chunk_fields[i]))
             found = FAILED;
     return found;
 }
@@ -271,21 +301,20 @@ static void note_wait(struct lk_prefetch *prefetch)
     const struct lk_prefetch_config *c = &prefetch->config;
     if (prefetch->was_full && prefetch->held < c->most_batches && grow(prefetch))
         lk_log(LK_LOG_INFO, "batches came too late: %d are read ahead now, in %.0f MB",
-               prefetch->held,
-               1e-6 * prefetch->held * (double)c->size * (double)c->sample_bytes);
+               prefetch->held, 1e-6 * prefetch->held * batch_bytes(c));
     prefetch->was_full = false;
     pthread_cond_broadcast(&prefetch->work);
 }
 
 /* The batch's slot once the chunks are there; NULL: the caller is to read them. */
-static struct slot *wait_for(struct lk_prefetch *prefetch, int64_t batch, int64_t first,
-                             int64_t last)
+static struct slot *wait_for(struct lk_prefetch *prefetch, int64_t batch, struct range chunks,
+                             uint32_t fields)
 {
     for (;;) {
         if (batch >= prefetch->config.end || !move_to(prefetch, batch))
             return NULL;
         struct slot *slot = find_slot(prefetch, batch);
-        const enum chunk_state state = slot ? look(slot, first, last) : MISSING;
+        const enum chunk_state state = slot ? look(slot, chunks, fields) : MISSING;
         if (state == FAILED)
             return NULL;
         if (state == READY)
@@ -305,15 +334,29 @@ int lk_prefetch_held(struct lk_prefetch *prefetch)
     return held;
 }
 
+static void copy(const struct lk_prefetch_config *c, const struct slot *slot,
+                 struct range range, void *const to[])
+{
+    for (int f = 0; f < c->field_count; f++)
+        if (to[f])
+            memcpy(to[f],
+                   (const uint8_t *)slot->fields[f] + (size_t)range.first * c->field_bytes[f],
+                   (size_t)(range.end - range.first) * c->field_bytes[f]);
+}
+
 enum lk_status lk_prefetch_read(struct lk_prefetch *prefetch, int64_t batch, int64_t first,
-                                int64_t count, uint8_t *samples, int32_t *labels)
+                                int64_t count, void *const to[])
 {
     const struct lk_prefetch_config *c = &prefetch->config;
-    if (count == 0)
+    const struct range range = {first, first + count};
+    const struct range chunks = {first / CHUNK, (first + count - 1) / CHUNK + 1};
+    const uint32_t fields = bits_of(prefetch, to);
+    if (count == 0 || fields == 0)
         return LK_OK;
     pthread_mutex_lock(&prefetch->mutex);
-    note_asked(prefetch, batch, (struct range){first, first + count});
-    struct slot *slot = wait_for(prefetch, batch, first / CHUNK, (first + count - 1) / CHUNK);
+    prefetch->fields |= fields;
+    note_asked(prefetch, batch, range);
+    struct slot *slot = wait_for(prefetch, batch, chunks, fields);
     if (slot)
         slot->users++;
     else
@@ -321,10 +364,8 @@ enum lk_status lk_prefetch_read(struct lk_prefetch *prefetch, int64_t batch, int
     pthread_mutex_unlock(&prefetch->mutex); /* others read on when these are copied: they would
                                              * take the core that copies */
     if (!slot)
-        return c->read(c->context, batch, first, count, samples, labels);
-    memcpy(samples, slot->samples + (size_t)first * c->sample_bytes,
-           (size_t)count * c->sample_bytes);
-    memcpy(labels, slot->labels + first, (size_t)count * sizeof *labels);
+        return c->read(c->context, batch, first, count, to);
+    copy(c, slot, range, to);
     pthread_mutex_lock(&prefetch->mutex);
     slot->users--;
     pthread_cond_broadcast(&prefetch->work);

@@ -49,7 +49,7 @@ static enum lk_status tell_about_pixels(const struct lk_data *data, int64_t inde
     uint8_t *pixels = malloc(data->sample_bytes);
     if (!pixels)
         return lk_fail_memory("a sample", data->sample_bytes);
-    const enum lk_status status = data->source->read(data->state, index, pixels, &label);
+    const enum lk_status status = lk_data_read(data, &index, 1, pixels, &label);
     about->label = label;
     about->stamp = lk_crc32c(pixels, data->sample_bytes);
     free(pixels);

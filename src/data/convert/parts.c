@@ -82,6 +82,18 @@ static enum lk_status complete(struct lk_conversion *c)
     return LK_OK;
 }
 
+/* Records and folders of images have an image and its class, nothing else. */
+static enum lk_status check_fields(const struct lk_data *data)
+{
+    for (int i = 0; i < data->info.field_count; i++)
+        if (i != data->image && i != data->label)
+            return lk_fail(LK_E_UNSUPPORTED,
+                           "%s: the field '%s' cannot be converted: only images with a class "
+                           "each can",
+                           data->info.name, data->info.fields[i].name);
+    return lk_data_check_image(data);
+}
+
 static enum lk_status add_part(struct lk_conversion *c, const char *name, const char *spec,
                                enum lk_data_part which)
 {
@@ -90,12 +102,12 @@ static enum lk_status add_part(struct lk_conversion *c, const char *name, const 
         .height = 1, .width = 1, .channels = 3, .max_bad = c->options.max_bad};
     struct lk_convert_part *part = &c->parts[c->part_count];
     LK_TRY(lk_data_open_as(spec, which, &wanted, &part->data));
+    c->part_count++;
     snprintf(part->name, sizeof part->name, "%s", name);
-    const struct lk_images *images = part->data->images;
+    LK_TRY(check_fields(part->data));
     part->count = lk_data_info(part->data)->count;
     part->bad = lk_data_bad(part->data);
-    part->most_bad = images ? lk_images_most_bad(images, part->count) : 0;
-    c->part_count++;
+    part->most_bad = part->data->broken ? lk_broken_most(part->data->broken, part->count) : 0;
     return LK_OK;
 }
 

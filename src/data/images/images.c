@@ -3,46 +3,27 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "data/images/cache.h"
 #include "io/image/image.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *const lk_image_decodings[] = {"scaled", "full", NULL};
 
-enum { MOST_SIDE = 4096, MOST_NAMED = 20, FIRST_TRIES = 100 };
+enum { MOST_SIDE = 4096, FIRST_TRIES = 100 };
 
 struct lk_images {
     const struct lk_source *source;
     const void *state;
     struct lk_data_info info;
     size_t bytes; /* of a sample */
-    int64_t most_bad, lost;
-    char max_bad[16];
-    atomic_llong bad;
-    atomic_uchar *is_bad; /* [count] */
-    int decode;           /* enum lk_image_decoding */
+    struct lk_broken *broken;
+    int decode; /* enum lk_image_decoding */
     struct lk_image_part part;
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
-
-/* "1%" of all, or a number. */
-static enum lk_status parse_max_bad(const char *text, int64_t count, int64_t *most)
-{
-    char *end;
-    const double number = lk_number_read(text, &end);
-    const bool is_share = *end == '%';
-    if (end == text || *(end + is_share) || !(number >= 0 && number <= (is_share ? 100 : 1e15)))
-        return lk_fail(LK_E_ARGUMENT,
-                       "max_bad '%s': expected a share such as 1%%, or a number of samples",
-                       text);
-    *most = (int64_t)(is_share ? number / 100 * (double)count : number);
-    return LK_OK;
-}
 
 static enum lk_status parse_size(const char *text, struct lk_data_info *info)
 {
@@ -108,27 +89,9 @@ static enum lk_status find_shape(struct lk_images *images, const struct lk_image
     return LK_OK;
 }
 
-int64_t lk_images_bad(const struct lk_images *images)
+struct lk_broken *lk_images_broken(const struct lk_images *images)
 {
-    return atomic_load(&images->bad);
-}
-
-int64_t lk_images_lost(const struct lk_images *images)
-{
-    return images->lost;
-}
-
-int64_t lk_images_most_bad(const struct lk_images *images, int64_t count)
-{
-    int64_t most = 0;
-    (void)parse_max_bad(images->max_bad, count, &most); /* it was parsed before */
-    return most;
-}
-
-void lk_images_mark_bad(struct lk_images *images, int64_t index)
-{
-    if (!atomic_exchange(&images->is_bad[index], 1))
-        atomic_fetch_add(&images->bad, 1);
+    return images->broken;
 }
 
 enum lk_status lk_images_check_label(const struct lk_images *images,
@@ -147,62 +110,36 @@ struct lk_decoding lk_images_decoding(const struct lk_images *images)
                                 images->decode == LK_DECODE_FULL};
 }
 
-static enum lk_status read_file(const struct lk_images *images, int64_t index,
-                                const struct lk_image_part *part, uint8_t *sample,
-                                int32_t *label)
+/* What of a sample is wanted, and where it goes; NULL: nowhere. */
+struct wanted {
+    const struct lk_images *images;
+    const struct lk_image_part *part;
+    uint8_t *sample;
+    int32_t *label;
+};
+
+static enum lk_status read_file(void *context, int64_t index)
 {
+    const struct wanted *wanted = context;
+    const struct lk_images *images = wanted->images;
     const struct lk_decoding decoding = lk_images_decoding(images);
     struct lk_encoded encoded;
     LK_TRY(images->source->fetch(images->state, index, &encoded));
     enum lk_status status = lk_images_check_label(images, &encoded);
     if (status == LK_OK)
-        status = lk_decode_sample(&decoding, &encoded, part, sample);
+        status = lk_decode_sample(&decoding, &encoded, wanted->part, wanted->sample);
     free(encoded.data);
-    if (status == LK_OK)
-        *label = (int32_t)encoded.label;
+    if (status == LK_OK && wanted->label)
+        *wanted->label = (int32_t)encoded.label;
     return status;
 }
 
-/* Says once that a sample is broken and why. fails: LK_E_DATA where that is one too many */
-static enum lk_status note_bad(struct lk_images *images, int64_t index)
-{
-    char why[1024];
-    snprintf(why, sizeof why, "%s", lk_error_text());
-    lk_error_clear();
-    if (atomic_exchange(&images->is_bad[index], 1))
-        return LK_OK;
-    const long long bad = atomic_fetch_add(&images->bad, 1) + 1;
-    if (bad > images->most_bad) { /* to whoever reads it next, it is one too many again */
-        atomic_fetch_sub(&images->bad, 1);
-        atomic_store(&images->is_bad[index], 0);
-        return lk_fail(LK_E_DATA,
-                       "%s: %lld of %lld samples are broken, max_bad=%s allows %lld; the last "
-                       "is %s",
-                       images->info.name, bad, (long long)images->info.count, images->max_bad,
-                       (long long)images->most_bad, why);
-    }
-    if (bad <= MOST_NAMED)
-        lk_log(LK_LOG_WARNING, "%s: broken sample %lld is left out: %s%s", images->info.name,
-               (long long)index, why, bad == MOST_NAMED ? " (others are not named)" : "");
-    return LK_OK;
-}
-
-static enum lk_status read_good(struct lk_images *images, int64_t index,
+static enum lk_status read_good(const struct lk_images *images, int64_t index,
                                 const struct lk_image_part *part, uint8_t *sample,
                                 int32_t *label)
 {
-    const int64_t count = images->info.count;
-    for (int64_t tried = 0; tried < count; tried++) {
-        const int64_t i = (index + tried) % count;
-        if (atomic_load(&images->is_bad[i]))
-            continue;
-        const enum lk_status status = read_file(images, i, part, sample, label);
-        if (status != LK_E_DATA && status != LK_E_IO)
-            return status;
-        LK_TRY(note_bad(images, i));
-    }
-    return lk_fail(LK_E_DATA, "%s: all %lld samples are broken", images->info.name,
-                   (long long)count);
+    struct wanted wanted = {images, part, sample, label};
+    return lk_broken_read(images->broken, index, read_file, &wanted);
 }
 
 /* --- opening --------------------------------------------------------------------------- */
@@ -210,14 +147,14 @@ static enum lk_status read_good(struct lk_images *images, int64_t index,
 static enum lk_status read_for_cache(void *context, int64_t index, uint8_t *sample,
                                      int32_t *label)
 {
-    struct lk_images *images = context;
+    const struct lk_images *images = context;
     return read_good(images, index, &images->part, sample, label);
 }
 
 static bool is_bad(void *context, int64_t index)
 {
     const struct lk_images *images = context;
-    return atomic_load(&images->is_bad[index]);
+    return lk_broken_has(images->broken, index);
 }
 
 /* What tells the samples from all others: where they come from, and what is made of them. */
@@ -240,17 +177,12 @@ static enum lk_status identify(const struct lk_images *images, char text[LK_SHA2
 }
 
 /* What was broken when the file was made is so again, and counts. */
-static enum lk_status take_bad(struct lk_images *images)
+static enum lk_status take_bad(const struct lk_images *images)
 {
     for (int64_t i = 0; i < images->info.count; i++)
         if (lk_cache_is_bad(images->cache, i))
-            lk_images_mark_bad(images, i);
-    const long long bad = atomic_load(&images->bad);
-    if (bad > images->most_bad)
-        return lk_fail(LK_E_DATA, "%s: %lld of %lld samples are broken, max_bad=%s allows %lld",
-                       images->info.name, bad, (long long)images->info.count, images->max_bad,
-                       (long long)images->most_bad);
-    return LK_OK;
+            lk_broken_mark(images->broken, i);
+    return lk_broken_check(images->broken);
 }
 
 /* cache: "memory", a file, or "none", as NULL and "". Each part of a set has its own file. */
@@ -278,21 +210,19 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
                              const struct lk_data_options *wanted)
 {
     const struct lk_image_options *o = request->options;
-    const size_t count = (size_t)images->info.count;
     const char *max_bad = *o->max_bad ? o->max_bad : wanted->max_bad ? wanted->max_bad : "1%";
-    snprintf(images->max_bad, sizeof images->max_bad, "%s", max_bad);
-    LK_TRY(parse_max_bad(max_bad, images->info.count, &images->most_bad));
+    const struct lk_broken_config broken = {.name = images->info.name,
+                                            .count = images->info.count,
+                                            .max_bad = max_bad,
+                                            .lost = request->lost,
+                                            .takes_files = true};
+    LK_TRY(lk_broken_create(&broken, &images->broken));
     LK_TRY(find_shape(images, o, wanted));
-    images->is_bad = calloc(count, sizeof *images->is_bad);
-    if (!images->is_bad)
-        return lk_fail_memory("marks of broken samples", count);
-    images->lost = request->lost;
     images->decode = o->decode;
     if (wanted->decode && strcmp(wanted->decode, lk_image_decodings[LK_DECODE_FULL]) == 0)
         images->decode = LK_DECODE_FULL;
     images->part = (struct lk_image_part){.size = {wanted->part_height, wanted->part_width},
                                           .is_middle = true};
-    atomic_init(&images->bad, images->lost);
     const char *cache = *o->cache ? o->cache : wanted->cache;
     if (cache && *cache && strcmp(cache, "none") != 0 && wanted->parts_by_chance)
         return lk_fail(
@@ -329,7 +259,7 @@ void lk_images_destroy(struct lk_images *images)
 {
     if (!images)
         return;
-    free(images->is_bad);
+    lk_broken_destroy(images->broken);
     lk_cache_close(images->cache);
     free(images);
 }
@@ -344,15 +274,30 @@ bool lk_images_are_kept(const struct lk_images *images)
     return images->cache != NULL;
 }
 
-enum lk_status lk_images_read(struct lk_images *images, int64_t index,
-                              const struct lk_image_part *part, uint8_t *sample, int32_t *label)
+static enum lk_status read_kept(const struct lk_images *images, int64_t index, uint8_t *sample,
+                                int32_t *label)
 {
-    if (part)
-        return read_good(images, index, part, sample, label);
     if (images->cache && lk_cache_find(images->cache, index, sample, label))
         return LK_OK;
     LK_TRY(read_good(images, index, &images->part, sample, label));
     if (images->cache)
         lk_cache_put(images->cache, index, sample, *label);
     return LK_OK;
+}
+
+enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
+                              const struct lk_image_part *part, uint8_t *sample, int32_t *label)
+{
+    int32_t unused;
+    uint8_t *pixels = sample;
+    if (!sample && !label)
+        return LK_OK;
+    if (!sample && !(pixels = malloc(images->bytes)))
+        return lk_fail_memory("a sample", images->bytes);
+    label = label ? label : &unused;
+    const enum lk_status status = part ? read_good(images, index, part, pixels, label)
+                                       : read_kept(images, index, pixels, label);
+    if (!sample)
+        free(pixels);
+    return status;
 }

@@ -153,13 +153,17 @@ static void add_noise(struct draw *d, uint8_t *image)
     }
 }
 
-static enum lk_status digits_read(const void *state, int64_t index, uint8_t *sample,
-                                  int32_t *label)
+static enum lk_status digits_read(const void *state, int64_t index, void *const to[])
 {
     struct draw d = {.digits = state, .block = (uint64_t)index * NUMBERS, .used = 4};
-    *label = between(&d, 0, 9);
+    const int digit = between(&d, 0, 9);
+    uint8_t *sample = to[LK_FIELD_IMAGE];
+    if (to[LK_FIELD_CLASS])
+        *(int32_t *)to[LK_FIELD_CLASS] = digit;
+    if (!sample)
+        return LK_OK;
     memset(sample, 0, (size_t)SIDE * SIDE);
-    draw_digit(&d, sample, *label);
+    draw_digit(&d, sample, digit);
     draw_scratches(&d, sample);
     add_noise(&d, sample);
     return LK_OK;

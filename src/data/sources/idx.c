@@ -193,12 +193,14 @@ static enum lk_status idx_open(struct lk_data_request *request, struct lk_data_i
     return LK_OK;
 }
 
-static enum lk_status idx_read(const void *state, int64_t index, uint8_t *sample,
-                               int32_t *label)
+static enum lk_status idx_read(const void *state, int64_t index, void *const to[])
 {
     const struct idx *idx = state;
-    memcpy(sample, idx->images.body + (size_t)index * idx->sample_bytes, idx->sample_bytes);
-    *label = idx->labels.body[index];
+    if (to[LK_FIELD_IMAGE])
+        memcpy(to[LK_FIELD_IMAGE], idx->images.body + (size_t)index * idx->sample_bytes,
+               idx->sample_bytes);
+    if (to[LK_FIELD_CLASS])
+        *(int32_t *)to[LK_FIELD_CLASS] = idx->labels.body[index];
     return LK_OK;
 }
 

@@ -244,12 +244,14 @@ static enum lk_status npy_open(struct lk_data_request *request, struct lk_data_i
     return LK_OK;
 }
 
-static enum lk_status npy_read(const void *state, int64_t index, uint8_t *sample,
-                               int32_t *label)
+static enum lk_status npy_read(const void *state, int64_t index, void *const to[])
 {
     const struct arrays *arrays = state;
     const int64_t at = (int64_t)arrays->x.offset + index * (int64_t)arrays->sample_bytes;
-    for (size_t done = 0; done < arrays->sample_bytes;) {
+    uint8_t *sample = to[LK_FIELD_IMAGE];
+    if (to[LK_FIELD_CLASS])
+        *(int32_t *)to[LK_FIELD_CLASS] = arrays->y[index];
+    for (size_t done = 0; sample && done < arrays->sample_bytes;) {
         const ssize_t got = pread(arrays->file, sample + done, arrays->sample_bytes - done,
                                   (off_t)(at + (int64_t)done));
         if (got < 0)
@@ -259,7 +261,6 @@ static enum lk_status npy_read(const void *state, int64_t index, uint8_t *sample
                            arrays->images, (long long)index);
         done += (size_t)got;
     }
-    *label = arrays->y[index];
     return LK_OK;
 }
 

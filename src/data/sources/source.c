@@ -33,6 +33,15 @@ char *lk_source_find_options(char *text)
     return text + strlen(text);
 }
 
+bool lk_source_has_option(const char *text, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *c = text; (c = strchr(c, ',')); c++)
+        if (strncmp(c + 1, name, length) == 0 && c[1 + length] == '=')
+            return true;
+    return false;
+}
+
 enum lk_status lk_source_parse_options(const struct lk_option *table, char *text, void *options)
 {
     char *next = lk_source_find_options(text);

@@ -50,8 +50,13 @@ struct lk_data_request {
     enum lk_data_part part;
     const struct lk_image_options *options; /* NULL for sources without `options` */
     const struct lk_data_options *wanted; /* where the SPEC says nothing; NULL: all standards */
-    int64_t lost; /* set by open: samples known to be broken, beside those it counts */
+    int64_t lost;     /* set by open: samples known to be broken, beside those it counts */
+    char max_bad[16]; /* set by open: how many samples may be broken; "": the SPEC does not say
+                       */
 };
+
+/* The fields of a source that leaves them open. */
+enum { LK_FIELD_IMAGE, LK_FIELD_CLASS };
 
 /* An image file in memory. */
 struct lk_encoded {
@@ -75,18 +80,25 @@ struct lk_source {
     const struct lk_option *options; /* of a source that fetches */
 
     /* Opens one part of what the request names and fills `info`; a name and class names that a
-     * known data set has put there stay. A source that fetches leaves the shape open, and
-     * classes at 0 where it does not know them. `state` is the source's own.
-     * fails: see lk_data_open() */
+     * known data set has put there stay. Either the fields, which live as long as the state; or
+     * height, width, channels and classes, and the fields are then an image and its class. A
+     * source that fetches leaves the shape open, and classes at 0 where it does not know them.
+     * `state` is the source's own. fails: see lk_data_open() */
     enum lk_status (*open)(struct lk_data_request *request, struct lk_data_info *info,
                            void **state);
     void (*close)(void *state);
 
-    /* One of two, for sample `index`, which lies in the set; any thread. Its pixels [h, w, c],
-     * allocating nothing; or the file it is in, which others decode. The label, where it is
-     * known without the file, is there though that cannot be read. */
-    enum lk_status (*read)(const void *state, int64_t index, uint8_t *sample, int32_t *label);
+    /* One of two, for sample `index`, which lies in the set; any thread. Its fields, each to
+     * to[i] unless that is NULL, though LK_E_DATA says of all of it that it is broken; or the
+     * image file it is in, which others decode. The label, where it is known without the file,
+     * is there though that cannot be read. */
+    enum lk_status (*read)(const void *state, int64_t index, void *const to[]);
     enum lk_status (*fetch)(const void *state, int64_t index, struct lk_encoded *encoded);
+    bool can_break;    /* samples that are read may be broken: they are counted and replaced */
+    bool knows_broken; /* which ones is known at once: reading no field of one tells */
+
+    /* Reads the SPEC where it has the option fields=; NULL: there is no such option. */
+    const struct lk_source *of_fields;
 
     /* The label alone; NULL: only whoever fetches or reads the sample knows it. */
     int64_t (*label)(const void *state, int64_t index);
@@ -109,6 +121,9 @@ char *lk_source_find_options(char *text);
  * fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_source_parse_options(const struct lk_option *table, char *text,
                                                      void *options);
+
+/* Whether ",name=" of that option is in the text of a SPEC. */
+bool lk_source_has_option(const char *text, const char *name);
 
 /* The last part of a path: a data set's short name. */
 void lk_source_name(const char *path, char name[64]);

@@ -1,6 +1,7 @@
 /* text:FILE: a sample a line, its label, a TAB, its text. text:DIR: train.txt and test.txt (or
  * val.txt) there. A sample is the text's bytes as they are, cut to `length` or filled with
- * zeros: uint8 [1, length, 1]. Labels are whole numbers throughout, or names. */
+ * zeros, twice: as an image u8 [1, length, 1], and as tokens i32 [length] with their number.
+ * Labels are whole numbers throughout, or names. */
 #include "base/fail.h"
 #include "data/sources/names.h"
 #include "data/sources/source.h"
@@ -29,7 +30,11 @@ struct text {
     bool has_names; /* some label is no number */
     long most;      /* among numbers */
     char name[64];
+    struct lk_field fields[4];
 };
+
+/* The fields of a text; the first two are those of all sources. */
+enum { TOKENS = LK_FIELD_CLASS + 1, TOKEN_COUNT };
 
 struct options {
     int64_t length;
@@ -240,6 +245,26 @@ static int64_t choose_length(const struct lk_data_request *request, const struct
                                                                   : STANDARD_LENGTH;
 }
 
+static void make_fields(struct text *text)
+{
+    const bool is_named = text->classes.count > 0;
+    const struct lk_field fields[] = {
+        {.name = "image", .dtype = LK_U8, .shape = {3, {1, text->length, 1}}, .length = -1},
+        {.name = "label",
+         .dtype = LK_I32,
+         .role = LK_FIELD_LABEL,
+         .length = -1,
+         .classes = is_named ? text->classes.count : text->most + 1,
+         .class_names = is_named ? text->classes.items : NULL},
+        {.name = "tokens",
+         .dtype = LK_I32,
+         .shape = {1, {text->length}},
+         .length = TOKEN_COUNT,
+         .classes = 256},
+        {.name = "tokens.length", .dtype = LK_I32, .length = -1}};
+    memcpy(text->fields, fields, sizeof fields);
+}
+
 static enum lk_status text_open(struct lk_data_request *request, struct lk_data_info *info,
                                 void **state)
 {
@@ -263,22 +288,29 @@ static enum lk_status text_open(struct lk_data_request *request, struct lk_data_
     }
     info->name = text->name;
     info->count = text->count;
-    info->classes = text->classes.count > 0 ? text->classes.count : (int)text->most + 1;
-    info->class_names = text->classes.count > 0 ? text->classes.items : NULL;
-    info->height = info->channels = 1;
-    info->width = (int)text->length;
+    make_fields(text);
+    info->fields = text->fields;
+    info->field_count = LK_COUNT(text->fields);
     *state = text;
     return LK_OK;
 }
 
-static enum lk_status text_read(const void *state, int64_t index, uint8_t *sample,
-                                int32_t *label)
+static enum lk_status text_read(const void *state, int64_t index, void *const to[])
 {
     const struct text *text = state;
     const struct line *line = &text->lines[index];
-    memcpy(sample, line->text, line->bytes);
-    memset(sample + line->bytes, 0, (size_t)text->length - line->bytes);
-    *label = line->label;
+    uint8_t *image = to[LK_FIELD_IMAGE];
+    int32_t *tokens = to[TOKENS];
+    if (image) {
+        memcpy(image, line->text, line->bytes);
+        memset(image + line->bytes, 0, (size_t)text->length - line->bytes);
+    }
+    for (int64_t i = 0; tokens && i < text->length; i++)
+        tokens[i] = i < line->bytes ? (uint8_t)line->text[i] : 0;
+    if (to[LK_FIELD_CLASS])
+        *(int32_t *)to[LK_FIELD_CLASS] = line->label;
+    if (to[TOKEN_COUNT])
+        *(int32_t *)to[TOKEN_COUNT] = (int32_t)line->bytes;
     return LK_OK;
 }
 

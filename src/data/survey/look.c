@@ -2,6 +2,7 @@
 #include "data/survey/survey.h"
 
 #include "base/fail.h"
+#include "data/sources/field.h"
 #include "data/sources/files.h"
 #include "io/image/image.h"
 
@@ -27,10 +28,23 @@ static void note_time(struct lk_survey_finder *finder, enum lk_survey_stage stag
 
 static void count_label(struct lk_survey_finder *finder, int64_t label)
 {
+    if (finder->pass->label < 0)
+        return;
     if (label >= 0 && label < finder->pass->data->info.classes)
         finder->class_counts[label]++;
     else
         finder->unlabelled++;
+}
+
+/* Those in the sample that was read: one, or one for each step. */
+static void count_labels(struct lk_survey_finder *finder)
+{
+    const int field = finder->pass->label;
+    const int32_t *labels = field < 0 ? NULL : finder->fields[field];
+    const int64_t count =
+        field < 0 ? 0 : lk_field_count(&finder->pass->data->info.fields[field]);
+    for (int64_t i = 0; i < count; i++)
+        count_label(finder, labels[i]);
 }
 
 static enum lk_status add_note(struct lk_survey_pass *pass, struct lk_survey_notes *notes,
@@ -82,7 +96,7 @@ static enum lk_status measure(struct lk_survey_finder *finder, int64_t number,
     return LK_OK;
 }
 
-/* Decodes into finder->sample, stage by stage. */
+/* Decodes into the finder's image, stage by stage. */
 static enum lk_status decode(struct lk_survey_finder *finder, const struct lk_encoded *encoded)
 {
     const struct lk_data_info *info = &finder->pass->data->info;
@@ -95,8 +109,8 @@ static enum lk_status decode(struct lk_survey_finder *finder, const struct lk_en
                                  encoded->where, &image));
     note_time(finder, LK_SURVEY_DECODE, begin);
     begin = now();
-    const enum lk_status status =
-        lk_image_resize(&image, NULL, info->height, info->width, finder->sample);
+    const enum lk_status status = lk_image_resize(&image, NULL, info->height, info->width,
+                                                  finder->fields[LK_FIELD_IMAGE]);
     note_time(finder, LK_SURVEY_RESIZE, begin);
     lk_image_clear(&image);
     return status;
@@ -126,18 +140,20 @@ static enum lk_status look_at_file(struct lk_survey_finder *finder, int64_t numb
     return status;
 }
 
-static enum lk_status look_at_pixels(struct lk_survey_finder *finder, int64_t number,
+static enum lk_status look_at_fields(struct lk_survey_finder *finder, int64_t number,
                                      int64_t index)
 {
     const struct lk_survey_pass *pass = finder->pass;
     const struct lk_data *data = pass->data;
-    int32_t label = -1;
     const double begin = now();
-    LK_TRY(data->source->read(data->state, index, finder->sample, &label));
+    const enum lk_status status = data->source->read(data->state, index, finder->fields);
     note_time(finder, LK_SURVEY_READ, begin);
+    if (pass->counts_labels && status == LK_OK)
+        count_labels(finder);
+    else if (pass->counts_labels)
+        count_label(finder, -1);
+    LK_TRY(status);
     pass->sizes[number] = (struct lk_survey_size){data->info.height, data->info.width};
-    if (pass->counts_labels)
-        count_label(finder, label);
     return LK_OK;
 }
 
@@ -145,9 +161,10 @@ static void count_values(struct lk_survey_finder *finder)
 {
     const struct lk_data *data = finder->pass->data;
     const int channels = data->info.channels;
-    for (int c = 0; c < channels; c++)
+    const uint8_t *image = data->image < 0 ? NULL : finder->fields[data->image];
+    for (int c = 0; c < channels && c < LK_SURVEY_CHANNELS; c++)
         for (size_t i = (size_t)c; i < data->sample_bytes; i += (size_t)channels)
-            finder->values[c][finder->sample[i]]++;
+            finder->values[c][image[i]]++;
     finder->good++;
 }
 
@@ -158,16 +175,35 @@ enum lk_status lk_survey_look(struct lk_survey_finder *finder, int64_t number)
     const int64_t index =
         pass->total == data->info.count ? number : number * data->info.count / pass->total;
     const enum lk_status status =
-        (data->images ? look_at_file : look_at_pixels)(finder, number, index);
+        (data->images ? look_at_file : look_at_fields)(finder, number, index);
     if (status == LK_OK)
         count_values(finder);
-    if (!data->images || (status != LK_E_DATA && status != LK_E_IO))
+    if (!data->broken || (status != LK_E_DATA && !(status == LK_E_IO && data->images)))
         return status;
-    lk_images_mark_bad(data->images, index);
+    lk_broken_mark(data->broken, index);
     char why[1024];
     snprintf(why, sizeof why, "%s", lk_error_text());
     lk_error_clear();
     return add_note(pass, &pass->survey->bad, index, why);
+}
+
+/* Of a source that has fields; the label of a broken sample is none. */
+static enum lk_status read_labels(struct lk_survey_finder *finder, int64_t index)
+{
+    const struct lk_survey_pass *pass = finder->pass;
+    const struct lk_data *data = pass->data;
+    void *to[LK_MOST_FIELDS] = {NULL};
+    if (pass->label < 0)
+        return LK_OK;
+    to[pass->label] = finder->fields[pass->label];
+    const enum lk_status status = data->source->read(data->state, index, to);
+    if (status == LK_OK)
+        count_labels(finder);
+    if (status != LK_E_DATA || !data->broken)
+        return status;
+    lk_error_clear();
+    count_label(finder, -1);
+    return LK_OK;
 }
 
 enum lk_status lk_survey_find_label(struct lk_survey_finder *finder, int64_t index)
@@ -175,12 +211,10 @@ enum lk_status lk_survey_find_label(struct lk_survey_finder *finder, int64_t ind
     const struct lk_data *data = finder->pass->data;
     const struct lk_source *source = data->source;
     struct lk_encoded encoded = {.label = -1};
-    int32_t label = -1;
+    if (!source->fetch)
+        return read_labels(finder, index);
     if (source->label) {
         encoded.label = source->label(data->state, index);
-    } else if (!source->fetch) {
-        LK_TRY(source->read(data->state, index, finder->sample, &label));
-        encoded.label = label;
     } else {
         const enum lk_status status = source->fetch(data->state, index, &encoded);
         if (status == LK_OK)

@@ -38,10 +38,14 @@ static enum lk_status start_finder(struct lk_survey_finder *finder, struct lk_su
 {
     const struct lk_data *data = pass->data;
     finder->pass = pass;
-    finder->sample = malloc(data->sample_bytes);
-    finder->class_counts = calloc((size_t)data->info.classes, sizeof(int64_t));
-    if (!finder->sample || !finder->class_counts)
-        return lk_fail_memory("a thread that looks at samples", data->sample_bytes);
+    finder->class_counts = calloc((size_t)data->info.classes + 1, sizeof(int64_t));
+    if (!finder->class_counts)
+        return lk_fail_memory("counts of classes", (size_t)data->info.classes);
+    for (int f = 0; f < data->info.field_count; f++) {
+        finder->fields[f] = malloc(data->field_bytes[f]);
+        if (!finder->fields[f])
+            return lk_fail_memory("a sample", data->field_bytes[f]);
+    }
     return LK_OK;
 }
 
@@ -139,7 +143,7 @@ static void describe_sizes(struct lk_survey_pass *pass)
 static void describe(struct lk_survey_pass *pass, struct lk_survey_finder *finders)
 {
     struct lk_survey *survey = pass->survey;
-    const struct lk_images *images = pass->data->images;
+    const struct lk_broken *broken = pass->data->broken;
     struct lk_survey_finder *sum = &finders[0];
     for (int i = 1; i < survey->threads; i++)
         add_finder(sum, &finders[i], pass->data->info.classes);
@@ -150,8 +154,8 @@ static void describe(struct lk_survey_pass *pass, struct lk_survey_finder *finde
     survey->unlabelled = sum->unlabelled;
     sort_notes(&survey->bad);
     sort_notes(&survey->misnamed);
-    survey->lost = images ? lk_images_lost(images) : 0;
-    survey->most_bad = images ? lk_images_most_bad(images, pass->total) : 0;
+    survey->lost = broken ? lk_broken_lost(broken) : 0;
+    survey->most_bad = broken ? lk_broken_most(broken, pass->total) : 0;
     describe_sizes(pass);
     survey->jpegs = sum->jpegs;
     survey->pngs = sum->pngs;
@@ -163,6 +167,15 @@ static void describe(struct lk_survey_pass *pass, struct lk_survey_finder *finde
             sum->seconds[s] > 0 ? (double)sum->passed[s] / sum->seconds[s] : 0;
 }
 
+static void find_label(struct lk_survey_pass *pass)
+{
+    const struct lk_data_info *info = &pass->data->info;
+    pass->label = -1;
+    for (int f = info->field_count - 1; f >= 0; f--)
+        if (info->fields[f].role == LK_FIELD_LABEL && info->fields[f].classes > 0)
+            pass->label = f;
+}
+
 static enum lk_status run(struct lk_survey_pass *pass, struct lk_survey_finder *finders)
 {
     const int64_t count = pass->data->info.count, wanted = pass->options->samples;
@@ -170,6 +183,7 @@ static enum lk_status run(struct lk_survey_pass *pass, struct lk_survey_finder *
     pass->sizes = calloc((size_t)(is_part ? wanted : count), sizeof *pass->sizes);
     if (!pass->sizes)
         return lk_fail_memory("sizes of images", (size_t)count * sizeof *pass->sizes);
+    find_label(pass);
     for (int i = 0; i < pass->survey->threads; i++)
         LK_TRY(start_finder(&finders[i], pass));
     pass->total = count;
@@ -211,7 +225,8 @@ enum lk_status lk_survey_create(const struct lk_data *data,
         status = run(&pass, finders);
     }
     for (int i = 0; finders && i < MOST_THREADS; i++) {
-        free(finders[i].sample);
+        for (int f = 0; f < LK_MOST_FIELDS; f++)
+            free(finders[i].fields[f]);
         free(finders[i].class_counts);
     }
     free(finders);

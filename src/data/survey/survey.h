@@ -17,6 +17,7 @@ struct lk_survey_pass {
     struct lk_survey *survey;
     int64_t total;                /* numbers to visit */
     bool counts_labels;           /* while it looks at samples */
+    int label;                    /* the first field of classes; -1: there is none */
     struct lk_survey_size *sizes; /* [total] */
     atomic_llong next, done;
     atomic_bool has_failed;
@@ -30,8 +31,8 @@ struct lk_survey_finder {
     struct lk_survey_pass *pass;
     enum lk_status (*visit)(struct lk_survey_finder *finder, int64_t number);
     bool is_caller;
-    uint8_t *sample;
-    int64_t *class_counts; /* [classes] */
+    void *fields[LK_MOST_FIELDS]; /* of one sample */
+    int64_t *class_counts;        /* [classes] */
     int64_t unlabelled, good, jpegs, pngs, channels[LK_SURVEY_CHANNELS + 1];
     int64_t values[LK_SURVEY_CHANNELS][LK_SURVEY_VALUES]; /* how often each is there */
     double seconds[LK_SURVEY_STAGES];
