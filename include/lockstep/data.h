@@ -1,8 +1,9 @@
-/* Data sets: labelled images by index, and epochs of shuffled batches. Floor 4. Knows no tensor
- * and no device: samples are bytes in host memory. */
+/* Data sets: samples by index, each a record of named fields, and epochs of shuffled batches.
+ * Floor 4. Knows no device: samples are numbers in host memory. */
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H
 
+#include <lockstep/field.h>
 #include <lockstep/status.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,13 +18,17 @@ enum lk_data_part {
     LK_DATA_TEST_OR_ALL, /* the test part, or all of a set without parts */
 };
 
-/* Labels lie in [0, classes). The pointers live as long as the data set. */
+/* The pointers live as long as the data set. */
 struct lk_data_info {
     const char *name; /* short: "fashion-mnist" */
     int64_t count;    /* samples, at least 1 */
+    /* Of the first label of classes, which lie in [0, classes), and of the first image; 0:
+     * there is none. */
     int classes, height, width, channels;
     const char *const *class_names; /* [classes]; NULL: not known */
     bool decodes; /* to read a sample is to decode an image file: better done ahead */
+    int field_count;
+    const struct lk_field *fields; /* [field_count] */
 };
 
 struct lk_data;
@@ -62,10 +67,18 @@ LK_API void lk_data_close(struct lk_data *data);
 /* What the data set holds; never NULL. */
 LK_API const struct lk_data_info *lk_data_info(const struct lk_data *data);
 
-/* Reads the samples of those indices. samples: [count, h, w, c]; labels: [count]. Any thread,
- * several at once; allocates nothing but what decoding an image file takes. A broken file is
- * named in a warning, and the next one in the set that is not broken stands in for it.
+/* Reads fields of the samples of those indices. to[i]: [count] samples of field i; NULL: it is
+ * not wanted. Any thread, several at once; allocates nothing but what decoding a file or record
+ * takes. A broken sample is named in a warning, and the next one in the set that is not broken
+ * stands in for it, with all of its fields.
  * fails: LK_E_ARGUMENT an index outside the set; LK_E_DATA more are broken than may be */
+LK_API LK_MUST_CHECK enum lk_status lk_data_read_fields(const struct lk_data *data,
+                                                        const int64_t *indices, int count,
+                                                        void *const to[LK_MOST_FIELDS]);
+
+/* As lk_data_read_fields() of the first image and the first label that is one class.
+ * samples: [count, h, w, c]; labels: [count].
+ * fails: LK_E_ARGUMENT too where the data has no such fields */
 LK_API LK_MUST_CHECK enum lk_status lk_data_read(const struct lk_data *data,
                                                  const int64_t *indices, int count,
                                                  uint8_t *samples, int32_t *labels);
@@ -116,7 +129,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data
 /* Releases them, not the data set. NULL is fine. */
 LK_API void lk_batches_destroy(struct lk_batches *batches);
 
-/* Height, width and channels of their samples. */
+/* Height, width and channels of their images; zeros where there are none. */
 LK_API void lk_batches_shape(const struct lk_batches *batches, int shape[3]);
 
 /* Batches in an epoch, at least 1. */
@@ -125,12 +138,24 @@ LK_API int64_t lk_batches_per_epoch(const struct lk_batches *batches);
 /* Samples in batch number `batch`: the last one of an epoch may have fewer than the others. */
 LK_API int64_t lk_batches_size(const struct lk_batches *batches, int64_t batch);
 
-/* Reads samples first..first+count-1 of a batch as devices take them: turned and cropped; what
- * they do themselves (flip, brightness, contrast, saturation, normalize) is not done.
- * samples: [count, h, w, c]; labels: [count]. Allocates nothing beyond lk_data_read(); the
- * first to read of an epoch puts it in order. Readers of more than three epochs at once wait
- * for each other. fails: LK_E_ARGUMENT for samples that the batch does not have; as
- * lk_data_read() */
+/* Their fields: those of the data set, but an image in the size that batches have. They live
+ * as long as the batches. */
+LK_API const struct lk_field *lk_batches_fields(const struct lk_batches *batches, int *count);
+
+/* Reads samples first..first+count-1 of a batch as devices take them: numbers standardized,
+ * images turned and cropped; what devices do themselves (flip, brightness, contrast,
+ * saturation, normalize) is not done. to[i]: [count] samples of field i; NULL: it is not
+ * wanted. The first to read of an epoch puts it in order. Readers of more than three epochs at
+ * once wait for each other.
+ * fails: LK_E_ARGUMENT samples that the batch does not have; as lk_data_read_fields() */
+LK_API LK_MUST_CHECK enum lk_status lk_batches_read_fields(struct lk_batches *batches,
+                                                           int64_t batch, int64_t first,
+                                                           int64_t count,
+                                                           void *const to[LK_MOST_FIELDS]);
+
+/* As lk_batches_read_fields() of the first image and the first label that is one class.
+ * samples: [count, h, w, c]; labels: [count].
+ * fails: LK_E_ARGUMENT too where the data has no such fields */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_read(struct lk_batches *batches, int64_t batch,
                                                     int64_t first, int64_t count,
                                                     uint8_t *samples, int32_t *labels);

@@ -7,6 +7,7 @@
 #include <lockstep/convert.h>
 #include <lockstep/data.h>
 #include <lockstep/device.h>
+#include <lockstep/field.h>
 #include <lockstep/file.h>
 #include <lockstep/graph.h>
 #include <lockstep/model.h>

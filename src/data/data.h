@@ -1,21 +1,30 @@
-/* What an open data set is made of, for those in this room that look behind its samples.
+/* What an open data set is made of, for those in this hall that look behind its samples.
  * Floor 4. Knows no batch. */
 #ifndef LK_DATA_DATA_H
 #define LK_DATA_DATA_H
 
-#include "data/images.h"
+#include "data/images/images.h"
 
 struct lk_data {
     const struct lk_source *source;
     void *state;
-    struct lk_images *images; /* NULL: the source has pixels */
+    struct lk_images *images; /* NULL: the source has fields, not image files */
+    struct lk_broken *broken; /* NULL: no sample is */
     struct lk_data_info info;
-    size_t sample_bytes;
+    struct lk_field standard[2]; /* of a source that leaves them open: image, class */
+    size_t field_bytes[LK_MOST_FIELDS];
+    int image, label;    /* the fields of lk_data_read(); -1: there is none */
+    size_t sample_bytes; /* of the image; 0: there is none */
 };
 
-/* As lk_data_read() of one sample of image files, but another part of its image. */
+/* As lk_data_read() of one sample of image files, but another part of its image. NULL: that
+ * is not wanted. */
 LK_MUST_CHECK enum lk_status lk_data_read_part(const struct lk_data *data, int64_t index,
                                                const struct lk_image_part *part,
                                                uint8_t *sample, int32_t *label);
+
+/* fails: LK_E_ARGUMENT the data has no image or no label that is one class, saying what it has
+ */
+LK_MUST_CHECK enum lk_status lk_data_check_image(const struct lk_data *data);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef LK_TRAIN_EVALUATOR_H
 #define LK_TRAIN_EVALUATOR_H
 
-#include "data/pipeline.h"
+#include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include <lockstep/data.h>
 #include <lockstep/model.h>

@@ -1,7 +1,7 @@
 #include "train/settings.h"
 
 #include "base/fail.h"
-#include "data/pipeline.h"
+#include "data/stages/pipeline.h"
 #include "mirror/staleness.h"
 #include "ops/choice.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef LK_TRAIN_TRAINER_PARTS_H
 #define LK_TRAIN_TRAINER_PARTS_H
 
-#include "data/pipeline.h"
+#include "data/stages/pipeline.h"
 #include "io/sha256.h"
 #include "optim/schedule.h"
 #include "train/evaluator.h"

@@ -1,5 +1,5 @@
 /* Crops and turns: pixels come from where they should, and chance repeats. */
-#include "data/augment.h"
+#include "data/stages/augment.h"
 
 #include "scratch.h"
 #include <lockstep/data.h>

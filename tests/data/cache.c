@@ -1,5 +1,5 @@
 /* Kept samples: what a file gives back is what was put into it, or nothing. */
-#include "data/cache.h"
+#include "data/images/cache.h"
 #include "png.h"
 #include <errno.h>
 #include <lockstep/data.h>

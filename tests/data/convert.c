@@ -1,6 +1,6 @@
 /* A crew takes results in order whatever its size; a conversion by the library, stopped from
  * its own progress and gone on with. */
-#include "data/crew.h"
+#include "base/crew.h"
 
 #include "base/fail.h"
 #include "io/file.h"

@@ -1,5 +1,5 @@
 /* Parts of images before they are scaled: which pixels, where by chance, and where not. */
-#include "data/decode.h"
+#include "data/images/decode.h"
 
 #include "png.h"
 #include <lockstep/data.h>

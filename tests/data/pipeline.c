@@ -1,7 +1,7 @@
 /* Pipelines: texts into stages in their order, chance that repeats, what the host shows. */
-#include "data/pipeline.h"
-#include "data/batches.h"
-#include "data/look.h"
+#include "data/stages/pipeline.h"
+#include "data/batches/batches.h"
+#include "data/stages/look.h"
 
 #include "scratch.h"
 #include <lockstep/data.h>

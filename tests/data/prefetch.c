@@ -1,5 +1,5 @@
 /* Threads that read ahead: what they hold, what they leave alone, and what they cannot read. */
-#include "data/prefetch.h"
+#include "data/batches/prefetch.h"
 
 #include "scratch.h"
 #include <pthread.h>
@@ -22,16 +22,21 @@ static int64_t count_samples(void *context, int64_t batch)
 }
 
 static enum lk_status read_samples(void *context, int64_t batch, int64_t first, int64_t count,
-                                   uint8_t *samples, int32_t *labels)
+                                   void *const to[])
 {
     struct set *set = context;
+    uint8_t *samples = to[0];
+    int32_t *labels = to[1];
     for (int64_t i = first; i < first + count; i++) {
         atomic_fetch_add(&set->reads[batch][i], 1);
         if (batch == set->broken_batch && i == set->broken_sample)
             return LK_E_DATA;
-        samples[2 * (i - first)] = (uint8_t)batch;
-        samples[2 * (i - first) + 1] = (uint8_t)i;
-        labels[i - first] = (int32_t)(batch * SIZE + i);
+        if (samples)
+            samples[2 * (i - first)] = (uint8_t)batch;
+        if (samples)
+            samples[2 * (i - first) + 1] = (uint8_t)i;
+        if (labels)
+            labels[i - first] = (int32_t)(batch * SIZE + i);
     }
     return LK_OK;
 }
@@ -43,7 +48,8 @@ static struct lk_prefetch *create(struct set *set, int threads, int64_t end)
                                               .batches = 4,
                                               .most_batches = 8,
                                               .size = SIZE,
-                                              .sample_bytes = 2,
+                                              .field_count = 2,
+                                              .field_bytes = {2, 4},
                                               .end = end,
                                               .count = count_samples,
                                               .read = read_samples,
@@ -56,7 +62,8 @@ static void expect(struct lk_prefetch *prefetch, int64_t batch, int64_t first, i
 {
     uint8_t samples[2 * SIZE];
     int32_t labels[SIZE];
-    assert_int_equal(lk_prefetch_read(prefetch, batch, first, count, samples, labels), LK_OK);
+    assert_int_equal(
+        lk_prefetch_read(prefetch, batch, first, count, (void *[]){samples, labels}), LK_OK);
     for (int64_t i = 0; i < count; i++) {
         assert_int_equal(samples[2 * i], batch);
         assert_int_equal(samples[2 * i + 1], first + i);
@@ -122,11 +129,11 @@ static void reads_so_far_ahead(void **state)
 
 /* A set whose samples of every fifth batch take long. */
 static enum lk_status read_in_bursts(void *context, int64_t batch, int64_t first, int64_t count,
-                                     uint8_t *samples, int32_t *labels)
+                                     void *const to[])
 {
     if (batch % 5 == 0)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    return read_samples(context, batch, first, count, samples, labels);
+    return read_samples(context, batch, first, count, to);
 }
 
 static int held_after(struct lk_prefetch_config config, int64_t reader_ns)
@@ -151,7 +158,8 @@ static void holds_more_where_that_helps(void **state)
                                         .batches = 3,
                                         .most_batches = 6,
                                         .size = SIZE,
-                                        .sample_bytes = 2,
+                                        .field_count = 2,
+                                        .field_bytes = {2, 4},
                                         .end = BATCHES,
                                         .count = count_samples,
                                         .read = read_in_bursts,
@@ -205,7 +213,8 @@ static void leaves_failures_to_the_reader(void **state)
     int32_t labels[SIZE];
     struct lk_prefetch *prefetch = create(&set, 3, BATCHES);
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(lk_prefetch_read(prefetch, 2, 0, SIZE, samples, labels), LK_E_DATA);
+        assert_int_equal(lk_prefetch_read(prefetch, 2, 0, SIZE, (void *[]){samples, labels}),
+                         LK_E_DATA);
         expect(prefetch, 2, 0, 48);
         expect(prefetch, 2, 56, 44);
     }

@@ -1,7 +1,7 @@
 #include "team/stepper/parts.h"
 
 #include "base/fail.h"
-#include "data/batches.h"
+#include "data/batches/batches.h"
 #include <stdlib.h>
 
 enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */

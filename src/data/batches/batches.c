@@ -1,0 +1,365 @@
+/* Batches by number: which samples each one holds, and reading them through the pipeline. */
+#include "data/batches/batches.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "data/batches/order.h"
+#include "data/batches/prefetch.h"
+#include "data/data.h"
+#include "data/stages/augment.h"
+#include "data/stages/look.h"
+#include "data/stages/pipeline.h"
+
+#include <lockstep/data.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct lk_batches {
+    const struct lk_data *data;
+    struct lk_batches_options options;
+    int64_t count; /* samples of an epoch, without a remainder that is left out */
+    int64_t per_epoch;
+    struct lk_orders *orders;
+    struct lk_pipeline pipeline;
+    struct lk_look look;
+    struct lk_augment augment;
+    struct lk_prefetch *prefetch; /* NULL: who wants a batch reads it */
+    int field_count;
+    struct lk_field fields[LK_MOST_FIELDS]; /* as they are in batches */
+    size_t field_bytes[LK_MOST_FIELDS];
+};
+
+static size_t image_bytes(const struct lk_batches *b)
+{
+    const struct lk_augment *a = &b->augment;
+    return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
+}
+
+/* Whether the pipeline takes other parts of images than the data set itself, which may keep
+ * its samples. */
+static bool takes_parts(const struct lk_batches *b)
+{
+    const int *size = b->pipeline.part;
+    if (!size[0] || b->pipeline.parts_by_chance)
+        return size[0];
+    const struct lk_image_part own = lk_images_part(b->data->images);
+    return own.size[0] != size[0] || own.size[1] != size[1];
+}
+
+/* A whole sample; where parts of images are taken by chance, one that depends on nothing but
+ * (seed, epoch, index). */
+static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int64_t index,
+                                  void *const to[])
+{
+    const int *size = b->pipeline.part;
+    struct lk_image_part part = {.size = {size[0], size[1]},
+                                 .is_middle = !b->pipeline.parts_by_chance};
+    if (!takes_parts(b))
+        return lk_data_read_fields(b->data, &index, 1, to);
+    lk_pipeline_draw_part(b->options.seed, epoch, index, part.at);
+    return lk_data_read_part(b->data, index, &part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
+}
+
+/* whole: memory for an image that is turned and cropped; NULL: it is taken as it is. */
+static enum lk_status read_samples(const struct lk_batches *b, struct lk_batches_position at,
+                                   const int64_t *indices, int64_t count, void *const to[],
+                                   uint8_t *whole)
+{
+    for (int64_t i = 0; i < count; i++) {
+        void *sample[LK_MOST_FIELDS] = {NULL};
+        for (int f = 0; f < b->field_count; f++)
+            sample[f] = to[f] ? (uint8_t *)to[f] + (size_t)i * b->field_bytes[f] : NULL;
+        uint8_t *image = whole ? sample[b->data->image] : NULL;
+        if (whole)
+            sample[b->data->image] = whole;
+        LK_TRY(read_sample(b, at.epoch, indices[i], sample));
+        if (whole)
+            lk_augment_apply(&b->augment, at.epoch, indices[i], whole, image);
+    }
+    return LK_OK;
+}
+
+/* As lk_batches_read_fields(), on the caller's thread. */
+static enum lk_status read_now(void *context, int64_t batch, int64_t first, int64_t count,
+                               void *const to[])
+{
+    struct lk_batches *b = context;
+    const struct lk_batches_position at = lk_batches_position(b, batch);
+    const bool augments =
+        b->data->image >= 0 && to[b->data->image] && lk_augment_is_any(&b->augment);
+    uint8_t *whole = augments ? malloc(b->data->sample_bytes) : NULL;
+    if (augments && !whole)
+        return lk_fail_memory("a sample", b->data->sample_bytes);
+    struct lk_order *order = lk_orders_take(b->orders, at.epoch);
+    const enum lk_status status =
+        read_samples(b, at, order->items + at.index + first, count, to, whole);
+    lk_orders_give(b->orders, order);
+    free(whole);
+    return status;
+}
+
+static int64_t count_samples(void *context, int64_t batch)
+{
+    return lk_batches_size(context, batch);
+}
+
+/* Where samples are decoded, no more threads than cores: decoding waits for nothing else. */
+static int choose_threads(const struct lk_batches *b)
+{
+    enum { MOST_THREADS = 64 };
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (b->options.threads != LK_BATCHES_AUTO)
+        return b->options.threads;
+    if (!lk_data_info(b->data)->decodes)
+        return 0;
+    return cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
+}
+
+/* Four batches; unless it was said, up to 16 where that helps and they are no giants. */
+static enum lk_status start_prefetch(struct lk_batches *b)
+{
+    enum { HELD = 4, MOST_HELD = 16 };
+    static const double most_bytes = 512e6;
+    const struct lk_data_info *info = lk_data_info(b->data);
+    struct lk_prefetch_config config = {
+        .threads = choose_threads(b),
+        .batches = b->options.prefetch ? b->options.prefetch : HELD,
+        .size = b->options.size < b->count ? b->options.size : b->count,
+        .field_count = b->field_count,
+        .end = b->options.end > 0 ? b->options.end : INT64_MAX,
+        .count = count_samples,
+        .read = read_now,
+        .context = b,
+    };
+    double bytes = 0;
+    if (config.threads == 0)
+        return LK_OK;
+    for (int f = 0; f < b->field_count; f++) {
+        config.field_bytes[f] = b->field_bytes[f];
+        bytes += (double)config.size * (double)b->field_bytes[f];
+    }
+    if (b->options.prefetch == 0)
+        config.most_batches =
+            most_bytes / bytes < MOST_HELD ? (int)(most_bytes / bytes) : MOST_HELD;
+    lk_log(LK_LOG_INFO, "%s: %d threads read ahead, in %.0f MB", info->name, config.threads,
+           1e-6 * config.batches * bytes);
+    return lk_prefetch_create(&config, &b->prefetch);
+}
+
+/* The size that samples end with, in [2]: as asked for, else what the pipeline crops to. */
+static enum lk_status find_size(const struct lk_batches *b, int size[2])
+{
+    const struct lk_data_info *info = lk_data_info(b->data);
+    const struct lk_batches_options *o = &b->options;
+    const int *crop = b->pipeline.crop, *resize = b->pipeline.resize;
+    if (resize[0] && (info->height != resize[0] || info->width != resize[1]))
+        return lk_fail(
+            LK_E_ARGUMENT, "the pipeline resizes to %dx%d, samples of '%s' have %dx%d: %s",
+            resize[0], resize[1], info->name, info->height, info->width,
+            info->decodes ? "its SPEC says so (size=)" : "only image files are resized");
+    if (o->height && crop[0] && (o->height != crop[0] || o->width != crop[1]))
+        return lk_fail(LK_E_ARGUMENT, "the pipeline crops to %dx%d, expected are %dx%d",
+                       crop[0], crop[1], o->height, o->width);
+    size[0] = o->height ? o->height : crop[0] ? crop[0] : info->height;
+    size[1] = o->width ? o->width : crop[0] ? crop[1] : info->width;
+    return LK_OK;
+}
+
+static enum lk_status check_parts(const struct lk_batches *b)
+{
+    if (b->pipeline.part[0] && !b->data->images)
+        return lk_fail(LK_E_ARGUMENT, "'%s': only image files are cropped before resize",
+                       lk_data_info(b->data)->name);
+    if (b->pipeline.part[0] && b->pipeline.parts_by_chance &&
+        lk_images_are_kept(b->data->images))
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "'%s' keeps samples, which are others each time where they are cropped by "
+            "chance before resize",
+            lk_data_info(b->data)->name);
+    return LK_OK;
+}
+
+static void describe_fields(struct lk_batches *b)
+{
+    const struct lk_data_info *info = lk_data_info(b->data);
+    b->field_count = info->field_count;
+    for (int f = 0; f < b->field_count; f++) {
+        b->fields[f] = info->fields[f];
+        if (f == b->data->image) {
+            b->fields[f].shape.dim[0] = b->augment.height;
+            b->fields[f].shape.dim[1] = b->augment.width;
+        }
+        b->field_bytes[f] = lk_field_bytes(&b->fields[f]);
+    }
+}
+
+static enum lk_status set_pipeline(struct lk_batches *b)
+{
+    const struct lk_data_info *info = lk_data_info(b->data);
+    int size[2] = {0};
+    if (b->options.pipeline)
+        LK_TRY(lk_pipeline_parse(b->options.pipeline, true, &b->pipeline));
+    LK_TRY(lk_pipeline_look(&b->pipeline, info->channels, &b->look));
+    LK_TRY(check_parts(b));
+    LK_TRY(find_size(b, size));
+    b->augment = (struct lk_augment){
+        .rotate = b->pipeline.rotate,
+        .crops_by_chance = b->pipeline.crops_by_chance,
+        .padding = (int)b->pipeline.padding,
+        .seed = b->options.seed,
+        .from_height = info->height,
+        .from_width = info->width,
+        .height = size[0],
+        .width = size[1],
+        .channels = info->channels,
+    };
+    LK_TRY(lk_augment_check(&b->augment));
+    describe_fields(b);
+    return LK_OK;
+}
+
+enum lk_status lk_batches_create(const struct lk_data *data,
+                                 const struct lk_batches_options *options,
+                                 struct lk_batches **batches)
+{
+    const int64_t count = lk_data_info(data)->count;
+    const bool drops = options->drop_remainder;
+    if (options->threads < LK_BATCHES_AUTO || options->threads > 1024)
+        return lk_fail(LK_E_ARGUMENT, "%d threads to read ahead: expected 0..1024",
+                       options->threads);
+    if (options->prefetch < 0 || options->prefetch == 1 || options->prefetch > 1024)
+        return lk_fail(LK_E_ARGUMENT, "%d batches to hold: expected 2..1024",
+                       options->prefetch);
+    if (options->size < 1 || (drops && options->size > count))
+        return lk_fail(LK_E_ARGUMENT, "a batch of %d: expected 1..%lld", options->size,
+                       drops ? (long long)count : (long long)INT32_MAX);
+    if (count > UINT32_MAX)
+        return lk_fail(LK_E_UNSUPPORTED, "%lld samples; at most 2^32 - 1 can be put in order",
+                       (long long)count);
+    struct lk_batches *b = calloc(1, sizeof *b);
+    if (!b)
+        return lk_fail_memory("batches", sizeof *b);
+    *b = (struct lk_batches){.data = data,
+                             .options = *options,
+                             .count = drops ? count - count % options->size : count};
+    b->per_epoch = (b->count + options->size - 1) / options->size;
+    enum lk_status status = set_pipeline(b);
+    if (status == LK_OK)
+        status = lk_orders_create(options->shuffle, options->seed, count, &b->orders);
+    if (status == LK_OK)
+        status = start_prefetch(b);
+    if (status != LK_OK) {
+        lk_batches_destroy(b);
+        return status;
+    }
+    *batches = b;
+    return LK_OK;
+}
+
+void lk_batches_destroy(struct lk_batches *batches)
+{
+    if (!batches)
+        return;
+    lk_prefetch_destroy(batches->prefetch);
+    lk_orders_destroy(batches->orders);
+    free(batches);
+}
+
+void lk_batches_shape(const struct lk_batches *batches, int shape[3])
+{
+    shape[0] = batches->augment.height;
+    shape[1] = batches->augment.width;
+    shape[2] = batches->augment.channels;
+}
+
+int64_t lk_batches_per_epoch(const struct lk_batches *batches)
+{
+    return batches->per_epoch;
+}
+
+struct lk_batches_position lk_batches_position(const struct lk_batches *b, int64_t batch)
+{
+    return (struct lk_batches_position){batch / b->per_epoch,
+                                        batch % b->per_epoch * b->options.size};
+}
+
+int64_t lk_batches_size(const struct lk_batches *b, int64_t batch)
+{
+    const int64_t left = b->count - lk_batches_position(b, batch).index;
+    return left < b->options.size ? left : b->options.size;
+}
+
+enum lk_status lk_batches_find(const struct lk_batches *b, struct lk_batches_position position,
+                               int64_t *batch)
+{
+    const int64_t size = b->options.size;
+    const bool is_end = position.index == b->count;
+    if (position.epoch < 0 || position.epoch > UINT32_MAX || position.index < 0 ||
+        position.index > b->count || (position.index % size != 0 && !is_end))
+        return lk_fail(LK_E_ARGUMENT,
+                       "position (epoch %lld, sample %lld): expected an epoch from 0 and a "
+                       "sample in 0..%lld where a batch of %lld begins",
+                       (long long)position.epoch, (long long)position.index,
+                       (long long)b->count, (long long)size);
+    *batch = position.epoch * b->per_epoch + (is_end ? b->per_epoch : position.index / size);
+    return LK_OK;
+}
+
+static enum lk_status check_part(const struct lk_batches *b, int64_t batch, int64_t first,
+                                 int64_t count)
+{
+    if (batch >= 0 && batch / b->per_epoch <= UINT32_MAX && first >= 0 && count >= 0 &&
+        first <= lk_batches_size(b, batch) && count <= lk_batches_size(b, batch) - first)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "batch %lld has no %lld samples from %lld on",
+                   (long long)batch, (long long)count, (long long)first);
+}
+
+const struct lk_field *lk_batches_fields(const struct lk_batches *batches, int *count)
+{
+    *count = batches->field_count;
+    return batches->fields;
+}
+
+enum lk_status lk_batches_read_fields(struct lk_batches *b, int64_t batch, int64_t first,
+                                      int64_t count, void *const to[LK_MOST_FIELDS])
+{
+    LK_TRY(check_part(b, batch, first, count));
+    return b->prefetch ? lk_prefetch_read(b->prefetch, batch, first, count, to)
+                       : read_now(b, batch, first, count, to);
+}
+
+enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t first,
+                               int64_t count, uint8_t *samples, int32_t *labels)
+{
+    void *to[LK_MOST_FIELDS] = {NULL};
+    LK_TRY(lk_data_check_image(b->data));
+    to[b->data->image] = samples;
+    to[b->data->label] = labels;
+    return lk_batches_read_fields(b, batch, first, count, to);
+}
+
+enum lk_status lk_batches_draw(struct lk_batches *b, int64_t batch, int64_t first,
+                               int64_t count, struct lk_look_draw *draws)
+{
+    LK_TRY(check_part(b, batch, first, count));
+    const struct lk_batches_position at = lk_batches_position(b, batch);
+    struct lk_order *order = lk_orders_take(b->orders, at.epoch);
+    for (int64_t i = 0; i < count; i++)
+        draws[i] = lk_pipeline_draw(&b->pipeline, b->options.seed, at.epoch,
+                                    order->items[at.index + first + i]);
+    lk_orders_give(b->orders, order);
+    return LK_OK;
+}
+
+enum lk_status lk_batches_show(struct lk_batches *b, int64_t batch, int64_t first,
+                               int64_t count, uint8_t *samples)
+{
+    for (int64_t i = 0; i < count; i++) {
+        struct lk_look_draw draw;
+        LK_TRY(lk_batches_draw(b, batch, first + i, 1, &draw));
+        lk_look_apply(&b->look, &draw, b->augment.height, b->augment.width,
+                      samples + (size_t)i * image_bytes(b));
+    }
+    return LK_OK;
+}

@@ -1,0 +1,181 @@
+/* All samples of a source by name, label and stamp, and what its classes are called. */
+#include "base/fail.h"
+#include "base/log.h"
+#include "data/convert/convert.h"
+#include "data/data.h"
+#include "io/crc32c.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_NAMED = 20, WINDOW = 256 };
+
+enum lk_status lk_convert_note_bad(struct lk_conversion *c, struct lk_convert_part *part,
+                                   const char *why)
+{
+    part->bad++;
+    lk_text_append(&c->skipped, "%s: %s\n", part->name, why);
+    if (c->skipped.failed)
+        return lk_fail_memory("names of broken samples", c->skipped.used);
+    if (part->bad > part->most_bad)
+        return lk_fail(LK_E_DATA,
+                       "%s: %lld of %lld samples are broken, at most %lld may be (max_bad); "
+                       "the last is %s",
+                       part->name, (long long)part->bad, (long long)part->count,
+                       (long long)part->most_bad, why);
+    if (part->bad <= MOST_NAMED)
+        lk_log(LK_LOG_WARNING, "%s: a broken sample is left out: %s%s", part->name, why,
+               part->bad == MOST_NAMED ? " (others are named in skipped.txt at the end)" : "");
+    return LK_OK;
+}
+
+/* A part while it is being listed. */
+struct listing {
+    struct lk_conversion *c;
+    struct lk_convert_part *part;
+    struct {
+        struct lk_sample_about about;
+        bool is_bad;
+        char why[768];
+    } slots[WINDOW];
+};
+
+/* Pixels have no name; they tell about themselves. */
+static enum lk_status tell_about_pixels(const struct lk_data *data, int64_t index,
+                                        struct lk_sample_about *about)
+{
+    int32_t label = 0;
+    uint8_t *pixels = malloc(data->sample_bytes);
+    if (!pixels)
+        return lk_fail_memory("a sample", data->sample_bytes);
+    const enum lk_status status = lk_data_read(data, &index, 1, pixels, &label);
+    about->label = label;
+    about->stamp = lk_crc32c(pixels, data->sample_bytes);
+    free(pixels);
+    return status;
+}
+
+static enum lk_status tell_about(const struct lk_data *data, int64_t index,
+                                 struct lk_sample_about *about)
+{
+    *about = (struct lk_sample_about){0};
+    return data->source->about ? data->source->about(data->state, index, about)
+                               : tell_about_pixels(data, index, about);
+}
+
+static enum lk_status look_at(void *context, int64_t i)
+{
+    struct listing *listing = context;
+    struct lk_sample_about *about = &listing->slots[i % WINDOW].about;
+    char *why = listing->slots[i % WINDOW].why;
+    const size_t room = sizeof listing->slots->why;
+    enum lk_status status = tell_about(listing->part->data, i, about);
+    if (status == LK_OK && (about->label < 0 || about->label >= listing->c->class_count))
+        status = lk_fail(LK_E_DATA,
+                         "sample %lld ('%s') has the label %lld, which is not in "
+                         "0..%d",
+                         (long long)i, about->name, (long long)about->label,
+                         listing->c->class_count - 1);
+    listing->slots[i % WINDOW].is_bad = status == LK_E_DATA || status == LK_E_IO;
+    if (!listing->slots[i % WINDOW].is_bad)
+        return status;
+    snprintf(why, room, "%s", lk_error_text());
+    lk_error_clear();
+    return LK_OK;
+}
+
+/* Records say with each sample what its class is called: always the same. */
+static enum lk_status learn_class(struct lk_conversion *c, const struct lk_sample_about *about)
+{
+    const char **known = &c->classes[about->label];
+    for (const char *p = about->class_name; *p; p++)
+        if ((unsigned char)*p < ' ')
+            return LK_OK; /* a name that cannot stand in a list */
+    if (!*about->class_name || (*known && strcmp(*known, about->class_name) == 0))
+        return LK_OK;
+    if (*known)
+        return lk_fail(LK_E_DATA,
+                       "label %lld is called '%s' and '%s'; option classes=FILE of the source "
+                       "says what it is",
+                       (long long)about->label, *known, about->class_name);
+    return lk_arena_text(&c->arena, about->class_name, known);
+}
+
+/* Without "." and "..", hidden parts and control characters: it becomes a path. */
+static bool is_fit(const char *name)
+{
+    bool begins = true;
+    for (const char *p = name; *p; p++) {
+        if ((begins && (*p == '.' || *p == '/')) || (unsigned char)*p < ' ')
+            return false;
+        begins = *p == '/';
+    }
+    return *name && !begins;
+}
+
+static enum lk_status keep(void *context, int64_t i)
+{
+    struct listing *listing = context;
+    struct lk_convert_part *part = listing->part;
+    struct lk_convert_sample *sample = &part->samples[i];
+    const struct lk_sample_about *about = &listing->slots[i % WINDOW].about;
+    lk_convert_tell(listing->c, "listing", part->name, i + 1, part->count);
+    if (listing->slots[i % WINDOW].is_bad) {
+        *sample = (struct lk_convert_sample){.name = "", .label = -1};
+        return lk_convert_note_bad(listing->c, part, listing->slots[i % WINDOW].why);
+    }
+    *sample = (struct lk_convert_sample){
+        .name = "", .label = (int32_t)about->label, .stamp = about->stamp};
+    LK_TRY(learn_class(listing->c, about));
+    return is_fit(about->name) ? lk_arena_text(&listing->c->arena, about->name, &sample->name)
+                               : LK_OK;
+}
+
+static enum lk_status list_part(struct lk_conversion *c, struct lk_convert_part *part)
+{
+    struct listing *listing = calloc(1, sizeof *listing);
+    part->samples = calloc((size_t)part->count, sizeof *part->samples);
+    part->counts = calloc((size_t)c->class_count, sizeof *part->counts);
+    if (!listing || !part->samples || !part->counts) {
+        free(listing);
+        return lk_fail_memory("a list of samples", (size_t)part->count * sizeof *part->samples);
+    }
+    listing->c = c;
+    listing->part = part;
+    const struct lk_crew crew = {.threads = c->threads,
+                                 .count = part->count,
+                                 .window = WINDOW,
+                                 .stop = &c->stop,
+                                 .context = listing,
+                                 .work = look_at,
+                                 .take = keep};
+    const enum lk_status status = lk_crew_run(&crew);
+    free(listing);
+    return status;
+}
+
+static enum lk_status find_classes(struct lk_conversion *c)
+{
+    for (int i = 0; i < c->part_count; i++) {
+        const int classes = lk_data_info(c->parts[i].data)->classes;
+        c->class_count = classes > c->class_count ? classes : c->class_count;
+    }
+    c->classes = calloc((size_t)c->class_count, sizeof *c->classes);
+    if (!c->classes)
+        return lk_fail_memory("names of classes", (size_t)c->class_count);
+    for (int i = 0; i < c->part_count; i++) {
+        const struct lk_data_info *info = lk_data_info(c->parts[i].data);
+        for (int k = 0; info->class_names && k < info->classes; k++)
+            c->classes[k] = info->class_names[k];
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_convert_list(struct lk_conversion *c)
+{
+    LK_TRY(find_classes(c));
+    for (int i = 0; i < c->part_count; i++)
+        LK_TRY(list_part(c, &c->parts[i]));
+    return LK_OK;
+}

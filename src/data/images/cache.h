@@ -1,0 +1,50 @@
+/* Decoded, scaled samples that are kept, in memory or in a file. Floor 4. Knows no image: what
+ * is kept is bytes and a label. A file is of one data set, told by a sum, and every sample in
+ * it has a checksum: what is of another set, cut short or changed is never read as pixels. */
+#ifndef LK_DATA_IMAGES_CACHE_H
+#define LK_DATA_IMAGES_CACHE_H
+
+#include "io/sha256.h"
+#include <lockstep/status.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lk_cache;
+
+/* What is kept, and where it comes from. */
+struct lk_cache_samples {
+    const char *name; /* for messages */
+    int64_t count;
+    size_t bytes;             /* of each */
+    char sum[LK_SHA256_TEXT]; /* another one where any sample is another one; for files */
+    void *context;
+    /* Any thread. A broken sample is read as the one that stands in for it. */
+    enum lk_status (*read)(void *context, int64_t index, uint8_t *sample, int32_t *label);
+    bool (*is_bad)(void *context, int64_t index);
+};
+
+/* Memory for all samples, which lk_cache_put() fills. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_cache_open_memory(const struct lk_cache_samples *samples,
+                                                  struct lk_cache **cache);
+
+/* Opens the file; where it is not there, of other samples, or damaged, it is made first: all
+ * samples are read, on all cores, into a new file that then takes its place, whole. Processes
+ * may share it. Where it cannot be written (a full disk) a warning says so, and `cache` is
+ * NULL. fails: LK_E_DATA a file that is no cache, which is left alone; as `read` */
+LK_MUST_CHECK enum lk_status lk_cache_open_file(const char *path,
+                                                const struct lk_cache_samples *samples,
+                                                struct lk_cache **cache);
+
+/* Release it. NULL is fine. */
+void lk_cache_close(struct lk_cache *cache);
+
+/* Reads a sample; false where it is not kept, or not as it was. Any thread. */
+bool lk_cache_find(struct lk_cache *cache, int64_t index, uint8_t *sample, int32_t *label);
+
+/* Keeps a sample in memory; does nothing to a file. Any thread. */
+void lk_cache_put(struct lk_cache *cache, int64_t index, const uint8_t *sample, int32_t label);
+
+/* Whether the sample was broken when the file was made. */
+bool lk_cache_is_bad(const struct lk_cache *cache, int64_t index);
+
+#endif

@@ -1,0 +1,303 @@
+/* Samples from image files: finding their shape, decoding, keeping, replacing broken ones. */
+#include "data/images/images.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "data/images/cache.h"
+#include "io/image/image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const lk_image_decodings[] = {"scaled", "full", NULL};
+
+enum { MOST_SIDE = 4096, FIRST_TRIES = 100 };
+
+struct lk_images {
+    const struct lk_source *source;
+    const void *state;
+    struct lk_data_info info;
+    size_t bytes; /* of a sample */
+    struct lk_broken *broken;
+    int decode; /* enum lk_image_decoding */
+    struct lk_image_part part;
+    struct lk_cache *cache; /* NULL: nothing is kept */
+};
+
+static enum lk_status parse_size(const char *text, struct lk_data_info *info)
+{
+    char more;
+    int height, width;
+    if (!*text)
+        return LK_OK;
+    if (sscanf(text, "%dx%d%c", &height, &width, &more) != 2 || height < 1 || width < 1 ||
+        height > MOST_SIDE || width > MOST_SIDE)
+        return lk_fail(LK_E_ARGUMENT,
+                       "size '%s': expected height x width of at most %d, such as 96x96", text,
+                       MOST_SIDE);
+    info->height = height;
+    info->width = width;
+    return LK_OK;
+}
+
+/* The shape of the first image that can be read. */
+static enum lk_status measure_first(const struct lk_images *images, int shape[3])
+{
+    const int64_t count = images->info.count;
+    enum lk_status status = LK_OK;
+    for (int64_t i = 0; i < count && i < FIRST_TRIES; i++) {
+        struct lk_encoded encoded;
+        lk_error_clear();
+        status = images->source->fetch(images->state, i, &encoded);
+        if (status == LK_OK) {
+            status = lk_image_measure(encoded.data, encoded.bytes, encoded.where, shape);
+            free(encoded.data);
+        }
+        if (status == LK_OK)
+            return LK_OK;
+    }
+    return status;
+}
+
+/* Into images->info. A file has grey or colours, with or without a transparency that is
+ * dropped.
+ */
+static enum lk_status find_shape(struct lk_images *images, const struct lk_image_options *o,
+                                 const struct lk_data_options *wanted)
+{
+    struct lk_data_info *info = &images->info;
+    int shape[3] = {0};
+    info->height = wanted->height;
+    info->width = wanted->width;
+    info->channels = o->channels ? (int)o->channels : wanted->channels;
+    LK_TRY(parse_size(o->size, info));
+    if (info->height == 0 || info->channels == 0)
+        LK_TRY(measure_first(images, shape));
+    if (info->height == 0) {
+        info->height = shape[0];
+        info->width = shape[1];
+    }
+    if (info->channels == 0)
+        info->channels = shape[2] < 3 ? 1 : 3;
+    if (info->channels == 2 || info->height > MOST_SIDE || info->width > MOST_SIDE)
+        return lk_fail(LK_E_ARGUMENT,
+                       "samples of %dx%dx%d: expected sides of at most %d and 1, 3 or 4 "
+                       "channels",
+                       info->height, info->width, info->channels, MOST_SIDE);
+    images->bytes = (size_t)info->height * (size_t)info->width * (size_t)info->channels;
+    return LK_OK;
+}
+
+struct lk_broken *lk_images_broken(const struct lk_images *images)
+{
+    return images->broken;
+}
+
+enum lk_status lk_images_check_label(const struct lk_images *images,
+                                     const struct lk_encoded *encoded)
+{
+    if (encoded->label >= 0 && encoded->label < images->info.classes)
+        return LK_OK;
+    return lk_fail(LK_E_DATA, "'%s': label %lld is not in 0..%d", encoded->where,
+                   (long long)encoded->label, images->info.classes - 1);
+}
+
+struct lk_decoding lk_images_decoding(const struct lk_images *images)
+{
+    const struct lk_data_info *info = &images->info;
+    return (struct lk_decoding){info->height, info->width, info->channels,
+                                images->decode == LK_DECODE_FULL};
+}
+
+/* What of a sample is wanted, and where it goes; NULL: nowhere. */
+struct wanted {
+    const struct lk_images *images;
+    const struct lk_image_part *part;
+    uint8_t *sample;
+    int32_t *label;
+};
+
+static enum lk_status read_file(void *context, int64_t index)
+{
+    const struct wanted *wanted = context;
+    const struct lk_images *images = wanted->images;
+    const struct lk_decoding decoding = lk_images_decoding(images);
+    struct lk_encoded encoded;
+    LK_TRY(images->source->fetch(images->state, index, &encoded));
+    enum lk_status status = lk_images_check_label(images, &encoded);
+    if (status == LK_OK)
+        status = lk_decode_sample(&decoding, &encoded, wanted->part, wanted->sample);
+    free(encoded.data);
+    if (status == LK_OK && wanted->label)
+        *wanted->label = (int32_t)encoded.label;
+    return status;
+}
+
+static enum lk_status read_good(const struct lk_images *images, int64_t index,
+                                const struct lk_image_part *part, uint8_t *sample,
+                                int32_t *label)
+{
+    struct wanted wanted = {images, part, sample, label};
+    return lk_broken_read(images->broken, index, read_file, &wanted);
+}
+
+/* --- opening --------------------------------------------------------------------------- */
+
+static enum lk_status read_for_cache(void *context, int64_t index, uint8_t *sample,
+                                     int32_t *label)
+{
+    const struct lk_images *images = context;
+    return read_good(images, index, &images->part, sample, label);
+}
+
+static bool is_bad(void *context, int64_t index)
+{
+    const struct lk_images *images = context;
+    return lk_broken_has(images->broken, index);
+}
+
+/* What tells the samples from all others: where they come from, and what is made of them. */
+static enum lk_status identify(const struct lk_images *images, char text[LK_SHA256_TEXT])
+{
+    const struct lk_data_info *info = &images->info;
+    const int64_t shape[] = {info->count,          info->height,        info->width,
+                             info->channels,       info->classes,       images->decode,
+                             images->part.size[0], images->part.size[1]};
+    struct lk_sha256 sum = {0};
+    LK_TRY(lk_sha256_init(&sum));
+    lk_sha256_add(&sum, LK_VERSION, strlen(LK_VERSION) + 1);
+    lk_sha256_add(&sum, lk_image_decoder(), strlen(lk_image_decoder()) + 1);
+    lk_sha256_add(&sum, images->source->kind, strlen(images->source->kind) + 1);
+    lk_sha256_add(&sum, shape, sizeof shape);
+    images->source->identify(images->state, &sum);
+    lk_sha256_finish(&sum, text);
+    lk_sha256_clear(&sum);
+    return LK_OK;
+}
+
+/* What was broken when the file was made is so again, and counts. */
+static enum lk_status take_bad(const struct lk_images *images)
+{
+    for (int64_t i = 0; i < images->info.count; i++)
+        if (lk_cache_is_bad(images->cache, i))
+            lk_broken_mark(images->broken, i);
+    return lk_broken_check(images->broken);
+}
+
+/* cache: "memory", a file, or "none", as NULL and "". Each part of a set has its own file. */
+static enum lk_status open_cache(struct lk_images *images,
+                                 const struct lk_data_request *request, const char *cache)
+{
+    struct lk_cache_samples samples = {.name = images->info.name,
+                                       .count = images->info.count,
+                                       .bytes = images->bytes,
+                                       .context = images,
+                                       .read = read_for_cache,
+                                       .is_bad = is_bad};
+    char path[1024];
+    if (!cache || !*cache || strcmp(cache, "none") == 0)
+        return LK_OK;
+    if (strcmp(cache, "memory") == 0)
+        return lk_cache_open_memory(&samples, &images->cache);
+    snprintf(path, sizeof path, "%s%s", cache, request->part == LK_DATA_TRAIN ? "" : ".test");
+    LK_TRY(identify(images, samples.sum));
+    LK_TRY(lk_cache_open_file(path, &samples, &images->cache));
+    return images->cache ? take_bad(images) : LK_OK;
+}
+
+static enum lk_status create(struct lk_images *images, const struct lk_data_request *request,
+                             const struct lk_data_options *wanted)
+{
+    const struct lk_image_options *o = request->options;
+    const char *max_bad = *o->max_bad ? o->max_bad : wanted->max_bad ? wanted->max_bad : "1%";
+    const struct lk_broken_config broken = {.name = images->info.name,
+                                            .count = images->info.count,
+                                            .max_bad = max_bad,
+                                            .lost = request->lost,
+                                            .takes_files = true};
+    LK_TRY(lk_broken_create(&broken, &images->broken));
+    LK_TRY(find_shape(images, o, wanted));
+    images->decode = o->decode;
+    if (wanted->decode && strcmp(wanted->decode, lk_image_decodings[LK_DECODE_FULL]) == 0)
+        images->decode = LK_DECODE_FULL;
+    images->part = (struct lk_image_part){.size = {wanted->part_height, wanted->part_width},
+                                          .is_middle = true};
+    const char *cache = *o->cache ? o->cache : wanted->cache;
+    if (cache && *cache && strcmp(cache, "none") != 0 && wanted->parts_by_chance)
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "cache '%s': samples that are cropped by chance before resize are others "
+            "each time",
+            cache);
+    return open_cache(images, request, cache);
+}
+
+enum lk_status lk_images_create(const struct lk_source *source, const void *state,
+                                const struct lk_data_request *request,
+                                const struct lk_data_options *wanted, struct lk_data_info *info,
+                                struct lk_images **images)
+{
+    struct lk_images *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("a data set", sizeof *made);
+    made->source = source;
+    made->state = state;
+    made->info = *info;
+    const enum lk_status status = create(made, request, wanted);
+    if (status != LK_OK) {
+        lk_images_destroy(made);
+        return lk_fail_within(status, "%s:%s", source->kind, request->text);
+    }
+    made->info.decodes = true;
+    *info = made->info;
+    *images = made;
+    return LK_OK;
+}
+
+void lk_images_destroy(struct lk_images *images)
+{
+    if (!images)
+        return;
+    lk_broken_destroy(images->broken);
+    lk_cache_close(images->cache);
+    free(images);
+}
+
+struct lk_image_part lk_images_part(const struct lk_images *images)
+{
+    return images->part;
+}
+
+bool lk_images_are_kept(const struct lk_images *images)
+{
+    return images->cache != NULL;
+}
+
+static enum lk_status read_kept(const struct lk_images *images, int64_t index, uint8_t *sample,
+                                int32_t *label)
+{
+    if (images->cache && lk_cache_find(images->cache, index, sample, label))
+        return LK_OK;
+    LK_TRY(read_good(images, index, &images->part, sample, label));
+    if (images->cache)
+        lk_cache_put(images->cache, index, sample, *label);
+    return LK_OK;
+}
+
+enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
+                              const struct lk_image_part *part, uint8_t *sample, int32_t *label)
+{
+    int32_t unused;
+    uint8_t *pixels = sample;
+    if (!sample && !label)
+        return LK_OK;
+    if (!sample && !(pixels = malloc(images->bytes)))
+        return lk_fail_memory("a sample", images->bytes);
+    label = label ? label : &unused;
+    const enum lk_status status = part ? read_good(images, index, part, pixels, label)
+                                       : read_kept(images, index, pixels, label);
+    if (!sample)
+        free(pixels);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* Samples from image files: decoded, scaled, kept where there is memory for it; broken ones
+ * counted, named and replaced. Floor 4. Knows no source but by its verbs. */
+#ifndef LK_DATA_IMAGES_IMAGES_H
+#define LK_DATA_IMAGES_IMAGES_H
+
+#include "data/images/decode.h"
+#include "data/sources/broken.h"
+
+struct lk_images;
+
+/* Images of an open source, which must outlive them. Fills the shape in `info`: of the SPEC's
+ * options, else `wanted`, else of the first image that can be read.
+ * fails: LK_E_ARGUMENT options; LK_E_DATA no image can be read; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_images_create(const struct lk_source *source, const void *state,
+                                              const struct lk_data_request *request,
+                                              const struct lk_data_options *wanted,
+                                              struct lk_data_info *info,
+                                              struct lk_images **images);
+void lk_images_destroy(struct lk_images *images);
+
+/* Reads a sample: [h, w, c], and its label; NULL: that is not wanted. One that is broken is
+ * replaced by the next one that is not: whose label it is is known when the image is decoded.
+ * Any thread. part: NULL for that which was wanted, whose samples alone are kept.
+ * fails: LK_E_DATA more are broken than may be; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
+                                            const struct lk_image_part *part, uint8_t *sample,
+                                            int32_t *label);
+
+/* The part that was wanted. */
+struct lk_image_part lk_images_part(const struct lk_images *images);
+
+/* Whether samples are kept once they were read. */
+bool lk_images_are_kept(const struct lk_images *images);
+
+/* How their samples are made. */
+struct lk_decoding lk_images_decoding(const struct lk_images *images);
+
+/* The samples that were found to be broken. */
+struct lk_broken *lk_images_broken(const struct lk_images *images);
+
+/* Whether the label of a sample is a class. fails: LK_E_DATA */
+LK_MUST_CHECK enum lk_status lk_images_check_label(const struct lk_images *images,
+                                                   const struct lk_encoded *encoded);
+
+#endif

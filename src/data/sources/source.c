@@ -1,0 +1,59 @@
+/* What all sources do with the text of a SPEC: options behind commas, short names, refusals. */
+#include "data/sources/source.h"
+
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void lk_source_name(const char *path, char name[64])
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    snprintf(name, 64, "%.*s", (int)(end - begin), path + begin);
+}
+
+enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
+{
+    return lk_fail(LK_E_IO, "'%s:%s' has no test part; --val SPEC names one", kind, text);
+}
+
+char *lk_source_find_options(char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    for (char *c = text; (c = strchr(c, ',')); c++) {
+        const size_t length = strspn(c + 1, letters);
+        if (length > 0 && c[1 + length] == '=')
+            return c;
+    }
+    return text + strlen(text);
+}
+
+bool lk_source_has_option(const char *text, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *c = text; (c = strchr(c, ',')); c++)
+        if (strncmp(c + 1, name, length) == 0 && c[1 + length] == '=')
+            return true;
+    return false;
+}
+
+enum lk_status lk_source_parse_options(const struct lk_option *table, char *text, void *options)
+{
+    char *next = lk_source_find_options(text);
+    lk_options_default(table, options);
+    while (*next) {
+        char *name = next + 1, *value = strchr(name, '=');
+        *next = *value++ = '\0'; /* where options begin, a name and '=' stand */
+        next = lk_source_find_options(value);
+        const char end = *next;
+        *next = '\0';
+        LK_TRY(lk_option_set(table, options, name, value));
+        *next = end;
+    }
+    return LK_OK;
+}

@@ -1,0 +1,157 @@
+/* What a kind of data set is: how SPEC's "kind:text" is opened and read. Floor 4.
+ * A new kind is one file that defines a const struct lk_source, and one row of the table.
+ * Sources know no shuffling and no chance: sample i is always the same. */
+#ifndef LK_DATA_SOURCES_SOURCE_H
+#define LK_DATA_SOURCES_SOURCE_H
+
+#include "base/option.h"
+#include "io/sha256.h"
+#include <lockstep/data.h>
+
+/* Options of sources of image files: what stands behind the commas of "folder:DIR,size=96x96".
+ * Each source's table has LK_IMAGE_OPTIONS and may have rows of its own. */
+struct lk_image_options {
+    char size[32]; /* "96x96": height x width; "": as is asked for, else as the first image */
+    int64_t channels;
+    char max_bad[16];            /* "1%" of the samples, or how many */
+    char classes[512];           /* a file of names, or how many; "": as they are found */
+    char cache[512];             /* "memory", or a file; "": as is asked for, "none" */
+    int decode;                  /* enum lk_image_decoding */
+    char part[64];               /* folder: the subfolder to read */
+    char image[128], label[128]; /* tfrecord: keys */
+    int64_t offset;              /* added to labels as they are in the file */
+};
+
+enum lk_image_decoding { LK_DECODE_SCALED, LK_DECODE_FULL };
+
+extern const char *const lk_image_decodings[];
+
+#define LK_IMAGE_OPTION(field)                                                                 \
+    .name = #field, .offset = offsetof(struct lk_image_options, field)
+#define LK_IMAGE_TEXT(field)                                                                   \
+    LK_IMAGE_OPTION(field), .kind = LK_OPTION_TEXT,                                            \
+                            .count = sizeof((struct lk_image_options *)0)->field
+#define LK_IMAGE_OPTIONS                                                                       \
+    {LK_IMAGE_TEXT(size), .standard = ""},                                                     \
+        {LK_IMAGE_OPTION(channels), .kind = LK_OPTION_INT, .count = 1, .max = 4,               \
+         .standard = "0"},                                                                     \
+        {LK_IMAGE_TEXT(max_bad), .standard = ""}, {LK_IMAGE_TEXT(classes), .standard = ""},    \
+        {LK_IMAGE_TEXT(cache), .standard = ""},                                                \
+    {                                                                                          \
+        LK_IMAGE_OPTION(decode), .kind = LK_OPTION_CHOICE, .standard = "scaled",               \
+                                 .choices = lk_image_decodings                                 \
+    }
+
+enum { LK_MOST_CLASSES = 1 << 20 };
+
+/* What a source is to open. */
+struct lk_data_request {
+    const char *text; /* what stands behind the colon, without options of images */
+    enum lk_data_part part;
+    const struct lk_image_options *options; /* NULL for sources without `options` */
+    const struct lk_data_options *wanted; /* where the SPEC says nothing; NULL: all standards */
+    int64_t lost;     /* set by open: samples known to be broken, beside those it counts */
+    char max_bad[16]; /* set by open: how many samples may be broken; "": the SPEC does not say
+                       */
+};
+
+/* The fields of a source that leaves them open. */
+enum { LK_FIELD_IMAGE, LK_FIELD_CLASS };
+
+/* An image file in memory. */
+struct lk_encoded {
+    void *data; /* the reader frees it */
+    size_t bytes;
+    int64_t label;
+    char where[512]; /* names it in messages */
+};
+
+/* What a conversion keeps of a sample beside its image. */
+struct lk_sample_about {
+    int64_t label;
+    uint32_t stamp;       /* another one where the sample is another one */
+    char name[512];       /* a path below the folder of its class; "": none */
+    char class_name[256]; /* "": not known */
+};
+
+struct lk_source {
+    const char *kind;                /* what stands before the colon */
+    const char *usage;               /* for messages: "idx:DIR" */
+    const struct lk_option *options; /* of a source that fetches */
+
+    /* Opens one part of what the request names and fills `info`; a name and class names that a
+     * known data set has put there stay. Either the fields, which live as long as the state; or
+     * height, width, channels and classes, and the fields are then an image and its class. A
+     * source that fetches leaves the shape open, and classes at 0 where it does not know them.
+     * `state` is the source's own. fails: see lk_data_open() */
+    enum lk_status (*open)(struct lk_data_request *request, struct lk_data_info *info,
+                           void **state);
+    void (*close)(void *state);
+
+    /* One of two, for sample `index`, which lies in the set; any thread. Its fields, each to
+     * to[i] unless that is NULL, though LK_E_DATA says of all of it that it is broken; or the
+     * image file it is in, which others decode. The label, where it is known without the file,
+     * is there though that cannot be read. */
+    enum lk_status (*read)(const void *state, int64_t index, void *const to[]);
+    enum lk_status (*fetch)(const void *state, int64_t index, struct lk_encoded *encoded);
+    bool can_break;    /* samples that are read may be broken: they are counted and replaced */
+    bool knows_broken; /* which ones is known at once: reading no field of one tells */
+
+    /* Reads the SPEC where it has the option fields=; NULL: there is no such option. */
+    const struct lk_source *of_fields;
+
+    /* The label alone; NULL: only whoever fetches or reads the sample knows it. */
+    int64_t (*label)(const void *state, int64_t index);
+
+    /* Of a source that fetches: tells about a sample; any thread. */
+    enum lk_status (*about)(const void *state, int64_t index, struct lk_sample_about *about);
+
+    /* Of a source that fetches: adds what tells its samples from others, or from what they
+     * were: names, lengths and times of files. */
+    void (*identify)(const void *state, struct lk_sha256 *sum);
+};
+
+extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,
+    lk_source_csv, lk_source_tfrecord, lk_source_npy, lk_source_text;
+
+/* Where ",name=" of the first option begins in the text of a SPEC; its end: nowhere. */
+char *lk_source_find_options(char *text);
+
+/* Cuts "DIR,size=96x96,max_bad=3" into DIR and options of the table's struct.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_source_parse_options(const struct lk_option *table, char *text,
+                                                     void *options);
+
+/* Whether ",name=" of that option is in the text of a SPEC. */
+bool lk_source_has_option(const char *text, const char *name);
+
+/* The last part of a path: a data set's short name. */
+void lk_source_name(const char *path, char name[64]);
+
+/* fails: LK_E_IO, saying that `text` has no test part and how to name one */
+enum lk_status lk_source_fail_no_test(const char *kind, const char *text);
+
+/* A data set with a name of its own: which source reads its folder, what its classes are called
+ * and where its files come from. The tables end with an empty row. */
+struct lk_known_file {
+    const char *name, *sha256;
+    int64_t bytes;
+};
+
+struct lk_known {
+    const char *name;
+    const char *url; /* https, ends in '/' */
+    const struct lk_source *source;
+    const char *const *class_names;
+    const struct lk_known_file *files;
+};
+
+extern const struct lk_known lk_known_data[];
+
+/* Finds the folder of a known data set: $LOCKSTEP_DATA/NAME, else $LOCKSTEP_CACHE/data/NAME
+ * with its files, downloading those that are missing. $LOCKSTEP_DATA_URL replaces the place it
+ * downloads from ($LOCKSTEP_DATA_URL/NAME/FILE; http is then allowed to 127.0.0.1). The caller
+ * frees `folder`. fails: LK_E_IO, LK_E_DATA (wrong bytes), LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_known_folder(const struct lk_known *known, char **folder);
+
+#endif

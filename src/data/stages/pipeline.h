@@ -1,0 +1,70 @@
+/* What happens to samples between a data set and a device, as one text: its stages in the order
+ * in which they happen, "rotate 10 | crop padding=4 | flip horizontal | brightness 0.2".
+ * Floor 4. Knows no data set: it says what is wanted, batches.c and a device's loader do it. */
+#ifndef LK_DATA_STAGES_PIPELINE_H
+#define LK_DATA_STAGES_PIPELINE_H
+
+#include "tensor/look.h"
+#include <lockstep/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum lk_flip { LK_FLIP_NONE, LK_FLIP_HORIZONTAL, LK_FLIP_VERTICAL, LK_FLIP_BOTH };
+
+/* {0} leaves samples as they are. Sizes: height, width; 0: not said. */
+struct lk_pipeline {
+    bool decodes_full; /* JPEGs, not in about the size that is wanted */
+    int part[2];       /* of an image, which is then resized: so many of its own pixels */
+    bool parts_by_chance;
+    int resize[2];
+    double rotate;   /* degrees, at most */
+    int crop[2];     /* what is left of a sample */
+    int64_t padding; /* a crop may reach so many pixels beyond the edge */
+    bool crops_by_chance;
+    int flip;                                 /* enum lk_flip */
+    enum lk_look_stage looks[LK_LOOK_STAGES]; /* in their order */
+    double amounts[LK_LOOK_STAGES]; /* their factors lie in [max(0, 1 - amount), 1 + amount] */
+    int values; /* of normalize's mean and deviation: 1, or the channels; 0: none */
+    double scale, mean[LK_LOOK_CHANNELS], deviation[LK_LOOK_CHANNELS];
+    bool is_one_hot; /* labels: a number for each class, `smoothing` of 1 spread evenly */
+    double smoothing;
+
+    /* Of batches, not of samples. */
+    bool says_shuffle, shuffles, says_batch, drops_remainder, says_threads;
+    int64_t batch, epochs, prefetch, threads; /* 0, but of threads: not said */
+    char cache[512];                          /* as of struct lk_data_options; "": not said */
+};
+
+/* Reads a pipeline: stages with '|' between them; or for training "flip=horizontal padding=4
+ * rotate=10 brightness=0.2 contrast=0.2 saturation=0.2", in whatever order, which then happens
+ * as rotate, crop, flip, brightness, contrast, saturation. In training a smaller size than the
+ * sample's is cut out by chance, unless there is center_crop; evaluation has no chance.
+ * fails: LK_E_ARGUMENT an unknown stage or option, one twice, an order that cannot be */
+LK_MUST_CHECK enum lk_status lk_pipeline_parse(const char *text, bool is_training,
+                                               struct lk_pipeline *pipeline);
+
+/* The pipeline of an evaluation that follows from one of training: sizes and normalize. */
+struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training);
+
+/* Writes its stages of samples, which are read back to the same; equal ones give equal texts.
+ */
+void lk_pipeline_print(const struct lk_pipeline *pipeline, char *text, size_t bytes);
+
+/* What is the device's part of it, for images of so many channels. fails: LK_E_ARGUMENT for a
+ * number of channels that a stage cannot have */
+LK_MUST_CHECK enum lk_status lk_pipeline_look(const struct lk_pipeline *pipeline, int channels,
+                                              struct lk_look *look);
+
+/* Draws a sample's record, which depends on nothing but (seed, epoch, sample). */
+struct lk_look_draw lk_pipeline_draw(const struct lk_pipeline *pipeline, uint64_t seed,
+                                     int64_t epoch, int64_t sample);
+
+/* Draws where the part of an image lies, from 0 to 1 of what is left of it, down and to the
+ * right; depends on nothing but (seed, epoch, sample). */
+void lk_pipeline_draw_part(uint64_t seed, int64_t epoch, int64_t sample, double at[2]);
+
+/* Reads "96x96" or "[96, 96]", height and width of 1 to 16384; "" leaves `size` as it is.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_pipeline_size(const char *text, int size[2]);
+
+#endif

@@ -1,0 +1,266 @@
+/* The table of stages: their options, and what each one sets in a pipeline. */
+#include "data/stages/table.h"
+
+#include "base/fail.h"
+#include "base/number.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_SIDE = 16384 };
+
+const char *const lk_flip_names[] = {"none", "horizontal", "vertical", "both", NULL};
+const char *const lk_decode_names[] = {"scaled", "full", NULL};
+
+#define AT(field) .offset = offsetof(struct lk_stage_values, field)
+#define TEXT(field)                                                                            \
+    .kind = LK_OPTION_TEXT, AT(field), .count = sizeof((struct lk_stage_values *)0)->field
+#define NUMBER .kind = LK_OPTION_REAL, AT(number)
+
+static const struct lk_option no_options[] = {{0}};
+static const struct lk_option decode_options[] = {{.name = "jpeg",
+                                                   .kind = LK_OPTION_CHOICE,
+                                                   AT(choice),
+                                                   .choices = lk_decode_names,
+                                                   .standard = "scaled"},
+                                                  {0}};
+static const struct lk_option resize_options[] = {{.name = "size", TEXT(size), .standard = ""},
+                                                  {0}};
+static const struct lk_option center_crop_options[] = {{.name = "size", TEXT(size)}, {0}};
+static const struct lk_option cache_options[] = {{.name = "where", TEXT(where)}, {0}};
+static const struct lk_option crop_options[] = {
+    {.name = "size", TEXT(size), .standard = ""},
+    {.name = "padding", .kind = LK_OPTION_INT, AT(padding), .max = 1024, .standard = "0"},
+    {0}};
+static const struct lk_option rotate_options[] = {{.name = "degrees", NUMBER, .max = 180}, {0}};
+static const struct lk_option flip_options[] = {
+    {.name = "axis", .kind = LK_OPTION_CHOICE, AT(choice), .choices = lk_flip_names}, {0}};
+static const struct lk_option look_options[] = {{.name = "amount", NUMBER, .max = 10}, {0}};
+static const struct lk_option normalize_options[] = {
+    {.name = "to", TEXT(to), .standard = ""},
+    {.name = "scale", NUMBER, .min = -1e30, .max = 1e30, .standard = "0.00392156862745098"},
+    {.name = "mean", TEXT(mean), .standard = "0"},
+    {.name = "std", TEXT(deviation), .standard = "1"},
+    {0}};
+static const struct lk_option one_hot_options[] = {
+    {.name = "smoothing", NUMBER, .max = 1, .standard = "0"}, {0}};
+static const struct lk_option shuffle_options[] = {
+    {.name = "each_epoch", .kind = LK_OPTION_BOOL, AT(flag), .standard = "true"}, {0}};
+static const struct lk_option batch_options[] = {
+    {.name = "size", .kind = LK_OPTION_INT, AT(batch), .min = 1, .max = 1 << 24},
+    {.name = "drop_remainder", .kind = LK_OPTION_BOOL, AT(flag), .standard = "false"},
+    {0}};
+static const struct lk_option repeat_options[] = {
+    {.name = "epochs", .kind = LK_OPTION_INT, AT(count), .min = 1, .max = 1e9}, {0}};
+static const struct lk_option prefetch_options[] = {{.name = "batches",
+                                                     .kind = LK_OPTION_INT,
+                                                     AT(count),
+                                                     .min = 0,
+                                                     .max = 1024,
+                                                     .standard = "0"},
+                                                    {.name = "threads",
+                                                     .kind = LK_OPTION_INT,
+                                                     AT(threads),
+                                                     .min = -1,
+                                                     .max = 1024,
+                                                     .standard = "-1"},
+                                                    {0}};
+
+enum lk_status lk_pipeline_size(const char *text, int size[2])
+{
+    char more;
+    int height, width;
+    if (!*text)
+        return LK_OK;
+    if ((sscanf(text, "%5dx%5d%c", &height, &width, &more) != 2 &&
+         (sscanf(text, "[%5d , %5d%c", &height, &width, &more) != 3 || more != ']')) ||
+        height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE)
+        return lk_fail(LK_E_ARGUMENT,
+                       "size '%s': expected height x width of at most %d, such as 96x96", text,
+                       MOST_SIDE);
+    size[0] = height;
+    size[1] = width;
+    return LK_OK;
+}
+
+/* Listing and reading are what they are; to name them is to say where they stand. */
+static enum lk_status take_nothing(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    (void)v;
+    (void)p;
+    return LK_OK;
+}
+
+static enum lk_status take_decode(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->decodes_full = v->choice != 0;
+    return LK_OK;
+}
+
+static enum lk_status take_resize(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    return lk_pipeline_size(v->size, p->resize);
+}
+
+static enum lk_status take_cache(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    snprintf(p->cache, sizeof p->cache, "%s", v->where);
+    return LK_OK;
+}
+
+static enum lk_status take_rotate(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->rotate = v->number;
+    return LK_OK;
+}
+
+static enum lk_status take_crop(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->padding = v->padding;
+    return lk_pipeline_size(v->size, p->crop);
+}
+
+static enum lk_status take_center_crop(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->crops_by_chance = false;
+    return lk_pipeline_size(v->size, p->crop);
+}
+
+static enum lk_status take_flip(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->flip = v->choice;
+    return LK_OK;
+}
+
+void lk_pipeline_add_look(struct lk_pipeline *p, enum lk_look_stage stage, double amount)
+{
+    int i = 0;
+    while (p->looks[i] != LK_LOOK_NONE)
+        i++;
+    p->looks[i] = stage;
+    p->amounts[i] = amount;
+}
+
+static enum lk_status take_brightness(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    lk_pipeline_add_look(p, LK_LOOK_BRIGHTNESS, v->number);
+    return LK_OK;
+}
+
+static enum lk_status take_contrast(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    lk_pipeline_add_look(p, LK_LOOK_CONTRAST, v->number);
+    return LK_OK;
+}
+
+static enum lk_status take_saturation(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    lk_pipeline_add_look(p, LK_LOOK_SATURATION, v->number);
+    return LK_OK;
+}
+
+/* "[0.5, 0.4, 0.3]" or "0.5". */
+static enum lk_status read_numbers(const char *name, const char *text,
+                                   double numbers[LK_LOOK_CHANNELS], int *count)
+{
+    const char *at = text + strspn(text, " [");
+    *count = 0;
+    while (*count < LK_LOOK_CHANNELS && *at && *at != ']') {
+        char *end;
+        numbers[*count] = lk_number_read(at, &end);
+        if (end == at || !(numbers[*count] >= -1e30 && numbers[*count] <= 1e30))
+            break;
+        ++*count;
+        at = end + strspn(end, " ,");
+    }
+    if (*count > 0 && !at[strspn(at, " ]")])
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "option '%s': '%s' is not a number for each channel", name,
+                   text);
+}
+
+static enum lk_status take_normalize(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    const bool is_signed = strcmp(v->to, "-1..1") == 0;
+    int means = 0, deviations = 0;
+    if (*v->to && !is_signed && strcmp(v->to, "0..1") != 0)
+        return lk_fail(LK_E_ARGUMENT, "option 'to': '%s' is none of 0..1, -1..1", v->to);
+    LK_TRY(read_numbers("mean", is_signed ? "0.5" : v->mean, p->mean, &means));
+    LK_TRY(read_numbers("std", is_signed ? "0.5" : v->deviation, p->deviation, &deviations));
+    p->values = means > deviations ? means : deviations;
+    p->scale = v->number;
+    if ((means != p->values && means != 1) || (deviations != p->values && deviations != 1))
+        return lk_fail(LK_E_ARGUMENT, "%d values of mean and %d of std", means, deviations);
+    for (int i = 1; i < p->values; i++) {
+        p->mean[i] = p->mean[means == 1 ? 0 : i];
+        p->deviation[i] = p->deviation[deviations == 1 ? 0 : i];
+    }
+    for (int i = 0; i < p->values; i++)
+        if (!(p->deviation[i] > 0))
+            return lk_fail(LK_E_ARGUMENT, "option 'std': expected numbers above 0");
+    return LK_OK;
+}
+
+static enum lk_status take_one_hot(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->is_one_hot = true;
+    p->smoothing = v->number;
+    return LK_OK;
+}
+
+static enum lk_status take_shuffle(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->says_shuffle = true;
+    p->shuffles = v->flag;
+    return LK_OK;
+}
+
+static enum lk_status take_batch(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->says_batch = true;
+    p->batch = v->batch;
+    p->drops_remainder = v->flag;
+    return LK_OK;
+}
+
+static enum lk_status take_repeat(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->epochs = v->count;
+    return LK_OK;
+}
+
+static enum lk_status take_prefetch(const struct lk_stage_values *v, struct lk_pipeline *p)
+{
+    p->prefetch = v->count;
+    p->says_threads = true;
+    p->threads = v->threads;
+    return LK_OK;
+}
+
+const struct lk_stage lk_stages[] = {
+    {"list", 0, false, no_options, take_nothing},
+    {"read", 1, false, no_options, take_nothing},
+    {"decode", LK_STAGE_DECODE, false, decode_options, take_decode},
+    {"resize", LK_STAGE_RESIZE, false, resize_options, take_resize},
+    {"cache", 5, true, cache_options, take_cache},
+    {"rotate", 6, true, rotate_options, take_rotate},
+    {"crop", LK_STAGE_CROP, true, crop_options, take_crop},
+    {"center_crop", LK_STAGE_CROP, false, center_crop_options, take_center_crop},
+    {"flip", 8, true, flip_options, take_flip},
+    {"brightness", LK_STAGE_LOOK, true, look_options, take_brightness},
+    {"contrast", LK_STAGE_LOOK, true, look_options, take_contrast},
+    {"saturation", LK_STAGE_LOOK, true, look_options, take_saturation},
+    {"normalize", 10, false, normalize_options, take_normalize},
+    {"sparse", LK_STAGE_LABELS, true, no_options, take_nothing},
+    {"one_hot", LK_STAGE_LABELS, true, one_hot_options, take_one_hot},
+    {"shuffle", LK_STAGE_SHUFFLE, true, shuffle_options, take_shuffle},
+    {"batch", LK_STAGE_BATCH, true, batch_options, take_batch},
+    {"repeat", 13, true, repeat_options, take_repeat},
+    {"prefetch", 14, true, prefetch_options, take_prefetch},
+    {0},
+};
+
+const char lk_stages_text[] =
+    "list, read, decode, resize (crop or center_crop before it), cache, rotate, crop or "
+    "center_crop, flip, then brightness, contrast and saturation in any order, normalize, "
+    "sparse or one_hot, batch, repeat, prefetch; shuffle anywhere before batch";
