@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static locale_t
-    plain; /* the C locale; 0 if it cannot be made: numbers then follow the thread's */
+/* The C locale; 0 if it cannot be made: the thread's locale then stays. */
+static locale_t plain;
 
 static void open_plain(void)
 {

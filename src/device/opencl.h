@@ -13,10 +13,9 @@ struct lk_device {
     struct lk_device_info info;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue; /* kernels, and copies that go with them */
-    cl_command_queue
-        transfer;            /* transfers to the host, which run at the same time as kernels */
-    cl_command_queue upload; /* transfers to the device, likewise */
+    cl_command_queue queue;    /* kernels, and copies that go with them */
+    cl_command_queue transfer; /* transfers to the host, at the same time as kernels */
+    cl_command_queue upload;   /* transfers to the device, likewise */
     bool is_sub_device;
     bool is_pocl; /* its compiler builds one program at a time; see device/pocl.h */
     int pocl_group;

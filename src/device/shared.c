@@ -119,8 +119,7 @@ static cl_int take(struct lk_shared *shared, size_t bytes, cl_event after)
         if (shared->writer == LK_DEVICE_WRITES)
             error = clEnqueueReadBuffer(queue, shared->buffer->mem, CL_FALSE, 0, bytes,
                                         shared->memory, 1, &after, &shared->event);
-        else if (clRetainEvent(after) ==
-                 CL_SUCCESS) /* nothing to copy: the kernels' end suffices */
+        else if (clRetainEvent(after) == CL_SUCCESS) /* nothing to copy */
             shared->event = after;
     }
     if (error != CL_SUCCESS)
