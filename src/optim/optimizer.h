@@ -13,9 +13,8 @@
 
 enum { LK_MOST_SLOTS = 4, LK_MOST_NUMBERS = 8 };
 
-/* One kind of optimizer: a row of the table lk_optimizer_kinds. Its kernel <source>_update in
- * cl/<source>.cl has the arguments (w, g, state, first, vectors, stride in vectors, scale,
- * scaling, then the numbers in order). */
+/* One kind of optimizer. Its kernel <source>_update in cl/<source>.cl takes (w, g, state,
+ * first, vectors, stride in vectors, scale, scaling, then the numbers in order). */
 struct lk_optimizer_kind {
     const char *name, *source;
     const struct lk_option *options; /* the table has a row "lr" of kind REAL */
