@@ -1,3 +1,4 @@
+/* Parses command lines and prints the help of subcommands. */
 #include "command.h"
 
 #include "terminal.h"

@@ -5,7 +5,8 @@
 #include "json.h"
 #include <stdbool.h>
 
-/* Texts belong to the figures. A number that is not known is NAN, a text "". */
+/* The figures of one device. Texts belong to the figures. An unknown number is NAN, an unknown
+ * text "". */
 struct device_figures {
     const char *name, *vendor, *driver, *version, *platform, *device_class;
     double compute_units, clock_mhz, memory_bytes;
@@ -24,7 +25,7 @@ struct model_figures {
 };
 
 struct figures {
-    const char *file; /* the caller's; NULL: measured just now */
+    const char *file; /* the file's name, the caller's; NULL: measured by this run */
     json_t *json;
     const char *lockstep, *date, *math; /* version; "" where they are not told */
     struct device_figures device;
@@ -35,15 +36,15 @@ struct figures {
 
 enum { MOST_FILES = 8 };
 
-/* Reads a file that anyone may have written, or takes over `json`. Return DONE, or the exit
- * status with the message said: which file, where in it, what was expected and found.
- * figures_clear() in any case. */
+/* Read the figures of a file that anyone may have written, or of `json`, which they then own.
+ * Return DONE, or the exit status after a message that names the file, the place in it, and
+ * what was expected and found. To be released by figures_clear() in any case. */
 int figures_read(const char *path, struct figures *figures);
 int figures_take(json_t *json, struct figures *figures);
 void figures_clear(struct figures *figures);
 
-/* What one device or several measured: of[i] belongs to all[i], NULL where it is not there;
- * `any` is the first of them. */
+/* A row of the comparison: figures of the same thing from several devices. of[i] is that of
+ * all[i], NULL if it has none; `any` is the first that is there. */
 struct kernel_row {
     const struct kernel_figures *any, *of[MOST_FILES];
 };
@@ -60,7 +61,8 @@ struct joined {
     int kernel_count, model_count;
 };
 
-/* DONE, or FAILED with the message said. figures_part() in any case. */
+/* Joins the figures of several files into rows. Returns DONE, or FAILED after a message.
+ * figures_part() releases the rows in any case. */
 int figures_join(const struct figures *all, int count, struct joined *joined);
 void figures_part(struct joined *joined);
 

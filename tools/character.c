@@ -1,6 +1,8 @@
+/* Decodes UTF-8 and recognizes characters that must not be shown. */
 #include "character.h"
 
-/* What the code is less than cannot have so many bytes. */
+/* least_codes[n]: the lowest code that needs n bytes; UTF-8 of n bytes with a lower one is
+ * invalid. */
 static const uint32_t least_codes[] = {0, 0, 0x80, 0x800, 0x10000};
 
 int character_read(const char *text, uint32_t *code)

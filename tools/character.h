@@ -1,16 +1,16 @@
-/* Characters of texts that anyone may have written, in UTF-8 or not. */
+/* Reads characters of texts of unknown origin, which may be no valid UTF-8. */
 #ifndef TOOLS_CHARACTER_H
 #define TOOLS_CHARACTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads the character that a text begins with and returns its bytes. A byte that is not UTF-8
- * is one of its own, with code 0. */
+/* Reads the first character of a text and returns how many bytes it has. A byte that is not
+ * valid UTF-8 counts as a character of its own, with code 0. */
 int character_read(const char *text, uint32_t *code);
 
-/* Whether it may stand on a terminal or in XML: control codes may not, nor what turns the
- * direction of the text around it. */
+/* Whether a character may be written to a terminal or into XML: no control codes, and none that
+ * change the direction of the text around them. */
 bool character_is_harmless(uint32_t code);
 
 #endif

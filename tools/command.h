@@ -10,8 +10,8 @@
 /* Exit status; scripts rely on it. */
 enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_INPUT = 3, NO_DEVICE = 4, INTERRUPTED = 130 };
 
-/* One row; a table ends with an empty one. `value` names what follows in the help ("N"); NULL:
- * a flag. */
+/* An option of a subcommand; a table ends with an empty row. `value` is the name of its value
+ * in the help ("N"); NULL: a flag without value. */
 struct option {
     const char *name, *value, *help;
 };

@@ -1,3 +1,4 @@
+/* Prints what `lockstep data` has found, as tables or as JSON. */
 #include "data.h"
 
 #include "command.h"

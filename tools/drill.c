@@ -1,3 +1,5 @@
+/* Drills: starts training runs that are made to fail, hang or be killed, and checks how they
+ * end. */
 #define _GNU_SOURCE /* environ, mkdtemp() */
 #include "drill.h"
 
@@ -103,7 +105,7 @@ static void set_environment(const struct drill *drill)
         setenv("LOCKSTEP_SLOW", drill->slow, 1);
 }
 
-/* Becomes `lockstep train`. */
+/* Replaces this (child) process by `lockstep train`. */
 static void train(const struct site *site, const struct drill *drill, bool is_fresh)
 {
     const int log = open(site->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -123,7 +125,7 @@ static void train(const struct site *site, const struct drill *drill, bool is_fr
     _exit(127);
 }
 
-/* Adds a line; a last one that is not written yet is none. */
+/* Reads one line of metrics.jsonl; the last one, if it is incomplete, is ignored. */
 static void add_line(struct found *found, const char *line)
 {
     json_t *event = json_loads(line, 0, NULL);

@@ -1,3 +1,4 @@
+/* A bitmap font, and texts in its letters. */
 #include "font.h"
 
 #include "character.h"

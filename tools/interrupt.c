@@ -1,3 +1,4 @@
+/* Catches signals: the first asks the running work to stop, the second ends the program. */
 #include "interrupt.h"
 
 #include "command.h"

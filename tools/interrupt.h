@@ -1,5 +1,5 @@
-/* Ctrl-C and its kin, for subcommands that take long: a first one asks what is running to stop,
- * a second one ends the program. */
+/* Ctrl-C and similar signals, for subcommands that take long: the first asks the work to stop
+ * in good order, a second one ends the program. */
 #ifndef TOOLS_INTERRUPT_H
 #define TOOLS_INTERRUPT_H
 
@@ -10,8 +10,9 @@ struct interrupt_words {
     const char *first, *second; /* said on stderr; NULL: nothing */
 };
 
-/* Catches SIGINT, SIGTERM, SIGHUP (unless nohup says otherwise) and SIGUSR2, which mpirun hands
- * on; a reader of stdout that goes away ends nothing any more. `words` live on. */
+/* Catches SIGINT, SIGTERM, SIGHUP (unless nohup ignores it) and SIGUSR2, which mpirun forwards;
+ * ignores SIGPIPE, so that a closed stdout is a write error. `words` must outlive the program's
+ * work. */
 void interrupt_catch(const struct interrupt_words *words);
 
 /* What the next interrupt asks to stop; NULL: nothing, it ends the program. */

@@ -1,3 +1,4 @@
+/* Prints results as JSON. */
 #include "json.h"
 
 #include "command.h"

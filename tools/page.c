@@ -1,3 +1,4 @@
+/* Writes a page of HTML: headings, tables and text, with everything escaped. */
 #include "page.h"
 
 #include "character.h"

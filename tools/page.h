@@ -80,8 +80,8 @@ struct page_bar {
     int colour;
 };
 
-/* Bars that lie, one below the other, from 0 to `most`; logarithmic ones from a power of 10 to
- * another, which are shown. */
+/* A chart of horizontal bars, one below the other, on an axis from 0 to `most`; a logarithmic
+ * axis goes from one power of 10 to another. */
 struct page_bars {
     const char *title, *description;
     const struct page_bar *bars;

@@ -1,3 +1,4 @@
+/* Shows how far a training is, on a terminal or as plain lines. */
 #include "progress.h"
 
 #include "terminal.h"

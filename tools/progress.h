@@ -1,4 +1,5 @@
-/* How far a training is: a bar on a terminal, plain lines elsewhere, a line an evaluation. */
+/* Shows how far a training is: a progress bar on a terminal, plain lines elsewhere, and a line
+ * for each evaluation. */
 #ifndef TOOLS_PROGRESS_H
 #define TOOLS_PROGRESS_H
 

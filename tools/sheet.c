@@ -1,3 +1,4 @@
+/* Draws a contact sheet of samples as a PNG file. */
 #include "sheet.h"
 
 #include "font.h"

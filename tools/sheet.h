@@ -4,9 +4,9 @@
 
 #include <lockstep/lockstep.h>
 
-/* Draws the first samples of the batches that `options` says, as a training reads them (its
- * size and threads do not count), and writes a PNG file. `title` stands above them.
- * fails: as lk_batches_create(), lk_batches_read() and lk_image_write() */
+/* Draws the first samples as a training with these options would read them (but for their size
+ * and threads) and writes a PNG file, with `title` above them. fails: as lk_batches_create(),
+ * lk_batches_read() and lk_image_write() */
 enum lk_status sheet_write(const struct lk_data *data, const struct lk_batches_options *options,
                            const char *title, const char *path);
 

@@ -1,3 +1,4 @@
+/* Writes messages, the status line and texts of unknown origin to the terminal. */
 #include "terminal.h"
 
 #include "character.h"

@@ -1,3 +1,4 @@
+/* A list of zeroed allocations that are all released at once. */
 #include "base/arena.h"
 
 #include "base/fail.h"
@@ -6,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One allocation each: arenas here hold tens of objects, so nothing is gained by carving. */
+/* Each object is an allocation of its own: an arena holds tens of objects, too few for cutting
+ * them from larger blocks to pay. */
 struct lk_arena_block {
     struct lk_arena_block *next;
     alignas(max_align_t) unsigned char memory[];

@@ -1,4 +1,4 @@
-/* Memory of one owner's lifetime: many allocations, one release. Floor 0. */
+/* An arena: many allocations that live equally long and are released together. Floor 0. */
 #ifndef LK_BASE_ARENA_H
 #define LK_BASE_ARENA_H
 

@@ -2,8 +2,9 @@
 #ifndef LK_BASE_BUILD_H
 #define LK_BASE_BUILD_H
 
-/* Changes with any of them; made by tools/build_hash.py. Two builds of one version that differ
- * in it may order sums, or choose among algorithms, differently. */
+/* A hash over all source files, made by tools/build_hash.py. Two builds of the same version
+ * with different hashes may add in another order or choose other algorithms, so bits may
+ * differ. */
 extern const char lk_build[];
 
 #endif

@@ -1,3 +1,4 @@
+/* Finds a file that was compiled into the library by its name. */
 #include "base/embedded.h"
 
 #include <string.h>

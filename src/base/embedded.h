@@ -4,12 +4,15 @@
 
 #include <stddef.h>
 
-/* A row of a table made by tools/embed.py; the last row has no name. text[bytes] is '\0'. */
+/* One file of a table made by tools/embed.py; the last row of a table has no name. text[bytes]
+ * is '\0'. */
 struct lk_embedded {
     const char *name;
     const char *text;
     size_t bytes;
-    const char *declared, *macros; /* of a kernel file: names, separated by blanks */
+    /* Of a kernel file: the names that it declares and defines as macros, separated by blanks;
+     * device/unit.c renames them. */
+    const char *declared, *macros;
 };
 
 /* The row named `name`; NULL: absent. */

@@ -1,3 +1,4 @@
+/* Keeps the text of a thread's first failure until lk_error_clear(). */
 #include "base/fail.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* How a function fails: it says why, once, and returns the code. Floor 0. */
+/* How a function fails: it records the reason as text and returns a status code. Floor 0. */
 #ifndef LK_BASE_FAIL_H
 #define LK_BASE_FAIL_H
 
@@ -12,7 +12,8 @@ enum lk_status lk_fail(enum lk_status status, const char *format, ...)
 /* As lk_fail(LK_E_MEMORY, ...) for an allocation of `bytes` for `what`. */
 enum lk_status lk_fail_memory(const char *what, unsigned long long bytes);
 
-/* Puts "prefix: " before the kept text: where, as seen from one floor up. Returns `status`. */
+/* Puts "prefix: " before the kept text, so that a caller can add where it happened. Returns
+ * `status`. */
 enum lk_status lk_fail_within(enum lk_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -32,6 +33,7 @@ enum lk_status lk_fail_within(enum lk_status status, const char *format, ...)
             goto out;                                                                          \
     } while (0)
 
+/* The number of elements of an array (not of a pointer). */
 #define LK_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 #endif

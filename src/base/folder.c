@@ -1,3 +1,4 @@
+/* Makes folders, and tells where the cache folder is. */
 #include "base/folder.h"
 
 #include <errno.h>
@@ -6,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Some file systems say EROFS or EACCES for a folder that is there. */
+/* mkdir() of an existing folder gives EROFS or EACCES on some file systems, not EEXIST: so the
+ * folder is looked for after any failure. */
 static bool make_one(const char *path)
 {
     struct stat about;

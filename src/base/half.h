@@ -1,4 +1,5 @@
-/* IEEE 754 half precision on the host, as bits. Floor 0. */
+/* Conversion between float and IEEE 754 half precision (float16), stored as uint16_t, on the
+ * host. Floor 0. */
 #ifndef LK_BASE_HALF_H
 #define LK_BASE_HALF_H
 
@@ -19,7 +20,7 @@ static inline float lk_float_of_bits(uint32_t bits)
     return value;
 }
 
-/* Exact. */
+/* The value of a half; every half is exactly a float. */
 static inline float lk_half_value(uint16_t half)
 {
     const uint32_t sign = (half & 0x8000u) << 16, rest = (half & 0x7fffu) << 13;
@@ -28,7 +29,7 @@ static inline float lk_half_value(uint16_t half)
     return lk_float_of_bits(sign | lk_float_bits(lk_float_of_bits(rest) * 0x1p112f));
 }
 
-/* The nearest one, ties to even; infinite beyond 65504. */
+/* The nearest half, ties to even; infinity for values that round beyond 65504. */
 static inline uint16_t lk_half_of(float value)
 {
     const uint32_t bits = lk_float_bits(value), sign = bits >> 16 & 0x8000;

@@ -1,3 +1,4 @@
+/* Passes messages on to the program's handler; by default warnings go to stderr. */
 #include "base/log.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Messages to the person, through the handler of lk_log_set(). Floor 0. */
+/* Messages to the user, through the handler that lk_log_set() has set. Floor 0. */
 #ifndef LK_BASE_LOG_H
 #define LK_BASE_LOG_H
 

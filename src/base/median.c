@@ -1,3 +1,4 @@
+/* The median by sorting. */
 #include "base/median.h"
 
 #include <stdlib.h>

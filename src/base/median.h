@@ -2,7 +2,7 @@
 #ifndef LK_BASE_MEDIAN_H
 #define LK_BASE_MEDIAN_H
 
-/* Sorts values [count], count >= 1; of two middle ones the larger. */
+/* Sorts values [count], count >= 1, in place; of an even count the upper middle one. */
 double lk_median(double *values, int count);
 
 #endif

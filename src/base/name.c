@@ -1,3 +1,4 @@
+/* Finds the known name that a misspelt one probably means, for error messages. */
 #include <lockstep/status.h>
 
 #include <string.h>

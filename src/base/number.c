@@ -1,3 +1,4 @@
+/* Reads and prints numbers in the C locale, whatever locale the program has set. */
 #include "base/number.h"
 
 #include <locale.h>
@@ -5,14 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static locale_t plain; /* 0, should it not be there: the thread's locale then stays */
+/* The C locale; 0 if it cannot be made: the thread's locale then stays. */
+static locale_t plain;
 
 static void open_plain(void)
 {
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* Puts this thread into the C locale; returns the one it was in. */
+/* Switches this thread to the C locale and returns the one before, to be restored. */
 static locale_t enter(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,5 +1,5 @@
-/* Numbers as text, the same in every locale: files, settings and kernels never have a decimal
- * comma. Floor 0. */
+/* Numbers as text, the same in every locale: files, settings and kernel options always have a
+ * decimal point, never a comma. Floor 0. */
 #ifndef LK_BASE_NUMBER_H
 #define LK_BASE_NUMBER_H
 

@@ -1,3 +1,4 @@
+/* Reads, checks and prints options according to a table of struct lk_option. */
 #include "base/option.h"
 
 #include "base/fail.h"
@@ -198,8 +199,8 @@ enum lk_status lk_option_set(const struct lk_option *table, void *options, const
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* Copies the next "name=value" of *text apart; a value may stand in [] or "". Returns false at
- * the end, or with *malformed set. */
+/* Reads the next "name=value" of *text and moves *text behind it; a value may stand in [] or
+ * "". Returns false at the end of the text and, with *malformed set, for anything else. */
 static bool next_pair(const char **text, char name[64], char value[1024], bool *malformed)
 {
     const char *p = skip(*text, " \t\n");

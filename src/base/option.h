@@ -14,7 +14,7 @@ enum lk_option_kind {
     LK_OPTION_REAL,   /* double[count]; count 0: one */
     LK_OPTION_BOOL,   /* bool; true, false, yes, no, 1, 0 */
     LK_OPTION_CHOICE, /* int: the index of one of `choices` */
-    LK_OPTION_TEXT,   /* char[count], cut never: too long is refused */
+    LK_OPTION_TEXT,   /* char[count]; a text that is too long is refused, never cut */
 };
 
 /* One row; a table ends with an empty row. `standard` is the default as text; NULL: required.

@@ -1,3 +1,4 @@
+/* Philox4x32-10 by the library Random123, as a function without state. */
 #include "base/random.h"
 
 #pragma GCC diagnostic push

@@ -1,10 +1,12 @@
-/* Random numbers that depend on what they are for, never on who draws them or when. Floor 0. */
+/* Random numbers as a pure function of (seed, purpose, stream, index): they do not depend on
+ * the thread or device that asks, nor on the order of the calls. Floor 0. */
 #ifndef LK_BASE_RANDOM_H
 #define LK_BASE_RANDOM_H
 
 #include <stdint.h>
 
-/* What a number is for: part of the counter, so that no two purposes share numbers. */
+/* What a number is used for. It is part of the generator's counter, so that two purposes never
+ * get the same numbers. New ones go to the end: the values decide the bits of a run. */
 enum lk_random_purpose {
     LK_RANDOM_INIT,
     LK_RANDOM_SHUFFLE,

@@ -9,7 +9,7 @@
 struct lk_text {
     char *bytes;
     size_t used, room;
-    bool failed; /* memory ran out: what is there is not all */
+    bool failed; /* memory ran out: the text is incomplete */
 };
 
 /* Appends; does nothing after a failure. */

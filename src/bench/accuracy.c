@@ -1,4 +1,4 @@
-/* Algorithms of convolutions beside sums in double on the host. */
+/* Measures the errors of convolution algorithms against sums in double on the host. */
 #include "base/fail.h"
 #include "base/random.h"
 #include "ops/probe.h"
@@ -9,7 +9,7 @@
 
 enum { BATCH = 32, PASSES = 3, MOST_NAMES = 16 };
 
-/* Stride 1, as much padding as keeps the size. Kernels are odd. */
+/* A convolution of stride 1, padded to keep the size; kernels have odd sizes. */
 struct subject {
     int64_t channels, filters, side, kernel;
 };
@@ -17,8 +17,8 @@ struct subject {
 static const struct subject subjects[] = {{32, 32, 14, 3}, {16, 16, 14, 7}, {64, 48, 7, 1}};
 static const char *const pass_names[PASSES] = {"forward", "dgrad", "wgrad"};
 
-/* Larger tiles of Winograd's pay for their speed in digits; bounds leave room for devices that
- * contract and round in other ways. */
+/* The errors allowed. Larger Winograd tiles are faster but less accurate. The bounds leave room
+ * for devices that fuse multiply-adds and round differently. */
 static const struct {
     const char *name;
     double allowed;
@@ -57,8 +57,8 @@ static void draw(uint32_t stream, int64_t count, float *values)
     }
 }
 
-/* All three passes, product by product. Arrays: [BATCH][channels][side][side], weights
- * [channels][kernel][kernel][filters]. */
+/* Computes all three passes of an image by plain sums. Arrays: [BATCH][channels][side][side],
+ * weights [channels][kernel][kernel][filters]. */
 static void expect_image(const struct bench *b, int64_t n, int64_t c, int64_t i, int64_t j)
 {
     const struct subject *s = b->subject;
@@ -157,7 +157,7 @@ static void report(struct bench *b, const char *algorithm, int pass)
     b->handler(b->context, &result);
 }
 
-/* Which passes took the algorithm that was preferred. */
+/* Finds which passes took the algorithm that was preferred. */
 struct search {
     const char *algorithm;
     bool taken[PASSES];

@@ -1,3 +1,4 @@
+/* Times the averaging of gradients in host memory beside plain reading and copying. */
 #include "bench/timing.h"
 
 #include "base/fail.h"
@@ -12,13 +13,13 @@ enum { REPLICAS = 4, ROUNDS = 15, MOST_THREADS = 256, READ_BLOCK = 16 << 10 };
 
 static const int64_t USUAL_BYTES = 100000000;
 
-/* A plain sum of words, which reads all arrays once: its threads take blocks as the reducer's
- * do, so that a busy core slows both in the same way. */
+/* A plain sum of words that reads all arrays once, as the measure of reading. Its threads take
+ * blocks as the reducer's do, so that a busy core slows both in the same way. */
 struct reading {
     const uint32_t *arrays[REPLICAS];
     int64_t count; /* words of each */
     atomic_llong next;
-    atomic_uint total; /* keeps the compiler from reading nothing */
+    atomic_uint total; /* used, so that the compiler cannot leave out the reading */
 };
 
 static uint32_t sum_words(const uint32_t *words, int64_t count)
@@ -81,7 +82,7 @@ static void clear_arrays(struct arrays *arrays)
     free(arrays->sum);
 }
 
-/* The first `replicas` arrays into the sum; one is a copy. Gives 1e9 bytes a second. */
+/* Times adding the first `replicas` arrays (with one: copying it), in 1e9 bytes a second. */
 static enum lk_status time_sum(const struct arrays *arrays, size_t bytes, int replicas,
                                bool is_checked, double *gbs)
 {
@@ -117,7 +118,7 @@ static double time_read(const struct arrays *arrays, size_t bytes, int threads)
 static enum lk_status measure(const struct arrays *arrays, struct lk_bench_averaging *r)
 {
     double sum[ROUNDS], checked[ROUNDS], read[ROUNDS], copy[ROUNDS];
-    for (int i = -1; i < ROUNDS; i++) { /* the first round wakes everything up */
+    for (int i = -1; i < ROUNDS; i++) { /* the first round, which is slower, does not count */
         const int at = i < 0 ? 0 : i;
         read[at] = time_read(arrays, r->bytes, r->threads);
         LK_TRY(time_sum(arrays, r->bytes, REPLICAS, false, &sum[at]));

@@ -1,3 +1,4 @@
+/* The table of operations that `lockstep bench` times, by network. */
 #include "bench/cases.h"
 
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #define BEHIND .behind_relu = true
 #define BEFORE .before_conv = true
 
-/* The tutorial's network for 28x28 images. */
+/* The Fashion-MNIST ConvNet of the zoo, for 28x28 images. */
 #define CONVNET(op, options, ...) LAYER("convnet", 512, op, options, __VA_ARGS__)
 
 /* source: Simonyan and Zisserman 2014, table 1, D */

@@ -1,4 +1,5 @@
-/* The operations that are timed: layers of well-known networks. Floor 9. */
+/* The operations that `lockstep bench kernels` times: layers of well-known networks. Floor 9.
+ */
 #ifndef LK_BENCH_CASES_H
 #define LK_BENCH_CASES_H
 
@@ -7,15 +8,16 @@
 
 struct lk_bench_case {
     const char *set, *op, *options;
-    const char *absorbed, *absorbed_options; /* NULL: nothing */
+    const char *absorbed, *absorbed_options; /* an operation fused into it; NULL: none */
     struct lk_shape x;                       /* of every input */
     int inputs;                              /* 0: one */
-    bool behind_relu, before_conv;           /* in its network: its dx, and its dy, are gated */
-    bool is_first; /* layer of its network: nobody asks for its data gradient */
+    bool behind_relu, before_conv; /* where it stands in its network, so that its dx, or its dy,
+                                    * is gated (ops/op.h) */
+    bool is_first; /* the network's first layer, whose data gradient nobody needs */
     int batch;
 };
 
-/* Ends with a row without a set. */
+/* The last row has no set. */
 extern const struct lk_bench_case lk_bench_cases[];
 
 #endif

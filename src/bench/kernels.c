@@ -1,5 +1,5 @@
-/* Times single operations. Every run of a measurement works on another copy of the activations,
- * so that caches hold no more of them than they would while training. */
+/* Times single operations. The runs of a measurement take turns with several copies of the
+ * activations, so that caches hold no more of them than they would while training. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "bench/cases.h"
@@ -16,7 +16,8 @@ enum {
     COPIES_BYTES = 256 << 20, /* of activations that runs take turns with */
 };
 
-/* LIBRARY: a dense layer's forward product by CLBlast, beside ours. */
+/* What is timed of an operation. LIBRARY: a dense layer's forward product by CLBlast, for
+ * comparison. */
 enum pass { FORWARD, LIBRARY, DGRAD, WGRAD, PASSES };
 static const char *const pass_names[] = {"forward", "forward", "dgrad", "wgrad"};
 
@@ -58,8 +59,8 @@ static bool is_in(const struct lk_bench_case *c, const char *set)
     return !set || strcmp(c->set, set) == 0;
 }
 
-/* Only these two make their weights' gradients in a pass apart; the others move memory, and so
- * does a convolution of each channel alone. */
+/* Whether the operation is bound by multiply-adds and has a separate pass for the weight
+ * gradient. Other operations are bound by memory, depthwise convolutions too. */
 static bool is_product(const struct lk_bench_case *c)
 {
     return strcmp(c->op, "conv2d") == 0 || strcmp(c->op, "dense") == 0;
@@ -263,7 +264,7 @@ out:
 
 /* --- all ------------------------------------------------------------------------------- */
 
-/* What this device cannot do is left out; the other figures are still worth having. */
+/* Whether a failure means only that this device cannot run the case, which is then left out. */
 static bool is_harmless(enum lk_status status, enum pass pass)
 {
     return status == LK_E_DEVICE_MEMORY || status == LK_E_UNSUPPORTED ||

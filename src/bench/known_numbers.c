@@ -1,4 +1,4 @@
-/* The numbers that known answers are of, and how answers are compared. */
+/* Makes the inputs of operations with known answers, and compares results. */
 #include "bench/known.h"
 
 #include "base/random.h"

@@ -1,4 +1,4 @@
-/* Times launches of a kernel that copies one vector. */
+/* Times what it costs to launch a kernel, with one that copies a single vector. */
 #include "base/fail.h"
 #include "bench/timing.h"
 #include "device/device.h"
@@ -34,7 +34,7 @@ static enum lk_status enqueue(struct launch *launch)
 static enum lk_status time_rows(struct launch *launch, struct lk_launch_times *times)
 {
     double host[ROWS], all[ROWS];
-    for (int row = -1; row < ROWS; row++) { /* some drivers compile in the first */
+    for (int row = -1; row < ROWS; row++) { /* the first does not count: some drivers compile */
         const double start = lk_seconds();
         for (int i = 0; i < LAUNCHES; i++)
             LK_TRY(enqueue(launch));

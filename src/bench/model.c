@@ -1,4 +1,4 @@
-/* Times training steps of a model. */
+/* Times the training steps of a model on random images. */
 #include "base/fail.h"
 #include "base/option.h"
 #include "bench/samples.h"
@@ -76,7 +76,8 @@ struct run {
     double took[MOST_STEPS], host[MOST_STEPS]; /* seconds of a step, of enqueuing it */
 };
 
-/* Algorithms are chosen as by training, but nothing is tuned now. */
+/* Chooses algorithms as training does, from what tuning has found before; tunes nothing itself.
+ */
 static enum lk_status create_choices(struct run *run, const char *name)
 {
     enum lk_math math;
@@ -139,14 +140,14 @@ static enum lk_status enqueue(struct run *run)
     return lk_stepper_enqueue(run->stepper, slot, run->batch, 1e-3, run->step);
 }
 
-/* Waits for the step before the last one enqueued. */
+/* Waits for the last step but one. */
 static enum lk_status wait_for(struct run *run, int64_t step)
 {
     return lk_stepper_wait(run->stepper, (int)((step - 1) % LK_REPLICA_SLOTS), &run->last);
 }
 
-/* One step is always on the device while the host prepares the next: the time between the ends
- * of two steps is the time of a step. */
+/* Times steps as training runs them: the device always has a step to compute while the host
+ * prepares the next one. The time between the ends of two steps is the time of a step. */
 static enum lk_status time_steps(struct run *run, double seconds)
 {
     LK_TRY(enqueue(run));

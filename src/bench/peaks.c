@@ -1,3 +1,4 @@
+/* Measures a device's peak rates of multiply-adds and of memory. */
 #include "bench/peaks.h"
 
 #include "base/fail.h"
@@ -6,13 +7,13 @@
 #include <stdlib.h>
 
 enum {
-    CPU_CHAINS = 12, /* 2 pipes, 4 cycles each, and some; 16 registers hold them */
+    CPU_CHAINS = 12, /* independent sums: 2 pipes of 4 cycles need 8; 16 registers hold 12 */
     GPU_CHAINS = 16,
-    CPU_UNITS = 8, /* work-groups a compute unit, so that none waits long for another */
+    CPU_UNITS = 8, /* work-groups for each compute unit, so that all finish at about one time */
     GPU_UNITS = 32,
     GPU_ITEMS = 256,
-    STEPS = 16,           /* of a round */
-    CPU_BYTES = 64 << 20, /* of an array: three are far beyond caches, and less than a model */
+    STEPS = 16,           /* multiply-adds of each sum in a round */
+    CPU_BYTES = 64 << 20, /* of an array: three are larger than caches, smaller than a model */
     GPU_BYTES = 128 << 20,
     COPY_GROUP = 4096, /* vectors a work-group copies */
     MOST_RUNS = 256,
@@ -27,7 +28,7 @@ struct lk_meter {
     int chains, items;
     int64_t groups, rounds; /* of the multiply-adds */
     int64_t vectors;        /* of an array */
-    bool is_ready;          /* rounds are chosen */
+    bool is_ready;          /* `rounds` has been chosen */
 };
 
 static void choose_sizes(struct lk_meter *meter)
@@ -68,7 +69,7 @@ static enum lk_status create(struct lk_meter *meter)
     LK_TRY(lk_buffer_create(meter->device, bytes, &meter->x));
     LK_TRY(lk_buffer_create(meter->device, bytes, &meter->y));
     LK_TRY(lk_buffer_create(meter->device, bytes, &meter->z));
-    /* 0x3c3c3c3c is 0.0115: pages are touched, and no sum is denormal */
+    /* Touches all pages. As a float 0x3c3c3c3c is 0.0115, so that no sum is denormal. */
     LK_TRY(lk_buffer_enqueue_fill(meter->x, 0x3c));
     LK_TRY(lk_buffer_enqueue_fill(meter->y, 0x3c));
     return lk_buffer_enqueue_fill(meter->z, 0x3c);
@@ -113,7 +114,7 @@ static enum lk_status run_fma(struct lk_meter *meter, double *seconds)
     return LK_OK;
 }
 
-/* The launch must not count: runs grow until they are long enough. */
+/* Chooses how many rounds a run has: so many that the time of the launch hardly counts. */
 static enum lk_status choose_rounds(struct lk_meter *meter)
 {
     double took = 0;

@@ -1,3 +1,4 @@
+/* Fills a batch with random images and labels. */
 #include "bench/samples.h"
 
 #include "base/random.h"

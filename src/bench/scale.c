@@ -1,11 +1,12 @@
+/* Simulates a training step on several devices and hosts, bucket by bucket. */
 #include "bench/scale.h"
 
 #include "tensor/tensor.h"
 #include "team/stepper/exchange.h"
 #include "team/team.h"
 
-/* What one of several devices computes: a run that crosses a multiple of what it computes at a
- * time takes two passes. */
+/* The shards of one of several devices. They take two passes if they cross a multiple of the
+ * number that the device computes at a time. */
 struct share {
     int passes, sizes[2], terms;
 };
@@ -50,7 +51,7 @@ static void spend(struct lk_scale_moment *moment, enum lk_scale_limit on, double
     moment->seconds[on] += seconds;
 }
 
-/* When each part of the system is free for the next bucket. */
+/* The times at which each device, link and host is free for the next bucket. */
 struct simulation {
     const struct lk_scale_costs *costs;
     const struct lk_scale_wires *wires;
@@ -58,7 +59,7 @@ struct simulation {
     struct lk_scale_moment links[LK_MOST_SHARDS], adders[LK_MOST_SHARDS], net;
 };
 
-/* The device's sums of the bucket to the host; returns how many. */
+/* Sends a device's sums of a bucket to its host; returns how many there are. */
 static int deliver(struct simulation *s, int device, int bucket)
 {
     const struct lk_scale_costs *c = s->costs;
@@ -74,7 +75,7 @@ static int deliver(struct simulation *s, int device, int bucket)
     return share.terms;
 }
 
-/* Every device gets a copy of the host's own. */
+/* Adds a host's sums of a bucket and writes a copy for each of its devices. */
 static void add(struct simulation *s, int host, int bucket)
 {
     const int first = host * s->devices / s->hosts, end = (host + 1) * s->devices / s->hosts;

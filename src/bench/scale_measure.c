@@ -1,5 +1,5 @@
-/* Takes a device's parts of steps again and again, as a team's worker does, and asks when each
- * bucket was ready. */
+/* Runs a device's part of a training step again and again, as a worker of a team does, and
+ * measures when each bucket is ready. */
 #include "base/fail.h"
 #include "bench/samples.h"
 #include "bench/scale.h"
@@ -133,7 +133,8 @@ static enum lk_status enqueue_part(struct meter *m, int shards)
     return LK_OK;
 }
 
-/* The first subtree's sum stands for the sum over all. */
+/* Takes the first subtree's sum in place of the sum over all devices, whose value does not
+ * matter here. */
 static enum lk_status take_sums(struct meter *m)
 {
     struct lk_term terms[LK_MOST_SHARDS];
@@ -186,7 +187,7 @@ static double between(const struct lk_mark *a, const struct lk_mark *b)
     return lk_mark_seconds(b) - lk_mark_seconds(a);
 }
 
-/* Checksums behind the last update count as its own. */
+/* Notes the times of a step; the time of checksums after the last update counts as update. */
 static void note_step(struct meter *m, int size)
 {
     for (int b = 0; b < m->buckets; b++) {
@@ -196,8 +197,8 @@ static void note_step(struct meter *m, int size)
     }
 }
 
-/* What comes between the last arrival and the next start beside transfer and addition: memory
- * that holds nothing goes to the host and back. */
+/* Measures the fixed cost of a step, between the last bucket's arrival and the next start,
+ * without transfer and addition: hands a tiny piece of memory to the host and back. */
 static enum lk_status time_trips(struct meter *m, double *seconds)
 {
     void *memory;

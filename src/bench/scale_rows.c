@@ -1,4 +1,4 @@
-/* Predictions for a list of numbers of devices. */
+/* Predicts the training speed for each number of devices of a list. */
 #include "base/fail.h"
 #include "bench/scale.h"
 #include "mirror/shards.h"
@@ -61,7 +61,7 @@ struct prediction {
     struct lk_scale_report *report;
     struct lk_scale_costs *costs; /* of the shards and batch of a row */
     struct lk_scale_wires wires;
-    struct lk_scale_row alone; /* one device, what efficiency is measured by */
+    struct lk_scale_row alone; /* one device, with which efficiency is compared */
 };
 
 static struct lk_scale_row begin_row(const struct lk_scale_options *o, int devices)
@@ -77,7 +77,7 @@ static bool is_alike(const struct lk_scale_row *a, const struct lk_scale_row *b)
     return a->batch == b->batch && a->shards == b->shards;
 }
 
-/* Measures for a row and all that cut the same batch into as many shards. */
+/* Measures once for all rows with the same batch and number of shards. */
 static enum lk_status measure_for(struct prediction *p, const struct lk_scale_row *row)
 {
     const struct lk_scale_row *rows = p->report->rows;
@@ -90,7 +90,8 @@ static enum lk_status measure_for(struct prediction *p, const struct lk_scale_ro
     return lk_scale_measure(p->device, &subject, SECONDS, p->costs);
 }
 
-/* The addition is measured on buckets of the mean size. A memory copy reads what it writes. */
+/* Measures how fast the host adds, on buckets of the mean size, and copies. A copy counts
+ * twice: it reads as many bytes as it writes. */
 static enum lk_status measure_host(struct prediction *p)
 {
     struct lk_scale_report *r = p->report;

@@ -1,3 +1,4 @@
+/* Runs every operation with known answers on a device and compares. */
 #include "bench/selftest.h"
 
 #include "base/fail.h"
@@ -77,7 +78,7 @@ static enum lk_status read_tiles(struct trial *trial, const struct lk_shape *sha
                          *values);
 }
 
-/* Gradients of one parameter, summed over shards. */
+/* Reads the gradients of one parameter and adds them over shards. */
 static enum lk_status read_gradient(struct trial *trial, int j, float **values)
 {
     const struct lk_op_run *run = &trial->probe.runs[0];
@@ -202,7 +203,7 @@ static enum lk_status test_known(const struct lk_selftest_config *config,
 
 /* --- all ------------------------------------------------------------------------------- */
 
-/* Turns a failure into a verdict, unless the device is gone. */
+/* Reports a failed operation as a failed test; a lost device ends the whole self-test. */
 static enum lk_status report(const struct lk_selftest_config *config, enum lk_status status,
                              struct lk_selftest *test, int *failures)
 {

@@ -1,4 +1,5 @@
-/* Known answers of what is no operation. */
+/* Known-answer tests of what is no operation: tiles of batches, sums over shards, optimizers.
+ */
 #include "base/fail.h"
 #include "bench/known.h"
 #include "bench/selftest.h"
@@ -136,7 +137,7 @@ static const struct formula {
     {"rmsprop", "rho=0.75"},
 };
 
-/* One parameter through all steps, in double. source: src/optim's formulas */
+/* One parameter's value after all steps, in double, by the formulas of src/optim. */
 static double expect_weight(const char *kind, double w, double g)
 {
     const double epsilon = 1e-7;

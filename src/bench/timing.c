@@ -1,3 +1,4 @@
+/* Times work in turns with the device's peak, so that both see the same load. */
 #include "bench/timing.h"
 
 #include "base/fail.h"
@@ -5,8 +6,8 @@
 
 enum { MEASUREMENTS = 5 };
 
-static const double USUAL = 0.4;         /* seconds of all measurements, */
-static const double PEAK_SHARE = 1 / 3.; /* and what part of each the peak's has */
+static const double USUAL = 0.4;         /* seconds of all measurements, by default */
+static const double PEAK_SHARE = 1 / 3.; /* the fraction of them spent on the peak */
 
 struct times {
     double all, host; /* seconds: until the work is done, until it is enqueued */
@@ -24,7 +25,7 @@ static enum lk_status run(const struct lk_work *work, struct lk_device *device, 
     return LK_OK;
 }
 
-/* Turns of a measurement, so that it lasts long enough. */
+/* Chooses how often the work runs in one measurement, so that it lasts long enough. */
 static enum lk_status choose_turns(const struct lk_work *work, struct lk_device *device,
                                    double seconds, int64_t *turns)
 {

@@ -1,3 +1,4 @@
+/* Matrix products by CLBlast: its tiles, its scratch memory, and enqueuing a product. */
 #include "device/blas.h"
 
 #include "base/fail.h"
@@ -6,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* CLBlast's codes are OpenCL's where it has them and its own below -1000. It does not launch
- * what the device has no work-groups or no local memory for. */
+/* CLBlast returns OpenCL's error codes, and codes of its own below -1000. Kernels that need
+ * larger work-groups or more local memory than the device has are refused by it, not launched.
+ */
 static enum lk_status fail_gemm(const struct lk_device *device, const struct lk_gemm *g,
                                 CLBlastStatusCode code)
 {
@@ -35,9 +37,9 @@ static const char *const direct_names[] = {"KWID", "MDIMAD", "MDIMCD", "NDIMBD",
                                            "PADA", "PADB",   "VWMD",   "VWND",   "WGD"};
 static const char *const least_names[] = {"XGEMM_MIN_INDIRECT_SIZE"};
 
-/* Named by a work-group's part of the product and its depth. A work-item has 4x4 sums, or 8x4,
- * 8x8; operands go through local memory in all but the plain ones. least: the cube root of the
- * products from which on matrices are copied for the fast kernel. */
+/* A name tells the block of results that a work-group makes, and its depth. A work-item keeps
+ * 4x4, 8x4 or 8x8 sums; all but the plain tiles bring operands through local memory. least: the
+ * cube root of m n k from which on CLBlast copies the matrices for its fast kernel. */
 static const struct tiles {
     const char *name;
     size_t fast[LK_COUNT(fast_names)], direct[LK_COUNT(direct_names)], least[1];
@@ -95,9 +97,9 @@ enum lk_status lk_blas_override(struct lk_device *device, int index)
 /* --- products as CLBlast has them -----------------------------------------------------------
  */
 
-/* A product as CLBlast is asked for it: row-major matrices are column-major ones turned, and
- * c^T = B^T A^T. So asked it copies the least before and behind its fast kernel, which wants
- * columns. */
+/* The product as CLBlast is called. Its fast kernel is made for column-major matrices.
+ * Row-major ones are column-major ones transposed, so c^T = B^T A^T is asked for: CLBlast then
+ * has the least to copy before and after that kernel. */
 struct form {
     CLBlastTranspose at, bt;
     size_t m, n, k, a_row, b_row, a0, b0, c0;
@@ -146,8 +148,8 @@ enum lk_status lk_blas_scratch(struct lk_device *device, const struct lk_gemm *g
     return count_scratch(device, gemm, &f, bytes);
 }
 
-/* Whether one kernel makes the product from where the matrices lie: the other one would at
- * least copy a result that does not begin its buffer. */
+/* Whether CLBlast computes the product with its direct kernel, which reads the matrices where
+ * they are. Its other kernel copies: at least the result, where that has an offset. */
 static enum lk_status is_direct(struct lk_device *device, const struct lk_gemm *g, bool *direct)
 {
     struct form f = form_of(g);
@@ -187,8 +189,9 @@ static enum lk_status enqueue_batch(struct lk_device *device, const struct lk_ge
     return code == CLBlastSuccess ? LK_OK : fail_gemm(device, g, code);
 }
 
-/* CLBlast's batched products (1.5.3) allocate what they copy to, and where nothing is to be
- * copied they forget where matrices begin: only those of the direct kernel are asked for. */
+/* CLBlast's batched products (1.5.3) allocate memory for their copies at each call, and ignore
+ * the matrices' offsets where nothing is copied. So they are called only where the direct
+ * kernel runs; other batches are enqueued product by product. */
 enum lk_status lk_blas_enqueue(struct lk_device *device, const struct lk_gemm *gemm)
 {
     struct lk_gemm g = *gemm;

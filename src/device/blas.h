@@ -1,15 +1,15 @@
-/* CLBlast, the tuned matrix products for GPUs, behind one function. Floor 1. Knows no tensor.
- */
+/* Matrix products by CLBlast, a library of tuned OpenCL kernels. Floor 1. Knows no tensor. */
 #ifndef LK_DEVICE_BLAS_H
 #define LK_DEVICE_BLAS_H
 
 #include "device/device.h"
 
-/* c = alpha A B + beta c. A: [m, k], stored [k, m] if a_turned; B: [k, n], stored [n, k] if
- * b_turned; c: [m, n]; all row-major without gaps, c apart from a and b. real_bytes: 4 float, 8
- * double. Matrices begin at element `first` of their buffers; of a batch, the next one `step`
- * elements on (a and b may stay where they are: 0). What is to be copied first goes into
- * scratch, where a product takes one; NULL: CLBlast allocates it. */
+/* c = alpha A B + beta c. A: [m, k], stored transposed [k, m] if a_turned; B: [k, n], stored
+ * [n, k] if b_turned; c: [m, n]; row-major without gaps; c does not overlap a and b.
+ * real_bytes: 4 float, 8 double. A matrix begins at element `first` of its buffer; in a batch
+ * the next one begins `step` elements later (0: all products use the same a or b). CLBlast
+ * copies some matrices before it multiplies: into `scratch`, or where that is NULL into memory
+ * of its own. */
 struct lk_gemm {
     int real_bytes;
     bool a_turned, b_turned;
@@ -22,29 +22,29 @@ struct lk_gemm {
     struct lk_buffer *scratch;
 };
 
-/* Bytes of scratch, of which a batch uses the same for one product after the other; 0: none.
- * Follows from sizes, and from whether matrices begin where their buffers do. Behind a
- * lk_blas_check() that has passed. fails: LK_E_UNSUPPORTED CLBlast fails */
+/* Bytes of scratch that the product needs; 0: none. The products of a batch use the same
+ * scratch one after the other. Depends on the sizes and on whether each `first` is 0. Call it
+ * after lk_blas_check() has passed. fails: LK_E_UNSUPPORTED CLBlast fails */
 LK_MUST_CHECK enum lk_status lk_blas_scratch(struct lk_device *device,
                                              const struct lk_gemm *gemm, size_t *bytes);
 
-/* Enqueues; the first call for a device and number type does lk_blas_check() before, with tiles
- * NULL, and then waits. fails: as that; LK_E_ARGUMENT sizes below 1, a buffer that is too small
+/* Enqueues. The first call for a device and number type calls lk_blas_check() with tiles NULL
+ * before, which waits. fails: as that; LK_E_ARGUMENT sizes below 1, a buffer that is too small
  */
 LK_MUST_CHECK enum lk_status lk_blas_gemm(struct lk_device *device, const struct lk_gemm *gemm);
 
-/* Tiles of CLBlast's kernels for floats, by name: first "own", those that CLBlast has for the
- * device, last "plain", which ask for the least of it. NULL past the last. They are blockings:
- * the order of sums is the same with all. */
+/* Names of tiles (block sizes) for CLBlast's float kernels: the first, "own", are CLBlast's own
+ * for the device; the last, "plain", need the least local memory and the smallest work-groups.
+ * NULL past the last. All tiles add in the same order, so they change no bit. */
 const char *lk_blas_tiles(int index);
 
-/* Sets such tiles for all of this process that use the device (NULL: keeps those that are set;
- * doubles have no others than CLBlast's own), builds CLBlast's kernels for it and compares
- * small and large products with what they must be; waits; several threads take turns, because
- * CLBlast's first use is not thread-safe. Done once for the same tiles. Own ones cannot be had
- * back behind others, as CLBlast's C interface does not tell them.
- * fails: LK_E_UNSUPPORTED wrong products, CLBlast fails, or no doubles; other tiles are in use,
- * or no tiles have that name; LK_E_DEVICE */
+/* Sets the tiles (NULL: keeps those that are set; doubles always have CLBlast's own) for every
+ * use of the device in this process, builds CLBlast's kernels and compares small and large
+ * products with known answers; once for the same tiles. Waits; threads take turns, because
+ * CLBlast's first use is not thread-safe. CLBlast's own tiles cannot be set again after others,
+ * since its C interface does not give their numbers.
+ * fails: LK_E_UNSUPPORTED wrong products, CLBlast fails, no doubles, another user of the device
+ * has set other tiles, or an unknown name; LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_blas_check(struct lk_device *device, int real_bytes,
                                            const char *tiles);
 
@@ -52,14 +52,15 @@ LK_MUST_CHECK enum lk_status lk_blas_check(struct lk_device *device, int real_by
 LK_MUST_CHECK enum lk_status lk_blas_enqueue(struct lk_device *device,
                                              const struct lk_gemm *gemm);
 
-/* Sets tiles number `index`, not the first, for lk_blas_check(). */
+/* Sets tiles number `index`, which is not 0; for lk_blas_check() alone. */
 LK_MUST_CHECK enum lk_status lk_blas_override(struct lk_device *device, int index);
 
-/* Whether it failed that check, with tiles of its own or plain ones: something else has to
- * multiply. */
+/* Whether CLBlast failed the check with its own or the plain tiles, so that other kernels have
+ * to multiply. */
 bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes);
 
-/* The device uses no tiles any more; of lk_device_close(). */
+/* Ends the device's use of its tiles, so that another user may set others. Called by
+ * lk_device_close(). */
 void lk_blas_leave(struct lk_device *device);
 
 #endif

@@ -1,4 +1,4 @@
-/* CLBlast's known answers, and the tiles they are asked with. */
+/* Compares CLBlast's products with known answers, and counts who uses which tiles. */
 #include "device/blas.h"
 
 #include "base/fail.h"
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Element (row, column) of a matrix of the check: a whole number -2 .. 2, so that every sum is
- * exact. */
+/* Element (row, column) of a test matrix: a whole number from -2 to 2, so that every sum is
+ * exact in float. */
 static int known(int matrix, int64_t row, int64_t column)
 {
     return (int)((row * 7 + column * 3 + row * column % 11 + matrix) % 5) - 2;
@@ -21,7 +21,7 @@ static void put(void *to, int real_bytes, size_t at, double value)
         ((float *)to)[at] = (float)value;
 }
 
-/* Of `copies` products one after the other, each with a matrix of its own. */
+/* One operand of `copies` products, each of which has a matrix of its own in the buffer. */
 struct matrix {
     int number;
     int64_t rows, columns, copies;
@@ -50,7 +50,7 @@ static enum lk_status create_known(struct lk_device *device, int real_bytes,
     return status;
 }
 
-/* Compares some rows of product `number`, spread over the whole matrix. */
+/* Compares some rows, spread over the matrix, of the batch's product `number`. */
 static enum lk_status compare(const struct lk_device *device, const struct lk_gemm *g,
                               int number, const void *c)
 {
@@ -138,8 +138,8 @@ static enum lk_status check(struct lk_device *device, int real_bytes)
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* CLBlast keeps them by what clGetDeviceIDs() calls a device, which several lk_devices share:
- * so many users. */
+/* CLBlast keeps tiles for each cl_device_id, which several lk_devices may share: this counts
+ * the lk_devices that use them. */
 struct lk_blas_use {
     cl_device_id id;
     int tiles;
@@ -190,7 +190,7 @@ static enum lk_status take(struct lk_device *device, const char *name)
     return lk_blas_override(device, wanted);
 }
 
-/* Without a turn, which a device that hangs may have. */
+/* Does not take the mutex of checks, since a device that hangs may hold it. */
 void lk_blas_leave(struct lk_device *device)
 {
     if (device->blas_use)
@@ -198,7 +198,7 @@ void lk_blas_leave(struct lk_device *device)
     device->blas_use = NULL;
 }
 
-/* What no other tiles would help. */
+/* Whether the failure is one that no other tiles would avoid. */
 static bool is_final(const struct lk_device *device, int real_bytes)
 {
     const int tiles = real_bytes == 4 && device->blas_use ? device->blas_use->tiles : 0;

@@ -1,3 +1,4 @@
+/* Device memory: buffers, views into them, and copies that wait. */
 #include "device/device.h"
 #include "device/opencl.h"
 #include "device/pocl.h"
@@ -15,7 +16,8 @@ static void count_bytes(struct lk_device *device, size_t added, size_t removed)
     pthread_mutex_unlock(&device->mutex);
 }
 
-/* `like`: all but the memory object, which it takes over. */
+/* Makes the buffer's struct: a copy of `like` with the memory object `mem`, which it then owns.
+ */
 static enum lk_status wrap(const struct lk_buffer *like, cl_mem mem, struct lk_buffer **buffer)
 {
     struct lk_buffer *made = calloc(1, sizeof *made);
@@ -31,8 +33,8 @@ static enum lk_status wrap(const struct lk_buffer *like, cl_mem mem, struct lk_b
     return LK_OK;
 }
 
-/* Many drivers, PoCL among them, promise more than there is and fail at first use, or swap; so
- * what is beyond the device's memory is refused here. */
+/* Many drivers, PoCL among them, allow more memory than the device has and fail at the first
+ * use, or swap; so allocations beyond the device's memory are refused here. */
 enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_mem_flags flags,
                                      struct lk_buffer **buffer)
 {

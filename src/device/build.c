@@ -1,4 +1,5 @@
-/* Builds what announced kernels need, on as many threads as the host has cores, or fewer. */
+/* Builds the programs of all announced kernels, on at most as many threads as the host has
+ * cores. */
 #include "base/fail.h"
 #include "device/kernel.h"
 #include <stdio.h>
@@ -78,8 +79,8 @@ static enum lk_status create_kernels(struct lk_device *device)
     return LK_OK;
 }
 
-/* Marks the programs that kernels wait for and returns how many. Others, of kernels that are
- * gone already, may be such as do not build. */
+/* Marks the programs that announced kernels still need, and returns how many. Programs of
+ * kernels that were destroyed meanwhile are left out: they may be ones that do not build. */
 static int mark_wanted(struct lk_device *device)
 {
     int count = 0;

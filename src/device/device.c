@@ -1,3 +1,4 @@
+/* Opens the devices of a list, with their context and queues, and closes them. */
 #include "device/device.h"
 
 #include "base/fail.h"
@@ -12,7 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Asked first, since some drivers have no clCreateSubDevices at all. */
+/* Whether the device can be divided. Asked before clCreateSubDevices(), which some drivers
+ * lack. */
 static bool can_be_cut(cl_device_id id)
 {
     cl_device_partition_property ways[8] = {0};
@@ -25,8 +27,8 @@ static bool can_be_cut(cl_device_id id)
     return false;
 }
 
-/* Cuts the device into equal parts and keeps one of them. By counts, since cutting "equally"
- * makes parts of what is left over too. */
+/* Replaces the device by one of `entry.parts` equal sub-devices. They are asked for by counts
+ * of compute units, since CL_DEVICE_PARTITION_EQUALLY makes one more of the units left over. */
 static enum lk_status take_part(struct lk_device *device, struct lk_device_entry entry)
 {
     cl_device_id parts[LK_MOST_DEVICES];
@@ -179,7 +181,7 @@ enum lk_status lk_device_finish(struct lk_device *device)
 {
     const cl_command_queue queues[] = {device->queue, device->transfer, device->upload};
     cl_int error = CL_SUCCESS;
-    for (int i = 0; i < LK_COUNT(queues); i++) { /* none may work on what is freed then */
+    for (int i = 0; i < LK_COUNT(queues); i++) { /* no command may use memory freed below */
         const cl_int found = clFinish(queues[i]);
         error = error == CL_SUCCESS ? found : error;
     }

@@ -1,3 +1,4 @@
+/* Fourier transforms of batches of images by clFFT. */
 #include "device/fft.h"
 
 #include "base/fail.h"
@@ -16,7 +17,8 @@ struct lk_fft {
     cl_mem temporary; /* what the larger of the two plans needs; NULL: nothing */
 };
 
-/* Held while planning, and over the count of plans that keeps clFFT set up. */
+/* Held while a plan is made, since clFFT is not thread-safe there; also guards the number of
+ * plans: clFFT is set up while there is one. */
 static pthread_mutex_t planning = PTHREAD_MUTEX_INITIALIZER;
 static int users;
 

@@ -1,4 +1,4 @@
-/* clFFT, Fourier transforms of images, behind one plan. Floor 1. Knows no tensor. */
+/* Fourier transforms of images by the library clFFT. Floor 1. Knows no tensor. */
 #ifndef LK_DEVICE_FFT_H
 #define LK_DEVICE_FFT_H
 
@@ -6,20 +6,20 @@
 
 struct lk_fft;
 
-/* Whether the device has the work-groups that clFFT may ask for; without, it ends the process.
+/* Whether the device has work-groups large enough for clFFT, which otherwise ends the process.
  */
 bool lk_fft_is_possible(const struct lk_device *device);
 
 /* A plan for `batch` real images [h][w], one after the other, and their spectra [h][w/2 + 1] of
- * interleaved complex numbers. h and w have no prime factor above 13. Plans, builds and waits;
- * one thread at a time plans, whoever calls, because clFFT's planning is not thread-safe.
+ * interleaved complex numbers. h and w have no prime factor above 13. Builds kernels and waits;
+ * threads take turns, because clFFT's planning is not thread-safe.
  * fails: LK_E_ARGUMENT sizes; LK_E_UNSUPPORTED no doubles, small work-groups; LK_E_BUILD,
  * LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_fft_create(struct lk_device *device, int real_bytes, int64_t h,
                                            int64_t w, int64_t batch, struct lk_fft **fft);
 void lk_fft_destroy(struct lk_fft *fft);
 
-/* Reals of an image and of a spectrum, all of the batch. */
+/* Reals of all images, and of all spectra, of the batch. */
 int64_t lk_fft_image_count(const struct lk_fft *fft);
 int64_t lk_fft_spectrum_count(const struct lk_fft *fft);
 

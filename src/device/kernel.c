@@ -1,3 +1,4 @@
+/* Creates kernels and enqueues them with checked arguments. */
 #include "device/kernel.h"
 
 #include "base/fail.h"

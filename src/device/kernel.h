@@ -12,8 +12,9 @@ struct lk_program {
     const struct lk_embedded *source;
     char *options;
     cl_program program; /* NULL: not built yet; may be shared with others */
-    int unit;           /* kernels are called NAME_unit in a shared one; 0: NAME */
-    bool is_wanted;     /* to be built now */
+    int unit;           /* in a program built of several sources kernels are called NAME_<unit>;
+                         * 0: this source alone, NAME */
+    bool is_wanted;     /* the build that is running needs it */
 };
 
 struct lk_kernel {
@@ -31,11 +32,11 @@ struct lk_kernel {
 enum lk_status lk_program_find(struct lk_device *device, const struct lk_kernel_spec *spec,
                                struct lk_program **program);
 
-/* Compiles it, or takes it from the disk cache. fails: LK_E_BUILD */
+/* Compiles the program, or takes it from the cache on disk. fails: LK_E_BUILD */
 enum lk_status lk_program_build(struct lk_device *device, struct lk_program *program);
 
-/* Compiles all programs that are wanted as one, each a unit of its own names, and marks them
- * built. What fails is left as it was, for lk_program_build() to say why. */
+/* Compiles all wanted programs as one, in which each source's names are made its own (unit.c).
+ * Where that fails the programs stay unbuilt, and lk_program_build() of each tells why. */
 void lk_programs_build_together(struct lk_device *device);
 
 void lk_program_destroy(struct lk_program *program);

@@ -21,7 +21,8 @@ static enum lk_status add_entry(struct lk_device_list *list, struct lk_device_en
     return LK_OK;
 }
 
-/* A device stands in one word of a list only: it would get a share of the work for each. */
+/* Refuses a device that an earlier word of the list names: it would get work for each of them.
+ */
 static enum lk_status check_new(const struct lk_device_list *list, int index)
 {
     for (int i = 0; i < list->count; i++)

@@ -1,15 +1,17 @@
-/* Lists of devices: "0,1", "0/2", "gpu". Floor 1; device/ alone. */
+/* Lists of devices as users write them: "0,1", "0/2", "gpu". Floor 1. Private to src/device. */
 #ifndef LK_DEVICE_LIST_H
 #define LK_DEVICE_LIST_H
 
 #include "device/opencl.h"
 
-/* Device `index`, or part `part` of `parts` equal ones. */
+/* Device number `index`, or sub-device number `part` of `parts` equal ones that it is divided
+ * into. */
 struct lk_device_entry {
     int index, part, parts;
 };
 
-/* All devices that there are, and those that are wanted, in order. */
+/* All devices of this machine, ids[known], and those that a list names, entries[count], in its
+ * order. */
 struct lk_device_list {
     cl_device_id ids[LK_MOST_DEVICES];
     int known, count;

@@ -1,3 +1,4 @@
+/* Points in a device's queue whose time can be read once the device has passed them. */
 #include "device/device.h"
 #include "device/opencl.h"
 

@@ -1,3 +1,4 @@
+/* Finds the OpenCL devices, describes them and names OpenCL's errors. */
 #include "device/opencl.h"
 
 #include "base/fail.h"
@@ -141,7 +142,7 @@ static cl_ulong get_number(cl_device_id id, cl_device_info what, size_t bytes)
     return bytes == sizeof value.u ? value.u : value.l;
 }
 
-/* These keep built programs between runs by themselves. */
+/* Whether the platform caches compiled programs on disk by itself. */
 static bool keeps_programs(const char *platform)
 {
     static const char *const keepers[] = {"Portable Computing Language", "NVIDIA CUDA",
@@ -152,7 +153,8 @@ static bool keeps_programs(const char *platform)
     return false;
 }
 
-/* The environment's word as its place among `known`; stays as it is where nothing is set. */
+/* Sets *choice to the index of the variable's value among `known`; leaves it alone where the
+ * variable is not set. */
 static enum lk_status read_choice(const char *variable, const char *const *known,
                                   const char *expected, int *choice)
 {
@@ -168,12 +170,14 @@ static enum lk_status read_choice(const char *variable, const char *const *known
                    expected);
 }
 
-/* Lanes: one vector on a CPU; on a GPU the smallest number that fills every vendor's wave. */
+/* Chooses class, vector and lanes. Lanes: one vector on a CPU; 32 on a GPU, which is a warp of
+ * NVIDIA's and no more than a wave of the others. */
 static enum lk_status choose_tile(struct lk_device_info *info)
 {
     static const char *const classes[] = {"cpu", "gpu", NULL};
     static const char *const vectors[] = {"4", "8", "16", NULL};
-    /* Of vectors, Clover 22.3 made wrong gradients. */
+    /* Clover 22.3 computed wrong gradients with the CPU class's vectors: it gets the GPU class.
+     */
     int class = info->device_class == LK_CLASS_GPU || strcmp(info->platform, "Clover") == 0;
     int vector = info->vector_width >= 16 ? 2 : info->vector_width >= 8;
     LK_TRY(read_choice("LOCKSTEP_CLASS", classes, "cpu or gpu", &class));
@@ -210,8 +214,8 @@ enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_i
     info->local_bytes = get_number(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
     info->group_items = get_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     info->align_bytes = get_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(cl_uint)) / 8;
-    /* A page, which Clover asks for, is more than parameters are padded to, and than it needs.
-     */
+    /* Clover asks for a page (4096 bytes), which is more than it needs and more than parameters
+     * are padded to. */
     if (info->align_bytes > 512)
         info->align_bytes = 512;
     if (info->align_bytes < 128)

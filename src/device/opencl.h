@@ -14,22 +14,22 @@ struct lk_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;    /* kernels, and copies that go with them */
-    cl_command_queue transfer; /* what travels to the host while kernels run */
-    cl_command_queue upload;   /* and to the device */
+    cl_command_queue transfer; /* transfers to the host, at the same time as kernels */
+    cl_command_queue upload;   /* transfers to the device, likewise */
     bool is_sub_device;
-    bool is_pocl; /* its compiler takes one program at a time; see device/pocl.h */
+    bool is_pocl; /* its compiler builds one program at a time; see device/pocl.h */
     int pocl_group;
     pthread_mutex_t mutex; /* programs, kernels and byte counts */
     struct lk_program *programs;
     struct lk_kernel *pending; /* created, not yet built */
     size_t bytes, peak_bytes;
-    bool blas_ready[2];           /* float, double: CLBlast has given the right answers */
-    bool blas_wrong[2];           /* wrong ones, or none */
-    struct lk_blas_use *blas_use; /* of its kernels for floats; NULL: it was not used */
+    bool blas_ready[2];           /* float, double: CLBlast's answers were right */
+    bool blas_wrong[2];           /* float, double: they were wrong, or CLBlast failed */
+    struct lk_blas_use *blas_use; /* tiles of CLBlast's float kernels; NULL: it was not used */
     int matrix;                   /* see lk_device_matrix() */
-    struct lk_trace *trace;       /* NULL: none was begun */
-    _Atomic int64_t traced_step;  /* of what is enqueued now; 0: is not traced */
-    atomic_bool is_abandoned;     /* no call on it returns any more */
+    struct lk_trace *trace;       /* NULL: lk_trace_begin() was not called */
+    _Atomic int64_t traced_step; /* the step of commands enqueued now; 0: they are not traced */
+    atomic_bool is_abandoned;    /* see lk_device_abandon() */
     char log_folder[512];
     char options[256]; /* build options of every program */
     char shuffle[96];  /* one more: see device/subgroups.h */
@@ -39,8 +39,8 @@ struct lk_buffer {
     struct lk_device *device;
     cl_mem mem;
     size_t bytes;
-    struct lk_buffer *whole; /* of a view: the buffer it is a part of; else NULL */
-    size_t offset;           /* where in it */
+    struct lk_buffer *whole; /* of a view: the buffer that owns the memory; else NULL */
+    size_t offset;           /* of a view: the byte of `whole` at which it begins */
 };
 
 /* lk_buffer_create() with flags of clCreateBuffer. */
@@ -50,35 +50,37 @@ enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_
 /* "CL_OUT_OF_RESOURCES" and so on; "unknown OpenCL error" for others. */
 const char *lk_opencl_name(cl_int error);
 
-/* lk_fail() with the error's name and what was being done; LK_E_DEVICE_MEMORY where memory ran
- * out, LK_E_BUILD for builds, else LK_E_DEVICE. */
+/* lk_fail() with the error's name and `what`, the call that failed: LK_E_DEVICE_MEMORY where
+ * memory ran out, LK_E_BUILD for builds, else LK_E_DEVICE. */
 enum lk_status lk_opencl_fail(cl_int error, const char *what);
 
 /* Waits for the event; returns the command's own error where it ended with one. */
 cl_int lk_opencl_wait(cl_event event);
 
-/* Passed after each call that may take long; an abandoned device lets nobody pass. */
+/* To be called after each OpenCL call that may take long: returns at once, or never if the
+ * device was abandoned meanwhile. */
 void lk_device_pass(const struct lk_device *device);
 
 /* All devices of all platforms in their order, at most LK_MOST_DEVICES. */
 enum lk_status lk_opencl_list(cl_device_id *ids, int *count);
 
-/* Fills `info` from the device, class, lanes and vector included. */
+/* Fills `info`: what the device reports, and the class, lanes and vector chosen for it. */
 enum lk_status lk_opencl_describe(cl_device_id id, int index, struct lk_device_info *info);
 
-/* For device/trace.h, round each command that is enqueued: where its event goes that nobody
- * else needs, NULL while nothing is traced; */
+/* To be passed as the event argument of a command whose event nobody else needs: NULL while
+ * nothing is traced. */
 static inline cl_event *lk_trace_place(struct lk_device *device, cl_event *event)
 {
     return atomic_load_explicit(&device->traced_step, memory_order_relaxed) ? event : NULL;
 }
 
-/* and the event that came, which is the trace's from now on. `bytes`: that the command moves;
- * 0: none, as a kernel. Does nothing for NULL. */
+/* To be called after the command with the event that it gave, which the trace then owns; NULL:
+ * does nothing. `bytes`: that the command moves; 0 for a kernel. */
 void lk_trace_add(struct lk_device *device, cl_command_queue queue, const char *name,
                   size_t bytes, cl_event event);
 
-/* The same with an event that the caller keeps, for a command that is traced or not. */
+/* As lk_trace_add() for an event that the caller goes on owning; does nothing while nothing is
+ * traced. */
 void lk_trace_share(struct lk_device *device, cl_command_queue queue, const char *name,
                     size_t bytes, cl_event event);
 

@@ -1,3 +1,4 @@
+/* Works round faults of PoCL, the OpenCL implementation for CPUs. */
 #define _DEFAULT_SOURCE /* madvise() */
 #include "device/pocl.h"
 
@@ -7,12 +8,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* PoCL 3.1 keeps the code of compiled kernels by (hash of program and options, work-group,
- * largest grid), but counts who uses an entry by the first two alone. While one context runs a
- * kernel, another that launches it with a larger grid than ever makes a new entry, which then
- * is let go once too often: pocl_release_dlhandle_cache: `ref_count > 0' ends the process. Each
- * launch counts its entry twice, so that two contexts never get there; three do. Contexts of a
- * pair share compiled kernels, others have options, and so hashes, of their own. */
+/* PoCL 3.1 caches the code of compiled kernels by (hash of program and options, work-group,
+ * largest grid), but counts references to an entry by the first two alone. If one context
+ * launches a kernel with a larger grid while another runs it, the new entry is released once
+ * too often, and the assertion `ref_count > 0' in pocl_release_dlhandle_cache ends the process.
+ * Each launch counts its entry twice, so two contexts never get there, but three do. So at most
+ * two contexts share compiled kernels; each further pair has build options of its own. */
 enum { TOGETHER = 2 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -49,8 +50,8 @@ const char *lk_pocl_options(int group, char *text, size_t bytes)
     return text;
 }
 
-/* PoCL's threads let go of a command after saying that it is done; where the program ends or
- * the context goes in between, they read freed memory. */
+/* PoCL's threads release a command some time after they have reported it as done. If the
+ * program ends or the context is released in between, they read freed memory. */
 void lk_pocl_finish(cl_command_queue queue)
 {
     cl_event last = NULL;
@@ -69,9 +70,9 @@ void lk_pocl_finish(cl_command_queue queue)
     clReleaseEvent(last);
 }
 
-/* Sums over channels walk through as many planes at once, each in pages of its own, and small
- * pages are soon more than a core holds translations for. What PoCL maps is the buffer itself.
- */
+/* Sums over channels read many planes at the same time, each in pages of its own: with small
+ * pages these are more than the core's TLB holds. PoCL's map gives the buffer's own memory, so
+ * madvise() on it acts on the buffer. */
 void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE

@@ -1,4 +1,5 @@
-/* What PoCL's faults ask of whoever works with several contexts. Floor 1; device/ alone. */
+/* Work-arounds for faults of PoCL, the OpenCL implementation for CPUs. Floor 1. Private to
+ * src/device. */
 #ifndef LK_DEVICE_POCL_H
 #define LK_DEVICE_POCL_H
 
@@ -6,17 +7,19 @@
 
 bool lk_pocl_is(const char *platform);
 
-/* The number of the group that a context belongs to until it leaves; programs of different
- * groups are to differ in their options. The text is "" for the first group. */
+/* A context enters a group of at most two and leaves it when it is closed. Programs of
+ * different groups must have different build options, which lk_pocl_options() gives ("" for
+ * group 0). */
 int lk_pocl_enter(void);
 void lk_pocl_leave(int group);
 const char *lk_pocl_options(int group, char *text, size_t bytes);
 
-/* clFinish(), and nobody but us holds the queue's last command, or a second is over. */
+/* clFinish(); then waits, for at most a second, until PoCL's threads have released the queue's
+ * last command. */
 void lk_pocl_finish(cl_command_queue queue);
 
-/* Asks the system for huge pages where a new buffer holds some; what fails changes nothing.
- * Waits. */
+/* Asks the system for huge pages for a new buffer that is large enough to hold some; a failure
+ * is ignored. Waits. */
 void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes);
 
 #endif

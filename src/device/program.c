@@ -1,3 +1,5 @@
+/* Compiles one program, or loads it from the cache on disk, and reports the compiler's errors.
+ */
 #include "device/kernel.h"
 
 #include "base/embedded.h"
@@ -93,7 +95,7 @@ static void first_error(const char *log, char *line, size_t bytes)
     snprintf(line, bytes, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
-/* Keeps options and log in a file for people to send; its name, or "" where it failed. */
+/* Writes options and log to a file that users can send; `path` is its name, "" on failure. */
 static void keep_log(const struct lk_device *device, const struct lk_program *program,
                      const char *log, char *path, size_t bytes)
 {
@@ -131,7 +133,8 @@ static enum lk_status fail_build(const struct lk_device *device,
                    path[0] ? ")" : "");
 }
 
-/* Plain options drop what only makes code faster or rounding stricter; definitions stay. */
+/* The options for a second attempt: only the -D definitions, without the flags in front of them
+ * that make code faster or rounding stricter, which a compiler may not know. */
 static const char *plain_options(const char *options)
 {
     const char *definitions = strstr(options, "-DREAL=");

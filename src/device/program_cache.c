@@ -1,3 +1,4 @@
+/* Compiled programs in files of the cache folder, named by a hash of all that decides them. */
 #include "device/program_cache.h"
 
 #include "base/folder.h"
@@ -24,7 +25,8 @@ bool lk_cache_is_wanted(const struct lk_device *device)
     return forced && *forced ? *forced == '1' : !device->info.keeps_programs;
 }
 
-/* The file that is named after all that decides the binary. */
+/* The path of the program's file: its name is a hash of the device, driver, options and source.
+ */
 static bool entry_path(const struct lk_device *device, const struct lk_program *program,
                        char *path, size_t bytes)
 {
@@ -63,7 +65,8 @@ static unsigned char *read_whole(const char *path, size_t *bytes)
     return data;
 }
 
-/* A binary stands behind its hash, since drivers do not survive every damaged one. */
+/* A file is a hash of the binary and the binary: some drivers crash on a damaged one, so it is
+ * checked first. */
 enum { HASH_BYTES = sizeof(uint64_t) };
 
 static bool is_whole(const unsigned char *data, size_t bytes)
@@ -103,7 +106,7 @@ cl_program lk_cache_load(struct lk_device *device, const struct lk_program *prog
                            : NULL;
     free(data);
     if (!built)
-        unlink(path); /* torn or foreign: it will be written again */
+        unlink(path); /* cut short or not ours: it will be written again */
     return built;
 }
 

@@ -1,3 +1,4 @@
+/* Memory that device and host use in turns: mapped where they share memory, else copied. */
 #include "device/device.h"
 #include "device/opencl.h"
 
@@ -11,14 +12,14 @@ struct lk_shared {
     struct lk_staging *copy; /* NULL: the host maps the buffer itself */
     enum lk_shared_writer writer;
     bool host_has_it;
-    void *memory;   /* while the host has it */
+    void *memory;   /* valid in the host's turn */
     size_t mapped;  /* bytes */
-    cl_event event; /* of the hand-over to the host; NULL: none on its way */
-    cl_event given; /* of the last one to the device; NULL: none, or it was looked at */
+    cl_event event; /* of the transfer to the host; NULL: none is running */
+    cl_event given; /* of the last transfer to the device; NULL: none, or it was checked */
 };
 
-/* For tests: LOCKSTEP_SHARED=copy does with memory that is shared as with memory that is not.
- */
+/* Whether the memory is mapped, not copied. LOCKSTEP_SHARED=copy, for tests, copies it also
+ * where the device shares the host's memory. */
 static bool is_mapped(const struct lk_device *device)
 {
     const char *how = getenv("LOCKSTEP_SHARED");
@@ -45,8 +46,8 @@ enum lk_status lk_shared_create(struct lk_device *device, size_t bytes,
     return LK_OK;
 }
 
-/* Uploads have a queue of their own, so that none waits for a gradient that is still to be
- * computed. */
+/* Transfers to the device have a queue of their own: in one queue with those to the host an
+ * upload would wait behind a gradient that is not computed yet. */
 static cl_command_queue queue_of(const struct lk_shared *shared)
 {
     const struct lk_device *device = shared->device;
@@ -60,7 +61,8 @@ static void forget(cl_event *event)
     *event = NULL;
 }
 
-/* Whether what was handed over reached the device, which has long seen it, or failed. */
+/* Whether the last transfer to the device succeeded; it has ended long before this is called.
+ */
 static enum lk_status check_given(const struct lk_shared *shared)
 {
     cl_int state = CL_COMPLETE;
@@ -95,7 +97,7 @@ struct lk_buffer *lk_shared_buffer(struct lk_shared *shared)
     return shared->buffer;
 }
 
-/* An event of the compute queue's work so far, sent on its way. */
+/* An event that completes when all kernels enqueued so far have run; flushes the queue. */
 static cl_int mark_compute(struct lk_device *device, cl_event *event)
 {
     const cl_int error = clEnqueueMarkerWithWaitList(device->queue, 0, NULL, event);
@@ -117,7 +119,7 @@ static cl_int take(struct lk_shared *shared, size_t bytes, cl_event after)
         if (shared->writer == LK_DEVICE_WRITES)
             error = clEnqueueReadBuffer(queue, shared->buffer->mem, CL_FALSE, 0, bytes,
                                         shared->memory, 1, &after, &shared->event);
-        else if (clRetainEvent(after) == CL_SUCCESS) /* it comes after the last write */
+        else if (clRetainEvent(after) == CL_SUCCESS) /* nothing to copy */
             shared->event = after;
     }
     if (error != CL_SUCCESS)
@@ -168,7 +170,7 @@ enum lk_status lk_shared_wait(struct lk_shared *shared, void **memory)
     return LK_OK;
 }
 
-/* After the kernels that read what was there before. */
+/* Transfers the memory to the device, after the kernels that read its old contents. */
 static cl_int give(struct lk_shared *shared, size_t bytes)
 {
     const cl_command_queue queue = queue_of(shared);

@@ -1,3 +1,4 @@
+/* Pinned host memory, and transfers between it and buffers. */
 #include "device/device.h"
 #include "device/opencl.h"
 
@@ -54,7 +55,7 @@ void *lk_staging_memory(struct lk_staging *staging)
     return staging->memory;
 }
 
-/* Remembers the transfer's event and sends the queue on its way. */
+/* Keeps the event of a transfer that was enqueued, and flushes the queue. */
 static enum lk_status sent(struct lk_staging *staging, cl_int error, cl_event event,
                            const char *what)
 {

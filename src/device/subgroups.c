@@ -1,3 +1,5 @@
+/* Finds out by a trial whether a device can add the lanes of a tile by shuffles in sub-groups.
+ */
 #include "device/subgroups.h"
 
 #include "base/fail.h"
@@ -7,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GROUPS sums of each number of lanes that tiles may have. */
+/* The trial adds GROUPS groups of 8, 16 and 32 lanes, the numbers that GPU tiles may have. */
 enum { GROUPS = 64, LEAST = 8, MOST = 32, SIZES = 3 };
 
-/* AMD's compiler has no shuffles in OpenCL C, but an instruction; its waves have 32 work-items
- * or 64. */
+/* AMD's compiler offers no shuffle function, so amd_shuffle_xor() is made of an instruction; it
+ * shuffles within 32 work-items, since AMD's waves have 32 or 64. */
 #define SIZE " -DSUBGROUP=get_max_sub_group_size()"
 static const struct way {
     const char *extension, *options;
@@ -21,7 +23,8 @@ static const struct way {
     {"cl_khr_subgroups", "-DSHUFFLE=amd_shuffle_xor -DSUBGROUP=32"},
 };
 
-/* Numbers whose sum depends on the order of additions: of any sign, from 2^-8 to 2^8. */
+/* Random numbers of either sign and of sizes from 2^-8 to 2^8, so that their sum depends on the
+ * order of the additions. */
 static void draw(float x[GROUPS * MOST])
 {
     for (int i = 0; i < GROUPS * MOST; i++) {
@@ -95,7 +98,8 @@ bool lk_subgroups_try(struct lk_device *device, const char *options)
     return false;
 }
 
-/* Not on CPUs, which gain nothing: Intel's compiler for them now and then ends the process. */
+/* Not on CPUs unless asked for: they gain nothing, and Intel's compiler for CPUs sometimes ends
+ * the process. */
 static bool are_wanted(const struct lk_device *device)
 {
     const char *wanted = getenv("LOCKSTEP_SUBGROUPS");

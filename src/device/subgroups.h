@@ -5,12 +5,13 @@
 
 #include "device/opencl.h"
 
-/* Lets the device's programs take the first way of those its extensions promise that builds and
- * sums as local memory does, to the bit; info.subgroups names it. Where none does, on
- * CPUs unless $LOCKSTEP_SUBGROUPS is 1, and where it is 0, all stays as it was. Waits. */
+/* Tries the shuffles of the device's extensions and takes the first that build and give the
+ * same bits as sums through local memory; info.subgroups names the extension. Takes none on
+ * CPUs unless $LOCKSTEP_SUBGROUPS is 1, nor anywhere if it is 0. Waits. */
 void lk_subgroups_choose(struct lk_device *device);
 
-/* Tries options of lib/sum.cl, and keeps them where that is so. */
+/* Tries one set of options of cl/lib/sum.cl and keeps it if its bits are right. Returns whether
+ * they are. */
 bool lk_subgroups_try(struct lk_device *device, const char *options);
 
 #endif

@@ -1,3 +1,4 @@
+/* Keeps when each command of a device's queues ran, by OpenCL's profiling events. */
 #include "device/trace.h"
 
 #include "base/fail.h"
@@ -30,8 +31,9 @@ static bool get_time(cl_event event, cl_profiling_info which, cl_ulong *time)
     return clGetEventProfilingInfo(event, which, sizeof *time, time, NULL) == CL_SUCCESS;
 }
 
-/* A marker's way through an idle queue lies between two looks at the host's clock. It is taken
- * for the middle of them; `slack` is what the host's time is longer. */
+/* Reads both clocks at about the same time: a marker runs through the idle queue between two
+ * readings of the host's clock and is taken to lie in the middle of them. `slack`: by how many
+ * seconds the host's interval is longer than the marker's. */
 static enum lk_status compare_clocks(struct lk_device *device, cl_ulong *device_clock,
                                      double *host_clock, double *slack)
 {
@@ -46,7 +48,7 @@ static enum lk_status compare_clocks(struct lk_device *device, cl_ulong *device_
     const bool has_times = get_time(event, CL_PROFILING_COMMAND_END, &end);
     if (!get_time(event, CL_PROFILING_COMMAND_QUEUED, &queued) || queued > end ||
         1e-9 * (double)(end - queued) > after - before)
-        queued = end; /* a driver that has no such time for markers */
+        queued = end; /* the driver does not tell when a marker was queued */
     clReleaseEvent(event);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "clWaitForEvents");
@@ -155,7 +157,7 @@ static double host_seconds(const struct lk_trace *trace, cl_ulong time)
     return trace->host_clock + 1e-9 * (double)(cl_long)(time - trace->device_clock);
 }
 
-/* false: there are no times, and what there are make no sense. */
+/* Fills in a command's times; false: the driver gives none, or impossible ones. */
 static bool fill(const struct lk_trace *trace, const struct command *command,
                  struct lk_traced *to)
 {

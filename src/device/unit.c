@@ -1,6 +1,6 @@
-/* Several programs as one. PoCL compiles one program at a time, and its parsing of OpenCL's own
- * header takes 0.1 s of each: together the programs of a model are built in a fraction of that.
- */
+/* Builds several sources as one program. PoCL compiles one program at a time and spends 0.1 s
+ * of each on OpenCL's own header: as one program, those of a model build in a fraction of the
+ * time. */
 #include "base/fail.h"
 #include "base/text.h"
 #include "device/kernel.h"
@@ -50,7 +50,8 @@ static void print_undefine(struct lk_text *text, const char *option, int length,
         print_forget(text, option + 2, (int)strcspn(option + 2, "= "), unit);
 }
 
-/* The file with its options as macros, its names made its own, and no macro left behind. */
+/* Writes one source as a unit: its options become macros, its names get the unit's number, and
+ * at the end all its macros are undefined again. */
 static void print_unit(struct lk_text *text, const struct lk_program *program, int unit)
 {
     const struct lk_embedded *source = program->source;
@@ -78,7 +79,7 @@ void lk_programs_build_together(struct lk_device *device)
 {
     struct lk_text text = {0};
     int units = 0;
-    if (lk_cache_is_wanted(device)) /* it keeps programs one by one */
+    if (lk_cache_is_wanted(device)) /* the cache on disk has a file for each program alone */
         return;
     for (struct lk_program *p = device->programs; p; p = p->next)
         if (p->is_wanted)

@@ -1,3 +1,4 @@
+/* CRC-32C by tables, eight bytes at a time. */
 #include "io/crc32c.h"
 
 #include <pthread.h>
@@ -6,7 +7,7 @@ enum { SLICES = 8 };
 
 static const uint32_t polynomial = 0x82f63b78; /* bits in reverse */
 
-/* tables[k][b]: what byte b does to the checksum k bytes after it. */
+/* tables[k][b]: the contribution of byte b to the checksum after k more bytes. */
 static uint32_t tables[SLICES][256];
 static pthread_once_t is_made = PTHREAD_ONCE_INIT;
 

@@ -8,8 +8,8 @@
 /* CRC-32C (Castagnoli, reflected) of the bytes. source: RFC 3720, B.4 */
 uint32_t lk_crc32c(const void *data, size_t bytes);
 
-/* The same, rotated and offset as TFRecord files store it: so that a checksum over data that
- * holds checksums is none of them. */
+/* The checksum as TFRecord files store it: rotated, and with a constant added. (A plain CRC
+ * over data that contains its own CRC would always give the same value.) */
 uint32_t lk_crc32c_masked(const void *data, size_t bytes);
 
 #endif

@@ -1,3 +1,4 @@
+/* Downloads a file by libcurl: resumes, retries, and checks the SHA-256 sum. */
 #include "io/download.h"
 
 #include "base/fail.h"
@@ -17,21 +18,21 @@
 #include <unistd.h>
 
 enum {
-    ATTEMPTS = 5, /* in a row that bring no new bytes */
+    ATTEMPTS = 5, /* attempts in a row that bring no new bytes, then it fails */
     CONNECT_SECONDS = 10,
-    SLOW_SECONDS = 30, /* below SLOW_BYTES a second for so long: cut and tried again */
+    SLOW_SECONDS = 30, /* so long below SLOW_BYTES a second: closed and tried again */
     SLOW_BYTES = 100,
     REDIRECTS = 5,
 };
 
-/* One file under way. `bytes` of it lie in `part` and are in `sum`. */
+/* A download that is running: `bytes` bytes are in the part file and counted in `sum`. */
 struct transfer {
     const struct lk_download *asked;
-    char *name; /* of the part file */
+    char *name; /* the path of the part file */
     int part;
     struct lk_sha256 sum;
-    int64_t bytes, before; /* now; at the start of this request */
-    bool inherited;        /* some of them are from an earlier call */
+    int64_t bytes, before; /* of the part file: now, and when this request began */
+    bool inherited;        /* some of the bytes are from an earlier call */
     enum lk_status status; /* why a callback stopped the transfer */
     char text[CURL_ERROR_SIZE];
 };
@@ -42,7 +43,8 @@ static enum lk_status too_large(const struct lk_download *asked)
                    (long long)asked->limit);
 }
 
-/* Bytes from the network go to the file first: what the sum has seen is there. */
+/* libcurl's callback for received bytes. They are written before they are added to the sum, so
+ * that the sum is always that of the file. */
 static size_t take(char *data, size_t size, size_t count, void *context)
 {
     struct transfer *t = context;
@@ -81,7 +83,7 @@ static int report(void *context, curl_off_t total, curl_off_t now, curl_off_t up
     return 1;
 }
 
-/* Starts the part file and its sum again with nothing. */
+/* Empties the part file and begins its sum anew. */
 static enum lk_status empty(struct transfer *t)
 {
     lk_sha256_clear(&t->sum);
@@ -92,7 +94,7 @@ static enum lk_status empty(struct transfer *t)
     return lk_sha256_init(&t->sum);
 }
 
-/* Takes what an earlier call left in the part file into the sum. */
+/* Adds what an earlier call has left in the part file to the sum. */
 static enum lk_status take_up(struct transfer *t)
 {
     static const size_t chunk_bytes = 1 << 18;
@@ -115,8 +117,8 @@ static enum lk_status take_up(struct transfer *t)
     return got < 0 ? lk_file_fail("read", t->name) : LK_OK;
 }
 
-/* Opens the part file and locks it against other processes. One that waited for the lock may
- * hold a file that was moved or deleted meanwhile: it then opens the name again. */
+/* Opens the part file and locks it against other processes. While this process waited for the
+ * lock the file may have been moved or deleted: then the name is opened again. */
 static enum lk_status open_part(struct transfer *t)
 {
     for (;;) {
@@ -186,8 +188,8 @@ static void set_options(CURL *curl, struct transfer *t)
 
 enum outcome { WHOLE, AGAIN, REFUSED };
 
-/* One request for what is missing. libcurl takes the answer 416, no such range, for the end of
- * a file that is whole already; the sum will tell. */
+/* One request for the bytes that are missing. libcurl takes the answer 416, no such range, as
+ * success of a complete file; whether it is complete the sum tells afterwards. */
 static enum outcome request(CURL *curl, struct transfer *t)
 {
     t->before = t->bytes;
@@ -237,8 +239,8 @@ static enum lk_status transfer_all(CURL *curl, struct transfer *t)
     }
 }
 
-/* Until the part file has the bytes that are wanted. What an earlier call left may be of
- * another version of the file: a wrong sum counts only without it. */
+/* Requests until the part file has the right sum. The bytes of an earlier call may be of
+ * another version of the file: with them a wrong sum only makes it begin again from nothing. */
 static enum lk_status complete(CURL *curl, struct transfer *t)
 {
     set_options(curl, t);

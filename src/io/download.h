@@ -1,5 +1,5 @@
-/* Files from the network, trusted only by their SHA-256 sum. Floor 1. The only room that knows
- * libcurl. */
+/* Downloads files, which are accepted only with the right SHA-256 sum. Floor 1. libcurl is
+ * known to download.c alone. */
 #ifndef LK_IO_DOWNLOAD_H
 #define LK_IO_DOWNLOAD_H
 
@@ -20,11 +20,11 @@ struct lk_download {
     void *context;
 };
 
-/* Downloads into path.part, going on with what an earlier call left there, tries again where
- * the connection fails, and moves the file into place once its sum is right; with a wrong sum
- * it is deleted. Waits; processes that want the same file wait for one another (threads must
- * not). fails: LK_E_IO no answer, a refusal, a full disk; LK_E_DATA wrong sum or more bytes
- * than `limit`; LK_E_ARGUMENT an address that is not allowed; LK_E_INTERRUPTED by progress() */
+/* Downloads into path.part, continuing what an earlier call has left there, and retries where
+ * the connection fails. With the right sum the file is moved into place, with a wrong one it is
+ * deleted. Waits. Processes that want the same file wait for one another; two threads must not
+ * ask for it at once. fails: LK_E_IO no answer, a refusal, a full disk; LK_E_DATA wrong sum,
+ * more bytes than `limit`; LK_E_ARGUMENT an address that is not allowed; LK_E_INTERRUPTED */
 LK_MUST_CHECK enum lk_status lk_download(const struct lk_download *download);
 
 #endif

@@ -1,3 +1,4 @@
+/* Reads whole files, and writes them so that the old or the new file is there after a crash. */
 #include "io/file.h"
 
 #include "base/fail.h"
@@ -22,7 +23,7 @@ enum lk_status lk_file_fail(const char *what, const char *path)
     return lk_fail(LK_E_IO, "cannot %s '%s': %s", what, path, text);
 }
 
-/* Of what is there and no file. */
+/* What kind of thing a path names that is no regular file, for messages. */
 static const char *kind_of(const struct stat *about)
 {
     return S_ISDIR(about->st_mode) ? "a folder" : "a device or a pipe";
@@ -68,7 +69,7 @@ static enum lk_status read_open_file(int fd, const char *path, size_t limit, voi
 
 enum lk_status lk_file_read(const char *path, size_t limit, void **data, size_t *bytes)
 {
-    /* O_NONBLOCK: opening a pipe nobody writes to must not hang; it is refused afterwards. */
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang; it is refused below. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return lk_file_fail("open", path);
@@ -93,7 +94,7 @@ static enum lk_status sync_folder_of(const char *path)
         return lk_fail_memory("a file name", strlen(path));
     enum lk_status status = LK_OK;
     const int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    /* EINVAL: a file system that cannot sync folders, and need not. */
+    /* EINVAL: this file system cannot sync folders and does not need it. */
     if (fd < 0 || (fsync(fd) && errno != EINVAL))
         status = lk_file_fail("sync the folder", folder);
     if (fd >= 0)
@@ -109,7 +110,7 @@ enum lk_status lk_file_move(const char *from, const char *to)
     return sync_folder_of(to);
 }
 
-/* Opens a new file beside `path` under a name nobody else uses. `name` has room for it. */
+/* Opens a new file in the folder of `path` and writes its unused name to `name`. */
 static int open_beside(const char *path, char *name, size_t bytes)
 {
     static atomic_uint next;
@@ -137,7 +138,7 @@ static bool write_all(int fd, const char *data, size_t bytes)
     return true;
 }
 
-/* Writes, syncs and closes; errno tells why not. */
+/* Writes the pieces, syncs and closes the file; false: errno tells why. */
 static bool fill(int fd, const struct lk_file_part *parts, int count)
 {
     bool whole = true;
@@ -151,7 +152,7 @@ static bool fill(int fd, const struct lk_file_part *parts, int count)
     return whole;
 }
 
-/* A new file would take the place of a device, and one beside no name could be made. */
+/* Refuses paths that a file must not replace, such as /dev/null, and an empty name. */
 static enum lk_status check_target(const char *path)
 {
     struct stat about;
@@ -193,7 +194,7 @@ enum lk_status lk_file_write(const char *path, const void *data, size_t bytes)
 }
 
 struct lk_file_draft {
-    char *path, *name; /* its own while it is written: `name` */
+    char *path, *name; /* name: the path of the draft itself */
     FILE *stream;
 };
 
@@ -246,7 +247,7 @@ FILE *lk_file_draft_stream(struct lk_file_draft *draft)
 enum lk_status lk_file_draft_keep(struct lk_file_draft *draft)
 {
     FILE *stream = draft->stream;
-    errno = EIO; /* should a write have failed earlier, and none does now */
+    errno = EIO; /* for a write that failed earlier, whose errno is lost */
     const bool whole = fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
     enum lk_status status = whole ? LK_OK : lk_file_fail("write", draft->path);
     if (fclose(stream) != 0 && status == LK_OK)

@@ -1,3 +1,4 @@
+/* Inflates gzip files and zlib streams, and deflates to zlib streams. */
 #include "io/gzip.h"
 
 #include "base/fail.h"
@@ -11,7 +12,7 @@
 
 enum {
     CHUNK = 1 << 30,   /* zlib counts in 32 bits */
-    MOST_RATIO = 1032, /* deflate cannot do better */
+    MOST_RATIO = 1032, /* the largest ratio that deflate can reach */
     LEAST_ROOM = 4096,
 };
 
@@ -28,8 +29,9 @@ static size_t lesser(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The last four bytes of a file of one member are its size modulo 2^32: a hint, not to be
- * trusted beyond what deflate can do. One byte more than that shows the end without growing. */
+/* Bytes to allocate first. The last four bytes of a gzip file of one member are its size modulo
+ * 2^32: only a hint, which is limited by the ratio that deflate can reach. One byte more lets
+ * the end be seen without growing the buffer. */
 static size_t first_room(const unsigned char *packed, size_t bytes, size_t limit)
 {
     size_t hint = LEAST_ROOM;
@@ -53,7 +55,7 @@ static enum lk_status grow(struct inflation *s, size_t room)
     return LK_OK;
 }
 
-/* One call of inflate() over as much as it takes; its code. */
+/* Calls inflate() once with as much as it takes; returns its code. */
 static int advance(struct inflation *s)
 {
     s->z.next_in = s->packed;
@@ -67,7 +69,7 @@ static int advance(struct inflation *s)
     return code;
 }
 
-/* After the end of a member: another one, or the end of the file. */
+/* After the end of a member: begins the next one, or finds the end of the file. */
 static enum lk_status next_member(struct inflation *s)
 {
     if (s->packed_left < 2 || s->packed[0] != 0x1f || s->packed[1] != 0x8b)
@@ -144,7 +146,7 @@ enum lk_status lk_zlib_deflate(const void *data, size_t bytes, void **packed,
     uLongf used = compressBound((uLong)bytes);
     unsigned char *made = malloc(used);
     if (!made || compress2(made, &used, data, (uLong)bytes, Z_DEFAULT_COMPRESSION) != Z_OK) {
-        free(made); /* there is room for it: only memory can be short */
+        free(made); /* `made` is large enough, so only zlib's own memory can be lacking */
         return lk_fail_memory("deflating", bytes);
     }
     *packed = made;
@@ -161,7 +163,7 @@ enum lk_status lk_gzip_read(const char *path, size_t limit, void **data, size_t 
 {
     void *packed = NULL;
     size_t packed_bytes = 0;
-    /* Data that deflate cannot shrink grows by less than a thousandth. */
+    /* Deflating grows data that it cannot shrink by less than a thousandth. */
     LK_TRY(lk_file_read(path, limit + limit / 1000 + 65536, &packed, &packed_bytes));
     const enum lk_status status = lk_gzip_inflate(packed, packed_bytes, limit, data, bytes);
     free(packed);

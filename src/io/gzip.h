@@ -1,4 +1,4 @@
-/* Gzip files into memory, and zlib streams. Floor 1. The only room that knows zlib.
+/* Gzip files and zlib streams in memory. Floor 1. zlib is known to gzip.c alone.
  * source: RFC 1950, RFC 1952 */
 #ifndef LK_IO_GZIP_H
 #define LK_IO_GZIP_H

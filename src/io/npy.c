@@ -1,3 +1,4 @@
+/* Reads the header of a .npy file, which is a Python dictionary as text. */
 #include "io/npy.h"
 
 #include "base/fail.h"
@@ -149,7 +150,7 @@ static bool count_elements(struct lk_npy *npy)
                                                                                      << 62;
 }
 
-/* Where the dictionary lies. */
+/* Checks the bytes in front of the dictionary and finds where that begins and ends. */
 static enum lk_status find_header(const uint8_t *data, size_t bytes, const char *where,
                                   size_t *start, size_t *length)
 {

@@ -1,3 +1,4 @@
+/* Opens safetensors files, whose headers may come from anyone, and reads their arrays. */
 #include "io/safetensors.h"
 
 #include "base/arena.h"
@@ -16,7 +17,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are read as th
 
 static const uint64_t most_header_bytes = 100000000; /* as the reference implementation */
 
-/* The public part comes first. */
+/* An open file; its first member is what callers get. */
 struct file {
     struct lk_safetensors public;
     struct lk_arena arena;
@@ -119,7 +120,7 @@ static enum lk_status get_type(const json_t *value, enum lk_safetensor_type *typ
     return lk_fail(LK_E_DATA, "dtype '%.40s' is not known", name);
 }
 
-/* At most `most` whole numbers, none negative. */
+/* Reads a JSON list of at most `most` whole numbers, none of them negative. */
 static enum lk_status get_numbers(const json_t *value, const char *what, int most,
                                   int64_t *numbers, int *count)
 {
@@ -225,7 +226,7 @@ static int compare_offsets(const void *a, const void *b)
     return ((*x)->bytes > (*y)->bytes) - ((*x)->bytes < (*y)->bytes);
 }
 
-/* Every byte of data belongs to exactly one array. */
+/* Checks that every byte of data belongs to exactly one array. */
 static enum lk_status check_cover(const struct file *file)
 {
     const int count = file->public.count;

@@ -1,3 +1,4 @@
+/* Writes safetensors files. */
 #include "io/safetensors.h"
 
 #include "base/fail.h"
@@ -18,7 +19,8 @@ static json_t *numbers(const int64_t *values, int count)
     return array;
 }
 
-/* Adds the array's entry to the header; *end is where the one before it ends. */
+/* Adds the array's entry to the header; *end: where the data of the array before it ends, then
+ * of this one. */
 static enum lk_status add_tensor(json_t *header, const struct lk_safetensor *tensor,
                                  int64_t *end)
 {
@@ -57,7 +59,7 @@ static enum lk_status add_metadata(json_t *header, const struct lk_safetensors_t
     return LK_OK;
 }
 
-/* The header as it stands in the file: length, text, spaces to a multiple of 8. */
+/* Makes the header as it is in the file: its length, the JSON, spaces up to a multiple of 8. */
 static enum lk_status print_header(const json_t *header, char **data, size_t *bytes)
 {
     char *text = json_dumps(header, JSON_COMPACT);
@@ -77,7 +79,7 @@ static enum lk_status print_header(const json_t *header, char **data, size_t *by
     return LK_OK;
 }
 
-/* The first part of the file, which is the header, and the parts after it. */
+/* Makes the list of the file's pieces: the header, then each array's data. */
 static enum lk_status make_parts(json_t *header, const struct lk_safetensor *tensors, int count,
                                  struct lk_file_part *parts)
 {

@@ -1,3 +1,4 @@
+/* SHA-256 sums by libcrypto. */
 #include "io/sha256.h"
 
 #include "base/fail.h"
@@ -21,7 +22,7 @@ enum lk_status lk_sha256_init(struct lk_sha256 *sum)
 
 void lk_sha256_add(struct lk_sha256 *sum, const void *data, size_t bytes)
 {
-    /* Both calls fail only for a context that was not begun, our own mistake. */
+    /* OpenSSL's calls fail only for a context that was not initialized: our own mistake. */
     const int done = EVP_DigestUpdate(sum->context, data, bytes);
     assert(done == 1);
     (void)done;

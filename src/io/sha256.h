@@ -11,7 +11,7 @@ struct lk_sha256 {
     struct evp_md_ctx_st *context;
 };
 
-/* Begins a sum; lk_sha256_clear() ends it. fails: LK_E_MEMORY */
+/* Begins a sum, to be released by lk_sha256_clear(). fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_sha256_init(struct lk_sha256 *sum);
 
 /* Adds bytes to the sum. */
@@ -20,7 +20,7 @@ void lk_sha256_add(struct lk_sha256 *sum, const void *data, size_t bytes);
 /* Writes the sum of all that was added; nothing may be added afterwards. */
 void lk_sha256_finish(struct lk_sha256 *sum, char text[LK_SHA256_TEXT]);
 
-/* Releases; also after a finish. {0} is fine. */
+/* Releases the sum, finished or not. {0} is fine. */
 void lk_sha256_clear(struct lk_sha256 *sum);
 
 /* The sum of a buffer. fails: LK_E_MEMORY */

@@ -1,4 +1,4 @@
-/* MPI, the only file that knows it. */
+/* The message-passing interface of wire.h by MPI, which only this file knows. */
 #include <mpi.h>
 
 #include "base/fail.h"
@@ -21,7 +21,7 @@ static enum lk_status failed(const char *call, int code)
     return lk_fail(LK_E_IO, "%s failed: %s", call, text);
 }
 
-/* Begins or does something with MPI, and says what failed. */
+/* Calls a function of MPI; where it fails, returns with the function's name and MPI's text. */
 #define TRY(call, ...)                                                                         \
     do {                                                                                       \
         const int code = call(__VA_ARGS__);                                                    \
@@ -57,8 +57,8 @@ static enum lk_status start(struct lk_wire *wire, int *rank, int *size)
     return LK_OK;
 }
 
-/* Of a job that failed transfers are on their way still; they end with MPI, then their memory
- * is free. */
+/* In a job that has failed, transfers are still running; MPI_Finalize() ends them, and only
+ * then their memory may be freed. */
 static void mpi_close(struct lk_wire *wire)
 {
     if (!wire)

@@ -1,3 +1,4 @@
+/* Adds terms along the tree over shards on several threads. */
 #define _GNU_SOURCE /* pthread_setname_np() */
 #include "mirror/reduce.h"
 
@@ -8,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread takes blocks of this many bytes of each term until none is left, so that one whose
- * core is busy elsewhere holds nobody up. Sums of STREAMED bytes and more, with their copies,
- * do not fit into the caches beside their terms. */
+/* A thread takes blocks of BLOCK bytes of each term until none is left, so that a thread whose
+ * core is busy with other work does not hold up the rest. Sums of STREAMED bytes and more, with
+ * their copies, would push their terms out of the caches, so they are written past these. */
 enum { MOST_THREADS = 256, BLOCK = 64 << 10, STREAMED = 4 << 20 };
 
-/* What one thread found out about its blocks. */
+/* Checksums and checks of the blocks that one thread has added. */
 struct findings {
     uint32_t terms[LK_MOST_SHARDS];
     struct lk_checks sums[LK_MOST_SHARDS];
@@ -26,18 +27,18 @@ struct plan {
     uint8_t joins[LK_MOST_SHARDS];
     size_t bytes; /* of a term */
     bool is_checked;
-    atomic_size_t next; /* first byte that nobody has taken */
+    atomic_size_t next; /* the first byte that no thread has taken */
 };
 
 struct lk_reducer {
-    pthread_mutex_t mutex; /* of what follows, up to working */
+    pthread_mutex_t mutex; /* guards the members from here to `working` */
     pthread_cond_t work, done;
-    bool is_ending, is_open;   /* open: there may be blocks to take */
-    uint64_t jobs;             /* opened so far */
-    int taken, working;        /* threads that took up the job, that are still at it */
-    struct plan plan;          /* of the job; written while nobody works */
-    struct findings *findings; /* [thread_count + 1], in the order of taking up */
-    int thread_count;          /* beside the calling one */
+    bool is_ending, is_open;   /* is_open: the job may still have blocks to take */
+    uint64_t jobs;             /* jobs begun so far */
+    int taken, working;        /* threads that have joined the job; those still working on it */
+    struct plan plan;          /* of the job; written while no thread works */
+    struct findings *findings; /* [thread_count + 1], in the order in which threads joined */
+    int thread_count;          /* threads beside the caller's */
     pthread_t threads[];
 };
 
@@ -48,7 +49,7 @@ struct joined {
     int first_term;
 };
 
-/* Adds the term to those before; returns how many subtrees became whole. */
+/* Puts the term on the stack of open subtrees; returns how many siblings it joined. */
 static int join_term(const struct lk_term *terms, int t, struct joined *open, int *top)
 {
     struct joined next = {terms[t].subtree, t};
@@ -123,7 +124,7 @@ static enum lk_status check_sums(const struct lk_reduction *job, const struct jo
     return LK_OK;
 }
 
-/* first_term of the sum behind the last is the number of terms. */
+/* Plans each sum: its terms end where those of the next sum begin. */
 static void set_sums(struct plan *plan, const struct lk_reduction *job)
 {
     size_t written = 0;
@@ -211,7 +212,8 @@ static void *work(void *context)
     return NULL;
 }
 
-/* The calling thread takes part, and waits only for those who have come meanwhile. */
+/* Wakes the threads and adds blocks itself; waits only for threads that have joined by then,
+ * not for those that have not even woken up. */
 static void run_plan(struct lk_reducer *reducer)
 {
     const size_t others = reducer->plan.bytes / BLOCK;

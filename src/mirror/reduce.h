@@ -1,5 +1,6 @@
-/* Sums in host memory along the tree over shards, on several threads: the part of averaging
- * that no device can do alone. Floor 4. Knows no device and no network. */
+/* Adds the sums of several devices in host memory, on several threads, along the fixed tree
+ * over shards: the step of averaging gradients that no device can do alone. Floor 4. Knows no
+ * device and no network. */
 #ifndef LK_MIRROR_REDUCE_H
 #define LK_MIRROR_REDUCE_H
 
@@ -10,14 +11,14 @@
 
 enum { LK_MOST_COPIES = 64 };
 
-/* A subtree's sum. Each copy has memory for all of it; a copy may be the values of a term of
- * the same subtree, and overlaps nothing else. */
+/* The sum over a subtree, a result. It is written to each of the copies. A copy may be the
+ * memory of a term of the same subtree, but must not overlap anything else. */
 struct lk_reduced {
     struct lk_subtree subtree;
-    void *const *copies; /* [copy_count]: where it is written, for each device its own */
+    void *const *copies; /* [copy_count]: memory for the sum, one for each device */
     int copy_count;
-    uint32_t checksum; /* set where the job asks for checks: as of the terms, */
-    bool is_finite;    /* and whether all values are */
+    uint32_t checksum; /* result, where the job has `checksums`: of the sum, as of terms */
+    bool is_finite;    /* result, likewise: no value is infinite or NaN */
 };
 
 struct lk_reduction {
@@ -31,14 +32,15 @@ struct lk_reduction {
                             modulo 2^32; NULL: nothing is checked */
 };
 
-/* The fewest subtrees that the terms, ascending, add up to; returns how many. A run of shards
- * without a gap gives those of lk_subtrees_of(). */
+/* Joins terms in ascending order to as few subtrees as possible; returns how many. Terms of a
+ * run of shards without a gap give the subtrees of lk_subtrees_of(). */
 int lk_terms_join(const struct lk_term *terms, int count,
                   struct lk_subtree subtrees[LK_MOST_SHARDS]);
 
 struct lk_reducer;
 
-/* threads: 1 to 256, the calling thread among them; the others sleep between jobs.
+/* A reducer with `threads` threads, 1 to 256, the caller's among them; the others sleep between
+ * jobs.
  * fails: LK_E_ARGUMENT, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_reducer_create(int threads, struct lk_reducer **reducer);
 void lk_reducer_destroy(struct lk_reducer *reducer);

@@ -1,3 +1,4 @@
+/* Launches the kernels that add gradients and metrics over shards, and make checksums. */
 #include "mirror/shards.h"
 
 #include "base/fail.h"
@@ -12,7 +13,7 @@ struct lk_shard_sum {
     struct lk_tiling tiling;
     struct lk_elementwise elementwise;
     size_t real_bytes;
-    int levels;                          /* of the whole tree */
+    int levels;                          /* levels of the tree over all shards */
     struct lk_kernel *sums[MOST_LEVELS]; /* over subtrees of 2^level shards */
     struct lk_kernel *join;
     struct lk_kernel *metrics, *checksum, *total;

@@ -1,3 +1,4 @@
+/* Follows the measured speed of devices and changes how many shards each computes. */
 #include "mirror/split.h"
 
 #include "base/fail.h"
@@ -5,14 +6,15 @@
 #include <math.h>
 #include <string.h>
 
-/* After a change, HOLD steps fill more than half of the window, so that the medians are those
- * of the new split. A device without shards is tried for TRIAL steps after IDLE steps at
- * least, and not before what this is expected to cost is COST of the time since. */
+/* After a change the split stays for HOLD steps, more than half of the window, so that the
+ * medians are those of the new split. A device without shards is tried for TRIAL steps, at the
+ * earliest after IDLE steps, and only when the trial is expected to cost no more than a
+ * fraction COST of the time since it last had a shard. */
 enum { HOLD = 8, TRIAL = 3, IDLE = 64 };
 static const double GAIN = 1.05, COST = 0.01;
 
-/* One shard less on the slowest device is tried for a window of steps, first after FIRST_WAIT,
- * and kept where these were shorter by SMALL_GAIN; otherwise the wait doubles. */
+/* FIRST_WAIT steps after a change, one shard less on the slowest device is tried for a window
+ * of steps. It stays so if the steps were faster by SMALL_GAIN; otherwise the wait doubles. */
 enum { FIRST_WAIT = 2 * LK_SPLIT_WINDOW, LAST_WAIT = 2048 };
 static const double SMALL_GAIN = 1.03;
 
@@ -43,7 +45,7 @@ double lk_split_rate(const struct lk_split *split, int device)
     return times->measured == 0 || split->is_lost[device] ? 0 : 1 / median(times);
 }
 
-/* Of all devices; one that was never measured counts as the fastest one. */
+/* Sets the rate of each device; one that was never measured counts as fast as the fastest. */
 static bool find_rates(const struct lk_split *split, double *rates)
 {
     double fastest = 0;
@@ -173,8 +175,8 @@ static bool try_idle(struct lk_split *split, const double *rates)
     return true;
 }
 
-/* The device that would be done first with one shard more; -1: none. A step may cost a device
- * as much as a shard whatever it computes, so n + 1 shards may take (n + 2) / (n + 1) of the
+/* The device that would finish first if it had one shard more; -1: none. A step may have a
+ * fixed cost of about one shard, so n + 1 shards are assumed to take (n + 2) / (n + 1) of the
  * time of n. */
 static int find_taker(const struct lk_split *split, const double *rates, int slowest,
                       double *seconds)
@@ -193,7 +195,8 @@ static int find_taker(const struct lk_split *split, const double *rates, int slo
     return taker;
 }
 
-/* Gives one shard of the slowest device to another where that may be better. */
+/* Begins a trial that moves one shard from the slowest device to another, if that may be
+ * faster. */
 static bool try_shard(struct lk_split *split, const double *rates)
 {
     const int slowest = find_slowest(split, rates);
@@ -214,7 +217,8 @@ static bool try_shard(struct lk_split *split, const double *rates)
     return true;
 }
 
-/* Whether the split on trial goes on. */
+/* Ends the trial of a moved shard: keeps the new split, or returns to the one before. Returns
+ * whether `counts` changed. */
 static bool end_shard_trial(struct lk_split *split)
 {
     struct lk_split_trial *trial = &split->trial;
@@ -230,8 +234,9 @@ static bool end_shard_trial(struct lk_split *split)
 
 /* --- following the speed ------------------------------------------------------------------ */
 
-/* Whether there is enough reason to go from `now` to `next`: a small gain has to be predicted
- * for long, since whatever disturbs a device for some steps looks like one. */
+/* Whether there is enough evidence to change from `now` to `next`. A small gain has to be
+ * predicted for many steps in a row, since a device that other work disturbs for some steps
+ * looks like one that became slower. */
 static bool is_better(struct lk_split *split, const int *next, const int *now,
                       const double *rates)
 {

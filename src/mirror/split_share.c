@@ -1,4 +1,4 @@
-/* What a policy says, and shares by given rates. */
+/* Parses the text of a split policy, and divides shards by given rates. */
 #include "mirror/split.h"
 
 #include "base/fail.h"

@@ -1,3 +1,4 @@
+/* Bounds how stale asynchronous updates may become. */
 #include "mirror/staleness.h"
 
 #include "base/fail.h"
@@ -17,8 +18,9 @@ enum lk_status lk_staleness_init(struct lk_staleness *staleness, int64_t most, i
     return LK_OK;
 }
 
-/* Whether work of these bases could become updates `next` + 1, `next` + 2 ... The order with
- * the lowest base first does best, as with deadlines: where it fails every order does. */
+/* Whether work with these bases could become updates `next` + 1, `next` + 2 ... It is enough to
+ * try the order with the lowest base first, like jobs by earliest deadline: where that order
+ * breaks the bound every other does. */
 static bool fits(const int64_t *ascending, int count, int64_t next, int most)
 {
     for (int i = 0; i < count; i++)
@@ -36,7 +38,7 @@ static int insert(int64_t *ascending, int count, int64_t base)
     return count + 1;
 }
 
-/* The bases of all work on its way but that of `left_out`. */
+/* Lists the bases of all work in progress but that of worker `left_out`. */
 static int list_bases(const struct lk_staleness *staleness, int left_out, int64_t *ascending)
 {
     int count = 0;

@@ -1,9 +1,9 @@
-/* How far devices that update without waiting for one another may drift apart. Floor 4. Knows
- * no device but by its number, no clock and no gradient.
+/* Bounds staleness in asynchronous training, where devices update without waiting for one
+ * another. Floor 4. A device (worker) is only a number; knows no clock and no gradient.
  *
- * Updates are numbered in the order in which all replicas apply them. Work that began when a
- * replica had the first `base` updates and becomes update number n + 1 has staleness n - base.
- * Whoever holds a lock calls these functions.
+ * Updates are numbered in the order in which all replicas apply them. A gradient whose
+ * computation began when its replica had the first `base` updates, and which becomes update
+ * number n + 1, has staleness n - base. The caller holds a lock round these functions.
  * source: Ho et al. 2013, More Effective Distributed ML via a Stale Synchronous Parallel
  * Parameter Server */
 #ifndef LK_MIRROR_STALENESS_H
@@ -15,33 +15,35 @@
 
 enum { LK_MOST_STALENESS = 255, LK_MOST_STALE_WORKERS = 64 };
 
-/* Read `most`, `updates` and `counts`, leave the rest alone. */
+/* Callers read `most`, `updates` and `counts` alone. "Work" is a gradient being computed. */
 struct lk_staleness {
     int most, workers;
     int64_t updates;                        /* made so far */
     int64_t counts[LK_MOST_STALENESS + 1];  /* [0 to most]: updates of that staleness */
-    int64_t bases[LK_MOST_STALE_WORKERS];   /* of the work on its way, */
-    bool is_working[LK_MOST_STALE_WORKERS]; /* where there is any */
+    int64_t bases[LK_MOST_STALE_WORKERS];   /* of each worker's work, while is_working */
+    bool is_working[LK_MOST_STALE_WORKERS]; /* the worker computes a gradient */
 };
 
-/* most: 0 (one works at a time) to LK_MOST_STALENESS; updates: to go on from.
- * fails: LK_E_ARGUMENT */
+/* most: the largest staleness allowed, 0 (one worker at a time) to LK_MOST_STALENESS. updates:
+ * how many updates were made before. fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_staleness_init(struct lk_staleness *staleness, int64_t most,
                                                int workers, int64_t updates);
 
-/* Whether work that begins with the first `base` updates, and all that is on its way, can
- * still become updates in some order without one being staler than `most`. */
+/* Whether work may begin on a replica that has the first `base` updates: all work in progress
+ * and this one can then still become updates in some order with none staler than `most`. */
 bool lk_staleness_may_begin(const struct lk_staleness *staleness, int64_t base);
 void lk_staleness_begin(struct lk_staleness *staleness, int worker, int64_t base);
 
-/* Whether the worker's work may be the next update: the others' still could follow. It always
- * may where no other's base is lower, so that nobody waits for ever. */
+/* Whether the worker's gradient may be the next update: all others could still follow within
+ * the bound. Always true for the work with the lowest base, so that no worker waits for ever.
+ */
 bool lk_staleness_may_apply(const struct lk_staleness *staleness, int worker);
 
-/* Makes it the next update and counts it, where it may; nothing may begin in between. */
+/* Makes the worker's gradient the next update and counts its staleness. Only after
+ * lk_staleness_may_apply() was true, with no other call in between. */
 void lk_staleness_apply(struct lk_staleness *staleness, int worker);
 
-/* The worker's work comes to nothing. */
+/* Drops the worker's work, which does not become an update. */
 void lk_staleness_abandon(struct lk_staleness *staleness, int worker);
 
 #endif

@@ -1,3 +1,4 @@
+/* Cuts runs of shards into subtrees of the fixed tree. */
 #include "mirror/tree.h"
 
 int lk_subtrees_of(int first, int count, struct lk_subtree subtrees[LK_MOST_SUBTREES])

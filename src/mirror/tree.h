@@ -12,14 +12,14 @@ struct lk_subtree {
     int first, count;
 };
 
-/* Cuts the shards first to first + count - 1, of at most LK_MOST_SHARDS, into the fewest
- * subtrees, in ascending order; returns how many. */
+/* Cuts the shards first to first + count - 1, below LK_MOST_SHARDS, into the fewest subtrees,
+ * in ascending order; returns how many. */
 int lk_subtrees_of(int first, int count, struct lk_subtree subtrees[LK_MOST_SUBTREES]);
 
-/* Whether a and b are the two halves of one subtree, a the lower one: their sum is a + b. */
+/* Whether a and b are siblings, the lower and the higher half of one subtree. */
 bool lk_subtrees_join(struct lk_subtree a, struct lk_subtree b);
 
-/* The sum over a subtree, in host memory: reals, as many as the job says. */
+/* A term of a larger sum: the sum over a subtree, reals in host memory. */
 struct lk_term {
     struct lk_subtree subtree;
     const void *values;

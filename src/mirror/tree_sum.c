@@ -1,3 +1,4 @@
+/* Adds terms along the tree in registers, with checksums, for one thread. */
 #include "mirror/tree_sum.h"
 
 #include <string.h>
@@ -5,11 +6,12 @@
 #include <emmintrin.h>
 #endif
 
-/* A granule of each term is added in registers, so memory is the limit, and vectors of 16 bytes
- * are as fast as longer ones (measured on AVX-512, 4 terms). */
+/* A granule of each term is added in registers, so that the speed of memory is the limit:
+ * longer vectors than 16 bytes are no faster (measured on AVX-512, 4 terms). */
 enum { LANES = 4, VECTORS = LK_TREE_SUM_GRANULE / 16, MOST_OPEN = 9 };
 
-/* Bytes: the hardware fetches ahead within a page only (a third faster with 4 terms). */
+/* How many bytes ahead is prefetched. The hardware's own prefetcher stops at the end of a page;
+ * this makes sums of 4 terms a third faster. */
 enum { AHEAD = 2048 };
 
 typedef uint32_t words __attribute__((vector_size(16), may_alias));
@@ -19,8 +21,9 @@ typedef double doubles __attribute__((vector_size(16), may_alias));
 
 #define ALWAYS __attribute__((always_inline))
 
-/* Checksums without multiplications: with m vectors v[0], v[1], ... so far, sum is that of all
- * and sums that of the sums after each, so that sum over k of k * v[k] = m * sum - sums. */
+/* A checksum without multiplications. After m vectors v[0], v[1], ... `sum` is their sum, and
+ * `sums` is the sum of the values that `sum` had after each; so the weighted sum over k of
+ * k * v[k] is m * sum - sums. */
 struct check {
     words sum, sums;
 };
@@ -54,7 +57,8 @@ static uint32_t finish(const struct check *c, size_t first, uint32_t vectors)
     return total;
 }
 
-/* partial: bytes of an incomplete granule, 0 for a whole one. What is missing counts as 0. */
+/* Loads a granule. partial: the bytes of an incomplete one, whose rest counts as 0; 0: it is
+ * complete. */
 static inline ALWAYS void load(const void *from, words v[VECTORS], size_t partial)
 {
     if (partial) {
@@ -88,7 +92,8 @@ static inline ALWAYS void store(void *to, const words v[VECTORS], size_t partial
         ((loose_words *)to)[k] = v[k];
 }
 
-/* A term joins the subtrees to its left that it makes whole, as a binary counter carries. */
+/* Adds the terms of a granule. After each term as many pairs of siblings are joined as it
+ * completes, like the carries of a binary counter. */
 static inline ALWAYS void join_terms(const struct lk_tree_sum *s, size_t at, size_t partial,
                                      bool is_double, struct check *checks, words v[VECTORS])
 {
@@ -130,7 +135,7 @@ static inline ALWAYS bool walk(const struct lk_tree_sum *s, size_t first, size_t
     return is_double ? d[0] + d[1] == 0 : f[0] + f[1] + f[2] + f[3] == 0;
 }
 
-/* Compiled for each case, so that nothing is asked in the loop. */
+/* Calls walk() with constants for each case, so that its loop contains no conditions. */
 static bool walk_whole(const struct lk_tree_sum *s, size_t first, size_t end,
                        struct check *checks)
 {

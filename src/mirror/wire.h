@@ -1,7 +1,7 @@
-/* How messages travel between the ranks of a job: calls that begin a transfer and one that
- * tells which have ended. Transfers are numbered by the caller; a number is free again once
- * poll has named it. Memory is the caller's and stays until then. One thread. Floor 4. Knows no
- * sums and no shards. */
+/* The interface to a message-passing library (MPI): calls that begin a transfer, and poll(),
+ * which tells the transfers that have ended. The caller numbers transfers; a number and the
+ * memory of its transfer may be used again once poll() has returned the number. All calls on
+ * one thread. Floor 4. Knows no sums and no shards. */
 #ifndef LK_MIRROR_WIRE_H
 #define LK_MIRROR_WIRE_H
 
@@ -12,29 +12,29 @@
 struct lk_wire;
 
 enum {
-    LK_WIRE_ANY = -1,       /* a peer: whoever it is */
-    LK_WIRE_TAGS = 32768,   /* what every MPI has */
-    LK_WIRE_MOST = 1 << 26, /* bytes of a transfer */
+    LK_WIRE_ANY = -1,       /* as `peer` of a receive: any rank */
+    LK_WIRE_TAGS = 32768,   /* the number of tags that every MPI has at least */
+    LK_WIRE_MOST = 1 << 26, /* bytes of a transfer, at most */
 };
 
-/* All fail with LK_E_IO and the library's text. Sends from one rank under one tag arrive in
- * order; tags are 0 to LK_WIRE_TAGS - 1. `share` (from rank `root` to all) and `sum` (in place,
- * in no particular order, of reals of `real_bytes` 4 or 8) are begun by all ranks in one order.
- */
+/* The calls; all fail with LK_E_IO and the library's text. Sends from one rank with one tag, 0
+ * to LK_WIRE_TAGS - 1, arrive in order. `share` is a broadcast from rank `root` to all; `sum`
+ * is an all-reduce in place, in no particular order, of reals of `real_bytes` 4 or 8: all ranks
+ * must begin these two in the same order. */
 struct lk_wire_kind {
     enum lk_status (*open)(struct lk_wire **wire, int *rank, int *size);
-    void (*close)(struct lk_wire *wire); /* ends all that is on its way */
+    void (*close)(struct lk_wire *wire);                            /* ends all transfers */
     enum lk_status (*reserve)(struct lk_wire *wire, int transfers); /* never fewer */
     enum lk_status (*send)(struct lk_wire *wire, int transfer, int peer, int tag, size_t bytes,
                            const void *memory);
     enum lk_status (*receive)(struct lk_wire *wire, int transfer, int peer, int tag,
                               size_t bytes, void *memory);
-    enum lk_status (*forget)(struct lk_wire *wire, int transfer); /* a receive */
+    enum lk_status (*forget)(struct lk_wire *wire, int transfer); /* cancels a receive */
     enum lk_status (*share)(struct lk_wire *wire, int transfer, int root, size_t bytes,
                             void *memory);
     enum lk_status (*sum)(struct lk_wire *wire, int transfer, int real_bytes, size_t count,
                           void *memory);
-    /* ended: [count]; never waits. */
+    /* *ended: [*count] numbers of transfers that have ended; never waits. */
     enum lk_status (*poll)(struct lk_wire *wire, const int **ended, int *count);
 };
 

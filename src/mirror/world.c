@@ -1,3 +1,5 @@
+/* Joins and leaves a job of several ranks, spreads failures, and calls on all ranks together.
+ */
 #include "mirror/world_parts.h"
 
 #include "base/fail.h"
@@ -24,7 +26,8 @@ static const char *launched_rank(void)
     return rank;
 }
 
-/* Plain runs never start MPI, which takes a third of a second. */
+/* Tells whether there is a launcher without starting MPI, which takes a third of a second and
+ * is left out where there is none. */
 int lk_world_launched_ranks(void)
 {
     const char *size = NULL;
@@ -94,7 +97,7 @@ void lk_world_close(struct lk_world *world)
 {
     if (!world)
         return;
-    if (world->kind && !world->is_over) /* a notice may be on its way otherwise */
+    if (world->kind && !world->is_over) /* otherwise a notice may still be arriving */
         (void)!world->kind->forget(world->wire, LK_TRANSFER_NOTICE);
     if (world->kind)
         world->kind->close(world->wire);
@@ -165,8 +168,8 @@ enum lk_status lk_world_poll(struct lk_world *world)
     return LK_OK;
 }
 
-/* Spinning would take a core from the devices, and sleeping long would make each message late.
- */
+/* Pauses between two polls: polling without a pause would take a core from the devices, and
+ * long pauses would delay each message. */
 static void be_patient(int polls)
 {
     const struct timespec pause = {.tv_nsec = polls < 100 ? 10000 : 100000};
@@ -236,7 +239,8 @@ enum lk_status lk_world_agree(struct lk_world *world, enum lk_status status)
 
 enum { TELL_MS = 5000 };
 
-/* Until the notices are out, or have had their time; whatever else ends is of no use now. */
+/* Waits until all notices are sent, for at most TELL_MS; other transfers that end are ignored.
+ */
 static bool is_told(struct lk_world *world)
 {
     const int *transfers;

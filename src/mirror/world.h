@@ -1,7 +1,8 @@
-/* The ranks of a job that trains one model on many hosts: one process each, started by mpirun;
- * a process started otherwise is a world of one. Sums over all shards are added along the fixed
- * tree, so that they have the same bits at any number of ranks. All calls on one thread. What
- * is marked "together" is called by every rank, in the same order. Floor 4. Knows no device. */
+/* The world: all ranks of a job that trains one model on many hosts. A rank is a process that
+ * mpirun has started; a process started otherwise is a world of one. Sums over all shards are
+ * added along the fixed tree, so they have the same bits at any number of ranks. All calls on
+ * one thread. Functions marked "together" are called by every rank, in the same order. Floor 4.
+ * Knows no device. */
 #ifndef LK_MIRROR_WORLD_H
 #define LK_MIRROR_WORLD_H
 
@@ -13,45 +14,46 @@
 
 struct lk_world;
 
-/* Joins the job, together; once a process, since MPI starts only once. fails: LK_E_UNSUPPORTED
- * for several ranks without MPI in this build; LK_E_IO */
+/* Together: joins the job. Once in a process, since MPI can be started only once.
+ * fails: LK_E_UNSUPPORTED several ranks, but this build has no MPI; LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_world_open(struct lk_world **world);
 
-/* Leaves it, together; sums on their way are given up. NULL is fine. */
+/* Together: leaves the job; sums that are not finished are given up. NULL is fine. */
 void lk_world_close(struct lk_world *world);
 
-/* As the launcher tells in the environment, before the job is joined: 0 and 1 without one; 0
- * ranks where it does not tell how many. */
+/* This process's rank and the number of ranks as the launcher's environment variables tell
+ * them, before the job is joined. Without a launcher 0 and 1; 0 ranks where it does not tell
+ * them. */
 int lk_world_launched_rank(void);
 int lk_world_launched_ranks(void);
 
-/* NULL is a world of one. */
+/* This process's rank, and the number of ranks. NULL is a world of one. */
 int lk_world_rank(const struct lk_world *world);
 int lk_world_size(const struct lk_world *world);
 
-/* Together: returns when every rank has come here with LK_OK. Where one comes with a failure,
- * it tells the others as lk_world_fail() does. */
+/* Together, a barrier: returns LK_OK when every rank has called it with LK_OK. A rank that
+ * calls it with a failure makes all fail, as lk_world_fail() does. */
 LK_MUST_CHECK enum lk_status lk_world_agree(struct lk_world *world, enum lk_status status);
 
-/* Tells all ranks that this one has failed, and returns `status`; their calls, begun or still
- * to come, fail with it and "rank N: <text>", which becomes this rank's text too. The job is
- * over: what is left to do is lk_world_close(). */
+/* Tells all ranks that this one has failed, and returns `status`. The job is over: all calls of
+ * all ranks, running or later, fail with that status and "rank N: <text>", and only
+ * lk_world_close() is left to do. */
 enum lk_status lk_world_fail(struct lk_world *world, enum lk_status status);
 
-/* This rank or another has: all calls fail. */
+/* Whether this rank or another one has failed, so that all calls fail. */
 bool lk_world_has_failed(const struct lk_world *world);
 
-/* Together: rank 0's memory to all. fails: LK_E_IO */
+/* Together, a broadcast: copies rank 0's memory to all ranks. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_world_share(struct lk_world *world, size_t bytes, void *memory);
 
-/* Together: adds values [count], at most LK_MOST_ADDED, of all ranks, in any order.
- * fails: LK_E_IO */
+/* Together, an all-reduce: values [count], at most LK_MOST_ADDED, become their sums over all
+ * ranks, added in any order. fails: LK_E_IO */
 enum { LK_MOST_ADDED = 16384 };
 LK_MUST_CHECK enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values);
 
-/* Together: fails on every rank, as one that has failed, with one message where a rank's text
- * is not rank 0's; it quotes the first lines that differ: "<what> differ: rank 0 has ..., rank
- * 2 has ...". fails: LK_E_ARGUMENT, LK_E_IO */
+/* Together: checks that all ranks have the same text. Otherwise the job is over and every rank
+ * fails with one message that quotes the first lines that differ: "<what> differ: rank 0 has
+ * ..., rank 2 has ...". fails: LK_E_ARGUMENT, LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_world_check_equal(struct lk_world *world, const char *what,
                                                   const char *text);
 
@@ -59,28 +61,30 @@ struct lk_world_plan {
     int shards;
     const int *runs;       /* [ranks]: how many of the shards each has, in turn; 0 is allowed */
     enum lk_dtype real;    /* LK_F32, LK_F64 */
-    int buckets;           /* sums that may be on their way at once */
+    int buckets;           /* buckets, whose sums may all run at the same time */
     const int64_t *counts; /* [buckets]: values in each */
-    bool in_any_order;     /* by MPI's all-reduce: no promise of equal bits */
-    struct lk_reducer *reducer; /* adds; borrowed while the plan holds */
+    bool in_any_order;     /* by MPI's all-reduce, whose bits may differ from run to run */
+    struct lk_reducer *reducer; /* borrowed until the next plan or the close */
 };
 
-/* Takes the memory for sums, in place of an earlier plan's; none may be on its way. Ranks that
- * plan differently have wrong sums. fails: LK_E_ARGUMENT, LK_E_MEMORY */
+/* Allocates the memory for sums; replaces an earlier plan, none of whose sums may be running.
+ * All ranks must plan the same, or their sums are wrong. fails: LK_E_ARGUMENT, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_world_plan(struct lk_world *world,
                                            const struct lk_world_plan *plan);
 
-/* Together: begins the sum over all shards of a bucket that is not on its way. terms: one for
- * each subtree that lk_subtrees_of() cuts this rank's run into; their values, and result
- * [counts[bucket]], are left alone until the end; after a failure until lk_world_close(), since
- * others may still read them. Waits for nothing. */
+/* Together: begins the sum of a bucket over all shards; does not wait. terms: one for each
+ * subtree that lk_subtrees_of() cuts this rank's run into. Their values, and result
+ * [counts[bucket]], must not be touched until lk_world_sum_end() has returned, or after a
+ * failure lk_world_close(), since other ranks may still read them. */
 LK_MUST_CHECK enum lk_status lk_world_sum_begin(struct lk_world *world, int bucket,
                                                 const struct lk_term *terms, void *result);
 
-/* Carries on with all sums on their way; nothing else does, so call it between other work. */
+/* Makes progress with all running sums. They make none by themselves, so call it often between
+ * other work. */
 LK_MUST_CHECK enum lk_status lk_world_sum_advance(struct lk_world *world);
 
-/* Waits until `result` holds the sum. fails: LK_E_IO, or as a rank that has failed */
+/* Waits until the bucket's `result` holds the sum. fails: LK_E_IO, or with the failure of
+ * another rank */
 LK_MUST_CHECK enum lk_status lk_world_sum_end(struct lk_world *world, int bucket);
 
 #endif

@@ -1,4 +1,4 @@
-/* Whether all ranks have the same text. */
+/* Checks that all ranks have the same text, and quotes where they differ. */
 #include "base/fail.h"
 #include "mirror/world_parts.h"
 #include <stdbool.h>
@@ -8,7 +8,8 @@
 
 enum { QUOTED = 200 }; /* bytes of a line in a message */
 
-/* Rank 0's text, on every rank; the caller frees it. Short memory on one rank ends all. */
+/* Copies rank 0's text to every rank; the caller frees it. Where one rank has no memory, all
+ * fail. */
 static enum lk_status copy_first(struct lk_world *world, const char *text, char **copy)
 {
     int64_t bytes = (int64_t)strlen(text) + 1;
@@ -27,7 +28,7 @@ static enum lk_status copy_first(struct lk_world *world, const char *text, char 
     return LK_OK;
 }
 
-/* The first rank whose text is not rank 0's; `size` where all have the same. */
+/* Finds the first rank whose text is not rank 0's; `size`: all are the same. */
 static enum lk_status find_different(struct lk_world *world, bool is_different, int *found)
 {
     double *flags = calloc((size_t)world->size, sizeof *flags);
@@ -44,7 +45,7 @@ static enum lk_status find_different(struct lk_world *world, bool is_different, 
     return status;
 }
 
-/* Where the first line begins that a and b have not both. */
+/* Where the first line in which a and b differ begins. */
 static size_t different_line(const char *a, const char *b)
 {
     size_t line = 0;
@@ -60,7 +61,7 @@ static int line_length(const char *line)
     return (int)(length < QUOTED ? length : QUOTED);
 }
 
-/* first: rank 0's text; text: this rank's. */
+/* Fails on all ranks with the lines that differ. first: rank 0's text; text: this rank's. */
 static enum lk_status quote(struct lk_world *world, int rank, const char *what,
                             const char *first, const char *text)
 {

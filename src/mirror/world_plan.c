@@ -1,3 +1,4 @@
+/* Cuts the buckets of sums over ranks into pieces and allocates memory for them. */
 #include "base/fail.h"
 #include "mirror/world_sums.h"
 #include "tensor/tensor.h"
@@ -5,7 +6,8 @@
 #include <string.h>
 
 enum {
-    PIECE = 64 << 10, /* values: few enough that pieces overlap, many enough for a message */
+    PIECE = 64 << 10, /* values: small enough that sending one piece and adding another overlap,
+                       * large enough that a message is worth its cost */
     ALIGNMENT = 32,   /* values */
 };
 
@@ -57,8 +59,8 @@ static void plan_terms(const struct lk_world *world, const int *runs,
     sums->own_first = sums->first_subtree[world->rank];
     sums->own_terms = sums->first_subtree[world->rank + 1] - sums->own_first;
     sums->remote_terms = used - sums->own_terms;
-    /* of a piece: terms to receive, then its sum to send to all; or terms to send and the sum
-     * to receive */
+    /* Transfers of a piece: its owner receives all remote terms, then sends the sum to all; any
+     * other rank sends its own terms and receives the sum. */
     sums->width = sums->own_terms + 1;
     if (sums->width < sums->remote_terms)
         sums->width = sums->remote_terms;
@@ -66,7 +68,8 @@ static void plan_terms(const struct lk_world *world, const int *runs,
         sums->width = world->size - 1;
 }
 
-/* As many pieces a rank as fit in its rounds, all of one length but the last. */
+/* The values of a piece, for as many pieces as are wanted but at most LK_MOST_ROUNDS a rank;
+ * the last one may be shorter. */
 static int64_t piece_values(const struct lk_world *world, int64_t count)
 {
     int64_t rounds = lk_divide_up(count, (int64_t)world->size * PIECE);
@@ -89,7 +92,7 @@ static enum lk_status count_pieces(const struct lk_world *world,
     return LK_OK;
 }
 
-/* Lays out the pieces of all buckets; returns the bytes of the inbox of those owned. */
+/* Numbers the pieces of all buckets; returns the bytes of the inbox for the owned ones. */
 static size_t lay_out(const struct lk_world *world, const struct lk_world_plan *plan,
                       struct lk_world_sums *sums)
 {

@@ -1,3 +1,4 @@
+/* Carries sums over ranks: sends and receives terms, adds owned pieces, spreads the sums. */
 #include "base/fail.h"
 #include "mirror/world_sums.h"
 #include <stdint.h>
@@ -41,7 +42,8 @@ static int terms_tag(const struct lk_world_piece *piece)
     return LK_TAG_SUMS + piece->bucket * LK_BUCKET_TAGS;
 }
 
-/* Apart from those of the owner's other pieces, since sums are sent as they are made. */
+/* The tag of a piece's sum. Each piece of an owner has its own, since sums are sent in the
+ * order in which they are finished. */
 static int result_tag(const struct lk_world *world, const struct lk_world_piece *piece)
 {
     return terms_tag(piece) + 1 + piece->index / world->size;
@@ -54,7 +56,8 @@ static void finish(struct lk_world_sums *sums, struct lk_world_piece *piece)
     bucket->is_done = --bucket->left == 0;
 }
 
-/* All terms of an owned piece, ascending: own ones where they are, others in the inbox. */
+/* Lists all terms of an owned piece in ascending order: this rank's own, and those of the
+ * others in the inbox. */
 static const struct lk_term *gather_terms(struct lk_world_sums *sums,
                                           const struct lk_world_piece *piece)
 {
@@ -135,7 +138,7 @@ static enum lk_status begin_remote(struct lk_world *world, struct lk_world_piece
     return LK_OK;
 }
 
-/* to += values, which the reducer does to two halves of anything. */
+/* to += values, by the reducer: the two are taken for the halves of a subtree. */
 static enum lk_status add_two(const struct lk_world_sums *sums, int64_t count,
                               const void *values, void *to)
 {
@@ -149,7 +152,8 @@ static enum lk_status add_two(const struct lk_world_sums *sums, int64_t count,
                                                                 .sum_count = 1});
 }
 
-/* MPI adds the ranks' sums in the order it likes; this rank's own come first to last. */
+/* Begins a sum by MPI's all-reduce, which adds the ranks' sums in any order; this rank's own
+ * terms are added before, in ascending order. */
 static enum lk_status begin_in_any_order(struct lk_world *world, struct lk_world_piece *piece)
 {
     const struct lk_world_sums *sums = world->sums;

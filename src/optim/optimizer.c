@@ -1,3 +1,5 @@
+/* What all optimizers share: their state, the kernel's launch, tracked values, the loss scale.
+ */
 #include "optim/optimizer.h"
 
 #include "base/fail.h"
@@ -7,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t most_count = INT32_MAX - 65536; /* so that kernels count in an int */
+static const int64_t most_count = INT32_MAX - 65536; /* kernels count elements in an int */
 
 struct lk_optimizer {
     struct lk_optimizer_info info;
@@ -19,7 +21,7 @@ struct lk_optimizer {
     int64_t tracked;
 };
 
-/* Where a view may begin on every known device, in bytes. */
+/* A view may begin at a multiple of so many bytes on every known device. */
 enum { VIEW_ALIGN = 512 };
 
 static const char *kind_name(const void *kinds, int i)
@@ -98,7 +100,7 @@ static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *
     return lk_buffer_enqueue_fill(info->state, 0);
 }
 
-/* The kind of that name and its options, which the caller frees. */
+/* Finds the kind of that name and parses its options, which the caller frees. */
 static enum lk_status parse(const char *kind, const char *options,
                             const struct lk_optimizer_kind **found, void **parsed)
 {

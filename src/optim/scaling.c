@@ -1,10 +1,11 @@
+/* Launches the kernels that check gradients for overflow and move the scale of the loss. */
 #include "optim/scaling.h"
 
 #include "base/fail.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* Scales outside say that something else is wrong. */
+/* Bounds of the scale: a training that asks for more or less has another fault. */
 static const double least_scale = 0x1p-14, most_scale = 0x1p24;
 
 struct lk_scaling {

@@ -1,3 +1,4 @@
+/* Computes the learning rate of a step, and reads a schedule's options. */
 #include "optim/schedule.h"
 
 #include "base/fail.h"

@@ -1,4 +1,4 @@
-/* Learning rates over time: a pure function of the step. Floor 4. */
+/* Learning-rate schedules: the rate is a pure function of the step's number. Floor 4. */
 #ifndef LK_OPTIM_SCHEDULE_H
 #define LK_OPTIM_SCHEDULE_H
 
@@ -13,11 +13,11 @@ enum lk_schedule_kind {
 
 struct lk_schedule {
     int kind;
-    int64_t warmup; /* steps of linear rise in front of the schedule proper */
-    int64_t every;  /* step: steps between drops; exponential: steps a factor takes */
+    int64_t warmup; /* steps in which the rate first rises linearly from 0 */
+    int64_t every;  /* step, exponential: in so many steps the rate is multiplied by `factor` */
     double factor;
-    int64_t steps; /* cosine: from the full rate to the last one; constant after it */
-    double last;   /* cosine: the last rate, as a share of the first */
+    int64_t steps; /* cosine: the last rate is reached after so many steps, and then kept */
+    double last;   /* cosine: the last rate divided by the first */
 };
 
 extern const struct lk_option lk_schedule_options[];

@@ -1,3 +1,4 @@
+/* Deals arrays out to work-groups: 4096 reals each on CPUs, two vectors a work-item on GPUs. */
 #include "tensor/elementwise.h"
 
 #include "tensor/tensor.h"
@@ -6,7 +7,7 @@
 enum {
     CPU_GROUP = 4096, /* reals */
     GPU_ITEMS = 256,
-    GPU_STEPS = 2, /* reals of a work-item */
+    GPU_STEPS = 2, /* vectors (on GPUs: of one real) that a work-item processes */
 };
 
 struct lk_elementwise lk_elementwise_make(const struct lk_device_info *info)

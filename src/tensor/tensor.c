@@ -1,3 +1,4 @@
+/* Shapes, number types, and how a batch is laid out in tiles of lanes. */
 #include "tensor/tensor.h"
 
 #include "base/fail.h"
@@ -15,7 +16,7 @@ static int64_t lanes_taken(int64_t samples, int lanes)
  * up to a third more room than the best number would. */
 static int fit_lanes(const struct lk_device_info *info, int64_t samples)
 {
-    enum { LEAST_LANES = 8 }; /* what neighbours read together, and slices of products */
+    enum { LEAST_LANES = 8 }; /* fewer would be read in too small pieces; GEMM slices need 8 */
     int lanes = info->lanes;
     if (info->vector > 1)
         return lanes;
@@ -117,7 +118,7 @@ static enum lk_status check_samples(const struct lk_tiling *tiling, int64_t samp
                    (long long)most);
 }
 
-/* Where element e of sample i lies. */
+/* The index of element e of sample i in the batch tiles. */
 static size_t tiled_index(const struct lk_tiling *tiling, int64_t count, int64_t i, int64_t e)
 {
     const int64_t number = i % tiling->shard_samples;

@@ -2,9 +2,9 @@
  *
  * An activation of shape [d...] is an array [tiles][d...][lanes]: a tile is `lanes` samples,
  * innermost. Tiles belong to shards: shard s has tiles s*shard_tiles to (s+1)*shard_tiles - 1,
- * and sample i of a batch is number i % shard_samples of shard i / shard_samples. Lanes that
- * get no sample are dead: they hold zeros on input and count in no sum. Knows no operation, no
- * graph. */
+ * and sample i of a batch is sample i % shard_samples of shard i / shard_samples. Lanes without
+ * a sample are dead: inputs have zeros there, and they add nothing to any sum. Knows no
+ * operation, no graph. */
 #ifndef LK_TENSOR_TENSOR_H
 #define LK_TENSOR_TENSOR_H
 
@@ -26,20 +26,22 @@ static inline int64_t lk_least(int64_t a, int64_t b)
 }
 
 struct lk_tiling {
-    int lanes, vector; /* at most the device's lanes; its vector */
+    int lanes;  /* samples of a tile: at most those of the device's info */
+    int vector; /* reals that one work-item computes at once: `lanes` on CPUs, 1 on GPUs */
     int shards;
     int64_t shard_samples, shard_tiles;
     int64_t tiles; /* shards * shard_tiles */
 };
 
-/* The tiling of batches of up to `batch` samples in `shards` shards on a device. Its lanes,
- * part of the numerics, follow from the class of the device and the samples of a shard. */
+/* The tiling of batches of up to `batch` samples in `shards` shards on a device. The number of
+ * lanes, which decides bits, follows from the device's class and the samples of a shard alone.
+ */
 struct lk_tiling lk_tiling_make(const struct lk_device_info *info, int64_t batch, int shards);
 
-/* Of another batch, with the same lanes. */
+/* The tiling of a batch of another size or number of shards, with the same lanes. */
 struct lk_tiling lk_tiling_resize(const struct lk_tiling *tiling, int64_t batch, int shards);
 
-/* The same tiles, of the first `shards` shards alone. */
+/* The tiling's first `shards` shards alone. */
 struct lk_tiling lk_tiling_cut(const struct lk_tiling *tiling, int shards);
 
 size_t lk_dtype_bytes(enum lk_dtype dtype);

@@ -1,3 +1,4 @@
+/* What every OpenCL layer of the tests tells the loader about itself. */
 #include "device/layer_info.h"
 
 #include <CL/cl_layer.h>

@@ -1,3 +1,4 @@
+/* Reads LOCKSTEP_FAULT and decides which calls of OpenCL go wrong. */
 #include "fault/faults.h"
 
 #include <fnmatch.h>

@@ -1,3 +1,4 @@
+/* Tests that runs of shards are cut into the right subtrees. */
 #include "mirror/tree.h"
 
 #include <setjmp.h>

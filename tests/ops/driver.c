@@ -1,3 +1,4 @@
+/* Runs every case of an operation's test on every class of kernels and number type. */
 #include "driver.h"
 
 #include "once.h"

@@ -1,3 +1,4 @@
+/* Remembers which kernels were tested, so that slow platforms test each only once. */
 #include "once.h"
 
 #include "device/kernel.h"

@@ -1,3 +1,4 @@
+/* One operation on one device, with guard bytes round every tensor. */
 #include "rig.h"
 
 #include "driver.h"

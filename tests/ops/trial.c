@@ -1,3 +1,4 @@
+/* A case's random inputs, the oracle's answers, and the comparison with them. */
 #include "trial.h"
 
 #include <math.h>

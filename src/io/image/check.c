@@ -1,3 +1,4 @@
+/* Checks the structure of PNG and JPEG files before a decoder reads them. */
 #include "io/image/check.h"
 
 #include "base/fail.h"
@@ -15,11 +16,11 @@ static enum lk_status fail_at(const char *where, const char *what, size_t at)
     return lk_fail(LK_E_DATA, "'%s': broken image: %s at byte %zu", where, what, at);
 }
 
-/* stb_image looks at no checksum, and allocates what a chunk's length says before it looks for
- * the bytes. */
+/* Needed since stb_image checks no checksum, and allocates as much as a chunk's length says
+ * before it looks whether the file has the bytes. */
 enum lk_status lk_png_check(const uint8_t *data, size_t bytes, const char *where)
 {
-    size_t at = 8; /* behind the mark */
+    size_t at = 8; /* behind the signature */
     while (bytes - at >= 12) {
         const size_t length = big_endian(data + at);
         if (length > bytes - at - 12)
@@ -43,14 +44,15 @@ enum lk_status lk_png_size(const uint8_t *data, size_t bytes, const char *where,
     return LK_OK;
 }
 
-/* What a JPEG has said so far. */
+/* What the segments of a JPEG have defined so far. */
 struct jpeg {
     bool is_progressive;
     unsigned tables; /* bit 4 * kind + number: that Huffman table is there; kind 0 DC, 1 AC */
 };
 
-/* A table: its kind and number, the number of codes of each of 16 lengths, the codes' values.
- * stb_image 2.27 has room for 256 codes and does not count them. */
+/* Reads a segment of Huffman tables. A table is its kind and number, the number of codes of
+ * each of 16 lengths, and the codes' values. stb_image 2.27 has room for 256 codes and does not
+ * check their number. */
 static bool read_tables(struct jpeg *jpeg, const uint8_t *data, size_t bytes)
 {
     enum { LENGTHS = 16, HEAD = 1 + LENGTHS, MOST_CODES = 256 };
@@ -67,8 +69,9 @@ static bool read_tables(struct jpeg *jpeg, const uint8_t *data, size_t bytes)
     return bytes == 0;
 }
 
-/* A scan: its components, each with the numbers of its tables, and which coefficients it has.
- * stb_image uses tables without asking whether they are there. */
+/* Whether all tables that a scan's components name are defined; stb_image uses them unchecked.
+ * A scan's header has its components, each with the numbers of its tables, and the range of
+ * coefficients. */
 static bool has_tables(const struct jpeg *jpeg, const uint8_t *data, size_t bytes)
 {
     const size_t components = bytes > 0 ? data[0] : 0;
@@ -91,7 +94,8 @@ static bool is_restart(uint8_t marker)
     return (marker & 0xf8) == 0xd0;
 }
 
-/* The end of a scan's data: where 0xff stands before neither 0 nor the number of a restart. */
+/* Finds the end of a scan's data: the first 0xff that is followed neither by 0 nor by a restart
+ * marker's number. */
 static size_t skip_scan(const uint8_t *data, size_t bytes, size_t at)
 {
     while (at + 1 < bytes &&
@@ -104,7 +108,7 @@ enum lk_status lk_jpeg_check(const uint8_t *data, size_t bytes, const char *wher
 {
     enum { END = 0xd9, SCAN = 0xda, TABLES = 0xc4, PROGRESSIVE = 0xc2 };
     struct jpeg jpeg = {0};
-    for (size_t at = 2;;) { /* behind the mark */
+    for (size_t at = 2;;) { /* behind the first marker */
         if (at < bytes && data[at] != 0xff)
             return fail_at(where, "no marker", at);
         while (at < bytes && data[at] == 0xff)

@@ -1,3 +1,4 @@
+/* Recognizes, measures and decodes PNG and JPEG files. */
 #include "io/image/image.h"
 
 #include "base/fail.h"
@@ -7,17 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The decoder sees memory only, and two formats. */
+/* stb_image is compiled in here, without file access and with these two formats alone. */
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
 #define STBI_NO_STDIO
 #define STBI_MAX_DIMENSIONS 16384
-/* Where a marker ends a scan too early, stb_image 2.27 goes on with fewer bits than it has
- * asked for, and later shifts by more than a word has. Here it asks once more, which gives
- * zeros, as it does from the second time on. The function's own definition, which has a type in
- * the place of `j`, gets the other name. */
+/* Works round a fault of stb_image 2.27: where a marker ends a scan too early, it goes on with
+ * fewer bits than it has asked for, and later shifts by more than the width of a word. This
+ * macro replaces its calls of stbi__grow_buffer_unsafe(j) by two calls; the second one gives
+ * zeros. In the function's own definition the argument begins with a type, which gives another
+ * name. */
 #define stbi__grow_buffer_unsafe(j) GROW_##j)
 #define GROW_stbi__jpeg grow_buffer(stbi__jpeg
 #define GROW_j grow_buffer(j), j->code_bits > 24 ? (void)0 : grow_buffer(j
@@ -90,7 +92,7 @@ enum lk_status lk_image_measure(const void *data, size_t bytes, const char *wher
         return refuse_format(data, bytes, where);
     LK_TRY((is_png(data, bytes) ? lk_png_check : lk_jpeg_check)(data, bytes, where));
     int64_t size[2];
-    if (is_png(data, bytes)) { /* of what is too large stb_image says that it is no PNG */
+    if (is_png(data, bytes)) { /* stb_image reports a PNG that is too large as no PNG */
         LK_TRY(lk_png_size(data, bytes, where, size));
         LK_TRY(check_size(size[0], size[1], where));
     }
@@ -120,8 +122,8 @@ static enum lk_status decode_stb(const void *data, size_t bytes, int channels,
 #ifdef LK_TURBOJPEG
 #include <turbojpeg.h>
 
-/* The smallest number of eighths that keeps `least` pixels of `size`, of those that TurboJPEG
- * is fast at: 5/8 takes longer than all of it, and 3/8 than a half. */
+/* The smallest scale, in eighths, that leaves at least `least` pixels of `size`. Only scales at
+ * which TurboJPEG is fast: 5/8 takes longer than full size, and 3/8 longer than a half. */
 static int eighths(int size, int least)
 {
     int n = 1;
@@ -130,15 +132,15 @@ static int eighths(int size, int least)
     return n;
 }
 
-/* Bytes between two segments hurt nobody and are common; other warnings are about pixels that
- * the file does not have. */
+/* Whether a warning means that pixels are missing in the file. All do but that of extra bytes
+ * between two segments, which are common and harmless. */
 static bool is_broken(tjhandle jpeg)
 {
     return tjGetErrorCode(jpeg) == TJERR_FATAL ||
            !strstr(tjGetErrorStr2(jpeg), "extraneous bytes");
 }
 
-/* false: stb_image is to decode it, a JPEG in colours of printing. */
+/* false: a JPEG in CMYK colours, which is left to stb_image. */
 static bool decode_turbo(tjhandle jpeg, const void *data, size_t bytes, const int least[2],
                          const char *where, struct lk_image *image, enum lk_status *status)
 {

@@ -1,3 +1,4 @@
+/* Encodes pixels as a PNG file. */
 #include "io/image/png_write.h"
 
 #include "base/fail.h"
@@ -13,7 +14,7 @@ static void put_big_endian(uint8_t *to, uint32_t value)
         to[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* Length, kind, data and the checksum over kind and data; where the next chunk begins. */
+/* Writes a chunk: length, kind, data, and the checksum over kind and data. Returns its end. */
 static uint8_t *put_chunk(uint8_t *to, const char *kind, const void *data, size_t bytes)
 {
     put_big_endian(to, (uint32_t)bytes);
@@ -24,15 +25,17 @@ static uint8_t *put_chunk(uint8_t *to, const char *kind, const void *data, size_
     return to + CHUNK + bytes;
 }
 
-/* Of left, above and upper left the one nearest to left + above - upper left. */
+/* The predictor "Paeth" of PNG: the one of left, above and upper left that is nearest to
+ * left + above - upper left. */
 static int paeth(int a, int b, int c)
 {
     const int p = a + b - c, pa = abs(p - a), pb = abs(p - b), pc = abs(p - c);
     return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
 }
 
-/* Writes what the filter leaves of a row; the sum of its absolute values. above: the row before
- * this one, or zeros. The compiler has a loop for each filter. */
+/* Writes a row as its differences from the filter's prediction and returns the sum of their
+ * absolute values. above: the row before, or zeros. `filter` is a constant at each call, so
+ * that the compiler makes a loop of its own for each. */
 static inline long filter_row(const int filter, const uint8_t *row, const uint8_t *above,
                               size_t bytes, size_t pixel, uint8_t *to)
 {
@@ -68,7 +71,8 @@ static long try_filter(int filter, const uint8_t *row, const uint8_t *above, siz
     }
 }
 
-/* Each row with the filter that leaves the least, its number before it: rows of 1 + bytes. */
+/* Filters each row with the filter whose differences are smallest; a filtered row is the
+ * filter's number, then the bytes. */
 static void filter_rows(const struct lk_image *image, uint8_t *above, uint8_t *trial,
                         uint8_t *to)
 {
@@ -89,7 +93,7 @@ static void filter_rows(const struct lk_image *image, uint8_t *above, uint8_t *t
     }
 }
 
-/* The rows as a PNG holds them: filtered and deflated. The caller frees `packed`. */
+/* Filters and deflates the rows as a PNG stores them. The caller frees `packed`. */
 static enum lk_status pack_rows(const struct lk_image *image, void **packed,
                                 size_t *packed_bytes)
 {

@@ -1,3 +1,4 @@
+/* Scales images as Pillow does, to the bit; resize_wide.c has faster loops for AVX2. */
 #include "io/image/image.h"
 
 #include "base/fail.h"
@@ -6,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With pixels of 8 bits a sum stays below 2^31. */
+/* Weights are whole numbers of 2^-22, so that a weighted sum of 8-bit pixels stays below 2^31.
+ */
 enum { WEIGHT_BITS = LK_WEIGHT_BITS, HALF = 1 << (WEIGHT_BITS - 1), BLOCK = 64 };
 
 static void taps_clear(struct lk_taps *taps)
@@ -16,8 +18,8 @@ static void taps_clear(struct lk_taps *taps)
     free(taps->weights);
 }
 
-/* Weights of output pixel i: a triangle of half-width `support` round its centre, cut off at
- * the image's ends and divided by its sum. */
+/* Computes the weights of output pixel i: a triangle of half-width `support` round the pixel's
+ * centre, cut off at the image's edges and divided by its sum. */
 static void weigh(struct lk_taps *taps, int i, double centre, double support, int old)
 {
     int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
@@ -38,7 +40,8 @@ static void weigh(struct lk_taps *taps, int i, double centre, double support, in
     taps->count[i] = end - first;
 }
 
-/* From pixels begin..end of `old` to `count` pixels. taps_clear() releases it, failed too. */
+/* Computes all weights for scaling pixels begin..end of `old` to `count` pixels. To be released
+ * by taps_clear(), also after a failure. */
 static enum lk_status taps_make(struct lk_taps *taps, double begin, double end, int old,
                                 int count)
 {
@@ -54,7 +57,8 @@ static enum lk_status taps_make(struct lk_taps *taps, double begin, double end, 
     return LK_OK;
 }
 
-/* One row to `width` pixels. The compiler has a loop for each number of channels. */
+/* Scales one row to `width` pixels. `channels` is a constant at each call, so that the compiler
+ * makes a loop of its own for each. */
 static inline void squeeze_row(const struct lk_taps *taps, const uint8_t *from, int width,
                                const int channels, uint8_t *to)
 {
@@ -70,7 +74,7 @@ static inline void squeeze_row(const struct lk_taps *taps, const uint8_t *from, 
     }
 }
 
-/* Rows first..first+count-1 of an image, each to `width` pixels. */
+/* Scales rows first..first+count-1 of an image to `width` pixels. */
 static void squeeze_rows(const struct lk_taps *taps, const struct lk_image *from, int first,
                          int count, int width, uint8_t *to)
 {
@@ -88,7 +92,8 @@ static void squeeze_rows(const struct lk_taps *taps, const struct lk_image *from
     }
 }
 
-/* `count` rows of `bytes` bytes each into one, a block of neighbouring bytes at a time. */
+/* Adds `count` weighted rows of `bytes` bytes into one, a block of neighbouring bytes at a
+ * time. */
 static void mix_rows(const int32_t *weights, int count, const uint8_t *from, size_t bytes,
                      uint8_t *to)
 {
@@ -125,7 +130,8 @@ static enum lk_status squeeze_wide(const struct lk_taps *taps, const struct lk_i
     return LK_OK;
 }
 
-/* Columns first, into a strip of the rows that are needed; then rows. */
+/* Scales to the new width first, a strip of the rows that are needed; then to the new height.
+ */
 static enum lk_status resize(const struct lk_image *from, const struct lk_taps across[2],
                              int height, int width, uint8_t *to)
 {

@@ -1,3 +1,4 @@
+/* The inner loops of scaling images, for processors with AVX2. */
 #include "io/image/resize_wide.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -7,7 +8,7 @@
 
 #define WIDE __attribute__((target("avx2")))
 
-/* Rows that are worked on side by side. */
+/* ROWS: rows that are scaled at the same time, one in each byte of a vector. */
 enum { ROWS = 16, HALF = 1 << (LK_WEIGHT_BITS - 1) };
 
 bool lk_wide_is_there(void)
@@ -16,7 +17,7 @@ bool lk_wide_is_there(void)
     return __builtin_cpu_supports("avx2") && !(said && strcmp(said, "0") == 0);
 }
 
-/* Sums of 16 bytes times weights, in whole numbers of 32 bits. */
+/* Sixteen sums of bytes times weights, as 32-bit integers. */
 struct sums {
     __m256i low, high;
 };
@@ -35,7 +36,7 @@ WIDE static inline void add(struct sums *sums, __m128i bytes, int32_t weight)
     sums->high = _mm256_add_epi32(sums->high, _mm256_mullo_epi32(high, by));
 }
 
-/* The bytes that the sums round to: none is below 0 or above 255. */
+/* Rounds the sums to bytes; none is below 0 or above 255. */
 WIDE static inline __m128i finish(const struct sums *sums)
 {
     const __m256i low = _mm256_srli_epi32(sums->low, LK_WEIGHT_BITS);
@@ -64,7 +65,7 @@ WIDE static inline void store(__m128i value, uint8_t *to, size_t bytes)
     memcpy(to, part, bytes);
 }
 
-/* to[j][i] = from[i][j] of a square of ROWS x ROWS bytes: four perfect shuffles of its rows. */
+/* Transposes a square of ROWS x ROWS bytes, by interleaving its rows four times. */
 WIDE static inline void turn(__m128i square[ROWS])
 {
     for (int round = 0; round < 4; round++) {
@@ -77,7 +78,8 @@ WIDE static inline void turn(__m128i square[ROWS])
     }
 }
 
-/* `count` rows of `bytes` bytes to [bytes, rounded up][ROWS]; the last row stands for more. */
+/* Transposes `count` rows of `bytes` bytes to [bytes, rounded up][ROWS]; where there are fewer
+ * than ROWS rows the last one is repeated. */
 WIDE static void turn_in(const uint8_t *from, size_t bytes, int count, uint8_t *to)
 {
     for (size_t at = 0; at < bytes; at += ROWS, to += ROWS * ROWS) {
@@ -91,7 +93,7 @@ WIDE static void turn_in(const uint8_t *from, size_t bytes, int count, uint8_t *
     }
 }
 
-/* And back. */
+/* Transposes back to rows. */
 WIDE static void turn_out(const uint8_t *from, size_t bytes, int count, uint8_t *to)
 {
     for (size_t at = 0; at < bytes; at += ROWS, from += ROWS * ROWS) {
@@ -104,8 +106,8 @@ WIDE static void turn_out(const uint8_t *from, size_t bytes, int count, uint8_t 
     }
 }
 
-/* x: [old bytes][ROWS], y: [bytes][ROWS]: the same byte of all rows lies side by side, so that
- * vectors are full whatever the channels. */
+/* Scales ROWS transposed rows at a time. x: [old bytes][ROWS], y: [bytes][ROWS]: a vector holds
+ * the same byte of all rows, so it is full whatever the number of channels. */
 WIDE static void squeeze_block(const struct lk_taps *taps, int width, int channels,
                                const uint8_t *x, uint8_t *y)
 {

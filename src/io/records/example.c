@@ -1,3 +1,4 @@
+/* Finds lists by key in tf.train.Example records, without copying them. */
 #include "io/records/example.h"
 
 #include "base/fail.h"
@@ -13,7 +14,7 @@ struct field {
     struct lk_example_bytes body; /* BYTES, FIXED32, FIXED64 */
 };
 
-/* Takes a number of 7 bits a byte, lowest first, from the front of `left`. */
+/* Takes a varint, 7 bits a byte, lowest first, from the front of `left`. */
 static bool take_varint(struct lk_example_bytes *left, uint64_t *value)
 {
     uint64_t found = 0;
@@ -65,7 +66,7 @@ static bool is_message(const struct field *field, uint64_t number)
     return field->wire == BYTES && field->number == number;
 }
 
-/* The key and value of an entry of the map: fields 1 and 2. */
+/* Reads key and value of an entry of the feature map: fields 1 and 2. */
 static bool read_entry(struct lk_example_bytes entry, struct lk_example_bytes *key,
                        struct lk_example_bytes *value)
 {
@@ -82,7 +83,7 @@ static bool read_entry(struct lk_example_bytes entry, struct lk_example_bytes *k
     return true;
 }
 
-/* A Feature: a BytesList, FloatList or Int64List in field 1, 2 or 3. */
+/* Reads a Feature: a BytesList, FloatList or Int64List in field 1, 2 or 3. */
 static bool read_feature(struct lk_example_bytes feature, struct lk_example_list *list)
 {
     struct field field;
@@ -96,7 +97,8 @@ static bool read_feature(struct lk_example_bytes feature, struct lk_example_list
     return true;
 }
 
-/* Calls `see` with each entry of Example.features.feature; false: malformed, or it said so. */
+/* Calls `see` with each entry of Example.features.feature; false: the record is malformed, or
+ * `see` returned false. */
 static bool see_entries(struct lk_example_bytes record,
                         bool (*see)(void *context, struct lk_example_bytes key,
                                     struct lk_example_bytes value),
@@ -154,7 +156,7 @@ bool lk_example_bytes_at(const struct lk_example_list *list, int64_t index,
     return false;
 }
 
-/* Numbers stand one a field or, packed, many in one. */
+/* A list has a field for each number or, packed, one field for many of them. */
 bool lk_example_int_at(const struct lk_example_list *list, int64_t index, int64_t *value)
 {
     struct lk_example_bytes left = list->body;

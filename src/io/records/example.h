@@ -1,5 +1,5 @@
-/* tf.train.Example: named lists of bytes, floats or whole numbers in protocol buffers. Floor 1.
- * Copies nothing and allocates nothing: what it finds lies in the record.
+/* Reads tf.train.Example: named lists of bytes, floats or whole numbers, encoded as protocol
+ * buffers. Floor 1. Copies and allocates nothing: results point into the record.
  * source: tensorflow/core/example/{example,feature}.proto; protobuf.dev, Encoding */
 #ifndef LK_IO_EXAMPLE_H
 #define LK_IO_EXAMPLE_H
@@ -26,7 +26,7 @@ struct lk_example_list {
     struct lk_example_bytes body; /* as it is encoded */
 };
 
-/* Finds the list with that key; of several the last one counts.
+/* Finds the list with that key; where several have it, the last one.
  * fails: LK_E_DATA the record is no Example */
 LK_MUST_CHECK enum lk_status lk_example_find(struct lk_example_bytes record, const char *key,
                                              struct lk_example_list *list);

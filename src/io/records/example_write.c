@@ -1,3 +1,4 @@
+/* Encodes tf.train.Example records. */
 #include "io/records/example_write.h"
 
 #include "base/fail.h"
@@ -22,7 +23,7 @@ static uint8_t *put_varint(uint8_t *to, uint64_t value)
     return to;
 }
 
-/* A field of bytes or of a message: its tag, its length, and what comes behind them. */
+/* The encoded size of a field of bytes or of a message: tag, length, and `body` bytes. */
 static size_t field_bytes(size_t body)
 {
     return 1 + varint_bytes(body) + body;
@@ -34,7 +35,7 @@ static uint8_t *put_tag(uint8_t *to, int number, size_t body)
     return put_varint(to, body);
 }
 
-/* Lengths, from the inside to the outside. */
+/* Encoded lengths of the nested messages of one feature, from the inside to the outside. */
 struct lengths {
     size_t list;    /* BytesList or Int64List */
     size_t feature; /* Feature */

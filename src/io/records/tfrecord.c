@@ -1,3 +1,4 @@
+/* Finds and reads the records of TFRecord files, plain or compressed. */
 #include "io/records/tfrecord.h"
 
 #include "base/fail.h"
@@ -12,21 +13,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A record: its length in 64 bits, the length's checksum, the bytes, their checksum. */
+/* A record is its length in 64 bits, the length's checksum, the bytes, and their checksum. */
 enum { HEADER = 12, FOOTER = 4, MOST_RECORD = 1 << 30 };
 
-/* Small records are found in stretches of the file, of large ones only the lengths are read. */
+/* While records are SMALL, the file is read in large stretches to find them; of larger ones
+ * only the headers are read. */
 enum { SMALL = 16 << 10, STRETCH = 256 << 10, PEEK = 4 << 10 };
 
 struct lk_tfrecord {
     char *path;
-    uint8_t *inflated; /* NULL: the file is read where it lies */
+    uint8_t *inflated; /* the contents of a compressed file; NULL: it is not compressed */
     int64_t bytes;     /* of the file, or inflated */
     int64_t count, room;
     int64_t *begins; /* [count + 1]: the last is the end of the last whole record */
 };
 
-/* The file while its records are being found: a stretch of it in memory. */
+/* The search for records in a file: a window of it is in memory. */
 struct scan {
     struct lk_tfrecord *file;
     int fd;
@@ -68,7 +70,7 @@ static enum lk_status read_at(const char *path, int fd, int64_t at, void *data, 
     return LK_OK;
 }
 
-/* The header at `at`, which lies in the file. */
+/* Brings the header at byte `at` into the window; it lies within the file. */
 static enum lk_status find_header(struct scan *scan, int64_t at, const uint8_t **header)
 {
     const struct lk_tfrecord *file = scan->file;
@@ -144,7 +146,8 @@ static enum lk_status inflate_file(struct lk_tfrecord *file, bool is_gzip, size_
     return LK_OK;
 }
 
-/* A plain file begins with a length whose checksum is right; else it may be a packed one. */
+/* Finds all records. A plain file begins with a length whose checksum is right; any other may
+ * be a compressed one. */
 static enum lk_status find_in(struct scan *scan, size_t limit)
 {
     struct lk_tfrecord *file = scan->file;
@@ -218,7 +221,7 @@ int64_t lk_tfrecord_tail(const struct lk_tfrecord *file)
     return file->bytes - file->begins[file->count];
 }
 
-/* A file is opened for each record: there may be more files than a process can hold open. */
+/* Opens the file for each read: a data set may have more files than a process can hold open. */
 static enum lk_status read_file_part(const struct lk_tfrecord *file, int64_t at, void *data,
                                      int64_t bytes)
 {
@@ -271,7 +274,7 @@ enum lk_status lk_tfrecord_read(const struct lk_tfrecord *file, int64_t index, v
     return LK_OK;
 }
 
-/* The end of the records from `first` on that lie in `room` bytes; of one at least. */
+/* The end of the records from `first` on that fit in `room` bytes, but at least one of them. */
 static int64_t find_stretch(const struct lk_tfrecord *file, int64_t first, int64_t room)
 {
     int64_t end = first + 1;
@@ -294,7 +297,7 @@ static void see_stretch(const struct lk_tfrecord *file, int64_t first, int64_t e
         if (check_record(file, i, record, length) == LK_OK)
             watcher->see(watcher->context, record + HEADER, (size_t)length);
         else
-            lk_error_clear(); /* a broken record is said to be one when it is read */
+            lk_error_clear(); /* a damaged record is reported when it is read by its number */
     }
 }
 

@@ -1,3 +1,4 @@
+/* Frames and writes records of TFRecord files. */
 #include "io/records/tfrecord_write.h"
 
 #include "io/crc32c.h"

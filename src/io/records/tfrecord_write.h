@@ -1,4 +1,4 @@
-/* TFRecord files: what stands round a record. Floor 1. Knows bytes only.
+/* Writes TFRecord files: a record with its header and footer. Floor 1. Knows bytes only.
  * source: tensorflow/core/lib/io/record_writer.h */
 #ifndef LK_IO_TFRECORD_WRITE_H
 #define LK_IO_TFRECORD_WRITE_H
@@ -8,8 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A record ready to be written: its length and that's checksum, its bytes, their checksum. The
- * checksums are made here, so that threads can make them. */
+/* What frames a record in the file: header (its length and the length's checksum) and footer
+ * (the checksum of its bytes). Computed apart from writing, so that several threads can do it.
+ */
 struct lk_tfrecord_seal {
     uint8_t header[12], footer[4];
 };
