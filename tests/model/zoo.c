@@ -2,6 +2,7 @@
 #include "../scratch.h"
 #include "io/sha256.h"
 #include "model/yaml.h"
+#include "tensor/tensor.h"
 #include <lockstep/model.h>
 
 static struct lk_model *open_model(const char *name, const struct lk_model_shape *shape)
