@@ -5,6 +5,7 @@
 #include <lockstep/device.h>
 #include <lockstep/graph.h>
 #include <lockstep/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -47,6 +48,12 @@ LK_API struct lk_node *lk_model_output(const struct lk_model *model);
 /* The text that gives this very model again, through lk_model_read(). */
 LK_API const char *lk_model_text(const struct lk_model *model);
 LK_API const char *lk_model_name(const struct lk_model *model);
+
+/* Whether `text` gives the same graph as the model has: names, operations, options, connections
+ * and what is frozen, in the same order, so that runs of one can go on with the other.
+ * fails: LK_E_MODEL where it cannot be read */
+LK_API LK_MUST_CHECK enum lk_status lk_model_compare(const struct lk_model *model,
+                                                     const char *text, bool *is_same);
 
 /* Adds the labels and the loss behind the output, once: cross-entropy. Training runs to *loss.
  * fails: LK_E_MODEL where the output is no vector of class probabilities */

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "graph/node.h"
 #include "metrics/metric.h"
-#include "model/yaml.h"
+#include "model/words.h"
 #include <lockstep/model.h>
 
 enum { LK_MOST_LAYERS = 2000, LK_MOST_METRICS = 8 };
@@ -34,17 +34,29 @@ struct lk_model {
     const char *name, *text;
     struct lk_node *inputs[LK_MOST_INPUTS];
     int input_count;
+    int node_count; /* of the text: labels and losses not counted */
     struct lk_model_output outputs[LK_MOST_OUTPUTS];
     int output_count;
     bool says_loss;       /* the text does: else cross-entropy over classes is taken */
     struct lk_node *loss; /* of all outputs; NULL: not added yet */
 };
 
-/* An entry of `layers:`, which may be two nodes: an operation and the activation behind it. */
+/* Two nodes at most: an operation and the activation behind it. */
 struct lk_layer {
-    const struct lk_yaml *entry;
-    struct lk_node *first; /* names the layer and has its parameters */
-    struct lk_node *last;  /* what readers of the layer read */
+    const struct lk_yaml *entry; /* as it stands in the text */
+    struct lk_node *first;       /* names the layer and has its parameters */
+    struct lk_node *last;        /* what readers of the layer read */
+};
+
+/* An entry of the text that has a name and is no layer: one that uses a block, or that is not
+ * there. */
+struct lk_named {
+    const struct lk_named *before;
+    const char *name;
+    struct lk_node *node;  /* what readers of it read */
+    const char *block;     /* NULL: it is not there */
+    int layers, end_layer; /* of the reading, that the block has made: the first, and behind the
+                              last */
 };
 
 /* A model text while it is read. */
@@ -53,6 +65,14 @@ struct lk_reading {
     int64_t classes; /* what $classes stands for; 0: the text does not say */
     struct lk_layer layers[LK_MOST_LAYERS];
     int count;
+    struct lk_growth growth;
+    const struct lk_yaml *blocks; /* a map of definitions; NULL: none */
+    int *uses;                    /* of each block, so far */
+    const struct lk_named *named; /* the latest */
+    struct lk_node *before;       /* what an entry without `from` reads; NULL: the only input */
+    int entries;                  /* that were read, each repetition counted */
+    int depth;                    /* blocks around the entry that is read */
+    bool is_frozen;               /* one of these is `trainable: false` */
 };
 
 /* The outputs' nodes, NULL behind the last, as a replica takes them. */
@@ -75,11 +95,20 @@ LK_MUST_CHECK enum lk_status lk_output_set_standard(const struct lk_model *model
 LK_MUST_CHECK enum lk_status lk_model_add_losses(struct lk_model *model, double smoothing,
                                                  struct lk_node **loss);
 
-/* Adds the layer that an entry of `layers:` describes. fails: LK_E_MODEL with the line */
-LK_MUST_CHECK enum lk_status lk_layer_read(struct lk_reading *reading,
-                                           const struct lk_yaml *entry);
+/* Takes over the definitions under `blocks:`. fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_blocks_read(struct lk_reading *reading,
+                                            const struct lk_yaml *blocks);
 
-/* The node that `name:` (a scalar) stands for: what the layer, or the input, gives to readers.
+/* Tells of blocks that no entry uses. */
+void lk_blocks_warn_of_unused(const struct lk_reading *reading);
+
+/* Adds the layers that an entry of `layers:` describes, which may be none, where words stand
+ * for this. fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_entry_read(struct lk_reading *reading,
+                                           const struct lk_yaml *yaml,
+                                           const struct lk_words *words);
+
+/* The node that `name:` (a scalar) stands for: what the entry, or the input, gives to readers.
  * fails: LK_E_MODEL with the nearest name */
 LK_MUST_CHECK enum lk_status lk_layer_find(const struct lk_reading *reading,
                                            const struct lk_yaml *name, struct lk_node **node);

@@ -30,7 +30,7 @@ static enum lk_status add_output(struct lk_reading *reading, const char *name,
                                  const struct lk_yaml *value)
 {
     struct lk_model *model = reading->model;
-    struct lk_node *node = reading->layers[reading->count - 1].last;
+    struct lk_node *node = reading->before;
     if (model->output_count == LK_MOST_OUTPUTS)
         return lk_yaml_fail(value, "more than %d outputs", LK_MOST_OUTPUTS);
     if (value)

@@ -46,8 +46,12 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_ya
         return lk_yaml_fail(root, "'layers:' is missing");
     if (layers->kind != LK_YAML_LIST || layers->count == 0)
         return lk_yaml_fail(layers, "'layers' is a list of at least one operation");
+    const struct lk_words words = {.classes = reading->classes};
     for (const struct lk_yaml *entry = layers->first; entry; entry = entry->next)
-        LK_TRY(lk_layer_read(reading, entry));
+        LK_TRY(lk_entry_read(reading, entry, &words));
+    if (reading->count == 0)
+        return lk_yaml_fail(layers, "none of the layers is there");
+    lk_blocks_warn_of_unused(reading);
     return LK_OK;
 }
 
@@ -86,12 +90,13 @@ static enum lk_status warn_of_unused(const struct lk_reading *reading,
 
 static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
 {
-    static const char *const keys[] = {"name",   "input", "classes", "layers",
+    static const char *const keys[] = {"name",   "input", "classes", "blocks", "layers",
                                        "output", "loss",  "metrics", NULL};
     LK_TRY(lk_yaml_check_keys(root, keys));
     LK_TRY(read_classes(reading, root));
     LK_TRY(read_name(reading, root));
     LK_TRY(lk_inputs_read(reading, root));
+    LK_TRY(lk_blocks_read(reading, lk_yaml_find(root, "blocks")));
     LK_TRY(read_layers(reading, root));
     LK_TRY(lk_outputs_read(reading, root));
     return warn_of_unused(reading, root);
@@ -122,10 +127,13 @@ enum lk_status lk_model_read(const char *text, size_t bytes, const char *where,
     LK_TRY_OUT(lk_yaml_read(text, bytes, where, &document));
     LK_TRY_OUT(keep_text(reading.model, text, bytes));
     LK_TRY_OUT(read_root(&reading, lk_yaml_root(document)));
+    lk_arena_clear(&reading.growth.arena);
     lk_yaml_destroy(document);
+    reading.model->node_count = reading.model->graph->count;
     *model = reading.model;
     return LK_OK;
 out:
+    lk_arena_clear(&reading.growth.arena);
     lk_yaml_destroy(document);
     lk_model_destroy(reading.model);
     return status;

@@ -133,7 +133,9 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
                                      const struct lk_checkpoint *there)
 {
     const struct lk_settings *s = trainer->settings;
-    if (strcmp(there->model_text, lk_model_text(trainer->model)) != 0)
+    bool is_same_model;
+    LK_TRY(lk_model_compare(trainer->model, there->model_text, &is_same_model));
+    if (!is_same_model)
         return lk_fail(LK_E_ARGUMENT,
                        "run directory '%s' holds another model ('%s', asked for is '%s'); use "
                        "--fresh to start over, or another directory",

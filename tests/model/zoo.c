@@ -1,6 +1,8 @@
 /* Models by name: shapes and sizes of the zoo, other shapes, files, memory. */
 #include "../scratch.h"
+#include "io/sha256.h"
 #include "model/yaml.h"
+#include "tensor/tensor.h"
 #include <lockstep/model.h>
 
 static struct lk_model *open_model(const char *name, const struct lk_model_shape *shape)
@@ -61,6 +63,56 @@ static void has_known_sizes(void **state)
     assert_int_equal(i, sizeof cases / sizeof cases[0]);
     assert_null(lk_model_zoo(i + 1));
     assert_null(lk_model_zoo(-1));
+}
+
+/* One node in a line: all that makes a graph what it is, as text. */
+static void add_node(struct lk_sha256 *sum, const struct lk_node *node)
+{
+    char text[1024], options[512], shape[80];
+    const struct lk_node_info info = lk_node_info(node);
+    lk_node_options(node, options, sizeof options);
+    lk_shape_print(&info.shape, shape, sizeof shape);
+    int used = snprintf(text, sizeof text, "%s %s {%s} %s %lld%s of", info.name, info.op,
+                        options, shape, (long long)info.parameters,
+                        info.parameters && !info.is_trainable ? " frozen" : "");
+    for (int i = 0; i < info.inputs; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, " %s",
+                         lk_node_info(lk_node_input(node, i)).name);
+    assert_true(used < (int)sizeof text - 1);
+    strcat(text, "\n");
+    lk_sha256_add(sum, text, strlen(text));
+}
+
+/* The graphs are those that the texts made when they were written without blocks: names, order,
+ * options, shapes, parameters and connections of every node. */
+static void makes_the_same_graphs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *sum;
+    } cases[] = {
+        {"fashion-convnet", "6c052579a449a4f4e9cd201999737b4852b0e0fee0b13ed2039482b118e5f144"},
+        {"mlp", "7a7a785fb19908a713ff8f157ed24aff2e765f2c10d3bbdca70456953cb23b8c"},
+        {"mobilenet-v2", "12f5f72064c4c648d41e141687355f191782b3bb84b9c855c4bba66c25ffd43f"},
+        {"resnet50", "8876d489a76338c6b9b84226bf229b51479e6921f3ad8dc5083f0cd2f0c1a8a8"},
+        {"vgg16", "f682e19d43780d9e950d02e61e98a81c6dede276f80b75dbb25b40737f4f0c28"},
+        {"vgg16tail", "a87d0b4c848ed55f065290017a1a56e872c489a4acb2c6ebb2b2945f6e941b22"},
+        {"xception", "8cf40ba0c6a09a1be59ddbd2fae763a8c50cb48a51fb3596c07885fd6b09c455"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct lk_model *model = open_model(cases[i].name, NULL);
+        struct lk_sha256 sum = {0};
+        char found[LK_SHA256_TEXT];
+        const struct lk_node *node;
+        assert_int_equal(lk_sha256_init(&sum), LK_OK);
+        for (int n = 0; (node = lk_graph_node(lk_model_graph(model), n)) != NULL; n++)
+            add_node(&sum, node);
+        lk_sha256_finish(&sum, found);
+        lk_sha256_clear(&sum);
+        if (strcmp(found, cases[i].sum) != 0)
+            fail_msg("%s is another graph: %s", cases[i].name, found);
+        lk_model_destroy(model);
+    }
 }
 
 static void assert_dims(const struct lk_model *model, const char *name, int64_t c, int64_t h,
@@ -220,11 +272,9 @@ static void plans_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_known_sizes),
-        cmocka_unit_test(infers_shapes),
-        cmocka_unit_test(takes_another_shape),
-        cmocka_unit_test(opens_files),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(has_known_sizes), cmocka_unit_test(makes_the_same_graphs),
+        cmocka_unit_test(infers_shapes),   cmocka_unit_test(takes_another_shape),
+        cmocka_unit_test(opens_files),     cmocka_unit_test(refuses),
         cmocka_unit_test(plans_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
