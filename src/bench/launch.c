@@ -13,7 +13,7 @@ struct launch {
 
 static enum lk_status create(struct launch *launch)
 {
-    const struct lk_kernel_spec spec = {.source = "bench",
+    const struct lk_kernel_spec spec = {.source = "bench/bench",
                                         .name = "bench_copy",
                                         .options = "-DCHAINS=1 -DITEMS=1 -DGROUP=1",
                                         .real_bytes = sizeof(float)};

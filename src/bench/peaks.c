@@ -54,7 +54,7 @@ static enum lk_status create_kernel(struct lk_meter *meter, const char *name,
     snprintf(options, sizeof options, "-DCHAINS=%d -DITEMS=%d -DGROUP=%d", meter->chains,
              meter->items, COPY_GROUP);
     const struct lk_kernel_spec spec = {
-        .source = "bench", .name = name, .options = options, .real_bytes = sizeof(float)};
+        .source = "bench/bench", .name = name, .options = options, .real_bytes = sizeof(float)};
     return lk_kernel_create(meter->device, &spec, kernel);
 }
 

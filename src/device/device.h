@@ -99,7 +99,7 @@ LK_MUST_CHECK enum lk_status lk_shared_enqueue_to_device(struct lk_shared *share
 /* --- kernels --------------------------------------------------------------------------- */
 
 struct lk_kernel_spec {
-    const char *source;  /* stem of a file in cl/ */
+    const char *source;  /* path of a file below cl/, without its .cl */
     const char *name;    /* kernel function in it */
     const char *options; /* "-DX=..."; NULL: none. One program for equal source and options */
     int real_bytes;      /* 4: real is float, 8: double */

@@ -99,13 +99,16 @@ static void first_error(const char *log, char *line, size_t bytes)
 static void keep_log(const struct lk_device *device, const struct lk_program *program,
                      const char *log, char *path, size_t bytes)
 {
-    char folder[512];
+    char folder[512], name[64];
     if (device->log_folder[0])
         snprintf(folder, sizeof folder, "%s", device->log_folder);
     else if (!lk_cache_folder("logs", folder, sizeof folder) || !lk_folder_create(folder))
         folder[0] = '\0';
-    snprintf(path, bytes, "%s/build-%.*s.log", folder, (int)strcspn(program->source->name, "."),
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(program->source->name, "."),
              program->source->name);
+    for (char *slash = name; (slash = strchr(slash, '/')) != NULL;)
+        *slash = '-';
+    snprintf(path, bytes, "%s/build-%s.log", folder, name);
     FILE *file = folder[0] ? fopen(path, "w") : NULL;
     if (!file) {
         path[0] = '\0';

@@ -71,8 +71,10 @@ static enum lk_status check(struct lk_device *device)
     enum lk_status status;
     int count = 0;
     for (int lanes = device->info.lanes; lanes >= LEAST; lanes /= 2) {
-        const struct lk_kernel_spec spec = {
-            .source = "subgroups", .name = "subgroups_sum", .real_bytes = 4, .lanes = lanes};
+        const struct lk_kernel_spec spec = {.source = "device/subgroups",
+                                            .name = "subgroups_sum",
+                                            .real_bytes = 4,
+                                            .lanes = lanes};
         LK_TRY_OUT(lk_kernel_create(device, &spec, &kernel[count++]));
     }
     for (int i = 0; i < 2; i++)

@@ -135,7 +135,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
 static enum lk_status prepare_forks(struct lk_replica *replica)
 {
     const struct lk_kernel_spec accumulate = {
-        .source = "accumulate",
+        .source = "graph/accumulate",
         .name = "accumulate",
         .real_bytes = (int)lk_dtype_bytes(replica->config.real),
         .lanes = replica->tiling.lanes,

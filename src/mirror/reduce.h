@@ -45,7 +45,7 @@ struct lk_reducer;
 LK_MUST_CHECK enum lk_status lk_reducer_create(int threads, struct lk_reducer **reducer);
 void lk_reducer_destroy(struct lk_reducer *reducer);
 
-/* Each sum of siblings is lower + higher, as cl/shards.cl has it: the same bits. Waits,
+/* Each sum of siblings is lower + higher, as cl/mirror/shards.cl has it: the same bits. Waits,
  * allocates nothing; one job at a time. fails: LK_E_ARGUMENT for terms that overlap or are no
  * subtrees, or sums that are not theirs; nothing is written then */
 LK_MUST_CHECK enum lk_status lk_reducer_sum(struct lk_reducer *reducer,

@@ -35,7 +35,7 @@ static enum lk_status make_kernels(struct lk_device *device, struct lk_shard_sum
     char options[128];
     lk_elementwise_define(&sum->elementwise, options, sizeof options);
     const size_t used = strlen(options);
-    struct lk_kernel_spec spec = {.source = "shards",
+    struct lk_kernel_spec spec = {.source = "mirror/shards",
                                   .name = "shards_sum",
                                   .options = options,
                                   .real_bytes = (int)sum->real_bytes,
@@ -50,7 +50,7 @@ static enum lk_status make_kernels(struct lk_device *device, struct lk_shard_sum
         return LK_OK;
     spec.name = "shards_join";
     LK_TRY(lk_kernel_create(device, &spec, &sum->join));
-    spec.source = "checksum";
+    spec.source = "mirror/checksum";
     spec.name = "checksum";
     spec.options = NULL;
     LK_TRY(lk_kernel_create(device, &spec, &sum->checksum));

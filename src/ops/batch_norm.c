@@ -95,15 +95,16 @@ static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
     const bool in_parts = !s->is_moving && s->parts > 1, relu = o->activation == LK_RELU;
     char text[64];
     options_of(s, relu, text, sizeof text);
-    LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_forward", text, &s->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/batch_norm", "batch_norm_forward", text, &s->forward));
     if (in_parts)
-        LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_sums", text, &s->sums));
+        LK_TRY(lk_op_kernel(setup, "ops/batch_norm", "batch_norm_sums", text, &s->sums));
     if (!setup->training)
         return LK_OK;
     options_of(s, relu && !setup->dy_is_gated, text, sizeof text);
     if (in_parts)
-        LK_TRY(lk_op_kernel(setup, "batch_norm", "batch_norm_gradients", text, &s->gradients));
-    return lk_op_kernel(setup, "batch_norm", "batch_norm_backward", text, &s->backward);
+        LK_TRY(
+            lk_op_kernel(setup, "ops/batch_norm", "batch_norm_gradients", text, &s->gradients));
+    return lk_op_kernel(setup, "ops/batch_norm", "batch_norm_backward", text, &s->backward);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup)

@@ -1,6 +1,6 @@
 /* Convolution of images: y[k,i,j] = act(b[k] + sum over c,r,s of w[c,r,s,k] *
  * x[c, i*stride + r*dilation - pad, ...]), then a 2x2 max-pool where it took one over. The
- * kernels and the orders of their sums are in cl/conv2d*.cl. */
+ * kernels and the orders of their sums are in cl/products/. */
 #include "ops/conv2d.h"
 #include "ops/activation.h"
 #include "ops/conv2d_parts.h"
@@ -160,7 +160,7 @@ static enum lk_status prepare_expand(struct lk_op_setup *setup, struct state *st
         (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_op_stored(setup)));
     choose_parts(setup, state);
     if (state->expands || wants_sums)
-        LK_TRY(lk_op_kernel(setup, "conv2d_gradient", "conv2d_expand", NULL, &state->expand));
+        LK_TRY(lk_op_kernel(setup, "products/gradient", "conv2d_expand", NULL, &state->expand));
     state->dz_first = *reals * in_real;
     if (state->expands)
         *reals += lk_divide_up(filters * s->axis[0].out * s->axis[1].out * setup->tiling.tiles *

@@ -135,7 +135,7 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
     blas->finishes = job->pass == LK_CONV2D_FORWARD && (o->bias || job->shape->relu);
     if (!blas->finishes)
         return LK_OK;
-    return lk_op_kernel(setup, "conv2d_blas", "conv2d_finish", NULL, &blas->finish);
+    return lk_op_kernel(setup, "products/library/finish", "conv2d_finish", NULL, &blas->finish);
 }
 
 static void release(void *state)

@@ -1,4 +1,4 @@
-/* Depthwise convolutions: a channel, a filter. See cl/conv2d_depthwise.cl. */
+/* Depthwise convolutions: a channel, a filter. See cl/products/direct/depthwise.cl. */
 #include "ops/conv2d.h"
 #include "ops/conv2d_parts.h"
 
@@ -72,7 +72,7 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, const char *name
              (int)(is_data ? x->out : x->in), (int)height, (int)width, is_data,
              d->pass == LK_CONV2D_FORWARD && d->shape.relu, (int)block, stream,
              d->is_gated ? " -DGATED=1" : "");
-    return lk_op_kernel(setup, "conv2d_depthwise", name, text, &d->kernel);
+    return lk_op_kernel(setup, "products/direct/depthwise", name, text, &d->kernel);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,

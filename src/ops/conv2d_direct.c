@@ -1,5 +1,5 @@
 /* Direct sums: one gather forward, one for each phase of the strides in the data gradient, and
- * the weight gradient of cl/conv2d_weights.cl. */
+ * the weight gradient of cl/products/direct/staged_weights.cl. */
 #include "ops/conv2d_direct.h"
 
 #include "base/fail.h"

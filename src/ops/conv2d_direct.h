@@ -31,7 +31,7 @@ struct lk_conv2d_gather {
 /* Sums that registers hold beside the operands. */
 int lk_conv2d_gather_sums(const struct lk_op_setup *setup);
 
-/* Single taps inside the image: a product of matrices, see cl/conv2d_pointwise.cl. */
+/* Single taps inside the image: a product of matrices, see cl/products/direct/pointwise.cl. */
 enum { LK_CONV2D_PANEL = 3 }; /* pixels */
 bool lk_conv2d_is_pointwise(const struct lk_op_setup *setup,
                             const struct lk_conv2d_gather *gather);
@@ -93,7 +93,7 @@ struct lk_grid lk_conv2d_weights_grid(const struct lk_op_setup *setup,
                                       const struct lk_conv2d_shape *shape,
                                       const struct lk_conv2d_weights *weights);
 
-/* Enough channels and filters for cl/conv2d_products.cl. */
+/* Enough channels and filters for cl/products/direct/turned_weights.cl. */
 bool lk_conv2d_are_products(const struct lk_op_setup *setup,
                             const struct lk_conv2d_shape *shape);
 LK_MUST_CHECK enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
@@ -104,7 +104,8 @@ LK_MUST_CHECK enum lk_status lk_conv2d_products_enqueue(const struct lk_op_setup
                                                         const struct lk_conv2d_weights *weights,
                                                         const struct lk_conv2d_operands *run);
 
-/* Few channels, or gradients of a pool, for cl/conv2d_lanewise.cl, which gives db too. */
+/* Few channels, or gradients of a pool, for cl/products/direct/lanewise_weights.cl, which gives
+ * db too. */
 bool lk_conv2d_is_lanewise(const struct lk_op_setup *setup, const struct lk_conv2d_shape *shape,
                            enum lk_conv2d_gradient gradient);
 LK_MUST_CHECK enum lk_status lk_conv2d_lanewise_prepare(struct lk_op_setup *setup,

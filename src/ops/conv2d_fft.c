@@ -1,6 +1,6 @@
 /* Convolution of large kernels by Fourier transforms, one batch tile after the other: products
  * of spectra take as many multiplications for a kernel of 64x64 as for one of 3x3. Transforms
- * are clFFT's; what is between them is in cl/conv2d_fft.cl.
+ * are clFFT's; what is between them is in cl/products/library/fft.cl.
  *
  * Sums run over channels, or samples and tiles, in ascending order; an error grows with the
  * logarithm of the image's size and stays near that of direct sums. */
@@ -97,7 +97,7 @@ static enum lk_status make(struct lk_op_setup *setup, const struct fft *fft, con
              "-DOUT_W=%d -DFROM_Y=%d -DFROM_X=%d",
              (int)fft->side[0], (int)fft->side[1], (int)in[0], (int)in[1], (int)at[0],
              (int)at[1], (int)in[0], (int)in[1], (int)from[0], (int)from[1]);
-    return lk_op_kernel(setup, "conv2d_fft", name, text, kernel);
+    return lk_op_kernel(setup, "products/library/fft", name, text, kernel);
 }
 
 static enum lk_status make_kernels(struct lk_op_setup *setup, struct fft *fft)

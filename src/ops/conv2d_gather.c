@@ -1,4 +1,4 @@
-/* The gather kernel: register blocks, edges, launches. See cl/conv2d.cl. */
+/* The gather kernel: register blocks, edges, launches. See cl/products/direct/gather.cl. */
 #include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
@@ -40,7 +40,7 @@ static void choose_block(const struct lk_op_setup *setup, struct lk_conv2d_gathe
     read_blocking(g, sums);
 }
 
-/* Blocks of a row that see the left or right edge; see cl/conv2d.cl. */
+/* Blocks of a row that see the left or right edge; see cl/products/direct/gather.cl. */
 static void find_edges(const struct lk_conv2d_gather *g, int64_t *left, int64_t *right)
 {
     const struct lk_conv2d_axis *x = &g->axis[1];
@@ -76,7 +76,7 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, struct lk_conv2d
              (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
              (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
              (int)right, g->stream, g->is_gated ? " -DGATED=1" : "");
-    return lk_op_kernel(setup, "conv2d", "conv2d_gather", text, &g->gather);
+    return lk_op_kernel(setup, "products/direct/gather", "conv2d_gather", text, &g->gather);
 }
 
 /* Blocks of filters that are packed at once, and what they take. */
@@ -104,7 +104,7 @@ enum lk_status lk_conv2d_gather_prepare(struct lk_op_setup *setup, struct lk_con
     g->in_place = g->pointwise && g->from.in_step == 1;
     choose_packed(setup, g);
     if (g->packed_count > 0)
-        LK_TRY(lk_op_kernel(setup, "conv2d_pack", "conv2d_pack", NULL, &g->pack));
+        LK_TRY(lk_op_kernel(setup, "products/direct/pack", "conv2d_pack", NULL, &g->pack));
     return g->pointwise ? lk_conv2d_pointwise_prepare(setup, g) : prepare_kernel(setup, g);
 }
 

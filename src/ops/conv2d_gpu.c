@@ -1,4 +1,4 @@
-/* Direct sums of the GPU class, as products of matrices: cl/conv2d_gpu*.cl. One gather forward,
+/* Direct sums of the GPU class, as products of matrices: cl/products/gpu/. One gather forward,
  * one for each phase of the strides in the data gradient. */
 #include "ops/conv2d_gpu.h"
 #include "ops/conv2d_direct.h"
@@ -94,7 +94,7 @@ static enum lk_status prepare_step(struct lk_op_setup *setup, const char *blocki
              taps_x, unit,
              g->ins % unit == 0 && g->ins * taps_y * taps_x % step->tile.depth == 0, g->relu,
              g->pool, g->is_gated ? " -DGATED=1" : "", tile);
-    LK_TRY(lk_op_kernel(setup, "conv2d_gpu", "conv2d_gpu", text, &g->gather));
+    LK_TRY(lk_op_kernel(setup, "products/gpu/gather", "conv2d_gpu", text, &g->gather));
     step->pitch = g->from.column_step;
     step->group_step = g->from.group_step;
     if (is_in_place(g) || taps_y * taps_x == 0)
@@ -102,7 +102,7 @@ static enum lk_status prepare_step(struct lk_op_setup *setup, const char *blocki
     step->pitch = lk_divide_up(g->outs, 4) * 4;
     step->group_step = g->ins * taps_y * taps_x * step->pitch;
     g->packed_count = g->groups * step->group_step;
-    return lk_op_kernel(setup, "conv2d_gpu", "conv2d_turn", text, &g->pack);
+    return lk_op_kernel(setup, "products/gpu/gather", "conv2d_turn", text, &g->pack);
 }
 
 static enum lk_status prepare_steps(struct lk_op_setup *setup, struct lk_conv2d_job *job,

@@ -1,4 +1,5 @@
-/* The weight gradient of the GPU class: parts, blocks, launches. See cl/conv2d_gpu_weights.cl.
+/* The weight gradient of the GPU class: parts, blocks, launches. See
+ * cl/products/gpu/weights.cl.
  */
 #include "ops/conv2d_gpu.h"
 
@@ -42,7 +43,7 @@ enum lk_status lk_conv2d_gpu_weights_prepare(struct lk_op_setup *setup,
     lk_gpu_tile_print(&w->tile, matrix, tile, sizeof tile);
     snprintf(text, sizeof text, "-DTAPS_Y=%d -DTAPS_X=%d%s", (int)s->axis[0].taps,
              (int)s->axis[1].taps, tile);
-    LK_TRY(lk_op_kernel(setup, "conv2d_gpu_weights", "conv2d_gpu_weights", text, &w->kernel));
+    LK_TRY(lk_op_kernel(setup, "products/gpu/weights", "conv2d_gpu_weights", text, &w->kernel));
     w->parts = (struct lk_conv2d_parts){.parts = count_parts(setup, s, &w->part_pixels),
                                         .first = job->first,
                                         .count = s->groups * product.rows * product.columns};

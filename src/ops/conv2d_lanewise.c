@@ -1,5 +1,5 @@
 /* The weight gradient with dz read in place: register blocks, areas, parts, launches. See
- * cl/conv2d_lanewise.cl. */
+ * cl/products/direct/lanewise_weights.cl. */
 #include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
@@ -115,7 +115,8 @@ enum lk_status lk_conv2d_lanewise_prepare(struct lk_op_setup *setup,
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)w->gradient, (int)w->unit_rows, (int)w->unit_filters, (int)w->rows_each,
              (int)w->strip);
-    return lk_op_kernel(setup, "conv2d_lanewise", "conv2d_lanewise", text, &w->weights);
+    return lk_op_kernel(setup, "products/direct/lanewise_weights", "conv2d_lanewise", text,
+                        &w->weights);
 }
 
 enum lk_status lk_conv2d_lanewise_enqueue(const struct lk_op_setup *setup,

@@ -9,7 +9,7 @@ enum lk_status lk_conv2d_parts_prepare(const struct lk_op_setup *setup,
     if (parts->parts == 1)
         return LK_OK;
     *reals = parts->count * parts->parts * setup->tiling.shards;
-    return lk_op_kernel(setup, "conv2d_gradient", "conv2d_total", NULL, &parts->total);
+    return lk_op_kernel(setup, "products/gradient", "conv2d_total", NULL, &parts->total);
 }
 
 enum lk_status lk_conv2d_parts_enqueue(const struct lk_op_setup *setup,

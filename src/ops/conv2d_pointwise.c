@@ -1,4 +1,5 @@
-/* Convolutions of single taps inside the image: panels, launches. See cl/conv2d_pointwise.cl.
+/* Convolutions of single taps inside the image: panels, launches. See
+ * cl/products/direct/pointwise.cl.
  */
 #include "ops/conv2d_direct.h"
 
@@ -38,7 +39,8 @@ enum lk_status lk_conv2d_pointwise_prepare(struct lk_op_setup *setup,
     char text[96];
     snprintf(text, sizeof text, "-DMR=%d -DRELU=%d -DSTREAM=%d -DROWS=%d%s", g->block, g->relu,
              g->stream, g->in_place, g->is_gated ? " -DGATED=1" : "");
-    return lk_op_kernel(setup, "conv2d_pointwise", "conv2d_pointwise", text, &g->gather);
+    return lk_op_kernel(setup, "products/direct/pointwise", "conv2d_pointwise", text,
+                        &g->gather);
 }
 
 /* A work-group begins with copying its first panel while no products are made; so it should

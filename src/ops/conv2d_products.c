@@ -1,5 +1,6 @@
 /* The weight gradient as a product of matrices: areas, parts, blocks, launches. See
- * cl/conv2d_products.cl and, where taps are single, cl/conv2d_pointwise_weights.cl. */
+ * cl/products/direct/turned_weights.cl and, where taps are single,
+ * cl/products/direct/pointwise_weights.cl. */
 #include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
@@ -146,8 +147,8 @@ static enum lk_status prepare_points(struct lk_op_setup *setup, const struct lk_
     snprintf(text, sizeof text,
              "-DMR=%d -DNV=%d -DAREA=%d -DRUN=%d -DIN_PLACE=%d -DGRADIENT=%d", (int)rows,
              (int)w->vectors, AREA, run_of(s), are_in_place(s), (int)w->gradient);
-    return lk_op_kernel(setup, "conv2d_pointwise_weights", "conv2d_pointwise_weights", text,
-                        &w->weights);
+    return lk_op_kernel(setup, "products/direct/pointwise_weights", "conv2d_pointwise_weights",
+                        text, &w->weights);
 }
 
 static enum lk_status enqueue_points(const struct lk_op_setup *setup,
@@ -191,7 +192,8 @@ enum lk_status lk_conv2d_products_prepare(struct lk_op_setup *setup,
                  w);
     snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DGRADIENT=%d", (int)w->block_channels,
              (int)w->vectors, (int)w->gradient);
-    return lk_op_kernel(setup, "conv2d_products", "conv2d_products", text, &w->weights);
+    return lk_op_kernel(setup, "products/direct/turned_weights", "conv2d_products", text,
+                        &w->weights);
 }
 
 enum lk_status lk_conv2d_products_enqueue(const struct lk_op_setup *setup,

@@ -1,4 +1,4 @@
-/* The weight gradient: blocking, parts, launches. See cl/conv2d_weights.cl. */
+/* The weight gradient: blocking, parts, launches. See cl/products/direct/staged_weights.cl. */
 #include "ops/conv2d_direct.h"
 
 #include "base/fail.h"
@@ -152,7 +152,8 @@ static enum lk_status prepare_kernel(struct lk_op_setup *setup, const struct lk_
              (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
              (int)s->groups, (int)b.channels, (int)b.filters, (int)b.strip, (int)b.rows,
              (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient, w->is_staged);
-    return lk_op_kernel(setup, "conv2d_weights", "conv2d_weights", text, &w->weights);
+    return lk_op_kernel(setup, "products/direct/staged_weights", "conv2d_weights", text,
+                        &w->weights);
 }
 
 enum lk_status lk_conv2d_weights_prepare(struct lk_op_setup *setup,

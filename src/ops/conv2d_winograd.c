@@ -1,4 +1,4 @@
-/* Winograd convolution: forward and data gradient. See cl/conv2d_winograd.cl. */
+/* Winograd convolution: forward and data gradient. See cl/products/winograd/convolve.cl. */
 #include "ops/conv2d_winograd.h"
 #include "ops/gpu_tile.h"
 
@@ -125,13 +125,15 @@ static enum lk_status prepare_convolution(struct lk_op_setup *setup, struct lk_c
                      (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
                      (double)lk_dtype_bytes(lk_op_stored(setup));
     snprintf(text, sizeof text, "-DTILE=%d -DMR=%d", (int)tile, ROWS);
-    LK_TRY(lk_op_kernel(setup, "conv2d_winograd_pack", "conv2d_winograd_pack", text, &w->pack));
+    LK_TRY(
+        lk_op_kernel(setup, "products/winograd/pack", "conv2d_winograd_pack", text, &w->pack));
     snprintf(text, sizeof text,
              "-DTILE=%d -DEACH=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d "
              "-DTRANSPOSED=%d%s",
              (int)tile, EACH, ROWS, columns, w->g.pool, y > CACHED_BYTES, w->g.source,
              w->g.transposed, w->g.is_gated ? " -DGATED=1" : "");
-    return lk_op_kernel(setup, "conv2d_winograd", "conv2d_winograd", text, &w->convolve);
+    return lk_op_kernel(setup, "products/winograd/convolve", "conv2d_winograd", text,
+                        &w->convolve);
 }
 
 static enum lk_status enqueue_pack(const struct lk_op_setup *setup, const struct winograd *w,

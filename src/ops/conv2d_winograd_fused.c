@@ -1,5 +1,5 @@
 /* Winograd weight gradient of layers whose sums fit in a second-level cache: blocks, parts,
- * launches. See cl/conv2d_winograd_fused.cl. */
+ * launches. See cl/products/winograd/fused_weights.cl. */
 #include "ops/conv2d_parts.h"
 #include "ops/conv2d_winograd.h"
 
@@ -92,7 +92,7 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
                                  filters * (t->vector + w->block_channels));
     snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DMR=%d -DNV=%d -DPANELS=%d", (int)tile,
              w->source, w->rows, w->columns, (int)w->panels);
-    return lk_op_kernel(setup, "conv2d_winograd_fused", "conv2d_winograd_fused", text,
+    return lk_op_kernel(setup, "products/winograd/fused_weights", "conv2d_winograd_fused", text,
                         &w->kernel);
 }
 

@@ -1,6 +1,6 @@
 /* Winograd convolution of the GPU class: transforms, and between them products of matrices,
  * which the kernels of direct sums do as convolutions of single taps. See
- * cl/conv2d_winograd_gpu.cl. */
+ * cl/products/winograd/gpu.cl. */
 #include "ops/conv2d_winograd.h"
 #include "ops/gpu_tile.h"
 
@@ -59,18 +59,18 @@ static enum lk_status prepare_products(struct lk_op_setup *setup, const char *bl
     lk_gpu_tile_print(&w->tile, 0, tile, sizeof tile);
     if (w->of_weights) {
         snprintf(text, sizeof text, "-DTAPS_Y=1 -DTAPS_X=1%s", tile);
-        return lk_op_kernel(&terms, "conv2d_gpu_weights", "conv2d_gpu_weights", text,
+        return lk_op_kernel(&terms, "products/gpu/weights", "conv2d_gpu_weights", text,
                             &w->products);
     }
     snprintf(text, sizeof text, "-DTAPS_Y=1 -DTAPS_X=1 -DUNIT=%d -DEVEN=%d -DRELU=0 -DPOOL=0%s",
              unit, w->g.ins % unit == 0 && w->g.ins % w->tile.depth == 0, tile);
-    return lk_op_kernel(&terms, "conv2d_gpu", "conv2d_gpu", text, &w->products);
+    return lk_op_kernel(&terms, "products/gpu/gather", "conv2d_gpu", text, &w->products);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *job,
                               int64_t tile, void **state)
 {
-    const char *file = "conv2d_winograd_gpu";
+    const char *file = "products/winograd/gpu";
     struct lk_conv2d_job forward = *job;
     char plain[64], text[64];
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct gpu), state));

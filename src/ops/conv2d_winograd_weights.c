@@ -1,4 +1,4 @@
-/* Winograd weight gradient: rounds and launches. See cl/conv2d_winograd_weights.cl. */
+/* Winograd weight gradient: rounds and launches. See cl/products/winograd/weights.cl. */
 #include "ops/conv2d_winograd.h"
 
 #include "base/fail.h"
@@ -78,7 +78,7 @@ static enum lk_status prepare(struct lk_op_setup *setup, struct lk_conv2d_job *j
     job->count = w->m_first - job->first + w->shards * w->m_stride * vector;
     snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DMR=%d -DNV=%d", (int)tile, w->source,
              w->rows, w->columns);
-    const char *source = "conv2d_winograd_weights";
+    const char *source = "products/winograd/weights";
     LK_TRY(lk_op_kernel(setup, source, "conv2d_winograd_terms", text, &w->terms));
     LK_TRY(lk_op_kernel(setup, source, "conv2d_winograd_products", text, &w->products));
     return lk_op_kernel(setup, source, "conv2d_winograd_finish", text, &w->finish);

@@ -1,5 +1,5 @@
 /* A dense layer: y[k] = act(b[k] + sum_c w[c][k] x[c]), on vectors or on every step of a
- * sequence. The kernels and the orders of their sums are in cl/dense.cl. */
+ * sequence. The kernels and the orders of their sums are in cl/products/matrix/matrix.cl. */
 #include "base/fail.h"
 #include "ops/activation.h"
 #include "ops/conv2d.h"
@@ -148,7 +148,7 @@ static enum lk_status create_product(const struct lk_op_setup *setup, bool forwa
              "-DPACK=%d",
              forward, forward && o->bias, s->product.rows, s->product.cols, s->pieces, depth,
              is_packed(setup, forward));
-    return lk_op_kernel(setup, "dense", "dense_product", text, kernel);
+    return lk_op_kernel(setup, "products/matrix/matrix", "dense_product", text, kernel);
 }
 
 static enum lk_status create_gradients(struct lk_op_setup *setup)
@@ -161,11 +161,12 @@ static enum lk_status create_gradients(struct lk_op_setup *setup)
     if (setup->wants_dx[0])
         LK_TRY(create_product(setup, false, &s->data));
     if (setup->wants_dw || o->activation == LK_RELU)
-        LK_TRY(lk_op_kernel(setup, "dense", "dense_gradient", text, &s->gradient));
+        LK_TRY(lk_op_kernel(setup, "products/matrix/matrix", "dense_gradient", text,
+                            &s->gradient));
     if (setup->wants_dw)
-        LK_TRY(lk_op_kernel(setup, "dense", "dense_weight", text, &s->weight));
+        LK_TRY(lk_op_kernel(setup, "products/matrix/matrix", "dense_weight", text, &s->weight));
     if (setup->wants_dw && o->bias)
-        LK_TRY(lk_op_kernel(setup, "dense", "dense_bias", text, &s->bias));
+        LK_TRY(lk_op_kernel(setup, "products/matrix/matrix", "dense_bias", text, &s->bias));
     const int64_t real = (int64_t)lk_dtype_bytes(setup->real);
     const int64_t lanes = tiles_of(setup) * setup->tiling.lanes;
     const int64_t width = (int64_t)s->panel.cols * setup->tiling.lanes;

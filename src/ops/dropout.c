@@ -23,7 +23,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 static enum lk_status prepare(struct lk_op_setup *setup)
 {
     struct lk_kernel *kernel;
-    LK_TRY(lk_op_kernel(setup, "dropout", "dropout", NULL, &kernel));
+    LK_TRY(lk_op_kernel(setup, "ops/dropout", "dropout", NULL, &kernel));
     setup->state = kernel;
     return LK_OK;
 }

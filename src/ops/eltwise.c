@@ -47,9 +47,9 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup, const char *for
     void *memory;
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
     struct state *state = setup->state = memory;
-    LK_TRY(lk_op_kernel(setup, "eltwise", forward, definition, &state->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/eltwise", forward, definition, &state->forward));
     if (setup->training && backward)
-        LK_TRY(lk_op_kernel(setup, "eltwise", backward, definition, &state->backward));
+        LK_TRY(lk_op_kernel(setup, "ops/eltwise", backward, definition, &state->backward));
     return LK_OK;
 }
 
@@ -135,7 +135,7 @@ static const struct lk_option hard_sigmoid_options[] = {
     {0},
 };
 
-/* A row is a function that cl/eltwise.cl defines under FUNCTION_<name>. */
+/* A row is a function that cl/ops/eltwise.cl defines under FUNCTION_<name>. */
 #define FUNCTION(name_, reads_, options_)                                                      \
     static enum lk_status infer_##name_(struct lk_op_shapes *shapes)                           \
     {                                                                                          \

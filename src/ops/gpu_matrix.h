@@ -1,5 +1,5 @@
-/* Whether products of matrices can be left to the matrix units of a GPU: cl/lib/matrix.cl.
- * Floor 4. Private to src/ops. */
+/* Whether products of matrices can be left to the matrix units of a GPU:
+ * cl/products/gpu/matrix.cl. Floor 4. Private to src/ops. */
 #ifndef LK_OPS_GPU_MATRIX_H
 #define LK_OPS_GPU_MATRIX_H
 

@@ -1,5 +1,5 @@
-/* How a product of matrices is cut into blocks for the work-groups of a GPU: cl/lib/gemm.cl.
- * Floor 4. Private to src/ops. Knows no operation.
+/* How a product of matrices is cut into blocks for the work-groups of a GPU:
+ * cl/products/gpu/gemm.cl. Floor 4. Private to src/ops. Knows no operation.
  *
  * No choice changes the order of a sum, so each device may have its own. */
 #ifndef LK_OPS_GPU_TILE_H

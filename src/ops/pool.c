@@ -64,9 +64,9 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup,
              "-DSIZE_H=%lld -DSIZE_W=%lld -DSTRIDE_H=%lld -DSTRIDE_W=%lld%s",
              (long long)window[0].size, (long long)window[1].size, (long long)window[0].stride,
              (long long)window[1].stride, definitions);
-    LK_TRY(lk_op_kernel(setup, "pool", forward, options, &state->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/pool", forward, options, &state->forward));
     if (setup->training)
-        LK_TRY(lk_op_kernel(setup, "pool", backward, options, &state->backward));
+        LK_TRY(lk_op_kernel(setup, "ops/pool", backward, options, &state->backward));
     return LK_OK;
 }
 

@@ -86,9 +86,9 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     s->steps = x->rank == 2 ? x->dim[0] : 1;
     s->is_dense = setup->shapes.is_loss && setup->shapes.x_dtype[1] != LK_I32;
     const char *options = s->is_dense ? "-DDENSE" : NULL;
-    LK_TRY(lk_op_kernel(setup, "softmax", forward, options, &s->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/softmax", forward, options, &s->forward));
     if (setup->training && (setup->wants_dx[0] || setup->wants_dx[1]))
-        LK_TRY(lk_op_kernel(setup, "softmax", backward, options, &s->backward));
+        LK_TRY(lk_op_kernel(setup, "ops/softmax", backward, options, &s->backward));
     return LK_OK;
 }
 

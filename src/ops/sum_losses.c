@@ -45,11 +45,11 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     void *memory;
     LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
-    LK_TRY(lk_op_kernel(setup, "sum_losses", "sum_losses_forward", NULL, &s->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/sum_losses", "sum_losses_forward", NULL, &s->forward));
     for (int i = 0; i < setup->shapes.inputs; i++)
         if (setup->training && setup->wants_dx[i] && !s->backward)
-            LK_TRY(
-                lk_op_kernel(setup, "sum_losses", "sum_losses_backward", NULL, &s->backward));
+            LK_TRY(lk_op_kernel(setup, "ops/sum_losses", "sum_losses_backward", NULL,
+                                &s->backward));
     return LK_OK;
 }
 

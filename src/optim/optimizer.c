@@ -68,14 +68,15 @@ static enum lk_status check(const struct lk_device *device, enum lk_dtype real, 
 
 static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer *optimizer)
 {
-    char name[64], options[256];
+    char source[64], name[64], options[256];
     const struct lk_optimizer_kind *kind = optimizer->info.kind;
     lk_elementwise_define(&optimizer->elementwise, options, sizeof options - 1);
     const size_t used = strlen(strcat(options, " "));
     if (kind->define)
         kind->define(optimizer->info.options, options + used, sizeof options - used);
     snprintf(name, sizeof name, "%s_update", kind->source);
-    const struct lk_kernel_spec spec = {.source = kind->source,
+    snprintf(source, sizeof source, "optim/%s", kind->source);
+    const struct lk_kernel_spec spec = {.source = source,
                                         .name = name,
                                         .options = options,
                                         .real_bytes = (int)optimizer->real_bytes};
@@ -181,7 +182,7 @@ enum lk_status lk_optimizer_track(struct lk_optimizer *optimizer, struct lk_devi
                                   int64_t tracked)
 {
     char options[128];
-    const struct lk_kernel_spec spec = {.source = "tracked",
+    const struct lk_kernel_spec spec = {.source = "optim/tracked",
                                         .name = "tracked_update",
                                         .options = options,
                                         .real_bytes = (int)optimizer->real_bytes};

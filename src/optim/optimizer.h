@@ -13,7 +13,7 @@
 
 enum { LK_MOST_SLOTS = 4, LK_MOST_NUMBERS = 8 };
 
-/* One kind of optimizer. Its kernel <source>_update in cl/<source>.cl takes (w, g, state,
+/* One kind of optimizer. Its kernel <source>_update in cl/optim/<source>.cl takes (w, g, state,
  * first, vectors, stride in vectors, scale, scaling, then the numbers in order). */
 struct lk_optimizer_kind {
     const char *name, *source;

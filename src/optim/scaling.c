@@ -19,7 +19,7 @@ static enum lk_status create(struct lk_device *device, struct lk_scaling *scalin
 {
     char options[128];
     lk_elementwise_define(&scaling->elementwise, options, sizeof options);
-    struct lk_kernel_spec spec = {.source = "scaling",
+    struct lk_kernel_spec spec = {.source = "optim/scaling",
                                   .name = "scaling_check",
                                   .options = options,
                                   .real_bytes = sizeof(float)};

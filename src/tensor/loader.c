@@ -21,7 +21,7 @@ struct lk_loader {
 static struct lk_kernel_spec spec_of(const struct lk_loader *loader, const char *name,
                                      const char *options)
 {
-    return (struct lk_kernel_spec){.source = "convert",
+    return (struct lk_kernel_spec){.source = "tensor/convert",
                                    .name = name,
                                    .options = options,
                                    .real_bytes = (int)lk_dtype_bytes(loader->real),

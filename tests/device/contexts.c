@@ -17,7 +17,7 @@ struct side {
 
 static void open_side(struct side *side, int position)
 {
-    const struct lk_kernel_spec spec = {.source = "bench",
+    const struct lk_kernel_spec spec = {.source = "bench/bench",
                                         .name = "bench_fma",
                                         .options = "-DCHAINS=8 -DITEMS=1 -DGROUP=1",
                                         .real_bytes = sizeof(float)};

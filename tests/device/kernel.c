@@ -20,7 +20,7 @@ static int close_with_cache(void **state)
 static struct lk_kernel *announce(const char *options, int real_bytes)
 {
     struct lk_kernel *kernel = NULL;
-    const struct lk_kernel_spec spec = {.source = "accumulate",
+    const struct lk_kernel_spec spec = {.source = "graph/accumulate",
                                         .name = "accumulate",
                                         .options = options,
                                         .real_bytes = real_bytes};
@@ -91,7 +91,7 @@ static void says_why_it_does_not_build(void **state)
     char log[512], *at;
     assert_int_equal(lk_device_build(device), LK_E_BUILD);
     const char *said = lk_error_text();
-    if (!strstr(said, "cl/accumulate.cl does not build on ") || !strstr(said, "error:") ||
+    if (!strstr(said, "cl/graph/accumulate.cl does not build on ") || !strstr(said, "error:") ||
         !strstr(said, "nonsense") || !strstr(said, "CL_BUILD_PROGRAM_FAILURE"))
         fail_msg("said '%s'", said);
     at = strstr(said, "(log: ");
@@ -119,7 +119,7 @@ static void keeps_logs_where_told(void **state)
     char said[256];
     lk_device_set_log_folder(device, scratch);
     struct lk_kernel *broken = announce("-DREAL=absurd", 4);
-    snprintf(said, sizeof said, "(log: %s/build-accumulate.log)", scratch);
+    snprintf(said, sizeof said, "(log: %s/build-graph-accumulate.log)", scratch);
     assert_fails(lk_device_build(device), LK_E_BUILD, said);
     lk_device_set_log_folder(device, "/nonexistent");
     assert_fails(lk_device_build(device), LK_E_BUILD, "absurd"); /* none where it cannot */
@@ -135,11 +135,11 @@ static void refuses_unknown_names(void **state)
     assert_fails(lk_kernel_create(device, &spec, &kernel), LK_E_BUILD,
                  "no kernel source named 'attic.cl'");
     assert_null(kernel);
-    spec.source = "accumulate";
+    spec.source = "graph/accumulate";
     spec.name = "gather";
     assert_ok(lk_kernel_create(device, &spec, &kernel));
     assert_fails(lk_device_build(device), LK_E_BUILD,
-                 "cl/accumulate.cl: kernel 'gather': CL_INVALID_KERNEL_NAME");
+                 "cl/graph/accumulate.cl: kernel 'gather': CL_INVALID_KERNEL_NAME");
     const struct lk_grid grid = {{1, 1, 1}, 1};
     assert_fails(LK_ENQUEUE(kernel, grid, LK_INT(1)), LK_E_ARGUMENT, "'gather' is not built");
     lk_kernel_destroy(kernel);
@@ -150,7 +150,7 @@ static void refuses_groups_that_are_too_large(void **state)
 {
     (void)state;
     const struct lk_device_info *info = lk_device_info(device);
-    const struct lk_kernel_spec spec = {.source = "accumulate",
+    const struct lk_kernel_spec spec = {.source = "graph/accumulate",
                                         .name = "accumulate",
                                         .real_bytes = 4,
                                         .lanes = 2 * (int)info->group_items * info->vector};

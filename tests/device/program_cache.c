@@ -22,7 +22,7 @@ static bool use_program(const char *option)
     struct lk_buffer *x = NULL, *y = NULL;
     float ones[64], got[64];
     const struct lk_kernel_spec spec = {
-        .source = "accumulate", .name = "accumulate", .options = option, .real_bytes = 4};
+        .source = "graph/accumulate", .name = "accumulate", .options = option, .real_bytes = 4};
     assert_ok(lk_device_open(NULL, 0, &device));
     const int lanes = lk_device_info(device)->lanes;
     const struct lk_grid grid = {{1, 1, 1}, lanes / lk_device_info(device)->vector};

@@ -13,7 +13,7 @@ static struct lk_buffer *x, *y; /* of LARGE bytes */
 static int open_all(void **state)
 {
     const struct lk_kernel_spec spec = {
-        .source = "accumulate", .name = "accumulate", .real_bytes = 4};
+        .source = "graph/accumulate", .name = "accumulate", .real_bytes = 4};
     if (scratch_make(state) != 0)
         return -1;
     setenv("LOCKSTEP_CACHE", scratch, 1);

@@ -214,7 +214,7 @@ static enum lk_status run_bench(struct lk_device *device)
     snprintf(options, sizeof options, "-DCHAINS=2 -DITEMS=%d -DGROUP=8", items);
     for (int i = 0; i < 3; i++) {
         const struct lk_kernel_spec spec = {
-            .source = "bench", .name = names[i], .options = options, .real_bytes = 4};
+            .source = "bench/bench", .name = names[i], .options = options, .real_bytes = 4};
         LK_TRY_OUT(lk_kernel_create(device, &spec, &kernel[i]));
         LK_TRY_OUT(lk_buffer_create(device, (size_t)(vectors * info->vector) * 4, &buffer[i]));
         LK_TRY_OUT(fill(buffer[i], LK_F32));
@@ -235,7 +235,7 @@ static enum lk_status run_lanes(struct lk_device *device)
 {
     const struct lk_device_info *info = lk_device_info(device);
     const struct lk_kernel_spec spec = {
-        .source = "subgroups", .name = "subgroups_sum", .real_bytes = 4};
+        .source = "device/subgroups", .name = "subgroups_sum", .real_bytes = 4};
     const int items = info->lanes / info->vector;
     const struct lk_grid grid = {{3, 1, 1}, items};
     const size_t bytes = (size_t)(3 * items) * sizeof(float);

@@ -34,16 +34,18 @@ PARTS = {
 }  # fmt: skip
 
 
-# Sources of one class alone, by what their names begin with.
+# Sources of one class alone, by what their paths begin with.
 ONLY = {
-    "cpu": ("conv2d_lanewise", "conv2d_pointwise", "conv2d_products", "conv2d_winograd.",
-            "conv2d_winograd_fused", "conv2d_winograd_pack", "conv2d_winograd_weights"),
-    "gpu": ("conv2d_gpu", "conv2d_winograd_gpu"),
+    "cpu": ("products/direct/lanewise_weights", "products/direct/pointwise",
+            "products/direct/turned_weights", "products/winograd/convolve",
+            "products/winograd/fused_weights", "products/winograd/pack",
+            "products/winograd/weights"),
+    "gpu": ("products/gpu/", "products/winograd/gpu"),
 }  # fmt: skip
 # What never runs here: kernels between those of clFFT and CLBlast, which need larger
 # work-groups.
-BEYOND = ("conv2d_fft", "conv2d_blas")
-LEFT_OUT = "left out: conv2d_fft (between clFFT's kernels), conv2d_blas (between CLBlast's)"
+BEYOND = ("products/library/",)
+LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast)"
 
 
 def is_wanted(source, kernel_class):
@@ -87,8 +89,8 @@ def main(program, kernels, kernel_class):
         return SKIPPED
     known = {
         name
-        for path in Path(kernels).glob("*.cl")
-        if is_wanted(path.name, kernel_class)
+        for path in Path(kernels).rglob("*.cl")
+        if is_wanted(path.relative_to(kernels).as_posix(), kernel_class)
         for name in KERNEL.findall(path.read_text())
     }
     assert len(known) > 30, f"only {len(known)} kernels found in {kernels}"

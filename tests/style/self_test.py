@@ -14,8 +14,8 @@ def comment(lines):
 
 LISTED = {
     "src/ops/meson.build": "op_files = {\n  'gelu': ['gelu'],\n}\n",
-    "src/ops/gelu.c": "static int x = lk_op_kernel();\n",
-    "cl/gelu.cl": "/* gelu */\n",
+    "src/ops/gelu.c": 'static int x = lk_op_kernel(setup, "ops/gelu");\n',
+    "cl/ops/gelu.cl": "/* gelu */\n",
     "tests/ops/gelu.c": "/* Cases. */\n",
 }
 
@@ -37,6 +37,7 @@ BAD = [
     ("include/lockstep/a.h", '/* A. */\n#include "base/fail.h"\n', "a public header includes"),
     ("tools/a.c", '#include "base/fail.h"\n', "may see include/lockstep only"),
     ("cl/a.cl", '/* a */\n#include "b.cl"\n', "not lib/"),
+    ("cl/ops/a.cl", '/* a */\n#include "optim/b.cl"\n', "not lib/"),
     ("src/graph/a.c", "#include <CL/cl.h>\n", "belongs to src/device/opencl.h alone"),
     ("src/device/a.c", "# include <clblast_c.h>\n", "belongs to src/device/blas.c alone"),
     ("src/model/a.c", "#include <jansson.h>\n", "belongs to src/io/safetensors.c"),
@@ -84,7 +85,7 @@ BAD = [
 BAD_TREES = [
     ({**LISTED, "src/ops/gelu.c": None}, "src/ops/gelu.c is missing"),
     ({**LISTED, "tests/ops/gelu.c": None}, "tests/ops/gelu.c is missing"),
-    ({**LISTED, "cl/gelu.cl": None}, "cl/gelu.cl is missing"),
+    ({**LISTED, "cl/ops/gelu.cl": None}, "cl/ops/gelu.cl is missing"),
     ({"src/ops/a.c": MANY * 200, "src/ops/b.c": MANY * 300, "src/ops/c.c": MANY}, "median"),
 ]
 
@@ -109,9 +110,9 @@ GOOD = [
     {"src/io/image/a.c": '#include "io/file.h"\n#include "io/image/b.h"\n'},
     {"tools/a.c": "#include <lockstep/lockstep.h>\n" + function("int main(void)")},
     {"tests/io/gzip.c": '#include "io/gzip.h"\n#include <zlib.h>\n#include <cmocka.h>\n'},
-    {"cl/a.cl": '/* a */\n#include "lib/real.cl"\n'},
+    {"cl/ops/a.cl": '/* a */\n#include "lib/real.cl"\n#include "ops/b.cl"\n'},
     {"tests/ops/golden.h": "/* G. */\n" + MANY * 300, "a.c": MANY, "b.c": MANY},
-    {**LISTED, "src/ops/gelu.c": "static int x;\n", "cl/gelu.cl": None},
+    {**LISTED, "src/ops/gelu.c": "static int x;\n", "cl/ops/gelu.cl": None},
     LISTED,
 ]
 

@@ -143,7 +143,10 @@ def entered_room(header, quoted):
 def check_include(path, header, quoted):
     area, room = path.split("/")[0], room_of(path)
     if area == "cl":
-        return [] if header.startswith("lib/") else [f"a kernel includes '{header}', not lib/"]
+        folder = path.removeprefix("cl/").rpartition("/")[0]
+        if header.startswith("lib/") or header.rpartition("/")[0] == folder != "":
+            return []
+        return [f"a kernel includes '{header}', not lib/ nor a piece beside it"]
     if area not in ("src", "include", "tools"):
         return []
     if quoted and area == "tools" and "/" in header:
@@ -301,8 +304,9 @@ def check_operations(tree):
             yield listing, line, f"src/ops/{stem}.c is missing"
         if f"tests/ops/{stem}.c" not in tree:
             yield listing, line, f"tests/ops/{stem}.c is missing"
-        if "lk_op_kernel(" in source and f"cl/{stem}.cl" not in tree:
-            yield listing, line, f"cl/{stem}.cl is missing"
+        for kernels in re.findall(r'lk_op_kernel\(\w+,\s*"(ops/\w+)"', source):
+            if f"cl/{kernels}.cl" not in tree:
+                yield listing, line, f"cl/{kernels}.cl is missing"
 
 
 def check_median(tree):

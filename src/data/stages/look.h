@@ -1,4 +1,4 @@
-/* A look on the host, for eyes: training has it from cl/convert.cl. Floor 4. */
+/* A look on the host, for eyes: training has it from cl/tensor/convert.cl. Floor 4. */
 #ifndef LK_DATA_STAGES_LOOK_H
 #define LK_DATA_STAGES_LOOK_H
 

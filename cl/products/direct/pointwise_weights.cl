@@ -28,9 +28,9 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
-#include "lib/filter_blocks.cl"
+#include "products/direct/filter_blocks.cl"
 #include "lib/transpose.cl"
-#include "lib/pointwise_inputs.cl"
+#include "products/direct/pointwise_inputs.cl"
 
 /* Adds the products of MR channels and n vectors of filters with an area, which may be the
  * first. */

@@ -25,7 +25,7 @@
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/sum.cl"
-#include "lib/taps.cl"
+#include "products/direct/taps.cl"
 
 #define IN_PLANE (IN_H * IN_W)
 #define OUT_PLANE (OUT_H * OUT_W)
@@ -37,7 +37,7 @@
 #endif
 #define WHOLE (STRIP >= OUT_W)
 
-#include "lib/conv2d_block.cl"
+#include "products/direct/block.cl"
 
 #if STAGED
 #define STAGE (ROWS_EACH * STRIP * MB) /* values of a tile */

@@ -26,7 +26,7 @@
 #include "lib/real.cl"
 #include "lib/put.cl"
 #include "lib/greatest.cl"
-#include "lib/taps.cl"
+#include "products/direct/taps.cl"
 
 #define BLOCKS ((OUT_W + NV - 1) / NV)
 #define TAIL (OUT_W - (BLOCKS - 1) * NV)

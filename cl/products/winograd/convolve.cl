@@ -9,7 +9,7 @@
  * overlap, and are added in row-major order.
  *
  *   x: [tiles][ins][in_h][in_w]; y, at: [tiles][outs][out_h][out_w], or pooled
- *   u: as conv2d_winograd_pack.cl makes it
+ *   u: as pack.cl makes it
  *
  * A unit is `unit` Winograd tiles, a multiple of EACH, of one batch tile or several,
  * TRANSPOSED, all of these. Groups have equal parts of all (unit, block of MR output channels),
@@ -20,7 +20,7 @@
  * are fetched.
  *
  * Group ids: 0: of any number of groups.
- * -D: TILE; EACH; MR, NV: register block; SOURCE: of dy, as lib/winograd_inputs.cl has it, with
+ * -D: TILE; EACH; MR, NV: register block; SOURCE: of dy, as inputs.cl has it, with
  *     y or `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past
  *     the caches; GATED: y is 0 where `y_gate`, of its layout, is not above 0; TRANSPOSED
  */
@@ -28,9 +28,9 @@
 #include "lib/real.cl"
 #include "lib/put.cl"
 #include "lib/greatest.cl"
-#include "lib/winograd.cl"
-#include "lib/winograd_inputs.cl"
-#include "lib/winograd_outputs.cl"
+#include "products/winograd/transforms.cl"
+#include "products/winograd/inputs.cl"
+#include "products/winograd/outputs.cl"
 
 /* --- products -------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@
 #else
 #define PAD 0
 #endif
-#include "lib/gemm.cl"
+#include "products/gpu/gemm.cl"
 
 /* Where Q number `id` of a slice lies that has `quads` in a row. */
 #define PLACE(id, quads) ((id) + PAD * ((id) / (quads)))

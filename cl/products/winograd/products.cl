@@ -1,5 +1,5 @@
-/* The steps of Winograd's weight gradient on CPUs, see conv2d_winograd_weights.cl. Needs
- * lib/hints.cl, lib/real.cl, lib/transpose.cl, lib/winograd.cl, lib/winograd_inputs.cl. -D:
+/* The steps of Winograd's weight gradient on CPUs, see weights.cl. Needs
+ * lib/hints.cl, lib/real.cl, lib/transpose.cl, transforms.cl, inputs.cl. -D:
  * TILE; SOURCE; MR, NV: register block
  */
 /* Where the squares of a round lie. */

@@ -1,6 +1,6 @@
 /* The transforms of Winograd convolution for the GPU class, 3x3 taps on every pixel. Between
- * them are products of matrices, one for each position p of POSITIONS: conv2d_gpu.cl and
- * conv2d_gpu_weights.cl do them as convolutions of single taps.
+ * them are products of matrices, one for each position p of POSITIONS: gpu/gather.cl and
+ * gpu/weights.cl do them as convolutions of single taps.
  *
  *   inputs     v[p][c][q] = (B' x B)[p] of Winograd tiles [first, first + count) of the batch
  *   gradients  z[p][k][q] = (A dz A')[p] of the same tiles, for the weight gradient
@@ -8,11 +8,11 @@
  *   outputs    y = A' m A + bias of m[p][k][room], then relu and a 2x2 max-pool as in conv2d.cl
  *   finish     dw[c, r, s, k] = G' m G of m[p][c][k], added to what is there unless `is_first`
  *
- * v and z: rows of `room` tiles, LANES each. w: as conv2d_winograd_pack.cl has it.
+ * v and z: rows of `room` tiles, LANES each. w: as pack.cl has it.
  *
  * Group ids: inputs, gradients, outputs: 0: Winograd tile, 1: channel; work-items: lanes. taps:
  * 0: n; finish: 0: c; work-items: k.
- * -D: TILE; SOURCE: of x and of dz, as lib/winograd_inputs.cl has it, with y or `at` of the
+ * -D: TILE; SOURCE: of x and of dz, as inputs.cl has it, with y or `at` of the
  *     forward pass as `gate` and `won`; POOL; STREAM: 0; GATED: of outputs, y is 0 where
  *     `gate`, of its layout, is not above 0
  */
@@ -20,9 +20,9 @@
 #include "lib/real.cl"
 #include "lib/put.cl"
 #include "lib/greatest.cl"
-#include "lib/winograd.cl"
-#include "lib/winograd_inputs.cl"
-#include "lib/winograd_outputs.cl"
+#include "products/winograd/transforms.cl"
+#include "products/winograd/inputs.cl"
+#include "products/winograd/outputs.cl"
 
 /* Batch tile and place of a Winograd tile of the batch. */
 INLINE int tile_of(int q, int height, int width, int *y0, int *x0)

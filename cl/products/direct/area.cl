@@ -1,6 +1,6 @@
 /* Areas of the gradients of a convolution's outputs, and how they are turned: from filters x
  * lanes, as they lie in memory, to lanes x filters. Needs lib/real.cl,
- * lib/transpose.cl, lib/filter_blocks.cl and GRADIENT, see conv2d_products.cl. */
+ * lib/transpose.cl, filter_blocks.cl and GRADIENT, see turned_weights.cl. */
 
 /* x: columns, y: rows */
 struct sizes {

@@ -13,12 +13,12 @@
  *
  * A tile of x or dz is smaller than 2^31 bytes.
  * Group ids: 0: group of channels, block of BN filters in it, 1: block of BM rows, 2: part.
- * -D: TAPS_Y TAPS_X; lib/gemm.cl, where a slice is BK lanes of a pixel (LANES % BK is 0)
+ * -D: TAPS_Y TAPS_X; gemm.cl, where a slice is BK lanes of a pixel (LANES % BK is 0)
  */
 #include "lib/real.cl"
 /* Slices are turned on their way into local memory: no two on the same bank. */
 #define PAD 1
-#include "lib/gemm.cl"
+#include "products/gpu/gemm.cl"
 
 #define TAPS (TAPS_Y * TAPS_X)
 #define ROW (LANES * (int)sizeof(S)) /* bytes of a pixel */

@@ -1,4 +1,4 @@
-/* Products by the matrix units of a GPU, in place of those of lib/gemm.cl: a warp of 32
+/* Products by the matrix units of a GPU, in place of those of gemm.cl: a warp of 32
  * work-items does 64 x 32 results, 8 x 8 of them a work-item. Factors are rounded to tf32, 10
  * bits behind the point; their products are exact and summed as floats, in an order that is
  * the unit's. -D MATRIX: 1: NVIDIA's units, by PTX; 2: what they compute, by local memory.
@@ -108,7 +108,7 @@ INLINE Q factors(Q v)
         high[1].at = d[3];                                                                     \
     }
 
-/* As in lib/gemm.cl. */
+/* As in gemm.cl. */
 INLINE void add_slice(__local const Q *a_slice, __local const Q *b_slice, Q acc[2][2][4],
                       __local Q *exchange_space)
 {

@@ -1,6 +1,6 @@
 /* The register block of conv2d_weights: CB channels, MB filters and one row of taps, its
- * operands and the order of its sums. Needs lib/real.cl, lib/sum.cl, lib/taps.cl and the names
- * that conv2d_weights.cl defines. */
+ * operands and the order of its sums. Needs lib/real.cl, lib/sum.cl, taps.cl and the names
+ * that staged_weights.cl defines. */
 
 /* Rows [i0, i1) and columns [j0, j1) of the outputs of one tile. */
 struct area {

@@ -2,7 +2,7 @@
  * them: slices of BK products a result come through local memory, two slices in turns, one read
  * while the other is filled. Needs lib/real.cl.
  * -D: BM BN BK TM TN. Which are chosen changes no sum's order. PAD: unused Qs in a row. MATRIX,
- * where matrix units are to do it: see lib/matrix.cl. */
+ * where matrix units are to do it: see matrix.cl. */
 
 typedef PASTE(REAL, 4) Q;
 /* A Q at p, a pointer to S in global memory. Halves come and go four at a time: vload_half4
@@ -72,7 +72,7 @@ INLINE void store_quad(__global ushort4 *p, Q v)
 /* A work-item's results: rows 4 ROW_QUAD(my_row(), i) + m, m < 4, i < TM/4, in Qs of columns
  * COLUMN_QUAD(my_column(), j), j < TN/4. Its first Q of either slice: my_left(), my_right(). */
 #ifdef MATRIX
-#include "lib/matrix.cl"
+#include "products/gpu/matrix.cl"
 #else
 #define EXCHANGE 0
 #define ROW_QUAD(row, i) ((i) * (BM / TM) + (row))

@@ -25,9 +25,9 @@
 #include "lib/hints.cl"
 #include "lib/real.cl"
 
-#include "lib/filter_blocks.cl"
+#include "products/direct/filter_blocks.cl"
 #include "lib/transpose.cl"
-#include "lib/conv2d_area.cl"
+#include "products/direct/area.cl"
 
 /* Outputs first to end whose inputs `tap` are inside, of those from `from` to `to`. */
 INLINE int2 inside(int from, int to, int tap, int step, int gap, int pad, int in)

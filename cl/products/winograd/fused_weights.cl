@@ -1,5 +1,5 @@
 /* Weight gradient by Winograd's algorithm on CPUs, 3x3 taps on every pixel: the steps of
- * conv2d_winograd_weights.cl in one, for layers whose sums fit in a second-level cache.
+ * weights.cl in one, for layers whose sums fit in a second-level cache.
  *
  *   out[part][c, k] = G' m[c, k] G, m[p][c, k] = sum over Winograd tiles q of the part and
  *   lanes of v[p][c, q] * z[p][k, q], v = B' x B, z = A dz A'
@@ -16,14 +16,14 @@
  * beside the products.
  *
  * Group ids: 0: of any number of groups.
- * -D: TILE; SOURCE, as lib/winograd_inputs.cl has it; MR, NV: register block; PANELS
+ * -D: TILE; SOURCE, as inputs.cl has it; MR, NV: register block; PANELS
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/transpose.cl"
-#include "lib/winograd.cl"
-#include "lib/winograd_inputs.cl"
-#include "lib/winograd_weights.cl"
+#include "products/winograd/transforms.cl"
+#include "products/winograd/inputs.cl"
+#include "products/winograd/products.cl"
 
 #define PAD 4 /* keeps positions from sharing sets of a cache */
 #define VECTORS (PANELS * NV)

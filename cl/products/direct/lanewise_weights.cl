@@ -28,7 +28,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
-#include "lib/select.cl"
+#include "products/direct/select.cl"
 #include "lib/sum.cl"
 
 #define UNIT (RB * TAPS_X * MB) /* sums of a register block, behind which those of bias */

@@ -8,7 +8,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
-#include "lib/winograd.cl"
+#include "products/winograd/transforms.cl"
 
 #define ROW (VECTOR / MR) /* input channels that a vector of weights holds */
 

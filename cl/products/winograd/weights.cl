@@ -18,14 +18,14 @@
  *
  * Group ids: terms: 0: run of CHANNELS channels, or behind these a vector of filters; 1: BLOCK
  * tiles; 2: shard of the round. products: 0: panel; 1: p; 2: shard. finish: 0: c; 1: shard.
- * -D: TILE; SOURCE, as lib/winograd_inputs.cl has it; MR, NV: register block
+ * -D: TILE; SOURCE, as inputs.cl has it; MR, NV: register block
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/transpose.cl"
-#include "lib/winograd.cl"
-#include "lib/winograd_inputs.cl"
-#include "lib/winograd_weights.cl"
+#include "products/winograd/transforms.cl"
+#include "products/winograd/inputs.cl"
+#include "products/winograd/products.cl"
 
 #define BLOCK 8    /* belongs to the numerics */
 #define CHANNELS 8 /* that a group transforms */

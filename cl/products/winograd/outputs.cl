@@ -1,6 +1,6 @@
-/* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, lib/winograd.cl.
+/* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, transforms.cl.
  * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches; TRANSPOSED, as
- *     conv2d_winograd.cl has it */
+ *     convolve.cl has it */
 
 /* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY. */
 struct plane {

@@ -1,6 +1,6 @@
-/* The operands of cl/conv2d_pointwise_weights.cl: where they lie, and how they come to local
- * memory while products are summed. Needs lib/real.cl, lib/hints.cl, lib/transpose.cl and -D:
- * AREA RUN IN_PLACE GRADIENT. */
+/* The operands of pointwise_weights.cl: where they lie, and how they come to local memory while
+ * products are summed. Needs lib/real.cl, lib/hints.cl, lib/transpose.cl and -D: AREA RUN
+ * IN_PLACE GRADIENT. */
 
 /* Where products read x, and how far apart the channels of an area lie there. */
 #if IN_PLACE == 1
