@@ -1,9 +1,10 @@
 /* lockstep eval: loss, accuracy and per-class figures of a trained model. */
 #include "command.h"
-#include "json.h"
+#include "figures.h"
 #include "terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { STANDARD_BATCH = 512 };
 
@@ -32,17 +33,38 @@ static struct class_figures figures_of(const struct lk_evaluation *e, int class)
     return f;
 }
 
+/* The figures of a line each; of several outputs the losses too. */
+static void print_outputs(const struct lk_evaluation *e)
+{
+    char text[512];
+    for (int i = 0; i < e->output_count && e->output_count > 1; i++)
+        if (e->outputs[i].loss_name) {
+            output_text(&e->outputs[i], text, sizeof text);
+            terminal_print(e->outputs[i].name, 8);
+            printf("  %s\n", text);
+        }
+    for (int i = 0; i < e->outputs[0].figure_count && e->output_count == 1; i++) {
+        const struct lk_figure *figure = &e->outputs[0].figures[i];
+        if (strcmp(figure->name, "accuracy") == 0)
+            printf("accuracy  %.2f %%\n", 100 * figure->value);
+        else
+            printf("%-8s  %s\n", figure->name, figure_text(figure, text));
+    }
+}
+
 static void print(const struct lk_evaluation *e)
 {
     int width = 5;
+    printf("samples   %" PRId64 "\nloss      %.6f\n", e->samples, e->loss);
+    print_outputs(e);
+    if (!e->confusion)
+        return;
     for (int i = 0; i < e->classes; i++) {
         const int columns = terminal_width(figures_of(e, i).name);
         width = columns > width ? columns : width;
     }
     width = width > 40 ? 40 : width;
-    printf("samples   %" PRId64 "\nloss      %.6f\naccuracy  %.2f %%\n\n", e->samples, e->loss,
-           100 * e->accuracy);
-    printf("%-*s  %9s  %9s  %9s\n", width, "class", "samples", "precision", "recall");
+    printf("\n%-*s  %9s  %9s  %9s\n", width, "class", "samples", "precision", "recall");
     for (int i = 0; i < e->classes; i++) {
         const struct class_figures f = figures_of(e, i);
         terminal_print(f.name, width);
@@ -65,9 +87,10 @@ static json_t *as_json(const struct lk_evaluation *e)
             json_array_append_new(row, json_integer(e->confusion[(int64_t)i * e->classes + j]));
         json_array_append_new(confusion, row);
     }
-    return json_pack("{s:I, s:o, s:o, s:f, s:o, s:o}", "samples", (json_int_t)e->samples,
+    return json_pack("{s:I, s:o, s:o, s:f, s:o, s:o, s:o}", "samples", (json_int_t)e->samples,
                      "loss", json_number(e->loss), "accuracy", json_number(e->accuracy),
-                     "seconds", e->seconds, "classes", classes, "confusion", confusion);
+                     "seconds", e->seconds, "classes", classes, "confusion", confusion,
+                     "outputs", outputs_json(e));
 }
 
 static int run(const struct arguments *arguments)

@@ -1,76 +1,163 @@
-/* lockstep predict: class and probability of image files. */
+/* lockstep predict: what a trained model says of image files, or of the samples of a data set.
+ */
 #include "command.h"
 #include "json.h"
 #include "terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OUTPUTS = 8 };
+
+struct output {
+    struct lk_predictor_port port;
+    int64_t count;
+    float *values; /* of an image file */
+};
 
 struct predict {
     struct lk_predictor *predictor;
-    int64_t shape[3]; /* h, w, c */
-    int classes, top;
+    int64_t shape[3]; /* h, w, c of images */
+    bool takes_files; /* the one input is an image */
+    struct output outputs[MOST_OUTPUTS];
+    int output_count, top;
     uint8_t *image;
-    float *probabilities;
-    json_t *results; /* array; NULL: text is wanted */
+    json_t *results;  /* array; NULL: text is wanted */
+    const char *name; /* of what is predicted: a file, or a SPEC */
 };
 
 /* The class that is number `rank` by probability; of equal ones the lower index first. */
-static int ranked_class(const struct predict *p, int rank)
+static int64_t ranked_class(const float *values, int64_t count, int64_t rank)
 {
-    for (int i = 0; i < p->classes; i++) {
-        int before = 0;
-        for (int j = 0; j < p->classes; j++)
-            before += p->probabilities[j] > p->probabilities[i] ||
-                      (p->probabilities[j] == p->probabilities[i] && j < i);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t before = 0;
+        for (int64_t j = 0; j < count; j++)
+            before += values[j] > values[i] || (values[j] == values[i] && j < i);
         if (before == rank)
             return i;
     }
     return 0;
 }
 
-static void print_text(const struct predict *p, const char *file)
+/* --- text -------------------------------------------------------------------------------- */
+
+/* "class 3, probability 0.9310; class 1, probability 0.0512" of one step. */
+static void print_classes(const struct predict *p, const float *values, int64_t classes)
 {
-    terminal_print(file, 0);
-    printf(":");
-    for (int i = 0; i < p->top; i++) {
-        const int class = ranked_class(p, i);
-        printf("%s class %d, probability %.4f", i ? ";" : "", class, p->probabilities[class]);
+    for (int64_t i = 0; i < p->top && i < classes; i++) {
+        const int64_t class = ranked_class(values, classes, i);
+        printf("%s class %" PRId64 ", probability %.4f", i ? ";" : "", class, values[class]);
     }
-    printf("\n");
 }
 
-static json_t *file_json(const struct predict *p, const char *file)
+static void print_output(const struct predict *p, const struct output *o, const float *values)
 {
-    json_t *classes = json_array();
-    for (int i = 0; i < p->top; i++) {
-        const int class = ranked_class(p, i);
-        json_array_append_new(classes, json_pack("{s:i, s:o}", "class", class, "probability",
-                                                 json_number(p->probabilities[class])));
+    const struct lk_shape *shape = &o->port.shape;
+    const int64_t classes = shape->rank ? shape->dim[shape->rank - 1] : 1;
+    if (p->output_count > 1) {
+        printf(" ");
+        terminal_print(o->port.name, 0);
     }
-    return json_pack("{s:o, s:o}", "file", json_text(file), "predictions", classes);
+    for (int64_t i = 0; i < o->count; i += o->port.is_class ? classes : 1) {
+        if (o->port.is_class && i > 0)
+            printf(" |");
+        if (o->port.is_class)
+            print_classes(p, values + i, classes);
+        else
+            printf(" %.7g", (double)values[i]);
+    }
 }
+
+static void print_text(const struct predict *p, const char *what, const float *const *values)
+{
+    terminal_print(what, 0);
+    printf(":");
+    for (int i = 0; i < p->output_count; i++) {
+        print_output(p, &p->outputs[i], values[i]);
+        printf("%s", i + 1 < p->output_count ? ";" : "\n");
+    }
+}
+
+/* --- JSON -------------------------------------------------------------------------------- */
+
+static json_t *output_json(const struct predict *p, const struct output *o, const float *values)
+{
+    json_t *list = json_array();
+    if (!o->port.is_class || o->port.shape.rank != 1) {
+        for (int64_t i = 0; i < o->count; i++)
+            json_array_append_new(list, json_number((double)values[i]));
+        return list;
+    }
+    for (int64_t i = 0; i < p->top && i < o->count; i++) {
+        const int64_t class = ranked_class(values, o->count, i);
+        json_array_append_new(list, json_pack("{s:I, s:o}", "class", (json_int_t) class,
+                                              "probability", json_number(values[class])));
+    }
+    return list;
+}
+
+/* The predictions of one output stand alone, those of several by their names. */
+static json_t *sample_json(const struct predict *p, json_t *sample, const float *const *values)
+{
+    if (p->output_count == 1) {
+        json_object_set_new(sample, "predictions", output_json(p, &p->outputs[0], values[0]));
+        return sample;
+    }
+    json_t *outputs = json_object();
+    for (int i = 0; i < p->output_count; i++)
+        json_object_set_new(outputs, p->outputs[i].port.name,
+                            output_json(p, &p->outputs[i], values[i]));
+    json_object_set_new(sample, "outputs", outputs);
+    return sample;
+}
+
+/* --- files and data sets ----------------------------------------------------------------- */
 
 static enum lk_status predict_file(const struct predict *p, const char *file)
 {
+    const float *values[MOST_OUTPUTS];
+    float *to[MOST_OUTPUTS];
+    for (int i = 0; i < p->output_count; i++)
+        values[i] = to[i] = p->outputs[i].values;
     enum lk_status status = lk_image_read(file, p->shape, p->image);
     if (status == LK_OK)
-        status = lk_predictor_run(p->predictor, 1, p->image, p->probabilities);
+        status = lk_predictor_run_fields(p->predictor, 1, (const void *[]){p->image}, to);
     if (status != LK_OK)
         return status;
     if (p->results)
-        json_array_append_new(p->results, file_json(p, file));
+        json_array_append_new(
+            p->results, sample_json(p, json_pack("{s:o}", "file", json_text(file)), values));
     else
-        print_text(p, file);
+        print_text(p, file, values);
+    return LK_OK;
+}
+
+static enum lk_status show_sample(void *context, int64_t sample, const float *const *values)
+{
+    const struct predict *p = context;
+    char what[40];
+    snprintf(what, sizeof what, "sample %" PRId64, sample);
+    if (p->results)
+        json_array_append_new(p->results,
+                              sample_json(p,
+                                          json_pack("{s:o, s:I}", "data", json_text(p->name),
+                                                    "sample", (json_int_t)sample),
+                                          values));
+    else
+        print_text(p, what, values);
     return LK_OK;
 }
 
 /* A bad file does not keep the others from being predicted. */
-static int predict_files(const struct predict *p, const struct arguments *arguments)
+static int predict_all(struct predict *p, const struct arguments *arguments)
 {
     int result = DONE;
     for (int i = 1; i < arguments->word_count; i++) {
-        const enum lk_status status = predict_file(p, arguments->words[i]);
+        p->name = arguments->words[i];
+        const enum lk_status status =
+            p->takes_files ? predict_file(p, p->name)
+                           : lk_predictor_each(p->predictor, p->name, p, show_sample);
         if (status != LK_OK)
             result = failed(status);
         lk_error_clear();
@@ -80,21 +167,41 @@ static int predict_files(const struct predict *p, const struct arguments *argume
     return result;
 }
 
+static bool take_memory(struct predict *p)
+{
+    bool is_there = true;
+    p->image = malloc((size_t)(p->shape[0] * p->shape[1] * p->shape[2]));
+    for (int i = 0; i < p->output_count; i++) {
+        struct output *o = &p->outputs[i];
+        o->count = 1;
+        for (int axis = 0; axis < o->port.shape.rank; axis++)
+            o->count *= o->port.shape.dim[axis];
+        o->values = malloc((size_t)o->count * sizeof *o->values);
+        is_there &= o->values != NULL;
+    }
+    return is_there && p->image;
+}
+
 static int predict(struct predict *p, const struct arguments *arguments)
 {
+    struct lk_field input;
+    int classes;
     const enum lk_status status = lk_predictor_open(
         arguments->words[0], option_text(arguments, "device"), 1, &p->predictor);
     if (status != LK_OK)
         return failed(status);
-    lk_predictor_shape(p->predictor, p->shape, &p->classes);
-    p->top = p->top < p->classes ? p->top : p->classes;
-    p->image = malloc((size_t)(p->shape[0] * p->shape[1] * p->shape[2]));
-    p->probabilities = malloc((size_t)p->classes * sizeof *p->probabilities);
-    if (!p->image || !p->probabilities) {
+    lk_predictor_shape(p->predictor, p->shape, &classes);
+    p->takes_files = lk_predictor_input(p->predictor, 0, &input) && input.dtype == LK_U8 &&
+                     !lk_predictor_input(p->predictor, 1, &input);
+    while (
+        p->output_count < MOST_OUTPUTS &&
+        lk_predictor_output(p->predictor, p->output_count, &p->outputs[p->output_count].port))
+        p->output_count++;
+    if (!take_memory(p)) {
         say("out of memory");
         return FAILED;
     }
-    return predict_files(p, arguments);
+    return predict_all(p, arguments);
 }
 
 static int run(const struct arguments *arguments)
@@ -117,7 +224,8 @@ static int run(const struct arguments *arguments)
     json_decref(p.results);
     lk_predictor_close(p.predictor);
     free(p.image);
-    free(p.probabilities);
+    for (int i = 0; i < MOST_OUTPUTS; i++)
+        free(p.outputs[i].values);
     return result;
 }
 
@@ -131,7 +239,9 @@ static const struct option options[] = {
 const struct command predict_command = {
     .name = "predict",
     .usage = "RUN|CHECKPOINT FILE... [options]",
-    .help = "predict the class of PNG and JPEG images",
+    .help =
+        "predict the class of PNG and JPEG images; of a model that takes other inputs, what\n"
+        "it says of the samples of data SPECs, csv:FILE,fields=a,b",
     .options = options,
     .run = run,
 };

@@ -94,6 +94,14 @@ static void share_text(const struct lk_event *e, char text[FIELD_BYTES])
         text[0] = '\0';
 }
 
+/* Nothing where no output predicts a class. */
+static void accuracy_text(double accuracy, char text[FIELD_BYTES])
+{
+    text[0] = '\0';
+    if (!isnan(accuracy))
+        snprintf(text, FIELD_BYTES, "acc %.1f%%", 100 * accuracy);
+}
+
 /* The parts of the status line in their order; the bar stands behind the first. */
 static void field_texts(const struct progress *p, const struct lk_event *e,
                         char fields[FIELDS][FIELD_BYTES])
@@ -102,7 +110,7 @@ static void field_texts(const struct progress *p, const struct lk_event *e,
     snprintf(fields[0], FIELD_BYTES, "epoch %" PRId64 "/%" PRId64, e->epoch + 1, e->epochs);
     snprintf(fields[1], FIELD_BYTES, "%.0f%%", floor(100 * share(e)));
     snprintf(fields[2], FIELD_BYTES, "loss %.4f", p->loss);
-    snprintf(fields[3], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
+    accuracy_text(p->accuracy, fields[3]);
     snprintf(fields[4], FIELD_BYTES, "%s samples/s", rate_text(p->samples_per_s, rate));
     snprintf(fields[5], FIELD_BYTES, "ETA %s", duration_text(eta(p, e), time));
     share_text(e, fields[6]);
@@ -143,6 +151,8 @@ static void print_fields(char fields[][FIELD_BYTES], int count)
     int used = 0, column = 0;
     for (int i = 0; i < count; i++) {
         const int length = (int)strlen(fields[i]);
+        if (length == 0)
+            continue;
         const bool breaks = column && column + 2 + length > room;
         used += snprintf(line + used, sizeof line - (size_t)used, "%s%s",
                          breaks   ? "\n  "
@@ -187,10 +197,12 @@ static void print_evaluation(const struct progress *p, const struct lk_event *e)
     snprintf(fields[count++], FIELD_BYTES, "step %" PRId64 "/%" PRId64, e->step, e->steps);
     if (p->seen) {
         snprintf(fields[count++], FIELD_BYTES, "loss %.4f", p->loss);
-        snprintf(fields[count++], FIELD_BYTES, "acc %.1f%%", 100 * p->accuracy);
+        accuracy_text(p->accuracy, fields[count]);
+        count += *fields[count] != '\0';
     }
     snprintf(fields[count++], FIELD_BYTES, "validation loss %.4f", e->loss);
-    snprintf(fields[count++], FIELD_BYTES, "acc %.1f%%", 100 * e->accuracy);
+    accuracy_text(e->accuracy, fields[count]);
+    count += *fields[count] != '\0';
     print_fields(fields, count);
     print_devices(p);
 }

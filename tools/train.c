@@ -2,6 +2,7 @@
  * its events shown, and Ctrl-C. */
 #include "train.h"
 #include "command.h"
+#include "figures.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "terminal.h"
@@ -51,7 +52,8 @@ struct watch {
     struct progress progress;
     bool as_json, is_quiet;
     int64_t step;
-    double seconds, step_seconds, samples, loss, accuracy; /* of validation */
+    double seconds, step_seconds, samples;
+    char found[512], outputs[4096]; /* of the last validation, as it is printed */
     bool has_validation;
     char hash[80];
     int64_t updates, stale[256]; /* mode async: how many missed so many others */
@@ -59,6 +61,25 @@ struct watch {
     double loss_scale; /* precision mixed; else 0 */
     int64_t skipped;
 };
+
+/* Of several outputs a line each, below the loss of all. */
+static void keep_evaluation(struct watch *watch, const struct lk_evaluation *found)
+{
+    size_t used = 0;
+    watch->outputs[0] = '\0';
+    if (found->output_count == 1) {
+        output_text(&found->outputs[0], watch->found, sizeof watch->found);
+        return;
+    }
+    snprintf(watch->found, sizeof watch->found, "loss %.4f", found->loss);
+    for (int i = 0; i < found->output_count; i++) {
+        char text[512];
+        output_text(&found->outputs[i], text, sizeof text);
+        if (found->outputs[i].loss_name && used < sizeof watch->outputs)
+            used += (size_t)snprintf(watch->outputs + used, sizeof watch->outputs - used,
+                                     "  %-8s  %s\n", found->outputs[i].name, text);
+    }
+}
 
 static void watch_event(void *context, const struct lk_event *event)
 {
@@ -76,8 +97,7 @@ static void watch_event(void *context, const struct lk_event *event)
         break;
     case LK_EVENT_EVALUATION:
         watch->has_validation = true;
-        watch->loss = event->loss;
-        watch->accuracy = event->accuracy;
+        keep_evaluation(watch, event->evaluation);
         break;
     case LK_EVENT_START:
     case LK_EVENT_CHECKPOINT:
@@ -125,7 +145,7 @@ static void print_summary(const struct watch *watch, const char *run)
     if (watch->step_seconds > 0)
         printf("samples/s   %s\n", rate_text(watch->samples / watch->step_seconds, rate));
     if (watch->has_validation)
-        printf("validation  loss %.4f, accuracy %.2f %%\n", watch->loss, 100 * watch->accuracy);
+        printf("validation  %s\n%s", watch->found, watch->outputs);
     if (watch->is_async)
         print_staleness(watch);
     if (watch->loss_scale > 0)

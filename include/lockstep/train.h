@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_TRAIN_H
 #define LOCKSTEP_TRAIN_H
 
+#include <lockstep/field.h>
 #include <lockstep/status.h>
 #include <lockstep/team.h>
 #include <stdbool.h>
@@ -41,6 +42,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_settings_get(const struct lk_settings *se
 LK_API const char *lk_setting_name(int index);
 LK_API const char *lk_setting_help(int index);
 
+struct lk_evaluation;
+
 enum lk_event_kind {
     LK_EVENT_START,      /* ready to train: text says on what, resumed or not */
     LK_EVENT_STEP,       /* a step's figures have come in */
@@ -54,7 +57,8 @@ struct lk_event {
     enum lk_event_kind kind;
     int64_t step, steps;   /* done, in all */
     int64_t epoch, epochs; /* being in, from 0; in all */
-    double loss, accuracy; /* means: of the step, or of the evaluation */
+    double loss, accuracy; /* means: of the step, or of the evaluation; accuracy NaN where no
+                            * output predicts a class */
     double samples_per_s, step_ms, lr, seconds;
     int64_t samples;    /* of the step */
     int tries, devices; /* how often it was computed; devices at the start, of all ranks */
@@ -66,7 +70,8 @@ struct lk_event {
     int64_t updates;          /* of the whole run */
     double loss_scale;        /* precision mixed, of an evaluation or the end; else 0 */
     int64_t skipped_steps;    /* then: of the whole run, that overflowed and made no update */
-    const char *json;         /* the event as a line of metrics.jsonl */
+    const struct lk_evaluation *evaluation; /* of an evaluation: all of it */
+    const char *json;                       /* the event as a line of metrics.jsonl */
 };
 
 /* A process that mpirun started is one rank of a job that trains one model on many hosts: each
@@ -97,14 +102,31 @@ LK_API void lk_trainer_stop(struct lk_trainer *trainer);
 /* Releases the trainer and its device. NULL is fine. */
 LK_API void lk_trainer_destroy(struct lk_trainer *trainer);
 
+/* A metric of an output: "accuracy", "mean_absolute_error"; NaN where it is not defined. */
+struct lk_figure {
+    const char *name;
+    double value;
+};
+
+/* What was found of one output of a model. */
+struct lk_output_evaluation {
+    const char *name, *loss_name; /* loss_name NULL: it has no loss and no figures */
+    double loss, weight;          /* of its loss in that of the model */
+    int figure_count;
+    const struct lk_figure *figures; /* [figure_count] */
+};
+
 /* What an evaluation found. */
 struct lk_evaluation {
     int64_t samples;
-    int classes;
-    double loss, accuracy, seconds;
+    int classes;           /* of the first output that predicts a class; 0: none does */
+    double loss, accuracy; /* of all outputs, weighted; of the first that has one, else NaN */
+    double seconds;
     const int64_t *confusion;       /* [classes][classes]: rows truth, columns prediction */
     int named_classes;              /* the data's: fewer than the model's, or 0 */
     const char *const *class_names; /* [named_classes] */
+    int output_count;
+    const struct lk_output_evaluation *outputs; /* [output_count] */
 };
 
 /* A trained model, ready to predict. */
@@ -117,7 +139,37 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_open(const char *path, const ch
                                                       struct lk_predictor **predictor);
 LK_API void lk_predictor_close(struct lk_predictor *predictor);
 
-/* Height, width, channels of the images it takes, and the number of classes. */
+/* Input `index` as it is to be given, an image as [h, w, c]; false past the last. */
+LK_API bool lk_predictor_input(const struct lk_predictor *predictor, int index,
+                               struct lk_field *input);
+
+/* An output: its name and shape, and whether its numbers are probabilities of classes. */
+struct lk_predictor_port {
+    const char *name;
+    struct lk_shape shape;
+    bool is_class;
+};
+
+/* Output `index`; false past the last. */
+LK_API bool lk_predictor_output(const struct lk_predictor *predictor, int index,
+                                struct lk_predictor_port *output);
+
+/* Calls visit() for each sample of the data SPEC's test part, or of all that there is, with
+ * predictions of all outputs: outputs[o] of its shape. Labels are not needed. fails: as
+ * lk_data_open_as(), LK_E_SHAPE; what visit() returns, if it is not LK_OK, ends it */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_each(
+    struct lk_predictor *predictor, const char *data, void *context,
+    enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs));
+
+/* Predictions of all outputs, to[o]: float [count][its shape]. from[i]: [count] samples of
+ * input i. fails: LK_E_DEVICE */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor,
+                                                            int64_t count,
+                                                            const void *const *from,
+                                                            float *const *to);
+
+/* Height, width, channels of the images of the first input, and the elements of the first
+ * output: for models of one image and one vector of classes. */
 LK_API void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3],
                                int *classes);
 

@@ -112,10 +112,7 @@ static enum lk_status open_stepper(struct run *run, const char *name,
     LK_TRY(lk_model_open(name, NULL, &run->model));
     LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
     LK_TRY(create_choices(run, options->math));
-    const struct lk_node *images = lk_model_input(run->model, 0);
     const struct lk_stepper_config config = {.device = run->device,
-                                             .images = images,
-                                             .labels = labels,
                                              .loss = loss,
                                              .batch = run->batch,
                                              .shards = lk_shards_choose(run->batch),

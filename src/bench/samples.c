@@ -1,23 +1,48 @@
-/* Fills a batch with random images and labels. */
+/* Fills a batch with random images, numbers and labels. */
 #include "bench/samples.h"
 
 #include "base/random.h"
+#include "model/model.h"
 #include <string.h>
+
+/* Bytes of images, whole floats below 1 of numbers, classes of integers. */
+static void fill_input(const struct lk_node *node, int64_t classes, void *memory, int slot,
+                       int64_t samples)
+{
+    const struct lk_input *input = &node->input;
+    const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
+    const int64_t count = samples * (is_label ? 1 : lk_shape_count(&input->shape));
+    if (input->dtype == LK_U8) {
+        uint8_t *bytes = memory;
+        for (int64_t i = 0; i < count; i += 16) {
+            const struct lk_random4 r =
+                lk_random(1, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
+            memcpy(bytes + i, r.v, count - i < 16 ? (size_t)(count - i) : 16);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const struct lk_random4 r = lk_random(2, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
+        if (input->dtype == LK_F32 && !is_label)
+            ((float *)memory)[i] = (float)(r.v[0] >> 8) * 0x1p-24F;
+        else
+            ((int32_t *)memory)[i] = (int32_t)(r.v[0] % (uint32_t)classes);
+    }
+}
 
 void lk_samples_fill(struct lk_stepper *stepper, const struct lk_model *model, int slot,
                      int64_t samples)
 {
-    const struct lk_shape image = lk_node_info(lk_model_input(model, 0)).shape;
-    const struct lk_shape output = lk_node_info(lk_model_output(model)).shape;
-    uint8_t *images = lk_stepper_images(stepper, slot);
-    int32_t *labels = lk_stepper_labels(stepper, slot);
-    const int64_t count = samples * lk_shape_count(&image);
-    for (int64_t i = 0; i < count; i += 16) {
-        const struct lk_random4 r = lk_random(1, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
-        memcpy(images + i, r.v, count - i < 16 ? (size_t)(count - i) : 16);
+    struct lk_replica *replica = lk_stepper_replica(stepper);
+    for (int i = 0; i < model->input_count; i++) {
+        void *memory = lk_replica_slot(replica, model->inputs[i], slot);
+        if (memory)
+            fill_input(model->inputs[i], 1, memory, slot, samples);
     }
-    for (int64_t i = 0; i < samples; i++) {
-        const struct lk_random4 r = lk_random(2, LK_RANDOM_DATA, (uint32_t)slot, (uint64_t)i);
-        labels[i] = (int32_t)(r.v[0] % (uint32_t)output.dim[0]);
+    for (int i = 0; i < model->output_count; i++) {
+        const struct lk_model_output *output = &model->outputs[i];
+        if (output->target)
+            fill_input(output->target, output->shape.width,
+                       lk_replica_slot(replica, output->target, slot), slot, samples);
     }
 }

@@ -5,7 +5,7 @@
 #include "team/stepper/stepper.h"
 #include <lockstep/model.h>
 
-/* Fills the first `samples` images and labels of an input slot, the same ones every time. */
+/* Fills the first `samples` samples of all inputs of a slot, the same ones every time. */
 void lk_samples_fill(struct lk_stepper *stepper, const struct lk_model *model, int slot,
                      int64_t samples);
 

@@ -1,9 +1,9 @@
 /* Simulates a training step on several devices and hosts, bucket by bucket. */
 #include "bench/scale.h"
 
-#include "tensor/tensor.h"
 #include "team/stepper/exchange.h"
 #include "team/team.h"
+#include "tensor/tensor.h"
 
 /* The shards of one of several devices. They take two passes if they cross a multiple of the
  * number that the device computes at a time. */

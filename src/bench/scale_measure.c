@@ -54,8 +54,6 @@ static enum lk_status create_stepper(struct meter *m)
     LK_TRY(lk_model_add_loss(m->model, &labels, &loss));
     LK_TRY(lk_choices_create(LK_MATH_NORMAL, &m->choices));
     const struct lk_stepper_config config = {.device = m->device,
-                                             .images = lk_model_input(m->model, 0),
-                                             .labels = labels,
                                              .loss = loss,
                                              .batch = m->subject->batch,
                                              .shards = m->subject->shards,

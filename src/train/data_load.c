@@ -1,3 +1,4 @@
+/* Reads the data of a training on a thread of its own, while kernels are built. */
 #include "train/trainer_parts.h"
 
 #include "base/fail.h"
@@ -66,40 +67,48 @@ enum lk_status lk_data_load_join(struct lk_data_load *load)
     return load->status == LK_OK ? LK_OK : lk_fail(load->status, "%s", load->text);
 }
 
-static enum lk_status add_samples(const struct lk_data *data, uint8_t *sample,
+/* The fields that a model reads, of some samples. */
+static enum lk_status add_samples(const struct lk_data *data, void *const fields[],
                                   struct lk_sha256 *sum)
 {
     enum { SAMPLES = 256 };
     const struct lk_data_info *info = lk_data_info(data);
-    const size_t bytes = (size_t)info->height * (size_t)info->width * (size_t)info->channels;
     const int64_t count = info->count < SAMPLES ? info->count : SAMPLES;
     for (int64_t i = 0; i < count; i++) {
         const int64_t index = i * info->count / count;
-        int32_t label;
-        LK_TRY(lk_data_read(data, &index, 1, sample, &label));
-        lk_sha256_add(sum, sample, bytes);
-        lk_sha256_add(sum, &label, sizeof label);
+        LK_TRY(lk_data_read_fields(data, &index, 1, fields));
+        for (int f = 0; f < info->field_count; f++)
+            if (fields[f])
+                lk_sha256_add(sum, fields[f], lk_field_bytes(&info->fields[f]));
     }
     return LK_OK;
 }
 
-enum lk_status lk_data_sum(const struct lk_data *data, char text[LK_SHA256_TEXT])
+enum lk_status lk_data_sum(const struct lk_data *data, const struct lk_feed *feed,
+                           char text[LK_SHA256_TEXT])
 {
     const struct lk_data_info *info = lk_data_info(data);
     const int64_t shape[] = {info->count, info->height, info->width, info->channels,
                              info->classes};
     struct lk_sha256 sum = {0};
-    uint8_t *sample =
-        malloc((size_t)info->height * (size_t)info->width * (size_t)info->channels);
-    if (!sample)
-        return lk_fail_memory("a sample", 0);
-    enum lk_status status = lk_sha256_init(&sum);
+    void *fields[LK_MOST_FIELDS] = {NULL};
+    enum lk_status status = LK_OK;
+    for (int i = 0; i < feed->count; i++) {
+        void **field = &fields[feed->rows[i].field];
+        if (!*field)
+            *field = malloc(lk_field_bytes(&info->fields[feed->rows[i].field]));
+        if (!*field)
+            status = lk_fail_memory("a sample", 0);
+    }
+    if (status == LK_OK)
+        status = lk_sha256_init(&sum);
     if (status == LK_OK) {
         lk_sha256_add(&sum, shape, sizeof shape);
-        status = add_samples(data, sample, &sum);
+        status = add_samples(data, fields, &sum);
         lk_sha256_finish(&sum, text);
     }
     lk_sha256_clear(&sum);
-    free(sample);
+    for (int i = 0; i < LK_MOST_FIELDS; i++)
+        free(fields[i]);
     return status;
 }

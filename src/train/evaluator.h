@@ -3,9 +3,8 @@
 #define LK_TRAIN_EVALUATOR_H
 
 #include "data/stages/pipeline.h"
-#include "graph/replica.h"
-#include <lockstep/data.h>
-#include <lockstep/model.h>
+#include "model/model.h"
+#include "train/binding.h"
 #include <lockstep/train.h>
 
 struct lk_evaluator;
@@ -20,25 +19,34 @@ struct lk_evaluator_config {
 };
 
 /* Prepares, builds and allocates a replica for prediction; weights of its own are not yet set.
- * fails: LK_E_MODEL where the output is no vector, as lk_replica_create() */
+ * fails: as lk_replica_create(); LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
                                                  struct lk_evaluator **evaluator);
 void lk_evaluator_destroy(struct lk_evaluator *evaluator);
 
 struct lk_replica *lk_evaluator_replica(struct lk_evaluator *evaluator);
 
-/* Probabilities [count][classes] of uint8 images [count][h][w][c]; waits. */
+/* Predictions [count][elements] of each output, in host order. inputs[i]: [count] samples of
+ * the model's input i as struct lk_input has them; waits. */
 LK_MUST_CHECK enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t count,
-                                                  const uint8_t *images, float *probabilities);
+                                                  const void *const *inputs,
+                                                  float *const *outputs);
 
 /* From now on calls beat(context) after each batch of a run. */
 void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context);
 
-/* Loss (mean cross-entropy), accuracy and confusion over all samples of `data`; the result's
- * pointers live until the next call. fails: LK_E_SHAPE where the data does not fit the model */
+/* Losses, metrics and confusion over all samples of `data`; the result's pointers live until
+ * the next call. fails: LK_E_SHAPE where the data does not fit the model; LK_E_MODEL where an
+ * output without `loss:` is no vector of class probabilities */
 LK_MUST_CHECK enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator,
                                               const struct lk_data *data,
                                               struct lk_evaluation *result);
+
+/* Calls visit() for each sample of `data` in its order, with predictions of all outputs; ends
+ * where it does not return LK_OK. Labels are not read. fails: LK_E_SHAPE */
+LK_MUST_CHECK enum lk_status lk_evaluator_each(
+    struct lk_evaluator *evaluator, const struct lk_data *data, void *context,
+    enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs));
 
 /* Images of the channels that the model takes, and of its size or what the pipeline resizes
  * to. */
@@ -50,9 +58,5 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
 LK_MUST_CHECK enum lk_status lk_model_look(const struct lk_model *model,
                                            const struct lk_pipeline *pipeline,
                                            struct lk_look *look);
-
-/* Whether data of that kind fits the model's input and classes. fails: LK_E_SHAPE, with both */
-LK_MUST_CHECK enum lk_status lk_check_data(const struct lk_model *model,
-                                           const struct lk_data *data);
 
 #endif

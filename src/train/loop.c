@@ -88,19 +88,20 @@ static enum lk_status end_step(struct lk_trainer *trainer, int64_t number)
         trainer->stop_after = lk_least(trainer->stop_after, number + 1);
     lk_profile_span(trainer->profile, "trainer", "wait", number, start, now);
     warn_of_divergence(trainer, result.loss);
-    LK_TRY(lk_trainer_report(trainer, (struct lk_event){
-                                          .kind = LK_EVENT_STEP,
-                                          .epoch = (number - 1) / trainer->steps_per_epoch,
-                                          .loss = result.loss,
-                                          .accuracy = result.accuracy,
-                                          .samples = step->samples,
-                                          .samples_per_s = (double)step->samples / seconds,
-                                          .step_ms = 1e3 * seconds,
-                                          .lr = step->lr,
-                                          .tries = result.tries,
-                                          .devices = result.device_count,
-                                          .device_times = result.devices,
-                                      }));
+    LK_TRY(lk_trainer_report(trainer,
+                             (struct lk_event){
+                                 .kind = LK_EVENT_STEP,
+                                 .epoch = (number - 1) / trainer->steps_per_epoch,
+                                 .loss = result.loss,
+                                 .accuracy = trainer->has_accuracy ? result.accuracy : NAN,
+                                 .samples = step->samples,
+                                 .samples_per_s = (double)step->samples / seconds,
+                                 .step_ms = 1e3 * seconds,
+                                 .lr = step->lr,
+                                 .tries = result.tries,
+                                 .devices = result.device_count,
+                                 .device_times = result.devices,
+                             }));
     return report_devices(trainer);
 }
 

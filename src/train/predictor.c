@@ -1,3 +1,4 @@
+/* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
@@ -94,20 +95,82 @@ void lk_predictor_close(struct lk_predictor *predictor)
     free(predictor);
 }
 
+bool lk_predictor_input(const struct lk_predictor *predictor, int index, struct lk_field *input)
+{
+    const struct lk_node *node = lk_model_input(predictor->model, index);
+    if (!node)
+        return false;
+    const struct lk_shape x = node->input.shape;
+    *input = (struct lk_field){.name = node->name,
+                               .dtype = node->input.dtype,
+                               .shape = x,
+                               .role = LK_FIELD_INPUT,
+                               .length = -1};
+    if (node->input.dtype == LK_U8)
+        input->shape = (struct lk_shape){3, {x.dim[1], x.dim[2], x.dim[0]}};
+    return true;
+}
+
+bool lk_predictor_output(const struct lk_predictor *predictor, int index,
+                         struct lk_predictor_port *output)
+{
+    const struct lk_model *model = predictor->model;
+    if (index < 0 || index >= model->output_count)
+        return false;
+    const struct lk_model_output *found = &model->outputs[index];
+    const bool is_vector = found->node->shapes.y.rank == 1 && found->node->shapes.y.dim[0] > 1;
+    *output = (struct lk_predictor_port){
+        .name = found->name,
+        .shape = found->node->shapes.y,
+        .is_class = model->says_loss ? found->shape.form == LK_FORM_CLASS ||
+                                           found->shape.form == LK_FORM_DISTRIBUTION
+                                     : is_vector};
+    return true;
+}
+
 void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3], int *classes)
 {
-    const struct lk_shape x = lk_node_info(lk_model_input(predictor->model, 0)).shape;
-    const struct lk_shape y = lk_node_info(lk_model_output(predictor->model)).shape;
-    shape[0] = x.dim[1];
-    shape[1] = x.dim[2];
-    shape[2] = x.dim[0];
-    *classes = (int)y.dim[0];
+    struct lk_field input = {0};
+    struct lk_predictor_port output = {0};
+    (void)lk_predictor_input(predictor, 0, &input);
+    (void)lk_predictor_output(predictor, 0, &output);
+    for (int i = 0; i < 3; i++)
+        shape[i] = i < input.shape.rank ? input.shape.dim[i] : 1;
+    *classes = (int)lk_shape_count(&output.shape);
 }
 
 enum lk_status lk_predictor_run(struct lk_predictor *predictor, int64_t count,
                                 const uint8_t *images, float *probabilities)
 {
-    return lk_evaluator_predict(predictor->evaluator, count, images, probabilities);
+    const struct lk_model *model = predictor->model;
+    if (model->input_count != 1 || model->inputs[0]->input.dtype != LK_U8 ||
+        model->output_count != 1)
+        return lk_fail(LK_E_ARGUMENT,
+                       "model '%s' has %d inputs and %d outputs: lk_predictor_run() is for one "
+                       "of images and one of classes, lk_predictor_run_fields() for all",
+                       lk_model_name(model), model->input_count, model->output_count);
+    return lk_evaluator_predict(predictor->evaluator, count, (const void *[]){images},
+                                (float *[]){probabilities});
+}
+
+enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor, int64_t count,
+                                       const void *const *from, float *const *to)
+{
+    return lk_evaluator_predict(predictor->evaluator, count, from, to);
+}
+
+enum lk_status lk_predictor_each(struct lk_predictor *predictor, const char *data,
+                                 void *context,
+                                 enum lk_status (*visit)(void *, int64_t, const float *const *))
+{
+    struct lk_data *opened = NULL;
+    const struct lk_data_options wanted =
+        lk_data_wanted(predictor->model, &predictor->pipeline);
+    LK_TRY(lk_data_open_as(data, LK_DATA_TEST_OR_ALL, &wanted, &opened));
+    const enum lk_status status =
+        lk_evaluator_each(predictor->evaluator, opened, context, visit);
+    lk_data_close(opened);
+    return status;
 }
 
 enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char *data,
@@ -120,6 +183,5 @@ enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char 
                            data ? LK_DATA_TEST_OR_ALL : predictor->part, &wanted, &opened));
     lk_data_close(predictor->evaluated);
     predictor->evaluated = opened;
-    LK_TRY(lk_check_data(predictor->model, opened));
     return lk_evaluator_run(predictor->evaluator, opened, result);
 }

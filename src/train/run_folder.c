@@ -259,6 +259,35 @@ static json_t *end_line(const struct lk_event *e)
     return json;
 }
 
+static json_t *output_json(const struct lk_output_evaluation *o)
+{
+    json_t *metrics = json_object();
+    for (int i = 0; i < o->figure_count; i++)
+        json_object_set_new(metrics, o->figures[i].name, number(o->figures[i].value));
+    return json_pack("{s:s, s:o, s:o}", "loss_name", o->loss_name, "loss", number(o->loss),
+                     "metrics", metrics);
+}
+
+/* With the figures of each output by its name, where they are more than loss and accuracy. */
+static json_t *evaluation_line(const struct lk_event *e)
+{
+    json_t *json =
+        json_pack("{s:s, s:I, s:o, s:o}", "event", "eval", "step", (json_int_t)e->step, "loss",
+                  number(e->loss), "accuracy", number(e->accuracy));
+    const struct lk_evaluation *found = e->evaluation;
+    if (!json || !found ||
+        (found->output_count == 1 && found->outputs[0].figure_count == 1 &&
+         strcmp(found->outputs[0].figures[0].name, "accuracy") == 0))
+        return json;
+    json_t *outputs = json_object();
+    for (int i = 0; i < found->output_count; i++)
+        if (found->outputs[i].loss_name)
+            json_object_set_new(outputs, found->outputs[i].name,
+                                output_json(&found->outputs[i]));
+    json_object_set_new(json, "outputs", outputs);
+    return json;
+}
+
 static json_t *event_line(const struct lk_event *e)
 {
     switch (e->kind) {
@@ -268,10 +297,7 @@ static json_t *event_line(const struct lk_event *e)
     case LK_EVENT_STEP:
         return step_line(e);
     case LK_EVENT_EVALUATION:
-        return with_loss_scale(json_pack("{s:s, s:I, s:o, s:o}", "event", "eval", "step",
-                                         (json_int_t)e->step, "loss", number(e->loss),
-                                         "accuracy", number(e->accuracy)),
-                               e);
+        return with_loss_scale(evaluation_line(e), e);
     case LK_EVENT_CHECKPOINT:
         return json_pack("{s:s, s:I, s:s}", "event", "checkpoint", "step", (json_int_t)e->step,
                          "file", e->file);

@@ -2,8 +2,8 @@
 #ifndef LK_TRAIN_RUN_FOLDER_H
 #define LK_TRAIN_RUN_FOLDER_H
 
-#include "train/settings.h"
 #include "team/stepper/stepper.h"
+#include "train/settings.h"
 
 struct lk_run_folder;
 

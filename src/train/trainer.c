@@ -39,9 +39,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .devices = s->device,
         .split = s->split,
         .log_folder = lk_run_folder_path(trainer->folder),
-        .images = lk_model_input(trainer->model, 0),
-        .labels = trainer->labels,
         .loss = trainer->loss,
+        .feed = &trainer->feed,
         .batch = s->batch_size,
         .shards = trainer->shards,
         .look = &trainer->look,
@@ -93,24 +92,28 @@ static void scale_rate(struct lk_trainer *trainer)
         trainer->schedule.warmup = WARMUP_EPOCHS * trainer->steps_per_epoch;
 }
 
+static const struct lk_pipeline no_pipeline = {0};
+
 static enum lk_status open_batches(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
-    const struct lk_shape x = lk_node_info(lk_model_input(trainer->model, 0)).shape;
+    const struct lk_data_options size = lk_data_wanted(trainer->model, &no_pipeline);
+    int targets[LK_MOST_OUTPUTS];
+    struct lk_feed unused;
     struct lk_batches_options options = {.size = (int)s->batch_size,
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
                                          .drop_remainder = s->drop_remainder,
-                                         .height = x.rank == 3 ? (int)x.dim[1] : 0,
-                                         .width = x.rank == 3 ? (int)x.dim[2] : 0,
+                                         .height = size.height,
+                                         .width = size.width,
                                          .pipeline = s->pipeline,
                                          .threads = (int)s->data_threads,
                                          .prefetch = (int)s->prefetch};
     LK_TRY(lk_data_load_join(&trainer->load));
-    LK_TRY(lk_check_data(trainer->model, trainer->load.train));
+    LK_TRY(lk_binding_make(trainer->model, trainer->load.train, &trainer->feed, targets));
     if (trainer->load.validation)
-        LK_TRY(lk_check_data(trainer->model, trainer->load.validation));
-    LK_TRY(lk_data_sum(trainer->load.train, trainer->data_sum));
+        LK_TRY(lk_binding_make(trainer->model, trainer->load.validation, &unused, targets));
+    LK_TRY(lk_data_sum(trainer->load.train, &trainer->feed, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));
     const int64_t count = lk_data_info(trainer->load.train)->count;
     trainer->steps_per_epoch =
@@ -201,9 +204,13 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
 static enum lk_status add_loss(struct lk_trainer *trainer)
 {
     const struct lk_pipeline *p = &trainer->pipeline;
-    return p->is_one_hot ? lk_model_add_one_hot_loss(trainer->model, p->smoothing,
-                                                     &trainer->labels, &trainer->loss)
-                         : lk_model_add_loss(trainer->model, &trainer->labels, &trainer->loss);
+    const struct lk_model *model = trainer->model;
+    LK_TRY(
+        lk_model_add_losses(trainer->model, p->is_one_hot ? p->smoothing : -1, &trainer->loss));
+    for (int i = 0; i < model->output_count; i++)
+        trainer->has_accuracy |=
+            model->outputs[i].loss_node && model->outputs[i].shape.form != LK_FORM_VALUES;
+    return LK_OK;
 }
 
 static enum lk_status create(struct lk_trainer *trainer)

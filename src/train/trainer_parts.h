@@ -5,11 +5,11 @@
 #include "data/stages/pipeline.h"
 #include "io/sha256.h"
 #include "optim/schedule.h"
-#include "train/evaluator.h"
+#include "team/team.h"
 #include "team/workers/profile.h"
+#include "train/evaluator.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
-#include "team/team.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -39,7 +39,9 @@ struct lk_trainer {
     struct lk_model *model;
     struct lk_pipeline pipeline, eval_pipeline;
     struct lk_look look, eval_look;
-    struct lk_node *labels, *loss;
+    struct lk_node *loss;
+    bool has_accuracy;   /* an output predicts a class */
+    struct lk_feed feed; /* of the training data, once it is there */
     struct lk_team *team;
     struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
     const struct lk_worker *evaluator_of; /* the device that it is on, with its weights */
@@ -97,9 +99,10 @@ LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_trainer *trainer);
 /* Waits for it. fails: as the data does */
 LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);
 
-/* A sum over the shape of the data and some of its samples: tells one data set from another.
- * fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_data_sum(const struct lk_data *data, char sum[LK_SHA256_TEXT]);
+/* A sum over the shape of the data and the fields that are read of some of its samples: tells
+ * one data set from another. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_data_sum(const struct lk_data *data, const struct lk_feed *feed,
+                                         char sum[LK_SHA256_TEXT]);
 
 /* Fills in what every event has, writes its line and tells the handler. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_trainer_report(struct lk_trainer *trainer,

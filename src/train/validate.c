@@ -136,5 +136,6 @@ enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer)
         return LK_OK;
     return lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_EVALUATION,
                                                         .loss = e.result.loss,
-                                                        .accuracy = e.result.accuracy});
+                                                        .accuracy = e.result.accuracy,
+                                                        .evaluation = &e.result});
 }

@@ -373,12 +373,12 @@ static void fill_draws(struct lk_look_draw *draws, int batch)
             (struct lk_look_draw){{0.5f + 0.1f * (float)i, 1.25f, 0.75f}, (float)(i % 4)};
 }
 
-static void fill_batch(struct lk_stepper *stepper, const struct lk_node *input, int slot,
+static void fill_batch(struct lk_replica *replica, const struct network *net, int slot,
                        int batch, int64_t step)
 {
-    fill_draws(lk_replica_draws(lk_stepper_replica(stepper), input, slot), batch);
-    uint8_t *images = lk_stepper_images(stepper, slot);
-    int32_t *labels = lk_stepper_labels(stepper, slot);
+    fill_draws(lk_replica_draws(replica, net->images, slot), batch);
+    uint8_t *images = lk_replica_slot(replica, net->images, slot);
+    int32_t *labels = lk_replica_slot(replica, net->labels, slot);
     for (int i = 0; i < batch * SIDE * SIDE * CHANNELS; i++)
         images[i] = (uint8_t)lk_random(3, LK_RANDOM_DATA, (uint32_t)step, (uint64_t)i).v[0];
     for (int i = 0; i < batch; i++)
@@ -386,14 +386,14 @@ static void fill_batch(struct lk_stepper *stepper, const struct lk_node *input, 
 }
 
 /* Three steps, the second one on a batch that is not full. */
-static enum lk_status run_steps(struct lk_stepper *stepper, const struct lk_node *input,
+static enum lk_status run_steps(struct lk_stepper *stepper, const struct network *net,
                                 const char *name, int batch)
 {
     LK_TRY(lk_stepper_build(stepper));
     for (int64_t step = 1; step <= 3; step++) {
         const int slot = step % 2;
         struct lk_step_result result;
-        fill_batch(stepper, input, slot, batch, step);
+        fill_batch(lk_stepper_replica(stepper), net, slot, batch, step);
         LK_TRY(lk_stepper_enqueue(stepper, slot, step == 2 ? batch - 2 : batch, 0.02, step));
         LK_TRY(lk_stepper_wait(stepper, slot, &result));
         printf("%s %d %.9f\n", name, (int)step, result.loss);
@@ -430,8 +430,6 @@ static enum lk_status train_wide(struct lk_device *device)
     LK_TRY_OUT(make_wide_network(&net));
     LK_TRY_OUT(lk_choices_create(LK_MATH_STRICT, &choices));
     const struct lk_stepper_config config = {.device = device,
-                                             .images = net.images,
-                                             .labels = net.labels,
                                              .loss = net.loss,
                                              .batch = BATCH,
                                              .shards = SHARDS,
@@ -442,7 +440,7 @@ static enum lk_status train_wide(struct lk_device *device)
                                              .choices = choices};
     LK_TRY_OUT(lk_stepper_create(&config, &stepper));
     LK_TRY_OUT(check_blocks(device, choices));
-    LK_TRY_OUT(run_steps(stepper, net.images, "wide", BATCH));
+    LK_TRY_OUT(run_steps(stepper, &net, "wide", BATCH));
 out:
     lk_stepper_destroy(stepper);
     lk_choices_destroy(choices);
@@ -462,8 +460,6 @@ static enum lk_status train(struct lk_device *device, const struct training *t)
     enum lk_status status;
     LK_TRY_OUT(make_network(t, &net));
     const struct lk_stepper_config config = {.device = device,
-                                             .images = net.images,
-                                             .labels = net.labels,
                                              .loss = net.loss,
                                              .batch = BATCH,
                                              .shards = SHARDS,
@@ -474,7 +470,7 @@ static enum lk_status train(struct lk_device *device, const struct training *t)
                                              .optimizer = t->optimizer,
                                              .optimizer_options = t->options};
     LK_TRY_OUT(lk_stepper_create(&config, &stepper));
-    LK_TRY_OUT(run_steps(stepper, net.images, t->optimizer, BATCH));
+    LK_TRY_OUT(run_steps(stepper, &net, t->optimizer, BATCH));
 out:
     lk_stepper_destroy(stepper);
     lk_graph_destroy(net.graph);

@@ -37,7 +37,8 @@ struct sent {
 struct fixture {
     struct lk_device *device;
     struct lk_model *model;
-    struct lk_node *labels, *loss;
+    struct lk_node *loss;
+    struct lk_feed feed;
     struct lk_data *data;
     struct lk_batches *batches;
 };
@@ -45,9 +46,11 @@ struct fixture {
 static int set_up(void **state)
 {
     static struct fixture f;
+    struct lk_node *labels;
     ASSERT_OK(lk_device_open("0", 0, &f.device));
     ASSERT_OK(lk_model_read(net, strlen(net), "net", &f.model));
-    ASSERT_OK(lk_model_add_loss(f.model, &f.labels, &f.loss));
+    ASSERT_OK(lk_model_add_loss(f.model, &labels, &f.loss));
+    f.feed = (struct lk_feed){{{lk_model_input(f.model, 0), 0, false}, {labels, 1, false}}, 2};
     ASSERT_OK(lk_data_open("synthetic:digits,count=64", LK_DATA_TRAIN, &f.data));
     ASSERT_OK(lk_batches_create(f.data, &(struct lk_batches_options){.size = BATCH, .seed = 5},
                                 &f.batches));
@@ -70,9 +73,8 @@ static struct lk_stepper *create(const struct fixture *f, int most)
     struct lk_stepper *stepper = NULL;
     const struct lk_stepper_config config = {
         .device = f->device,
-        .images = lk_model_input(f->model, 0),
-        .labels = f->labels,
         .loss = f->loss,
+        .feed = &f->feed,
         .batch = BATCH,
         .shards = SHARDS,
         .most_shards = most,

@@ -38,8 +38,8 @@ static void take_steps(struct lk_stepper *stepper, struct lk_batches *batches)
     for (int step = 1; step <= STEPS; step++) {
         struct lk_step_result result;
         const int64_t count = lk_batches_size(batches, step - 1);
-        ASSERT_OK(lk_batches_read(batches, step - 1, 0, count, lk_stepper_images(stepper, 0),
-                                  lk_stepper_labels(stepper, 0)));
+        ASSERT_OK(
+            lk_stepper_read(stepper, 0, batches, (struct lk_batch_range){step - 1, 0, count}));
         ASSERT_OK(lk_stepper_enqueue(stepper, 0, count, 0.001, step));
         ASSERT_OK(lk_stepper_wait(stepper, 0, &result));
     }
@@ -78,11 +78,12 @@ static bool train(const char *list, char hash[LK_SHA256_TEXT], int *units)
     ASSERT_OK(lk_batches_create(
         data, &(struct lk_batches_options){.size = BATCH, .seed = 5, .shuffle = true},
         &batches));
+    const struct lk_feed feed = {
+        .rows = {{lk_model_input(model, 0), 0, false}, {labels, 1, false}}, .count = 2};
     const struct lk_stepper_config config = {
         .device = device,
-        .images = lk_model_input(model, 0),
-        .labels = labels,
         .loss = loss,
+        .feed = &feed,
         .batch = BATCH,
         .shards = 2,
         .real = LK_F32,

@@ -37,8 +37,6 @@ static int set_up(void **state)
         .devices = "0*2",
         .split = "all",
         .log_folder = "",
-        .images = lk_model_input(made.model, 0),
-        .labels = labels,
         .loss = loss,
         .batch = 8,
         .shards = 2,

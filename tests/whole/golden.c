@@ -105,13 +105,15 @@ static void check_moving(struct lk_replica *replica, enum lk_dtype real, double 
     assert_int_equal(found, sizeof normalized_moving / sizeof *normalized_moving);
 }
 
-static double run_steps(struct lk_stepper *stepper, const struct network *network,
+static double run_steps(struct lk_stepper *stepper, const struct lk_node *images,
+                        const struct lk_node *labels, const struct network *network,
                         double tolerance, uint32_t *x)
 {
+    struct lk_replica *replica = lk_stepper_replica(stepper);
     double worst = 0;
     for (int step = 0; step < GOLDEN_STEPS; step++) {
         struct lk_step_result result;
-        fill_batch(lk_stepper_images(stepper, 0), lk_stepper_labels(stepper, 0), x);
+        fill_batch(lk_replica_slot(replica, images, 0), lk_replica_slot(replica, labels, 0), x);
         ASSERT_OK(lk_stepper_enqueue(stepper, 0, GOLDEN_BATCH, network->rate, step + 1));
         ASSERT_OK(lk_stepper_wait(stepper, 0, &result));
         const double error = fabs(result.loss / network->losses[step] - 1);
@@ -144,8 +146,6 @@ static void train(const struct network *network, const char *kernel_class, enum 
     ASSERT_OK(lk_model_add_loss(model, &labels, &loss));
     const struct lk_stepper_config config = {
         .device = device,
-        .images = lk_model_input(model, 0),
-        .labels = labels,
         .loss = loss,
         .batch = GOLDEN_BATCH,
         .shards = GOLDEN_SHARDS,
@@ -156,7 +156,8 @@ static void train(const struct network *network, const char *kernel_class, enum 
     ASSERT_OK(lk_stepper_create(&config, &stepper));
     ASSERT_OK(lk_stepper_build(stepper));
     set_weights(lk_stepper_replica(stepper), real, &x);
-    const double worst = run_steps(stepper, network, tolerance, &x);
+    const double worst =
+        run_steps(stepper, lk_model_input(model, 0), labels, network, tolerance, &x);
     if (network == &normalized)
         check_moving(lk_stepper_replica(stepper), real, tolerance);
     print_message("# %s %s: largest relative difference %.2g\n", kernel_class,

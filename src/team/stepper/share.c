@@ -23,7 +23,7 @@ static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batch
     if (share->samples > 0)
         LK_TRY(lk_stepper_read(
             stepper, stepper->slot, batches,
-            (struct lk_batch_part){part->step - 1, share->first_sample, share->samples}));
+            (struct lk_batch_range){part->step - 1, share->first_sample, share->samples}));
     LK_TRY(lk_replica_upload(stepper->replica, stepper->slot, share->samples));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;

@@ -1,7 +1,6 @@
 #include "team/stepper/parts.h"
 
 #include "base/fail.h"
-#include "data/batches/batches.h"
 #include <stdlib.h>
 
 enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */
@@ -113,25 +112,11 @@ struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper)
     return stepper->optimizer;
 }
 
-uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot)
-{
-    return lk_replica_slot(stepper->replica, stepper->config.images, slot);
-}
-
-int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot)
-{
-    return lk_replica_slot(stepper->replica, stepper->config.labels, slot);
-}
-
 enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot, struct lk_batches *batches,
-                               struct lk_batch_part part)
+                               struct lk_batch_range part)
 {
-    struct lk_look_draw *draws =
-        lk_replica_draws(stepper->replica, stepper->config.images, slot);
-    if (draws)
-        LK_TRY(lk_batches_draw(batches, part.batch, part.first, part.count, draws));
-    return lk_batches_read(batches, part.batch, part.first, part.count,
-                           lk_stepper_images(stepper, slot), lk_stepper_labels(stepper, slot));
+    void *to[LK_MOST_FIELDS] = {NULL};
+    return lk_feed_read(stepper->config.feed, stepper->replica, slot, batches, part, to);
 }
 
 /* The division by the number of samples comes last, in the update's scale. */

@@ -6,13 +6,14 @@
 
 #include "optim/optimizer.h"
 #include "team/stepper/exchange.h"
-#include <lockstep/data.h>
+#include "team/stepper/feed.h"
 
 struct lk_stepper;
 
 struct lk_stepper_config {
     struct lk_device *device;
-    const struct lk_node *images, *labels, *loss;
+    const struct lk_node *loss;
+    const struct lk_feed *feed; /* of inputs; outlives it, may be filled in before steps */
     int64_t batch; /* of all devices together */
     int shards;
     int most_shards; /* shards computed at a time, where devices share a batch; 0: alone */
@@ -44,20 +45,10 @@ struct lk_step_result {
                                                 * sums and update */
 };
 
-/* Host memory of slot 0 or 1 for a batch: uint8 [batch][h][w][c], int32 [batch]. May be filled
- * once lk_stepper_wait() has returned for the step that used the slot before. */
-uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot);
-int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot);
-
-/* Samples first..first+count-1 of a batch, and their records, as the batches have them. */
-struct lk_batch_part {
-    int64_t batch, first, count;
-};
-
-/* Reads a part of a batch into a slot, as its first samples. fails: as lk_batches_read() */
+/* Reads samples of a batch into a slot. fails: as lk_feed_read() */
 LK_MUST_CHECK enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot,
                                              struct lk_batches *batches,
-                                             struct lk_batch_part part);
+                                             struct lk_batch_range part);
 
 /* Enqueues step number `step` (1 for the first) on the slot's first `samples` samples. */
 LK_MUST_CHECK enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot,

@@ -16,7 +16,8 @@ struct lk_team_config {
     const char *devices; /* a list as lk_device_open() takes it */
     const char *split;   /* as lk_split_parse() takes it, of the devices of all ranks */
     const char *log_folder;
-    const struct lk_node *images, *labels, *loss;
+    const struct lk_node *loss;
+    const struct lk_feed *feed; /* as a stepper takes it */
     int64_t batch;
     int shards;
     const struct lk_look *look; /* of the images, outlives the team; NULL: as they are */

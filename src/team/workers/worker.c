@@ -141,7 +141,7 @@ static enum lk_status do_start(struct lk_worker *worker, const struct lk_order *
     const double start = lk_seconds();
     LK_TRY(lk_worker_fail(worker, part->step));
     LK_TRY(lk_stepper_read(worker->stepper, slot, team->batches,
-                           (struct lk_batch_part){part->step - 1, 0, part->samples}));
+                           (struct lk_batch_range){part->step - 1, 0, part->samples}));
     const double read = lk_seconds();
     worker->input_ms[slot] = 1e3 * (read - start);
     lk_profile_step(team->profile, worker->device, part->step);
@@ -254,9 +254,8 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
     const struct lk_team_config *c = &worker->team->config;
     const struct lk_stepper_config config = {
         .device = worker->device,
-        .images = c->images,
-        .labels = c->labels,
         .loss = c->loss,
+        .feed = c->feed,
         .batch = c->batch,
         .shards = c->shards,
         .most_shards = most,

@@ -1,0 +1,80 @@
+/* Fills the inputs of a graph with the fields of samples. */
+#include "team/stepper/feed.h"
+
+#include "base/fail.h"
+#include "data/batches/batches.h"
+#include <string.h>
+
+/* Of one sample, as the host has it. */
+static size_t input_bytes(const struct lk_node *node)
+{
+    const struct lk_input *input = &node->input;
+    const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
+    return is_label ? sizeof(int32_t)
+                    : (size_t)lk_shape_count(&input->shape) * lk_dtype_bytes(input->dtype);
+}
+
+/* The first row with the field of row i whose input is needed. */
+static int first_of_field(const struct lk_feed *feed, struct lk_replica *replica, int slot,
+                          int i)
+{
+    for (int j = 0; j < i; j++)
+        if (feed->rows[j].field == feed->rows[i].field &&
+            lk_replica_slot(replica, feed->rows[j].input, slot))
+            return j;
+    return i;
+}
+
+void lk_feed_point(const struct lk_feed *feed, struct lk_replica *replica, int slot,
+                   void *to[LK_MOST_FIELDS])
+{
+    for (int i = 0; i < feed->count; i++) {
+        void *memory = lk_replica_slot(replica, feed->rows[i].input, slot);
+        if (memory && first_of_field(feed, replica, slot, i) == i)
+            to[feed->rows[i].field] = memory;
+    }
+}
+
+static void convert(void *memory, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int32_t integer;
+        memcpy(&integer, (char *)memory + i * 4, sizeof integer);
+        const float number = (float)integer;
+        memcpy((char *)memory + i * 4, &number, sizeof number);
+    }
+}
+
+void lk_feed_finish(const struct lk_feed *feed, struct lk_replica *replica, int slot,
+                    int64_t count)
+{
+    for (int i = 0; i < feed->count; i++) {
+        const struct lk_feed_row *row = &feed->rows[i];
+        const int first = first_of_field(feed, replica, slot, i);
+        void *memory = lk_replica_slot(replica, row->input, slot);
+        if (memory && first != i)
+            memcpy(memory, lk_replica_slot(replica, feed->rows[first].input, slot),
+                   (size_t)count * input_bytes(row->input));
+    }
+    for (int i = 0; i < feed->count; i++) {
+        const struct lk_feed_row *row = &feed->rows[i];
+        void *memory = lk_replica_slot(replica, row->input, slot);
+        if (memory && row->converts)
+            convert(memory, count * lk_shape_count(&row->input->input.shape));
+    }
+}
+
+enum lk_status lk_feed_read(const struct lk_feed *feed, struct lk_replica *replica, int slot,
+                            struct lk_batches *batches, struct lk_batch_range range,
+                            void *to[LK_MOST_FIELDS])
+{
+    for (int i = 0; i < feed->count; i++) {
+        struct lk_look_draw *draws = lk_replica_draws(replica, feed->rows[i].input, slot);
+        if (draws)
+            LK_TRY(lk_batches_draw(batches, range.batch, range.first, range.count, draws));
+    }
+    lk_feed_point(feed, replica, slot, to);
+    LK_TRY(lk_batches_read_fields(batches, range.batch, range.first, range.count, to));
+    lk_feed_finish(feed, replica, slot, range.count);
+    return LK_OK;
+}

@@ -1,0 +1,43 @@
+/* Which field of a data set each input of a graph is filled from, and filling it. Floor 7.
+ * Knows no model: whoever knows both the model and the data binds them. */
+#ifndef LK_TEAM_STEPPER_FEED_H
+#define LK_TEAM_STEPPER_FEED_H
+
+#include "graph/replica.h"
+#include <lockstep/data.h>
+
+/* An input of a graph and its source. Fields may be integers where the input takes numbers of
+ * one element: they are converted. Several inputs may share a field. */
+struct lk_feed_row {
+    const struct lk_node *input;
+    int field;
+    bool converts; /* int32 to float, in place */
+};
+
+struct lk_feed {
+    struct lk_feed_row rows[LK_MOST_INPUTS];
+    int count;
+};
+
+/* Samples first..first+count-1 of a batch. */
+struct lk_batch_range {
+    int64_t batch, first, count;
+};
+
+/* Points to[field] at the slot's memory of the first input that takes the field; others stay.
+ */
+void lk_feed_point(const struct lk_feed *feed, struct lk_replica *replica, int slot,
+                   void *to[LK_MOST_FIELDS]);
+
+/* Behind reading `count` samples: copies fields that several inputs share, and converts. */
+void lk_feed_finish(const struct lk_feed *feed, struct lk_replica *replica, int slot,
+                    int64_t count);
+
+/* Reads samples of a batch into a slot, as its first ones, with the records of what devices do
+ * to images. `to`: where other fields go, NULL: they are not wanted. Any thread.
+ * fails: as lk_batches_read_fields() */
+LK_MUST_CHECK enum lk_status
+lk_feed_read(const struct lk_feed *feed, struct lk_replica *replica, int slot,
+             struct lk_batches *batches, struct lk_batch_range range, void *to[LK_MOST_FIELDS]);
+
+#endif

@@ -1,0 +1,42 @@
+/* Losses and metrics of an evaluation as text and as JSON. */
+#include "figures.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *figure_text(const struct lk_figure *figure, char text[32])
+{
+    static const char *const shares[] = {"accuracy", "top_k", "precision", "recall"};
+    snprintf(text, 32, "%.6g", figure->value);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        if (strcmp(figure->name, shares[i]) == 0)
+            snprintf(text, 32, "%.2f %%", 100 * figure->value);
+    if (isnan(figure->value))
+        snprintf(text, 32, "not defined");
+    return text;
+}
+
+void output_text(const struct lk_output_evaluation *output, char *text, size_t bytes)
+{
+    char figure[32];
+    size_t used = (size_t)snprintf(text, bytes, "loss %.4f", output->loss);
+    for (int i = 0; i < output->figure_count && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, ", %s %s", output->figures[i].name,
+                                 figure_text(&output->figures[i], figure));
+}
+
+json_t *outputs_json(const struct lk_evaluation *evaluation)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < evaluation->output_count; i++) {
+        const struct lk_output_evaluation *o = &evaluation->outputs[i];
+        json_t *metrics = json_object();
+        for (int m = 0; m < o->figure_count; m++)
+            json_object_set_new(metrics, o->figures[m].name, json_number(o->figures[m].value));
+        json_array_append_new(list, json_pack("{s:o, s:s?, s:o, s:o, s:o}", "name",
+                                              json_text(o->name), "loss_name", o->loss_name,
+                                              "loss", json_number(o->loss), "weight",
+                                              json_number(o->weight), "metrics", metrics));
+    }
+    return list;
+}

@@ -1,0 +1,17 @@
+/* Losses and metrics as text. Sees include/lockstep only. */
+#ifndef TOOLS_FIGURES_H
+#define TOOLS_FIGURES_H
+
+#include "json.h"
+#include <lockstep/train.h>
+
+/* "93.25 %" of a share, "0.1234" of another figure, "not defined". */
+const char *figure_text(const struct lk_figure *figure, char text[32]);
+
+/* "loss 0.3210, accuracy 93.25 %, top_k 99.10 %" of one output. */
+void output_text(const struct lk_output_evaluation *output, char *text, size_t bytes);
+
+/* {"name", "loss_name", "loss", "weight", "metrics"} of each output. */
+json_t *outputs_json(const struct lk_evaluation *evaluation);
+
+#endif
