@@ -19,6 +19,8 @@ LISTED = {
     "tests/ops/gelu.c": "/* Cases. */\n",
 }
 
+TABLE = "/* Rows. Floor 4. */\n#define LK_ROWS(ROW) \\\n    ROW(mish, 1)\n"
+
 # A file's path, its text, and what is said of it.
 BAD = [
     ("src/device/a.c", '#include "tensor/tensor.h"\n', "device (floor 1) includes up"),
@@ -86,6 +88,8 @@ BAD_TREES = [
     ({**LISTED, "src/ops/gelu.c": None}, "src/ops/gelu.c is missing"),
     ({**LISTED, "tests/ops/gelu.c": None}, "tests/ops/gelu.c is missing"),
     ({**LISTED, "cl/gelu.cl": None}, "cl/gelu.cl is missing"),
+    ({**LISTED, "README.md": "Operations: relu.\n"}, "the operation gelu is not named"),
+    ({**LISTED, "README.md": "gelu\n", "src/ops/a_table.h": TABLE}, "operation mish is not"),
     ({"src/ops/a.c": MANY * 200, "src/ops/b.c": MANY * 300, "src/ops/c.c": MANY}, "median"),
 ]
 
@@ -114,6 +118,7 @@ GOOD = [
     {"tests/ops/golden.h": "/* G. */\n" + MANY * 300, "a.c": MANY, "b.c": MANY},
     {**LISTED, "src/ops/gelu.c": "static int x;\n", "cl/gelu.cl": None},
     LISTED,
+    {**LISTED, "README.md": "gelu, mish\n", "src/ops/a_table.h": TABLE},
 ]
 
 
