@@ -2,10 +2,11 @@
 """Turns files into a C table of strings: embed.py OUTPUT.c TABLE ROOT FILE...
 
 TABLE is an array of struct lk_embedded (src/base/embedded.h); a name is the file's path below
-ROOT. `#include "x.cl"` of a .cl file is resolved here, against ROOT, so that OpenCL compilers
-never look for a file. Beside it stand the names that the file declares at its outermost level,
-and the macros that it defines, so that several kernel files can be put into one program.
-TABLE_hash is text that changes with any of the files.
+ROOT. `#include "x.cl"` of a .cl file is resolved here, against ROOT, or against the src/ beside
+it where C reads the file too, so that OpenCL compilers never look for a file. Beside it stand
+the names that the file declares at its outermost level, and the macros that it defines, so that
+several kernel files can be put into one program. TABLE_hash is text that changes with any of
+the files.
 """
 import hashlib
 import re
@@ -19,7 +20,9 @@ def text_of(path, root):
         return data
 
     def included(match):
-        return text_of(root / match.group(1).decode(), root)
+        name = match.group(1).decode()
+        place = root if (root / name).exists() else root.parent / "src"
+        return text_of(place / name, root)
 
     return re.sub(rb'^#include "([^"]+)"\n', included, data, flags=re.M)
 

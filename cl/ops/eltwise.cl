@@ -1,72 +1,52 @@
 /* Functions of every element, and sums and products of two tensors of one shape.
  *
- *   eltwise_forward   y = f(x)               -D FUNCTION_<name> selects f
- *   eltwise_backward  dx = dy * f'(x)        from kept: y where F_SLOPE speaks of y, else x
+ *   eltwise_forward   y = f(x)               -D SELECTED=FUNCTION_<name>: the row of f
+ *   eltwise_backward  dx = dy * f'(x)        from kept: x or y, as the row reads
  *   add_two           to = a + b             to may be a
  *   multiply_two      to = a * b
  *
  * Tensors: stored [rows][LANES]. Group id 0: `each` rows. Work-items: PARTS of a row.
  */
 #include "lib/real.cl"
+#include "ops/eltwise_table.h"
 
 #define ZERO ((V)0)
 #define ONE ((V)1)
 #define SIGMOID(x) (ONE / (ONE + exp(-(x))))
 
-/* F(x) and F_SLOPE(k); k is x or y as the row in src/ops/eltwise.c says. A comparison with NaN
- * is false and must then choose the argument. */
-#if defined(FUNCTION_relu)
-#define F(x) ((x) < ZERO ? ZERO : (x))
-#define F_SLOPE(y) ((y) > ZERO ? ONE : ZERO)
-#elif defined(FUNCTION_relu6)
-#define F(x) ((x) < ZERO ? ZERO : (x) > (V)6 ? (V)6 : (x))
-#define F_SLOPE(y) ((y) > ZERO && (y) < (V)6 ? ONE : ZERO)
-#elif defined(FUNCTION_leaky_relu)
-#define F(x) ((x) < ZERO ? alpha * (x) : (x))
-#define F_SLOPE(y) ((y) > ZERO ? ONE : (V)alpha)
-#elif defined(FUNCTION_elu)
-#define F(x) ((x) < ZERO ? alpha * expm1(x) : (x))
-#define F_SLOPE(y) ((y) > ZERO ? ONE : (y) + alpha)
-#elif defined(FUNCTION_sigmoid)
-#define F(x) SIGMOID(x)
-#define F_SLOPE(y) ((y) * (ONE - (y)))
-#elif defined(FUNCTION_hard_sigmoid)
-#define LINE(x) (alpha * (x) + beta)
-#define F(x) (LINE(x) < ZERO ? ZERO : LINE(x) > ONE ? ONE : LINE(x))
-#define F_SLOPE(y) ((y) > ZERO && (y) < ONE ? (V)alpha : ZERO)
-#elif defined(FUNCTION_tanh)
-#define F(x) tanh(x)
-#define F_SLOPE(y) (ONE - (y) * (y))
-#elif defined(FUNCTION_softsign)
-#define F(x) ((x) / (ONE + fabs(x)))
-#define F_SLOPE(y) ((ONE - fabs(y)) * (ONE - fabs(y)))
-#elif defined(FUNCTION_exp)
-#define F(x) exp(x)
-#define F_SLOPE(y) (y)
-#elif defined(FUNCTION_softplus)
-#define F(x) (((x) < ZERO ? ZERO : (x)) + log1p(exp(-fabs(x))))
-#define F_SLOPE(x) SIGMOID(x)
-#elif defined(FUNCTION_gelu)
-#define NORMAL(x) (NUMBER(0.5) * (ONE + erf((x) * NUMBER(0.7071067811865476))))
-#define F(x) ((x) * NORMAL(x))
-#define F_SLOPE(x)                                                                             \
-    (NORMAL(x) + (x) * NUMBER(0.3989422804014327) * exp(-NUMBER(0.5) * (x) * (x)))
-#elif defined(FUNCTION_silu)
-#define F(x) ((x) * SIGMOID(x))
-#define F_SLOPE(x) (SIGMOID(x) * (ONE + (x) * (ONE - SIGMOID(x))))
-#elif defined(FUNCTION_hard_swish)
-#define F(x) ((x) < (V)-3 ? ZERO : (x) > (V)3 ? (x) : (x) * ((x) + (real)3) / (real)6)
-#define F_SLOPE(x)                                                                             \
-    ((x) < (V)-3 ? ZERO : (x) > (V)3 ? ONE : ((real)2 * (x) + (real)3) / (real)6)
-#elif defined(FUNCTION_abs)
-#define F(x) fabs(x)
-#define F_SLOPE(x) ((x) > ZERO ? ONE : (x) < ZERO ? -ONE : ZERO)
-#elif defined(FUNCTION_square)
-#define F(x) ((x) * (x))
-#define F_SLOPE(x) ((real)2 * (x))
-#endif
+#define SOFTPLUS(x) ((x < ZERO ? ZERO : x) + log1p(exp(-fabs(x))))
+#define NORMAL(x) (NUMBER(0.5) * (ONE + erf(x * NUMBER(0.7071067811865476))))
+#define LINE(x) (alpha * x + beta)
 
-#ifdef F
+#ifdef SELECTED
+#define NUMBERED(name, ...) FUNCTION_##name,
+#define VALUE(name, reads, options, exact, check, low, high, value, ...)                       \
+    case FUNCTION_##name:                                                                      \
+        return value;
+#define SLOPE(name, reads, options, exact, check, low, high, value, slope, ...)                \
+    case FUNCTION_##name:                                                                      \
+        return slope;
+
+INLINE V value_of(V x, real alpha, real beta)
+{
+    enum { LK_FUNCTIONS(NUMBERED) };
+    switch (SELECTED) {
+        LK_FUNCTIONS(VALUE)
+    }
+    return x;
+}
+
+/* `kept` is x or y, as the row says that it reads. */
+INLINE V slope_of(V kept, real alpha, real beta)
+{
+    enum { LK_FUNCTIONS(NUMBERED) };
+    const V x = kept, y = kept;
+    switch (SELECTED) {
+        LK_FUNCTIONS(SLOPE)
+    }
+    return x;
+}
+
 KERNEL void eltwise_forward(__global const S *restrict x, __global S *restrict y, int rows,
                             int each, real alpha, real beta)
 {
@@ -74,7 +54,7 @@ KERNEL void eltwise_forward(__global const S *restrict x, __global S *restrict y
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
         const V v = LOAD(x + at);
-        STORE(y + at, F(v));
+        STORE(y + at, value_of(v, alpha, beta));
     }
 }
 
@@ -85,7 +65,7 @@ KERNEL void eltwise_backward(__global const S *restrict kept, __global const S *
     for (int row = first; row < last; row++) {
         const size_t at = (size_t)row * PARTS + PART;
         const V v = LOAD(kept + at);
-        STORE(dx + at, LOAD(dy + at) * F_SLOPE(v));
+        STORE(dx + at, LOAD(dy + at) * slope_of(v, alpha, beta));
     }
 }
 #else

@@ -4,12 +4,16 @@
  *   softmax_backward  dx = y (dy - sum_j dy[j] y[j])
  *   logits_forward    y = [e(label), correct], e(k) = log(sum_j e^(x[j] - m)) + m - x[k];
  *                     saved[t,2,l] = [m, sum]
- *   logits_backward   dx[k] = (e^(x[k] - m) / sum - (k == label)) scale
+ *   logits_backward   dx[k] = (e^(x[k] - m) / sum - (k == label)) times, times = scale weight
  *   entropy_forward   y = [e(label), correct], e(k) = -log(clip(x[k])), to [1e-7, 1 - 1e-7]
- *   entropy_backward  dx[k] = k == label and x[k] not clipped ? -scale / x[k] : 0
+ *   entropy_backward  dx[k] = k == label and x[k] not clipped ? -times / x[k] : 0
+ *   entropy_mean      y = sum over the steps that live / n, n: how many live; counts = n
  *
  * correct: 1 where the first largest x is that of the label. A label outside 0 .. channels - 1
- * marks a dead lane: loss, correct and gradient are 0.
+ * marks a dead lane: loss, correct and gradient are 0. Over the steps of a sequence it marks a
+ * masked step: the first four then take a step for a tile, entropy_mean makes of their y that
+ * of the sample, 0 where no step lives, and a gradient is divided by n. counts[tiles][LANES]
+ * lie in `saved`, behind what the steps have there.
  * -D DENSE: the last four take targets t[k], a weight of each channel, in place of labels:
  *
  *   logits_forward, entropy_forward    y = [sum_k t[k] e(k), correct]
@@ -25,6 +29,7 @@
  */
 #include "lib/real.cl"
 #include "lib/alive.cl"
+#include "lib/loss.cl"
 
 /* The largest of the channels and the number of the first that is. */
 INLINE V largest(__global const S *x, int channels, I *where)
@@ -69,36 +74,9 @@ KERNEL void softmax_backward(__global const S *restrict y, __global const S *res
               LOAD(y + at + k * PARTS) * (LOAD(dy + at + k * PARTS) - sum));
 }
 
-/* Writes loss and correctness of the lanes that live. */
-INLINE void write_loss(__global V *y, int tile, V loss, I correct, I lives)
-{
-    y += (size_t)tile * 2 * PARTS + PART;
-    y[0] = lives ? loss : (V)(0);
-    y[PARTS] = lives && correct ? (V)(1) : (V)(0);
-}
-
-#define LEAST ((V)(NUMBER(1e-7)))
-#define MOST ((V)((real)1 - NUMBER(1e-7)))
-
-INLINE V clip(V p)
-{
-    return p < LEAST ? LEAST : p > MOST ? MOST : p;
-}
-
-/* What the gradient is multiplied by, so that halves can hold it: the first number; null: 1. */
-#define SCALE_OF(loss_scale) ((loss_scale) ? (loss_scale)[0] : (real)1)
+#define ONE_IF(is_so) ((is_so) ? (V)(1) : (V)(0))
 
 #ifndef DENSE
-
-/* The labels of the work-item's lanes, as wide as what comparing two V gives. */
-INLINE I labels_of(__global const int *labels, int tile)
-{
-#if VECTOR == 1
-    return labels[tile * LANES + PART];
-#else
-    return TO_I(((__global const PASTE(int, VECTOR) *)labels)[(size_t)tile * PARTS + PART]);
-#endif
-}
 
 /* x[label]; 0 where no channel has that number. */
 INLINE V at_label(__global const S *x, int channels, I label)
@@ -109,9 +87,12 @@ INLINE V at_label(__global const S *x, int channels, I label)
     return v;
 }
 
-INLINE I is_alive(I label, int channels)
+/* What the gradient of group id 0, a tile or one of its steps, is multiplied by. */
+INLINE V times_of(__global const real *loss_scale, real weight, __global const V *counts,
+                  int steps)
 {
-    return label >= (I)(0) && label < (I)(channels);
+    const V times = (V)(SCALE_OF(loss_scale) * weight);
+    return steps > 1 ? times / counts[get_group_id(0) / steps * PARTS + PART] : times;
 }
 
 KERNEL void logits_forward(__global const S *restrict x, __global const int *restrict labels,
@@ -131,19 +112,21 @@ KERNEL void logits_forward(__global const S *restrict x, __global const int *res
         saved[PARTS] = sum;
     }
     const V loss = log(sum) + (most - at_label(x, channels, label));
-    write_loss(y, tile, loss, where == label, is_alive(label, channels));
+    write_loss(y, tile, loss, ONE_IF(where == label), is_alive(label, channels));
 }
 
 KERNEL void logits_backward(__global const S *restrict x, __global const int *restrict labels,
                             __global const V *restrict saved, __global S *restrict dx,
-                            int channels, __global const real *loss_scale)
+                            int channels, __global const real *loss_scale, real weight,
+                            int steps)
 {
     const int tile = get_group_id(0);
     const I label = labels_of(labels, tile), lives = is_alive(label, channels);
     const size_t at = (size_t)tile * channels * PARTS + PART;
+    const V times = times_of(loss_scale, weight,
+                             saved + (size_t)get_num_groups(0) * 2 * PARTS, steps);
     saved += (size_t)tile * 2 * PARTS + PART;
     const V most = saved[0], sum = saved[PARTS];
-    const real times = SCALE_OF(loss_scale);
     for (int k = 0; k < channels; k++) {
         const V y = exp(LOAD(x + at + k * PARTS) - most) / sum;
         const V one = label == (I)(k) ? (V)(1) : (V)(0);
@@ -160,22 +143,39 @@ KERNEL void entropy_forward(__global const S *restrict x, __global const int *re
     x += (size_t)tile * channels * PARTS;
     largest(x, channels, &where);
     const V p = at_label(x, channels, label);
-    write_loss(y, tile, -log(clip(p)), where == label, is_alive(label, channels));
+    write_loss(y, tile, -log(clip(p)), ONE_IF(where == label), is_alive(label, channels));
 }
 
 KERNEL void entropy_backward(__global const S *restrict x, __global const int *restrict labels,
-                             __global S *restrict dx, int channels,
-                             __global const real *loss_scale)
+                             __global const V *restrict saved, __global S *restrict dx,
+                             int channels, __global const real *loss_scale, real weight,
+                             int steps)
 {
     const int tile = get_group_id(0);
     const I label = labels_of(labels, tile);
     const size_t at = (size_t)tile * channels * PARTS + PART;
-    const real times = SCALE_OF(loss_scale);
+    const V times = times_of(loss_scale, weight, saved, steps);
     for (int k = 0; k < channels; k++) {
         const V p = LOAD(x + at + k * PARTS);
         const I counts = label == (I)(k) && p >= LEAST && p <= MOST;
         STORE(dx + at + k * PARTS, counts ? -times / p : (V)(0));
     }
+}
+
+KERNEL void entropy_mean(__global const V *restrict each, __global const int *restrict labels,
+                         __global V *restrict y, __global V *restrict saved, int counts_at,
+                         int channels, int steps)
+{
+    const int tile = get_group_id(0);
+    V loss = (V)(0), correct = (V)(0), count = (V)(0);
+    for (int t = tile * steps; t < (tile + 1) * steps; t++) {
+        loss += each[(size_t)t * 2 * PARTS + PART];
+        correct += each[((size_t)t * 2 + 1) * PARTS + PART];
+        count += ONE_IF(is_alive(labels_of(labels, t), channels));
+    }
+    if (saved)
+        saved[((size_t)counts_at + tile) * PARTS + PART] = count;
+    write_loss(y, tile, loss / count, correct / count, count > (V)(0));
 }
 
 #else
@@ -224,17 +224,18 @@ KERNEL void logits_forward(__global const S *restrict x, __global const S *restr
     for (int k = 0; k < channels; k++)
         loss += weighed(LOAD(t + k * PARTS + PART),
                         log_sum + (most - LOAD(x + k * PARTS + PART)));
-    write_loss(y, tile, loss, where == wanted,
+    write_loss(y, tile, loss, ONE_IF(where == wanted),
                are_alive(weight_of(t, channels), samples, shard_samples, shard_tiles));
 }
 
 KERNEL void logits_backward(__global const S *restrict x, __global const S *restrict t,
                             __global const V *restrict saved, __global S *restrict dx,
                             __global S *restrict dt, int channels, int samples,
-                            int shard_samples, int shard_tiles, __global const real *loss_scale)
+                            int shard_samples, int shard_tiles, __global const real *loss_scale,
+                            real gradient_weight)
 {
     const int tile = get_group_id(0);
-    const real times = SCALE_OF(loss_scale);
+    const real times = SCALE_OF(loss_scale) * gradient_weight;
     const size_t at = (size_t)tile * channels * PARTS;
     const V weight = weight_of(t + at, channels);
     const I lives = are_alive(weight, samples, shard_samples, shard_tiles);
@@ -263,17 +264,17 @@ KERNEL void entropy_forward(__global const S *restrict x, __global const S *rest
     V loss = (V)(0);
     for (int k = 0; k < channels; k++)
         loss += weighed(LOAD(t + k * PARTS + PART), -log(clip(LOAD(x + k * PARTS + PART))));
-    write_loss(y, tile, loss, where == wanted,
+    write_loss(y, tile, loss, ONE_IF(where == wanted),
                are_alive(weight_of(t, channels), samples, shard_samples, shard_tiles));
 }
 
 KERNEL void entropy_backward(__global const S *restrict x, __global const S *restrict t,
                              __global S *restrict dx, __global S *restrict dt, int channels,
                              int samples, int shard_samples, int shard_tiles,
-                             __global const real *loss_scale)
+                             __global const real *loss_scale, real gradient_weight)
 {
     const int tile = get_group_id(0);
-    const real times = SCALE_OF(loss_scale);
+    const real times = SCALE_OF(loss_scale) * gradient_weight;
     const size_t at = (size_t)tile * channels * PARTS;
     const I lives = are_alive(weight_of(t + at, channels), samples, shard_samples, shard_tiles);
     for (int k = 0; k < channels; k++) {

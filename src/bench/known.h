@@ -22,19 +22,20 @@ struct lk_known {
     const char *op, *options;
     struct lk_shape x; /* of every input but labels */
     int inputs;        /* labels not counted; 0: one */
-    bool labels;       /* one more input: one of x.dim[0] classes */
+    bool labels;       /* one more input: see lk_known_label_shape() */
     enum lk_known_numbers numbers;
 
     /* Where results are exact: hashes, by lk_known_sum(), of y, of all dx, and of all dw after
      * they are added over shards. */
     uint64_t y, dx, dw;
 
-    /* Where they are not exact: computes the answers in double, y and dx of input 0. Results
-     * may differ by a few units in the last place of max(1, |answer|). f: a function of one
-     * number, df: its derivative. */
+    /* Or the answers in double, y and dx of input 0; they must be met but for a few units in
+     * the last place of max(1, |answer|), or to the bit where they are exact. Of what is a row
+     * of a table, `oracle` names the row where `op` has not its name. */
     void (*expect)(const struct lk_known *known, const struct lk_known_data *data, double *y,
                    double *dx);
-    double (*f)(double), (*df)(double);
+    bool is_exact;
+    const char *oracle;
 };
 
 /* The last row has no operation. */
@@ -45,15 +46,20 @@ enum lk_known_draw { LK_DRAW_X, LK_DRAW_W = LK_MOST_INPUTS, LK_DRAW_DY = 16, LK_
 /* Fills an array with its numbers, the same on every machine. which: LK_DRAW_X + i for x[i],
  * LK_DRAW_W + j for w[j], LK_DRAW_DY. */
 void lk_known_fill(const struct lk_known *known, int which, int64_t count, float *values);
+
+/* Labels are classes, as many as the last axis of x has, or 2 where that is one number: one for
+ * a vector [k], one for each step of [t, k], some of which are -1. labels: [LK_KNOWN_BATCH] of
+ * that shape. */
+struct lk_shape lk_known_label_shape(const struct lk_known *known);
 void lk_known_labels(const struct lk_known *known, int32_t *labels);
 
 /* Continues the hash `sum` (FNV-1a), 0 to begin with, by the bits of the values; -0 counts as
  * 0. */
 uint64_t lk_known_sum(uint64_t sum, const float *values, int64_t count);
 
-/* Writes "" where all values are close enough, else the first that is not and what was
+/* Writes "" where all values are met, else the first that is not and what was
  * expected. */
-void lk_known_compare(const float *values, const double *expected, int64_t count, char *detail,
-                      size_t bytes);
+void lk_known_compare(const float *values, const double *expected, int64_t count, bool is_exact,
+                      char *detail, size_t bytes);
 
 #endif

@@ -28,10 +28,21 @@ void lk_known_fill(const struct lk_known *known, int which, int64_t count, float
     }
 }
 
+struct lk_shape lk_known_label_shape(const struct lk_known *known)
+{
+    struct lk_shape shape = known->x;
+    shape.dim[--shape.rank] = 0;
+    return shape;
+}
+
 void lk_known_labels(const struct lk_known *known, int32_t *labels)
 {
-    for (int n = 0; n < LK_KNOWN_BATCH; n++)
-        labels[n] = (int32_t)(draw(LK_DRAW_LABELS, n) % (uint32_t)known->x.dim[0]);
+    const struct lk_shape shape = lk_known_label_shape(known);
+    const int64_t count = LK_KNOWN_BATCH * lk_shape_count(&shape);
+    const int64_t last = known->x.dim[known->x.rank - 1];
+    const uint32_t classes = last > 1 ? (uint32_t)last : 2, masked = shape.rank > 0;
+    for (int64_t i = 0; i < count; i++)
+        labels[i] = (int32_t)(draw(LK_DRAW_LABELS, i) % (classes + masked)) - (int32_t)masked;
 }
 
 uint64_t lk_known_sum(uint64_t sum, const float *values, int64_t count)
@@ -45,12 +56,12 @@ uint64_t lk_known_sum(uint64_t sum, const float *values, int64_t count)
     return sum;
 }
 
-void lk_known_compare(const float *values, const double *expected, int64_t count, char *detail,
-                      size_t bytes)
+void lk_known_compare(const float *values, const double *expected, int64_t count, bool is_exact,
+                      char *detail, size_t bytes)
 {
     detail[0] = '\0';
     for (int64_t i = 0; i < count; i++) {
-        const double allowed = 8 * 0x1p-23 * fmax(1, fabs(expected[i]));
+        const double allowed = is_exact ? 0 : 8 * 0x1p-23 * fmax(1, fabs(expected[i]));
         if (fabs(values[i] - expected[i]) <= allowed)
             continue;
         snprintf(detail, bytes, "element %lld of %lld: expected %.9g, found %.9g", (long long)i,

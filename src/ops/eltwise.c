@@ -1,10 +1,11 @@
 /* Functions of every element: activations, sums and products of tensors of one shape. */
-#include "base/fail.h"
-#include "ops/op.h"
+#include "ops/eltwise.h"
 
-struct options {
-    double alpha, beta;
-};
+#include "base/fail.h"
+#include "ops/eltwise_table.h"
+#include <string.h>
+
+enum { NO_LOSS, BINARY_CROSS_ENTROPY };
 
 struct state {
     struct lk_kernel *forward, *backward;
@@ -27,17 +28,6 @@ static enum lk_status check_inputs(const struct lk_op_shapes *shapes, const char
         return lk_fail(LK_E_SHAPE, "%s: inputs of one shape expected, found %s and %s", name,
                        first, other);
     }
-    return LK_OK;
-}
-
-static enum lk_status infer_function(struct lk_op_shapes *shapes, const char *name,
-                                     enum reads reads)
-{
-    LK_TRY(check_inputs(shapes, name));
-    shapes->y = shapes->x[0];
-    shapes->backward_reads_x = reads == READS_X;
-    shapes->backward_reads_y = reads == READS_Y;
-    shapes->flops = (double)lk_shape_count(&shapes->y);
     return LK_OK;
 }
 
@@ -79,13 +69,40 @@ static struct rows cut_rows(const struct lk_op_setup *setup)
     return rows;
 }
 
-/* --- functions of one tensor ----------------------------------------------------------- */
+/* --- functions of one tensor, or with the loss that reads it ---------------------------- */
+
+static const char loss_name[] = "sigmoid_binary_cross_entropy";
+
+static enum lk_status infer_function(struct lk_op_shapes *shapes, const char *name,
+                                     enum reads reads)
+{
+    const struct lk_eltwise_options *o = shapes->options;
+    if (o->takes == BINARY_CROSS_ENTROPY)
+        return lk_loss_infer(shapes, loss_name);
+    if (shapes->inputs != 1)
+        return lk_fail(LK_E_SHAPE, "%s takes one input, not %d", name, shapes->inputs);
+    LK_TRY(check_inputs(shapes, name));
+    shapes->y = shapes->x[0];
+    shapes->backward_reads_x = reads == READS_X;
+    shapes->backward_reads_y = reads == READS_Y;
+    shapes->flops = (double)lk_shape_count(&shapes->y);
+    return LK_OK;
+}
+
+static enum lk_status prepare_function(struct lk_op_setup *setup, const char *definition)
+{
+    if (setup->shapes.is_loss)
+        return lk_loss_prepare(setup, loss_name);
+    return prepare_kernels(setup, "eltwise_forward", "eltwise_backward", definition);
+}
 
 static enum lk_status forward_function(const struct lk_op_setup *setup,
                                        const struct lk_op_run *run)
 {
     const struct state *state = setup->state;
-    const struct options *o = setup->options;
+    const struct lk_eltwise_options *o = setup->options;
+    if (setup->shapes.is_loss)
+        return lk_loss_forward(setup, run, &o->loss);
     const struct rows rows = cut_rows(setup);
     return LK_ENQUEUE(state->forward, rows.grid, LK_BUF(run->x[0]), LK_BUF(run->y),
                       LK_INT(rows.count), LK_INT(rows.each), LK_REAL(o->alpha),
@@ -96,7 +113,9 @@ static enum lk_status backward_function(const struct lk_op_setup *setup,
                                         const struct lk_op_run *run)
 {
     const struct state *state = setup->state;
-    const struct options *o = setup->options;
+    const struct lk_eltwise_options *o = setup->options;
+    if (setup->shapes.is_loss)
+        return lk_loss_backward(setup, run, &o->loss);
     const struct rows rows = cut_rows(setup);
     if (!run->dx[0])
         return LK_OK;
@@ -106,74 +125,103 @@ static enum lk_status backward_function(const struct lk_op_setup *setup,
                       LK_INT(rows.each), LK_REAL(o->alpha), LK_REAL(o->beta));
 }
 
-static const struct lk_option no_options[] = {{0}};
+static void release_function(struct lk_op_setup *setup)
+{
+    if (setup->shapes.is_loss)
+        lk_loss_release(setup);
+    else
+        release(setup);
+}
+
+static const struct lk_option options_none[] = {{0}};
 
 #define ALPHA(standard_, most_, help_)                                                         \
     {                                                                                          \
-        .name = "alpha", .kind = LK_OPTION_REAL, .offset = offsetof(struct options, alpha),    \
-        .min = 0, .max = (most_), .standard = (standard_), .help = (help_)                     \
+        .name = "alpha", .kind = LK_OPTION_REAL,                                               \
+        .offset = offsetof(struct lk_eltwise_options, alpha), .min = 0, .max = (most_),        \
+        .standard = (standard_), .help = (help_)                                               \
     }
 
-static const struct lk_option leaky_relu_options[] = {
+static const struct lk_option options_leaky_relu[] = {
     ALPHA("0.01", 1, "slope for negative x"),
     {0},
 };
 
-static const struct lk_option elu_options[] = {
+static const struct lk_option options_elu[] = {
     ALPHA("1", 1000, "-alpha is the value for x towards minus infinity"),
     {0},
 };
 
-static const struct lk_option hard_sigmoid_options[] = {
+static const struct lk_option options_hard_sigmoid[] = {
     ALPHA("0.2", 1000, "slope at 0"),
     {.name = "beta",
      .kind = LK_OPTION_REAL,
-     .offset = offsetof(struct options, beta),
+     .offset = offsetof(struct lk_eltwise_options, beta),
      .max = 1,
      .standard = "0.5",
      .help = "value at 0"},
     {0},
 };
 
-/* A row is a function that cl/ops/eltwise.cl defines under FUNCTION_<name>. */
-#define FUNCTION(name_, reads_, options_)                                                      \
+static const char *const losses[] = {"none", "binary_cross_entropy", NULL};
+static const struct lk_option options_sigmoid[] = {
+    {.name = "loss",
+     .kind = LK_OPTION_CHOICE,
+     .offset = offsetof(struct lk_eltwise_options, takes),
+     .standard = "none",
+     .choices = losses,
+     .help = "with targets as second input: give loss and correctness instead"},
+    LK_WEIGHT_OPTION(struct lk_eltwise_options, loss.weight),
+    {0},
+};
+
+static bool absorb_sigmoid(void *options, const char *next, const char *next_options)
+{
+    struct lk_eltwise_options *o = options;
+    if (strcmp(next, losses[BINARY_CROSS_ENTROPY]) != 0 || o->takes != NO_LOSS ||
+        !lk_loss_take_weight(next_options, &o->loss.weight))
+        return false;
+    o->takes = BINARY_CROSS_ENTROPY;
+    return true;
+}
+
+/* Only what has the options of the sigmoid takes a loss over, and with it a second input. */
+#define absorb_none NULL
+#define absorb_leaky_relu NULL
+#define absorb_elu NULL
+#define absorb_hard_sigmoid NULL
+enum {
+    INPUTS_none = 1,
+    INPUTS_leaky_relu = 1,
+    INPUTS_elu = 1,
+    INPUTS_hard_sigmoid = 1,
+    INPUTS_sigmoid = 2
+};
+
+#define OPERATION(name_, reads_, set_, ...)                                                    \
     static enum lk_status infer_##name_(struct lk_op_shapes *shapes)                           \
     {                                                                                          \
         return infer_function(shapes, #name_, reads_);                                         \
     }                                                                                          \
     static enum lk_status prepare_##name_(struct lk_op_setup *setup)                           \
     {                                                                                          \
-        return prepare_kernels(setup, "eltwise_forward", "eltwise_backward",                   \
-                               "-DFUNCTION_" #name_);                                          \
+        return prepare_function(setup, "-DSELECTED=FUNCTION_" #name_);                         \
     }                                                                                          \
     const struct lk_op lk_op_##name_ = {                                                       \
         .name = #name_,                                                                        \
-        .options = options_,                                                                   \
-        .options_bytes = sizeof(struct options),                                               \
+        .options = options_##set_,                                                             \
+        .options_bytes = sizeof(struct lk_eltwise_options),                                    \
         .min_inputs = 1,                                                                       \
-        .max_inputs = 1,                                                                       \
+        .max_inputs = INPUTS_##set_,                                                           \
         .infer = infer_##name_,                                                                \
         .prepare = prepare_##name_,                                                            \
         .forward = forward_function,                                                           \
         .backward = backward_function,                                                         \
-        .release = release,                                                                    \
+        .release = release_function,                                                           \
+        .absorb = absorb_##set_,                                                               \
     };
 
-FUNCTION(relu, READS_Y, no_options)
-FUNCTION(relu6, READS_Y, no_options)
-FUNCTION(leaky_relu, READS_Y, leaky_relu_options)
-FUNCTION(elu, READS_Y, elu_options)
-FUNCTION(sigmoid, READS_Y, no_options)
-FUNCTION(hard_sigmoid, READS_Y, hard_sigmoid_options)
-FUNCTION(tanh, READS_Y, no_options)
-FUNCTION(softsign, READS_Y, no_options)
-FUNCTION(exp, READS_Y, no_options)
-FUNCTION(softplus, READS_X, no_options)
-FUNCTION(gelu, READS_X, no_options)
-FUNCTION(silu, READS_X, no_options)
-FUNCTION(hard_swish, READS_X, no_options)
-FUNCTION(abs, READS_X, no_options)
-FUNCTION(square, READS_X, no_options)
+LK_FUNCTIONS(OPERATION)
 
 /* --- sums and products ----------------------------------------------------------------- */
 
@@ -225,8 +273,8 @@ static enum lk_status backward_add(const struct lk_op_setup *setup, const struct
 
 const struct lk_op lk_op_add = {
     .name = "add",
-    .options = no_options,
-    .options_bytes = sizeof(struct options),
+    .options = options_none,
+    .options_bytes = sizeof(struct lk_eltwise_options),
     .min_inputs = 2,
     .max_inputs = LK_MOST_INPUTS,
     .infer = infer_add,
@@ -264,8 +312,8 @@ static enum lk_status backward_multiply(const struct lk_op_setup *setup,
 
 const struct lk_op lk_op_multiply = {
     .name = "multiply",
-    .options = no_options,
-    .options_bytes = sizeof(struct options),
+    .options = options_none,
+    .options_bytes = sizeof(struct lk_eltwise_options),
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = infer_multiply,

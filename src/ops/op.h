@@ -39,8 +39,9 @@ struct lk_op_shapes {
     struct lk_param_spec param[LK_MOST_PARAMS];
     bool backward_reads_x, backward_reads_y; /* they are then kept until backward has run */
     bool is_gate; /* of dy, backward takes what lies where y > 0 alone, as behind a relu */
-    bool is_loss; /* y is [2] of real: loss and 1 for a right answer, per sample; dead lanes 0.
-                   * backward takes no dy: it is the loss scale for every sample that lives */
+    bool is_loss; /* y is [2] of real, for each sample: its loss and the share of its answers
+                   * that are right (of one class: 1 or 0); dead lanes 0. backward takes no dy:
+                   * it is the loss scale for every sample that lives */
     bool scales; /* it is linear: with a > 0, y becomes a times as large where every w does, and
                   * where x and every w but the first do */
     double flops; /* of a forward pass over one sample; a multiply-add counts 2 */

@@ -1,15 +1,16 @@
-/* Softmax over the channels, and cross-entropy against int32 labels or a target for every
- * class: of probabilities (cross_entropy), of logits (softmax_cross_entropy), or behind a
- * softmax that takes it over.
+/* Softmax over the channels, and cross-entropy against int32 labels, one a sample or one a
+ * step, or a target for every class: of probabilities (cross_entropy), of logits
+ * (softmax_cross_entropy), or behind a softmax that takes it over.
  * source: Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
 #include "base/fail.h"
-#include "ops/op.h"
+#include "ops/loss.h"
 #include <string.h>
 
 enum { NO_LOSS, CROSS_ENTROPY };
 
 struct options {
-    int loss;
+    int loss;      /* of a softmax: the loss that it has taken over */
+    double weight; /* of the gradient of a loss */
 };
 
 static const char *const losses[] = {"none", "cross_entropy", NULL};
@@ -20,32 +21,51 @@ static const struct lk_option softmax_table[] = {
      .standard = "none",
      .choices = losses,
      .help = "with labels as second input: give loss and correctness instead"},
+    LK_WEIGHT_OPTION(struct options, weight),
     {0},
 };
-static const struct lk_option loss_table[] = {{0}};
+static const struct lk_option loss_table[] = {
+    LK_WEIGHT_OPTION(struct options, weight),
+    {0},
+};
+
+/* Labels are one for [k], or for each step of [t, k]; targets are of [k] alone. */
+static enum lk_status check_targets(const struct lk_op_shapes *shapes)
+{
+    const struct lk_shape *x = &shapes->x[0], *labels = &shapes->x[1];
+    const bool are_labels = shapes->x_dtype[1] == LK_I32;
+    char text[96];
+    lk_shape_print(labels, text, sizeof text);
+    if (x->rank == 2 && (!are_labels || labels->rank != 1 || labels->dim[0] != x->dim[0]))
+        return lk_fail(LK_E_SHAPE,
+                       "cross-entropy takes one int32 label for each of %lld steps, not %s%s",
+                       (long long)x->dim[0], are_labels ? "" : "numbers ", text);
+    if (x->rank == 1 && (are_labels ? lk_shape_count(labels) != 1 : !lk_shape_equal(x, labels)))
+        return lk_fail(LK_E_SHAPE,
+                       "cross-entropy takes one int32 label a sample, or a target for each of "
+                       "%lld classes, not %s%s",
+                       (long long)x->dim[0], are_labels ? "" : "numbers ", text);
+    return LK_OK;
+}
 
 static enum lk_status infer_loss(struct lk_op_shapes *shapes)
 {
-    const struct lk_shape *x = &shapes->x[0], *labels = &shapes->x[1];
+    const struct lk_shape *x = &shapes->x[0];
     char text[96];
     lk_shape_print(x, text, sizeof text);
     if (shapes->inputs != 2)
         return lk_fail(LK_E_SHAPE, "cross-entropy takes two inputs, numbers and labels, not %d",
                        shapes->inputs);
-    if (shapes->x_dtype[0] != LK_F32 || x->rank != 1)
-        return lk_fail(LK_E_SHAPE, "cross-entropy takes a number for every class [k], not %s%s",
-                       shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
-    lk_shape_print(labels, text, sizeof text);
-    if (shapes->x_dtype[1] == LK_I32 ? lk_shape_count(labels) != 1 : !lk_shape_equal(x, labels))
+    if (shapes->x_dtype[0] != LK_F32 || (x->rank != 1 && x->rank != 2))
         return lk_fail(LK_E_SHAPE,
-                       "cross-entropy takes one int32 label a sample, or a target for each of "
-                       "%lld classes, not %s%s",
-                       (long long)x->dim[0], shapes->x_dtype[1] == LK_I32 ? "" : "numbers ",
-                       text);
+                       "cross-entropy takes a number for every class [k], or of every step "
+                       "[t, k], not %s%s",
+                       shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
+    LK_TRY(check_targets(shapes));
     shapes->y = (struct lk_shape){1, {2}};
     shapes->is_loss = true;
     shapes->backward_reads_x = true;
-    shapes->flops = 4.0 * (double)x->dim[0];
+    shapes->flops = 4.0 * (double)lk_shape_count(x);
     return LK_OK;
 }
 
@@ -70,8 +90,8 @@ static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
 
 struct state {
     struct lk_kernel *forward, *backward;
-    int64_t channels;
-    int64_t steps; /* of a sequence: they count as tiles */
+    struct lk_kernel *mean; /* of a loss over steps: of theirs makes that of the sample */
+    int64_t channels, steps;
     bool is_dense; /* a loss against targets */
 };
 
@@ -103,17 +123,60 @@ static struct lk_grid grid_of(const struct lk_op_setup *setup)
     return (struct lk_grid){{setup->tiling.tiles * s->steps, 1, 1}, lk_op_items(setup)};
 }
 
+/* --- losses over steps -------------------------------------------------------------------- */
+
+/* What forward keeps of a step for backward, in rows of lanes; in `saved` the counts of living
+ * steps, a row a tile, lie behind them. */
+enum { OF_PROBABILITIES = 0, OF_LOGITS = 2 };
+
+static enum lk_status create_loss(struct lk_op_setup *setup, const char *forward,
+                                  const char *backward, size_t kept)
+{
+    const size_t row =
+        (size_t)setup->tiling.lanes * (size_t)setup->tiling.tiles * lk_dtype_bytes(setup->real);
+    LK_TRY(create(setup, forward, backward));
+    struct state *s = setup->state;
+    const size_t steps = (size_t)s->steps;
+    if (setup->training)
+        setup->saved_bytes = row * (steps * kept + (steps > 1));
+    if (steps == 1)
+        return LK_OK;
+    setup->workspace_bytes = row * steps * 2;
+    return lk_op_kernel(setup, "ops/softmax", "entropy_mean", NULL, &s->mean);
+}
+
+/* The buffer for what the forward kernel finds of each step, or of the sample where that is
+ * one.
+ */
+static struct lk_buffer *each_of(const struct state *s, const struct lk_op_run *run)
+{
+    return s->steps > 1 ? run->workspace : run->y;
+}
+
+/* The loss of a sample over steps is the mean of those of its steps that live, and not, as that
+ * of Keras, a share of all steps of the batch: how many these are nobody knows before every
+ * shard has counted its own. So a sample's loss and gradient depend on itself alone, sums over
+ * shards stay sums, and the same bits come out however a batch is dealt to devices. A short
+ * sequence weighs as much as a long one. */
+static enum lk_status enqueue_mean(const struct lk_op_setup *setup, const struct lk_op_run *run,
+                                   int64_t kept)
+{
+    const struct state *s = setup->state;
+    const struct lk_grid tiles = {{setup->tiling.tiles, 1, 1}, lk_op_items(setup)};
+    if (s->steps == 1)
+        return LK_OK;
+    return LK_ENQUEUE(s->mean, tiles, LK_BUF(run->workspace), LK_BUF(run->x[1]), LK_BUF(run->y),
+                      LK_BUF(run->saved), LK_INT(setup->tiling.tiles * s->steps * kept),
+                      LK_INT(s->channels), LK_INT(s->steps));
+}
+
 /* --- softmax, alone or with the loss of logits ------------------------------------------ */
 
 static enum lk_status prepare_softmax(struct lk_op_setup *setup)
 {
-    const size_t real = lk_dtype_bytes(setup->real);
-    if (!setup->shapes.is_loss)
-        return create(setup, "softmax_forward", "softmax_backward");
-    if (setup->training)
-        setup->saved_bytes =
-            (size_t)setup->tiling.tiles * 2 * (size_t)setup->tiling.lanes * real;
-    return create(setup, "logits_forward", "logits_backward");
+    if (setup->shapes.is_loss)
+        return create_loss(setup, "logits_forward", "logits_backward", OF_LOGITS);
+    return create(setup, "softmax_forward", "softmax_backward");
 }
 
 static enum lk_status forward_softmax(const struct lk_op_setup *setup,
@@ -127,14 +190,16 @@ static enum lk_status forward_softmax(const struct lk_op_setup *setup,
         return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->y), LK_BUF(run->saved), LK_INT(s->channels),
                           SAMPLES(setup, run));
-    return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
-                      LK_BUF(run->y), LK_BUF(run->saved), LK_INT(s->channels));
+    LK_TRY(LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                      LK_BUF(each_of(s, run)), LK_BUF(run->saved), LK_INT(s->channels)));
+    return enqueue_mean(setup, run, OF_LOGITS);
 }
 
 static enum lk_status backward_softmax(const struct lk_op_setup *setup,
                                        const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
+    const struct options *o = setup->options;
     if (!run->dx[0] && !run->dx[1])
         return LK_OK;
     if (!setup->shapes.is_loss)
@@ -143,17 +208,18 @@ static enum lk_status backward_softmax(const struct lk_op_setup *setup,
     if (s->is_dense)
         return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_BUF(run->dx[1]),
-                          LK_INT(s->channels), SAMPLES(setup, run), LK_BUF(run->loss_scale));
+                          LK_INT(s->channels), SAMPLES(setup, run), LK_BUF(run->loss_scale),
+                          LK_REAL(o->weight));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                       LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels),
-                      LK_BUF(run->loss_scale));
+                      LK_BUF(run->loss_scale), LK_REAL(o->weight), LK_INT(s->steps));
 }
 
 static bool absorb(void *options, const char *next, const char *next_options)
 {
     struct options *o = options;
-    (void)next_options;
-    if (strcmp(next, "cross_entropy") != 0 || o->loss != NO_LOSS)
+    if (strcmp(next, "cross_entropy") != 0 || o->loss != NO_LOSS ||
+        !lk_loss_take_weight(next_options, &o->weight))
         return false;
     o->loss = CROSS_ENTROPY;
     return true;
@@ -163,7 +229,7 @@ static bool absorb(void *options, const char *next, const char *next_options)
 
 static enum lk_status prepare_entropy(struct lk_op_setup *setup)
 {
-    return create(setup, "entropy_forward", "entropy_backward");
+    return create_loss(setup, "entropy_forward", "entropy_backward", OF_PROBABILITIES);
 }
 
 static enum lk_status forward_entropy(const struct lk_op_setup *setup,
@@ -173,22 +239,25 @@ static enum lk_status forward_entropy(const struct lk_op_setup *setup,
     if (s->is_dense)
         return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->y), LK_INT(s->channels), SAMPLES(setup, run));
-    return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
-                      LK_BUF(run->y), LK_INT(s->channels));
+    LK_TRY(LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
+                      LK_BUF(each_of(s, run)), LK_INT(s->channels)));
+    return enqueue_mean(setup, run, OF_PROBABILITIES);
 }
 
 static enum lk_status backward_entropy(const struct lk_op_setup *setup,
                                        const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
+    const struct options *o = setup->options;
     if (!run->dx[0] && !run->dx[1])
         return LK_OK;
     if (s->is_dense)
         return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->dx[0]), LK_BUF(run->dx[1]), LK_INT(s->channels),
-                          SAMPLES(setup, run), LK_BUF(run->loss_scale));
+                          SAMPLES(setup, run), LK_BUF(run->loss_scale), LK_REAL(o->weight));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
-                      LK_BUF(run->dx[0]), LK_INT(s->channels), LK_BUF(run->loss_scale));
+                      LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels),
+                      LK_BUF(run->loss_scale), LK_REAL(o->weight), LK_INT(s->steps));
 }
 
 static void release(struct lk_op_setup *setup)
@@ -198,6 +267,7 @@ static void release(struct lk_op_setup *setup)
         return;
     lk_kernel_destroy(s->forward);
     lk_kernel_destroy(s->backward);
+    lk_kernel_destroy(s->mean);
 }
 
 const struct lk_op lk_op_softmax = {
@@ -217,6 +287,7 @@ const struct lk_op lk_op_softmax = {
 const struct lk_op lk_op_softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
     .options = loss_table,
+    .options_bytes = sizeof(struct options),
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = infer_loss,
@@ -229,6 +300,7 @@ const struct lk_op lk_op_softmax_cross_entropy = {
 const struct lk_op lk_op_cross_entropy = {
     .name = "cross_entropy",
     .options = loss_table,
+    .options_bytes = sizeof(struct options),
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = infer_loss,

@@ -252,7 +252,8 @@ static void check_differences(struct trial *t, struct rig *rig, const struct rig
         bound += 1e-6 * size;
         const double right = objective_along(t, rig, got, &direction, h, &promised);
         const double left = objective_along(t, rig, got, &direction, -h, &promised);
-        const double found = (right - left) / (2 * h);
+        const double weight = t->c->weight != 0 ? t->c->weight : 1;
+        const double found = weight * (right - left) / (2 * h);
         if (!(fabs(found - promised) <= bound))
             rig_fail("the gradients promise a slope of %.12g, differences give %.12g (allowed "
                      "%.3g off)",

@@ -58,6 +58,7 @@ struct op_case {
     int shards;        /* 0: one */
     struct lk_shape y; /* that infer must find; rank 0: not checked */
 
+    double weight; /* of a loss: its option, which gradients have and y has not; 0: 1 */
     bool integers;    /* x, w and dy are whole numbers -3..3; results must be exact */
     double low, high; /* of random x; both 0: -1..1 */
     double tolerance; /* in epsilons of the largest result (for dw further `samples`); 0: 64 */

@@ -1,7 +1,9 @@
-/* Functions of every element against the C library's, and sums and products. */
+/* Functions of every element, all rows of their table, and sums and products. */
 #include "driver.h"
 
-#include <math.h>
+#include "ops/eltwise.h"
+#include "ops/eltwise_table.h"
+#include "ops/oracle.h"
 #include <string.h>
 
 static int64_t elements(const struct op_problem *p)
@@ -9,60 +11,55 @@ static int64_t elements(const struct op_problem *p)
     return p->samples * lk_shape_count(&p->shapes->y);
 }
 
-/* As the options struct of src/ops/eltwise.c begins. */
-struct options {
-    double alpha, beta;
-};
+/* --- the rows of the table, against their expressions in C ------------------------------- */
 
-/* One oracle a function: value and slope at v. */
-#define ORACLE(name, value, slope)                                                             \
-    static void forward_##name(const struct op_problem *p, const double *const x[],            \
-                               const double *const w[], double *y)                             \
+/* The driver's oracle of a row: forward and backward know no name, so each has its own. */
+#define ORACLE(name_, ...)                                                                     \
+    static void forward_##name_(const struct op_problem *p, const double *const x[],           \
+                                const double *const w[], double *y)                            \
     {                                                                                          \
-        const struct options *o = p->options;                                                  \
-        const double alpha = o->alpha, beta = o->beta;                                         \
-        (void)w, (void)alpha, (void)beta;                                                      \
-        for (int64_t i = 0; i < elements(p); i++) {                                            \
-            const double v = x[0][i];                                                          \
-            y[i] = value;                                                                      \
-        }                                                                                      \
+        (void)w;                                                                               \
+        apply(p, #name_, x[0], NULL, y);                                                       \
     }                                                                                          \
-    static void backward_##name(const struct op_problem *p, const double *const x[],           \
-                                const double *const w[], const double *dy, double *const dx[], \
-                                double *const dw[])                                            \
+    static void backward_##name_(const struct op_problem *p, const double *const x[],          \
+                                 const double *const w[], const double *dy,                    \
+                                 double *const dx[], double *const dw[])                       \
     {                                                                                          \
-        const struct options *o = p->options;                                                  \
-        const double alpha = o->alpha, beta = o->beta;                                         \
-        (void)w, (void)dw, (void)alpha, (void)beta;                                            \
-        for (int64_t i = 0; i < elements(p); i++) {                                            \
-            const double v = x[0][i];                                                          \
-            dx[0][i] = dy[i] * (slope);                                                        \
-        }                                                                                      \
+        (void)w, (void)dw;                                                                     \
+        apply(p, #name_, x[0], dy, dx[0]);                                                     \
     }                                                                                          \
-    static const struct op_oracle name = {forward_##name, backward_##name, NULL};
+    static const struct op_oracle name_##_row = {forward_##name_, backward_##name_, NULL};
 
-static double sigmoid_of(double v)
+/* The values of the function `name`, or where there is dy its slopes times that. */
+static void apply(const struct op_problem *p, const char *name, const double *x,
+                  const double *dy, double *to)
 {
-    return 1 / (1 + exp(-v));
+    const struct lk_function_oracle *f = lk_function_oracle_find(name);
+    const struct lk_eltwise_options *o = p->options;
+    for (int64_t i = 0; i < elements(p); i++)
+        to[i] =
+            dy ? dy[i] * f->slope(x[i], o->alpha, o->beta) : f->value(x[i], o->alpha, o->beta);
 }
 
-ORACLE(relu, v > 0 ? v : 0, v > 0)
-ORACLE(relu6, fmin(fmax(v, 0), 6), v > 0 && v < 6)
-ORACLE(leaky_relu, v > 0 ? v : alpha * v, v > 0 ? 1 : alpha)
-ORACLE(elu, v > 0 ? v : alpha * expm1(v), v > 0 ? 1 : alpha * exp(v))
-ORACLE(sigmoid, sigmoid_of(v), sigmoid_of(v) * sigmoid_of(-v))
-ORACLE(hard_sigmoid, fmin(fmax(alpha *v + beta, 0), 1),
-       fabs(2 * (alpha * v + beta) - 1) < 1 ? alpha : 0)
-ORACLE(hyperbolic, tanh(v), 1 / (cosh(v) * cosh(v)))
-ORACLE(softsign, v / (1 + fabs(v)), 1 / ((1 + fabs(v)) * (1 + fabs(v))))
-ORACLE(exponential, exp(v), exp(v))
-ORACLE(softplus, v > 30 ? v : log1p(exp(v)), sigmoid_of(v))
-ORACLE(gelu, v *erfc(-v / sqrt(2)) / 2,
-       erfc(-v / sqrt(2)) / 2 + v * exp(-v * v / 2) / sqrt(2 * acos(-1)))
-ORACLE(silu, v *sigmoid_of(v), sigmoid_of(v) + v * sigmoid_of(v) * sigmoid_of(-v))
-ORACLE(hard_swish, v *fmin(fmax(v + 3, 0), 6) / 6, v<-3 ? 0 : v> 3 ? 1 : v / 3 + 0.5)
-ORACLE(absolute, fabs(v), v > 0 ? 1 : v < 0 ? -1 : 0)
-ORACLE(square, v *v, 2 * v)
+LK_FUNCTIONS(ORACLE)
+
+/* With the standard options, and with those that the row names. */
+#define CASES(name_, reads_, options_, exact_, check_, low_, high_, ...)                       \
+    {.op = #name_,                                                                             \
+     .x = {OP_SHAPE(3, 5, 7)},                                                                 \
+     .samples = 18,                                                                            \
+     .low = (low_),                                                                            \
+     .high = (high_),                                                                          \
+     .oracle = &name_##_row},                                                                  \
+        {.op = #name_,                                                                         \
+         .options = (check_),                                                                  \
+         .x = {OP_SHAPE(4)},                                                                   \
+         .samples = 5,                                                                         \
+         .low = (low_),                                                                        \
+         .high = (high_),                                                                      \
+         .oracle = &name_##_row},
+
+/* --- sums and products ----------------------------------------------------------------- */
 
 static void forward_add(const struct op_problem *p, const double *const x[],
                         const double *const w[], double *y)
@@ -105,46 +102,20 @@ static void backward_multiply(const struct op_problem *p, const double *const x[
 
 static const struct op_oracle multiply = {forward_multiply, backward_multiply, NULL};
 
-#define RANGE(op_, oracle_, low_, high_)                                                       \
-    {                                                                                          \
-        .op = (op_), .x = {OP_SHAPE(3, 5, 7)}, .samples = 18, .low = (low_), .high = (high_),  \
-        .oracle = &(oracle_)                                                                   \
-    }
-
 static const struct op_case cases[] = {
     {.op = "relu",
      .x = {OP_SHAPE(3, 5, 7)},
      .samples = 18,
      .thorough = true,
      .sizes = true,
-     .oracle = &relu},
+     .oracle = &relu_row},
     {.op = "relu",
      .x = {OP_SHAPE(2, 300)},
      .samples = 17,
      .shards = 2,
      .integers = true,
-     .oracle = &relu},
-    {.op = "relu", .x = {OP_SHAPE(9)}, .samples = 3, .inference = true, .oracle = &relu},
-    RANGE("relu6", relu6, -2, 9),
-    RANGE("leaky_relu", leaky_relu, -2, 2),
-    {.op = "leaky_relu",
-     .options = "alpha=0.3",
-     .x = {OP_SHAPE(4)},
-     .samples = 5,
-     .oracle = &leaky_relu},
-    RANGE("elu", elu, -4, 2),
-    {.op = "elu", .options = "alpha=1.5", .x = {OP_SHAPE(4)}, .samples = 5, .oracle = &elu},
-    RANGE("sigmoid", sigmoid, -20, 20),
-    RANGE("hard_sigmoid", hard_sigmoid, -5, 5),
-    RANGE("tanh", hyperbolic, -6, 6),
-    RANGE("softsign", softsign, -9, 9),
-    RANGE("exp", exponential, -3, 1),
-    RANGE("softplus", softplus, -40, 40),
-    RANGE("gelu", gelu, -7, 7),
-    RANGE("silu", silu, -20, 20),
-    RANGE("hard_swish", hard_swish, -5, 5),
-    RANGE("abs", absolute, -2, 2),
-    RANGE("square", square, -2, 2),
+     .oracle = &relu_row},
+    {.op = "relu", .x = {OP_SHAPE(9)}, .samples = 3, .inference = true, .oracle = &relu_row},
     {.op = "add",
      .inputs = 2,
      .x = {OP_SHAPE(3, 5), OP_SHAPE(3, 5)},
@@ -163,7 +134,7 @@ static const struct op_case cases[] = {
      .samples = 18,
      .thorough = true,
      .oracle = &multiply},
-};
+    LK_FUNCTIONS(CASES)};
 
 static const struct op_refusal refusals[] = {
     {.op = "leaky_relu",

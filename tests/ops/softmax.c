@@ -13,6 +13,16 @@ static int64_t rows_of(const struct op_problem *p)
     return p->samples * lk_shape_count(&p->shapes->x[0]) / classes_of(p);
 }
 
+/* As the options struct of src/ops/softmax.c. */
+static double weight_option(const struct op_problem *p)
+{
+    const struct {
+        int loss;
+        double weight;
+    } *o = p->options;
+    return o->weight;
+}
+
 static int64_t first_largest(const double *x, int64_t count)
 {
     int64_t at = 0;
@@ -82,23 +92,66 @@ static const struct op_oracle softmax = {.forward = softmax_forward,
 static const struct op_oracle softmax_far = {
     .forward = softmax_forward, .backward = softmax_backward, .arrange = arrange_far};
 
-/* --- cross-entropy of logits ------------------------------------------------------------- */
+/* --- cross-entropy against labels: the mean over the steps that live ---------------------- */
+
+static double logits_loss(const double *row, int64_t count, int64_t k)
+{
+    double most;
+    const double sum = sum_exp(row, count, &most);
+    return log(sum) + (most - row[k]);
+}
+
+static double entropy_loss(const double *row, int64_t count, int64_t k)
+{
+    (void)count;
+    return -log(fmin(fmax(row[k], 1e-7), 1 - 1e-7));
+}
+
+static int64_t steps_of(const struct op_problem *p)
+{
+    return lk_shape_count(&p->shapes->x[0]) / classes_of(p);
+}
+
+static bool is_class(const struct op_problem *p, double label)
+{
+    return label >= 0 && label < (double)classes_of(p);
+}
+
+/* How many steps of the sample live; a vector is one step. */
+static double living(const struct op_problem *p, const double *labels)
+{
+    double count = 0;
+    for (int64_t t = 0; t < steps_of(p); t++)
+        count += is_class(p, labels[t]);
+    return count;
+}
+
+static void labels_forward(const struct op_problem *p, const double *const x[], double *y,
+                           double (*loss)(const double *, int64_t, int64_t))
+{
+    const int64_t count = classes_of(p), steps = steps_of(p);
+    for (int64_t at = 0; at < rows_of(p); at++) {
+        const double *row = x[0] + at * count, label = x[1][at];
+        const double n = living(p, x[1] + at / steps * steps);
+        if (!is_class(p, label))
+            continue;
+        y[at / steps * 2] += loss(row, count, (int64_t)label) / n;
+        y[at / steps * 2 + 1] += (first_largest(row, count) == (int64_t)label) / n;
+    }
+}
 
 static void logits_forward(const struct op_problem *p, const double *const x[],
                            const double *const w[], double *y)
 {
-    const int64_t count = classes_of(p);
     (void)w;
-    for (int64_t n = 0; n < p->samples; n++) {
-        const double *row = x[0] + n * count;
-        const int64_t label = (int64_t)x[1][n];
-        double most;
-        if (label < 0 || label >= count)
-            continue;
-        const double sum = sum_exp(row, count, &most);
-        y[2 * n] = log(sum) + (most - row[label]);
-        y[2 * n + 1] = first_largest(row, count) == label;
-    }
+    labels_forward(p, x, y, logits_loss);
+}
+
+/* What the gradients of a step are multiplied by: its share, and the option. */
+static double times_of(const struct op_problem *p, const double *labels, int64_t at)
+{
+    const int64_t first = at / steps_of(p) * steps_of(p);
+    return weight_option(p) / living(p, labels + first);
 }
 
 static void logits_backward(const struct op_problem *p, const double *const x[],
@@ -106,15 +159,16 @@ static void logits_backward(const struct op_problem *p, const double *const x[],
                             double *const dw[])
 {
     const int64_t count = classes_of(p);
-    (void)w;
-    (void)dy;
-    (void)dw;
-    for (int64_t n = 0; n < p->samples; n++) {
-        const int64_t label = (int64_t)x[1][n];
-        if (label < 0 || label >= count)
+    (void)w, (void)dy, (void)dw;
+    for (int64_t at = 0; at < rows_of(p); at++) {
+        const int64_t label = (int64_t)x[1][at];
+        double *to = dx[0] + at * count;
+        if (!is_class(p, x[1][at]))
             continue;
-        softmax_of(x[0] + n * count, count, dx[0] + n * count);
-        dx[0][n * count + label] -= 1;
+        softmax_of(x[0] + at * count, count, to);
+        to[label] -= 1;
+        for (int64_t k = 0; k < count; k++)
+            to[k] *= times_of(p, x[1], at);
     }
 }
 
@@ -133,6 +187,21 @@ static void arrange_wrong(const struct lk_op_shapes *shapes, int64_t samples, do
     }
 }
 
+/* Sequences of some length, of none, with a hole; a label that is no class hides a step. */
+static void arrange_steps(const struct lk_op_shapes *shapes, int64_t samples, double *const x[],
+                          double *const w[])
+{
+    const int64_t steps = shapes->x[0].dim[0];
+    (void)w;
+    for (int64_t i = 0; i < samples * steps; i++) {
+        const int64_t n = i / steps, t = i % steps;
+        if (n % 4 == 1 ? t > n % steps : n % 4 == 2 ? t == 1 : n % 4 == 3 && n % 8 == 3)
+            x[1][i] = t % 2 ? -1 : (double)shapes->x[0].dim[1];
+    }
+}
+
+static const struct op_oracle logits_steps = {
+    .forward = logits_forward, .backward = logits_backward, .arrange = arrange_steps};
 static const struct op_oracle logits = {.forward = logits_forward, .backward = logits_backward};
 static const struct op_oracle logits_far = {
     .forward = logits_forward, .backward = logits_backward, .arrange = arrange_far};
@@ -145,16 +214,8 @@ static const struct op_oracle logits_wrong = {
 static void entropy_forward(const struct op_problem *p, const double *const x[],
                             const double *const w[], double *y)
 {
-    const int64_t count = classes_of(p);
     (void)w;
-    for (int64_t n = 0; n < p->samples; n++) {
-        const double *row = x[0] + n * count;
-        const int64_t label = (int64_t)x[1][n];
-        if (label < 0 || label >= count)
-            continue;
-        y[2 * n] = -log(fmin(fmax(row[label], 1e-7), 1 - 1e-7));
-        y[2 * n + 1] = first_largest(row, count) == label;
-    }
+    labels_forward(p, x, y, entropy_loss);
 }
 
 static void entropy_backward(const struct op_problem *p, const double *const x[],
@@ -162,14 +223,12 @@ static void entropy_backward(const struct op_problem *p, const double *const x[]
                              double *const dw[])
 {
     const int64_t count = classes_of(p);
-    (void)w;
-    (void)dy;
-    (void)dw;
-    for (int64_t n = 0; n < p->samples; n++) {
-        const int64_t label = (int64_t)x[1][n];
-        const double v = label < 0 || label >= count ? 0 : x[0][n * count + label];
+    (void)w, (void)dy, (void)dw;
+    for (int64_t at = 0; at < rows_of(p); at++) {
+        const int64_t label = (int64_t)x[1][at];
+        const double v = is_class(p, x[1][at]) ? x[0][at * count + label] : 0;
         if (v >= 1e-7 && v <= 1 - 1e-7)
-            dx[0][n * count + label] = -1 / v;
+            dx[0][at * count + label] = -times_of(p, x[1], at) / v;
     }
 }
 
@@ -184,25 +243,14 @@ static void arrange_certain(const struct lk_op_shapes *shapes, int64_t samples,
             x[0][i] = i % 4 == 1 ? -0x1p-10 : 1 + 0x1p-10;
 }
 
+static const struct op_oracle entropy_steps = {
+    .forward = entropy_forward, .backward = entropy_backward, .arrange = arrange_steps};
 static const struct op_oracle entropy = {.forward = entropy_forward,
                                          .backward = entropy_backward};
 static const struct op_oracle entropy_certain = {
     .forward = entropy_forward, .backward = entropy_backward, .arrange = arrange_certain};
 
 /* --- targets in place of labels ---------------------------------------------------------- */
-
-static double logits_loss(const double *row, int64_t count, int64_t k)
-{
-    double most;
-    const double sum = sum_exp(row, count, &most);
-    return log(sum) + (most - row[k]);
-}
-
-static double entropy_loss(const double *row, int64_t count, int64_t k)
-{
-    (void)count;
-    return -log(fmin(fmax(row[k], 1e-7), 1 - 1e-7));
-}
 
 static double weight_of(const double *t, int64_t count)
 {
@@ -256,8 +304,8 @@ static void target_logits_backward(const struct op_problem *p, const double *con
             continue;
         softmax_of(row, count, to);
         for (int64_t k = 0; k < count; k++) {
-            to[k] = weight * to[k] - t[k];
-            dx[1][n * count + k] = logits_loss(row, count, k);
+            to[k] = weight_option(p) * (weight * to[k] - t[k]);
+            dx[1][n * count + k] = weight_option(p) * logits_loss(row, count, k);
         }
     }
 }
@@ -274,8 +322,8 @@ static void target_entropy_backward(const struct op_problem *p, const double *co
         const double *row = x[0] + n * count, *t = x[1] + n * count;
         for (int64_t k = 0; k < count && weight_of(t, count) > 0; k++) {
             if (row[k] >= 1e-7 && row[k] <= 1 - 1e-7)
-                dx[0][n * count + k] = -t[k] / row[k];
-            dx[1][n * count + k] = entropy_loss(row, count, k);
+                dx[0][n * count + k] = -weight_option(p) * t[k] / row[k];
+            dx[1][n * count + k] = weight_option(p) * entropy_loss(row, count, k);
         }
     }
 }
@@ -336,6 +384,26 @@ static const struct op_case cases[] = {
      .oracle = &target_logits},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(10), OP_SHAPE(10)}, .samples = 33, .shards = 2,
      .thorough = true, .low = 0.05, .high = 0.95, .oracle = &target_entropy},
+    {"softmax", "loss=cross_entropy", 2, .x = {OP_SHAPE(5, 7), OP_SHAPE(5)}, .classes = {0, 7},
+     .samples = 33, .shards = 2, .sizes = true, .thorough = true, .low = -4, .high = 4,
+     .oracle = &logits_steps},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(6, 3), OP_SHAPE(6)}, .classes = {0, 3},
+     .samples = 20, .inference = true, .oracle = &logits_steps},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(1, 4), OP_SHAPE(1)}, .classes = {0, 4},
+     .samples = 9, .oracle = &logits},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(4, 6), OP_SHAPE(4)}, .classes = {0, 6},
+     .samples = 33, .shards = 2, .sizes = true, .thorough = true, .low = 0.05, .high = 0.95,
+     .oracle = &entropy_steps},
+    {"softmax_cross_entropy", "weight=0.375", 2, .x = {OP_SHAPE(3, 4), OP_SHAPE(3)},
+     .classes = {0, 4}, .samples = 20, .weight = 0.375, .oracle = &logits_steps},
+    {"softmax", "loss=cross_entropy weight=2.5", 2, .x = {OP_SHAPE(4), {0}}, .classes = {0, 4},
+     .samples = 20, .weight = 2.5, .oracle = &logits},
+    {"cross_entropy", "weight=3", 2, .x = {OP_SHAPE(4), {0}}, .classes = {0, 4}, .samples = 20,
+     .weight = 3, .low = 0.05, .high = 0.95, .oracle = &entropy},
+    {"softmax_cross_entropy", "weight=3", 2, .x = {OP_SHAPE(4), OP_SHAPE(4)}, .samples = 20,
+     .weight = 3, .oracle = &target_logits},
+    {"cross_entropy", "weight=0.5", 2, .x = {OP_SHAPE(4), OP_SHAPE(4)}, .samples = 20,
+     .weight = 0.5, .low = 0.05, .high = 0.95, .oracle = &target_entropy},
 };
 
 static const struct op_refusal refusals[] = {
@@ -349,12 +417,20 @@ static const struct op_refusal refusals[] = {
     {"softmax", "axis=1", .x = {OP_SHAPE(4)}, .status = LK_E_ARGUMENT, .said = "axis"},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(4), {0}}, .status = LK_E_SHAPE,
      .said = "one int32 label a sample, or a target for each of 4 classes, not numbers []"},
-    {"softmax", "loss=cross_entropy", 2, .x = {OP_SHAPE(4), OP_SHAPE(5)},
-     .status = LK_E_SHAPE, .said = "a target for each of 4 classes, not numbers [5]"},
+    {"softmax", "loss=cross_entropy", 2, .x = {OP_SHAPE(4), OP_SHAPE(5)}, .status = LK_E_SHAPE,
+     .said = "a target for each of 4 classes, not numbers [5]"},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(4), OP_SHAPE(3)}, .labels = {false, true},
      .status = LK_E_SHAPE, .said = "not [3]"},
     {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), {0}}, .labels = {false, true},
-     .status = LK_E_SHAPE, .said = "not [2, 4]"},
+     .status = LK_E_SHAPE, .said = "one int32 label for each of 2 steps, not []"},
+    {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), OP_SHAPE(4)},
+     .labels = {false, true}, .status = LK_E_SHAPE, .said = "each of 2 steps, not [4]"},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), OP_SHAPE(2, 4)}, .status = LK_E_SHAPE,
+     .said = "each of 2 steps, not numbers [2, 4]"},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(2, 4, 3), OP_SHAPE(2)}, .labels = {false, true},
+     .status = LK_E_SHAPE, .said = "of every step [t, k], not [2, 4, 3]"},
+    {"cross_entropy", "weight=-1", 2, .x = {OP_SHAPE(4), {0}}, .labels = {false, true},
+     .status = LK_E_ARGUMENT, .said = "weight"},
 };
 
 static const struct op_suite suite = OP_SUITE(&softmax, cases, refusals);

@@ -19,6 +19,8 @@ LISTED = {
     "tests/ops/gelu.c": "/* Cases. */\n",
 }
 
+TABLE = "/* Rows. Floor 4. */\n#define LK_ROWS(ROW) \\\n    ROW(mish, 1)\n"
+
 # A file's path, its text, and what is said of it.
 BAD = [
     ("src/device/a.c", '#include "tensor/tensor.h"\n', "device (floor 1) includes up"),
@@ -38,6 +40,7 @@ BAD = [
     ("tools/a.c", '#include "base/fail.h"\n', "may see include/lockstep only"),
     ("cl/a.cl", '/* a */\n#include "b.cl"\n', "not lib/"),
     ("cl/ops/a.cl", '/* a */\n#include "optim/b.cl"\n', "not lib/"),
+    ("cl/ops/a.cl", '/* a */\n#include "optim/b.h"\n', "not lib/"),
     ("src/graph/a.c", "#include <CL/cl.h>\n", "belongs to src/device/opencl.h alone"),
     ("src/device/a.c", "# include <clblast_c.h>\n", "belongs to src/device/blas.c alone"),
     ("src/model/a.c", "#include <jansson.h>\n", "belongs to src/io/safetensors.c"),
@@ -86,6 +89,8 @@ BAD_TREES = [
     ({**LISTED, "src/ops/gelu.c": None}, "src/ops/gelu.c is missing"),
     ({**LISTED, "tests/ops/gelu.c": None}, "tests/ops/gelu.c is missing"),
     ({**LISTED, "cl/ops/gelu.cl": None}, "cl/ops/gelu.cl is missing"),
+    ({**LISTED, "README.md": "Operations: relu.\n"}, "the operation gelu is not named"),
+    ({**LISTED, "README.md": "gelu\n", "src/ops/a_table.h": TABLE}, "operation mish is not"),
     ({"src/ops/a.c": MANY * 200, "src/ops/b.c": MANY * 300, "src/ops/c.c": MANY}, "median"),
 ]
 
@@ -111,9 +116,11 @@ GOOD = [
     {"tools/a.c": "#include <lockstep/lockstep.h>\n" + function("int main(void)")},
     {"tests/io/gzip.c": '#include "io/gzip.h"\n#include <zlib.h>\n#include <cmocka.h>\n'},
     {"cl/ops/a.cl": '/* a */\n#include "lib/real.cl"\n#include "ops/b.cl"\n'},
+    {"cl/optim/a.cl": '/* a */\n#include "lib/real.cl"\n#include "ops/b_table.h"\n'},
     {"tests/ops/golden.h": "/* G. */\n" + MANY * 300, "a.c": MANY, "b.c": MANY},
     {**LISTED, "src/ops/gelu.c": "static int x;\n", "cl/ops/gelu.cl": None},
     LISTED,
+    {**LISTED, "README.md": "gelu, mish\n", "src/ops/a_table.h": TABLE},
 ]
 
 

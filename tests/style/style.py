@@ -144,7 +144,8 @@ def check_include(path, header, quoted):
     area, room = path.split("/")[0], room_of(path)
     if area == "cl":
         folder = path.removeprefix("cl/").rpartition("/")[0]
-        if header.startswith("lib/") or header.rpartition("/")[0] == folder != "":
+        shared = header.startswith("lib/") or header.endswith("_table.h")  # rows, of src/
+        if shared or header.rpartition("/")[0] == folder != "":
             return []
         return [f"a kernel includes '{header}', not lib/ nor a piece beside it"]
     if area not in ("src", "include", "tools"):
@@ -309,6 +310,20 @@ def check_operations(tree):
                 yield listing, line, f"cl/{kernels}.cl is missing"
 
 
+def check_document(tree):
+    """README.md names every operation: those of the list and those of the tables of rows."""
+    readme = tree.get("README.md")
+    list_of = tree.get("src/ops/meson.build", "")
+    listing = re.search(r"^op_files = \{.*?^\}", list_of, re.M | re.S)
+    names = re.findall(r"[\[ ]'(\w+)'[,\]]", listing[0]) if listing else []
+    for path, text in tree.items():
+        if re.fullmatch(r"src/ops/\w+_table\.h", path):
+            names += re.findall(r"^ +ROW\((\w+),", text, re.M)
+    for name in names if readme else []:
+        if not re.search(rf"\b{name}\b", readme):
+            yield "README.md", 0, f"the operation {name} is not named"
+
+
 def check_median(tree):
     lines = [text.count("\n") for path, text in tree.items() if Path(path).suffix in LINES]
     if lines and statistics.median(lines) >= MEDIAN_LINES:
@@ -319,7 +334,8 @@ def check_median(tree):
 def check(tree):
     """All breaks of a tree {path: text}, sorted: (path, line, rule)."""
     broken = [(path, *found) for path, text in tree.items() for found in check_file(path, text)]
-    return sorted([*broken, *check_operations(tree), *check_median(tree)])
+    return sorted([*broken, *check_operations(tree), *check_document(tree),
+                   *check_median(tree)])
 
 
 def read_tree(root):

@@ -90,7 +90,8 @@ class Job:
 
     def text(self):
         def included(match):
-            return re.sub(INCLUDE, included, (ROOT / "cl" / match[1]).read_text())
+            below = "cl" if (ROOT / "cl" / match[1]).exists() else "src"  # C reads it, too
+            return re.sub(INCLUDE, included, (ROOT / below / match[1]).read_text())
 
         return re.sub(INCLUDE, included, (ROOT / "cl" / self.source).read_text())
 

@@ -1,0 +1,73 @@
+/* The functions of one element, a row each: all that a new one takes. Floor 4. C and OpenCL
+ * read it. From it come the operations (ops/eltwise.c) and their place in the registry, the
+ * kernels (cl/eltwise.cl) and, by way of ops/oracle.h, known answers and cases of tests.
+ *
+ * ROW(name, reads, options, exact, check, low, high, value, slope, true value, true slope)
+ *   reads: what backward reads, READS_X or READS_Y; options: NAME of options_NAME in eltwise.c
+ *   exact: EXACT where multiples of 1/4 give the same bits on every device, else CLOSE
+ *   check: options to test with, beside the standard ones; low, high: of x, in tests
+ *   value, slope: in OpenCL: f(x), and f'(x) by what backward reads, x or y. A comparison with
+ *     NaN is false, and must then choose the argument
+ *   true value, true slope: f(v) and f'(v) in C, in double, written another way where possible
+ */
+#ifndef LK_OPS_ELTWISE_TABLE_H
+#define LK_OPS_ELTWISE_TABLE_H
+
+/* clang-format off */
+#define LK_FUNCTIONS(ROW)                                                                      \
+    ROW(relu, READS_Y, none, EXACT, "", -1, 1,                                                 \
+        x < ZERO ? ZERO : x, y > ZERO ? ONE : ZERO,                                            \
+        v > 0 ? v : 0, v > 0)                                                                  \
+    ROW(relu6, READS_Y, none, EXACT, "", -2, 9,                                                \
+        x < ZERO ? ZERO : x > (V)6 ? (V)6 : x, y > ZERO && y < (V)6 ? ONE : ZERO,              \
+        fmin(fmax(v, 0), 6), v > 0 && v < 6)                                                   \
+    ROW(leaky_relu, READS_Y, leaky_relu, EXACT, "alpha=0.5", -2, 2,                            \
+        x < ZERO ? alpha * x : x, y > ZERO ? ONE : (V)alpha,                                   \
+        v > 0 ? v : alpha * v, v > 0 ? 1 : alpha)                                              \
+    ROW(elu, READS_Y, elu, CLOSE, "alpha=1.5", -4, 2,                                          \
+        x < ZERO ? alpha * expm1(x) : x, y > ZERO ? ONE : y + alpha,                           \
+        v > 0 ? v : alpha * expm1(v), v > 0 ? 1 : alpha * exp(v))                              \
+    ROW(sigmoid, READS_Y, sigmoid, CLOSE, "", -20, 20,                                         \
+        SIGMOID(x), y * (ONE - y),                                                             \
+        1 / (1 + exp(-v)), 1 / ((1 + exp(v)) * (1 + exp(-v))))                                 \
+    ROW(hard_sigmoid, READS_Y, hard_sigmoid, EXACT, "alpha=0.25", -5, 5,                       \
+        LINE(x) < ZERO ? ZERO : LINE(x) > ONE ? ONE : LINE(x),                                 \
+        y > ZERO && y < ONE ? (V)alpha : ZERO,                                                 \
+        fmin(fmax(alpha * v + beta, 0), 1), fabs(2 * (alpha * v + beta) - 1) < 1 ? alpha : 0)  \
+    ROW(tanh, READS_Y, none, CLOSE, "", -6, 6,                                                 \
+        tanh(x), ONE - y * y,                                                                  \
+        tanh(v), 1 / (cosh(v) * cosh(v)))                                                      \
+    ROW(softsign, READS_Y, none, CLOSE, "", -9, 9,                                             \
+        x / (ONE + fabs(x)), (ONE - fabs(y)) * (ONE - fabs(y)),                                \
+        v / (1 + fabs(v)), 1 / ((1 + fabs(v)) * (1 + fabs(v))))                                \
+    ROW(exp, READS_Y, none, CLOSE, "", -3, 1,                                                  \
+        exp(x), y,                                                                             \
+        exp(v), exp(v))                                                                        \
+    ROW(softplus, READS_X, none, CLOSE, "", -40, 40,                                           \
+        SOFTPLUS(x), SIGMOID(x),                                                               \
+        v > 30 ? v : log1p(exp(v)), 1 / (1 + exp(-v)))                                         \
+    ROW(gelu, READS_X, none, CLOSE, "", -7, 7,                                                 \
+        x * NORMAL(x), NORMAL(x) + x * NUMBER(0.3989422804014327) * exp(-NUMBER(0.5) * x * x), \
+        v * erfc(-v / sqrt(2)) / 2,                                                            \
+        erfc(-v / sqrt(2)) / 2 + v * exp(-v * v / 2) / sqrt(2 * acos(-1)))                     \
+    ROW(silu, READS_X, none, CLOSE, "", -20, 20,                                               \
+        x * SIGMOID(x), SIGMOID(x) * (ONE + x * (ONE - SIGMOID(x))),                           \
+        v / (1 + exp(-v)), 1 / (1 + exp(-v)) + v / ((1 + exp(v)) * (1 + exp(-v))))             \
+    ROW(mish, READS_X, none, CLOSE, "", -15, 15,                                               \
+        x * tanh(SOFTPLUS(x)),                                                                 \
+        tanh(SOFTPLUS(x)) + x * (ONE - tanh(SOFTPLUS(x)) * tanh(SOFTPLUS(x))) * SIGMOID(x),    \
+        v * tanh(log1p(exp(v))), tanh(log1p(exp(v))) +                                         \
+            v / (cosh(log1p(exp(v))) * cosh(log1p(exp(v))) * (1 + exp(-v))))                   \
+    ROW(hard_swish, READS_X, none, CLOSE, "", -5, 5,                                           \
+        x < (V)-3 ? ZERO : x > (V)3 ? x : x * (x + (real)3) / (real)6,                         \
+        x < (V)-3 ? ZERO : x > (V)3 ? ONE : ((real)2 * x + (real)3) / (real)6,                 \
+        v * fmin(fmax(v + 3, 0), 6) / 6, v < -3 ? 0 : v > 3 ? 1 : v / 3 + 0.5)                 \
+    ROW(abs, READS_X, none, EXACT, "", -2, 2,                                                  \
+        fabs(x), x > ZERO ? ONE : x < ZERO ? -ONE : ZERO,                                      \
+        fabs(v), v > 0 ? 1 : v < 0 ? -1 : 0)                                                   \
+    ROW(square, READS_X, none, EXACT, "", -2, 2,                                               \
+        x * x, (real)2 * x,                                                                    \
+        v * v, 2 * v)
+/* clang-format on */
+
+#endif
