@@ -1,4 +1,4 @@
-/* Runs every operation with known answers on a device and compares. */
+/* Runs every known answer, and every part that is no operation, on a device. */
 #include "bench/selftest.h"
 
 #include "base/fail.h"

@@ -303,20 +303,6 @@ def check_file(path, text):
         yield 1, "does not open with a comment"
 
 
-def check_operations(tree):
-    """Every file of the list of operations has its test, and its kernels where it runs any."""
-    listing = "src/ops/meson.build"
-    for match in re.finditer(r"^  '(\w+)': \[", tree.get(listing, ""), re.M):
-        stem, line = match[1], line_of(tree[listing], match.start())
-        source = tree.get(f"src/ops/{stem}.c", "")
-        if not source:
-            yield listing, line, f"src/ops/{stem}.c is missing"
-        if f"tests/ops/{stem}.c" not in tree:
-            yield listing, line, f"tests/ops/{stem}.c is missing"
-        if "lk_op_kernel(" in source and f"cl/{stem}.cl" not in tree:
-            yield listing, line, f"cl/{stem}.cl is missing"
-
-
 def check_rooms(tree):
     """Every room of src/ has a README.md, and no folder in it is too large."""
     folders = {}
@@ -335,6 +321,20 @@ def check_rooms(tree):
             yield folder, 0, f"{lines} lines, at most {ROOM_LINES}"
 
 
+def check_operations(tree):
+    """Every file of the list of operations has its test, and its kernels where it runs any."""
+    listing = "src/ops/meson.build"
+    for match in re.finditer(r"^  '(\w+)': \[", tree.get(listing, ""), re.M):
+        stem, line = match[1], line_of(tree[listing], match.start())
+        source = tree.get(f"src/ops/{stem}.c", "")
+        if not source:
+            yield listing, line, f"src/ops/{stem}.c is missing"
+        if f"tests/ops/{stem}.c" not in tree:
+            yield listing, line, f"tests/ops/{stem}.c is missing"
+        if "lk_op_kernel(" in source and f"cl/{stem}.cl" not in tree:
+            yield listing, line, f"cl/{stem}.cl is missing"
+
+
 def check_median(tree):
     lines = [text.count("\n") for path, text in tree.items() if Path(path).suffix in LINES]
     if lines and statistics.median(lines) >= MEDIAN_LINES:
@@ -345,7 +345,8 @@ def check_median(tree):
 def check(tree):
     """All breaks of a tree {path: text}, sorted: (path, line, rule)."""
     broken = [(path, *found) for path, text in tree.items() for found in check_file(path, text)]
-    return sorted([*broken, *check_operations(tree), *check_rooms(tree), *check_median(tree)])
+    broken.extend(check_rooms(tree))
+    return sorted([*broken, *check_operations(tree), *check_median(tree)])
 
 
 def read_tree(root):
