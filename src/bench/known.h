@@ -1,6 +1,6 @@
-/* The table of operations with known answers. Most inputs are small integers, so that sums are
- * exact in float in any order and every device must give the same bits; functions that are not
- * exact, such as tanh, are compared with the host's results. Floor 9. Knows no device. */
+/* Operations with known answers: one row each. Inputs are small integers, so that sums are
+ * exact in float in any order and every device gives the same bits; functions that are not
+ * exact are compared with the host's. Floor 9. Knows no device. */
 #ifndef LK_BENCH_KNOWN_H
 #define LK_BENCH_KNOWN_H
 
@@ -14,8 +14,7 @@ struct lk_known_data {
     int32_t *labels;
 };
 
-/* Which numbers x is drawn from: whole numbers -3 .. 3; quarters -8, -7.75 .. 8; fractions
- * 1/64 .. 63/64. w and dy are always whole numbers -3 .. 3. */
+/* What x is drawn from: -3 .. 3; -8, -7.75 .. 8; 1/64 .. 63/64. w and dy: -3 .. 3. */
 enum lk_known_numbers { LK_KNOWN_INTEGERS, LK_KNOWN_QUARTERS, LK_KNOWN_SHARES };
 
 struct lk_known {
@@ -25,8 +24,7 @@ struct lk_known {
     bool labels;       /* one more input: see lk_known_label_shape() */
     enum lk_known_numbers numbers;
 
-    /* Where results are exact: hashes, by lk_known_sum(), of y, of all dx, and of all dw after
-     * they are added over shards. */
+    /* Exact: sums of the bits of y, of all dx, and of all dw summed over shards. */
     uint64_t y, dx, dw;
 
     /* Or the answers in double, y and dx of input 0; they must be met but for a few units in
@@ -38,13 +36,12 @@ struct lk_known {
     const char *oracle;
 };
 
-/* The last row has no operation. */
+/* Ends with a row without an operation. */
 extern const struct lk_known lk_known_answers[];
 
 enum lk_known_draw { LK_DRAW_X, LK_DRAW_W = LK_MOST_INPUTS, LK_DRAW_DY = 16, LK_DRAW_LABELS };
 
-/* Fills an array with its numbers, the same on every machine. which: LK_DRAW_X + i for x[i],
- * LK_DRAW_W + j for w[j], LK_DRAW_DY. */
+/* The numbers of one array, the same on every machine: x: LK_DRAW_X + i, w: LK_DRAW_W + j. */
 void lk_known_fill(const struct lk_known *known, int which, int64_t count, float *values);
 
 /* Labels are classes, as many as the last axis of x has, or 2 where that is one number: one for
@@ -53,8 +50,7 @@ void lk_known_fill(const struct lk_known *known, int which, int64_t count, float
 struct lk_shape lk_known_label_shape(const struct lk_known *known);
 void lk_known_labels(const struct lk_known *known, int32_t *labels);
 
-/* Continues the hash `sum` (FNV-1a), 0 to begin with, by the bits of the values; -0 counts as
- * 0. */
+/* `sum` and the bits of the values in it (FNV-1a); -0 counts as 0. Begin with 0. */
 uint64_t lk_known_sum(uint64_t sum, const float *values, int64_t count);
 
 /* Writes "" where all values are met, else the first that is not and what was

@@ -57,7 +57,7 @@ BAD = [
      "abort is called"),
     ("src/ops/a.c", "static cl_mem x;\n", "'cl_mem' outside src/device"),
     ("tests/ops/a.c", "static cl_int x;\n", "'cl_int' outside src/device"),
-    ("src/ops/a.c", MANY * 601, "601 lines, at most 600"),
+    ("src/ops/a.c", MANY * 600, "601 lines, at most 600"),
     ("src/ops/a.h", "/* A. Floor 4. */\n" + MANY * 200, "201 lines, at most 200"),
     ("cl/a.cl", "/* a */\n" + MANY * 300, "301 lines, at most 300"),
     ("src/ops/a.c", function("static int f(int x)", 61), "a function of 61 lines"),
@@ -94,6 +94,25 @@ BAD_TREES = [
     ({"src/ops/a.c": MANY * 200, "src/ops/b.c": MANY * 300, "src/ops/c.c": MANY}, "median"),
 ]
 
+# Trees as they are: nothing is added to them.
+SMALL = {f"tests/{i}.c": "x;\n" for i in range(30)}
+README = {"src/io/README.md": "# io\n"}
+BAD_ROOMS = [
+    ({**README, "src/io/a.c": "x;\n"}, "does not open with a comment"),
+    ({**README, "src/io/a.c": "\n/* A. */\n"}, "does not open with a comment"),
+    ({"src/io/a.c": "/* A. */\n"}, "has no README.md"),
+    ({"src/io/image/a.c": "/* A. */\n"}, "has no README.md"),
+    ({**README, **{f"src/io/{i}.c": "/* A. */\n" for i in range(21)}},
+     "21 .c files, at most 20"),
+    ({**README, **SMALL, **{f"src/io/{i}.c": "/* A. */\n" + MANY * 599 for i in range(6)}},
+     "3600 lines, at most 3300"),
+]  # fmt: skip
+GOOD_ROOMS = [
+    {**README, "src/io/a.c": "/* A. */\nx;\n", "src/io/image/b.c": "/* B. */\n"},
+    {**README, **{f"src/io/{i}.c": "/* A. */\n" for i in range(20)},
+     **{f"src/io/image/{i}.c": "/* A. */\n" for i in range(20)}},
+]  # fmt: skip
+
 GOOD = [
     {
         "src/train/a.c": '#include "train/b.h"\n#include "model/c.h"\n#include <stdio.h>\n'
@@ -124,19 +143,35 @@ GOOD = [
 ]
 
 
+def furnish(tree):
+    """The tree with what the rules of rooms ask for, which other rules do not look at."""
+    made = {}
+    for path, text in tree.items():
+        parts = path.split("/")
+        if parts[0] == "src" and len(parts) > 2:
+            made[f"src/{parts[1]}/README.md"] = "# A room\n"
+        if parts[0] == "src" and path.endswith(".c") and text is not None:
+            made[path] = text if text.startswith("/*") else "/* A. */\n" + text
+        else:
+            made[path] = text
+    return made
+
+
 def self_test(check):
     trees = [({path: text, "tests/x.c": "x;\n", "tests/y.c": "y;\n"}, said)
              for path, text, said in BAD]  # fmt: skip
     wrong = 0
-    for tree, said in trees + BAD_TREES:
+    trees = [(furnish(tree), said) for tree, said in trees + BAD_TREES] + BAD_ROOMS
+    good = [furnish(tree) for tree in GOOD] + GOOD_ROOMS
+    for tree, said in trees:
         broken = check({path: text for path, text in tree.items() if text is not None})
         if len(broken) != 1 or said not in broken[0][2]:
             print(f"expected '{said}' alone for {list(tree)[0]}, found {broken}")
             wrong += 1
-    for tree in GOOD:
+    for tree in good:
         broken = check({path: text for path, text in tree.items() if text is not None})
         if broken:
             print(f"expected nothing, found {broken}")
             wrong += 1
-    print(f"{len(trees) + len(BAD_TREES) + len(GOOD)} trees, {wrong} judged wrongly")
+    print(f"{len(trees) + len(good)} trees, {wrong} judged wrongly")
     return 1 if wrong else 0
