@@ -58,6 +58,19 @@ enum lk_status lk_weights_share(const struct lk_entry *entry, struct lk_node *no
     return LK_OK;
 }
 
+static bool has_weights(const struct lk_reading *reading, int layer)
+{
+    return reading->layers[layer].first->shapes.params > 0;
+}
+
+static int count_weighted(const struct lk_reading *reading, const struct lk_named *use)
+{
+    int count = 0;
+    for (int i = use->layers; i < use->end_layer; i++)
+        count += has_weights(reading, i);
+    return count;
+}
+
 static enum lk_status find_block(const struct lk_reading *reading, const struct lk_entry *entry,
                                  const struct lk_named *use, const struct lk_named **found)
 {
@@ -70,12 +83,12 @@ static enum lk_status find_block(const struct lk_reading *reading, const struct 
         return lk_yaml_fail(name, "'%.60s' is %s'%s'; another block '%s' is expected",
                             name->text, block ? "a block " : "the layer ",
                             block ? block->block : name->text, use->block);
-    if (block->end_layer - block->layers != use->end_layer - use->layers)
+    const int own = count_weighted(reading, use), other = count_weighted(reading, block);
+    if (own != other)
         return lk_yaml_fail(name,
-                            "'%s' has %d layers, '%s' has %d; to share weights they must "
-                            "have as many",
-                            use->name, use->end_layer - use->layers, block->name,
-                            block->end_layer - block->layers);
+                            "'%s' has %d layers with weights, '%s' has %d; the same is "
+                            "expected",
+                            use->name, own, block->name, other);
     *found = block;
     return LK_OK;
 }
@@ -89,12 +102,14 @@ enum lk_status lk_weights_share_block(const struct lk_reading *reading,
     if (!entry->at[LK_ENTRY_WEIGHTS])
         return LK_OK;
     LK_TRY(find_block(reading, entry, use, &block));
-    for (int i = use->end_layer - use->layers - 1; i >= 0; i--) {
-        struct lk_node *node = reading->layers[use->layers + i].first;
-        struct lk_node *other = reading->layers[block->layers + i].first;
-        if (node->shapes.params > 0 || other->shapes.params > 0)
-            LK_TRY(
-                lk_weights_share(entry, node, other->weights_of ? other->weights_of : other));
+    for (int i = use->end_layer, j = block->end_layer; i > use->layers;) {
+        if (!has_weights(reading, --i))
+            continue;
+        while (!has_weights(reading, --j))
+            continue;
+        struct lk_node *owner = reading->layers[j].first;
+        LK_TRY(lk_weights_share(entry, reading->layers[i].first,
+                                owner->weights_of ? owner->weights_of : owner));
     }
     return LK_OK;
 }
