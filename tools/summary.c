@@ -91,10 +91,11 @@ static void print_layers(const struct lk_graph *graph, const struct plan *plan,
     for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++) {
         const struct lk_node_info info = lk_node_info(node);
         const double size = activation_bytes(&info, plan) * (double)plan->batch;
-        printf("%-*s  %-20s  %12s  %9s  %12s%s\n", width, info.name,
+        printf("%-*s  %-20s  %12s  %9s  %12s%s%s%s\n", width, info.name,
                shape_text(&info.shape, shape), count_text(info.parameters, parameters),
                rate_text(info.flops, flops), bytes_text(size, bytes),
-               info.parameters && !info.is_trainable ? "  frozen" : "");
+               info.parameters && !info.is_trainable ? "  frozen" : "",
+               info.weights_of ? "  weights of " : "", info.weights_of ? info.weights_of : "");
         t->parameters += info.parameters;
         t->trainable += info.trained;
         t->flops += info.flops;

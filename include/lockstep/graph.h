@@ -54,8 +54,18 @@ LK_API LK_MUST_CHECK enum lk_status lk_graph_add_many(struct lk_graph *graph, co
 /* Renames a node. fails: LK_E_ARGUMENT for a name in use, empty, or with odd characters */
 LK_API LK_MUST_CHECK enum lk_status lk_node_set_name(struct lk_node *node, const char *name);
 
-/* Frozen nodes keep their parameters while training. */
+/* Frozen nodes keep their parameters while training. Of a node that has another one's, the
+ * owner's setting counts. */
 LK_API void lk_node_set_trainable(struct lk_node *node, bool is_trainable);
+
+/* Lets a node use all parameters of `owner`, which was added before it, in place of its own:
+ * they exist once, under the owner's name, and their gradients are the sums over all uses.
+ * Calling it again changes the owner. fails: LK_E_ARGUMENT: another operation, no parameters, a
+ * later owner or the node itself, an owner that has another one's, a node whose parameters
+ * others use; LK_E_SHAPE, naming both; LK_E_UNSUPPORTED: parameters that no optimizer moves
+ * (moving averages) */
+LK_API LK_MUST_CHECK enum lk_status lk_node_share_weights(struct lk_node *node,
+                                                          struct lk_node *owner);
 
 /* The node of that name; NULL: absent. */
 LK_API struct lk_node *lk_graph_find(const struct lk_graph *graph, const char *name);
@@ -70,9 +80,10 @@ struct lk_node_info {
     struct lk_shape shape; /* of its output */
     int inputs;
     bool is_trainable;
-    int64_t parameters; /* elements of all its parameters */
-    int64_t trained;    /* of these, those that an optimizer moves: no moving averages */
-    double flops;       /* forward, one sample */
+    int64_t parameters;     /* elements of all its parameters; 0 where it has another node's */
+    int64_t trained;        /* of these, those that an optimizer moves: no moving averages */
+    double flops;           /* forward, one sample */
+    const char *weights_of; /* the node whose parameters it uses; NULL: its own */
 };
 
 /* Describes a node as it is now. */

@@ -173,9 +173,10 @@ struct lk_node_info lk_node_info(const struct lk_node *node)
                                 .op = node->op ? node->op->name : "input",
                                 .shape = node->shapes.y,
                                 .inputs = node->inputs,
-                                .is_trainable = node->is_trainable,
-                                .flops = node->shapes.flops};
-    for (int i = 0; i < node->shapes.params; i++) {
+                                .is_trainable = lk_node_owner(node)->is_trainable,
+                                .flops = node->shapes.flops,
+                                .weights_of = node->weights_of ? node->weights_of->name : NULL};
+    for (int i = 0; !node->weights_of && i < node->shapes.params; i++) {
         const struct lk_param_spec *param = &node->shapes.param[i];
         info.parameters += lk_shape_count(&param->shape);
         if (node->is_trainable && !param->is_tracked)

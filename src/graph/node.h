@@ -18,6 +18,7 @@ struct lk_node {
     struct lk_node *input_nodes[LK_MOST_INPUTS];
     struct lk_op_shapes shapes; /* as inferred; of an input: y */
     bool is_trainable;
+    struct lk_node *weights_of; /* whose parameters it uses; NULL: its own */
 };
 
 struct lk_graph {
@@ -25,5 +26,11 @@ struct lk_graph {
     struct lk_node **nodes;
     int count, room;
 };
+
+/* The node whose parameters a node uses: most often itself. */
+static inline const struct lk_node *lk_node_owner(const struct lk_node *node)
+{
+    return node->weights_of ? node->weights_of : node;
+}
 
 #endif

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameters start at multiples of this many elements: 512 bytes of floats, the coarsest
- * alignment of sub-buffers among known devices, so that the layout is the same on all. */
-enum { PARAM_ALIGN = 128 };
-
 static enum lk_status take(struct lk_replica *replica, int count, size_t bytes, void *pointer)
 {
     void *memory = NULL;
@@ -25,9 +21,10 @@ static void add_param(struct lk_replica *replica, int step, int j)
     param->spec = s->shapes.param[j];
     param->shape = param->spec.shape;
     param->count = lk_shape_count(&param->shape);
-    param->has_gradient = s->node->is_trainable;
+    const struct lk_node *owner = lk_node_owner(s->node);
+    param->has_gradient = owner->is_trainable;
     param->is_trainable = param->has_gradient && !param->spec.is_tracked;
-    snprintf(param->name, sizeof param->name, "%s.%s", s->node->name, param->spec.name);
+    snprintf(param->name, sizeof param->name, "%s.%s", owner->name, param->spec.name);
     replica->prepared[step].param[j] = replica->param_count++;
 }
 
@@ -39,7 +36,7 @@ static int64_t place_params(struct lk_replica *replica, bool has_gradient, bool 
         if (param->has_gradient != has_gradient || param->is_trainable != is_trainable)
             continue;
         param->offset = replica->weight_count;
-        replica->weight_count += lk_divide_up(param->count, PARAM_ALIGN) * PARAM_ALIGN;
+        replica->weight_count += lk_divide_up(param->count, LK_PARAM_ALIGN) * LK_PARAM_ALIGN;
     }
     return replica->weight_count;
 }
@@ -52,9 +49,14 @@ static enum lk_status list_params(struct lk_replica *replica)
     LK_TRY(take(replica, most, sizeof *replica->params, &replica->params));
     LK_TRY(take(replica, most, sizeof *replica->weight_views, &replica->weight_views));
     LK_TRY(take(replica, most, sizeof *replica->gradient_views, &replica->gradient_views));
-    for (int i = 0; i < replica->schedule.step_count; i++)
-        for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
+    for (int i = 0; i < replica->schedule.step_count; i++) {
+        const int first = lk_schedule_first_use(&replica->schedule, i);
+        if (first != i)
+            memcpy(replica->prepared[i].param, replica->prepared[first].param,
+                   sizeof replica->prepared[i].param);
+        for (int j = 0; first == i && j < replica->schedule.steps[i].shapes.params; j++)
             add_param(replica, i, j);
+    }
     replica->trainable_count = place_params(replica, true, true);
     replica->gradient_count = place_params(replica, true, false);
     place_params(replica, false, false);
@@ -174,6 +176,7 @@ static enum lk_status create(struct lk_replica *replica)
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(add_kernels(replica->loader, &replica->inputs[i].node->input));
     LK_TRY(lk_replica_plan(replica));
+    LK_TRY(lk_replica_prepare_shared(replica));
     return prepare_forks(replica);
 }
 
@@ -273,6 +276,7 @@ enum lk_status lk_replica_build(struct lk_replica *replica)
 {
     LK_TRY(allocate_params(replica));
     LK_TRY(allocate_blobs(replica));
+    LK_TRY(lk_replica_build_shared(replica));
     LK_TRY(allocate_inputs(replica));
     return lk_device_build(replica->config.device);
 }
@@ -287,6 +291,7 @@ void lk_replica_destroy(struct lk_replica *replica)
             replica->schedule.steps[i].op->release(&replica->prepared[i].setup);
     lk_loader_destroy(replica->loader);
     lk_kernel_destroy(replica->accumulate);
+    lk_replica_clear_shared(replica);
     for (int i = 0; i < replica->input_count; i++)
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
             lk_shared_destroy(replica->inputs[i].slots[slot]);

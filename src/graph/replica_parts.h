@@ -6,12 +6,26 @@
 #include "graph/replica.h"
 #include "graph/schedule.h"
 
+/* Parameters start at multiples of this many elements: 512 bytes of floats, the coarsest
+ * alignment of sub-buffers among known devices, so that the layout is the same on all. */
+enum { LK_PARAM_ALIGN = 128 };
+
 /* Blobs are numbered; -1: none. */
 struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
     int saved, forward_workspace, backward_workspace;
     int extra_dx[LK_MOST_INPUTS]; /* where dx goes when another reader has written first */
+    int extra_dw; /* where dw go when another use of the parameters has written first */
+    struct lk_extra_dw *extra; /* views of it; NULL: not built */
+};
+
+/* The gradients of one use of parameters that were written by another one before: as those lie
+ * in the gradients, an array [shards][stride]. */
+struct lk_extra_dw {
+    int64_t stride;
+    struct lk_buffer *dw[LK_MOST_PARAMS];
+    struct lk_buffer **from, **to; /* of each shard: what is added, and to which gradients */
 };
 
 struct lk_replica_input {
@@ -30,7 +44,7 @@ struct lk_replica {
     struct lk_tiling tiling;
     struct lk_prepared *prepared; /* of each step */
     struct lk_loader *loader;
-    struct lk_kernel *accumulate;
+    struct lk_kernel *accumulate, *accumulate_dw; /* NULL: not needed */
 
     struct lk_param *params;
     int param_count;
@@ -64,6 +78,21 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
 
 /* Cuts the parameters with gradients into buckets. */
 void lk_replica_cut_buckets(struct lk_replica *replica);
+
+/* --- parameters that several steps use ------------------------------------------------- */
+
+/* Bytes of the gradients of step i beside those that a later step has written; 0: none has. */
+size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i);
+
+/* Announces the kernel that adds them where there are any; makes the views of all. */
+LK_MUST_CHECK enum lk_status lk_replica_prepare_shared(struct lk_replica *replica);
+LK_MUST_CHECK enum lk_status lk_replica_build_shared(struct lk_replica *replica);
+void lk_replica_clear_shared(struct lk_replica *replica);
+
+/* Lets a step, which has them, write its dw there; adds these to the gradients. Enqueue. */
+LK_MUST_CHECK enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i,
+                                                       struct lk_op_run *run);
+LK_MUST_CHECK enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i);
 
 /* Numbers all memory the schedule needs and places it where that is possible. */
 LK_MUST_CHECK enum lk_status lk_replica_plan(struct lk_replica *replica);

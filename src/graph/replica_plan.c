@@ -81,6 +81,7 @@ static void plan_step(struct lk_replica *replica, int i)
     p->forward_workspace = add_blob(replica, p->setup.workspace_bytes, i, i);
     p->backward_workspace =
         backward ? add_blob(replica, p->setup.workspace_bytes, back, back) : -1;
+    p->extra_dw = add_blob(replica, lk_replica_extra_dw_bytes(replica, i), back, back);
 }
 
 enum lk_dtype lk_replica_stored(const struct lk_replica *replica)
@@ -105,7 +106,7 @@ enum lk_status lk_replica_plan(struct lk_replica *replica)
     const struct lk_device_info *info = lk_device_info(replica->config.device);
     int most = 2 * s->value_count;
     for (int i = 0; i < s->step_count; i++)
-        most += 3 + s->steps[i].shapes.inputs;
+        most += 4 + s->steps[i].shapes.inputs;
     void *memory = NULL;
     LK_TRY(lk_arena_take(&replica->arena, (size_t)most * sizeof *replica->blobs, &memory));
     replica->blobs = memory;

@@ -168,7 +168,11 @@ static enum lk_status backward_step(struct lk_replica *replica, int i)
     for (int j = 0; j < step->shapes.params; j++)
         if (step->wants_dw)
             run.dw[j] = replica->gradient_views[prepared->param[j]];
+    if (prepared->extra_dw >= 0)
+        LK_TRY(lk_replica_begin_extra_dw(replica, i, &run));
     LK_TRY(step->op->backward(&prepared->setup, &run));
+    if (prepared->extra_dw >= 0)
+        LK_TRY(lk_replica_add_extra_dw(replica, i));
     for (int j = 0; j < step->shapes.inputs; j++)
         if (prepared->extra_dx[j] >= 0)
             LK_TRY(

@@ -72,6 +72,15 @@ int lk_schedule_readers(const struct lk_schedule *schedule, int value)
     return readers;
 }
 
+int lk_schedule_first_use(const struct lk_schedule *schedule, int i)
+{
+    const struct lk_node *owner = lk_node_owner(schedule->steps[i].node);
+    int first = 0;
+    while (lk_node_owner(schedule->steps[first].node) != owner)
+        first++;
+    return first;
+}
+
 /* The step that alone reads the value made by step i, as its first input; -1: there is none. */
 static int only_reader(const struct lk_schedule *schedule, int i)
 {
@@ -148,7 +157,7 @@ static void find_gradients(struct lk_schedule *schedule)
 {
     for (int i = 0; i < schedule->step_count; i++) {
         struct lk_step *step = &schedule->steps[i];
-        step->wants_dw = step->node->is_trainable && step->shapes.params > 0;
+        step->wants_dw = lk_node_owner(step->node)->is_trainable && step->shapes.params > 0;
         step->has_backward = step->wants_dw;
         for (int j = 0; j < step->shapes.inputs; j++) {
             step->wants_dx[j] = schedule->values[step->x[j]].wants_gradient;

@@ -18,7 +18,7 @@ struct lk_value {
 
 /* One operation, with all it absorbed. */
 struct lk_step {
-    const struct lk_node *node; /* names it and owns its parameters */
+    const struct lk_node *node; /* names it; lk_node_owner() of it has the parameters */
     const struct lk_op *op;
     void *options;
     struct lk_op_shapes shapes;
@@ -51,6 +51,9 @@ void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_o
  * to the first. */
 void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
                             const struct lk_op_setup *setup);
+
+/* The first step that uses the parameters of step i: most often i itself. */
+int lk_schedule_first_use(const struct lk_schedule *schedule, int i);
 
 /* Whether a value is one of the outputs. */
 bool lk_schedule_is_output(const struct lk_schedule *schedule, int value);

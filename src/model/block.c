@@ -254,5 +254,6 @@ enum lk_status lk_block_use(struct lk_reading *reading, const struct lk_entry *e
     LK_TRY(read_layers(reading, entry, &inside));
     use.end_layer = reading->count;
     use.node = reading->before;
+    LK_TRY(lk_weights_share_block(reading, entry, &use));
     return note(reading, entry->yaml, &use);
 }

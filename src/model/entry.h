@@ -66,6 +66,23 @@ const struct lk_named *lk_layer_find_named(const struct lk_reading *reading, con
 enum lk_status lk_layer_refuse_name(const struct lk_reading *reading,
                                     const struct lk_yaml *name);
 
+/* The node whose weights an entry with an operation is to have; NULL: its own. To be found
+ * before the entry's node is added. fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_weights_find(const struct lk_reading *reading,
+                                             const struct lk_entry *entry,
+                                             struct lk_node **owner);
+
+/* Lets the entry's node have the weights of the owner (NULL: its own), and be frozen like it.
+ * fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_weights_share(const struct lk_entry *entry,
+                                              struct lk_node *node, struct lk_node *owner);
+
+/* Lets the layers that a block has made have the weights of those of the block that the entry
+ * names, one by one. fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_weights_share_block(const struct lk_reading *reading,
+                                                    const struct lk_entry *entry,
+                                                    const struct lk_named *use);
+
 /* Lays out the block that an entry uses. fails: LK_E_MODEL with the line */
 LK_MUST_CHECK enum lk_status lk_block_use(struct lk_reading *reading,
                                           const struct lk_entry *entry,

@@ -228,6 +228,7 @@ enum lk_status lk_layer_read(struct lk_reading *reading, const struct lk_entry *
     struct lk_model *model = reading->model;
     struct lk_layer layer = {.entry = entry->yaml};
     struct behind behind = {0};
+    struct lk_node *owner = NULL;
     char options[OPTIONS_BYTES] = "";
     void *trial = NULL;
     bool is_trainable = true;
@@ -236,11 +237,13 @@ enum lk_status lk_layer_read(struct lk_reading *reading, const struct lk_entry *
     LK_TRY(lk_growth_take(&reading->growth, entry->yaml, entry->op->options_bytes + 1, &trial));
     LK_TRY(read_options(reading, entry, trial, &behind, options));
     LK_TRY(lk_layer_flag(reading, "trainable", entry->at[LK_ENTRY_TRAINABLE], &is_trainable));
+    LK_TRY(lk_weights_find(reading, entry, &owner));
     LK_TRY(
         lk_yaml_at(entry->yaml, lk_graph_add_many(model->graph, entry->op->name, sources->count,
                                                   sources->x, options, &layer.first)));
     LK_TRY(name_layer(reading, layer.first, entry));
     lk_node_set_trainable(layer.first, is_trainable && !reading->is_frozen);
+    LK_TRY(lk_weights_share(entry, layer.first, owner));
     LK_TRY(add_behind(reading, &behind, &layer));
     reading->layers[reading->count++] = layer;
     reading->before = layer.last;

@@ -21,6 +21,8 @@ static bool is_same_operation(const struct lk_node *a, const struct lk_node *b)
                    strcmp(of_a, of_b) == 0;
     for (int i = 0; is_same && i < a->inputs; i++)
         is_same = a->input_nodes[i]->index == b->input_nodes[i]->index;
+    if (lk_node_owner(a)->index != lk_node_owner(b)->index)
+        return false;
     /* That a node without parameters is frozen means nothing. */
     return is_same && (a->shapes.params == 0 || a->is_trainable == b->is_trainable);
 }

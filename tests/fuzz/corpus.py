@@ -103,6 +103,57 @@ put("npy", "columns", arrays(three, npy("(3, 2, 2)", "|u1", bytes(12), order="Tr
 put("npy", "floats", arrays(three, npy("(3, 2)", "<f4", bytes(24))))
 put("text", "names", b"cat\tpurrs\nthe dog\tbarks\tloudly\r\n\ncat\t\xff\xe4\n")
 put("text", "numbers", b"3\tlong enough to be cut\n0\tshort")
+put("model", "plain", b"""input: [8, 8, 1]
+classes: 3
+layers:
+  - {conv2d: {filters: 2, kernel: 3, activation: tanh}, name: a}
+  - max_pool
+  - flatten
+  - {dense: {units: $classes}, trainable: no}
+  - softmax
+""")
+put("model", "branches", b"""name: two
+input: {a: [4, 4, 2], b: {shape: [4, 4, 2], scale: 0.5, shift: -1}}
+layers:
+- {relu: , from: a, name: x}
+- {tanh: , from: b}
+- {add: , from: [x, tanh_1, a]}
+output: x
+""")
+put("model", "blocks", b"""input: [8, 8, 2]
+blocks:
+  stage:
+    parameters: {n: , wide: $(4*channels), project: false}
+    layers:
+    - {name: $name_$number, unit: {filters: $wide}, repeat: $(n-1)}
+    - {name: $name_skip, from: $input, when: $project, unit: {filters: $wide}}
+    - {name: $name, when: $(n > 1), from: [$name_1, $name_skip], add: }
+  unit:
+    parameters: {filters: , size: [1, 1]}
+    layers:
+    - conv2d: {filters: $filters, kernel: $size}
+layers:
+- {name: s, stage: {n: 2, project: true}}
+- {stage: {n: 3, wide: 8}, trainable: no}
+""")
+put("model", "weights", b"""input: {a: [4, 4, 1], b: [4, 4, 1]}
+blocks: {t: {layers: [{name: $name_c, conv2d: {filters: 2}}, {relu: },
+                      {name: $name, weights: $name_c, from: $input, conv2d: {filters: 2}}]}}
+layers:
+- {name: x, from: a, t: }
+- {name: y, from: b, t: , weights: x}
+- {multiply: , from: [x, y]}
+- flatten
+- {name: d, dense: {units: 8}}
+- {dense: {units: 8}, weights: d, repeat: 3}
+""")
+put("model", "laughs", b"""input: [8, 8, 1]
+blocks:
+  a: {layers: [{b: , repeat: 2000}]}
+  b: {layers: [{c: , repeat: 2000}]}
+  c: {layers: [{relu: , when: no}, {a: }]}
+layers: [a]
+""")
 put("image", "rgb.jpg", image("JPEG", quality=40))
 put("image", "grey.jpg", image("JPEG", "L", quality=40))
 put("image", "cmyk.jpg", image("JPEG", "CMYK", quality=40))

@@ -315,25 +315,16 @@ static void warns_of_raw_outputs(void **state)
 }
 
 /* Changed texts are read or refused with a reason, and never crash. */
-static void survives_changed_bytes(void **state)
+static void change_bytes(const char *good, uint32_t stream)
 {
-    (void)state;
-    static const char good[] = "name: f\ninput: {a: [8, 8, 1], b: {shape: [8, 8, 1]}}\n"
-                               "classes: 3\nlayers:\n"
-                               "  - {relu: , from: a, name: x}\n"
-                               "  - {add: , from: [x, b]}\n"
-                               "  - max_pool: {size: [2, 2], padding: same}\n"
-                               "  - flatten\n"
-                               "  - dense: {units: $classes, activation: tanh, bias: no}\n"
-                               "    trainable: false\n"
-                               "  - softmax\noutput: softmax_1\n";
     static const char marks[] = "\n :,[]{}-$#&*!'\"\\0x\xc3\xff\t";
+    const size_t length = strlen(good);
     int read = 0, refused = 0;
     for (uint64_t trial = 0; trial < 20000; trial++) {
-        char text[sizeof good];
-        size_t bytes = sizeof good - 1;
-        memcpy(text, good, sizeof good);
-        const struct lk_random4 r = lk_random(11, LK_RANDOM_DATA, 0, trial);
+        char text[1024];
+        size_t bytes = length;
+        memcpy(text, good, length + 1);
+        const struct lk_random4 r = lk_random(11, LK_RANDOM_DATA, stream, trial);
         for (int i = 0; i < 1 + (int)(r.v[3] % 3); i++) {
             const size_t at = (r.v[i % 3] >> 8) % bytes;
             if (r.v[i % 3] % 4 == 0)
@@ -354,6 +345,31 @@ static void survives_changed_bytes(void **state)
         warnings[0] = '\0';
     }
     assert_true(read > 100 && refused > 100);
+}
+
+static void survives_changed_bytes(void **state)
+{
+    (void)state;
+    change_bytes("name: f\ninput: {a: [8, 8, 1], b: {shape: [8, 8, 1]}}\n"
+                 "classes: 3\nlayers:\n"
+                 "  - {relu: , from: a, name: x}\n"
+                 "  - {add: , from: [x, b]}\n"
+                 "  - max_pool: {size: [2, 2], padding: same}\n"
+                 "  - flatten\n"
+                 "  - dense: {units: $classes, activation: tanh, bias: no}\n"
+                 "    trainable: false\n"
+                 "  - softmax\noutput: softmax_1\n",
+                 0);
+    change_bytes("input: [8, 8, 1]\nclasses: 3\nblocks:\n"
+                 "  b:\n    parameters: {n: , size: 1, last: true}\n    layers:\n"
+                 "    - {name: $name_a, conv2d: {filters: $(2*n), kernel: $size}}\n"
+                 "    - {name: $name_$number, weights: $name_a, from: $input, repeat: 1,\n"
+                 "       conv2d: {filters: $(n+channels), kernel: $size}}\n"
+                 "    - {name: $name, when: $last, from: [$name_a, $name_1], add: }\n"
+                 "layers:\n  - {name: x, b: {n: 1}}\n"
+                 "  - {from: image, weights: x, b: {n: 1, last: no}, trainable: yes}\n"
+                 "  - {add: , from: [x, b_2]}\n",
+                 1);
 }
 
 int main(void)

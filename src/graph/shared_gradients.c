@@ -1,0 +1,141 @@
+/* Gradients of parameters that several steps use. Operations write theirs with "=": the last
+ * use, whose backward is the first, writes the gradients themselves, each other one writes
+ * beside them, and that is added at once, so that the order of sums is that of the schedule. */
+#include "base/fail.h"
+#include "graph/replica_parts.h"
+#include <string.h>
+
+/* Whether a later step has the parameters of step i, too. */
+static bool is_used_later(const struct lk_replica *replica, int i)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    const struct lk_node *owner = lk_node_owner(s->steps[i].node);
+    for (int later = i + 1; later < s->step_count; later++)
+        if (lk_node_owner(s->steps[later].node) == owner)
+            return true;
+    return false;
+}
+
+/* Where a parameter of step i begins, counted from its first; j: their number gives the end.
+ * Those of a step lie side by side, as they are of one kind. */
+static int64_t place_of(const struct lk_replica *replica, int i, int j)
+{
+    const int params = replica->schedule.steps[i].shapes.params;
+    const int *param = replica->prepared[i].param;
+    const struct lk_param *first = &replica->params[param[0]];
+    const struct lk_param *last = &replica->params[param[params - 1]];
+    if (j < params)
+        return replica->params[param[j]].offset - first->offset;
+    return last->offset - first->offset +
+           lk_divide_up(last->count, LK_PARAM_ALIGN) * LK_PARAM_ALIGN;
+}
+
+size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i)
+{
+    const struct lk_step *step = &replica->schedule.steps[i];
+    if (!step->wants_dw || !is_used_later(replica, i))
+        return 0;
+    return (size_t)place_of(replica, i, step->shapes.params) * (size_t)replica->tiling.shards *
+           lk_dtype_bytes(replica->config.real);
+}
+
+enum lk_status lk_replica_prepare_shared(struct lk_replica *replica)
+{
+    const struct lk_kernel_spec accumulate = {
+        .source = "accumulate",
+        .name = "accumulate",
+        .real_bytes = (int)lk_dtype_bytes(replica->config.real),
+        .lanes = replica->tiling.lanes,
+    };
+    bool has_extra = false;
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        has_extra |= replica->prepared[i].extra_dw >= 0;
+    return has_extra
+               ? lk_kernel_create(replica->config.device, &accumulate, &replica->accumulate_dw)
+               : LK_OK;
+}
+
+static enum lk_status take(struct lk_replica *replica, size_t bytes, void *pointer)
+{
+    void *memory = NULL;
+    LK_TRY(lk_arena_take(&replica->arena, bytes, &memory));
+    memcpy(pointer, &memory, sizeof memory);
+    return LK_OK;
+}
+
+static enum lk_status build_step(struct lk_replica *replica, int i)
+{
+    struct lk_prepared *p = &replica->prepared[i];
+    const int params = replica->schedule.steps[i].shapes.params,
+              shards = replica->tiling.shards;
+    const size_t real = lk_dtype_bytes(replica->config.real);
+    struct lk_buffer *blob = replica->blob_views[p->extra_dw];
+    LK_TRY(take(replica, sizeof *p->extra, &p->extra));
+    p->extra->stride = place_of(replica, i, params);
+    for (int j = 0; j < params; j++) {
+        const size_t place = (size_t)place_of(replica, i, j) * real;
+        LK_TRY(lk_buffer_view(blob, place, lk_buffer_bytes(blob) - place, &p->extra->dw[j]));
+    }
+    LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->from, &p->extra->from));
+    LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->to, &p->extra->to));
+    for (int shard = 0; shard < shards; shard++) {
+        const int64_t from = shard * p->extra->stride;
+        const int64_t to =
+            shard * replica->gradient_count + replica->params[p->param[0]].offset;
+        const size_t bytes = (size_t)p->extra->stride * real;
+        LK_TRY(lk_buffer_view(blob, (size_t)from * real, bytes, &p->extra->from[shard]));
+        LK_TRY(
+            lk_buffer_view(replica->gradients, (size_t)to * real, bytes, &p->extra->to[shard]));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_replica_build_shared(struct lk_replica *replica)
+{
+    for (int i = 0; i < replica->schedule.step_count; i++)
+        if (replica->prepared[i].extra_dw >= 0)
+            LK_TRY(build_step(replica, i));
+    return LK_OK;
+}
+
+void lk_replica_clear_shared(struct lk_replica *replica)
+{
+    lk_kernel_destroy(replica->accumulate_dw);
+    for (int i = 0; replica->prepared && i < replica->schedule.step_count; i++) {
+        const struct lk_extra_dw *extra = replica->prepared[i].extra;
+        for (int j = 0; extra && j < LK_MOST_PARAMS; j++)
+            lk_buffer_destroy(extra->dw[j]);
+        for (int shard = 0; extra && shard < replica->tiling.shards; shard++) {
+            if (extra->from)
+                lk_buffer_destroy(extra->from[shard]);
+            if (extra->to)
+                lk_buffer_destroy(extra->to[shard]);
+        }
+    }
+}
+
+/* Zeros, as other values lay there: what is between parameters is added, too, and stays 0. */
+enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i,
+                                         struct lk_op_run *run)
+{
+    const struct lk_prepared *p = &replica->prepared[i];
+    LK_TRY(lk_buffer_enqueue_fill(replica->blob_views[p->extra_dw], 0));
+    for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
+        run->dw[j] = p->extra->dw[j];
+    run->dw_stride = p->extra->stride;
+    return LK_OK;
+}
+
+enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i)
+{
+    enum { CHUNK = 4096 };
+    const struct lk_prepared *p = &replica->prepared[i];
+    const int lanes = replica->tiling.lanes;
+    const struct lk_grid grid = {{lk_divide_up(p->extra->stride, CHUNK), 1, 1},
+                                 lanes / replica->tiling.vector};
+    for (int shard = 0; shard < p->setup.tiling.shards; shard++)
+        LK_TRY(LK_ENQUEUE(replica->accumulate_dw, grid, LK_BUF(p->extra->from[shard]),
+                          LK_BUF(p->extra->to[shard]), LK_INT(p->extra->stride / lanes),
+                          LK_INT(CHUNK / lanes)));
+    return LK_OK;
+}

@@ -1,0 +1,427 @@
+/* Nodes that share weights: gradients of all uses, the same bits however a batch is split, and
+ * what cannot be shared. */
+#include "graph/replica.h"
+#include "graph/schedule.h"
+
+#include "base/random.h"
+#include "skip.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ASSERT_OK(call)                                                                        \
+    do {                                                                                       \
+        if ((call) != LK_OK)                                                                   \
+            fail_msg("%s: %s", #call, lk_error_text());                                        \
+    } while (0)
+
+enum { SIDE = 7, CHANNELS = 2, CLASSES = 3, BATCH = 21 };
+
+struct network {
+    struct lk_graph *graph;
+    struct lk_node *images, *others, *labels, *loss;
+};
+
+static struct lk_node *add(struct network *net, const char *op, struct lk_node *x,
+                           const char *options)
+{
+    struct lk_node *y = NULL;
+    ASSERT_OK(lk_graph_add(net->graph, op, x, options, &y));
+    return y;
+}
+
+/* The same, with the weights of `owner`. */
+static struct lk_node *add_like(struct network *net, struct lk_node *owner, struct lk_node *x,
+                                const char *options)
+{
+    struct lk_node *y = add(net, lk_node_info(owner).op, x, options);
+    ASSERT_OK(lk_node_share_weights(y, owner));
+    return y;
+}
+
+static void begin(struct network *net, int inputs)
+{
+    struct lk_input input = {"image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0, false};
+    const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0, false};
+    *net = (struct network){0};
+    ASSERT_OK(lk_graph_create(&net->graph));
+    ASSERT_OK(lk_graph_add_input(net->graph, &input, &net->images));
+    input.name = "other";
+    if (inputs == 2)
+        ASSERT_OK(lk_graph_add_input(net->graph, &input, &net->others));
+    ASSERT_OK(lk_graph_add_input(net->graph, &labels, &net->labels));
+}
+
+static void end(struct network *net, struct lk_node *x)
+{
+    struct lk_node *pair[] = {add(net, "softmax", x, ""), net->labels};
+    ASSERT_OK(lk_graph_add_many(net->graph, "cross_entropy", 2, pair, "", &net->loss));
+}
+
+/* A convolution used three times (once with another stride and a relu that it takes over), and
+ * a dense layer used twice, the way of a loop that is unrolled. */
+static struct network make_loops(void)
+{
+    struct network net;
+    begin(&net, 1);
+    struct lk_node *x = add(&net, "conv2d", net.images, "filters=4 kernel=1");
+    struct lk_node *conv = x = add(&net, "conv2d", x, "filters=4 kernel=3 padding=same");
+    x = add(&net, "tanh", x, "");
+    x = add_like(&net, conv, x, "filters=4 kernel=3 padding=same activation=relu");
+    x = add_like(&net, conv, x, "filters=4 kernel=3 stride=2");
+    x = add(&net, "flatten", x, "");
+    x = add(&net, "dense", x, "units=5 activation=relu");
+    struct lk_node *dense = x = add(&net, "dense", x, "units=5");
+    x = add(&net, "tanh", x, "");
+    x = add_like(&net, dense, x, "units=5");
+    x = add(&net, "dense", x, "units=3");
+    end(&net, x);
+    return net;
+}
+
+/* Two inputs through one tower, then compared. */
+static struct network make_siamese(void)
+{
+    struct network net;
+    struct lk_node *sides[2], *x;
+    begin(&net, 2);
+    struct lk_node *conv = add(&net, "conv2d", net.images, "filters=3 kernel=3");
+    struct lk_node *pool = add(&net, "max_pool", add(&net, "tanh", conv, ""), "size=2");
+    struct lk_node *dense = add(&net, "dense", add(&net, "flatten", pool, ""), "units=6");
+    sides[0] = dense;
+    x = add_like(&net, conv, net.others, "filters=3 kernel=3");
+    x = add(&net, "max_pool", add(&net, "tanh", x, ""), "size=2");
+    sides[1] = add_like(&net, dense, add(&net, "flatten", x, ""), "units=6");
+    ASSERT_OK(lk_graph_add_many(net.graph, "multiply", 2, sides, "", &x));
+    end(&net, add(&net, "dense", x, "units=3"));
+    return net;
+}
+
+static struct lk_replica *make_replica(struct lk_device *device, const struct lk_node *output,
+                                       enum lk_dtype real, int shards, bool stores_half)
+{
+    struct lk_replica *replica = NULL;
+    const struct lk_replica_config config = {.device = device,
+                                             .outputs = {output},
+                                             .batch = BATCH,
+                                             .shards = shards,
+                                             .real = real,
+                                             .stores_half = stores_half,
+                                             .training = true,
+                                             .seed = 5};
+    ASSERT_OK(lk_replica_create(&config, &replica));
+    ASSERT_OK(lk_replica_build(replica));
+    ASSERT_OK(lk_replica_init_weights(replica, 7));
+    return replica;
+}
+
+static void load(struct lk_replica *replica, const struct network *net, int64_t samples)
+{
+    struct lk_node *const inputs[] = {net->images, net->others};
+    int32_t *labels = lk_replica_slot(replica, net->labels, 0);
+    for (uint32_t n = 0; n < 2 && inputs[n]; n++) {
+        uint8_t *images = lk_replica_slot(replica, inputs[n], 0);
+        for (int i = 0; i < BATCH * SIDE * SIDE * CHANNELS; i++)
+            images[i] = (uint8_t)lk_random(3, LK_RANDOM_DATA, n, (uint64_t)i).v[0];
+    }
+    for (int i = 0; i < BATCH; i++)
+        labels[i] = i % CLASSES;
+    ASSERT_OK(lk_replica_load(replica, 0, samples));
+}
+
+static double total_loss(struct lk_replica *replica, const struct network *net, int64_t samples)
+{
+    struct lk_shape shape;
+    double values[BATCH * 2], sum = 0;
+    load(replica, net, samples);
+    ASSERT_OK(lk_replica_forward(replica, 1));
+    const struct lk_buffer *y = lk_replica_output(replica, 0, &shape);
+    ASSERT_OK(lk_tiled_read(y, lk_replica_tiling(replica), &shape, LK_F64, samples, values));
+    for (int64_t i = 0; i < samples; i++)
+        sum += values[2 * i];
+    return sum;
+}
+
+/* Gradients over all shards, as they lie in the weights. */
+static double *read_gradients(struct lk_replica *replica)
+{
+    const int64_t count = lk_replica_trainable_count(replica);
+    const int shards = lk_replica_tiling(replica)->shards;
+    double *all = malloc((size_t)(count * shards) * sizeof *all);
+    ASSERT_OK(lk_buffer_read(lk_replica_gradients(replica), 0,
+                             (size_t)(count * shards) * sizeof *all, all));
+    for (int s = 1; s < shards; s++)
+        for (int64_t i = 0; i < count; i++)
+            all[i] += all[s * count + i];
+    return all;
+}
+
+/* The loss along a random direction of one parameter against the gradient's component. */
+static void check_parameter(struct lk_replica *replica, const struct network *net, int index,
+                            const double *gradients, int64_t samples)
+{
+    const struct lk_param *param = lk_replica_param(replica, index);
+    const double h = 1e-5;
+    double loss[2], slope = 0;
+    double *w = malloc((size_t)param->count * sizeof *w);
+    double *moved = malloc((size_t)param->count * sizeof *w);
+    ASSERT_OK(lk_replica_read_param(replica, index, w));
+    for (int side = 0; side < 2; side++) {
+        for (int64_t e = 0; e < param->count; e++) {
+            const struct lk_random4 r =
+                lk_random(11, LK_RANDOM_DATA, (uint32_t)index, (uint64_t)e);
+            const double d = lk_random_unit(r.v[0]) - 0.5;
+            moved[e] = w[e] + (side ? h : -h) * d;
+            slope += side ? d * gradients[param->offset + e] : 0;
+        }
+        ASSERT_OK(lk_replica_write_param(replica, index, moved));
+        loss[side] = total_loss(replica, net, samples);
+    }
+    ASSERT_OK(lk_replica_write_param(replica, index, w));
+    const double measured = (loss[1] - loss[0]) / (2 * h);
+    if (!(fabs(measured - slope) <= 1e-6 * (fabs(slope) + 1)) || fabs(slope) < 1e-9)
+        fail_msg("%s: slope %.10g, gradient says %.10g", param->name, measured, slope);
+    free(w);
+    free(moved);
+}
+
+/* What lies between parameters stays 0, for the optimizer runs over it. */
+static void check_padding(struct lk_replica *replica, const double *gradients)
+{
+    int64_t at = 0;
+    for (int i = 0; lk_replica_param(replica, i); i++) {
+        const struct lk_param *param = lk_replica_param(replica, i);
+        for (; at < param->offset; at++)
+            assert_true(gradients[at] == 0);
+        at = param->offset + param->count;
+    }
+}
+
+static void check_gradients(struct network (*make)(void), const char *kernel_class, int params)
+{
+    struct lk_device *device = NULL;
+    struct network net = make();
+    setenv("LOCKSTEP_CLASS", kernel_class, 1);
+    ASSERT_OK(lk_device_open(NULL, 0, &device));
+    if (!lk_device_info(device)->has_fp64) {
+        lk_device_close(device);
+        lk_graph_destroy(net.graph);
+        SKIP_TEST("the device has no double precision");
+    }
+    for (int shards = 1; shards <= 4; shards *= 4) {
+        struct lk_replica *replica = make_replica(device, net.loss, LK_F64, shards, false);
+        const int64_t samples = shards == 1 ? BATCH : BATCH - 4; /* a short batch, too */
+        (void)total_loss(replica, &net, samples);
+        const size_t bytes = lk_device_bytes(device);
+        ASSERT_OK(lk_replica_backward(replica));
+        assert_int_equal(lk_device_bytes(device), bytes);
+        double *gradients = read_gradients(replica);
+        check_padding(replica, gradients);
+        int count = 0;
+        for (; lk_replica_param(replica, count); count++)
+            check_parameter(replica, &net, count, gradients, samples);
+        assert_int_equal(count, params);
+        free(gradients);
+        lk_replica_destroy(replica);
+    }
+    lk_device_close(device);
+    lk_graph_destroy(net.graph);
+}
+
+static void gradients_on_cpu_kernels(void **state)
+{
+    (void)state;
+    check_gradients(make_loops, "cpu", 10);
+    check_gradients(make_siamese, "cpu", 6);
+}
+
+static void gradients_on_gpu_kernels(void **state)
+{
+    (void)state;
+    check_gradients(make_loops, "gpu", 10);
+    check_gradients(make_siamese, "gpu", 6);
+}
+
+/* The gradients of one pass, which the caller frees. */
+static float *run(const struct network *net, struct lk_device *device, bool stores_half,
+                  bool by_bucket, size_t *bytes)
+{
+    struct lk_replica *replica = make_replica(device, net->loss, LK_F32, 2, stores_half);
+    *bytes = lk_buffer_bytes(lk_replica_gradients(replica));
+    float *gradients = malloc(*bytes);
+    load(replica, net, BATCH);
+    ASSERT_OK(lk_replica_forward(replica, 1));
+    for (int i = 0; by_bucket && i < lk_replica_bucket_count(replica); i++)
+        ASSERT_OK(lk_replica_backward_bucket(replica, i));
+    if (!by_bucket)
+        ASSERT_OK(lk_replica_backward(replica));
+    ASSERT_OK(lk_buffer_read(lk_replica_gradients(replica), 0, *bytes, gradients));
+    lk_replica_destroy(replica);
+    return gradients;
+}
+
+/* On a whole device and on half of one, in one go and bucket by bucket; halves in memory are
+ * near. */
+static void repeats_to_the_bit(void **state)
+{
+    (void)state;
+    struct lk_device *device = NULL;
+    struct network net = make_loops();
+    setenv("LOCKSTEP_CLASS", "cpu", 1);
+    float *first = NULL;
+    for (int i = 0; i < 4; i++) {
+        size_t bytes = 0;
+        ASSERT_OK(lk_device_open(i == 2 ? "0/2" : NULL, 0, &device));
+        float *gradients = run(&net, device, i == 3, i == 1, &bytes);
+        for (size_t e = 0; i == 3 && e < bytes / sizeof *first; e++)
+            if (!(fabsf(gradients[e] - first[e]) <= 0.05F * fabsf(first[e]) + 0.02F))
+                fail_msg("element %zu: %g with halves, %g without", e, (double)gradients[e],
+                         (double)first[e]);
+        if (i == 1 || i == 2)
+            assert_memory_equal(first, gradients, bytes);
+        lk_device_close(device);
+        if (i > 0)
+            free(gradients);
+        else
+            first = gradients;
+    }
+    free(first);
+    lk_graph_destroy(net.graph);
+}
+
+/* A bucket of shared parameters is there when backward has come to their first use, and not
+ * before: the second dense layer is used behind the third, whose bucket is the first. */
+static void buckets_end_with_the_first_use(void **state)
+{
+    (void)state;
+    struct lk_device *device = NULL;
+    struct network net;
+    begin(&net, 1);
+    struct lk_node *x = add(&net, "flatten", net.images, "");
+    x = add(&net, "dense", x, "units=600 activation=relu");
+    struct lk_node *shared = x = add(&net, "dense", x, "units=600 activation=relu");
+    x = add(&net, "dense", x, "units=600 activation=relu");
+    x = add_like(&net, shared, x, "units=600 activation=relu");
+    end(&net, add(&net, "dense", x, "units=3"));
+    ASSERT_OK(lk_device_open(NULL, 0, &device));
+    struct lk_replica *replica = make_replica(device, net.loss, LK_F32, 1, false);
+    const size_t bytes = lk_buffer_bytes(lk_replica_gradients(replica));
+    float *now = malloc(bytes), *last = malloc(bytes);
+    load(replica, &net, BATCH);
+    ASSERT_OK(lk_replica_forward(replica, 1));
+    ASSERT_OK(lk_replica_backward(replica));
+    ASSERT_OK(lk_buffer_read(lk_replica_gradients(replica), 0, bytes, last));
+    assert_int_equal(lk_replica_bucket_count(replica), 3);
+    load(replica, &net, BATCH);
+    ASSERT_OK(lk_replica_forward(replica, 1));
+    for (int i = 0; i < 3; i++) {
+        const struct lk_bucket b = lk_replica_bucket(replica, i);
+        ASSERT_OK(lk_replica_backward_bucket(replica, i));
+        ASSERT_OK(lk_buffer_read(lk_replica_gradients(replica), 0, bytes, now));
+        assert_memory_equal(now + b.first, last + b.first, (size_t)b.count * sizeof *now);
+        const struct lk_bucket next = lk_replica_bucket(replica, 1);
+        if (i == 0) /* of two uses one is there */
+            assert_memory_not_equal(now + next.first, last + next.first,
+                                    (size_t)next.count * sizeof *now);
+    }
+    free(now);
+    free(last);
+    lk_replica_destroy(replica);
+    lk_device_close(device);
+    lk_graph_destroy(net.graph);
+}
+
+static void names_and_counts_once(void **state)
+{
+    (void)state;
+    struct network net = make_loops();
+    const struct lk_node *owner = lk_graph_find(net.graph, "conv2d_2");
+    const struct lk_node *other = lk_graph_find(net.graph, "conv2d_3");
+    struct lk_schedule schedule;
+    assert_int_equal(lk_node_info(owner).parameters, 4 * 4 * 9 + 4);
+    assert_null(lk_node_info(owner).weights_of);
+    assert_int_equal(lk_node_info(other).parameters, 0);
+    assert_int_equal(lk_node_info(other).trained, 0);
+    assert_string_equal(lk_node_info(other).weights_of, "conv2d_2");
+    /* the owner's setting counts */
+    lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_2"), false);
+    assert_false(lk_node_info(other).is_trainable);
+    ASSERT_OK(lk_schedule_make(net.loss, true, &schedule));
+    for (int i = 0; i < schedule.step_count; i++)
+        if (lk_node_owner(schedule.steps[i].node) == owner)
+            assert_false(schedule.steps[i].wants_dw);
+    lk_schedule_clear(&schedule);
+    lk_graph_destroy(net.graph);
+}
+
+static void check_refused(struct lk_node *node, struct lk_node *owner, enum lk_status code,
+                          const char *said)
+{
+    lk_error_clear();
+    const enum lk_status status = lk_node_share_weights(node, owner);
+    if (status != code || !strstr(lk_error_text(), said))
+        fail_msg("gave %d '%s', expected '%s'", (int)status, lk_error_text(), said);
+    lk_error_clear();
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    struct network net, strange;
+    begin(&net, 1);
+    begin(&strange, 1);
+    struct lk_node *a = add(&net, "conv2d", net.images, "filters=2 kernel=3");
+    struct lk_node *b = add(&net, "conv2d", a, "filters=2 kernel=3");
+    struct lk_node *c = add(&net, "conv2d", b, "filters=2 kernel=3");
+    struct lk_node *wide = add(&net, "conv2d", a, "filters=4 kernel=3");
+    struct lk_node *bare = add(&net, "conv2d", a, "filters=2 kernel=3 bias=false");
+    struct lk_node *relu = add(&net, "relu", a, ""), *again = add(&net, "relu", a, "");
+    struct lk_node *norm = add(&net, "batch_norm", a, ""),
+                   *twin = add(&net, "batch_norm", a, "");
+    struct lk_node *elsewhere = add(&strange, "conv2d", strange.images, "filters=2 kernel=3");
+    check_refused(b, NULL, LK_E_ARGUMENT, "two nodes of one graph");
+    check_refused(b, elsewhere, LK_E_ARGUMENT, "two nodes of one graph");
+    check_refused(b, b, LK_E_ARGUMENT, "'conv2d_2' cannot have its own weights of itself");
+    check_refused(relu, a, LK_E_ARGUMENT,
+                  "'relu_1' is relu, 'conv2d_1', whose weights it is to have, is conv2d");
+    check_refused(net.images, a, LK_E_ARGUMENT, "'image' is an input");
+    check_refused(a, b, LK_E_ARGUMENT, "'conv2d_2', which stands behind it");
+    check_refused(again, relu, LK_E_ARGUMENT, "'relu_1' has no weights that could be shared");
+    check_refused(wide, a, LK_E_SHAPE,
+                  "'conv2d_4.weight' is [2, 3, 3, 4], 'conv2d_1.weight' is [2, 3, 3, 2]");
+    check_refused(bare, a, LK_E_SHAPE, "'conv2d_5' has 1 parameters, 'conv2d_1' has 2");
+    check_refused(twin, norm, LK_E_UNSUPPORTED,
+                  "'batch_norm_1' has moving averages ('moving_mean')");
+    ASSERT_OK(lk_node_share_weights(b, a));
+    check_refused(c, b, LK_E_ARGUMENT,
+                  "'conv2d_2' has itself the weights of 'conv2d_1': 'conv2d_3' can have them");
+    lk_graph_destroy(strange.graph);
+    lk_graph_destroy(net.graph);
+    begin(&net, 1);
+    a = add(&net, "dense", add(&net, "flatten", net.images, ""), "units=4");
+    b = add(&net, "dense", a, "units=4");
+    c = add(&net, "dense", b, "units=4");
+    ASSERT_OK(lk_node_share_weights(c, b));
+    struct lk_node *d = add(&net, "dense", c, "units=4");
+    ASSERT_OK(lk_node_share_weights(d, b));
+    check_refused(b, a, LK_E_ARGUMENT, "'dense_3' has the weights of 'dense_2', which cannot");
+    lk_graph_destroy(net.graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_on_cpu_kernels),
+        cmocka_unit_test(gradients_on_gpu_kernels),
+        cmocka_unit_test(repeats_to_the_bit),
+        cmocka_unit_test(buckets_end_with_the_first_use),
+        cmocka_unit_test(names_and_counts_once),
+        cmocka_unit_test(refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
