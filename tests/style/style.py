@@ -27,7 +27,8 @@ FLOORS = {
 # A hall is a room cut into smaller ones, "src/data/sources": these in their order, the lowest
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
-    "data": [["sources", "stages"], ["images"], [""], ["batches", "convert", "survey"]],
+    "data": [["sources", "stages"], ["images", "tables"], [""],
+             ["batches", "convert", "survey"]],
     "io": [[""], ["image", "records"]],
 }
 
