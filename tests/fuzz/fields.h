@@ -10,8 +10,7 @@
 
 static inline void fuzz_check_field(const struct lk_field *field, const void *values)
 {
-    const int64_t count =
-        (int64_t)lk_field_bytes(field) / (field->dtype == LK_U8 ? 1 : 4);
+    const int64_t count = (int64_t)lk_field_bytes(field) / (field->dtype == LK_U8 ? 1 : 4);
     for (int64_t i = 0; i < count; i++) {
         if (field->dtype == LK_I32 && field->classes > 0 &&
             (((const int32_t *)values)[i] < 0 ||
