@@ -22,7 +22,8 @@ enum { SEVERAL = 3 };
 struct request {
     const struct arguments *arguments;
     int64_t samples, threads, seed;
-    int crop[2]; /* height, width; 0: none */
+    int crop[2];  /* height, width; 0: none */
+    char *stages; /* of training, with what they measure of the data; NULL: none were given */
 };
 
 struct watch {
@@ -76,13 +77,20 @@ static const char *stages(const struct request *request)
     return given ? given : option_text(request->arguments, "augment");
 }
 
+static size_t sample_bytes(const struct lk_field *fields, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += lk_field_bytes(&fields[i]);
+    return bytes;
+}
+
 static struct lk_batches_options batches_options(const struct request *request,
                                                  const struct data_part *part, bool is_training)
 {
     const struct lk_data_info *info = lk_data_info(part->data);
-    const int64_t bytes = (int64_t)info->height * info->width * info->channels;
+    const int64_t bytes = (int64_t)sample_bytes(info->fields, info->field_count);
     const int64_t size = MOST_BATCH_BYTES / bytes;
-    const char *augment = stages(request);
     return (struct lk_batches_options){
         .size = size < 1       ? 1
                 : size > BATCH ? BATCH
@@ -92,9 +100,9 @@ static struct lk_batches_options batches_options(const struct request *request,
         .threads = request->threads ? (int)request->threads : LK_BATCHES_AUTO,
         .height = request->crop[0],
         .width = request->crop[1],
-        .pipeline = !is_training ? NULL
-                    : augment    ? augment
-                                 : "",
+        .pipeline = !is_training      ? NULL
+                    : request->stages ? request->stages
+                                      : "",
     };
 }
 
@@ -103,35 +111,43 @@ static enum lk_status time_batches(struct data_part *part,
                                    const struct lk_batches_options *options)
 {
     const struct lk_data_info *info = lk_data_info(part->data);
-    int shape[3];
-    lk_batches_shape(part->batches, shape);
-    const size_t bytes = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
-    uint8_t *samples = malloc((size_t)options->size * bytes);
-    int32_t *labels = malloc((size_t)options->size * sizeof *labels);
-    enum lk_status status = samples && labels ? LK_OK : LK_E_MEMORY;
+    void *to[LK_MOST_FIELDS] = {NULL};
+    int count;
+    const struct lk_field *fields = lk_batches_fields(part->batches, &count);
+    uint8_t *samples = malloc((size_t)options->size * sample_bytes(fields, count));
+    enum lk_status status = samples ? LK_OK : LK_E_MEMORY;
     const double began = now();
     double seconds = 0;
     int64_t done = 0;
+    size_t used = 0;
+    for (int i = 0; status == LK_OK && i < count; i++) {
+        to[i] = samples + used;
+        used += (size_t)options->size * lk_field_bytes(&fields[i]);
+    }
     for (int64_t batch = 0;
          status == LK_OK && seconds < (done < SEVERAL * info->count ? batches_s : small_s);
          batch++) {
         const int64_t size = lk_batches_size(part->batches, batch);
-        status = lk_batches_read(part->batches, batch, 0, size, samples, labels);
+        status = lk_batches_read_fields(part->batches, batch, 0, size, to);
         done += size;
         seconds = now() - began;
     }
     free(samples);
-    free(labels);
     if (status == LK_OK)
         part->batches_per_s = (double)done / seconds;
     return status;
 }
 
 /* Batches are created first: what is wrong with their options is then said at once. */
-static enum lk_status look_at(const struct request *request, struct data_part *part,
-                              bool is_training)
+static enum lk_status look_at(struct request *request, struct data_part *part, bool is_training)
 {
     struct watch watch = {.part = part->name, .began = now(), .shown = now()};
+    if (is_training && stages(request)) {
+        const enum lk_status status =
+            lk_pipeline_resolve(part->data, stages(request), &request->stages);
+        if (status != LK_OK)
+            return status;
+    }
     const struct lk_batches_options options = batches_options(request, part, is_training);
     const struct lk_survey_options survey = {.samples = request->samples,
                                              .threads = (int)request->threads,
@@ -214,7 +230,7 @@ static int judge(const struct data_report *report)
     return result;
 }
 
-static enum lk_status make_report(const struct request *request, struct data_report *report)
+static enum lk_status make_report(struct request *request, struct data_report *report)
 {
     enum lk_status status = open_parts(request, report);
     for (int i = 0; status == LK_OK && i < report->count; i++)
@@ -264,6 +280,7 @@ static int run(const struct arguments *arguments)
         data_print(&report);
     if (made == LK_OK && status == DONE)
         status = judge(&report);
+    free(request.stages);
     for (int i = 0; i < DATA_PARTS; i++) {
         lk_survey_destroy(report.parts[i].survey);
         lk_batches_destroy(report.parts[i].batches);

@@ -74,6 +74,12 @@ static void print_heading(const struct data_report *report, const char *what, in
     printf("\n");
 }
 
+/* Mean and deviation are measured of so many. */
+static int channels_of_values(const struct lk_data_info *info)
+{
+    return info->channels < LK_SURVEY_CHANNELS ? info->channels : LK_SURVEY_CHANNELS;
+}
+
 static int name_width(const struct lk_data_info *info)
 {
     char text[32];
@@ -195,12 +201,39 @@ static void print_values(const struct data_report *report)
     printf("\n%-*s%12s%12s%15s%15s\n", FIRST_COLUMN, "values 0..255", "mean", "deviation",
            "mean/255", "deviation/255");
     for (int i = 0; i < report->count; i++)
-        for (int c = 0; c < info->channels; c++) {
+        for (int c = 0; c < channels_of_values(info); c++) {
             const struct lk_survey *s = report->parts[i].survey;
             char text[32];
             snprintf(text, sizeof text, "%s, %s", report->parts[i].name, value_name(info, c));
             printf("%-*s%12.3f%12.3f%15.6f%15.6f\n", FIRST_COLUMN, text, s->mean[c],
                    s->deviation[c], s->mean[c] / 255, s->deviation[c] / 255);
+        }
+}
+
+/* "numbers[3]"; "numbers": all of the field. */
+static void numbers_name(const struct lk_data_info *info,
+                         const struct lk_survey_numbers *numbers, char name[192])
+{
+    const struct lk_field *field = &info->fields[numbers->field];
+    if (numbers->element < 0 || field->shape.rank == 0)
+        snprintf(name, 192, "%s", field->name);
+    else
+        snprintf(name, 192, "%s[%" PRId64 "]", field->name, numbers->element);
+}
+
+static void print_numbers(const struct data_report *report)
+{
+    const struct lk_data_info *info = info_of(report);
+    printf("\n%-*s%10s%12s%12s%12s%12s\n", FIRST_COLUMN, "numbers", "count", "mean",
+           "deviation", "smallest", "largest");
+    for (int i = 0; i < report->count; i++)
+        for (int k = 0; k < report->parts[i].survey->number_count; k++) {
+            const struct lk_survey_numbers *n = &report->parts[i].survey->numbers[k];
+            char name[192], text[256];
+            numbers_name(info, n, name);
+            snprintf(text, sizeof text, "%s, %s", report->parts[i].name, name);
+            printf("%-*s%10" PRId64 "%12.6g%12.6g%12.6g%12.6g\n", FIRST_COLUMN, text, n->count,
+                   n->mean, n->deviation, n->smallest, n->largest);
         }
 }
 
@@ -256,12 +289,33 @@ static void print_notes(const struct data_part *part, const struct lk_survey_not
         printf("  and %" PRId64 " more, which --json names\n", notes->count - most);
 }
 
+static const char *dtype_name(enum lk_dtype dtype)
+{
+    return dtype == LK_U8 ? "u8" : dtype == LK_I32 ? "i32" : "f32";
+}
+
+/* "numbers f32 [4], label i32 []" */
+static void print_fields(const struct lk_data_info *info)
+{
+    for (int i = 0; i < info->field_count; i++) {
+        const struct lk_field *field = &info->fields[i];
+        printf("%s%s %s [", i ? ", " : "", field->name, dtype_name(field->dtype));
+        for (int k = 0; k < field->shape.rank; k++)
+            printf("%s%" PRId64, k ? ", " : "", field->shape.dim[k]);
+        printf("]");
+    }
+}
+
 void data_print(const struct data_report *report)
 {
     const struct lk_data_info *info = info_of(report);
+    const bool has_image = info->channels > 0;
     terminal_print(info->name, 0);
-    printf(": %d classes, samples of %dx%dx%d", info->classes, info->height, info->width,
-           info->channels);
+    printf(": %d classes, samples of ", info->classes);
+    if (has_image)
+        printf("%dx%dx%d", info->height, info->width, info->channels);
+    else
+        print_fields(info);
     for (int i = 0; i < report->count; i++) {
         const struct data_part *part = &report->parts[i];
         const int64_t count = lk_data_info(part->data)->count;
@@ -270,9 +324,14 @@ void data_print(const struct data_report *report)
                    part->survey->samples, count, part->name);
     }
     printf("\n");
-    print_classes(report);
-    print_files(report);
-    print_values(report);
+    if (info->classes > 0)
+        print_classes(report);
+    if (has_image)
+        print_files(report);
+    if (has_image)
+        print_values(report);
+    if (report->parts[0].survey->number_count > 0)
+        print_numbers(report);
     print_rates(report);
     for (int i = 0; i < report->count; i++) {
         const struct data_part *part = &report->parts[i];
@@ -331,28 +390,61 @@ static json_t *files_json(const struct lk_survey *survey)
                      "largest", size_json(survey->largest));
 }
 
+static json_t *survey_numbers_json(const struct data_part *part)
+{
+    json_t *items = json_array();
+    for (int k = 0; k < part->survey->number_count; k++) {
+        const struct lk_survey_numbers *n = &part->survey->numbers[k];
+        char name[192];
+        numbers_name(lk_data_info(part->data), n, name);
+        json_array_append_new(items, json_pack("{s:o, s:I, s:f, s:f, s:f, s:f}", "name",
+                                               json_text(name), "count", (json_int_t)n->count,
+                                               "mean", n->mean, "deviation", n->deviation,
+                                               "smallest", n->smallest, "largest", n->largest));
+    }
+    return items;
+}
+
 static json_t *part_json(const struct data_part *part)
 {
     const struct lk_survey *survey = part->survey;
     const struct lk_data_info *info = lk_data_info(part->data);
     json_t *counts = json_array();
+    const int most = info->classes ? majority(part) : 0;
     for (int i = 0; i < info->classes; i++)
         json_array_append_new(counts, json_integer(survey->class_counts[i]));
     return json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, "
-        "s:o, s:i, s:o}",
+        "s:o, s:i, s:o, s:o}",
         "part", part->name, "samples", (json_int_t)info->count, "looked_at",
         (json_int_t)survey->samples, "good", (json_int_t)survey->good, "class_counts", counts,
-        "without_class", (json_int_t)survey->unlabelled, "majority_class", majority(part),
-        "majority_share", share(part, majority(part)), "files", files_json(survey), "mean",
-        numbers_json(survey->mean, info->channels, 1), "deviation",
-        numbers_json(survey->deviation, info->channels, 1), "scaled_mean",
-        numbers_json(survey->mean, info->channels, 1 / 255.0), "scaled_deviation",
-        numbers_json(survey->deviation, info->channels, 1 / 255.0), "bad_count",
+        "without_class", (json_int_t)survey->unlabelled, "majority_class", most,
+        "majority_share", info->classes ? share(part, most) : 0.0, "files", files_json(survey),
+        "mean", numbers_json(survey->mean, channels_of_values(info), 1), "deviation",
+        numbers_json(survey->deviation, channels_of_values(info), 1), "scaled_mean",
+        numbers_json(survey->mean, channels_of_values(info), 1 / 255.0), "scaled_deviation",
+        numbers_json(survey->deviation, channels_of_values(info), 1 / 255.0), "bad_count",
         (json_int_t)data_bad(survey), "most_bad", (json_int_t)survey->most_bad, "bad",
         notes_json(&survey->bad), "cut_off", (json_int_t)survey->lost, "misnamed",
         notes_json(&survey->misnamed), "batch_threads", part->batch_threads, "samples_per_s",
-        rates_json(part));
+        rates_json(part), "numbers", survey_numbers_json(part));
+}
+
+static json_t *fields_json(const struct lk_data_info *info)
+{
+    json_t *items = json_array();
+    for (int i = 0; i < info->field_count; i++) {
+        const struct lk_field *field = &info->fields[i];
+        json_t *shape = json_array();
+        for (int k = 0; k < field->shape.rank; k++)
+            json_array_append_new(shape, json_integer(field->shape.dim[k]));
+        json_array_append_new(
+            items, json_pack("{s:o, s:s, s:o, s:s, s:I}", "name", json_text(field->name),
+                             "type", dtype_name(field->dtype), "shape", shape, "role",
+                             field->role == LK_FIELD_INPUT ? "input" : "label", "classes",
+                             (json_int_t)field->classes));
+    }
+    return items;
 }
 
 int data_print_json(const struct data_report *report)
@@ -364,9 +456,9 @@ int data_print_json(const struct data_report *report)
         json_array_append_new(classes, json_text(class_name(info, i, text)));
     for (int i = 0; i < report->count; i++)
         json_array_append_new(parts, part_json(&report->parts[i]));
-    return json_print(json_pack("{s:o, s:o, s:[i, i, i], s:o, s:o}", "data",
+    return json_print(json_pack("{s:o, s:o, s:[i, i, i], s:o, s:o, s:o}", "data",
                                 json_text(report->spec), "name", json_text(info->name), "shape",
                                 info->height, info->width, info->channels, "classes", classes,
-                                "parts", parts),
+                                "parts", parts, "fields", fields_json(info)),
                       JSON_INDENT(2));
 }

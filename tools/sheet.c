@@ -184,8 +184,11 @@ enum lk_status sheet_write(const struct lk_data *data, const struct lk_batches_o
     lk_batches_shape(batches, shape);
     sheet.from_height = shape[0];
     sheet.from_width = shape[1];
-    lay_out(&sheet);
-    status = read_and_draw(&sheet, batches, title);
+    status = lk_batches_read(batches, 0, 0, 0, NULL, NULL); /* it says where no image is */
+    if (status == LK_OK) {
+        lay_out(&sheet);
+        status = read_and_draw(&sheet, batches, title);
+    }
     if (status == LK_OK)
         status = lk_image_write(path, sheet.shape, sheet.pixels);
     lk_batches_destroy(batches);

@@ -3,6 +3,7 @@
 #define LOCKSTEP_LOCKSTEP_H
 
 #include <lockstep/accuracy.h>
+#include <lockstep/batches.h>
 #include <lockstep/bench.h>
 #include <lockstep/convert.h>
 #include <lockstep/data.h>

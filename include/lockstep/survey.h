@@ -44,6 +44,14 @@ enum lk_survey_stage {
 
 enum { LK_SURVEY_CHANNELS = 4 };
 
+/* Numbers of a field of floats, over good samples in their order. */
+struct lk_survey_numbers {
+    int field;       /* of the data set */
+    int64_t element; /* of the field; -1: all of them together, as of fields with many */
+    int64_t count;
+    double mean, deviation, smallest, largest; /* deviation: of all, not of a sample of more */
+};
+
 struct lk_survey {
     int64_t samples; /* looked at, broken ones too */
     int64_t good;    /* of these: whole, with a label */
@@ -62,6 +70,9 @@ struct lk_survey {
 
     /* Values 0..255 of good samples, decoded and scaled as training reads them. */
     double mean[LK_SURVEY_CHANNELS], deviation[LK_SURVEY_CHANNELS];
+
+    int number_count;
+    struct lk_survey_numbers *numbers; /* [number_count] */
 
     double samples_per_s[LK_SURVEY_STAGES]; /* of one thread; 0: there is no such stage */
 };

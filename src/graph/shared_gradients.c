@@ -42,7 +42,7 @@ size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i)
 enum lk_status lk_replica_prepare_shared(struct lk_replica *replica)
 {
     const struct lk_kernel_spec accumulate = {
-        .source = "accumulate",
+        .source = "graph/accumulate",
         .name = "accumulate",
         .real_bytes = (int)lk_dtype_bytes(replica->config.real),
         .lanes = replica->tiling.lanes,

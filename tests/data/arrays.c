@@ -118,13 +118,17 @@ static void refuses_other_arrays(void **state)
         int code;
         const char *said;
     } cases[] = {
-        {"<f4", "(3, 2)", 24, LK_E_UNSUPPORTED, "type f4; expected uint8"},
+        {"<f2", "(3, 2)", 12, LK_E_UNSUPPORTED, "type f2; expected uint8"},
+        {"|b1", "(3, 2)", 6, LK_E_UNSUPPORTED, "type b1; expected uint8"},
+        {"<i3", "(3, 1)", 9, LK_E_UNSUPPORTED, "type i3; expected uint8"},
+        {"<f4", "(3, 1, 1, 1, 1, 1)", 12, LK_E_SHAPE, "6 axes"},
+        {"<f4", "(3, 0)", 0, LK_E_SHAPE, "axis 1 has 0"},
         {"|u1", "(3,)", 3, LK_E_SHAPE, "1 axes"},
         {"|u1", "(3, 1, 1, 1, 1)", 3, LK_E_SHAPE, "5 axes"},
         {"|u1", "(3, 2, 0)", 0, LK_E_SHAPE, "axis 2 has 0"},
         {"|u1", "(3, 99999)", 0, LK_E_DATA, "bytes are expected, found"},
         {"|u1", "(0, 2)", 0, LK_E_DATA, "no sample"},
-        {"|u1", "(4, 2)", 8, LK_E_DATA, "4 images, "},
+        {"|u1", "(4, 2)", 8, LK_E_DATA, "4 samples, "},
         {"|u1", "(3, 2)", 7, LK_E_DATA, "bytes are expected, found"},
         {"|u1", "(3)", 3, LK_E_DATA, "broken header"},
         {"|u1", "(3 2)", 6, LK_E_DATA, "broken header"},
@@ -141,8 +145,9 @@ static void refuses_other_arrays(void **state)
     }
     put_npy("x.npy", "|u1", "(3, 2)", NULL, 6);
     refused(pair("x.npy", "y.npy"), LK_DATA_TEST, LK_E_IO, "no test part");
-    put_npy("y.npy", "<f8", "(3,)", NULL, 24);
-    refused(pair("x.npy", "y.npy"), LK_DATA_TRAIN, LK_E_UNSUPPORTED, "expected whole numbers");
+    put_npy("y.npy", "<c8", "(3,)", NULL, 24);
+    refused(pair("x.npy", "y.npy"), LK_DATA_TRAIN, LK_E_UNSUPPORTED,
+            "whole numbers, or floats");
     put_npy("y.npy", "|i1", "(3,)", "\0\377\2", 3);
     refused(pair("x.npy", "y.npy"), LK_DATA_TRAIN, LK_E_DATA, "label -1 of sample 1");
     put_npy("y.npy", "<u8", "(3,)", "\0\0\0\0\0\0\0\200\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24);

@@ -67,6 +67,14 @@ def labelled(label, name, picture=b"\xff\xd8\xff"):
             + feature(b"image/encoded", 1, field(1, picture)))  # fmt: skip
 
 
+def table(numbers, values, label, name, packed=True):
+    reals = field(1, struct.pack(f"<{len(numbers)}f", *numbers)) if packed else b"".join(
+        bytes([1 << 3 | 5]) + struct.pack("<f", n) for n in numbers)
+    return (feature(b"reals", 2, reals) + feature(b"ints", 3, field(1, bytes(values)))
+            + feature(b"image/class/label", 3, field(1, bytes([label])))
+            + feature(b"name", 1, field(1, name)))  # fmt: skip
+
+
 dot = io.BytesIO()
 Image.new("L", (1, 1), 9).save(dot, "PNG")
 for name, first, second in (("one", labelled(0, b"cat", dot.getvalue()), b""),
@@ -75,6 +83,12 @@ for name, first, second in (("one", labelled(0, b"cat", dot.getvalue()), b""),
                             ("nameless", labelled(7, b""), labelled(2, b"emu")),
                             ("named", feature(b"image/class/label", 1, field(1, b"cat")), b"")):
     put("records", name, bytes([len(first)]) + first + second)
+for name, second in (("table", table([3, 4], [5, 6], 1, b"dog", False)),
+                     ("longer", table([3, 4, 5], [5, 6], 2, b"cat")),
+                     ("unlike", table([3, float("nan")], [5], 2, b"")),
+                     ("alone", b"")):
+    first = table([1, 2], [3, 4], 0, b"cat")
+    put("records", name, bytes([len(first)]) + first + second)
 put("gzip", "text", gzip.compress(b"some text, some text, some text", mtime=0))
 put("gzip", "two", gzip.compress(b"one", mtime=0) + gzip.compress(b"two", mtime=0))
 put("gzip", "zlib", zlib.compress(bytes(1000)))
@@ -82,6 +96,8 @@ labels = struct.pack(">II", 0x801, 3) + b"\0\1\2"
 images = struct.pack(">IIII", 0x803, 3, 2, 2) + bytes(range(12))
 put("idx", "three", struct.pack("<H", len(labels)) + labels + images)
 put("csv", "names", b'path,label\n"a, b.png",cat\nc.jpg,"the ""dog"""\r\n')
+put("csv", "table", b"\xef\xbb\xbfa,b,c\r\n1,2.5,x\r\n,3,y\r\n\"7\",-1e3,\"z \"\"q\"\"\"\n")
+put("csv", "classes", b"b,a,c\n1,2,3\n4,5\n6,nan,1\n0,0,0")
 put("csv", "numbers", b"a.png,1\n/b.png,0\n")
 def npy(shape, kind, data, version=1, order="False"):
     text = f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
@@ -101,6 +117,11 @@ two = npy("(2,1)", ">i2", b"\0\1\0\0", 3)
 put("npy", "rows", arrays(two, npy("(2, 4)", "|u1", bytes(8))))
 put("npy", "columns", arrays(three, npy("(3, 2, 2)", "|u1", bytes(12), order="True")))
 put("npy", "floats", arrays(three, npy("(3, 2)", "<f4", bytes(24))))
+reals = npy("(3,)", "<f4", struct.pack("<3f", 1, 2, 3))
+put("npy", "reals", arrays(reals, npy("(3, 2)", "<f8", struct.pack("<6d", *range(6)))))
+put("npy", "tokens", arrays(npy("(3, 2)", "<i8", struct.pack("<6q", *range(6))),
+                            npy("(3, 2)", "<i4", struct.pack("<6i", *range(6)))))
+put("npy", "wide", arrays(three, npy("(3,)", "<i8", struct.pack("<3q", 1, 2**40, -1))))
 put("text", "names", b"cat\tpurrs\nthe dog\tbarks\tloudly\r\n\ncat\t\xff\xe4\n")
 put("text", "numbers", b"3\tlong enough to be cut\n0\tshort")
 put("model", "plain", b"""input: [8, 8, 1]

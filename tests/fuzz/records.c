@@ -1,4 +1,6 @@
-/* A data set of records: the input is two Examples, behind the length of the first. */
+/* A data set of records: the input is two Examples, behind the length of the first. They are
+ * read as images, then as numbers. */
+#include "fields.h"
 #include "files.h"
 #include "fuzz.h"
 #include "io/records/tfrecord_write.h"
@@ -33,6 +35,18 @@ static void read_all(const struct lk_data *set)
             abort();
 }
 
+static void read_numbers(const char *path, const char *options)
+{
+    char spec[300];
+    struct lk_data *set;
+    snprintf(spec, sizeof spec, "tfrecord:%s,max_bad=100%%,%s", path, options);
+    if (lk_data_open(spec, LK_DATA_TRAIN, &set) == LK_OK) {
+        fuzz_read_fields(set);
+        lk_data_close(set);
+    }
+    lk_error_clear();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static uint8_t file[MOST + 64];
@@ -46,11 +60,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     size_t used = put_record(file, data + 1, first);
     if (rest > first)
         used += put_record(file + used, data + 1 + first, rest - first);
-    snprintf(spec, sizeof spec, "tfrecord:%s", fuzz_put("a.tfrecord", file, used));
+    const char *path = fuzz_put("a.tfrecord", file, used);
+    snprintf(spec, sizeof spec, "tfrecord:%s", path);
     if (lk_data_open_as(spec, LK_DATA_TRAIN, &wanted, &set) == LK_OK) {
         read_all(set);
         lk_data_close(set);
     }
     lk_error_clear();
+    read_numbers(path, "fields=reals,tokens:ints,label=image/class/label");
+    read_numbers(path, "fields=ints,label=name,offset=-1");
+    read_numbers(path, "fields=reals+ints,label=ints,label_type=number");
     return 0;
 }

@@ -22,7 +22,8 @@ struct lk_batches {
     struct lk_pipeline pipeline;
     struct lk_look look;
     struct lk_augment augment;
-    struct lk_prefetch *prefetch; /* NULL: who wants a batch reads it */
+    struct lk_standardize standardize; /* of no field where the pipeline does not say it */
+    struct lk_prefetch *prefetch;      /* NULL: who wants a batch reads it */
     int field_count;
     struct lk_field fields[LK_MOST_FIELDS]; /* as they are in batches */
     size_t field_bytes[LK_MOST_FIELDS];
@@ -94,6 +95,8 @@ static enum lk_status read_now(void *context, int64_t batch, int64_t first, int6
         read_samples(b, at, order->items + at.index + first, count, to, whole);
     lk_orders_give(b->orders, order);
     free(whole);
+    if (status == LK_OK)
+        lk_standardize_apply(&b->standardize, count, to);
     return status;
 }
 
@@ -193,12 +196,19 @@ static void describe_fields(struct lk_batches *b)
     }
 }
 
-static enum lk_status set_pipeline(struct lk_batches *b)
+static enum lk_status set_standardize(struct lk_batches *b)
+{
+    if (!b->pipeline.standardizes)
+        return LK_OK;
+    LK_TRY(lk_standardize_parse(b->pipeline.standardize, &b->standardize));
+    return lk_standardize_bind(&b->standardize, b->fields, b->field_count);
+}
+
+/* What is done to images, and the size that they end with. */
+static enum lk_status set_images(struct lk_batches *b)
 {
     const struct lk_data_info *info = lk_data_info(b->data);
     int size[2] = {0};
-    if (b->options.pipeline)
-        LK_TRY(lk_pipeline_parse(b->options.pipeline, true, &b->pipeline));
     LK_TRY(lk_pipeline_look(&b->pipeline, info->channels, &b->look));
     LK_TRY(check_parts(b));
     LK_TRY(find_size(b, size));
@@ -213,9 +223,31 @@ static enum lk_status set_pipeline(struct lk_batches *b)
         .width = size[1],
         .channels = info->channels,
     };
-    LK_TRY(lk_augment_check(&b->augment));
-    describe_fields(b);
+    return lk_augment_check(&b->augment);
+}
+
+static enum lk_status refuse_images(const struct lk_batches *b)
+{
+    const char *stage = lk_pipeline_image_stage(&b->pipeline);
+    const char *name = lk_data_info(b->data)->name;
+    if (stage)
+        return lk_fail(LK_E_ARGUMENT, "stage '%s' is for images, '%s' has none", stage, name);
+    if (b->options.height)
+        return lk_fail(LK_E_ARGUMENT, "images of %dx%d are expected, '%s' has none",
+                       b->options.height, b->options.width, name);
     return LK_OK;
+}
+
+static enum lk_status set_pipeline(struct lk_batches *b)
+{
+    const struct lk_batches_options *o = &b->options;
+    if (o->pipeline)
+        LK_TRY(lk_pipeline_parse(o->pipeline, true, &b->pipeline));
+    else if (o->eval_pipeline)
+        LK_TRY(lk_pipeline_parse(o->eval_pipeline, false, &b->pipeline));
+    LK_TRY(b->data->image >= 0 ? set_images(b) : refuse_images(b));
+    describe_fields(b);
+    return set_standardize(b);
 }
 
 enum lk_status lk_batches_create(const struct lk_data *data,

@@ -1,5 +1,6 @@
 /* csv:FILE: a line an image, "path,label"; paths that are not absolute begin at FILE's folder.
  * Labels are whole numbers throughout, or names. source: RFC 4180, without line breaks in "" */
+#include "data/sources/csv.h"
 #include "base/fail.h"
 #include "data/sources/files.h"
 #include "io/file.h"
@@ -21,11 +22,10 @@ struct table {
     long most;      /* among numbers */
 };
 
-/* Takes a field, which ends in ',' or the end of the line, out of its quotes. */
-static enum lk_status take_field(char **rest, char **field)
+enum lk_status lk_csv_take(char **rest, char **cell)
 {
     char *from = *rest, *to = *rest;
-    *field = to;
+    *cell = to;
     if (*from != '"') {
         from += strcspn(from, ",");
     } else {
@@ -36,8 +36,8 @@ static enum lk_status take_field(char **rest, char **field)
         *to = '\0';
         from++;
     }
-    *rest = from + (*from == ',');
-    *from = *from == ',' ? '\0' : *from;
+    *rest = *from == ',' ? from + 1 : NULL;
+    *from = '\0';
     return LK_OK;
 }
 
@@ -89,18 +89,18 @@ static enum lk_status see_lines(struct table *table,
         return lk_fail_memory(table->request->text, strlen(table->text));
     enum lk_status status = LK_OK;
     for (int64_t number = 1; status == LK_OK && *rest; number++) {
-        char *line = rest, *path, *label;
+        char *line = rest, *path, *label = "";
         rest += strcspn(rest, "\n");
         if (*rest)
             *rest++ = '\0';
         line[strcspn(line, "\r")] = '\0';
         if (!*line)
             continue;
-        status = take_field(&line, &path);
+        status = lk_csv_take(&line, &path);
         if (status == LK_OK && number == 1 && !lk_files_is_image(path))
             continue;
-        if (status == LK_OK)
-            status = take_field(&line, &label);
+        if (status == LK_OK && line)
+            status = lk_csv_take(&line, &label);
         if (status == LK_OK && (!*path || !*label))
             status = lk_fail(LK_E_DATA, "expected a path, a comma and a label");
         if (status == LK_OK)
@@ -182,4 +182,5 @@ const struct lk_source lk_source_csv = {.kind = "csv",
                                         .fetch = lk_files_fetch,
                                         .label = lk_files_label,
                                         .about = lk_files_about,
-                                        .identify = lk_files_identify};
+                                        .identify = lk_files_identify,
+                                        .of_fields = &lk_source_csv_fields};

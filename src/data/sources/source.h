@@ -114,6 +114,9 @@ struct lk_source {
 extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,
     lk_source_csv, lk_source_tfrecord, lk_source_npy, lk_source_text;
 
+/* Those that take the place of a source of image files: see of_fields. */
+extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields;
+
 /* Where ",name=" of the first option begins in the text of a SPEC; its end: nowhere. */
 char *lk_source_find_options(char *text);
 

@@ -13,19 +13,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void records_close(void *state)
+void lk_records_clear(struct lk_records *records)
 {
-    struct lk_records *records = state;
     for (int i = 0; i < records->file_count; i++)
         lk_tfrecord_close(records->files[i]);
     lk_names_clear(&records->classes);
     free(records->files);
     free(records->ends);
-    free(records);
+    *records = (struct lk_records){0};
 }
 
-/* The file that record `index` of all is in; `index` becomes its number there. */
-static const struct lk_tfrecord *find_file(const struct lk_records *records, int64_t *index)
+static void records_close(void *state)
+{
+    lk_records_clear(state);
+    free(state);
+}
+
+const struct lk_tfrecord *lk_records_find_file(const struct lk_records *records, int64_t *index)
 {
     int low = 0, high = records->file_count - 1;
     while (low < high) {
@@ -53,7 +57,7 @@ static enum lk_status records_fetch(const void *state, int64_t index,
                                     struct lk_encoded *encoded)
 {
     const struct lk_records *records = state;
-    const struct lk_tfrecord *file = find_file(records, &index);
+    const struct lk_tfrecord *file = lk_records_find_file(records, &index);
     void *data = NULL;
     size_t bytes = 0;
     struct lk_example_bytes image;
@@ -94,7 +98,7 @@ static enum lk_status records_about(const void *state, int64_t index,
                                     struct lk_sample_about *about)
 {
     const struct lk_records *records = state;
-    const struct lk_tfrecord *file = find_file(records, &index);
+    const struct lk_tfrecord *file = lk_records_find_file(records, &index);
     void *data = NULL;
     size_t bytes = 0;
     LK_TRY(lk_tfrecord_read(file, index, &data, &bytes));
@@ -194,4 +198,5 @@ const struct lk_source lk_source_tfrecord = {.kind = "tfrecord",
                                              .close = records_close,
                                              .fetch = records_fetch,
                                              .about = records_about,
-                                             .identify = records_identify};
+                                             .identify = records_identify,
+                                             .of_fields = &lk_source_tfrecord_fields};

@@ -17,6 +17,13 @@ struct lk_records {
     char name[64];
 };
 
+/* Closes the files. */
+void lk_records_clear(struct lk_records *records);
+
+/* The file that record `index` of all is in; `index` becomes its number there. */
+const struct lk_tfrecord *lk_records_find_file(const struct lk_records *records,
+                                               int64_t *index);
+
 /* The pattern of the request's part. fails: LK_E_IO where there is none */
 LK_MUST_CHECK enum lk_status lk_records_find_part(const struct lk_data_request *request,
                                                   char *pattern, size_t room);
@@ -42,7 +49,8 @@ LK_MUST_CHECK enum lk_status lk_records_label(const struct lk_records *records,
 LK_MUST_CHECK enum lk_status lk_records_text(struct lk_example_bytes record, const char *key,
                                              char *text, size_t room);
 
-/* LK_E_DATA: there is no such key, but others. */
+/* LK_E_DATA: there is no such key, but others; or it holds what is not wanted, which is said.
+ */
 enum lk_status lk_records_fail_key(const char *what, const char *key,
                                    struct lk_example_bytes record);
 

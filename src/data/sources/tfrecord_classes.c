@@ -8,13 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A list of numbers where something else is wanted: says how it is read. */
+static enum lk_status fail_numbers(const char *what, const char *key,
+                                   const struct lk_example_list *list)
+{
+    const bool is_floats = list->kind == LK_EXAMPLE_FLOATS;
+    const int64_t count =
+        is_floats ? lk_example_floats(list, NULL, 0) : lk_example_ints(list, NULL, 0);
+    return lk_fail(LK_E_DATA,
+                   "the key '%s' holds %lld %s, no %s; the option fields=%s reads them as "
+                   "numbers",
+                   key, (long long)count, is_floats ? "floats" : "whole numbers", what, key);
+}
+
 enum lk_status lk_records_fail_key(const char *what, const char *key,
                                    struct lk_example_bytes record)
 {
     char keys[512];
+    struct lk_example_list list;
+    LK_TRY(lk_example_find(record, key, &list));
+    if (strcmp(what, "image") == 0 &&
+        (list.kind == LK_EXAMPLE_FLOATS || list.kind == LK_EXAMPLE_INTS))
+        return fail_numbers(what, key, &list);
     lk_example_print_keys(record, keys, sizeof keys);
     return lk_fail(LK_E_DATA, "no %s under the key '%s'; there are %s (option %s=KEY)", what,
-                   key, *keys ? keys : "no keys", what);
+                   key, *keys ? keys : "no keys",
+                   strcmp(what, "numbers") == 0 ? "fields" : what);
 }
 
 enum lk_status lk_records_label(const struct lk_records *records,

@@ -79,7 +79,7 @@ static enum lk_status check_place(const struct reading *reading, const struct lk
     if (!reading->is_training && stage->is_for_training)
         return lk_fail(LK_E_ARGUMENT,
                        "stage '%s' is for training; evaluation has list, read, decode, resize, "
-                       "center_crop and normalize",
+                       "center_crop, normalize and standardize",
                        stage->name);
     if (!last || last->place < stage->place ||
         (stage->place == LK_STAGE_SHUFFLE && last->place < LK_STAGE_BATCH) ||
@@ -115,12 +115,13 @@ static enum lk_status read_stage(struct reading *reading, const char *text)
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : 0), text);
     LK_TRY(find_stage(name, &stage));
     LK_TRY(check_place(reading, stage));
-    enum lk_status status =
-        read_options(stage, text + length + strspn(text + length, " "), &values);
+    const char *rest = text + length + strspn(text + length, " ");
+    enum lk_status status = stage->options ? read_options(stage, rest, &values) : LK_OK;
     if (status == LK_OK && resizes_part(reading, stage))
         status = move_crop(reading);
     if (status == LK_OK)
-        status = stage->take(&values, reading->pipeline);
+        status = stage->options ? stage->take(&values, reading->pipeline)
+                                : stage->take_text(rest, reading->pipeline);
     if (status != LK_OK)
         return lk_fail_within(status, "stage '%s'", name);
     reading->seen |= bit(stage);
@@ -133,7 +134,7 @@ static enum lk_status read_stages(const char *text, bool is_training, struct lk_
 {
     struct reading reading = {.pipeline = p, .is_training = is_training};
     for (const char *at = text; *at;) {
-        char stage[MOST_STAGE];
+        char stage[LK_STANDARDIZE_TEXT + 16];
         size_t length = strcspn(at, "|");
         const char *next = at + length + (at[length] == '|');
         const size_t blank = strspn(at, " ");
@@ -212,6 +213,19 @@ struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training)
         p.amounts[i] = 0;
     }
     return p;
+}
+
+const char *lk_pipeline_image_stage(const struct lk_pipeline *p)
+{
+    static const char *const looks[] = {"", "brightness", "contrast", "saturation"};
+    return p->decodes_full              ? "decode"
+           : p->resize[0] || p->part[0] ? "resize"
+           : p->rotate > 0              ? "rotate"
+           : p->crop[0] || p->padding   ? "crop"
+           : p->flip != LK_FLIP_NONE    ? "flip"
+           : p->looks[0]                ? looks[p->looks[0]]
+           : p->values > 0              ? "normalize"
+                                        : NULL;
 }
 
 /* --- the device's part ----------------------------------------------------------------- */

@@ -4,10 +4,13 @@
 #ifndef LK_DATA_STAGES_PIPELINE_H
 #define LK_DATA_STAGES_PIPELINE_H
 
+#include "data/stages/standardize.h"
 #include "tensor/look.h"
 #include <lockstep/status.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { LK_PIPELINE_TEXT = LK_STANDARDIZE_TEXT + 1024 };
 
 enum lk_flip { LK_FLIP_NONE, LK_FLIP_HORIZONTAL, LK_FLIP_VERTICAL, LK_FLIP_BOTH };
 
@@ -26,6 +29,8 @@ struct lk_pipeline {
     double amounts[LK_LOOK_STAGES]; /* their factors lie in [max(0, 1 - amount), 1 + amount] */
     int values; /* of normalize's mean and deviation: 1, or the channels; 0: none */
     double scale, mean[LK_LOOK_CHANNELS], deviation[LK_LOOK_CHANNELS];
+    bool standardizes;
+    char standardize[LK_STANDARDIZE_TEXT]; /* as lk_standardize_parse() reads it */
     bool is_one_hot; /* labels: a number for each class, `smoothing` of 1 spread evenly */
     double smoothing;
 
@@ -47,8 +52,11 @@ LK_MUST_CHECK enum lk_status lk_pipeline_parse(const char *text, bool is_trainin
 struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training);
 
 /* Writes its stages of samples, which are read back to the same; equal ones give equal texts.
- */
-void lk_pipeline_print(const struct lk_pipeline *pipeline, char *text, size_t bytes);
+ * False: there was no room for all of it, at most LK_PIPELINE_TEXT bytes. */
+bool lk_pipeline_print(const struct lk_pipeline *pipeline, char *text, size_t bytes);
+
+/* The first of its stages that is for images alone; NULL: there is none. */
+const char *lk_pipeline_image_stage(const struct lk_pipeline *pipeline);
 
 /* What is the device's part of it, for images of so many channels. fails: LK_E_ARGUMENT for a
  * number of channels that a stage cannot have */

@@ -59,7 +59,7 @@ static void print_sizes(struct printed *to, const struct lk_pipeline *p)
     }
 }
 
-void lk_pipeline_print(const struct lk_pipeline *p, char *text, size_t bytes)
+bool lk_pipeline_print(const struct lk_pipeline *p, char *text, size_t bytes)
 {
     static const char *const names[] = {"", "brightness", "contrast", "saturation"};
     struct printed to = {.text = text, .bytes = bytes};
@@ -91,8 +91,14 @@ void lk_pipeline_print(const struct lk_pipeline *p, char *text, size_t bytes)
         print_numbers(&to, " mean=[", p->mean, p->values);
         print_numbers(&to, " std=[", p->deviation, p->values);
     }
+    if (p->standardizes) {
+        print_stage(&to, "standardize");
+        print(&to, *p->standardize ? " " : "");
+        print(&to, p->standardize);
+    }
     if (p->is_one_hot) {
         print_stage(&to, "one_hot");
         print_number(&to, " smoothing=", p->smoothing);
     }
+    return to.used < to.bytes;
 }

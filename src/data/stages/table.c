@@ -201,6 +201,17 @@ static enum lk_status take_normalize(const struct lk_stage_values *v, struct lk_
     return LK_OK;
 }
 
+/* Its options are the names of fields. */
+static enum lk_status take_standardize(const char *text, struct lk_pipeline *p)
+{
+    struct lk_standardize read;
+    LK_TRY(lk_standardize_parse(text, &read));
+    if (!lk_standardize_print(&read, p->standardize, sizeof p->standardize))
+        return lk_fail(LK_E_ARGUMENT, "more than %zu bytes", sizeof p->standardize);
+    p->standardizes = true;
+    return LK_OK;
+}
+
 static enum lk_status take_one_hot(const struct lk_stage_values *v, struct lk_pipeline *p)
 {
     p->is_one_hot = true;
@@ -238,29 +249,30 @@ static enum lk_status take_prefetch(const struct lk_stage_values *v, struct lk_p
 }
 
 const struct lk_stage lk_stages[] = {
-    {"list", 0, false, no_options, take_nothing},
-    {"read", 1, false, no_options, take_nothing},
-    {"decode", LK_STAGE_DECODE, false, decode_options, take_decode},
-    {"resize", LK_STAGE_RESIZE, false, resize_options, take_resize},
-    {"cache", 5, true, cache_options, take_cache},
-    {"rotate", 6, true, rotate_options, take_rotate},
-    {"crop", LK_STAGE_CROP, true, crop_options, take_crop},
-    {"center_crop", LK_STAGE_CROP, false, center_crop_options, take_center_crop},
-    {"flip", 8, true, flip_options, take_flip},
-    {"brightness", LK_STAGE_LOOK, true, look_options, take_brightness},
-    {"contrast", LK_STAGE_LOOK, true, look_options, take_contrast},
-    {"saturation", LK_STAGE_LOOK, true, look_options, take_saturation},
-    {"normalize", 10, false, normalize_options, take_normalize},
-    {"sparse", LK_STAGE_LABELS, true, no_options, take_nothing},
-    {"one_hot", LK_STAGE_LABELS, true, one_hot_options, take_one_hot},
-    {"shuffle", LK_STAGE_SHUFFLE, true, shuffle_options, take_shuffle},
-    {"batch", LK_STAGE_BATCH, true, batch_options, take_batch},
-    {"repeat", 13, true, repeat_options, take_repeat},
-    {"prefetch", 14, true, prefetch_options, take_prefetch},
+    {"list", 0, false, no_options, take_nothing, NULL},
+    {"read", 1, false, no_options, take_nothing, NULL},
+    {"decode", LK_STAGE_DECODE, false, decode_options, take_decode, NULL},
+    {"resize", LK_STAGE_RESIZE, false, resize_options, take_resize, NULL},
+    {"cache", 5, true, cache_options, take_cache, NULL},
+    {"rotate", 6, true, rotate_options, take_rotate, NULL},
+    {"crop", LK_STAGE_CROP, true, crop_options, take_crop, NULL},
+    {"center_crop", LK_STAGE_CROP, false, center_crop_options, take_center_crop, NULL},
+    {"flip", 8, true, flip_options, take_flip, NULL},
+    {"brightness", LK_STAGE_LOOK, true, look_options, take_brightness, NULL},
+    {"contrast", LK_STAGE_LOOK, true, look_options, take_contrast, NULL},
+    {"saturation", LK_STAGE_LOOK, true, look_options, take_saturation, NULL},
+    {"normalize", 10, false, normalize_options, take_normalize, NULL},
+    {"standardize", 11, false, NULL, NULL, take_standardize},
+    {"sparse", LK_STAGE_LABELS, true, no_options, take_nothing, NULL},
+    {"one_hot", LK_STAGE_LABELS, true, one_hot_options, take_one_hot, NULL},
+    {"shuffle", LK_STAGE_SHUFFLE, true, shuffle_options, take_shuffle, NULL},
+    {"batch", LK_STAGE_BATCH, true, batch_options, take_batch, NULL},
+    {"repeat", 14, true, repeat_options, take_repeat, NULL},
+    {"prefetch", 15, true, prefetch_options, take_prefetch, NULL},
     {0},
 };
 
 const char lk_stages_text[] =
     "list, read, decode, resize (crop or center_crop before it), cache, rotate, crop or "
     "center_crop, flip, then brightness, contrast and saturation in any order, normalize, "
-    "sparse or one_hot, batch, repeat, prefetch; shuffle anywhere before batch";
+    "standardize, sparse or one_hot, batch, repeat, prefetch; shuffle anywhere before batch";

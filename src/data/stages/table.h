@@ -24,16 +24,17 @@ enum {
     LK_STAGE_RESIZE = 4,
     LK_STAGE_CROP = 7,
     LK_STAGE_LOOK = 9,
-    LK_STAGE_LABELS = 11,
-    LK_STAGE_BATCH = 12
+    LK_STAGE_LABELS = 12,
+    LK_STAGE_BATCH = 13
 };
 
 struct lk_stage {
     const char *name;
     int place;
     bool is_for_training;
-    const struct lk_option *options; /* the first may stand without its name */
+    const struct lk_option *options; /* the first may stand without its name; NULL: take_text */
     enum lk_status (*take)(const struct lk_stage_values *, struct lk_pipeline *);
+    enum lk_status (*take_text)(const char *text, struct lk_pipeline *);
 };
 
 extern const struct lk_stage lk_stages[]; /* the last has no name */

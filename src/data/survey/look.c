@@ -168,12 +168,17 @@ static void count_values(struct lk_survey_finder *finder)
     finder->good++;
 }
 
+int64_t lk_survey_index(const struct lk_survey_pass *pass, int64_t number)
+{
+    const int64_t count = pass->data->info.count;
+    return pass->total == count ? number : number * count / pass->total;
+}
+
 enum lk_status lk_survey_look(struct lk_survey_finder *finder, int64_t number)
 {
     struct lk_survey_pass *pass = finder->pass;
     const struct lk_data *data = pass->data;
-    const int64_t index =
-        pass->total == data->info.count ? number : number * data->info.count / pass->total;
+    const int64_t index = lk_survey_index(pass, number);
     const enum lk_status status =
         (data->images ? look_at_file : look_at_fields)(finder, number, index);
     if (status == LK_OK)

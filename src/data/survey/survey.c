@@ -194,7 +194,7 @@ static enum lk_status run(struct lk_survey_pass *pass, struct lk_survey_finder *
     pass->counts_labels = !is_part;
     LK_TRY(run_pass(pass, finders, lk_survey_look));
     describe(pass, finders);
-    return LK_OK;
+    return lk_survey_measure(pass, &finders[0]);
 }
 
 static int count_threads(const struct lk_survey_options *options)
@@ -253,5 +253,6 @@ void lk_survey_destroy(struct lk_survey *survey)
     clear_notes(&survey->bad);
     clear_notes(&survey->misnamed);
     free(survey->class_counts);
+    free(survey->numbers);
     free(survey);
 }

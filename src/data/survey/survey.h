@@ -43,6 +43,14 @@ struct lk_survey_finder {
  * how long each stage takes. What is broken is noted. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_survey_look(struct lk_survey_finder *finder, int64_t number);
 
+/* The sample that is number `number` of those chosen. */
+int64_t lk_survey_index(const struct lk_survey_pass *pass, int64_t number);
+
+/* Measures the floats of good samples, on the caller's thread: what comes out then does not
+ * depend on threads. fails: LK_E_MEMORY; LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_survey_measure(struct lk_survey_pass *pass,
+                                               struct lk_survey_finder *finder);
+
 /* Finds the label of sample `index`, as cheaply as its source can. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_survey_find_label(struct lk_survey_finder *finder,
                                                   int64_t index);

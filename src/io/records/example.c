@@ -179,6 +179,16 @@ bool lk_example_int_at(const struct lk_example_list *list, int64_t index, int64_
     return false;
 }
 
+/* Four bytes, the lowest first. */
+static float float_at(const uint8_t *b)
+{
+    float value;
+    const uint32_t bits =
+        (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
 bool lk_example_float_at(const struct lk_example_list *list, int64_t index, float *value)
 {
     struct lk_example_bytes left = list->body;
@@ -188,15 +198,56 @@ bool lk_example_float_at(const struct lk_example_list *list, int64_t index, floa
             continue;
         const int64_t count = (int64_t)(field.body.bytes / 4);
         if (index >= 0 && index < count) {
-            const uint8_t *b = field.body.data + 4 * index;
-            const uint32_t bits =
-                (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
-            memcpy(value, &bits, sizeof bits);
+            *value = float_at(field.body.data + 4 * index);
             return true;
         }
         index -= count;
     }
     return false;
+}
+
+int64_t lk_example_ints(const struct lk_example_list *list, int64_t *values, int64_t most)
+{
+    struct lk_example_bytes left = list->body;
+    struct field field;
+    int64_t count = 0;
+    if (list->kind != LK_EXAMPLE_INTS)
+        return -1;
+    while (left.bytes > 0) {
+        if (!take_field(&left, &field))
+            return -1;
+        if (field.number == 1 && field.wire == VARINT && count++ < most)
+            values[count - 1] = (int64_t)field.value;
+        while (is_message(&field, 1) && field.body.bytes > 0) {
+            uint64_t found;
+            if (!take_varint(&field.body, &found))
+                return -1;
+            if (count++ < most)
+                values[count - 1] = (int64_t)found;
+        }
+    }
+    return count;
+}
+
+int64_t lk_example_floats(const struct lk_example_list *list, float *values, int64_t most)
+{
+    struct lk_example_bytes left = list->body;
+    struct field field;
+    int64_t count = 0;
+    if (list->kind != LK_EXAMPLE_FLOATS)
+        return -1;
+    while (left.bytes > 0) {
+        if (!take_field(&left, &field))
+            return -1;
+        if (field.number != 1 || (field.wire != BYTES && field.wire != FIXED32))
+            continue;
+        if (field.body.bytes % 4)
+            return -1;
+        for (size_t i = 0; i < field.body.bytes; i += 4)
+            if (count++ < most)
+                values[count - 1] = float_at(field.body.data + i);
+    }
+    return count;
 }
 
 struct line {

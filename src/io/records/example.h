@@ -37,6 +37,11 @@ bool lk_example_bytes_at(const struct lk_example_list *list, int64_t index,
 bool lk_example_int_at(const struct lk_example_list *list, int64_t index, int64_t *value);
 bool lk_example_float_at(const struct lk_example_list *list, int64_t index, float *value);
 
+/* Reads all items of a list of that kind, the first `most` of them into `values`, and returns
+ * how many there are. -1: it is malformed, or of another kind. */
+int64_t lk_example_ints(const struct lk_example_list *list, int64_t *values, int64_t most);
+int64_t lk_example_floats(const struct lk_example_list *list, float *values, int64_t most);
+
 /* Writes the keys for a message: "'image', 'label'", cut with dots where there is no room. */
 void lk_example_print_keys(struct lk_example_bytes record, char *text, size_t room);
 
