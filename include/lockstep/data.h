@@ -56,7 +56,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_
  * test/ where these are there), "csv:FILE" (lines "path,label"), "tfrecord:GLOB"
  * (tf.train.Example); arrays, "npy:X.npy,Y.npy"; lines of label, TAB, text, "text:FILE".
  * Behind a comma: size=96x96 channels=3 max_bad=1% classes=FILE cache=memory; folder: part=val;
- * tfrecord: image=KEY label=KEY offset=-1; text: length=128. options: NULL for all standards */
+ * tfrecord: image=KEY label=KEY offset=-1; text: length=128; numbers of csv, tfrecord and npy:
+ * fields=a,b fields=size:a+b,colour:c label=c. options: NULL for all standards */
 LK_API LK_MUST_CHECK enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
                                                     const struct lk_data_options *options,
                                                     struct lk_data **data);

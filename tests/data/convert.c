@@ -166,12 +166,33 @@ static void keeps_the_order(void **state)
     }
 }
 
+/* What has no image, or more than one and its class, is no set of images. */
+static void refuses_fields(void **state)
+{
+    (void)state;
+    char spec[700];
+    struct lk_conversion *conversion = NULL;
+    scratch_put(scratch_path("n.csv"), "a,c\n1,x\n", 8);
+    scratch_put(scratch_path("t.txt"), "x\tab\n", 5);
+    for (int i = 0; i < 2; i++) {
+        snprintf(spec, sizeof spec, i ? "text:%s" : "csv:%s,fields=size:a,label=c",
+                 scratch_path(i ? "t.txt" : "n.csv"));
+        const enum lk_status status =
+            lk_conversion_create(spec, scratch_path("target"), NULL, &conversion);
+        assert_refused(status, LK_E_UNSUPPORTED, lk_error_text(),
+                       i ? "the field 'tokens' cannot be converted"
+                         : "the field 'size' cannot be converted");
+        lk_error_clear();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_in_order),
         cmocka_unit_test(goes_on),
         cmocka_unit_test(keeps_the_order),
+        cmocka_unit_test(refuses_fields),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

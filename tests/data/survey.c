@@ -347,13 +347,55 @@ static int prepare(void **state)
     return scratch_make(state);
 }
 
+/* Numbers beside exact ones, whatever the threads; broken lines are left out. */
+static void describes_numbers(void **state)
+{
+    (void)state;
+    char spec[700];
+    struct lk_data *data = NULL;
+    put_file("n.csv", "a,b,c\n1,2,x\n2,4,y\n,8,x\n6,-6,x\n");
+    snprintf(spec, sizeof spec, "csv:%s,fields=a,b,label=c,max_bad=1", scratch_path("n.csv"));
+    assert_int_equal(lk_data_open(spec, LK_DATA_TRAIN, &data), LK_OK);
+    for (int threads = 1; threads <= 4; threads += 3) {
+        struct lk_survey *survey = look(data, 0, threads);
+        assert_int_equal(survey->samples, 4);
+        assert_int_equal(survey->good, 3);
+        assert_int_equal(survey->class_counts[0], 2);
+        assert_int_equal(survey->class_counts[1], 1);
+        assert_int_equal(survey->unlabelled, 1);
+        assert_note(&survey->bad, 0, 2, "line 4: column 'a': there is nothing");
+        assert_int_equal(survey->most_bad, 1);
+        assert_int_equal(survey->number_count, 2);
+        const struct lk_survey_numbers *n = survey->numbers;
+        assert_true(n[0].field == 0 && n[0].element == 0 && n[1].element == 1);
+        assert_true(n[0].count == 3 && n[0].smallest == 1 && n[0].largest == 6);
+        assert_true(n[1].smallest == -6 && n[1].largest == 4);
+        assert_near(n[0].mean, 3);
+        assert_near(n[0].deviation, sqrt(14.0 / 3));
+        assert_near(n[1].mean, 0);
+        assert_near(n[1].deviation, sqrt(56.0 / 3));
+        lk_survey_destroy(survey);
+        survey = look(data, 2, threads); /* samples 0 and 2, which is broken */
+        assert_int_equal(survey->good, 1);
+        assert_int_equal(survey->numbers[0].count, 1);
+        assert_int_equal(survey->class_counts[0], 2);
+        lk_survey_destroy(survey);
+    }
+    lk_data_close(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_what_was_written),  cmocka_unit_test(names_what_is_broken),
-        cmocka_unit_test(leaves_out_what_it_found), cmocka_unit_test(looks_at_some),
-        cmocka_unit_test(looks_at_records),         cmocka_unit_test(looks_at_pixels),
-        cmocka_unit_test(refuses_options),          cmocka_unit_test(writes_images),
+        cmocka_unit_test(counts_what_was_written),
+        cmocka_unit_test(names_what_is_broken),
+        cmocka_unit_test(leaves_out_what_it_found),
+        cmocka_unit_test(looks_at_some),
+        cmocka_unit_test(looks_at_records),
+        cmocka_unit_test(looks_at_pixels),
+        cmocka_unit_test(describes_numbers),
+        cmocka_unit_test(refuses_options),
+        cmocka_unit_test(writes_images),
     };
     return cmocka_run_group_tests(tests, prepare, scratch_remove);
 }
