@@ -280,7 +280,7 @@ static enum lk_status collect_words(struct csv *csv, int64_t line, int cells)
         if (!csv->parts[i].is_class || labels->kind != LK_LABELS_NAMED || labels->has_given)
             continue;
         const enum lk_status status =
-            lk_words_add(&labels->words, csv->cells[csv->columns[csv->parts[i].first]]);
+            lk_class_words_add(&labels->words, csv->cells[csv->columns[csv->parts[i].first]]);
         if (status != LK_OK)
             return lk_fail_within(status, "'%s', line %lld", csv->path, (long long)line);
     }
@@ -313,7 +313,7 @@ static enum lk_status find_labels(struct csv *csv)
     LK_TRY(see_rows(csv, collect_words));
     for (int i = 0; i < csv->groups.count; i++)
         if (!csv->parts[i].labels.has_given)
-            lk_words_sort(&csv->parts[i].labels.words);
+            lk_class_words_sort(&csv->parts[i].labels.words);
     return LK_OK;
 }
 

@@ -86,7 +86,7 @@ enum lk_status lk_labels_decide(struct lk_labels *labels, enum lk_label_type wan
     labels->has_given = *classes;
     if (*classes) {
         labels->kind = is_fit ? LK_LABELS_COUNTED : LK_LABELS_NAMED;
-        return lk_words_read(&labels->words, classes);
+        return lk_class_words_read(&labels->words, classes);
     }
     if (wanted == LK_LABEL_NUMBER ||
         (wanted == LK_LABEL_AUTO && labels->has_fractions && !labels->has_words))
@@ -110,7 +110,7 @@ enum lk_status lk_labels_find_number(const struct lk_labels *labels, int64_t num
 enum lk_status lk_labels_find(const struct lk_labels *labels, const char *word, int32_t *label)
 {
     double number;
-    const int named = lk_words_find(&labels->words, word);
+    const int named = lk_class_words_find(&labels->words, word);
     *label = named;
     if (named >= 0)
         return LK_OK;
@@ -129,5 +129,5 @@ int64_t lk_labels_classes(const struct lk_labels *labels)
 
 void lk_labels_clear(struct lk_labels *labels)
 {
-    lk_words_clear(&labels->words);
+    lk_class_words_clear(&labels->words);
 }

@@ -33,8 +33,8 @@ enum lk_label_kind {
 /* A label's values, as they have been seen. {.most = -1}: none yet. */
 struct lk_labels {
     enum lk_label_kind kind;
-    struct lk_words words; /* NAMED */
-    bool has_given;        /* the words are those of the option `classes` */
+    struct lk_class_words words; /* NAMED */
+    bool has_given;              /* the words are those of the option `classes` */
     bool has_words, has_fractions;
     int64_t most; /* among whole numbers */
 };

@@ -147,7 +147,7 @@ static enum lk_status see_label(const struct seeing *seeing, struct part *part,
     if (member->kind == LK_EXAMPLE_BYTES)
         return part->labels.has_given || !take_word(&list, word)
                    ? LK_OK
-                   : lk_words_add(&part->labels.words, word);
+                   : lk_class_words_add(&part->labels.words, word);
     (void)lk_example_ints(&list, seeing->values, member->length);
     for (int64_t i = 0; i < member->length; i++) {
         int64_t class;
@@ -194,7 +194,7 @@ static enum lk_status look_for_classes(struct table *table)
     free(seeing.values);
     for (int i = 0; i < table->groups.count; i++)
         if (!table->parts[i].labels.has_given)
-            lk_words_sort(&table->parts[i].labels.words);
+            lk_class_words_sort(&table->parts[i].labels.words);
     return status;
 }
 

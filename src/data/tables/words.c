@@ -18,7 +18,7 @@ static uint32_t hash(const char *word)
 }
 
 /* The word's slot, or the free one where it belongs. */
-static int find_slot(const struct lk_words *words, const char *word)
+static int find_slot(const struct lk_class_words *words, const char *word)
 {
     const uint32_t mask = (uint32_t)words->slot_count - 1;
     uint32_t at = hash(word) & mask;
@@ -27,7 +27,7 @@ static int find_slot(const struct lk_words *words, const char *word)
     return (int)at;
 }
 
-static void fill_slots(struct lk_words *words)
+static void fill_slots(struct lk_class_words *words)
 {
     memset(words->slots, 0, (size_t)words->slot_count * sizeof *words->slots);
     for (int i = 0; i < words->names.count; i++)
@@ -35,7 +35,7 @@ static void fill_slots(struct lk_words *words)
 }
 
 /* Slots for twice as many words as there are: a power of two. */
-static enum lk_status make_room(struct lk_words *words)
+static enum lk_status make_room(struct lk_class_words *words)
 {
     int wanted = words->slot_count ? words->slot_count : 64;
     while (wanted / 2 <= words->names.count)
@@ -52,7 +52,7 @@ static enum lk_status make_room(struct lk_words *words)
     return LK_OK;
 }
 
-enum lk_status lk_words_add(struct lk_words *words, const char *word)
+enum lk_status lk_class_words_add(struct lk_class_words *words, const char *word)
 {
     LK_TRY(make_room(words));
     const int slot = find_slot(words, word);
@@ -65,27 +65,27 @@ enum lk_status lk_words_add(struct lk_words *words, const char *word)
     return LK_OK;
 }
 
-void lk_words_sort(struct lk_words *words)
+void lk_class_words_sort(struct lk_class_words *words)
 {
     lk_names_sort(&words->names);
     if (words->slots)
         fill_slots(words);
 }
 
-enum lk_status lk_words_read(struct lk_words *words, const char *path)
+enum lk_status lk_class_words_read(struct lk_class_words *words, const char *path)
 {
     LK_TRY(lk_names_read(&words->names, path));
     return make_room(words);
 }
 
-int lk_words_find(const struct lk_words *words, const char *word)
+int lk_class_words_find(const struct lk_class_words *words, const char *word)
 {
     return words->slots ? words->slots[find_slot(words, word)] - 1 : -1;
 }
 
-void lk_words_clear(struct lk_words *words)
+void lk_class_words_clear(struct lk_class_words *words)
 {
     lk_names_clear(&words->names);
     free(words->slots);
-    *words = (struct lk_words){0};
+    *words = (struct lk_class_words){0};
 }

@@ -5,7 +5,7 @@
 #include "data/sources/names.h"
 
 /* {0} is empty. */
-struct lk_words {
+struct lk_class_words {
     struct lk_names names; /* by number */
     int *slots;            /* [slot_count] numbers + 1, by hash; 0: free */
     int slot_count;
@@ -13,17 +13,18 @@ struct lk_words {
 
 /* Adds a word with the next number unless it is there.
  * fails: LK_E_DATA more than LK_MOST_CLASSES; LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_words_add(struct lk_words *words, const char *word);
+LK_MUST_CHECK enum lk_status lk_class_words_add(struct lk_class_words *words, const char *word);
 
 /* Numbers them anew in the order of their bytes. */
-void lk_words_sort(struct lk_words *words);
+void lk_class_words_sort(struct lk_class_words *words);
 
 /* Adds those of a file, a line each, in its order. fails: as lk_names_read() */
-LK_MUST_CHECK enum lk_status lk_words_read(struct lk_words *words, const char *path);
+LK_MUST_CHECK enum lk_status lk_class_words_read(struct lk_class_words *words,
+                                                 const char *path);
 
 /* The number of a word; -1: it is none of them. */
-int lk_words_find(const struct lk_words *words, const char *word);
+int lk_class_words_find(const struct lk_class_words *words, const char *word);
 
-void lk_words_clear(struct lk_words *words);
+void lk_class_words_clear(struct lk_class_words *words);
 
 #endif
