@@ -27,7 +27,7 @@ struct lk_stepper {
     /* one of several: slots[0].marks are those of a part */
     struct lk_exchange *exchange;
     int slot; /* that the next pass loads */
-    struct lk_part fetched;
+    struct lk_step_share fetched;
     bool is_fetched;             /* the first pass of `fetched` lies in `slot` */
     double fetched_ms, input_ms; /* reading what was prefetched; of the last part */
 };

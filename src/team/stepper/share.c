@@ -4,8 +4,8 @@
 #include "base/fail.h"
 
 /* The samples of a pass: none behind the end of a short batch. */
-static struct lk_share share_of(const struct lk_stepper *stepper, const struct lk_part *part,
-                                struct lk_shard_run pass)
+static struct lk_share share_of(const struct lk_stepper *stepper,
+                                const struct lk_step_share *part, struct lk_shard_run pass)
 {
     const int64_t each = lk_replica_tiling(stepper->replica)->shard_samples;
     const int64_t first = lk_least(pass.first * each, part->samples);
@@ -15,7 +15,7 @@ static struct lk_share share_of(const struct lk_stepper *stepper, const struct l
 
 /* Into the slot, and on to the device. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                            const struct lk_part *part, const struct lk_share *share,
+                            const struct lk_step_share *part, const struct lk_share *share,
                             double *ms)
 {
     const double start = lk_seconds();
@@ -23,20 +23,20 @@ static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batch
     if (share->samples > 0)
         LK_TRY(lk_stepper_read(
             stepper, stepper->slot, batches,
-            (struct lk_batch_part){part->step - 1, share->first_sample, share->samples}));
+            (struct lk_batch_range){part->step - 1, share->first_sample, share->samples}));
     LK_TRY(lk_replica_upload(stepper->replica, stepper->slot, share->samples));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }
 
-static bool is_fetched(const struct lk_stepper *stepper, const struct lk_part *part)
+static bool is_fetched(const struct lk_stepper *stepper, const struct lk_step_share *part)
 {
-    const struct lk_part *there = &stepper->fetched;
+    const struct lk_step_share *there = &stepper->fetched;
     return stepper->is_fetched && there->step == part->step &&
            there->run.first == part->run.first && there->run.count == part->run.count;
 }
 
-static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_part *part,
+static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_step_share *part,
                                struct lk_shard_run pass, const struct lk_share *share)
 {
     struct lk_replica *replica = stepper->replica;
@@ -55,7 +55,7 @@ static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_part 
 }
 
 enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *batches,
-                                const struct lk_part *part)
+                                const struct lk_step_share *part)
 {
     const int end = part->run.first + part->run.count;
     bool is_there = is_fetched(stepper, part);
@@ -77,7 +77,7 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
 }
 
 enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                                   const struct lk_part *part)
+                                   const struct lk_step_share *part)
 {
     const struct lk_shard_run pass =
         lk_shard_run_pass(part->run, part->run.first, stepper->config.most_shards);
@@ -132,12 +132,12 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
     return lk_exchange_end(stepper->exchange, weights);
 }
 
-struct lk_part_times lk_stepper_part_times(const struct lk_stepper *stepper)
+struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper)
 {
     double at[LK_STEP_MARKS];
     for (int i = 0; i < LK_STEP_MARKS; i++)
         at[i] = 1e3 * lk_mark_seconds(stepper->slots[0].marks[i]);
-    return (struct lk_part_times){.input_ms = stepper->input_ms,
-                                  .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
-                                  .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED]};
+    return (struct lk_share_times){.input_ms = stepper->input_ms,
+                                   .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
+                                   .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED]};
 }

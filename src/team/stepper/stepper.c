@@ -124,7 +124,7 @@ int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot)
 }
 
 enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot, struct lk_batches *batches,
-                               struct lk_batch_part part)
+                               struct lk_batch_range part)
 {
     struct lk_look_draw *draws =
         lk_replica_draws(stepper->replica, stepper->config.images, slot);

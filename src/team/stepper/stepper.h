@@ -50,14 +50,14 @@ uint8_t *lk_stepper_images(struct lk_stepper *stepper, int slot);
 int32_t *lk_stepper_labels(struct lk_stepper *stepper, int slot);
 
 /* Samples first..first+count-1 of a batch, and their records, as the batches have them. */
-struct lk_batch_part {
+struct lk_batch_range {
     int64_t batch, first, count;
 };
 
 /* Reads a part of a batch into a slot, as its first samples. fails: as lk_batches_read() */
 LK_MUST_CHECK enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot,
                                              struct lk_batches *batches,
-                                             struct lk_batch_part part);
+                                             struct lk_batch_range part);
 
 /* Enqueues step number `step` (1 for the first) on the slot's first `samples` samples. */
 LK_MUST_CHECK enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot,
@@ -70,7 +70,7 @@ LK_MUST_CHECK enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slo
 /* --- one of several -------------------------------------------------------------------- */
 
 /* A part of a step: the shards of `run`, of a batch of `samples` samples. */
-struct lk_part {
+struct lk_step_share {
     int64_t step; /* 1 for the first: batch step - 1 */
     int64_t samples;
     struct lk_shard_run run; /* none: only updates */
@@ -80,13 +80,13 @@ struct lk_part {
  * each bucket to the exchange. Waits where a slot's last upload still is on its way. */
 LK_MUST_CHECK enum lk_status lk_stepper_begin(struct lk_stepper *stepper,
                                               struct lk_batches *batches,
-                                              const struct lk_part *part);
+                                              const struct lk_step_share *part);
 
 /* Reads the samples of a part's first pass and uploads them while the device computes, so that
  * its begin need not. */
 LK_MUST_CHECK enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper,
                                                  struct lk_batches *batches,
-                                                 const struct lk_part *part);
+                                                 const struct lk_step_share *part);
 
 struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
 
@@ -96,9 +96,9 @@ LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64
                                                double lr, int64_t step, bool weights);
 
 /* Of the last part, once its buckets have come: reading on the host, upload, kernels. */
-struct lk_part_times {
+struct lk_share_times {
     double input_ms, transfer_ms, compute_ms;
 };
-struct lk_part_times lk_stepper_part_times(const struct lk_stepper *stepper);
+struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper);
 
 #endif
