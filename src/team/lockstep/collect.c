@@ -194,8 +194,8 @@ static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
         return LK_OK;
     worker->delivery.came_at = start;
     team->reduce_seconds = 1e-3 * worker->delivery.result.reduce_ms;
-    team->judgement.has_no_numbers =
-        lk_team_resting(team) > 0 && !isfinite(worker->delivery.result.loss);
+    if (lk_team_resting(team) > 0 && !team->judgement.has_diverged)
+        team->judgement.has_no_numbers = !isfinite(worker->delivery.result.loss);
     *is_whole = !team->judgement.has_no_numbers;
     return LK_OK;
 }

@@ -51,6 +51,9 @@ static void leave_behind(struct lk_worker *worker, const char *why)
 void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, const char *why)
 {
     const enum lk_worker_state before = worker->state, next = lk_worker_next(before, event);
+    if (next == LK_WORKER_REFUSED)
+        lk_log(LK_LOG_WARNING, "device %d: '%s' in state '%s'", worker->position,
+               lk_worker_event_name(event), lk_worker_state_name(before));
     assert(next != LK_WORKER_REFUSED);
     worker->state = next;
     if (next == LK_WORKER_LOST && before != LK_WORKER_LOST)
