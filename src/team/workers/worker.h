@@ -90,7 +90,9 @@ struct lk_worker {
     } trouble;
 
     /* Guarded by the team's mutex. */
-    enum lk_worker_state state; /* lk_worker_change() alone writes it */
+    _Atomic enum lk_worker_state state; /* lk_worker_change() alone writes it. Atomic, as the
+                                         * trainer's thread, which alone decides who is at work,
+                                         * asks for that without the mutex. */
     struct lk_order_queue queue;
     struct lk_worker_report report;
     struct lk_delivery delivery;
