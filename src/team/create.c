@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "team/async/async.h"
 #include "team/lockstep/ranks.h"
+#include "tensor/elementwise.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,11 +29,17 @@ int lk_team_most_shards(int shards, int devices)
     return most;
 }
 
+/* One device of one rank: it is alone from the first step on. */
+static bool is_single(const struct lk_team *team)
+{
+    return team->job.all == 1 && !team->config.is_async;
+}
+
 /* Plans, and builds where it is time, with half as many shards at a time until they fit. */
 static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;
-    int most = team->is_alone ? 0 : worker->most_shards;
+    int most = is_single(team) ? 0 : worker->most_shards;
     for (;;) {
         enum lk_status status =
             worker->stepper ? LK_OK : lk_worker_create_stepper(worker, most);
@@ -74,6 +81,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     team->workers[team->count++] = worker;
     worker->team = team;
     worker->position = position;
+    worker->state = LK_WORKER_NEW;
     lk_worker_read_trouble(worker);
     return lk_worker_start(worker);
 }
@@ -83,15 +91,15 @@ static enum lk_status too_many(const struct lk_team *team)
     const struct lk_team_config *c = &team->config;
     char ranks[32] = "";
     int enough = 1;
-    while (enough < team->all)
+    while (enough < team->job.all)
         enough *= 2;
-    if (team->ranks)
+    if (team->job.ranks)
         snprintf(ranks, sizeof ranks, " of %d ranks", lk_world_size(c->world));
     return lk_fail(LK_E_ARGUMENT,
                    "%d devices%s for a batch of %lld in %d shard%s: at most one device a "
                    "shard; a larger batch or --shards %d would do",
-                   team->all, ranks, (long long)c->batch, c->shards, c->shards == 1 ? "" : "s",
-                   enough);
+                   team->job.all, ranks, (long long)c->batch, c->shards,
+                   c->shards == 1 ? "" : "s", enough);
 }
 
 /* Counts the devices of this rank and of all. */
@@ -99,13 +107,13 @@ static enum lk_status count_devices(struct lk_team *team, int *devices)
 {
     const struct lk_team_config *c = &team->config;
     LK_TRY(lk_device_list_count(c->devices, devices));
-    team->all = *devices;
+    team->job.all = *devices;
     if (lk_world_size(c->world) > 1) {
-        LK_TRY(lk_team_ranks_create(c->world, *devices, &team->ranks));
-        team->all = lk_team_ranks_devices(team->ranks);
-        team->first = lk_team_ranks_first(team->ranks);
+        LK_TRY(lk_team_ranks_create(c->world, *devices, &team->job.ranks));
+        team->job.all = lk_team_ranks_devices(team->job.ranks);
+        team->job.first = lk_team_ranks_first(team->job.ranks);
     }
-    return team->all > c->shards ? too_many(team) : LK_OK;
+    return team->job.all > c->shards ? too_many(team) : LK_OK;
 }
 
 static enum lk_status create(struct lk_team *team)
@@ -113,7 +121,6 @@ static enum lk_status create(struct lk_team *team)
     const struct lk_team_config *c = &team->config;
     int devices = 0;
     LK_TRY(count_devices(team, &devices));
-    team->is_alone = team->all == 1 && !c->is_async;
     for (int i = 0; i < devices; i++)
         LK_TRY(create_worker(team, i));
     LK_TRY(lk_team_init_deal(team));
@@ -123,9 +130,19 @@ static enum lk_status create(struct lk_team *team)
     if (c->opened)
         LK_TRY(c->opened(c->context, team));
     for (int i = 0; i < team->count; i++)
-        team->workers[i]->most_shards = lk_team_most_shards(c->shards, team->all);
+        team->workers[i]->most_shards = lk_team_most_shards(c->shards, team->job.all);
     return lk_team_call_each(team, plan, NULL, false);
 }
+
+static const struct lk_team_acts acts = {
+    .begin_share = lk_share_begin,
+    .end_share = lk_share_end,
+    .begin_alone = lk_alone_begin,
+    .end_alone = lk_alone_end,
+    .read = lk_training_state_read,
+    .write = lk_training_state_write,
+    .change = lk_alone_change,
+};
 
 /* --- creating ----------------------------------------------------------------------------- */
 
@@ -139,7 +156,7 @@ static enum lk_status init(struct lk_team *team)
     pthread_mutex_init(&team->mutex, NULL);
     pthread_cond_init(&team->changed, &clock);
     pthread_condattr_destroy(&clock);
-    team->hang_seconds = hang && atof(hang) > 0 ? atof(hang) : 30;
+    team->clock.hang_seconds = hang && atof(hang) > 0 ? atof(hang) : 30;
     return lk_reducer_create(cores < 1 ? 1 : cores > 8 ? 8 : (int)cores, &team->reducer);
 }
 
@@ -154,12 +171,13 @@ static void keep_config(struct lk_team *team, const struct lk_team_config *from)
 {
     struct lk_team_config *c = &team->config;
     *c = *from;
-    c->devices = keep(team->devices, sizeof team->devices, from->devices);
-    c->split = keep(team->split_text, sizeof team->split_text, from->split);
-    c->log_folder = keep(team->log_folder, sizeof team->log_folder, from->log_folder);
-    c->optimizer = keep(team->optimizer, sizeof team->optimizer, from->optimizer);
-    c->optimizer_options =
-        keep(team->optimizer_options, sizeof team->optimizer_options, from->optimizer_options);
+    c->devices = keep(team->texts.devices, sizeof team->texts.devices, from->devices);
+    c->split = keep(team->texts.split, sizeof team->texts.split, from->split);
+    c->log_folder =
+        keep(team->texts.log_folder, sizeof team->texts.log_folder, from->log_folder);
+    c->optimizer = keep(team->texts.optimizer, sizeof team->texts.optimizer, from->optimizer);
+    c->optimizer_options = keep(team->texts.optimizer_options,
+                                sizeof team->texts.optimizer_options, from->optimizer_options);
 }
 
 enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_team **team)
@@ -167,6 +185,7 @@ enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_tea
     struct lk_team *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a team", sizeof *made);
+    made->acts = &acts;
     keep_config(made, config);
     enum lk_status status = init(made);
     if (status == LK_OK)
@@ -179,17 +198,21 @@ enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_tea
     return LK_OK;
 }
 
+/* All replicas have the same buckets. */
 static enum lk_status create_arrivals(struct lk_team *team)
 {
+    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
+    team->buckets = lk_replica_bucket_count(replica);
+    for (int b = 0; b <= team->buckets; b++)
+        team->values[b] = b == 0 ? LK_PAD : lk_replica_bucket(replica, b - 1).count;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
-        if (worker->is_lost)
+        if (!lk_worker_is_at_work(worker))
             continue;
-        team->buckets = lk_replica_bucket_count(lk_stepper_replica(worker->stepper));
         const size_t count = (size_t)team->buckets + 1;
-        worker->arrivals = calloc(count, sizeof *worker->arrivals);
-        if (!worker->arrivals)
-            return lk_fail_memory("arrivals", count * sizeof *worker->arrivals);
+        worker->delivery.arrivals = calloc(count, sizeof *worker->delivery.arrivals);
+        if (!worker->delivery.arrivals)
+            return lk_fail_memory("arrivals", count * sizeof *worker->delivery.arrivals);
     }
     return LK_OK;
 }
@@ -198,9 +221,14 @@ enum lk_status lk_team_build(struct lk_team *team)
 {
     LK_TRY(lk_team_call_each(team, build, NULL, true));
     LK_TRY(create_arrivals(team));
-    if (team->ranks)
+    if (team->job.ranks)
         LK_TRY(lk_team_ranks_share(team));
-    return team->async ? lk_async_build(team) : LK_OK;
+    if (team->async)
+        LK_TRY(lk_async_build(team));
+    lk_team_enter(team, team->async       ? LK_TEAM_ASYNC
+                        : is_single(team) ? LK_TEAM_ALONE
+                                          : LK_TEAM_TRIAL_ALL);
+    return LK_OK;
 }
 
 /* --- the end ---------------------------------------------------------------------------- */
@@ -219,19 +247,26 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
 static bool end_worker(struct lk_team *team, struct lk_worker *worker)
 {
     const struct lk_order quit = {.kind = LK_ORDER_QUIT};
-    worker->is_lost &= !worker->is_idle;
-    if (worker->has_thread && !worker->is_lost)
+    const bool has_thread = worker->state != LK_WORKER_NEW;
+    pthread_mutex_lock(&team->mutex);
+    if (worker->state == LK_WORKER_RESTING)
+        lk_worker_change(worker, LK_WORKER_CALL_BACK, NULL);
+    pthread_mutex_unlock(&team->mutex);
+    if (lk_worker_is_at_work(worker))
         (void)!lk_team_call_one(team, worker, close_device, NULL);
     pthread_mutex_lock(&team->mutex);
-    if (worker->has_thread && !worker->is_lost)
+    if (lk_worker_is_at_work(worker)) {
         lk_worker_order(worker, &quit);
+        lk_worker_change(worker, LK_WORKER_QUIT, NULL);
+    }
+    const bool is_lost = worker->state == LK_WORKER_LOST;
     pthread_mutex_unlock(&team->mutex);
-    if (worker->is_lost)
+    if (is_lost)
         return false;
-    if (worker->has_thread)
+    if (has_thread)
         pthread_join(worker->thread, NULL);
-    pthread_cond_destroy(&worker->ordered);
-    free(worker->arrivals);
+    pthread_cond_destroy(&worker->queue.filled);
+    free(worker->delivery.arrivals);
     free(worker);
     return true;
 }
@@ -248,9 +283,9 @@ void lk_team_destroy(struct lk_team *team)
     }
     for (int i = 0; i < team->count; i++)
         all_ended &= end_worker(team, team->workers[i]);
-    lk_team_clear_state(&team->kept);
+    lk_training_state_clear(&team->recall.kept);
     lk_reducer_destroy(team->reducer);
-    lk_team_ranks_destroy(team->ranks);
+    lk_team_ranks_destroy(team->job.ranks);
     if (!all_ended)
         return; /* threads that are left behind may still look at it */
     lk_async_destroy(team->async);

@@ -15,8 +15,8 @@ void lk_team_set_steps(struct lk_team *team,
                                         struct lk_team_step *step),
                        void *context)
 {
-    team->describe = describe;
-    team->describe_context = context;
+    team->recall.describe = describe;
+    team->recall.context = context;
 }
 
 static enum lk_status add_profile(void *context, struct lk_worker *worker)
@@ -53,32 +53,32 @@ enum lk_status lk_team_set_updates(struct lk_team *team, int64_t updates)
 enum lk_status lk_team_call(struct lk_team *team,
                             enum lk_status (*call)(void *, struct lk_worker *), void *context)
 {
-    struct lk_team_result last;
     const enum lk_status status = lk_team_call_first(team, call, context);
-    if (!lk_is_device_trouble(status) || lk_team_idle(team) == 0)
+    if (!lk_is_device_trouble(status) || lk_team_resting(team) == 0 ||
+        team->phase != LK_TEAM_ALONE)
         return status;
     lk_error_clear();
-    LK_TRY(lk_team_call_back(team, &last));
+    LK_TRY(lk_team_call_back(team, NULL));
     return lk_team_call_first(team, call, context);
 }
 
 static enum lk_status read_checks(void *context, struct lk_worker *worker)
 {
     (void)context;
-    worker->checks = NULL;
-    return worker->has_updated
-               ? lk_exchange_checks(lk_stepper_exchange(worker->stepper), &worker->checks)
-               : LK_OK;
+    worker->delivery.checks = NULL;
+    return worker->has_updated ? lk_exchange_checks(lk_stepper_exchange(worker->stepper),
+                                                    &worker->delivery.checks)
+                               : LK_OK;
 }
 
 enum lk_status lk_team_settle(struct lk_team *team)
 {
     bool is_right = true;
-    if (team->is_alone) {
+    if (team->phase == LK_TEAM_ALONE) {
         LK_TRY(lk_team_keep_state(team));
         return lk_team_try_again(team);
     }
-    if (team->async || !team->has_sums || lk_team_left(team) < 2)
+    if (team->async || !team->sums.has_last || lk_team_left(team) < 2)
         return LK_OK;
     LK_TRY(lk_team_call_each(team, read_checks, NULL, true));
     return lk_team_check_replicas(team, &is_right);
@@ -89,7 +89,7 @@ enum lk_status lk_team_settle(struct lk_team *team)
 enum lk_status lk_team_wants(struct lk_team *team, bool *wants)
 {
     if (!team->async) {
-        *wants = team->begun < LK_COUNT(team->steps);
+        *wants = team->queue.begun < LK_COUNT(team->queue.steps);
         return LK_OK;
     }
     pthread_mutex_lock(&team->mutex);
@@ -109,16 +109,15 @@ enum lk_status lk_team_begin(struct lk_team *team, const struct lk_team_step *st
 
 enum lk_status lk_team_end(struct lk_team *team, bool wants_stop, struct lk_team_result *result)
 {
-    if (!team->async && team->begun == 0)
+    if (!team->async && team->queue.begun == 0)
         return lk_fail(LK_E_ARGUMENT, "no step was begun");
-    team->wants_stop = wants_stop;
-    team->must_stop = wants_stop;
+    team->job.wants_stop = wants_stop;
+    team->job.must_stop = wants_stop;
     pthread_mutex_lock(&team->mutex);
-    const enum lk_status status = team->async      ? lk_async_end(team, result)
-                                  : team->is_alone ? lk_team_end_alone(team, result)
-                                                   : lk_team_end_shared(team, result);
+    const enum lk_status status =
+        team->async ? lk_async_end(team, result) : lk_lockstep_end(team, result);
     pthread_mutex_unlock(&team->mutex);
     if (status == LK_OK)
-        result->must_stop = team->must_stop;
+        result->must_stop = team->job.must_stop;
     return status;
 }

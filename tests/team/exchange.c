@@ -92,7 +92,7 @@ static struct sent compute(const struct fixture *f, struct lk_stepper *stepper,
                            struct lk_shard_run run)
 {
     struct sent sent = {.buckets = lk_replica_bucket_count(lk_stepper_replica(stepper)) + 1};
-    const struct lk_part part = {.step = 1, .samples = BATCH, .run = run};
+    const struct lk_step_share part = {.step = 1, .samples = BATCH, .run = run};
     assert_true(sent.buckets <= MOST_BUCKETS);
     ASSERT_OK(lk_stepper_begin(stepper, f->batches, &part));
     for (int b = 0; b < sent.buckets; b++) {

@@ -78,7 +78,7 @@ static void test_long_call(void **state)
 {
     const struct fixture *f = *state;
     struct work work = {.pieces = 20, .beats = true};
-    f->team->hang_seconds = 0.1;
+    f->team->clock.hang_seconds = 0.1;
     ASSERT_OK(lk_team_call(f->team, do_work, &work));
     assert_int_equal(lk_team_left(f->team), 2);
 }
@@ -87,7 +87,7 @@ static void test_hung_call(void **state)
 {
     static struct work work = {.pieces = 20};
     const struct fixture *f = *state;
-    f->team->hang_seconds = 0.1;
+    f->team->clock.hang_seconds = 0.1;
     assert_int_equal(lk_team_call(f->team, do_work, &work), LK_E_DEVICE);
     assert_int_equal(lk_team_left(f->team), 0);
 }
@@ -99,7 +99,7 @@ static void test_lapse(void **state)
     struct lk_team *team = f->team;
     pthread_mutex_lock(&team->mutex);
     const double before = lk_team_seconds(team);
-    team->looked_at -= 1000; /* as if the last look had been that long ago */
+    team->clock.looked_at -= 1000; /* as if the last look had been that long ago */
     const double after = lk_team_seconds(team);
     pthread_mutex_unlock(&team->mutex);
     assert_true(after < before - 990);

@@ -118,7 +118,7 @@ static void queue_step(struct lk_team *team, const struct lk_team_step *step)
     *begun = (struct lk_async_step){.step = *step, .tries = 1};
     for (int i = 0; i < async->groups && i * most < step->samples; i++) {
         async->queue[async->queued++] =
-            (struct lk_async_group){.part = {step->step, step->samples, {i * shards, shards}},
+            (struct lk_async_group){.share = {step->step, step->samples, {i * shards, shards}},
                                     .samples = lk_least(most, step->samples - i * most),
                                     .lr = step->lr,
                                     .tries = 1};
@@ -193,7 +193,7 @@ static void fill_result(const struct lk_team *team, struct lk_team_result *resul
     for (int i = 0; i < team->count; i++) {
         struct lk_device_times *times = &result->devices[i];
         *times = step->devices[i];
-        times->is_left = !team->workers[i]->is_lost || times->samples > 0;
+        times->is_left = lk_worker_is_at_work(team->workers[i]) || times->samples > 0;
         times->share = (double)times->samples / samples;
         times->samples_per_s = lk_team_rate(times);
     }

@@ -1,4 +1,4 @@
-/* Training without lockstep. Floor 7. Private to team.c, team_step.c, worker.c and async*.c.
+/* Training without lockstep. Floor 7.
  *
  * A step's batch is cut into groups of shards that lie in one queue; whichever device is free
  * takes the next. Its gradient becomes an entry of a log at once. All replicas apply all
@@ -37,6 +37,7 @@ void lk_async_stop(struct lk_team *team);
 
 /* On the worker's thread: takes groups and applies updates until there is nothing left to do.
  */
-LK_MUST_CHECK enum lk_status lk_async_work(struct lk_worker *worker);
+LK_MUST_CHECK enum lk_status lk_async_work(struct lk_worker *worker,
+                                           const struct lk_order *order);
 
 #endif

@@ -37,28 +37,28 @@ bool lk_async_take_group(struct lk_worker *worker)
 }
 
 /* Until all that the group gives lies in host memory. */
-static enum lk_status compute(struct lk_worker *worker, const struct lk_part *part)
+static enum lk_status compute(struct lk_worker *worker, const struct lk_step_share *share)
 {
     struct lk_team *team = worker->team;
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     const double start = lk_seconds();
-    LK_TRY(lk_worker_fail(worker, part->step));
-    lk_profile_step(team->profile, worker->device, part->step);
-    LK_TRY(lk_stepper_begin(worker->stepper, team->batches, part));
-    lk_worker_note(worker, "enqueue", part->step, start, lk_seconds());
+    LK_TRY(lk_worker_fail(worker, share->step));
+    lk_profile_step(team->profile, worker->device, share->step);
+    LK_TRY(lk_stepper_begin(worker->stepper, team->batches, share));
+    lk_worker_note(worker, "enqueue", share->step, start, lk_seconds());
     const double begun = lk_seconds();
     for (int i = 0; i <= team->buckets; i++) { /* the metrics come first */
-        struct lk_arrival *arrival = &worker->arrivals[i];
+        struct lk_arrival *arrival = &worker->delivery.arrivals[i];
         LK_TRY(lk_exchange_wait(exchange, i == 0 ? team->buckets : i - 1, arrival->terms,
                                 &arrival->checksums, &arrival->count));
     }
     lk_worker_be_slow(worker, lk_seconds() - start);
-    worker->times = lk_stepper_part_times(worker->stepper);
-    if (!(worker->times.compute_ms > 0)) /* a driver without times */
-        worker->times.compute_ms = 1e3 * (lk_seconds() - start);
-    worker->times.compute_ms *= worker->slowness;
-    lk_worker_note(worker, "wait", part->step, begun, lk_seconds());
-    lk_profile_take(team->profile, worker->device, worker->position, part->step);
+    worker->delivery.times = lk_stepper_share_times(worker->stepper);
+    if (!(worker->delivery.times.compute_ms > 0)) /* a driver without times */
+        worker->delivery.times.compute_ms = 1e3 * (lk_seconds() - start);
+    worker->delivery.times.compute_ms *= worker->trouble.slowness;
+    lk_worker_note(worker, "wait", share->step, begun, lk_seconds());
+    lk_profile_take(team->profile, worker->device, worker->position, share->step);
     return LK_OK;
 }
 
@@ -70,9 +70,9 @@ static enum lk_status add_bucket(struct lk_worker *worker, int arrival, void *me
                                  uint32_t *checksum, bool *is_finite)
 {
     struct lk_team *team = worker->team;
-    const struct lk_arrival *a = &worker->arrivals[arrival];
+    const struct lk_arrival *a = &worker->delivery.arrivals[arrival];
     const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
-    const struct lk_shard_run run = lk_async_member(worker)->group.part.run;
+    const struct lk_shard_run run = lk_async_member(worker)->group.share.run;
     uint32_t found[LK_MOST_SHARDS];
     struct lk_reduced sum = {
         .subtree = {run.first, run.count}, .copies = &memory, .copy_count = 1};
@@ -124,7 +124,7 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
     outcome->loss = is_f64 ? metrics.f64[0] : metrics.f32[0];
     outcome->correct = is_f64 ? metrics.f64[1] : metrics.f32[1];
     outcome->reduce_ms = 1e3 * (lk_seconds() - start);
-    lk_worker_note(worker, "reduce", group->part.step, start, lk_seconds());
+    lk_worker_note(worker, "reduce", group->share.step, start, lk_seconds());
     return LK_OK;
 }
 
@@ -140,7 +140,7 @@ static bool may_add(const struct lk_worker *worker)
     if (async->is_adding || !lk_staleness_may_apply(&async->staleness, worker->position))
         return false;
     for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && !async->members[i].is_wrong &&
+        if (lk_worker_is_at_work(team->workers[i]) && !async->members[i].is_wrong &&
             async->staleness.updates - async->members[i].applied >= async->room)
             return false;
     return true;
@@ -152,7 +152,7 @@ static void commit(struct lk_worker *worker, const struct outcome *outcome, doub
     struct lk_async *async = worker->team->async;
     struct lk_async_member *member = lk_async_member(worker);
     const struct lk_async_group *group = &member->group;
-    struct lk_async_step *step = &async->steps[group->part.step % LK_MOST_BEGUN];
+    struct lk_async_step *step = &async->steps[group->share.step % LK_MOST_BEGUN];
     struct lk_device_times *times = &step->devices[worker->position];
     lk_staleness_apply(&async->staleness, worker->position);
     async->is_unchecked = true;
@@ -161,12 +161,12 @@ static void commit(struct lk_worker *worker, const struct outcome *outcome, doub
     step->correct += outcome->correct;
     step->tries = group->tries > step->tries ? group->tries : step->tries;
     times->samples += group->samples;
-    times->input_ms += worker->times.input_ms;
-    times->transfer_ms += worker->times.transfer_ms;
-    times->compute_ms += worker->times.compute_ms;
+    times->input_ms += worker->delivery.times.input_ms;
+    times->transfer_ms += worker->delivery.times.transfer_ms;
+    times->compute_ms += worker->delivery.times.compute_ms;
     times->reduce_ms += outcome->reduce_ms;
     times->wait_ms += 1e3 * waited;
-    worker->strikes = 0;
+    worker->evidence.changed = 0;
     member->has_group = false;
     member->doubts = 0;
 }
@@ -178,9 +178,9 @@ static void refuse(struct lk_worker *worker, bool has_changed)
     struct lk_async_member *member = lk_async_member(worker);
     if (has_changed) {
         lk_log(LK_LOG_WARNING, "device %d: gradients were changed on their way in step %lld",
-               worker->position, (long long)member->group.part.step);
-        if (++worker->strikes > 1)
-            lk_team_lose(team, worker, lk_error_text());
+               worker->position, (long long)member->group.share.step);
+        if (++worker->evidence.changed > 1)
+            lk_worker_change(worker, LK_WORKER_LOSE, lk_error_text());
         lk_error_clear();
     } else {
         member->group.doubted = worker->position + 1;
@@ -198,10 +198,10 @@ static void judge_doubted(struct lk_worker *worker, bool is_finite)
     const struct lk_async_member *member = lk_async_member(worker);
     struct lk_worker *doubted = team->workers[member->group.doubted - 1];
     if (!is_finite)
-        team->has_diverged = true;
+        team->judgement.has_diverged = true;
     else if (doubted != worker && (++lk_async_member(doubted)->doubts == MOST_DOUBTS ||
                                    member->group.doubted_at == member->applied))
-        lk_team_lose(team, doubted, "it computes no numbers where others do");
+        lk_worker_change(doubted, LK_WORKER_LOSE, "it computes no numbers where others do");
 }
 
 /* Makes the group that was computed the log's next entry, as soon as it may be. */
@@ -212,9 +212,9 @@ static enum lk_status add_update(struct lk_worker *worker)
     struct lk_async_member *member = lk_async_member(worker);
     struct outcome outcome = {0};
     const double start = lk_seconds();
-    while (!worker->is_lost && !async->is_stopped && !may_add(worker))
+    while (lk_worker_is_at_work(worker) && !async->is_stopped && !may_add(worker))
         pthread_cond_wait(&team->changed, &team->mutex);
-    if (worker->is_lost || async->is_stopped)
+    if (!lk_worker_is_at_work(worker) || async->is_stopped)
         return LK_OK;
     const double waited = lk_seconds() - start;
     async->is_adding = true;
@@ -228,7 +228,7 @@ static enum lk_status add_update(struct lk_worker *worker)
         return status;
     if (status == LK_OK && member->group.doubted)
         judge_doubted(worker, outcome.is_finite);
-    if (status == LK_OK && (outcome.is_finite || team->has_diverged))
+    if (status == LK_OK && (outcome.is_finite || team->judgement.has_diverged))
         commit(worker, &outcome, waited);
     else
         refuse(worker, status != LK_OK);
@@ -242,9 +242,9 @@ enum lk_status lk_async_do_group(struct lk_worker *worker)
     const double start = lk_team_seconds(team);
     member->since = start;
     pthread_mutex_unlock(&team->mutex);
-    const enum lk_status status = compute(worker, &member->group.part);
+    const enum lk_status status = compute(worker, &member->group.share);
     pthread_mutex_lock(&team->mutex);
-    if (worker->is_lost || status != LK_OK)
+    if (!lk_worker_is_at_work(worker) || status != LK_OK)
         return status;
     member->since = 0;
     if (member->has_computed)

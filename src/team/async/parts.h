@@ -8,7 +8,7 @@ enum { LK_MOST_GROUPS = LK_MOST_BEGUN * LK_MOST_TEAM };
 
 /* Shards of a step that one device computes at a time. */
 struct lk_async_group {
-    struct lk_part part;
+    struct lk_step_share share;
     int64_t samples; /* its own */
     double lr;
     int tries;
@@ -36,7 +36,6 @@ struct lk_async_update {
 struct lk_async_member {
     struct lk_async_group group; /* that it computes */
     bool has_group;
-    bool works;                     /* from the order to work until its thread has done it */
     bool is_wrong;                  /* its replica has not got an update as it was sent */
     double since;                   /* that it computes or updates; 0: it waits for others */
     int64_t applied;                /* updates that its replica has got */

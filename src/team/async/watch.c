@@ -8,19 +8,13 @@
 /* Seconds between looks at the devices where none is due. */
 static const double look_seconds = 1;
 
-static enum lk_status work(void *context, struct lk_worker *worker)
-{
-    (void)context;
-    return lk_async_work(worker);
-}
-
 /* Wakes all that have nothing to do; the threads of others look at the queue themselves. */
 void lk_async_order(struct lk_team *team)
 {
-    const struct lk_order order = {.kind = LK_ORDER_ASYNC, .call = work};
+    const struct lk_order order = {.kind = LK_ORDER_WORK, .run = lk_async_work};
     for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && !team->async->members[i].works) {
-            team->async->members[i].works = true;
+        if (team->workers[i]->state == LK_WORKER_READY) {
+            lk_worker_change(team->workers[i], LK_WORKER_WORK, NULL);
             lk_worker_order(team->workers[i], &order);
         }
     pthread_cond_broadcast(&team->changed);
@@ -41,25 +35,20 @@ static void find_lost(struct lk_team *team)
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         struct lk_async_member *member = &team->async->members[i];
-        if (!worker->is_lost && worker->has_failed)
-            lk_team_lose(team, worker, worker->text);
-        else if (!worker->is_lost && now > due_at(team, i))
-            lk_team_lose(team, worker, "it does not answer");
-        if (!worker->is_lost || !member->works)
-            continue;
-        member->works = false;
-        if (member->has_group) {
+        if (lk_worker_is_at_work(worker))
+            (void)lk_team_take_out(worker, now > due_at(team, i));
+        if (worker->state == LK_WORKER_LOST && member->has_group) {
             team->counts.repeated_steps++;
             lk_async_return(team->async, i);
+            pthread_cond_broadcast(&team->changed);
         }
-        pthread_cond_broadcast(&team->changed);
     }
 }
 
 bool lk_async_is_idle(const struct lk_team *team)
 {
     for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && team->async->members[i].works)
+        if (team->workers[i]->state == LK_WORKER_WORKING)
             return false;
     return true;
 }
@@ -72,9 +61,9 @@ enum lk_status lk_async_check_replicas(struct lk_team *team)
     const int64_t updates = async->staleness.updates;
     bool is_right;
     if (async->is_unchecked && (team->config.check_every > 0 || async->is_pausing)) {
-        team->has_sums = true;
-        memcpy(team->sums, lk_async_update(async, updates)->sums, sizeof team->sums);
-        team->committed = async->oldest + async->begun - 1;
+        team->sums.has_last = true;
+        memcpy(team->sums.last, lk_async_update(async, updates)->sums, sizeof team->sums.last);
+        team->queue.committed = async->oldest + async->begun - 1;
         pthread_mutex_unlock(&team->mutex);
         const enum lk_status status = lk_team_check_replicas(team, &is_right);
         pthread_mutex_lock(&team->mutex);
@@ -93,7 +82,7 @@ static double next_look(struct lk_team *team)
 {
     double at = lk_team_seconds(team) + look_seconds;
     for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost && due_at(team, i) < at)
+        if (lk_worker_is_at_work(team->workers[i]) && due_at(team, i) < at)
             at = due_at(team, i);
     return at;
 }
@@ -103,8 +92,8 @@ static enum lk_status find_errors(const struct lk_team *team)
 {
     for (int i = 0; i < team->count; i++) {
         const struct lk_worker *worker = team->workers[i];
-        if (!worker->is_lost && worker->has_error)
-            return lk_fail(worker->status, "%s", worker->text);
+        if (worker->state == LK_WORKER_STOPPED)
+            return lk_fail(worker->report.status, "%s", worker->report.text);
     }
     return LK_OK;
 }

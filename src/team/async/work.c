@@ -12,12 +12,12 @@ static enum lk_status check_last(struct lk_worker *worker, bool *is_right)
 {
     const struct lk_async_member *member = lk_async_member(worker);
     *is_right = true;
-    worker->checks = NULL;
+    worker->delivery.checks = NULL;
     if (!worker->has_updated)
         return LK_OK;
-    LK_TRY(lk_exchange_checks(lk_stepper_exchange(worker->stepper), &worker->checks));
+    LK_TRY(lk_exchange_checks(lk_stepper_exchange(worker->stepper), &worker->delivery.checks));
     for (int b = 0; b < worker->team->buckets; b++)
-        *is_right &= worker->checks[b] == member->sums[b];
+        *is_right &= worker->delivery.checks[b] == member->sums[b];
     return LK_OK;
 }
 
@@ -51,7 +51,7 @@ static enum lk_status catch_up(struct lk_worker *worker)
     if (status == LK_OK && is_right)
         status = apply(worker, member->applied + 1);
     pthread_mutex_lock(&team->mutex);
-    if (worker->is_lost || status != LK_OK)
+    if (!lk_worker_is_at_work(worker) || status != LK_OK)
         return status;
     member->since = 0;
     member->has_applied = true;
@@ -87,7 +87,7 @@ static enum lk_status fetch_checks(struct lk_worker *worker)
     pthread_mutex_unlock(&team->mutex);
     const enum lk_status status = check_last(worker, &is_right);
     pthread_mutex_lock(&team->mutex);
-    if (worker->is_lost || status != LK_OK)
+    if (!lk_worker_is_at_work(worker) || status != LK_OK)
         return status;
     member->since = 0;
     member->is_wrong |= !is_right;
@@ -112,27 +112,29 @@ static enum lk_status go_round(struct lk_worker *worker)
     struct lk_team *team = worker->team;
     struct lk_async_member *member = lk_async_member(worker);
     const int64_t updates = team->async->staleness.updates;
-    while (member->applied < updates && !member->is_wrong && !worker->is_lost)
+    while (member->applied < updates && !member->is_wrong && lk_worker_is_at_work(worker))
         LK_TRY(catch_up(worker));
-    if (worker->is_lost)
+    if (!lk_worker_is_at_work(worker))
         return LK_OK;
     if (!member->is_wrong && lk_async_take_group(worker))
         return lk_async_do_group(worker);
     if (may_leave(worker)) {
         LK_TRY(fetch_checks(worker));
-        member->works = worker->is_lost || !may_leave(worker);
+        if (lk_worker_is_at_work(worker) && may_leave(worker))
+            lk_worker_change(worker, LK_WORKER_DONE, NULL);
     } else if (member->applied == team->async->staleness.updates) {
         pthread_cond_wait(&team->changed, &team->mutex);
     }
     return LK_OK;
 }
 
-enum lk_status lk_async_work(struct lk_worker *worker)
+enum lk_status lk_async_work(struct lk_worker *worker, const struct lk_order *order)
 {
+    (void)order;
     enum lk_status status = LK_OK;
     pthread_mutex_lock(&worker->team->mutex);
-    while (status == LK_OK && !worker->is_lost && !worker->team->async->is_stopped &&
-           lk_async_member(worker)->works)
+    while (status == LK_OK && worker->state == LK_WORKER_WORKING &&
+           !worker->team->async->is_stopped)
         status = go_round(worker);
     pthread_mutex_unlock(&worker->team->mutex);
     return status;

@@ -17,31 +17,27 @@ static int lose_failed(struct lk_team *team, int arrived, bool late)
     int lost = 0;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
-        if (worker->is_lost)
-            continue;
-        if (worker->has_failed)
-            lk_team_lose(team, worker, worker->text);
-        else if (late && worker->arrived < arrived)
-            lk_team_lose(team, worker, "it does not answer");
-        lost += worker->is_lost;
+        if (lk_worker_is_at_work(worker))
+            lost += lk_team_take_out(worker, late && worker->delivery.arrived < arrived);
     }
     return lost;
 }
 
-/* Whether a device computes its first part. */
+/* Whether a device computes its first share. */
 static bool is_any_new(const struct lk_team *team)
 {
     bool is_any = false;
     for (int i = 0; i < team->count; i++) {
         const struct lk_worker *worker = team->workers[i];
-        is_any |= !worker->is_lost && worker->run.count > 0 && !worker->has_computed;
+        is_any |=
+            lk_worker_is_at_work(worker) && worker->share.count > 0 && !worker->has_computed;
     }
     return is_any;
 }
 
 static enum lk_status wait_for_devices(struct lk_team *team, double until, bool *is_late)
 {
-    if (team->ranks)
+    if (team->job.ranks)
         return lk_team_ranks_wait(team, until, is_late);
     *is_late = !lk_team_wait(team, until);
     return LK_OK;
@@ -52,7 +48,7 @@ static enum lk_status wait_for_devices(struct lk_team *team, double until, bool 
  * as an unreadable sample. The mutex is held. */
 static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is_whole)
 {
-    const double until = team->ordered_at + lk_team_limit(team, is_any_new(team));
+    const double until = team->clock.ordered_at + lk_team_limit(team, is_any_new(team));
     for (bool is_late = false;;) {
         bool is_complete = true;
         *is_whole = lose_failed(team, arrived, is_late) == 0;
@@ -60,11 +56,11 @@ static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is
             return LK_OK;
         for (int i = 0; i < team->count; i++) {
             const struct lk_worker *worker = team->workers[i];
-            if (worker->is_lost)
+            if (!lk_worker_is_at_work(worker))
                 continue;
-            if (worker->has_error)
-                return lk_fail(worker->status, "%s", worker->text);
-            is_complete &= worker->arrived >= arrived;
+            if (worker->state == LK_WORKER_STOPPED)
+                return lk_fail(worker->report.status, "%s", worker->report.text);
+            is_complete &= worker->delivery.arrived >= arrived;
         }
         if (is_complete)
             return LK_OK;
@@ -79,8 +75,8 @@ static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
     int count = 0;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
-        const struct lk_arrival *a = &worker->arrivals[arrival];
-        for (int j = 0; !worker->is_lost && j < a->count; j++, count++) {
+        const struct lk_arrival *a = &worker->delivery.arrivals[arrival];
+        for (int j = 0; lk_worker_is_at_work(worker) && j < a->count; j++, count++) {
             terms[count] = a->terms[j];
             owners[count] = worker;
             checksums[count] = a->checksums[j];
@@ -94,13 +90,14 @@ static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
 static int place_sums(struct lk_team *team, int bucket, void **copies,
                       struct lk_reduced sums[LK_MOST_SUBTREES])
 {
-    if (team->ranks)
-        return lk_team_ranks_sums(team->ranks, bucket + 1, sums);
+    if (team->job.ranks)
+        return lk_team_ranks_sums(team->job.ranks, bucket + 1, sums);
     sums[0] = (struct lk_reduced){
         .subtree = {0, team->config.shards}, .copies = copies, .copy_count = bucket < 0};
     for (int i = 0; i < team->count && bucket >= 0; i++)
-        if (!team->workers[i]->is_lost)
-            copies[sums[0].copy_count++] = team->workers[i]->arrivals[bucket + 1].result;
+        if (lk_worker_is_at_work(team->workers[i]))
+            copies[sums[0].copy_count++] =
+                team->workers[i]->delivery.arrivals[bucket + 1].result;
     return 1;
 }
 
@@ -117,7 +114,8 @@ static bool are_numbers(const void *values, int64_t count, enum lk_dtype dtype)
 static void doubt(const struct lk_reduction *job, struct lk_worker **owners)
 {
     for (int i = 0; i < job->term_count; i++)
-        owners[i]->is_doubted |= !are_numbers(job->terms[i].values, job->count, job->dtype);
+        owners[i]->evidence.no_numbers |=
+            !are_numbers(job->terms[i].values, job->count, job->dtype);
 }
 
 /* Adds up a bucket (-1: the metrics, into metrics) for every device that is left.
@@ -129,41 +127,41 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     uint32_t sent[LK_MOST_SHARDS], found[LK_MOST_SHARDS];
     void *copies[LK_MOST_TEAM] = {metrics};
     struct lk_reduced sums[LK_MOST_SUBTREES];
-    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
-    const struct lk_reduction job = {
-        .dtype = team->config.real,
-        .count = bucket < 0 ? LK_PAD : lk_replica_bucket(replica, bucket).count,
-        .terms = terms,
-        .term_count = gather(team, bucket + 1, terms, owners, sent),
-        .sums = sums,
-        .sum_count = place_sums(team, bucket, copies, sums),
-        .checksums = found};
+    const struct lk_reduction job = {.dtype = team->config.real,
+                                     .count = team->values[bucket + 1],
+                                     .terms = terms,
+                                     .term_count =
+                                         gather(team, bucket + 1, terms, owners, sent),
+                                     .sums = sums,
+                                     .sum_count = place_sums(team, bucket, copies, sums),
+                                     .checksums = found};
     const double start = lk_seconds();
     *is_right = true;
     if (job.term_count == 0) /* a rank without shards */
         return LK_OK;
     LK_TRY(lk_reducer_sum(team->reducer, &job));
-    lk_profile_span(team->profile, "host", "reduce", team->steps[0].step, start, lk_seconds());
+    lk_profile_span(team->profile, "host", "reduce", team->queue.steps[0].step, start,
+                    lk_seconds());
     team->reduce_seconds += lk_seconds() - start;
-    if (bucket >= 0 && !team->ranks)
-        team->new_sums[bucket] = sums[0].checksum;
+    if (bucket >= 0 && !team->job.ranks)
+        team->sums.next[bucket] = sums[0].checksum;
     for (int i = 0; i < job.term_count; i++)
         if (found[i] != sent[i]) {
             lk_log(LK_LOG_WARNING,
                    "device %d: gradients were changed on their way in step %lld",
-                   owners[i]->position, (long long)team->steps[0].step);
-            owners[i]->strikes++;
+                   owners[i]->position, (long long)team->queue.steps[0].step);
+            owners[i]->evidence.changed++;
             *is_right = false;
         }
     bool is_finite = true;
     for (int i = 0; i < job.sum_count; i++)
         is_finite &= sums[i].is_finite;
-    const bool may_overflow =
-        bucket >= 0 && team->config.loss_scale.first > 0 && team->overflows < MOST_OVERFLOWS;
+    const bool may_overflow = bucket >= 0 && team->config.loss_scale.first > 0 &&
+                              team->judgement.overflows < MOST_OVERFLOWS;
     if (!is_finite && may_overflow)
-        team->has_overflowed = true;
-    else if (*is_right && !is_finite && !team->has_diverged) {
-        team->has_no_numbers = true;
+        team->judgement.has_overflowed = true;
+    else if (*is_right && !is_finite && !team->judgement.has_diverged) {
+        team->judgement.has_no_numbers = true;
         *is_right = false;
         doubt(&job, owners);
     }
@@ -175,17 +173,38 @@ static enum lk_status take_bucket(struct lk_team *team, int bucket, void *metric
                                   bool *is_right)
 {
     *is_right = true;
-    if (team->ranks && lk_team_ranks_has_sent(team->ranks, bucket + 1))
+    if (team->job.ranks && lk_team_ranks_has_sent(team->job.ranks, bucket + 1))
         return LK_OK;
     LK_TRY(reduce(team, bucket, metrics, is_right));
     if (bucket < 0)
         LK_TRY(lk_team_check_replicas(team, is_right));
-    return team->ranks && *is_right ? lk_team_ranks_send(team, bucket + 1) : LK_OK;
+    return team->job.ranks && *is_right ? lk_team_ranks_send(team, bucket + 1) : LK_OK;
+}
+
+/* All shards are one device's, which has added up and updated: its result says whether that was
+ * right as far as anybody but those that rest can tell. */
+static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
+{
+    struct lk_worker *worker = lk_team_only(team);
+    const double start = lk_seconds();
+    team->clock.ordered_at = lk_team_seconds(team); /* before, nobody waited for it */
+    lk_team_order_end(team, worker, false);
+    LK_TRY(await_arrivals(team, team->buckets + 1, is_whole));
+    if (!*is_whole)
+        return LK_OK;
+    worker->delivery.came_at = start;
+    team->reduce_seconds = 1e-3 * worker->delivery.result.reduce_ms;
+    if (lk_team_resting(team) > 0 && !team->judgement.has_diverged)
+        team->judgement.has_no_numbers = !isfinite(worker->delivery.result.loss);
+    *is_whole = !team->judgement.has_no_numbers;
+    return LK_OK;
 }
 
 enum lk_status lk_team_collect(struct lk_team *team, void *metrics, bool *is_whole)
 {
     enum lk_status status = LK_OK;
+    if (team->phase == LK_TEAM_ALONE)
+        return collect_own(team, is_whole);
     *is_whole = true;
     team->reduce_seconds = 0;
     for (int bucket = -1; bucket < team->buckets && *is_whole; bucket++) {
@@ -197,7 +216,7 @@ enum lk_status lk_team_collect(struct lk_team *team, void *metrics, bool *is_who
         pthread_mutex_lock(&team->mutex);
         LK_TRY(status);
     }
-    if (!*is_whole || !team->ranks)
+    if (!*is_whole || !team->job.ranks)
         return LK_OK;
     pthread_mutex_unlock(&team->mutex);
     status = lk_team_ranks_receive(team, metrics, is_whole);

@@ -69,12 +69,10 @@ int lk_team_ranks_first(const struct lk_team_ranks *ranks)
 /* For each bucket its sums over the rank's subtrees and the one over all shards. */
 static enum lk_status take_memory(struct lk_team *team, struct lk_team_ranks *ranks)
 {
-    const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
     const size_t real = lk_dtype_bytes(team->config.real), parts = (size_t)ranks->terms + 1;
     size_t bytes = 0;
     for (int b = 0; b <= team->buckets; b++) {
-        ranks->counts[b] = b == 0 ? LK_PAD : lk_replica_bucket(replica, b - 1).count;
-        bytes += parts * (size_t)ranks->counts[b] * real;
+        bytes += parts * (size_t)team->values[b] * real;
     }
     free(ranks->memory);
     ranks->memory = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -82,7 +80,7 @@ static enum lk_status take_memory(struct lk_team *team, struct lk_team_ranks *ra
         return lk_fail_memory("sums between ranks", bytes);
     char *at = ranks->memory;
     for (int b = 0; b <= team->buckets; b++) {
-        const size_t part = (size_t)ranks->counts[b] * real;
+        const size_t part = (size_t)team->values[b] * real;
         for (int t = 0; t < ranks->terms; t++, at += part)
             ranks->buckets[b].values[t] = at;
         ranks->buckets[b].result = at;
@@ -93,19 +91,19 @@ static enum lk_status take_memory(struct lk_team *team, struct lk_team_ranks *ra
 
 enum lk_status lk_team_ranks_share(struct lk_team *team)
 {
-    struct lk_team_ranks *ranks = team->ranks;
+    struct lk_team_ranks *ranks = team->job.ranks;
     int runs[LK_MOST_SHARERS] = {0};
     for (int rank = 0; rank < lk_world_size(ranks->world); rank++)
         for (int i = ranks->first[rank]; i < ranks->first[rank + 1]; i++)
             runs[rank] += team->split.counts[i];
-    const struct lk_shard_run own = lk_team_run(team);
+    const struct lk_shard_run own = lk_team_own_shards(team);
     ranks->terms = lk_subtrees_of(own.first, own.count, ranks->subtrees);
     LK_TRY(take_memory(team, ranks));
     const struct lk_world_plan plan = {.shards = team->config.shards,
                                        .runs = runs,
                                        .real = team->config.real,
                                        .buckets = team->buckets + 1,
-                                       .counts = ranks->counts,
+                                       .counts = team->values,
                                        .in_any_order = team->config.in_any_order,
                                        .reducer = team->reducer};
     return lk_world_plan(ranks->world, &plan);
@@ -128,7 +126,7 @@ bool lk_team_ranks_has_sent(const struct lk_team_ranks *ranks, int arrival)
 
 enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival)
 {
-    struct lk_team_ranks *ranks = team->ranks;
+    struct lk_team_ranks *ranks = team->job.ranks;
     struct lk_rank_bucket *bucket = &ranks->buckets[arrival];
     struct lk_term terms[LK_MOST_SUBTREES];
     for (int t = 0; t < ranks->terms; t++)
@@ -142,12 +140,12 @@ enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival)
 enum lk_status lk_team_ranks_wait(struct lk_team *team, double until, bool *is_late)
 {
     double soon = lk_team_seconds(team) + 1e-6 * PATIENCE_US;
-    if (team->ranks->sent == 0 || soon > until)
+    if (team->job.ranks->sent == 0 || soon > until)
         soon = until;
     (void)lk_team_wait(team, soon);
     *is_late = lk_team_seconds(team) >= until;
     pthread_mutex_unlock(&team->mutex);
-    const enum lk_status status = lk_world_sum_advance(team->ranks->world);
+    const enum lk_status status = lk_world_sum_advance(team->job.ranks->world);
     pthread_mutex_lock(&team->mutex);
     return status;
 }
@@ -155,29 +153,29 @@ enum lk_status lk_team_ranks_wait(struct lk_team *team, double until, bool *is_l
 /* A sum over all ranks to all devices that are left, as the reducer copies a single term. */
 static enum lk_status hand_out(struct lk_team *team, int arrival)
 {
-    const struct lk_rank_bucket *bucket = &team->ranks->buckets[arrival];
+    const struct lk_rank_bucket *bucket = &team->job.ranks->buckets[arrival];
     void *copies[LK_MOST_TEAM];
     uint32_t checksum;
     const struct lk_term term = {{0, team->config.shards}, bucket->result};
     struct lk_reduced sum = {.subtree = term.subtree, .copies = copies};
     for (int i = 0; i < team->count; i++)
-        if (!team->workers[i]->is_lost)
-            copies[sum.copy_count++] = team->workers[i]->arrivals[arrival].result;
+        if (lk_worker_is_at_work(team->workers[i]))
+            copies[sum.copy_count++] = team->workers[i]->delivery.arrivals[arrival].result;
     const struct lk_reduction job = {.dtype = team->config.real,
-                                     .count = team->ranks->counts[arrival],
+                                     .count = team->values[arrival],
                                      .terms = &term,
                                      .term_count = 1,
                                      .sums = &sum,
                                      .sum_count = 1,
                                      .checksums = &checksum};
     LK_TRY(lk_reducer_sum(team->reducer, &job));
-    team->new_sums[arrival - 1] = sum.checksum;
+    team->sums.next[arrival - 1] = sum.checksum;
     return LK_OK;
 }
 
 enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics, bool *is_right)
 {
-    struct lk_team_ranks *ranks = team->ranks;
+    struct lk_team_ranks *ranks = team->job.ranks;
     const double start = lk_seconds();
     LK_TRY(lk_team_ranks_tell(team, is_right));
     for (int b = 0; b <= team->buckets; b++) {
@@ -187,14 +185,15 @@ enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics, bool *
         if (*is_right && b > 0)
             LK_TRY(hand_out(team, b));
     }
-    lk_profile_span(team->profile, "host", "ranks", team->steps[0].step, start, lk_seconds());
+    lk_profile_span(team->profile, "host", "ranks", team->queue.steps[0].step, start,
+                    lk_seconds());
     memcpy(metrics, ranks->buckets[0].result, LK_PAD * lk_dtype_bytes(team->config.real));
     if (*is_right)
         return LK_OK;
     if (lk_world_rank(ranks->world) == 0)
         lk_log(LK_LOG_WARNING,
                "the ranks' parameters differ after step %lld: those of rank 0 are copied anew",
-               (long long)team->steps[0].step - 1);
+               (long long)team->queue.steps[0].step - 1);
     team->counts.repaired++;
     return lk_team_align(team);
 }

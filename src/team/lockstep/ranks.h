@@ -32,7 +32,6 @@ struct lk_team_ranks {
     int first[LK_MOST_SHARERS + 1]; /* of each rank: its first device among those of all */
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     int terms, sent;
-    int64_t counts[LK_MOST_BUCKETS + 1]; /* values of each arrival, the metrics first */
     struct lk_rank_bucket buckets[LK_MOST_BUCKETS + 1];
     char *memory;                                                     /* of the buckets */
     double told[LK_MOST_SHARERS * (LK_RANK_TELLS + LK_DEVICE_TELLS)]; /* ranks, then devices */

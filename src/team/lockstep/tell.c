@@ -19,23 +19,23 @@ static double *tells_of_device(struct lk_team_ranks *ranks, int device)
 static const uint32_t *weights_sum(const struct lk_team *team)
 {
     const int64_t every = team->config.check_every;
-    if (every == 0 || (team->steps[0].step - 1) % every != 0 || !team->has_sums)
+    if (every == 0 || (team->queue.steps[0].step - 1) % every != 0 || !team->sums.has_last)
         return NULL;
     for (int i = 0; i < team->count; i++) {
         const struct lk_worker *worker = team->workers[i];
-        if (!worker->is_lost && worker->checks)
-            return &worker->checks[team->buckets];
+        if (lk_worker_is_at_work(worker) && worker->delivery.checks)
+            return &worker->delivery.checks[team->buckets];
     }
     return NULL;
 }
 
 static void fill_own(struct lk_team *team)
 {
-    struct lk_team_ranks *ranks = team->ranks;
+    struct lk_team_ranks *ranks = team->job.ranks;
     double *tells = tells_of_rank(ranks, lk_world_rank(ranks->world));
     const uint32_t *sum = weights_sum(team);
     struct lk_device_times times[LK_MOST_TEAM];
-    tells[LK_TELLS_STOP] = team->wants_stop;
+    tells[LK_TELLS_STOP] = team->job.wants_stop;
     tells[LK_TELLS_CHECKSUM] = sum != NULL;
     tells[LK_TELLS_WEIGHTS] = sum ? *sum : 0;
     lk_team_fill_times(team, times);
@@ -70,21 +70,21 @@ static bool are_same(struct lk_team_ranks *ranks)
 
 enum lk_status lk_team_ranks_tell(struct lk_team *team, bool *is_right)
 {
-    struct lk_team_ranks *ranks = team->ranks;
+    struct lk_team_ranks *ranks = team->job.ranks;
     const int size = lk_world_size(ranks->world);
     const size_t count = (size_t)(tells_of_device(ranks, ranks->first[size]) - ranks->told);
     memset(ranks->told, 0, sizeof ranks->told);
     fill_own(team);
     LK_TRY(lk_world_add(ranks->world, count, ranks->told));
     for (int rank = 0; rank < size; rank++)
-        team->must_stop |= tells_of_rank(ranks, rank)[LK_TELLS_STOP] > 0;
+        team->job.must_stop |= tells_of_rank(ranks, rank)[LK_TELLS_STOP] > 0;
     *is_right = are_same(ranks);
     return LK_OK;
 }
 
 void lk_team_ranks_times(struct lk_team *team, struct lk_device_times *times)
 {
-    struct lk_team_ranks *ranks = team->ranks;
+    struct lk_team_ranks *ranks = team->job.ranks;
     for (int rank = 0; rank < lk_world_size(ranks->world); rank++)
         for (int i = ranks->first[rank]; i < ranks->first[rank + 1]; i++) {
             const double *tells = tells_of_device(ranks, i);

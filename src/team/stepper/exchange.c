@@ -1,3 +1,4 @@
+/* Sums of gradients between a device and the host, bucket by bucket. */
 #include "team/stepper/exchange.h"
 
 #include "base/fail.h"
@@ -51,14 +52,14 @@ static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
 /* The most terms that are held at once while the run is computed. */
 static int count_terms(struct lk_shard_run run, int most)
 {
-    struct lk_subtree open[LK_MOST_SUBTREES + 1], parts[LK_MOST_SUBTREES];
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
     int count = 0, found = 0;
     for (int first = run.first; first < run.first + run.count;) {
         const struct lk_shard_run pass = lk_shard_run_pass(run, first, most);
-        const int parts_count = lk_subtrees_of(pass.first, pass.count, parts);
-        for (int i = 0; i < parts_count; i++) {
+        const int piece_count = lk_subtrees_of(pass.first, pass.count, pieces);
+        for (int i = 0; i < piece_count; i++) {
             found = count + 1 > found ? count + 1 : found;
-            push(open, &count, parts[i]);
+            push(open, &count, pieces[i]);
         }
         first += pass.count;
     }
@@ -178,15 +179,15 @@ static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
                                const struct lk_shard_slice *slice, struct lk_shard_run pass,
                                int *terms)
 {
-    struct lk_subtree open[LK_MOST_SUBTREES + 1], parts[LK_MOST_SUBTREES];
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
     struct lk_buffer *y = lk_shared_buffer(p->terms);
     int count = lk_subtrees_of(e->run.first, pass.first - e->run.first, open);
-    const int parts_count = lk_subtrees_of(pass.first, pass.count, parts);
-    for (int i = 0; i < parts_count; i++) {
-        const struct lk_subtree part = {parts[i].first - pass.first, parts[i].count};
+    const int piece_count = lk_subtrees_of(pass.first, pass.count, pieces);
+    for (int i = 0; i < piece_count; i++) {
+        const struct lk_subtree piece = {pieces[i].first - pass.first, pieces[i].count};
         int64_t at = e->head + count * p->count;
-        LK_TRY(lk_shard_sum_enqueue(e->sum, part, slice, y, at));
-        for (int joins = push(open, &count, parts[i]); joins > 0; joins--, at -= p->count)
+        LK_TRY(lk_shard_sum_enqueue(e->sum, piece, slice, y, at));
+        for (int joins = push(open, &count, pieces[i]); joins > 0; joins--, at -= p->count)
             LK_TRY(lk_shard_sum_enqueue_join(e->sum, y, at - p->count, at, p->count));
     }
     *terms = count;

@@ -31,7 +31,7 @@ void lk_exchange_destroy(struct lk_exchange *exchange);
  */
 int lk_exchange_terms(int shards, int most);
 
-/* Begins a step's part: the shards of `run`. Enqueues. */
+/* Begins a share of a step: the shards of `run`. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,
                                                struct lk_shard_run run);
 

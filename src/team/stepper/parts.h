@@ -24,12 +24,12 @@ struct lk_stepper {
     struct lk_buffer *metrics;
     struct lk_stepper_slot slots[LK_REPLICA_SLOTS];
 
-    /* one of several: slots[0].marks are those of a part */
+    /* one of several: slots[0].marks are those of a share */
     struct lk_exchange *exchange;
     int slot; /* that the next pass loads */
-    struct lk_part fetched;
+    struct lk_step_share fetched;
     bool is_fetched;             /* the first pass of `fetched` lies in `slot` */
-    double fetched_ms, input_ms; /* reading what was prefetched; of the last part */
+    double fetched_ms, input_ms; /* reading what was prefetched; of the last share */
 };
 
 #endif

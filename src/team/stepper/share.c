@@ -1,21 +1,21 @@
-/* A device's part of a step that several devices share. */
+/* A device's share of a step: its shards, in passes of as many as it has room for. */
 #include "team/stepper/parts.h"
 
 #include "base/fail.h"
 
 /* The samples of a pass: none behind the end of a short batch. */
-static struct lk_share share_of(const struct lk_stepper *stepper, const struct lk_part *part,
-                                struct lk_shard_run pass)
+static struct lk_share share_of(const struct lk_stepper *stepper,
+                                const struct lk_step_share *given, struct lk_shard_run pass)
 {
     const int64_t each = lk_replica_tiling(stepper->replica)->shard_samples;
-    const int64_t first = lk_least(pass.first * each, part->samples);
-    const int64_t end = lk_least((pass.first + pass.count) * each, part->samples);
+    const int64_t first = lk_least(pass.first * each, given->samples);
+    const int64_t end = lk_least((pass.first + pass.count) * each, given->samples);
     return (struct lk_share){pass.count, first, end - first};
 }
 
 /* Into the slot, and on to the device. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                            const struct lk_part *part, const struct lk_share *share,
+                            const struct lk_step_share *given, const struct lk_share *share,
                             double *ms)
 {
     const double start = lk_seconds();
@@ -23,29 +23,29 @@ static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batch
     if (share->samples > 0)
         LK_TRY(lk_stepper_read(
             stepper, stepper->slot, batches,
-            (struct lk_batch_range){part->step - 1, share->first_sample, share->samples}));
+            (struct lk_batch_range){given->step - 1, share->first_sample, share->samples}));
     LK_TRY(lk_replica_upload(stepper->replica, stepper->slot, share->samples));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }
 
-static bool is_fetched(const struct lk_stepper *stepper, const struct lk_part *part)
+static bool is_fetched(const struct lk_stepper *stepper, const struct lk_step_share *given)
 {
-    const struct lk_part *there = &stepper->fetched;
-    return stepper->is_fetched && there->step == part->step &&
-           there->run.first == part->run.first && there->run.count == part->run.count;
+    const struct lk_step_share *there = &stepper->fetched;
+    return stepper->is_fetched && there->step == given->step &&
+           there->run.first == given->run.first && there->run.count == given->run.count;
 }
 
-static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_part *part,
+static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_step_share *given,
                                struct lk_shard_run pass, const struct lk_share *share)
 {
     struct lk_replica *replica = stepper->replica;
     const int buckets = lk_replica_bucket_count(replica);
     LK_TRY(lk_replica_load_share(replica, stepper->slot, share));
     stepper->slot = (stepper->slot + 1) % LK_REPLICA_SLOTS;
-    if (pass.first == part->run.first)
+    if (pass.first == given->run.first)
         LK_TRY(lk_mark_enqueue(stepper->slots[0].marks[LK_AT_LOADED]));
-    LK_TRY(lk_replica_forward(replica, part->step));
+    LK_TRY(lk_replica_forward(replica, given->step));
     LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, buckets, pass));
     for (int b = 0; b < buckets; b++) {
         LK_TRY(lk_replica_backward_bucket(replica, b));
@@ -55,21 +55,21 @@ static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_part 
 }
 
 enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *batches,
-                                const struct lk_part *part)
+                                const struct lk_step_share *given)
 {
-    const int end = part->run.first + part->run.count;
-    bool is_there = is_fetched(stepper, part);
+    const int end = given->run.first + given->run.count;
+    bool is_there = is_fetched(stepper, given);
     stepper->is_fetched = false;
     stepper->input_ms = is_there ? stepper->fetched_ms : 0;
-    LK_TRY(lk_exchange_begin(stepper->exchange, part->run));
+    LK_TRY(lk_exchange_begin(stepper->exchange, given->run));
     LK_TRY(lk_mark_enqueue(stepper->slots[0].marks[LK_AT_START]));
-    for (int first = part->run.first; first < end;) {
+    for (int first = given->run.first; first < end;) {
         const struct lk_shard_run pass =
-            lk_shard_run_pass(part->run, first, stepper->config.most_shards);
-        const struct lk_share share = share_of(stepper, part, pass);
+            lk_shard_run_pass(given->run, first, stepper->config.most_shards);
+        const struct lk_share share = share_of(stepper, given, pass);
         if (!is_there)
-            LK_TRY(fetch(stepper, batches, part, &share, &stepper->input_ms));
-        LK_TRY(run_pass(stepper, part, pass, &share));
+            LK_TRY(fetch(stepper, batches, given, &share, &stepper->input_ms));
+        LK_TRY(run_pass(stepper, given, pass, &share));
         is_there = false;
         first += pass.count;
     }
@@ -77,17 +77,17 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
 }
 
 enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                                   const struct lk_part *part)
+                                   const struct lk_step_share *given)
 {
     const struct lk_shard_run pass =
-        lk_shard_run_pass(part->run, part->run.first, stepper->config.most_shards);
-    const struct lk_share share = share_of(stepper, part, pass);
-    if (part->run.count == 0 || is_fetched(stepper, part))
+        lk_shard_run_pass(given->run, given->run.first, stepper->config.most_shards);
+    const struct lk_share share = share_of(stepper, given, pass);
+    if (given->run.count == 0 || is_fetched(stepper, given))
         return LK_OK;
     stepper->fetched_ms = 0;
     stepper->is_fetched = false;
-    LK_TRY(fetch(stepper, batches, part, &share, &stepper->fetched_ms));
-    stepper->fetched = *part;
+    LK_TRY(fetch(stepper, batches, given, &share, &stepper->fetched_ms));
+    stepper->fetched = *given;
     stepper->is_fetched = true;
     return LK_OK;
 }
@@ -132,12 +132,12 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
     return lk_exchange_end(stepper->exchange, weights);
 }
 
-struct lk_part_times lk_stepper_part_times(const struct lk_stepper *stepper)
+struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper)
 {
     double at[LK_STEP_MARKS];
     for (int i = 0; i < LK_STEP_MARKS; i++)
         at[i] = 1e3 * lk_mark_seconds(stepper->slots[0].marks[i]);
-    return (struct lk_part_times){.input_ms = stepper->input_ms,
-                                  .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
-                                  .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED]};
+    return (struct lk_share_times){.input_ms = stepper->input_ms,
+                                   .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
+                                   .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED]};
 }

@@ -1,3 +1,4 @@
+/* A training step on one device that is alone, and what every stepper is made of. */
 #include "team/stepper/parts.h"
 
 #include "base/fail.h"

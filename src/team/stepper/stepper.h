@@ -60,24 +60,24 @@ LK_MUST_CHECK enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slo
 
 /* --- one of several -------------------------------------------------------------------- */
 
-/* A part of a step: the shards of `run`, of a batch of `samples` samples. */
-struct lk_part {
+/* A share of a step: the shards of `run`, of a batch of `samples` samples. */
+struct lk_step_share {
     int64_t step; /* 1 for the first: batch step - 1 */
     int64_t samples;
     struct lk_shard_run run; /* none: only updates */
 };
 
-/* Reads the part's samples, unless it was prefetched, and sends its passes on their way, then
+/* Reads the share's samples, unless it was prefetched, and sends its passes on their way, then
  * each bucket to the exchange. Waits where a slot's last upload still is on its way. */
 LK_MUST_CHECK enum lk_status lk_stepper_begin(struct lk_stepper *stepper,
                                               struct lk_batches *batches,
-                                              const struct lk_part *part);
+                                              const struct lk_step_share *share);
 
-/* Reads the samples of a part's first pass and uploads them while the device computes, so that
+/* Reads the samples of a share's first pass and uploads them while the device computes, so that
  * its begin need not. */
 LK_MUST_CHECK enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper,
                                                  struct lk_batches *batches,
-                                                 const struct lk_part *part);
+                                                 const struct lk_step_share *share);
 
 struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
 
@@ -86,10 +86,10 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
 LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples,
                                                double lr, int64_t step, bool weights);
 
-/* Of the last part, once its buckets have come: reading on the host, upload, kernels. */
-struct lk_part_times {
+/* Of the last share, once its buckets have come: reading on the host, upload, kernels. */
+struct lk_share_times {
     double input_ms, transfer_ms, compute_ms;
 };
-struct lk_part_times lk_stepper_part_times(const struct lk_stepper *stepper);
+struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper);
 
 #endif

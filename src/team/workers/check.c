@@ -6,14 +6,14 @@
 
 static bool is_checked(const struct lk_worker *worker)
 {
-    return !worker->is_lost && worker->checks;
+    return lk_worker_is_at_work(worker) && worker->delivery.checks;
 }
 
 /* Whether the device has got the last step's sums as the host made them. */
 static bool has_right_sums(const struct lk_team *team, const struct lk_worker *worker)
 {
     for (int b = 0; b < team->buckets; b++)
-        if (worker->checks[b] != team->sums[b])
+        if (worker->delivery.checks[b] != team->sums.last[b])
             return false;
     return true;
 }
@@ -31,7 +31,8 @@ static struct lk_worker *find_right(struct lk_team *team)
             continue;
         for (int j = 0; j < team->count; j++)
             same += is_checked(team->workers[j]) &&
-                    team->workers[j]->checks[team->buckets] == worker->checks[team->buckets];
+                    team->workers[j]->delivery.checks[team->buckets] ==
+                        worker->delivery.checks[team->buckets];
         if (same > most) {
             most = same;
             right = worker;
@@ -44,12 +45,12 @@ static bool differs(const struct lk_team *team, const struct lk_worker *worker,
                     const struct lk_worker *right)
 {
     return !is_checked(worker) || !has_right_sums(team, worker) ||
-           worker->checks[team->buckets] != right->checks[team->buckets];
+           worker->delivery.checks[team->buckets] != right->delivery.checks[team->buckets];
 }
 
 enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
 {
-    struct lk_worker *right = team->has_sums ? find_right(team) : NULL;
+    struct lk_worker *right = team->sums.has_last ? find_right(team) : NULL;
     int wrong = 0;
     bool has_checks = false;
     for (int i = 0; i < team->count && right; i++) {
@@ -59,14 +60,14 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
         lk_log(LK_LOG_WARNING,
                "device %d's parameters differ from those of device %d after step %lld: they "
                "are copied anew",
-               worker->position, right->position, (long long)team->committed);
+               worker->position, right->position, (long long)team->queue.committed);
         wrong++;
     }
     for (int i = 0; i < team->count; i++)
-        has_checks |= team->has_sums && is_checked(team->workers[i]);
+        has_checks |= team->sums.has_last && is_checked(team->workers[i]);
     if (has_checks && !right)
         return lk_fail(LK_E_DEVICE, "no device has got the sums of step %lld as they were sent",
-                       (long long)team->committed);
+                       (long long)team->queue.committed);
     if (wrong == 0)
         return LK_OK;
     team->counts.repaired += wrong;

@@ -52,7 +52,7 @@ struct lk_team_result {
     struct lk_device_times devices[LK_MOST_SHARDS]; /* [device_count]: of all ranks, in turn */
     int device_count;
     int tries;      /* how often the step was computed */
-    bool must_stop; /* a rank wanted to stop when its part was done */
+    bool must_stop; /* a rank wanted to stop when it had done its share */
 };
 
 /* Events since the start, for reports. */

@@ -7,75 +7,130 @@
 #include "team/workers/call.h"
 #include "team/workers/profile.h"
 
-enum { LK_TRIAL_STEPS = 7, LK_TRIAL_ROUNDS = 3, LK_SETTLING_STEPS = 10 };
-
-/* At the start, once shares fit the devices' speeds: is the fastest one alone faster than all
- * together? Rounds in turn, of which most decide: what else runs on the host may spoil one. */
-struct lk_trial {
-    enum { LK_TRIAL_ALL, LK_TRIAL_ONE, LK_TRIAL_OVER } phase;
-    int settled, steps, fastest; /* settled: steps since shares changed */
-    int rounds, won;             /* won: by one device */
-    double seconds[LK_TRIAL_STEPS], all_seconds;
-    bool is_one_faster; /* then the others are sent home after this step */
-    int64_t wait,
-        again_at; /* steps until all are tried again, and the step; 0: never was one */
-};
-
 /* What a device has learnt, in host memory. */
-struct lk_team_state {
+struct lk_training_state {
     int64_t step; /* the last one that it is of */
     void *weights, *optimizer;
     size_t weights_bytes, optimizer_bytes;
 };
 
+/* A worker's change to another stepper, which gets the training state. */
+struct lk_stepper_change {
+    struct lk_training_state *state;
+    int most_shards; /* at a time; 0: of a device that is alone, which needs no host */
+};
+
+/* What a device's thread does for its team: all of it that needs the device, so that tests can
+ * drive a team without one. Share or alone: sums go by the host, or stay on the device. */
+struct lk_team_acts {
+    enum lk_status (*begin_share)(struct lk_worker *worker, const struct lk_order *order);
+    enum lk_status (*end_share)(struct lk_worker *worker, const struct lk_order *order);
+    enum lk_status (*begin_alone)(struct lk_worker *worker, const struct lk_order *order);
+    enum lk_status (*end_alone)(struct lk_worker *worker, const struct lk_order *order);
+
+    /* Calls; context: a struct lk_training_state, for which reading takes memory. */
+    enum lk_status (*read)(void *context, struct lk_worker *worker);
+    enum lk_status (*write)(void *context, struct lk_worker *worker);
+    enum lk_status (*change)(void *context, struct lk_worker *worker); /* lk_stepper_change */
+};
+
+/* Steps that are begun and not ended, the oldest first. */
+struct lk_step_queue {
+    struct lk_team_step steps[2];
+    int begun, ordered;           /* ordered: given to devices; one that is alone gets both */
+    struct lk_step_share pending; /* the second, where it was not ordered; step 0: none */
+    int64_t ticket;               /* of the oldest one's last try */
+    int64_t committed;            /* the last step that counts */
+};
+
+struct lk_team_clock {
+    double hang_seconds;
+    double step_seconds;      /* running estimate; 0: no step was done */
+    double ordered_at;        /* lk_team_seconds() */
+    double committed_at;      /* lk_seconds() */
+    double looked_at, lapsed; /* see lk_team_seconds() */
+    bool has_worked;          /* a step was done: kernels are compiled */
+};
+
+/* What is known of the numbers that devices compute. */
+struct lk_judgement {
+    bool has_diverged;   /* a step gave no numbers on any device */
+    bool has_no_numbers; /* in this try, though they came as they were sent */
+    bool has_overflowed; /* in this try, as halves may: the step will change nothing */
+    int overflows;       /* steps in a row that did */
+};
+
+/* Checksums of the sums that devices were sent, to compare with what they have got. */
+struct lk_sent_sums {
+    uint32_t last[LK_MOST_BUCKETS]; /* of the last step that counts */
+    uint32_t next[LK_MOST_BUCKETS]; /* of the step at work, which may be repeated */
+    bool has_last;                  /* which may be compared */
+};
+
+/* The ranks of the job that the team is part of. */
+struct lk_team_job {
+    struct lk_team_ranks *ranks; /* NULL: there is one */
+    int all, first;              /* devices of all ranks; this one's begin at `first` */
+    bool wants_stop, must_stop;  /* this rank; one of all, in the step that ended last */
+};
+
+enum { LK_TRIAL_STEPS = 7, LK_TRIAL_ROUNDS = 3, LK_SETTLING_STEPS = 10 };
+
+/* At the start, once shares fit the devices' speeds: is the fastest one alone faster than all
+ * together? Rounds in turn, of which most decide: what else runs on the host may spoil one. */
+struct lk_trial {
+    int settled, steps, fastest; /* settled: steps since shares changed */
+    int rounds, won;             /* won: by one device */
+    double seconds[LK_TRIAL_STEPS], all_seconds;
+    bool is_one_faster;     /* then the others are sent home after this step */
+    int64_t wait, again_at; /* steps until all are tried again, the step; 0: never was one */
+};
+
+/* From where steps are done again when a device that is alone fails. */
+struct lk_recall {
+    struct lk_training_state kept;
+    void (*describe)(void *context, int64_t number, struct lk_team_step *step);
+    void *context;
+};
+
 struct lk_async;
 
 struct lk_team {
+    /* Set before the first step and read by all threads. */
     struct lk_team_config config;
-    char devices[256], optimizer[64], optimizer_options[256], split_text[256], log_folder[512];
+    struct {
+        char devices[256], optimizer[64], optimizer_options[256], split[256], log_folder[512];
+    } texts; /* of the configuration */
     struct lk_worker *workers[LK_MOST_TEAM];
     int count;
-    bool is_alone; /* one device of one rank, from the start or by trial: its sums stay on it */
-    struct lk_team_ranks *ranks; /* NULL: there is one */
-    int all, first;             /* devices of all ranks, of which this one's begin at `first` */
-    bool wants_stop, must_stop; /* this rank; one of all, in the step that ended last */
+    const struct lk_team_acts *acts;
     struct lk_batches *batches;
-    void (*describe)(void *context, int64_t number, struct lk_team_step *step);
-    void *describe_context;
     struct lk_profile *profile;
     struct lk_reducer *reducer;
-    struct lk_split split; /* over the devices of all ranks, who keep it the same */
-    struct lk_trial trial;
-    struct lk_team_state kept; /* while one is alone and others are idle: to go on from */
     int buckets;
+    int64_t values[LK_MOST_BUCKETS + 1]; /* of each arrival: the metrics first */
+
+    /* Guarded by the mutex, as every worker's state, orders and deliveries are. */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    enum lk_team_phase phase; /* lk_team_enter() alone writes it */
+    struct lk_step_queue queue;
+    struct lk_team_clock clock;
+    struct lk_judgement judgement;
     struct lk_team_counts counts;
     struct lk_async *async; /* NULL: in lockstep */
 
-    pthread_mutex_t mutex; /* of all workers' orders and arrivals, and `pending` */
-    pthread_cond_t changed;
-
-    struct lk_team_step steps[2]; /* begun, not ended: the older first */
-    int begun;
-    struct lk_part pending; /* the step after the one at work; step 0: not known yet */
-    int64_t ticket;
-    bool is_at_work; /* parts of steps[0] were ordered */
-    double hang_seconds;
-    double step_seconds; /* running estimate; 0: no step was done */
-    double ordered_at;   /* lk_team_seconds() */
-    double committed_at; /* lk_seconds() */
-    int64_t committed;   /* the last step that counts */
-    double looked_at, lapsed;
-
-    uint32_t sums[LK_MOST_BUCKETS];     /* checksums of the last step's results */
-    uint32_t new_sums[LK_MOST_BUCKETS]; /* of the step's at work, which may be repeated */
-    bool has_sums;                      /* a step was committed, and its sums may be compared */
-    bool has_worked;                    /* a step was done: kernels are compiled */
-    bool has_diverged;                  /* a step gave no numbers on any device */
-    bool has_no_numbers;                /* in this try, though they came as they were sent */
-    bool has_overflowed; /* in this try, as halves may: the step will change nothing */
-    int overflows;       /* steps in a row that did */
-    double reduce_seconds;
+    /* The trainer's thread's own. */
+    struct lk_team_job job;
+    struct lk_split split; /* over the devices of all ranks, who keep it the same */
+    struct lk_trial trial;
+    struct lk_recall recall;
+    struct lk_sent_sums sums;
+    double reduce_seconds; /* of the step at work */
 };
+
+/* The one place where the phase changes; the mutex is held or nobody else is there yet. */
+void lk_team_enter(struct lk_team *team, enum lk_team_phase phase);
 
 /* Samples a second while the device worked. */
 static inline double lk_team_rate(const struct lk_device_times *t)
@@ -83,10 +138,6 @@ static inline double lk_team_rate(const struct lk_device_times *t)
     const double ms = t->transfer_ms + t->compute_ms;
     return ms > 0 ? 1e3 * (double)t->samples / ms : 0;
 }
-
-/* Takes a device out: an order of its failed, or `text` says what else is wrong. The mutex is
- * held. */
-void lk_team_lose(struct lk_team *team, struct lk_worker *worker, const char *text);
 
 /* Seconds that count against a device: not those of a lapse in which nobody looked, as where
  * the whole process was stopped. The mutex is held. */
@@ -104,18 +155,24 @@ void lk_team_note_step(struct lk_team *team, double seconds);
  * may have to be compiled first. */
 double lk_team_limit(const struct lk_team *team, bool is_new);
 
+/* Takes a device out that has failed, or that is `late`; the mutex is held. Whether it did. */
+bool lk_team_take_out(struct lk_worker *worker, bool is_late);
+
 /* fails: LK_E_DEVICE, saying why the first device was lost */
 LK_MUST_CHECK enum lk_status lk_team_none_left(const struct lk_team *team);
+
+/* Devices that rest while another goes on alone. */
+int lk_team_resting(const struct lk_team *team);
 
 /* Compares what the devices at work have sent as checks of the step before; where one is wrong
  * its state is copied from another's and *is_right becomes false. The mutex is not held.
  * fails: LK_E_DEVICE where none is right */
 LK_MUST_CHECK enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right);
 
-/* Calls on a device's thread, context: a struct lk_team_state. Reading takes memory for it. */
-LK_MUST_CHECK enum lk_status lk_team_read_state(void *context, struct lk_worker *worker);
-LK_MUST_CHECK enum lk_status lk_team_write_state(void *context, struct lk_worker *worker);
-void lk_team_clear_state(struct lk_team_state *state);
+/* Calls that read and write the training state of a device with a stepper. */
+LK_MUST_CHECK enum lk_status lk_training_state_read(void *context, struct lk_worker *worker);
+LK_MUST_CHECK enum lk_status lk_training_state_write(void *context, struct lk_worker *worker);
+void lk_training_state_clear(struct lk_training_state *state);
 
 /* Copies a device's state to all others that are left where is_wrong(team, other, from). */
 LK_MUST_CHECK enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
@@ -123,11 +180,8 @@ LK_MUST_CHECK enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_
                                                                  const struct lk_worker *,
                                                                  const struct lk_worker *));
 
-/* Devices that rest while another goes on alone. */
-int lk_team_idle(const struct lk_team *team);
-
-/* Calls on the first device that is left, then on the next where it fails; the others stay
- * where they are. fails: as lk_team_call() */
+/* Calls on the first device that is left, then on the next where it fails; those that rest
+ * stay where they are. fails: as lk_team_call() */
 LK_MUST_CHECK enum lk_status
 lk_team_call_first(struct lk_team *team, enum lk_status (*call)(void *, struct lk_worker *),
                    void *context);

@@ -1,3 +1,4 @@
+/* The trace file: events of devices and of the host, in the format that browsers show. */
 #include "team/workers/profile.h"
 
 #include "base/fail.h"

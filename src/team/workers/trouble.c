@@ -16,22 +16,22 @@ void lk_worker_read_trouble(struct lk_worker *worker)
     int which = 0;
     double times = 1;
     long long step = 0;
-    worker->slowness = 1;
+    worker->trouble.slowness = 1;
     if (slow && sscanf(slow, "%d:%lf", &which, &times) == 2 && which == worker->position &&
         times > 1)
-        worker->slowness = times;
+        worker->trouble.slowness = times;
     for (; fail; fail = strchr(fail, ',') ? strchr(fail, ',') + 1 : NULL) {
         char how[8] = "";
         if (sscanf(fail, "%d:%lld:%4s", &which, &step, how) < 2 || which != worker->position)
             continue;
-        worker->fails_at = step;
-        worker->hangs = strcmp(how, "hang") == 0;
+        worker->trouble.fails_at = step;
+        worker->trouble.hangs = strcmp(how, "hang") == 0;
     }
 }
 
 void lk_worker_be_slow(const struct lk_worker *worker, double seconds)
 {
-    const double more = (worker->slowness - 1) * seconds;
+    const double more = (worker->trouble.slowness - 1) * seconds;
     const struct timespec pause = {(time_t)more, (long)(1e9 * (more - (double)(time_t)more))};
     if (more > 0)
         nanosleep(&pause, NULL);
@@ -39,10 +39,10 @@ void lk_worker_be_slow(const struct lk_worker *worker, double seconds)
 
 enum lk_status lk_worker_fail(const struct lk_worker *worker, int64_t step)
 {
-    if (worker->fails_at == 0 || step < worker->fails_at)
+    if (worker->trouble.fails_at == 0 || step < worker->trouble.fails_at)
         return LK_OK;
-    while (worker->hangs)
+    while (worker->trouble.hangs)
         pause();
     return lk_fail(LK_E_DEVICE, "LOCKSTEP_FAIL asks for it in step %lld",
-                   (long long)worker->fails_at);
+                   (long long)worker->trouble.fails_at);
 }

@@ -1,200 +1,96 @@
+/* A device's host thread: it takes orders from a queue and carries them out. */
 #include "team/workers/worker.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "team/workers/parts.h"
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
-/* A part that has not begun when it is to be done anew need not be done twice. */
-static bool has_same_part(const struct lk_worker *worker, const struct lk_order *order)
+/* --- states ----------------------------------------------------------------------------- */
+
+bool lk_worker_is_at_work(const struct lk_worker *worker)
 {
-    const int last = (worker->first_order + worker->order_count - 1) % LK_MOST_ORDERS;
-    return order->kind == LK_ORDER_PART && worker->order_count > 0 &&
-           worker->orders[last].kind == LK_ORDER_PART;
+    switch (worker->state) {
+    case LK_WORKER_REFUSED:
+    case LK_WORKER_NEW:
+    case LK_WORKER_RESTING:
+    case LK_WORKER_LOST:
+    case LK_WORKER_ENDED:
+    case LK_WORKER_STATES:
+        return false;
+    case LK_WORKER_READY:
+    case LK_WORKER_CALLED:
+    case LK_WORKER_COMPUTING:
+    case LK_WORKER_DELIVERED:
+    case LK_WORKER_UPDATING:
+    case LK_WORKER_WORKING:
+    case LK_WORKER_STOPPED:
+    case LK_WORKER_FAILED:
+        break;
+    }
+    return true;
+}
+
+/* What a loss brings with it, whoever found it. */
+static void leave_behind(struct lk_worker *worker, const char *why)
+{
+    struct lk_team *team = worker->team;
+    if (worker->device)
+        lk_device_abandon(worker->device);
+    if (!team->async)
+        team->clock.step_seconds = 0; /* the others have more to do, which may be new to them */
+    team->counts.lost++;
+    const int left = lk_team_left(team) + lk_team_resting(team);
+    lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
+           worker->device ? lk_device_info(worker->device)->name : "not opened", why, left,
+           left == 1 ? " is" : "s are");
+    pthread_cond_broadcast(&team->changed); /* nobody need wait for it any more */
+}
+
+void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, const char *why)
+{
+    const enum lk_worker_state before = worker->state, next = lk_worker_next(before, event);
+    if (next == LK_WORKER_REFUSED)
+        lk_log(LK_LOG_WARNING, "device %d: '%s' in state '%s'", worker->position,
+               lk_worker_event_name(event), lk_worker_state_name(before));
+    assert(next != LK_WORKER_REFUSED);
+    worker->state = next;
+    if (next == LK_WORKER_LOST && before != LK_WORKER_LOST)
+        leave_behind(worker, why);
+}
+
+/* --- orders ----------------------------------------------------------------------------- */
+
+/* A share that has not begun when it is to be computed anew need not be computed twice. */
+static bool replaces_last(const struct lk_order_queue *queue, const struct lk_order *order)
+{
+    const struct lk_order *last =
+        &queue->orders[(queue->first + queue->count - 1) % LK_MOST_ORDERS];
+    return order->kind == LK_ORDER_BEGIN && queue->count > 0 && last->kind == LK_ORDER_BEGIN &&
+           last->share.step == order->share.step;
 }
 
 void lk_worker_order(struct lk_worker *worker, const struct lk_order *order)
 {
-    worker->order_count -= has_same_part(worker, order);
-    assert(worker->order_count < LK_MOST_ORDERS);
-    const int at = (worker->first_order + worker->order_count++) % LK_MOST_ORDERS;
-    worker->orders[at] = *order;
-    pthread_cond_signal(&worker->ordered);
-}
-
-void lk_worker_beat(void *worker)
-{
-    struct lk_worker *w = worker;
-    pthread_mutex_lock(&w->team->mutex);
-    w->beats++;
-    pthread_mutex_unlock(&w->team->mutex);
-}
-
-/* Makes what has come known; false where nobody waits for it any more. */
-static bool publish(struct lk_worker *worker, int64_t ticket)
-{
-    pthread_mutex_lock(&worker->team->mutex);
-    const bool is_wanted = !worker->is_lost && worker->ticket == ticket;
-    if (is_wanted) {
-        worker->arrived++;
-        worker->came_at = lk_seconds();
-        pthread_cond_broadcast(&worker->team->changed);
-    }
-    pthread_mutex_unlock(&worker->team->mutex);
-    return is_wanted;
-}
-
-static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_order *order)
-{
-    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
-    struct lk_arrival *arrival = &worker->arrivals[0];
-    arrival->count = 0;
-    if (order->part.run.count > 0)
-        LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
-                                &arrival->checksums, &arrival->count));
-    worker->checks = NULL;
-    if (worker->has_updated)
-        LK_TRY(lk_exchange_checks(exchange, &worker->checks));
-    publish(worker, order->ticket);
-    return LK_OK;
-}
-
-static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_order *order,
-                                  int bucket)
-{
-    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
-    struct lk_arrival *arrival = &worker->arrivals[bucket + 1];
-    arrival->count = 0;
-    if (order->part.run.count > 0)
-        LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
-                                &arrival->count));
-    return lk_exchange_result(exchange, bucket, &arrival->result);
-}
-
-/* The next step's samples are read while the device computes this one's. */
-static enum lk_status prefetch(struct lk_worker *worker)
-{
-    struct lk_team *team = worker->team;
-    pthread_mutex_lock(&team->mutex);
-    struct lk_part next = team->pending;
-    next.run = worker->run;
-    pthread_mutex_unlock(&team->mutex);
-    return next.step && next.run.count
-               ? lk_stepper_prefetch(worker->stepper, team->batches, &next)
-               : LK_OK;
-}
-
-void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,
-                    double begin, double end)
-{
-    char name[32];
-    snprintf(name, sizeof name, "device %d", worker->position);
-    lk_profile_span(worker->team->profile, name, what, step, begin, end);
-}
-
-static enum lk_status do_part(struct lk_worker *worker, const struct lk_order *order)
-{
-    struct lk_team *team = worker->team;
-    const int64_t step = order->part.step;
-    const double start = lk_seconds();
-    lk_profile_step(team->profile, worker->device, step);
-    worker->times = (struct lk_part_times){0};
-    LK_TRY(lk_worker_fail(worker, step));
-    if (order->part.run.count > 0)
-        LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->part));
-    const double begun = lk_seconds();
-    LK_TRY(prefetch(worker));
-    const double fetched = lk_seconds();
-    LK_TRY(take_metrics(worker, order));
-    for (int bucket = 0; bucket < team->buckets; bucket++) {
-        LK_TRY(take_bucket(worker, order, bucket));
-        if (bucket == team->buckets - 1 && order->part.run.count > 0) {
-            lk_worker_be_slow(worker, lk_seconds() - start);
-            worker->times = lk_stepper_part_times(worker->stepper);
-            if (!(worker->times.compute_ms > 0)) /* a driver without times */
-                worker->times.compute_ms = 1e3 * (lk_seconds() - begun);
-            worker->times.compute_ms *= worker->slowness;
-        }
-        if (!publish(worker, order->ticket))
-            break;
-    }
-    lk_worker_note(worker, "enqueue", step, start, begun);
-    lk_worker_note(worker, "read next batch", step, begun, fetched);
-    lk_worker_note(worker, "wait", step, fetched, lk_seconds());
-    lk_profile_take(team->profile, worker->device, worker->position, step);
-    return LK_OK;
-}
-
-static enum lk_status do_update(struct lk_worker *worker, const struct lk_order *order)
-{
-    worker->has_updated = true;
-    return lk_stepper_update(worker->stepper, order->part.samples, order->lr, order->part.step,
-                             order->weights);
-}
-
-static enum lk_status do_start(struct lk_worker *worker, const struct lk_order *order)
-{
-    struct lk_team *team = worker->team;
-    const struct lk_part *part = &order->part;
-    const int slot = (int)(part->step % LK_REPLICA_SLOTS);
-    const double start = lk_seconds();
-    LK_TRY(lk_worker_fail(worker, part->step));
-    LK_TRY(lk_stepper_read(worker->stepper, slot, team->batches,
-                           (struct lk_batch_range){part->step - 1, 0, part->samples}));
-    const double read = lk_seconds();
-    worker->input_ms[slot] = 1e3 * (read - start);
-    lk_profile_step(team->profile, worker->device, part->step);
-    LK_TRY(lk_stepper_enqueue(worker->stepper, slot, part->samples, order->lr, part->step));
-    lk_worker_note(worker, "read batch", part->step, start, read);
-    lk_worker_note(worker, "enqueue", part->step, read, lk_seconds());
-    return LK_OK;
-}
-
-static enum lk_status do_finish(struct lk_worker *worker, const struct lk_order *order)
-{
-    struct lk_step_result result;
-    const int slot = (int)(order->part.step % LK_REPLICA_SLOTS);
-    LK_TRY(lk_stepper_wait(worker->stepper, slot, &result));
-    lk_profile_take(worker->team->profile, worker->device, worker->position, order->part.step);
-    pthread_mutex_lock(&worker->team->mutex);
-    worker->result = result;
-    worker->times.input_ms = worker->input_ms[slot];
-    worker->ticket = order->ticket;
-    pthread_cond_broadcast(&worker->team->changed);
-    pthread_mutex_unlock(&worker->team->mutex);
-    return LK_OK;
-}
-
-static enum lk_status carry_out(struct lk_worker *worker, const struct lk_order *order)
-{
-    switch (order->kind) {
-    case LK_ORDER_CALL:
-        return order->call(order->context, worker);
-    case LK_ORDER_START:
-        return do_start(worker, order);
-    case LK_ORDER_FINISH:
-        return do_finish(worker, order);
-    case LK_ORDER_PART:
-        return do_part(worker, order);
-    case LK_ORDER_UPDATE:
-        return do_update(worker, order);
-    case LK_ORDER_ASYNC:
-        return order->call(order->context, worker);
-    case LK_ORDER_QUIT:
-        break;
-    }
-    return LK_OK;
+    struct lk_order_queue *queue = &worker->queue;
+    if (worker->state == LK_WORKER_FAILED)
+        return;
+    queue->count -= replaces_last(queue, order);
+    assert(queue->count < LK_MOST_ORDERS);
+    queue->orders[(queue->first + queue->count++) % LK_MOST_ORDERS] = *order;
+    pthread_cond_signal(&queue->filled);
 }
 
 /* Waits for an order; the mutex is held. */
 static struct lk_order next_order(struct lk_worker *worker)
 {
-    while (worker->order_count == 0)
-        pthread_cond_wait(&worker->ordered, &worker->team->mutex);
-    const struct lk_order order = worker->orders[worker->first_order];
-    worker->first_order = (worker->first_order + 1) % LK_MOST_ORDERS;
-    worker->order_count--;
+    struct lk_order_queue *queue = &worker->queue;
+    while (queue->count == 0)
+        pthread_cond_wait(&queue->filled, &worker->team->mutex);
+    const struct lk_order order = queue->orders[queue->first];
+    queue->first = (queue->first + 1) % LK_MOST_ORDERS;
+    queue->count--;
     return order;
 }
 
@@ -203,50 +99,103 @@ bool lk_is_device_trouble(enum lk_status status)
     return status == LK_E_DEVICE || status == LK_E_DEVICE_MEMORY || status == LK_E_BUILD;
 }
 
-/* A call's failure is the caller's affair. */
+static enum lk_worker_event event_of(const struct lk_order *order, enum lk_status status)
+{
+    if (order->kind == LK_ORDER_CALL)
+        return LK_WORKER_RETURN;
+    return lk_is_device_trouble(status) ? LK_WORKER_FAIL : LK_WORKER_STOP;
+}
+
+/* Says how an order has ended; the mutex is held. What a step or work has brought was said by
+ * the order itself. */
 static void end_order(struct lk_worker *worker, const struct lk_order *order,
                       enum lk_status status)
 {
-    if (order->kind == LK_ORDER_CALL)
-        worker->has_returned = true;
+    struct lk_worker_report *report = &worker->report;
+    if (status != LK_OK || order->kind == LK_ORDER_CALL)
+        report->status = status;
     if (status != LK_OK) {
-        worker->status = status;
-        snprintf(worker->text, sizeof worker->text, "%s", lk_error_text());
+        snprintf(report->text, sizeof report->text, "%s", lk_error_text());
         lk_error_clear();
-        if (order->kind != LK_ORDER_CALL && lk_is_device_trouble(status))
-            worker->has_failed = true;
-        else if (order->kind != LK_ORDER_CALL)
-            worker->has_error = true;
     }
-    if (status != LK_OK || order->kind == LK_ORDER_CALL || order->kind == LK_ORDER_ASYNC)
+    if (status != LK_OK || order->kind == LK_ORDER_CALL)
+        lk_worker_change(worker, event_of(order, status), report->text);
+    if (status != LK_OK || order->kind == LK_ORDER_CALL || order->kind == LK_ORDER_WORK)
         pthread_cond_broadcast(&worker->team->changed); /* nobody waits for another's end */
+}
+
+static bool goes_on(const struct lk_worker *worker, const struct lk_order *order)
+{
+    return order->kind != LK_ORDER_QUIT && worker->state != LK_WORKER_LOST &&
+           worker->state != LK_WORKER_FAILED;
 }
 
 static void *run(void *context)
 {
     struct lk_worker *worker = context;
     pthread_mutex_t *mutex = &worker->team->mutex;
+    struct lk_order order;
     pthread_mutex_lock(mutex);
-    for (bool goes_on = true; goes_on;) {
-        const struct lk_order order = next_order(worker);
+    do {
+        enum lk_status status = LK_OK;
+        order = next_order(worker);
         pthread_mutex_unlock(mutex);
-        const enum lk_status status = carry_out(worker, &order);
+        if (order.kind == LK_ORDER_CALL)
+            status = order.call(order.context, worker);
+        else if (order.kind != LK_ORDER_QUIT)
+            status = order.run(worker, &order);
         pthread_mutex_lock(mutex);
         end_order(worker, &order, status);
-        goes_on = order.kind != LK_ORDER_QUIT && (!worker->is_lost || worker->is_idle) &&
-                  !worker->has_failed;
-    }
+    } while (goes_on(worker, &order));
     pthread_mutex_unlock(mutex);
     return NULL;
 }
 
 enum lk_status lk_worker_start(struct lk_worker *worker)
 {
-    pthread_cond_init(&worker->ordered, NULL);
-    if (pthread_create(&worker->thread, NULL, run, worker) != 0)
-        return lk_fail_memory("a thread", 0);
-    worker->has_thread = true;
-    return LK_OK;
+    worker->state = LK_WORKER_NEW;
+    pthread_cond_init(&worker->queue.filled, NULL);
+    pthread_mutex_lock(&worker->team->mutex);
+    const bool has_started = pthread_create(&worker->thread, NULL, run, worker) == 0;
+    if (has_started)
+        lk_worker_change(worker, LK_WORKER_START, NULL);
+    pthread_mutex_unlock(&worker->team->mutex);
+    return has_started ? LK_OK : lk_fail_memory("a thread", 0);
+}
+
+/* --- on its thread ---------------------------------------------------------------------- */
+
+bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count)
+{
+    struct lk_delivery *delivery = &worker->delivery;
+    struct lk_team *team = worker->team;
+    pthread_mutex_lock(&team->mutex);
+    const bool is_wanted = lk_worker_is_at_work(worker) && delivery->ticket == ticket;
+    if (is_wanted) {
+        delivery->arrived += count;
+        delivery->came_at = lk_seconds();
+        if (delivery->arrived == team->buckets + 1)
+            lk_worker_change(worker, LK_WORKER_DELIVER, NULL);
+        pthread_cond_broadcast(&team->changed);
+    }
+    pthread_mutex_unlock(&team->mutex);
+    return is_wanted;
+}
+
+void lk_worker_beat(void *worker)
+{
+    struct lk_worker *w = worker;
+    pthread_mutex_lock(&w->team->mutex);
+    w->report.beats++;
+    pthread_mutex_unlock(&w->team->mutex);
+}
+
+void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,
+                    double begin, double end)
+{
+    char name[32];
+    snprintf(name, sizeof name, "device %d", worker->position);
+    lk_profile_span(worker->team->profile, name, what, step, begin, end);
 }
 
 enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)

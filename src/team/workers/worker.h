@@ -1,33 +1,33 @@
-/* The host thread of one device of a team, and what it has been told to do. Floor 7. Private to
- * team*.c and worker.c. All that calls OpenCL for a device runs on its thread: where a driver
- * hangs, that thread alone does, and is left behind with everything that belongs to it. */
+/* The host thread of one device of a team, what it has been told to do and what has come of it.
+ * Floor 7. All that calls OpenCL for a device runs on its thread: where a driver hangs, that
+ * thread alone does, and is left behind with everything that belongs to it. */
 #ifndef LK_TEAM_WORKERS_WORKER_H
 #define LK_TEAM_WORKERS_WORKER_H
 
 #include "team/stepper/stepper.h"
+#include "team/workers/states.h"
 #include <pthread.h>
 
 struct lk_team;
 struct lk_worker;
 
 enum lk_order_kind {
-    LK_ORDER_CALL,   /* call(context, worker) */
-    LK_ORDER_START,  /* alone: read a batch and enqueue a step on it */
-    LK_ORDER_FINISH, /* alone: wait for that step */
-    LK_ORDER_PART, /* one of several: a part of a step, until all of it has come to the host */
-    LK_ORDER_UPDATE, /* one of several: the step's end */
-    LK_ORDER_ASYNC,  /* without lockstep: call(context, worker) does all there is to do */
-    LK_ORDER_QUIT,
+    LK_ORDER_CALL,  /* call(context, worker): its failure is the caller's affair */
+    LK_ORDER_BEGIN, /* begins a step: computes a share of it */
+    LK_ORDER_END,   /* ends it: updates, or where it is alone waits until it has */
+    LK_ORDER_WORK,  /* without lockstep: does all there is to do */
+    LK_ORDER_QUIT,  /* the thread ends */
 };
 
 struct lk_order {
     enum lk_order_kind kind;
-    struct lk_part part;
-    int64_t ticket; /* of a part: tells a repeated one from the one before */
-    double lr;
-    bool weights; /* UPDATE: make their checksum */
     enum lk_status (*call)(void *context, struct lk_worker *worker);
     void *context;
+    enum lk_status (*run)(struct lk_worker *worker, const struct lk_order *order); /* others */
+    struct lk_step_share share;
+    int64_t ticket; /* of a share: tells a repeated one from the one before */
+    double lr;
+    bool weights; /* of an update: make the weights' checksum */
 };
 
 /* A bucket that has come from a device. */
@@ -40,51 +40,77 @@ struct lk_arrival {
 
 enum { LK_MOST_ORDERS = 8 };
 
-struct lk_worker {
-    struct lk_team *team;
-    int position; /* in the list of devices */
-    struct lk_device *device;
-    struct lk_stepper *stepper;
-    pthread_t thread;
-    bool has_thread;
-    pthread_cond_t ordered; /* wakes this thread and no other */
-
-    /* Guarded by the team's mutex. */
+struct lk_order_queue {
     struct lk_order orders[LK_MOST_ORDERS];
-    int first_order, order_count;
-    bool is_lost;      /* left behind: nobody waits for it, nobody touches what it has */
-    bool is_idle;      /* lost only until lk_team_call_back(), since another goes on alone */
-    bool has_failed;   /* the device, at an order: it carries out no other */
-    bool has_error;    /* an order, for a reason that is not the device's: status, text */
-    bool has_returned; /* from its call */
-    int64_t beats;     /* of long calls: signs that they get on */
-    enum lk_status status; /* of its call or failure, with the text */
-    char text[512];
+    int first, count;
+    pthread_cond_t filled; /* wakes this worker's thread and no other */
+};
 
-    int64_t ticket; /* of the part whose arrivals these are */
+/* What is known of its last call or failure. */
+struct lk_worker_report {
+    enum lk_status status;
+    char text[512];
+    int64_t beats; /* of long calls: signs that they get on */
+};
+
+/* What has come to the host of the step at work. The thread writes the arrivals and then their
+ * number; the trainer's thread reads those that are counted. */
+struct lk_delivery {
+    int64_t ticket; /* of the share whose arrivals these are */
     int arrived;    /* the metrics, then buckets in their order */
     struct lk_arrival *arrivals;
     const uint32_t *checks; /* of the step before, once the metrics are there */
-    struct lk_part_times times;
-    double came_at;  /* lk_seconds() of the last arrival */
-    int strikes;     /* times that what it sent in this step did not arrive unchanged */
-    bool is_doubted; /* its sums were no numbers: others compute its shards in the next try */
-    struct lk_step_result result; /* alone */
+    struct lk_share_times times;
+    struct lk_step_result result; /* of one that is alone: it has no other arrivals */
+    double came_at; /* lk_seconds() since when it waits: of the last arrival; alone, since when
+                     * it is waited for */
+};
 
-    struct lk_shard_run run; /* the part it has been given */
-    bool has_computed;       /* one: its kernels are compiled */
-    int most_shards;         /* that it computes at a time */
+/* What is held against a device in the step at work. No states: evidence outlasts calls,
+ * repairs and further tries of the step, until a verdict is given. */
+struct lk_evidence {
+    int changed;     /* times that what it sent did not arrive unchanged */
+    bool no_numbers; /* its sums were none: others compute its shards in the next try */
+};
 
-    /* Its thread's own. */
-    bool has_updated;
-    double slowness;  /* takes that many times as long as it needs; 1: as it is */
-    int64_t fails_at; /* a step; 0: none. It hangs there, or fails. */
-    bool hangs;
+struct lk_worker {
+    struct lk_team *team;
+    int position; /* in the list of devices */
+    pthread_t thread;
+
+    /* The thread's own; others ask what is known without the device. */
+    struct lk_device *device; /* NULL: it could not be opened */
+    struct lk_stepper *stepper;
+    bool has_updated; /* the stepper: there are checks of what it was sent */
     double input_ms[LK_REPLICA_SLOTS];
+    struct lk_trouble {
+        double slowness;  /* takes that many times as long as it needs; 1: as it is */
+        int64_t fails_at; /* a step; 0: none. It hangs there, or fails. */
+        bool hangs;
+    } trouble;
+
+    /* Guarded by the team's mutex. */
+    _Atomic enum lk_worker_state state; /* lk_worker_change() alone writes it. Atomic, as the
+                                         * trainer's thread, which alone decides who is at work,
+                                         * asks for that without the mutex. */
+    struct lk_order_queue queue;
+    struct lk_worker_report report;
+    struct lk_delivery delivery;
+    struct lk_evidence evidence;
+    struct lk_shard_run share; /* shards it has been given */
+    bool has_computed;         /* some: its kernels are compiled */
+    int most_shards;           /* that it computes at a time */
 };
 
 /* Starts the thread. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_worker_start(struct lk_worker *worker);
+
+/* The one place where a state changes; the team's mutex is held. `why` says why a device is
+ * lost, and is not read elsewhere. */
+void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, const char *why);
+
+/* Whether the device is among those that are left, though it may fail any moment. */
+bool lk_worker_is_at_work(const struct lk_worker *worker);
 
 /* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */
 LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most);
@@ -92,8 +118,12 @@ LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, 
 /* Whether a failure is the device's own, so that another one may succeed. */
 bool lk_is_device_trouble(enum lk_status status);
 
-/* Gives an order; the team's mutex is held. */
+/* Gives an order; the team's mutex is held. A device that has failed takes none. */
 void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
+
+/* On its thread: `count` arrivals of the share with this ticket are on the host by now. False
+ * where nobody waits for them any more. */
+bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count);
 
 /* On its thread, `worker`'s: a long call gets on. */
 void lk_worker_beat(void *worker);

@@ -4,13 +4,13 @@
 #include "base/fail.h"
 #include <stdlib.h>
 
-enum lk_status lk_team_read_state(void *context, struct lk_worker *worker)
+enum lk_status lk_training_state_read(void *context, struct lk_worker *worker)
 {
-    struct lk_team_state *s = context;
+    struct lk_training_state *s = context;
     const struct lk_optimizer_info *info =
         lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
     const struct lk_buffer *weights = lk_replica_weights(lk_stepper_replica(worker->stepper));
-    lk_team_clear_state(s);
+    lk_training_state_clear(s);
     s->weights_bytes = lk_buffer_bytes(weights);
     s->optimizer_bytes = lk_buffer_bytes(info->state);
     s->weights = malloc(s->weights_bytes + 1);
@@ -21,9 +21,9 @@ enum lk_status lk_team_read_state(void *context, struct lk_worker *worker)
     return lk_buffer_read(info->state, 0, s->optimizer_bytes, s->optimizer);
 }
 
-enum lk_status lk_team_write_state(void *context, struct lk_worker *worker)
+enum lk_status lk_training_state_write(void *context, struct lk_worker *worker)
 {
-    const struct lk_team_state *s = context;
+    const struct lk_training_state *s = context;
     const struct lk_optimizer_info *info =
         lk_optimizer_info(lk_stepper_optimizer(worker->stepper));
     LK_TRY(lk_buffer_write(lk_replica_weights(lk_stepper_replica(worker->stepper)), 0,
@@ -32,11 +32,11 @@ enum lk_status lk_team_write_state(void *context, struct lk_worker *worker)
     return lk_buffer_write(info->state, 0, s->optimizer_bytes, s->optimizer);
 }
 
-void lk_team_clear_state(struct lk_team_state *state)
+void lk_training_state_clear(struct lk_training_state *state)
 {
     free(state->weights);
     free(state->optimizer);
-    *state = (struct lk_team_state){0};
+    *state = (struct lk_training_state){0};
 }
 
 enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
@@ -44,17 +44,17 @@ enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
                                                    const struct lk_worker *,
                                                    const struct lk_worker *))
 {
-    struct lk_team_state state = {0};
-    enum lk_status status = lk_team_call_one(team, from, lk_team_read_state, &state);
+    struct lk_training_state state = {0};
+    enum lk_status status = lk_team_call_one(team, from, team->acts->read, &state);
     for (int i = 0; i < team->count && status == LK_OK; i++) {
         struct lk_worker *worker = team->workers[i];
-        if (worker->is_lost || worker == from || !is_wrong(team, worker, from))
+        if (!lk_worker_is_at_work(worker) || worker == from || !is_wrong(team, worker, from))
             continue;
         /* One that cannot be mended is lost, which does not stop the others. */
-        (void)!lk_team_call_one(team, worker, lk_team_write_state, &state);
+        (void)!lk_team_call_one(team, worker, team->acts->write, &state);
         lk_error_clear();
     }
-    lk_team_clear_state(&state);
+    lk_training_state_clear(&state);
     return status;
 }
 
@@ -62,19 +62,19 @@ enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
 enum lk_status lk_team_align(struct lk_team *team)
 {
     struct lk_world *world = team->config.world;
-    struct lk_team_state state = {0};
+    struct lk_training_state state = {0};
     if (lk_world_size(world) == 1)
         return LK_OK;
-    enum lk_status status = lk_team_call_first(team, lk_team_read_state, &state);
+    enum lk_status status = lk_team_call_first(team, team->acts->read, &state);
     if (status == LK_OK)
         status = lk_world_share(world, state.weights_bytes, state.weights);
     if (status == LK_OK)
         status = lk_world_share(world, state.optimizer_bytes, state.optimizer);
     for (int i = 0; i < team->count && status == LK_OK; i++)
-        if (!team->workers[i]->is_lost && lk_world_rank(world) > 0) {
-            (void)!lk_team_call_one(team, team->workers[i], lk_team_write_state, &state);
+        if (lk_worker_is_at_work(team->workers[i]) && lk_world_rank(world) > 0) {
+            (void)!lk_team_call_one(team, team->workers[i], team->acts->write, &state);
             lk_error_clear();
         }
-    lk_team_clear_state(&state);
+    lk_training_state_clear(&state);
     return status;
 }

@@ -1,0 +1,98 @@
+/* A share of a step on a device's thread: it computes its shards, hands their sums to the host
+ * as they come, and updates by the sum over all shards. */
+#include "team/lockstep/lockstep.h"
+
+#include "base/fail.h"
+
+static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_order *order)
+{
+    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
+    struct lk_delivery *delivery = &worker->delivery;
+    struct lk_arrival *arrival = &delivery->arrivals[0];
+    arrival->count = 0;
+    if (order->share.run.count > 0)
+        LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
+                                &arrival->checksums, &arrival->count));
+    delivery->checks = NULL;
+    if (worker->has_updated)
+        LK_TRY(lk_exchange_checks(exchange, &delivery->checks));
+    (void)lk_worker_deliver(worker, order->ticket, 1);
+    return LK_OK;
+}
+
+static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_order *order,
+                                  int bucket)
+{
+    struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
+    struct lk_arrival *arrival = &worker->delivery.arrivals[bucket + 1];
+    arrival->count = 0;
+    if (order->share.run.count > 0)
+        LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
+                                &arrival->count));
+    return lk_exchange_result(exchange, bucket, &arrival->result);
+}
+
+/* The next step's samples are read while the device computes this one's. */
+static enum lk_status prefetch(struct lk_worker *worker)
+{
+    struct lk_team *team = worker->team;
+    pthread_mutex_lock(&team->mutex);
+    struct lk_step_share next = team->queue.pending;
+    next.run = worker->share;
+    pthread_mutex_unlock(&team->mutex);
+    return next.step && next.run.count
+               ? lk_stepper_prefetch(worker->stepper, team->batches, &next)
+               : LK_OK;
+}
+
+/* Before the last bucket is known to be there, since the step's report follows it. */
+static void take_times(struct lk_worker *worker, double start, double begun)
+{
+    struct lk_share_times *times = &worker->delivery.times;
+    lk_worker_be_slow(worker, lk_seconds() - start);
+    *times = lk_stepper_share_times(worker->stepper);
+    if (!(times->compute_ms > 0)) /* a driver without times */
+        times->compute_ms = 1e3 * (lk_seconds() - begun);
+    times->compute_ms *= worker->trouble.slowness;
+}
+
+enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_order *order)
+{
+    struct lk_team *team = worker->team;
+    const int64_t step = order->share.step;
+    const bool has_shards = order->share.run.count > 0;
+    const double start = lk_seconds();
+    lk_profile_step(team->profile, worker->device, step);
+    worker->delivery.times = (struct lk_share_times){0};
+    LK_TRY(lk_worker_fail(worker, step));
+    if (has_shards)
+        LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->share));
+    const double begun = lk_seconds();
+    LK_TRY(prefetch(worker));
+    const double fetched = lk_seconds();
+    LK_TRY(take_metrics(worker, order));
+    for (int bucket = 0; bucket < team->buckets; bucket++) {
+        LK_TRY(take_bucket(worker, order, bucket));
+        if (bucket == team->buckets - 1 && has_shards)
+            take_times(worker, start, begun);
+        if (!lk_worker_deliver(worker, order->ticket, 1))
+            break;
+    }
+    lk_worker_note(worker, "enqueue", step, start, begun);
+    lk_worker_note(worker, "read next batch", step, begun, fetched);
+    lk_worker_note(worker, "wait", step, fetched, lk_seconds());
+    lk_profile_take(team->profile, worker->device, worker->position, step);
+    return LK_OK;
+}
+
+enum lk_status lk_share_end(struct lk_worker *worker, const struct lk_order *order)
+{
+    struct lk_team *team = worker->team;
+    worker->has_updated = true;
+    LK_TRY(lk_stepper_update(worker->stepper, order->share.samples, order->lr,
+                             order->share.step, order->weights));
+    pthread_mutex_lock(&team->mutex);
+    lk_worker_change(worker, LK_WORKER_UPDATED, NULL);
+    pthread_mutex_unlock(&team->mutex);
+    return LK_OK;
+}

@@ -1,0 +1,111 @@
+/* How long a team waits for its devices, who is left of them, and in which phase it is. */
+#include "team/workers/parts.h"
+
+#include "base/fail.h"
+#include <assert.h>
+#include <math.h>
+#include <time.h>
+
+/* Limits of patience, in multiples of the hang limit, as a first step compiles what the driver
+ * has put off; and of a usual step. */
+enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10 };
+
+/* Seconds between two looks at the devices; that many more were no watching. */
+static const double look_seconds = 1, lapse_seconds = 2;
+
+/* --- who is left ------------------------------------------------------------------------ */
+
+int lk_team_devices(const struct lk_team *team)
+{
+    return team->count;
+}
+
+int lk_team_left(const struct lk_team *team)
+{
+    int left = 0;
+    for (int i = 0; i < team->count; i++)
+        left += lk_worker_is_at_work(team->workers[i]);
+    return left;
+}
+
+const struct lk_worker *lk_team_worker(const struct lk_team *team, int position)
+{
+    return team->workers[position];
+}
+
+const struct lk_worker *lk_team_lead(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (lk_worker_is_at_work(team->workers[i]))
+            return team->workers[i];
+    return team->workers[0];
+}
+
+int lk_team_resting(const struct lk_team *team)
+{
+    int resting = 0;
+    for (int i = 0; i < team->count; i++)
+        resting += team->workers[i]->state == LK_WORKER_RESTING;
+    return resting;
+}
+
+enum lk_status lk_team_none_left(const struct lk_team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (team->workers[i]->report.text[0])
+            return lk_fail(LK_E_DEVICE, "no device is left: device %d: %s", i,
+                           team->workers[i]->report.text);
+    return lk_fail(LK_E_DEVICE, "no device is left: they do not answer");
+}
+
+bool lk_team_take_out(struct lk_worker *worker, bool is_late)
+{
+    if (worker->state == LK_WORKER_FAILED)
+        lk_worker_change(worker, LK_WORKER_LOSE, worker->report.text);
+    else if (is_late)
+        lk_worker_change(worker, LK_WORKER_LOSE, "it does not answer");
+    return worker->state == LK_WORKER_LOST;
+}
+
+void lk_team_enter(struct lk_team *team, enum lk_team_phase phase)
+{
+    assert(lk_team_may_follow(team->phase, phase));
+    team->phase = phase;
+}
+
+/* --- waiting ---------------------------------------------------------------------------- */
+
+double lk_team_seconds(struct lk_team *team)
+{
+    struct lk_team_clock *clock = &team->clock;
+    const double now = lk_seconds(), lapse = now - clock->looked_at;
+    if (clock->looked_at > 0 && lapse > lapse_seconds)
+        clock->lapsed += lapse;
+    clock->looked_at = now;
+    return now - clock->lapsed;
+}
+
+bool lk_team_wait(struct lk_team *team, double until)
+{
+    const double left = until - lk_team_seconds(team);
+    const double to = lk_seconds() + (left < look_seconds ? left : look_seconds);
+    const struct timespec at = {(time_t)floor(to), (long)(1e9 * (to - floor(to)))};
+    const bool has_changed = pthread_cond_timedwait(&team->changed, &team->mutex, &at) == 0;
+    return lk_team_seconds(team) < until || has_changed;
+}
+
+void lk_team_note_step(struct lk_team *team, double seconds)
+{
+    double *usual = &team->clock.step_seconds;
+    *usual = seconds > *usual ? seconds : 0.9 * *usual + 0.1 * seconds;
+}
+
+double lk_team_limit(const struct lk_team *team, bool is_new)
+{
+    const struct lk_team_clock *clock = &team->clock;
+    const int times = team->phase == LK_TEAM_TRIAL_ONE ? team->count : 1;
+    const double usual = MEDIAN_STEPS * times * clock->step_seconds;
+    if (is_new || clock->step_seconds == 0)
+        return LONG_LIMITS * clock->hang_seconds;
+    return usual > clock->hang_seconds ? usual : clock->hang_seconds;
+}
