@@ -13,17 +13,18 @@
 #define ZERO ((V)0)
 #define ONE ((V)1)
 #define SIGMOID(x) (ONE / (ONE + exp(-(x))))
-
 #define SOFTPLUS(x) ((x < ZERO ? ZERO : x) + log1p(exp(-fabs(x))))
 #define NORMAL(x) (NUMBER(0.5) * (ONE + erf(x * NUMBER(0.7071067811865476))))
 #define LINE(x) (alpha * x + beta)
 
 #ifdef SELECTED
-#define NUMBERED(name, ...) FUNCTION_##name,
-#define VALUE(name, reads, options, exact, check, low, high, value, ...)                       \
+/* Of the rows; OpenCL has no macros of any number of arguments. */
+#define NUMBERED(name, reads, options, exact, check, low, high, value, slope, c, slope_c)      \
+    FUNCTION_##name,
+#define VALUE(name, reads, options, exact, check, low, high, value, slope, c, slope_c)         \
     case FUNCTION_##name:                                                                      \
         return value;
-#define SLOPE(name, reads, options, exact, check, low, high, value, slope, ...)                \
+#define SLOPE(name, reads, options, exact, check, low, high, value, slope, c, slope_c)         \
     case FUNCTION_##name:                                                                      \
         return slope;
 

@@ -28,14 +28,17 @@
 #define AS_GIVEN(t) (t)
 #define AS_SIGN(t) ((t) == ZERO ? -ONE : (t))
 
-#define NUMBERED(name, ...) LOSS_##name,
-#define VALUE(name, options, answers, target, low, high, value, dp, dt, right, ...)            \
+/* Of the rows, each with its four expressions in C behind those of here; OpenCL has no macros
+ * of any number of arguments. */
+#define NUMBERED(name, options, answers, target, low, high, value, dp, dt, right, c, d, e, f)  \
+    LOSS_##name,
+#define VALUE(name, options, answers, target, low, high, value, dp, dt, right, c, d, e, f)     \
     case LOSS_##name: {                                                                        \
         const V t = target(given);                                                             \
         *is_right = right;                                                                     \
         return value;                                                                          \
     }
-#define SLOPES(name, options, answers, target, low, high, value, dp, dt, ...)                  \
+#define SLOPES(name, options, answers, target, low, high, value, dp, dt, right, c, d, e, f)    \
     case LOSS_##name: {                                                                        \
         const V t = target(given);                                                             \
         *dt_of = dt;                                                                           \

@@ -4,7 +4,7 @@
  *
  * ROW(name, reads, options, exact, check, low, high, value, slope, true value, true slope)
  *   reads: what backward reads, READS_X or READS_Y; options: NAME of options_NAME in eltwise.c
- *   exact: EXACT where multiples of 1/4 give the same bits on every device, else CLOSE
+ *   exact: EXACTLY where multiples of 1/4 give the same bits on every device, else ABOUT
  *   check: options to test with, beside the standard ones; low, high: of x, in tests
  *   value, slope: in OpenCL: f(x), and f'(x) by what backward reads, x or y. A comparison with
  *     NaN is false, and must then choose the argument
@@ -15,57 +15,57 @@
 
 /* clang-format off */
 #define LK_FUNCTIONS(ROW)                                                                      \
-    ROW(relu, READS_Y, none, EXACT, "", -1, 1,                                                 \
+    ROW(relu, READS_Y, none, EXACTLY, "", -1, 1,                                               \
         x < ZERO ? ZERO : x, y > ZERO ? ONE : ZERO,                                            \
         v > 0 ? v : 0, v > 0)                                                                  \
-    ROW(relu6, READS_Y, none, EXACT, "", -2, 9,                                                \
+    ROW(relu6, READS_Y, none, EXACTLY, "", -2, 9,                                              \
         x < ZERO ? ZERO : x > (V)6 ? (V)6 : x, y > ZERO && y < (V)6 ? ONE : ZERO,              \
         fmin(fmax(v, 0), 6), v > 0 && v < 6)                                                   \
-    ROW(leaky_relu, READS_Y, leaky_relu, EXACT, "alpha=0.5", -2, 2,                            \
+    ROW(leaky_relu, READS_Y, leaky_relu, EXACTLY, "alpha=0.5", -2, 2,                          \
         x < ZERO ? alpha * x : x, y > ZERO ? ONE : (V)alpha,                                   \
         v > 0 ? v : alpha * v, v > 0 ? 1 : alpha)                                              \
-    ROW(elu, READS_Y, elu, CLOSE, "alpha=1.5", -4, 2,                                          \
+    ROW(elu, READS_Y, elu, ABOUT, "alpha=1.5", -4, 2,                                          \
         x < ZERO ? alpha * expm1(x) : x, y > ZERO ? ONE : y + alpha,                           \
         v > 0 ? v : alpha * expm1(v), v > 0 ? 1 : alpha * exp(v))                              \
-    ROW(sigmoid, READS_Y, sigmoid, CLOSE, "", -20, 20,                                         \
+    ROW(sigmoid, READS_Y, sigmoid, ABOUT, "", -20, 20,                                         \
         SIGMOID(x), y * (ONE - y),                                                             \
         1 / (1 + exp(-v)), 1 / ((1 + exp(v)) * (1 + exp(-v))))                                 \
-    ROW(hard_sigmoid, READS_Y, hard_sigmoid, EXACT, "alpha=0.25", -5, 5,                       \
+    ROW(hard_sigmoid, READS_Y, hard_sigmoid, EXACTLY, "alpha=0.25", -5, 5,                     \
         LINE(x) < ZERO ? ZERO : LINE(x) > ONE ? ONE : LINE(x),                                 \
         y > ZERO && y < ONE ? (V)alpha : ZERO,                                                 \
         fmin(fmax(alpha * v + beta, 0), 1), fabs(2 * (alpha * v + beta) - 1) < 1 ? alpha : 0)  \
-    ROW(tanh, READS_Y, none, CLOSE, "", -6, 6,                                                 \
+    ROW(tanh, READS_Y, none, ABOUT, "", -6, 6,                                                 \
         tanh(x), ONE - y * y,                                                                  \
         tanh(v), 1 / (cosh(v) * cosh(v)))                                                      \
-    ROW(softsign, READS_Y, none, CLOSE, "", -9, 9,                                             \
+    ROW(softsign, READS_Y, none, ABOUT, "", -9, 9,                                             \
         x / (ONE + fabs(x)), (ONE - fabs(y)) * (ONE - fabs(y)),                                \
         v / (1 + fabs(v)), 1 / ((1 + fabs(v)) * (1 + fabs(v))))                                \
-    ROW(exp, READS_Y, none, CLOSE, "", -3, 1,                                                  \
+    ROW(exp, READS_Y, none, ABOUT, "", -3, 1,                                                  \
         exp(x), y,                                                                             \
         exp(v), exp(v))                                                                        \
-    ROW(softplus, READS_X, none, CLOSE, "", -40, 40,                                           \
+    ROW(softplus, READS_X, none, ABOUT, "", -40, 40,                                           \
         SOFTPLUS(x), SIGMOID(x),                                                               \
         v > 30 ? v : log1p(exp(v)), 1 / (1 + exp(-v)))                                         \
-    ROW(gelu, READS_X, none, CLOSE, "", -7, 7,                                                 \
+    ROW(gelu, READS_X, none, ABOUT, "", -7, 7,                                                 \
         x * NORMAL(x), NORMAL(x) + x * NUMBER(0.3989422804014327) * exp(-NUMBER(0.5) * x * x), \
         v * erfc(-v / sqrt(2)) / 2,                                                            \
         erfc(-v / sqrt(2)) / 2 + v * exp(-v * v / 2) / sqrt(2 * acos(-1)))                     \
-    ROW(silu, READS_X, none, CLOSE, "", -20, 20,                                               \
+    ROW(silu, READS_X, none, ABOUT, "", -20, 20,                                               \
         x * SIGMOID(x), SIGMOID(x) * (ONE + x * (ONE - SIGMOID(x))),                           \
         v / (1 + exp(-v)), 1 / (1 + exp(-v)) + v / ((1 + exp(v)) * (1 + exp(-v))))             \
-    ROW(mish, READS_X, none, CLOSE, "", -15, 15,                                               \
+    ROW(mish, READS_X, none, ABOUT, "", -15, 15,                                               \
         x * tanh(SOFTPLUS(x)),                                                                 \
         tanh(SOFTPLUS(x)) + x * (ONE - tanh(SOFTPLUS(x)) * tanh(SOFTPLUS(x))) * SIGMOID(x),    \
         v * tanh(log1p(exp(v))), tanh(log1p(exp(v))) +                                         \
             v / (cosh(log1p(exp(v))) * cosh(log1p(exp(v))) * (1 + exp(-v))))                   \
-    ROW(hard_swish, READS_X, none, CLOSE, "", -5, 5,                                           \
+    ROW(hard_swish, READS_X, none, ABOUT, "", -5, 5,                                           \
         x < (V)-3 ? ZERO : x > (V)3 ? x : x * (x + (real)3) / (real)6,                         \
         x < (V)-3 ? ZERO : x > (V)3 ? ONE : ((real)2 * x + (real)3) / (real)6,                 \
         v * fmin(fmax(v + 3, 0), 6) / 6, v < -3 ? 0 : v > 3 ? 1 : v / 3 + 0.5)                 \
-    ROW(abs, READS_X, none, EXACT, "", -2, 2,                                                  \
+    ROW(abs, READS_X, none, EXACTLY, "", -2, 2,                                                \
         fabs(x), x > ZERO ? ONE : x < ZERO ? -ONE : ZERO,                                      \
         fabs(v), v > 0 ? 1 : v < 0 ? -1 : 0)                                                   \
-    ROW(square, READS_X, none, EXACT, "", -2, 2,                                               \
+    ROW(square, READS_X, none, EXACTLY, "", -2, 2,                                             \
         x * x, (real)2 * x,                                                                    \
         v * v, 2 * v)
 /* clang-format on */

@@ -9,7 +9,7 @@
 
 /* --- functions of one element ---------------------------------------------------------- */
 
-enum { CLOSE, EXACT };
+enum { ABOUT, EXACTLY };
 
 #define FUNCTION(name_, reads, options, exact, check, low, high, kernel, kernel_slope, value_, \
                  slope_)                                                                       \

@@ -145,9 +145,7 @@ static enum lk_status create_loss(struct lk_op_setup *setup, const char *forward
     return lk_op_kernel(setup, "ops/softmax", "entropy_mean", NULL, &s->mean);
 }
 
-/* The buffer for what the forward kernel finds of each step, or of the sample where that is
- * one.
- */
+/* Where the forward kernel writes: of each step, or of the sample where that is one. */
 static struct lk_buffer *each_of(const struct state *s, const struct lk_op_run *run)
 {
     return s->steps > 1 ? run->workspace : run->y;
