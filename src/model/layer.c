@@ -79,6 +79,8 @@ static enum lk_status check_is_name(const struct lk_yaml *name)
 enum lk_status lk_layer_refuse_name(const struct lk_reading *reading,
                                     const struct lk_yaml *name)
 {
+    if (lk_layer_find_named(reading, name->text, false))
+        return lk_yaml_fail(name, "'%.60s' is not there: its 'when' is false", name->text);
     const char *near = lk_nearest_name(name->text, known_name, reading);
     return lk_yaml_fail(name, "no layer or input before this one is named '%.60s'%s%s%s",
                         name->text, near ? "; did you mean '" : "", near ? near : "",

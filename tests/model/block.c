@@ -299,6 +299,8 @@ static const struct {
     /* weights */
     {TOP "- {name: a, " CONV "}\n- {weights: b, " CONV "}\n",
      "m.yaml:4: no layer or input before this one is named 'b'"},
+    {TOP "- {name: a, when: no, " CONV "}\n- {weights: a, " CONV "}\n",
+     "m.yaml:4: 'a' is not there: its 'when' is false"},
     {TOP "- {weights: later, " CONV "}\n- {name: later, " CONV "}\n",
      "m.yaml:3: no layer or input before this one is named 'later'"},
     {TOP "- {name: a, weights: a, " CONV "}\n",
