@@ -245,6 +245,25 @@ static void test_alone_is_lost(void **state)
     }
 }
 
+/* Between two steps, by a call to it and no other; what comes next finds that out. */
+static void test_alone_is_lost_in_a_call(void **state)
+{
+    (void)state;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        struct lk_team *team = start_alone(2);
+        fake_go_alone(team, 0);
+        ASSERT_OK(fake_train(team, 3, 4, &last));
+        ASSERT_OK(lk_team_call_other(team, 0, do_nothing, "fails"));
+        assert_int_equal(lk_team_left(team), 0);
+        if (keeps)
+            ASSERT_OK(lk_team_keep_state(team));
+        ASSERT_OK(fake_train(team, 5, STEPS, &last));
+        assert_ends(team, "ow", LK_WORKER_LOST, STEPS);
+        assert_int_equal(team->phase, LK_TEAM_SHARED);
+        fake_destroy(team);
+    }
+}
+
 /* The devices that are called back find no numbers either: it rests, and nobody is to blame. */
 static void test_alone_diverges(void **state)
 {
@@ -485,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_doubted_twice),
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_alone_is_lost),
+        cmocka_unit_test(test_alone_is_lost_in_a_call),
         cmocka_unit_test(test_alone_diverges),
         cmocka_unit_test(test_diverged_goes_alone),
         cmocka_unit_test(test_called_back_while_another_fails),

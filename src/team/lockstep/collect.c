@@ -187,6 +187,9 @@ static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
 {
     struct lk_worker *worker = lk_team_only(team);
     const double start = lk_seconds();
+    *is_whole = lk_worker_is_at_work(worker); /* else a call has found it lost */
+    if (!*is_whole)
+        return LK_OK;
     team->clock.ordered_at = lk_team_seconds(team); /* before, nobody waited for it */
     lk_team_order_end(team, worker, false);
     LK_TRY(await_arrivals(team, team->buckets + 1, is_whole));

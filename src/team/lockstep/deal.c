@@ -43,7 +43,8 @@ void lk_team_deal(struct lk_team *team)
     const int fastest = team->trial.fastest;
     struct lk_shard_run run = lk_team_own_shards(team);
     if (team->phase == LK_TEAM_ALONE) {
-        lk_team_only(team)->share = run;
+        if (lk_team_left(team) > 0)
+            lk_team_only(team)->share = run;
         return;
     }
     if (team->phase == LK_TEAM_TRIAL_ONE && !lk_worker_is_at_work(team->workers[fastest]))

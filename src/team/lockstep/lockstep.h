@@ -55,7 +55,7 @@ void lk_team_try_step(struct lk_team *team, double seconds, bool has_changed);
 
 /* --- one alone: the mutex is not held ---------------------------------------------------- */
 
-/* Of a team of which one device is at work, that one. */
+/* Of a team of which one device is at work, that one; where a call has lost it, any. */
 struct lk_worker *lk_team_only(struct lk_team *team);
 
 /* Lets the device go on alone, if it can; the others rest. */

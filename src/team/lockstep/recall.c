@@ -57,6 +57,8 @@ enum lk_status lk_team_keep_state(struct lk_team *team)
     struct lk_training_state *kept = &team->recall.kept, taken = {0};
     if (lk_team_resting(team) == 0 || kept->step == team->queue.committed)
         return LK_OK;
+    if (lk_team_left(team) == 0) /* lost in a call */
+        return lk_team_call_back(team, NULL);
     const enum lk_status status =
         lk_team_call_one(team, lk_team_only(team), team->acts->read, &taken);
     if (status != LK_OK) {
@@ -110,7 +112,8 @@ enum lk_status lk_team_call_back(struct lk_team *team, struct lk_worker *doubted
 
 enum lk_status lk_team_try_again(struct lk_team *team)
 {
-    if (lk_team_resting(team) == 0 || team->queue.committed < team->trial.again_at)
+    if (team->phase != LK_TEAM_ALONE || lk_team_resting(team) == 0 ||
+        team->queue.committed < team->trial.again_at)
         return LK_OK;
     struct lk_worker *worker = lk_team_only(team);
     struct lk_stepper_change change = {&team->recall.kept, worker->most_shards};

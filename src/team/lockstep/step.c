@@ -71,7 +71,7 @@ static void order_begun(struct lk_team *team)
         give_shares(team, false);
         queue->ordered = 1;
     }
-    if (queue->begun > 1 && queue->ordered == 1 && is_alone(team)) {
+    if (queue->begun > 1 && queue->ordered == 1 && is_alone(team) && lk_team_left(team) > 0) {
         order_begin(team, lk_team_only(team), next);
         queue->ordered = 2;
     }
