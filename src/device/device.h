@@ -13,8 +13,7 @@ struct lk_kernel;
  * meanwhile. Any thread. */
 void lk_device_abandon(struct lk_device *device);
 
-/* A number that ops/gpu_matrix.h keeps with the device: which matrix units it can use; -1: not
- * tried yet. */
+/* What was found of the device's matrix units, for ops/gpu_matrix.h to keep; -1: not asked. */
 int *lk_device_matrix(struct lk_device *device);
 
 /* --- memory ---------------------------------------------------------------------------- */
