@@ -22,6 +22,7 @@ struct lk_evaluator {
     struct lk_model *model;
     struct lk_replica *replica;
     int64_t batch;
+    const char *pipeline;
     struct judged judged[LK_MOST_OUTPUTS];
     struct lk_output_evaluation found[LK_MOST_OUTPUTS];
     int of_classes;     /* the first output that predicts one class a sample; -1: none */
@@ -117,6 +118,7 @@ enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
         return lk_fail_memory("an evaluator", sizeof *made);
     made->model = config->model;
     made->batch = config->batch;
+    made->pipeline = config->pipeline;
     made->of_classes = -1;
     const enum lk_status status = create(made, config);
     if (status != LK_OK) {
@@ -315,6 +317,7 @@ for_batches(struct lk_evaluator *evaluator, const struct lk_data *data, void *co
         .height = images ? (int)images->shapes.y.dim[1] : 0,
         .width = images ? (int)images->shapes.y.dim[2] : 0,
         .threads = LK_BATCHES_AUTO,
+        .eval_pipeline = evaluator->pipeline,
         .end = lk_divide_up(lk_data_info(data)->count, evaluator->batch),
     };
     LK_TRY(lk_batches_create(data, &options, &evaluator->batches));

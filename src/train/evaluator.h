@@ -12,8 +12,9 @@ struct lk_evaluator;
 struct lk_evaluator_config {
     struct lk_device *device;
     struct lk_model *model;
-    int64_t batch;                 /* most samples at a time */
-    const struct lk_look *look;    /* of images, nothing by chance; copied. NULL: as they are */
+    int64_t batch;              /* most samples at a time */
+    const struct lk_look *look; /* of images, nothing by chance; copied. NULL: as they are */
+    const char *pipeline; /* of its samples, as batches take it, outlives it; NULL: none */
     struct lk_replica *weights_of; /* uses this one's and must go before it; NULL: its own */
     struct lk_choices *choices;    /* outlive it; NULL: as a replica has it */
 };

@@ -14,6 +14,8 @@ struct lk_predictor {
     struct lk_model *model;
     struct lk_choices *choices;
     struct lk_pipeline pipeline;
+    char *text;                        /* of it */
+    struct lk_standardize standardize; /* what it does to numbers, bound to the inputs */
     struct lk_evaluator *evaluator;
     struct lk_data *evaluated; /* the last data: its class names are given out */
 };
@@ -38,6 +40,23 @@ static enum lk_status find_checkpoint(const char *path, char *found, size_t byte
     return LK_OK;
 }
 
+/* What numbers that come without a data set are made of. Of one input and one field the names
+ * need not be the same. */
+static enum lk_status bind_standardize(struct lk_predictor *predictor)
+{
+    struct lk_standardize *s = &predictor->standardize;
+    struct lk_field inputs[LK_MOST_INPUTS];
+    int count = 0;
+    if (!predictor->pipeline.standardizes)
+        return LK_OK;
+    LK_TRY(lk_standardize_parse(predictor->pipeline.standardize, s));
+    while (lk_predictor_input(predictor, count, &inputs[count]))
+        count++;
+    if (count == 1 && s->field_count == 1)
+        inputs[0].name = s->fields[0].name;
+    return lk_standardize_bind(s, inputs, count);
+}
+
 static enum lk_status open_file(struct lk_predictor *predictor,
                                 const struct lk_checkpoint_file *file, const char *device,
                                 int64_t batch)
@@ -50,8 +69,13 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
     struct lk_look look;
-    if (about->eval_pipeline)
+    if (about->eval_pipeline) {
         LK_TRY(lk_pipeline_parse(about->eval_pipeline, false, &predictor->pipeline));
+        predictor->text = strdup(about->eval_pipeline);
+        if (!predictor->text)
+            return lk_fail_memory("a pipeline", strlen(about->eval_pipeline));
+    }
+    LK_TRY(bind_standardize(predictor));
     LK_TRY(lk_model_look(predictor->model, &predictor->pipeline, &look));
     LK_TRY(lk_device_open(device, 0, &predictor->device));
     LK_TRY(lk_choices_open(about->choices, "its algorithms", &predictor->choices));
@@ -59,6 +83,7 @@ static enum lk_status open_file(struct lk_predictor *predictor,
                                                .model = predictor->model,
                                                .batch = batch,
                                                .look = &look,
+                                               .pipeline = predictor->text,
                                                .choices = predictor->choices};
     LK_TRY(lk_evaluator_create(&config, &predictor->evaluator));
     return lk_checkpoint_read(file, lk_evaluator_replica(predictor->evaluator), NULL);
@@ -88,6 +113,7 @@ void lk_predictor_close(struct lk_predictor *predictor)
     if (!predictor)
         return;
     lk_evaluator_destroy(predictor->evaluator);
+    free(predictor->text);
     lk_choices_destroy(predictor->choices);
     lk_device_close(predictor->device);
     lk_model_destroy(predictor->model);
@@ -156,7 +182,29 @@ enum lk_status lk_predictor_run(struct lk_predictor *predictor, int64_t count,
 enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor, int64_t count,
                                        const void *const *from, float *const *to)
 {
-    return lk_evaluator_predict(predictor->evaluator, count, from, to);
+    const void *used[LK_MOST_INPUTS];
+    void *copies[LK_MOST_FIELDS] = {NULL};
+    enum lk_status status = LK_OK;
+    for (int i = 0; i < predictor->model->input_count; i++)
+        used[i] = from[i];
+    for (int i = 0; i < predictor->standardize.field_count && status == LK_OK; i++) {
+        struct lk_field input = {0};
+        const int index = predictor->standardize.fields[i].field;
+        (void)lk_predictor_input(predictor, index, &input);
+        const size_t bytes = (size_t)count * lk_field_bytes(&input);
+        used[index] = copies[index] = malloc(bytes + 1);
+        if (copies[index])
+            memcpy(copies[index], from[index], bytes);
+        else
+            status = lk_fail_memory("standardized numbers", bytes);
+    }
+    if (status == LK_OK) {
+        lk_standardize_apply(&predictor->standardize, count, copies);
+        status = lk_evaluator_predict(predictor->evaluator, count, used, to);
+    }
+    for (int i = 0; i < LK_MOST_INPUTS; i++)
+        free(copies[i]);
+    return status;
 }
 
 enum lk_status lk_predictor_each(struct lk_predictor *predictor, const char *data,

@@ -27,7 +27,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .data = trainer->settings->data,
         .validation = trainer->settings->validation,
         .pipeline = trainer->settings->pipeline,
-        .eval_pipeline = trainer->settings->eval_pipeline,
+        .eval_pipeline = trainer->eval_text,
         .data_sum = trainer->data_sum,
         .device = lk_device_info(worker->device)->name,
         .step = trainer->done,

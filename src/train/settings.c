@@ -271,7 +271,9 @@ static enum lk_status set_pipeline(struct lk_settings *settings, const char *nam
     struct lk_pipeline p;
     char text[sizeof settings->pipeline];
     LK_TRY(lk_pipeline_parse(value, is_training, &p));
-    lk_pipeline_print(&p, text, sizeof text);
+    if (!lk_pipeline_print(&p, text, sizeof text))
+        return lk_fail(LK_E_ARGUMENT, "option '%s': more than %zu characters", name,
+                       sizeof text - 1);
     LK_TRY(lk_option_set(lk_settings_table, settings, name, text));
     if (p.says_shuffle)
         settings->shuffle = p.shuffles;

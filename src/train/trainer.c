@@ -106,13 +106,15 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
                                          .drop_remainder = s->drop_remainder,
                                          .height = size.height,
                                          .width = size.width,
-                                         .pipeline = s->pipeline,
                                          .threads = (int)s->data_threads,
                                          .prefetch = (int)s->prefetch};
     LK_TRY(lk_data_load_join(&trainer->load));
     LK_TRY(lk_binding_make(trainer->model, trainer->load.train, &trainer->feed, targets));
     if (trainer->load.validation)
         LK_TRY(lk_binding_make(trainer->model, trainer->load.validation, &unused, targets));
+    LK_TRY(lk_pipeline_resolve(trainer->load.train, s->pipeline, &trainer->text));
+    LK_TRY(lk_pipeline_resolve(trainer->load.train, s->eval_pipeline, &trainer->eval_text));
+    options.pipeline = trainer->text;
     LK_TRY(lk_data_sum(trainer->load.train, &trainer->feed, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));
     const int64_t count = lk_data_info(trainer->load.train)->count;
@@ -196,7 +198,9 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
         LK_TRY(lk_pipeline_parse(s->eval_pipeline, false, &trainer->eval_pipeline));
     else
         trainer->eval_pipeline = lk_pipeline_evaluation(&trainer->pipeline);
-    lk_pipeline_print(&trainer->eval_pipeline, s->eval_pipeline, sizeof s->eval_pipeline);
+    if (!lk_pipeline_print(&trainer->eval_pipeline, s->eval_pipeline, sizeof s->eval_pipeline))
+        return lk_fail(LK_E_ARGUMENT, "the pipeline of evaluation has more than %zu characters",
+                       sizeof s->eval_pipeline - 1);
     LK_TRY(lk_model_look(trainer->model, &trainer->pipeline, &trainer->look));
     return lk_model_look(trainer->model, &trainer->eval_pipeline, &trainer->eval_look);
 }
@@ -289,6 +293,8 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_choices_destroy(trainer->tuned);
     lk_choices_destroy(trainer->blockings);
     free(trainer->choices_text);
+    free(trainer->text);
+    free(trainer->eval_text);
     free(trainer);
 }
 

@@ -38,6 +38,7 @@ struct lk_trainer {
     struct lk_run_folder *folder;         /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_pipeline pipeline, eval_pipeline;
+    char *text, *eval_text; /* of both, with what was measured over the training data */
     struct lk_look look, eval_look;
     struct lk_node *loss;
     bool has_accuracy;   /* an output predicts a class */

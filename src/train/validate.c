@@ -17,6 +17,7 @@ static enum lk_status create_on(struct lk_trainer *trainer, const struct lk_work
         .model = trainer->model,
         .batch = lk_least(most, trainer->settings->batch_size),
         .look = &trainer->eval_look,
+        .pipeline = trainer->eval_text,
         .weights_of = lk_stepper_replica(worker->stepper),
     };
     for (;;) {
