@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 32, PASSES = 3, MOST_NAMES = 16 };
+enum { BATCH = 32, PASSES = 3, MOST_NAMES = 24 };
 
 /* Stride 1, as much padding as keeps the size. Kernels are odd. */
 struct subject {
@@ -41,7 +41,7 @@ struct bench {
 static double allowed(const char *algorithm)
 {
     int i = 0;
-    while (bounds[i].name[0] && strcmp(bounds[i].name, algorithm) != 0)
+    while (bounds[i].name[0] && !lk_candidate_answers(algorithm, bounds[i].name))
         i++;
     return bounds[i].allowed;
 }

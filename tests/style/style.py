@@ -28,6 +28,7 @@ FLOORS = {
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
     "io": [[""], ["image", "records"]],
+    "products": [["kernel"], ["direct", "library", "matrix"], ["gpu"], ["winograd"], [""]],
 }
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
