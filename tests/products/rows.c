@@ -162,6 +162,9 @@ static void end(struct scene *s)
 /* --- one row ---------------------------------------------------------------------------- */
 
 struct trial {
+    const struct lk_product *row; /* NULL: it does not fit */
+    struct lk_product_shape shape;
+    struct lk_product_job job;
     struct lk_product_setup setup;
     struct lk_arena arena;
     struct lk_matrix_turn turn;
@@ -169,19 +172,7 @@ struct trial {
     struct lk_buffer *result, *workspace;
 };
 
-static void prepare(struct trial *t, const struct lk_product *row, struct lk_product_job *job)
-{
-    t->turn.turns = row->takes == LK_TAKES_TURNED;
-    if (t->turn.turns)
-        assert_ok(lk_matrix_turn_prepare(&t->setup, job->shape, &t->turn));
-    job->first = t->turn.count;
-    assert_ok(row->verbs->prepare(&t->setup, job, &t->state));
-    assert_ok(lk_device_build(t->setup.device));
-    const size_t reals = (size_t)(job->first + job->count + 16);
-    assert_ok(lk_buffer_create(t->setup.device, reals * sizeof(float), &t->workspace));
-}
-
-static void enqueue(const struct scene *s, struct trial *t, const struct lk_product *row)
+static void enqueue(const struct scene *s, struct trial *t)
 {
     const struct lk_product_run run = {.x = s->buffers[X],
                                        .w = s->buffers[W],
@@ -194,12 +185,12 @@ static void enqueue(const struct scene *s, struct trial *t, const struct lk_prod
                                        .workspace = t->workspace};
     if (t->turn.kernel)
         assert_ok(lk_matrix_turn_enqueue(&t->setup, &t->turn, run.dz, NULL, t->workspace));
-    assert_ok(row->verbs->enqueue(&t->setup, t->state, &run));
+    assert_ok(t->row->verbs->enqueue(&t->setup, t->state, &run));
 }
 
-static void finish(struct trial *t, const struct lk_product *row)
+static void finish(struct trial *t)
 {
-    row->verbs->release(t->state);
+    t->row->verbs->release(t->state);
     lk_kernel_destroy(t->turn.kernel);
     lk_buffer_destroy(t->result);
     lk_buffer_destroy(t->workspace);
@@ -236,29 +227,39 @@ static struct lk_product_setup setup_of(const struct scene *s, struct lk_arena *
     return setup;
 }
 
-/* Runs it where it fits; twice, since results are overwritten and workspaces are dirty then. */
-static bool run_row(struct scene *s, int number, struct lk_product_job *job)
+/* Announces its kernels where it fits. A matrix goes by the kernels of convolutions, too. */
+static void prepare(const struct scene *s, const struct lk_product *row, struct trial *t)
 {
-    const struct lk_product *row = &lk_products[number];
-    struct trial t = {.state = NULL};
-    t.setup = setup_of(s, &t.arena);
-    job->product = row;
-    if (!lk_product_fits(&t.setup, row, job)) {
-        lk_choices_destroy(t.setup.choices);
-        return false;
+    t->shape = shape_of(s->subject, s->subject->is_matrix && row->is_matrix);
+    t->job = (struct lk_product_job){.product = row, .shape = &t->shape, .pass = row->pass};
+    t->setup = setup_of(s, &t->arena);
+    if (!lk_product_fits(&t->setup, row, &t->job)) {
+        lk_choices_destroy(t->setup.choices);
+        return;
     }
-    const size_t bytes = (size_t)result_count(s, (int)row->pass) * sizeof(float);
-    assert_true(row->verbs->cost(&t.setup, job) > 0);
-    prepare(&t, row, job);
-    assert_ok(lk_buffer_create(s->on, bytes, &t.result));
-    s->found[number] = zeros((int64_t)bytes, 1);
+    assert_true(row->verbs->cost(&t->setup, &t->job) > 0);
+    t->row = row;
+    t->turn.turns = row->takes == LK_TAKES_TURNED;
+    if (t->turn.turns)
+        assert_ok(lk_matrix_turn_prepare(&t->setup, &t->shape, &t->turn));
+    t->job.first = t->turn.count;
+    assert_ok(row->verbs->prepare(&t->setup, &t->job, &t->state));
+}
+
+/* Twice, since results are overwritten and the workspace is not clean any more. */
+static float *run(const struct scene *s, struct trial *t)
+{
+    const size_t bytes = (size_t)result_count(s, (int)t->row->pass) * sizeof(float);
+    const size_t workspace = (size_t)(t->job.first + t->job.count + 16) * sizeof(float);
+    float *found = zeros((int64_t)bytes, 1);
+    assert_ok(lk_buffer_create(s->on, bytes, &t->result));
+    assert_ok(lk_buffer_create(s->on, workspace, &t->workspace));
     for (int turn = 0; turn < 2; turn++) {
-        enqueue(s, &t, row);
-        assert_ok(lk_buffer_read(t.result, 0, bytes, s->found[number]));
-        compare(s, row, s->found[number]);
+        enqueue(s, t);
+        assert_ok(lk_buffer_read(t->result, 0, bytes, found));
+        compare(s, t->row, found);
     }
-    finish(&t, row);
-    return true;
+    return found;
 }
 
 /* Whether it is what its family takes, asked for by name. */
@@ -289,22 +290,30 @@ static void compare_orders(const struct scene *s)
         }
 }
 
+/* Kernels of all rows are built at once. */
+static void walk_subject(struct scene *s, bool ran[MOST_ROWS], bool taken[MOST_ROWS])
+{
+    struct trial *trials = zeros(MOST_ROWS, sizeof *trials);
+    for (int n = 0; lk_products[n].name; n++)
+        prepare(s, &lk_products[n], &trials[n]);
+    assert_ok(lk_device_build(s->on));
+    for (int n = 0; lk_products[n].name; n++) {
+        if (!trials[n].row)
+            continue;
+        s->found[n] = run(s, &trials[n]);
+        ran[n] = true;
+        taken[n] |= is_taken(s, trials[n].row, &trials[n].job);
+        finish(&trials[n]);
+    }
+    free(trials);
+}
+
 static void walk(struct lk_device *on, bool ran[MOST_ROWS], bool taken[MOST_ROWS])
 {
     for (int i = 0; i < LK_COUNT(subjects); i++) {
         struct scene s;
         begin(&s, on, &subjects[i]);
-        for (int n = 0; lk_products[n].name; n++) {
-            /* a matrix by the kernels of convolutions, too, for the bits */
-            const struct lk_product *row = &lk_products[n];
-            const bool is_matrix = subjects[i].is_matrix && row->is_matrix;
-            const struct lk_product_shape shape = shape_of(&subjects[i], is_matrix);
-            struct lk_product_job job = {.shape = &shape, .pass = row->pass};
-            if (!run_row(&s, n, &job))
-                continue;
-            ran[n] = true;
-            taken[n] |= is_taken(&s, row, &job);
-        }
+        walk_subject(&s, ran, taken);
         compare_orders(&s);
         end(&s);
     }
