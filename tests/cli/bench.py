@@ -72,7 +72,7 @@ class Figures(ProgramTest):
         bars = [r for c in charts for r in c.iter('rect') if r.get('class') != 'bed']
         self.assertEqual(len(bars), 11)
         rows = [[cell.text for cell in row] for row in root.iter('tr')]
-        self.assertEqual(len([row for row in rows if row[0] == 'wgrad, direct']), 3)
+        self.assertEqual(len([row for row in rows if row[0] == 'wgrad, matrix']), 3)
         self.assertEqual(len(re.findall(r'^dense .* GFLOPS .* GB/s .* %', text, re.M)), 11)
 
     def test_wrong_words(self):
