@@ -33,7 +33,7 @@ static void status_text(const char *format, const char *name, int done, int coun
 
 static void print_kernel(const struct lk_bench_kernel *k)
 {
-    printf("%-12s %-8s %-12s %9.3f ms %8.1f GFLOPS %6.1f GB/s %5.1f %%  host %4.0f us  "
+    printf("%-12s %-8s %-16s %9.3f ms %8.1f GFLOPS %6.1f GB/s %5.1f %%  host %4.0f us  "
            "build %5.0f ms  %s\n",
            k->op, k->pass, k->algorithm, k->ms, k->gflops, k->gbs, k->percent_of_peak,
            k->host_us, k->build_ms, k->shape);

@@ -49,12 +49,12 @@ static bool print_candidate(void *context, const struct lk_tune_report *report)
         print_key(report->key);
     }
     if (report->outcome == LK_TUNE_GOOD && report->samples == 0)
-        printf("    %-16s %10.3f ms in all\n", report->name, report->ms);
+        printf("    %-24s %10.3f ms in all\n", report->name, report->ms);
     else if (report->outcome == LK_TUNE_GOOD)
-        printf("    %-16s %10.3f ms for %" PRId64 " samples\n", report->name, report->ms,
+        printf("    %-24s %10.3f ms for %" PRId64 " samples\n", report->name, report->ms,
                report->samples);
     else
-        printf("    %-16s %s\n", report->name, outcomes[report->outcome]);
+        printf("    %-24s %s\n", report->name, outcomes[report->outcome]);
     if (report->fastest) {
         printf("    -> %s\n", report->fastest);
         show->choices++;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 32, PASSES = 3, MOST_NAMES = 16 };
+enum { BATCH = 32, PASSES = 3, MOST_NAMES = 24 };
 
 /* A convolution of stride 1, padded to keep the size; kernels have odd sizes. */
 struct subject {
@@ -41,7 +41,7 @@ struct bench {
 static double allowed(const char *algorithm)
 {
     int i = 0;
-    while (bounds[i].name[0] && strcmp(bounds[i].name, algorithm) != 0)
+    while (bounds[i].name[0] && !lk_candidate_answers(algorithm, bounds[i].name))
         i++;
     return bounds[i].allowed;
 }

@@ -170,7 +170,7 @@ static enum lk_status open_probe(struct bench *bench, const struct lk_bench_case
 {
     const struct lk_probe_config config = config_of(bench, c, pass);
     struct search search = {pass_names[pass], bench->algorithm};
-    strcpy(bench->algorithm, "direct");
+    strcpy(bench->algorithm, strcmp(c->op, "dense") == 0 ? "matrix" : "direct");
     LK_TRY(lk_probe_open(probe, &config));
     lk_choices_each(bench->choices, look, &search);
     return LK_OK;

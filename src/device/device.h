@@ -13,7 +13,8 @@ struct lk_kernel;
  * meanwhile. Any thread. */
 void lk_device_abandon(struct lk_device *device);
 
-/* What was found of the device's matrix units, for ops/gpu_matrix.h to keep; -1: not asked. */
+/* What was found of the device's matrix units, for products/gpu/units.h to keep; -1: not asked.
+ */
 int *lk_device_matrix(struct lk_device *device);
 
 /* --- memory ---------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define LK_GRAPH_CHECK_H
 
 #include "graph/node.h"
-#include "ops/choice.h"
+#include "products/kernel/choice.h"
 
 struct lk_check_config {
     struct lk_device *device;

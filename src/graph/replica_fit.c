@@ -2,7 +2,7 @@
 #include "graph/replica_parts.h"
 
 #include "base/fail.h"
-#include "ops/choice.h"
+#include "products/kernel/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 
 #include "graph/schedule.h"
 #include "graph/tune.h"
-#include "ops/choice.h"
+#include "products/kernel/choice.h"
 #include "ops/op.h"
 
 /* A choice that was made, one of whose candidates depends on a choice of the device. */

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 
 enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct lk_shape *x,
-                               struct lk_conv2d_shape *shape)
+                               struct lk_product_shape *shape)
 {
     char text[96];
     struct lk_window window[2];
@@ -18,11 +18,12 @@ enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct l
     if (o->filters % o->groups != 0)
         return lk_fail(LK_E_ARGUMENT, "conv2d: %lld filters do not divide into %lld groups",
                        (long long)o->filters, (long long)o->groups);
-    struct lk_conv2d_shape made = {.groups = o->groups,
-                                   .channels = x->dim[0] / o->groups,
-                                   .filters = o->filters / o->groups,
-                                   .relu = o->activation == LK_RELU,
-                                   .pool = o->pool};
+    struct lk_product_shape made = {.groups = o->groups,
+                                    .channels = x->dim[0] / o->groups,
+                                    .filters = o->filters / o->groups,
+                                    .bias = o->bias,
+                                    .relu = o->activation == LK_RELU,
+                                    .pool = o->pool};
     for (int i = 0; i < 2; i++)
         window[i] = (struct lk_window){
             .size = o->kernel[i], .stride = o->stride[i], .gap = o->dilation[i]};
@@ -32,13 +33,13 @@ enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct l
         if (o->pool && w->count < 2)
             return lk_fail(LK_E_SHAPE, "conv2d: an output of %s 1 is too small for a 2x2 pool",
                            i ? "width" : "height");
-        made.axis[i] = (struct lk_conv2d_axis){.in = x->dim[1 + i],
-                                               .out = o->pool ? w->count / 2 * 2 : w->count,
-                                               .all_out = w->count,
-                                               .taps = w->size,
-                                               .step = w->stride,
-                                               .gap = w->gap,
-                                               .pad = w->before};
+        made.axis[i] = (struct lk_product_axis){.in = x->dim[1 + i],
+                                                .out = o->pool ? w->count / 2 * 2 : w->count,
+                                                .all_out = w->count,
+                                                .taps = w->size,
+                                                .step = w->stride,
+                                                .gap = w->gap,
+                                                .pad = w->before};
     }
     *shape = made;
     return LK_OK;

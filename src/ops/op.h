@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/option.h"
-#include "ops/choice.h"
+#include "products/kernel/choice.h"
 #include "tensor/tensor.h"
 
 enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "data/stages/pipeline.h"
 #include "mirror/staleness.h"
-#include "ops/choice.h"
+#include "products/kernel/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

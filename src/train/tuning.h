@@ -3,7 +3,7 @@
 #define LK_TRAIN_TUNING_H
 
 #include "graph/node.h"
-#include "ops/choice.h"
+#include "products/kernel/choice.h"
 
 /* QUICK: found at a run's beginning, blockings alone; FULL: by lockstep tune, taken first. */
 enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL };

@@ -52,9 +52,16 @@ static void measure(const char *class, const char *const *expected, int count)
 
 static void vectors(void **state)
 {
-    static const char *const expected[] = {
-        "direct forward",  "direct dgrad", "direct wgrad", "winograd2 forward",
-        "winograd4 dgrad", "fft forward",  "fft wgrad",    "clblast dgrad"};
+    static const char *const expected[] = {"direct gather forward",
+                                           "direct gather dgrad",
+                                           "direct turned wgrad",
+                                           "direct staged wgrad",
+                                           "direct pointwise dgrad",
+                                           "winograd2 fused forward",
+                                           "winograd4 fused dgrad",
+                                           "fft forward",
+                                           "fft wgrad",
+                                           "clblast dgrad"};
     (void)state;
     measure("cpu", expected, LK_COUNT(expected));
 }

@@ -199,7 +199,7 @@ static void takes_what_tuning_found(void **state)
         c++;
     keep_other(c, kept);
     assert_int_equal(lk_bench_kernels(device, "convnet", &options, stop_at_64, ran), LK_OK);
-    assert_string_equal(ran, kept);
+    assert_true(lk_candidate_answers(ran, kept));
     scratch_remove(state);
     cache ? setenv("LOCKSTEP_CACHE", before, 1) : unsetenv("LOCKSTEP_CACHE");
 }

@@ -37,7 +37,7 @@ PARTS = {
 # Sources of one class alone, by what their paths begin with.
 ONLY = {
     "cpu": ("products/direct/lanewise_weights", "products/direct/pointwise",
-            "products/direct/turned_weights", "products/winograd/convolve",
+            "products/direct/turned_weights", "products/winograd/fused",
             "products/winograd/fused_weights", "products/winograd/pack",
             "products/winograd/weights"),
     "gpu": ("products/gpu/", "products/winograd/gpu"),

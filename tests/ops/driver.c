@@ -2,7 +2,7 @@
 #include "driver.h"
 
 #include "once.h"
-#include "ops/gpu_matrix.h"
+#include "products/gpu/units.h"
 #include "rig.h"
 #include "trial.h"
 #include <math.h>
@@ -48,7 +48,7 @@ static struct lk_device *open_part(void)
 /* Where there are no matrix units something has to stand in for them. */
 static void find_matrix_units(struct lk_device *device)
 {
-    struct lk_op_setup setup = {.device = device, .real = LK_F32};
+    struct lk_product_setup setup = {.device = device, .real = LK_F32};
     rig_ok(lk_choices_create(LK_MATH_FAST, &setup.choices), "choices");
     if (!lk_gpu_matrix(&setup)) {
         setenv("LOCKSTEP_MATRIX", "emulated", 1);
@@ -107,7 +107,7 @@ static void look(void *context, const char *key, const char *text)
 {
     struct search *search = context;
     (void)key;
-    search->found |= strcmp(text, search->name) == 0;
+    search->found |= lk_candidate_answers(text, search->name);
 }
 
 static struct lk_choices *make_choices(const char *algorithm)

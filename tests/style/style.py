@@ -30,6 +30,7 @@ HALLS = {
     "data": [["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "io": [[""], ["image", "records"]],
+    "products": [["kernel"], ["direct", "library", "matrix"], ["gpu"], ["winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
 }
 

@@ -1,5 +1,5 @@
 /* Convolution of single taps inside the image: a product of matrices. Every output is one chain
- * of products in ascending order of channel, as in conv2d.cl. It serves the forward pass and
+ * of products in ascending order of channel, as in gather.cl. It serves the forward pass and
  * the data gradient. CPU class only.
  *
  *   y[k, q] = bias[k] + sum over c of w[k, c] * x[c, from(q)], then relu (RELU)

@@ -5,7 +5,8 @@
  *   inputs     v[p][c][q] = (B' x B)[p] of Winograd tiles [first, first + count) of the batch
  *   gradients  z[p][k][q] = (A dz A')[p] of the same tiles, for the weight gradient
  *   taps       u[p][n][k] = (G w G')[p], rows `pitch` long, 0 past the last output channel
- *   outputs    y = A' m A + bias of m[p][k][room], then relu and a 2x2 max-pool as in conv2d.cl
+ *   outputs    y = A' m A + bias of m[p][k][room], then relu and a 2x2 max-pool, as
+ *              direct/gather.cl has it
  *   finish     dw[c, r, s, k] = G' m G of m[p][c][k], added to what is there unless `is_first`
  *
  * v and z: rows of `room` tiles, LANES each. w: as pack.cl has it.

@@ -1,6 +1,6 @@
 /* The outputs of a Winograd tile. Needs lib/put.cl, lib/greatest.cl, transforms.cl.
  * -D: POOL: a 2x2 max-pool follows; STREAM: outputs are written past the caches; TRANSPOSED, as
- *     convolve.cl has it */
+ *     fused.cl has it */
 
 /* A plane of outputs, before the pool height x width. least: 0 with relu, else -INFINITY. */
 struct plane {

@@ -1,0 +1,39 @@
+/* Setups, wants and runs of operations as the products take them. */
+#include "ops/products.h"
+
+struct lk_product_setup lk_op_products(const struct lk_op_setup *setup, const char *problem)
+{
+    return (struct lk_product_setup){.device = setup->device,
+                                     .node = setup->node,
+                                     .problem = problem,
+                                     .tiling = setup->tiling,
+                                     .real = setup->real,
+                                     .stores_half = setup->stores_half,
+                                     .arena = setup->arena,
+                                     .choices = setup->choices};
+}
+
+struct lk_layer_wants lk_op_wants(const struct lk_op_setup *setup)
+{
+    return (struct lk_layer_wants){.training = setup->training,
+                                   .dx = setup->wants_dx[0],
+                                   .dw = setup->wants_dw,
+                                   .asks_gate = setup->asks_gate[0],
+                                   .dy_is_gated = setup->dy_is_gated};
+}
+
+struct lk_layer_run lk_op_layer_run(const struct lk_op_setup *setup,
+                                    const struct lk_op_run *run)
+{
+    return (struct lk_layer_run){.x = run->x[0],
+                                 .w = run->w[0],
+                                 .bias = run->w[1],
+                                 .dy = run->dy,
+                                 .y = run->y,
+                                 .at = setup->training ? run->saved : NULL,
+                                 .dx = run->dx[0],
+                                 .dw = run->dw[0],
+                                 .db = run->dw[1],
+                                 .workspace = run->workspace,
+                                 .dw_stride = run->dw_stride};
+}

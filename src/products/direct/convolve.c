@@ -1,0 +1,204 @@
+/* Direct sums forward and of the data gradient: one gather forward, one for each phase of the
+ * strides in the data gradient, by either of two kernels. */
+#include "products/direct/direct.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+struct direct {
+    const struct lk_direct_way *way;
+    enum lk_pass pass;
+    struct lk_direct_gather *steps; /* one after another */
+    int step_count;
+};
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+    return b ? greatest_divisor(b, a % b) : a;
+}
+
+/* Every `step`-th input from number `phase` on takes part in products with the same taps.
+ * `first`: the last of them; `every`: the distance between them. */
+static struct lk_product_axis phase_axis(const struct lk_product_axis *axis, int64_t phase,
+                                         int64_t *first, int64_t *every)
+{
+    struct lk_product_axis made = {.in = axis->out, .step = 1, .gap = 1};
+    const int64_t common = greatest_divisor(axis->step, axis->gap);
+    made.out = (axis->in - phase + axis->step - 1) / axis->step;
+    *every = axis->step / common;
+    *first = 0;
+    for (int64_t r = 0; r < axis->taps; r++)
+        if ((phase + axis->pad - r * axis->gap) % axis->step == 0) {
+            made.taps++;
+            *first = r;
+        }
+    if (made.taps > 0) {
+        made.gap = axis->gap / common;
+        made.pad = (*first * axis->gap - phase - axis->pad) / axis->step;
+    }
+    return made;
+}
+
+static void describe_phase(const struct lk_product_shape *s, int64_t y, int64_t x,
+                           struct lk_direct_gather *made)
+{
+    const int64_t all = s->filters * s->groups, column = all, row = s->axis[1].taps * all;
+    int64_t first[2], every[2];
+    *made = (struct lk_direct_gather){
+        .axis = {phase_axis(&s->axis[0], y, &first[0], &every[0]),
+                 phase_axis(&s->axis[1], x, &first[1], &every[1])},
+        .groups = s->groups,
+        .ins = s->filters,
+        .outs = s->channels,
+        .out_step = {s->axis[0].step, s->axis[1].step},
+        .out_first = {y, x},
+        .plane_width = s->axis[1].in,
+        .plane = s->axis[0].in * s->axis[1].in,
+        .fills = y == 0 && x == 0 && s->axis[0].taps == 1 && s->axis[1].taps == 1};
+    made->from = (struct lk_direct_taps){.group_step = s->filters,
+                                         .out_step = s->axis[0].taps * row,
+                                         .in_step = 1,
+                                         .first = first[0] * row + first[1] * column,
+                                         .row_step = -every[0] * row,
+                                         .column_step = -every[1] * column};
+}
+
+void lk_direct_describe_forward(const struct lk_product_shape *s, struct lk_direct_gather *made)
+{
+    const int64_t all = s->filters * s->groups, row = s->axis[1].taps * all;
+    const int64_t height = s->axis[0].out >> s->pool, width = s->axis[1].out >> s->pool;
+    *made = (struct lk_direct_gather){.axis = {s->axis[0], s->axis[1]},
+                                      .groups = s->groups,
+                                      .ins = s->channels,
+                                      .outs = s->filters,
+                                      .out_step = {1, 1},
+                                      .plane_width = width,
+                                      .plane = height * width,
+                                      .relu = s->relu,
+                                      .pool = s->pool};
+    made->from = (struct lk_direct_taps){.group_step = s->filters,
+                                         .out_step = 1,
+                                         .in_step = s->axis[0].taps * row,
+                                         .row_step = row,
+                                         .column_step = all};
+}
+
+int lk_direct_phases(const struct lk_product_shape *s)
+{
+    return (int)(lk_least(s->axis[0].step, s->axis[0].in) *
+                 lk_least(s->axis[1].step, s->axis[1].in));
+}
+
+void lk_direct_describe_phase(const struct lk_product_shape *s, int number,
+                              struct lk_direct_gather *made)
+{
+    const int64_t across = lk_least(s->axis[1].step, s->axis[1].in);
+    describe_phase(s, number / across, number % across, made);
+}
+
+/* Of single taps the first phase fills the others. */
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              const struct lk_direct_way *way, void **state)
+{
+    const bool forward = job->pass == LK_PASS_FORWARD;
+    const int count =
+        forward || way == &lk_direct_pointwise_way ? 1 : lk_direct_phases(job->shape);
+    void *steps;
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct direct), state));
+    LK_TRY(
+        lk_arena_take(setup->arena, (size_t)count * sizeof(struct lk_direct_gather), &steps));
+    struct direct *direct = *state;
+    *direct = (struct direct){.way = way, .pass = job->pass, .steps = steps};
+    for (int i = 0; i < count; i++) {
+        struct lk_direct_gather *g = &direct->steps[direct->step_count++];
+        if (forward)
+            lk_direct_describe_forward(job->shape, g);
+        else
+            lk_direct_describe_phase(job->shape, i, g);
+        g->packed_first = job->first + job->count;
+        g->blocking = job->blocking;
+        g->is_gated = job->is_gated;
+        LK_TRY(way->prepare(setup, g));
+        job->count += g->packed_count;
+    }
+    return LK_OK;
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct direct *direct = state;
+    const bool forward = direct->pass == LK_PASS_FORWARD;
+    const struct lk_direct_gather_run gather = {.x = forward ? run->x : run->dz,
+                                                .x_first = forward ? 0 : run->dz_first,
+                                                .w = run->w,
+                                                .bias = forward ? run->bias : NULL,
+                                                .gate = run->x,
+                                                .y = forward ? run->y : run->dx,
+                                                .at = forward ? run->at : NULL,
+                                                .workspace = run->workspace};
+    for (int i = 0; i < direct->step_count; i++)
+        LK_TRY(direct->way->enqueue(setup, &direct->steps[i], &gather));
+    return LK_OK;
+}
+
+static void release(void *state)
+{
+    struct direct *direct = state;
+    for (int i = 0; i < direct->step_count; i++)
+        lk_direct_gather_release(&direct->steps[i]);
+}
+
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    /* Without local memory, a GPU waits for its caches. */
+    return lk_product_adds(job->shape) / (setup->tiling.vector == 1 ? 0.25 : 0.85);
+}
+
+/* Filters x columns whose sums fill the registers. */
+static bool blocking(const struct lk_product_setup *setup, const struct lk_product_job *job,
+                     int index, char text[LK_BLOCKING_BYTES])
+{
+    static const int blocks[] = {12, 6, 4, 3, 2};
+    const int sums = lk_direct_gather_sums(setup), count = (int)LK_COUNT(blocks);
+    if (setup->tiling.vector == 1 || job->shape->pool || index >= count)
+        return false;
+    snprintf(text, LK_BLOCKING_BYTES, "%dx%d", blocks[index], sums / blocks[index]);
+    return true;
+}
+
+static enum lk_status prepare_gather(const struct lk_product_setup *setup,
+                                     struct lk_product_job *job, void **state)
+{
+    return prepare(setup, job, &lk_direct_gather_way, state);
+}
+
+const struct lk_product_verbs lk_direct_gather_verbs = {.cost = cost,
+                                                        .blocking = blocking,
+                                                        .prepare = prepare_gather,
+                                                        .enqueue = enqueue,
+                                                        .release = release};
+
+static bool fits_pointwise(const struct lk_product_setup *setup,
+                           const struct lk_product_job *job)
+{
+    struct lk_direct_gather g;
+    if (job->pass == LK_PASS_FORWARD)
+        lk_direct_describe_forward(job->shape, &g);
+    else
+        lk_direct_describe_phase(job->shape, 0, &g);
+    return lk_direct_is_pointwise(setup, &g);
+}
+
+static enum lk_status prepare_pointwise(const struct lk_product_setup *setup,
+                                        struct lk_product_job *job, void **state)
+{
+    return prepare(setup, job, &lk_direct_pointwise_way, state);
+}
+
+const struct lk_product_verbs lk_direct_pointwise_verbs = {.fits = fits_pointwise,
+                                                           .cost = cost,
+                                                           .blocking = blocking,
+                                                           .prepare = prepare_pointwise,
+                                                           .enqueue = enqueue,
+                                                           .release = release};

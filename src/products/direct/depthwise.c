@@ -1,0 +1,149 @@
+/* Depthwise convolutions: a channel, a filter. See cl/products/direct/depthwise.cl. */
+#include "products/direct/direct.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* Outputs larger than this are written past the caches, which spares reading what they take the
+ * place of. Alone that is a quarter of the time; what reads them next is slower by as much
+ * where they would still be there, and by nothing from 9 MB on. */
+enum { CACHED_BYTES = 2 << 20 };
+
+enum {
+    MOST_TAPS = 49, /* that are unrolled */
+    MOST_REACH = 512,
+    FEW = 4, /* columns of a block */
+    MANY = 8,
+    GROUPS = 256,     /* work-groups that there are at least, if there can be */
+    MOST_CHANNELS = 4 /* of a work-group, for weights: small planes take no longer than it */
+};
+
+struct depthwise {
+    enum lk_pass pass;
+    struct lk_product_shape shape;
+    bool is_gated;      /* of data: dx is 0 where x is not > 0 */
+    int64_t part_tiles; /* of weights */
+    struct lk_parts parts;
+    struct lk_kernel *kernel;
+};
+
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    (void)setup;
+    for (int i = 0; i < 2; i++)
+        if (s->axis[i].pad + s->axis[i].taps * s->axis[i].gap > MOST_REACH)
+            return false;
+    return s->groups > 1 && s->channels == 1 && s->filters == 1 &&
+           s->axis[0].taps * s->axis[1].taps <= MOST_TAPS &&
+           !(job->pass == LK_PASS_FORWARD && s->pool);
+}
+
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    (void)setup;
+    return lk_product_adds(job->shape);
+}
+
+/* Columns: a multiple of the step. What makes many outputs at once makes as many in each. */
+static int64_t choose_block(const struct lk_product_setup *setup, const struct depthwise *d,
+                            int64_t width, int64_t step)
+{
+    int64_t block = FEW;
+    if (setup->tiling.vector > 1 && d->pass != LK_PASS_WEIGHTS)
+        block = lk_divide_up(width, lk_divide_up(width, MANY));
+    return lk_divide_up(block, step) * step;
+}
+
+static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const char *name,
+                                     struct depthwise *d)
+{
+    char text[384];
+    const struct lk_product_axis *y = &d->shape.axis[0], *x = &d->shape.axis[1];
+    const bool is_data = d->pass == LK_PASS_DATA;
+    const int64_t height = is_data ? y->in : y->out, width = is_data ? x->in : x->out;
+    const int64_t reals =
+        height * width * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
+    const bool stream = setup->tiling.vector > 1 &&
+                        (size_t)reals * lk_dtype_bytes(lk_product_stored(setup)) > CACHED_BYTES;
+    const int64_t block = choose_block(setup, d, width, is_data ? x->step : 1);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
+             "-DPAD_X=%d -DSRC_H=%d -DSRC_W=%d -DOUT_H=%d -DOUT_W=%d -DDATA=%d -DRELU=%d "
+             "-DNB=%d -DSTREAM=%d%s",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)y->pad, (int)x->pad, (int)(is_data ? y->out : y->in),
+             (int)(is_data ? x->out : x->in), (int)height, (int)width, is_data,
+             d->pass == LK_PASS_FORWARD && d->shape.relu, (int)block, stream,
+             d->is_gated ? " -DGATED=1" : "");
+    return lk_product_kernel(setup, "products/direct/depthwise", name, text, &d->kernel);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct depthwise), state));
+    struct depthwise *d = *state;
+    d->pass = job->pass;
+    d->is_gated = job->is_gated;
+    d->shape = *job->shape;
+    if (job->pass != LK_PASS_WEIGHTS)
+        return prepare_kernel(setup, "conv2d_depthwise", d);
+    /* Parts belong to the numerics: they follow from the shape alone. */
+    const int64_t tiles = setup->tiling.shard_tiles;
+    const int64_t wanted = lk_divide_up(64, d->shape.groups);
+    d->part_tiles = lk_divide_up(tiles, lk_least(tiles, wanted));
+    d->parts = (struct lk_parts){.parts = lk_divide_up(tiles, d->part_tiles),
+                                 .first = job->first,
+                                 .count = d->shape.groups * d->shape.axis[0].taps *
+                                          d->shape.axis[1].taps};
+    LK_TRY(prepare_kernel(setup, "conv2d_depthwise_weights", d));
+    return lk_parts_prepare(setup, &d->parts, &job->count);
+}
+
+static enum lk_status enqueue_weights(const struct lk_product_setup *setup,
+                                      const struct depthwise *d,
+                                      const struct lk_product_run *run)
+{
+    const struct lk_tiling *t = &setup->tiling;
+    const int64_t parts = d->parts.parts * t->shards, channels = d->shape.groups;
+    const int64_t each =
+        t->vector == 1 ? 1 : lk_least(MOST_CHANNELS, lk_divide_up(channels * parts, GROUPS));
+    const struct lk_grid grid = {{lk_divide_up(channels, each), parts, 1},
+                                 lk_product_items(setup)};
+    LK_TRY(LK_ENQUEUE(d->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_PARTS_TO(&d->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_INT(t->shard_tiles), LK_INT(d->part_tiles), LK_INT(channels),
+                      LK_INT(each), LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real))));
+    return lk_parts_enqueue(setup, &d->parts, run->workspace, run->dw, run->dw_stride);
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct depthwise *d = state;
+    if (d->pass == LK_PASS_WEIGHTS)
+        return enqueue_weights(setup, d, run);
+    const bool is_data = d->pass == LK_PASS_DATA;
+    const int64_t rows = is_data ? d->shape.axis[0].in : d->shape.axis[0].out;
+    const int64_t wanted = lk_divide_up(GROUPS, d->shape.groups * setup->tiling.tiles);
+    const int64_t each =
+        setup->tiling.vector == 1 ? 1 : lk_divide_up(rows, lk_least(rows, wanted));
+    const struct lk_grid grid = {
+        {lk_divide_up(rows, each), d->shape.groups, setup->tiling.tiles},
+        lk_product_items(setup)};
+    return LK_ENQUEUE(d->kernel, grid, LK_BUF(is_data ? run->dz : run->x),
+                      LK_INT(is_data ? run->dz_first : 0), LK_BUF(run->w),
+                      LK_BUF(is_data ? NULL : run->bias), LK_BUF(is_data ? run->dx : run->y),
+                      LK_BUF(d->is_gated ? run->x : NULL), LK_INT(each));
+}
+
+static void release(void *state)
+{
+    struct depthwise *d = state;
+    lk_kernel_destroy(d->kernel);
+    lk_kernel_destroy(d->parts.total);
+}
+
+const struct lk_product_verbs lk_direct_depthwise = {
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};

@@ -1,0 +1,91 @@
+/* Direct sums of products: the gather kernel and what stands in for it where taps are single
+ * (forward and data gradient), and the weight gradients. Floor 3. Private to src/products. */
+#ifndef LK_PRODUCTS_DIRECT_H
+#define LK_PRODUCTS_DIRECT_H
+
+#include "products/kernel/kernel.h"
+#include "products/kernel/parts.h"
+
+/* One use of the gather kernel: all outputs, or those of one phase of the strides. Offsets
+ * count reals. */
+struct lk_direct_gather {
+    struct lk_product_axis axis[2];
+    int64_t groups, ins, outs;                             /* channels of one group */
+    int64_t out_step[2], out_first[2], plane_width, plane; /* where outputs go */
+    bool relu, pool;
+    bool is_gated;          /* outputs are 0 where the run's gate is not > 0 */
+    bool stream;            /* outputs are written past the caches */
+    bool fills;             /* other phases have no taps: it writes their outputs, 0, too */
+    struct lk_direct_taps { /* where weights come from, in elements of the parameter */
+        int64_t group_step, out_step, in_step, first, row_step, column_step;
+    } from;
+    int64_t packed_first, packed_count; /* packed weights in the workspace */
+    int64_t packed_blocks;              /* blocks of filters that they are of */
+    const char *blocking;               /* asked for: "filters x columns"; "": by rule */
+    int block, columns;                 /* register block */
+    bool in_place;                      /* single taps: reads weights where they are */
+    struct lk_kernel *pack, *gather;
+};
+
+/* x: stored numbers from x_first on. */
+struct lk_direct_gather_run {
+    const struct lk_buffer *x, *w, *bias, *gate;
+    struct lk_buffer *y, *at, *workspace;
+    int64_t x_first;
+};
+
+/* Sums that registers hold beside the operands. */
+int lk_direct_gather_sums(const struct lk_product_setup *setup);
+
+/* The gathers of the forward pass and of the data gradient, one for each phase of the strides:
+ * axes, channels, where outputs go and where weights come from. */
+void lk_direct_describe_forward(const struct lk_product_shape *shape,
+                                struct lk_direct_gather *gather);
+int lk_direct_phases(const struct lk_product_shape *shape);
+void lk_direct_describe_phase(const struct lk_product_shape *shape, int number,
+                              struct lk_direct_gather *gather);
+
+/* Forward and data gradient: how one gather is made by gather.c, of any taps, and by
+ * pointwise.c, of single taps inside the image. prepare: chooses the register block, announces
+ * the kernels. */
+struct lk_direct_way {
+    enum lk_status (*prepare)(const struct lk_product_setup *setup,
+                              struct lk_direct_gather *gather);
+    enum lk_status (*enqueue)(const struct lk_product_setup *setup,
+                              const struct lk_direct_gather *gather,
+                              const struct lk_direct_gather_run *run);
+};
+extern const struct lk_direct_way lk_direct_gather_way, lk_direct_pointwise_way;
+
+/* Single taps inside the image: a product of matrices, see cl/products/direct/pointwise.cl. */
+bool lk_direct_is_pointwise(const struct lk_product_setup *setup,
+                            const struct lk_direct_gather *gather);
+
+/* The pieces that both have in common: the register block, and weights packed in that order,
+ * for so many blocks of filters from number `block` on. */
+void lk_direct_choose_block(const struct lk_product_setup *setup, struct lk_direct_gather *g);
+LK_MUST_CHECK enum lk_status lk_direct_prepare_pack(const struct lk_product_setup *setup,
+                                                    struct lk_direct_gather *gather,
+                                                    int64_t most_blocks);
+LK_MUST_CHECK enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
+                                                    const struct lk_direct_gather *gather,
+                                                    const struct lk_direct_gather_run *run,
+                                                    int64_t block, int64_t blocks);
+void lk_direct_gather_release(struct lk_direct_gather *gather);
+
+/* The size of runs that `count` is cut into, as few as with `most`, in multiples of `unit`, as
+ * even as can be. */
+int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t unit);
+
+/* Single taps on every pixel do not know rows: the image is one long row, read without a break.
+ * Weight gradients alone take it so. */
+struct lk_product_shape lk_direct_in_one_row(const struct lk_product_shape *shape);
+
+double lk_direct_weights_cost(const struct lk_product_setup *setup,
+                              const struct lk_product_job *job);
+
+extern const struct lk_product_verbs lk_direct_gather_verbs, lk_direct_pointwise_verbs,
+    lk_direct_depthwise, lk_direct_lanewise_weights, lk_direct_pointwise_weights,
+    lk_direct_turned_weights, lk_direct_staged_weights;
+
+#endif

@@ -1,0 +1,99 @@
+/* The gather kernel, for any taps: register blocks, edges, launches. See
+ * cl/products/direct/gather.cl. */
+#include "products/direct/direct.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* Blocks of a row that see the left or right edge; see cl/products/direct/gather.cl. */
+static void find_edges(const struct lk_direct_gather *g, int64_t *left, int64_t *right)
+{
+    const struct lk_product_axis *x = &g->axis[1];
+    const int64_t blocks = lk_divide_up(x->out, g->columns);
+    const int64_t reach = (x->taps - 1) * x->gap;
+    *left = *right = 0;
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t first = b * g->columns, last = lk_least(first + g->columns, x->out) - 1;
+        if (x->taps > 0 && first * x->step - x->pad < 0)
+            *left = b + 1;
+        if (*right == 0 && ((x->taps > 0 && last * x->step + reach - x->pad >= x->in) ||
+                            last - first + 1 < g->columns))
+            *right = blocks - b;
+    }
+    if (blocks > 1)
+        *left = lk_least(*left, blocks - 1);
+    *right = lk_least(*right, blocks - *left);
+}
+
+static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
+                                     struct lk_direct_gather *g)
+{
+    char text[512];
+    int64_t left, right;
+    find_edges(g, &left, &right);
+    const struct lk_product_axis *y = &g->axis[0], *x = &g->axis[1];
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
+             "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DPLANE=%d -DPITCH=%d "
+             "-DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DMR=%d -DNV=%d -DROWS=%d -DLEFT=%d "
+             "-DRIGHT=%d -DSTREAM=%d%s",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
+             (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
+             (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
+             (int)right, g->stream, g->is_gated ? " -DGATED=1" : "");
+    return lk_product_kernel(setup, "products/direct/gather", "conv2d_gather", text,
+                             &g->gather);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_direct_gather *g)
+{
+    lk_direct_choose_block(setup, g);
+    LK_TRY(lk_direct_prepare_pack(setup, g, INT64_MAX));
+    return prepare_kernel(setup, g);
+}
+
+/* Work-groups of a useful size, and enough of them for every compute unit. */
+static void choose_runs(const struct lk_product_setup *setup, const struct lk_direct_gather *g,
+                        int64_t rows, int64_t blocks, int64_t *rows_each, int64_t *blocks_each)
+{
+    const struct lk_device_info *info = lk_device_info(setup->device);
+    const int64_t images = setup->tiling.tiles * g->groups;
+    *rows_each = *blocks_each = 1;
+    if (setup->tiling.vector == 1)
+        return;
+    const double row = 2.0 * setup->tiling.lanes * (double)(g->axis[1].out * g->ins * g->outs) *
+                       (double)(g->axis[0].taps * g->axis[1].taps) * (g->pool ? 2 : 1);
+    const int64_t wanted = 8 * (int64_t)info->compute_units;
+    *rows_each = lk_least(rows, (int64_t)(2e7 / (row + 1)) + 1);
+    while (*rows_each > 1 && lk_divide_up(rows, *rows_each) * images < wanted)
+        *rows_each = (*rows_each + 1) / 2;
+    const int64_t groups = lk_divide_up(rows, *rows_each) * images;
+    int64_t runs = lk_divide_up(wanted, groups);
+    while (runs > 1 && runs * groups % info->compute_units != 0)
+        runs++;
+    *blocks_each = lk_divide_up(blocks, runs);
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup,
+                              const struct lk_direct_gather *g,
+                              const struct lk_direct_gather_run *run)
+{
+    const int64_t rows = g->axis[0].out >> g->pool, blocks = lk_divide_up(g->outs, g->block);
+    if (g->pack)
+        LK_TRY(lk_direct_enqueue_pack(setup, g, run, 0, blocks));
+    int64_t rows_each, blocks_each;
+    choose_runs(setup, g, rows, blocks, &rows_each, &blocks_each);
+    const struct lk_grid grid = {{lk_divide_up(rows, rows_each),
+                                  g->groups * lk_divide_up(blocks, blocks_each),
+                                  setup->tiling.tiles},
+                                 lk_product_items(setup)};
+    return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
+                      LK_BUF(run->workspace), LK_INT(g->packed_first), LK_BUF(run->bias),
+                      LK_BUF(run->y),
+                      LK_INT(g->out_first[0] * g->plane_width + g->out_first[1]),
+                      LK_BUF(run->at), LK_BUF(g->is_gated ? run->gate : NULL), LK_INT(g->ins),
+                      LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
+}
+
+const struct lk_direct_way lk_direct_gather_way = {.prepare = prepare, .enqueue = enqueue};

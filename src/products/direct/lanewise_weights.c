@@ -1,0 +1,191 @@
+/* The weight gradient with dz read in place: register blocks, areas, parts, launches. See
+ * cl/products/direct/lanewise_weights.cl. */
+#include "products/direct/direct.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache. In the first:
+ * AREA_BYTES, an area's inputs and dz of a block and of the one that is fetched; POOLED_BYTES,
+ * inputs of a channel, which leave room for dz of some filters. These two and the strips'
+ * outputs belong to the numerics. */
+enum {
+    SUMS_BYTES = 256 << 10,
+    INPUTS_BYTES = 192 << 10,
+    AREA_BYTES = 32 << 10,
+    STRIP = 16,
+    POOLED_BYTES = 28 << 10,
+    POOLED_STRIP = 32
+};
+
+enum { MOST_CHANNELS = 3, MOST_TAPS = 25 };
+
+struct lanewise {
+    struct lk_product_shape shape;
+    enum lk_gradient gradient;
+    int64_t unit_rows, unit_filters;       /* register block */
+    int64_t strip, rows_each;              /* of an area */
+    int64_t group_channels, group_filters; /* of a work-group */
+    int64_t areas_each;                    /* of a part */
+    size_t sums_bytes, staged_bytes;       /* local memory */
+    struct lk_parts parts, bias;
+    struct lk_kernel *kernel;
+};
+
+static int64_t extent(const struct lk_product_axis *axis, int64_t outputs)
+{
+    return (outputs - 1) * axis->step + (axis->taps - 1) * axis->gap + 1;
+}
+
+/* Few channels, or gradients of a pool. */
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    const int64_t taps = s->axis[0].taps * s->axis[1].taps;
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t least = vector * extent(&s->axis[0], 2) * extent(&s->axis[1], POOLED_STRIP);
+    return setup->tiling.vector > 1 && taps > 1 && least <= INPUTS_BYTES &&
+           s->axis[1].taps <= lk_direct_gather_sums(setup) &&
+           (job->gradient == LK_GRADIENT_POOLED ||
+            (s->channels <= MOST_CHANNELS && taps <= MOST_TAPS)) &&
+           lk_device_info(setup->device)->local_bytes >= 2 * (SUMS_BYTES + INPUTS_BYTES);
+}
+
+/* As many rows of taps as registers hold, then filters. */
+static void choose_unit(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                        struct lanewise *w)
+{
+    const int64_t y = s->axis[0].taps, x = s->axis[1].taps;
+    const int64_t sums = lk_direct_gather_sums(setup);
+    const int64_t most = w->gradient == LK_GRADIENT_POOLED ? 2 : 4;
+    w->unit_rows = lk_least(y, sums / x);
+    while (y % w->unit_rows)
+        w->unit_rows--;
+    w->unit_filters = lk_least(most, lk_least(s->filters, sums / (w->unit_rows * x)));
+}
+
+static void choose_area(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                        struct lanewise *w)
+{
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const bool pooled = w->gradient == LK_GRADIENT_POOLED;
+    const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
+    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    w->strip = lk_direct_even_share(x->out, pooled ? POOLED_STRIP : STRIP, unit);
+    const int64_t room = (pooled ? POOLED_BYTES : AREA_BYTES) / vector;
+    const int64_t inputs = extent(x, w->strip) * (pooled ? 1 : s->channels); /* of a row */
+    const int64_t gradients = pooled ? 0 : 2 * w->unit_filters * w->strip;
+    const int64_t rows =
+        (room - inputs * (extent(y, 1) - y->step)) / (inputs * y->step + gradients);
+    w->rows_each = lk_direct_even_share(y->out, rows, unit);
+}
+
+static void choose_group(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                         struct lanewise *w)
+{
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const int64_t taps = s->axis[0].taps * s->axis[1].taps;
+    const int64_t inputs = vector * extent(&s->axis[0], w->rows_each) *
+                           extent(&s->axis[1], w->strip); /* of a channel */
+    w->group_channels = lk_direct_even_share(s->channels, INPUTS_BYTES / inputs, 1);
+    const int64_t units = w->group_channels * (s->axis[0].taps / w->unit_rows);
+    const int64_t sums = vector * (w->group_channels * taps + units); /* of a filter */
+    w->group_filters = lk_direct_even_share(s->filters, SUMS_BYTES / sums, w->unit_filters);
+    w->sums_bytes = (size_t)(sums * w->group_filters);
+    w->staged_bytes = (size_t)(inputs * w->group_channels);
+}
+
+static int64_t areas_of_image(const struct lk_product_shape *s, const struct lanewise *w)
+{
+    return lk_divide_up(s->axis[0].out, w->rows_each) * lk_divide_up(s->axis[1].out, w->strip);
+}
+
+/* Parts belong to the numerics: they follow from the shape and the class alone. */
+static void choose_parts(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                         struct lanewise *w)
+{
+    const int64_t areas = setup->tiling.shard_tiles * areas_of_image(s, w);
+    w->areas_each = lk_divide_up(areas, lk_least(areas, 16));
+    w->parts.parts = w->bias.parts = lk_divide_up(areas, w->areas_each);
+    w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
+    w->bias.count = s->groups * s->filters;
+}
+
+static enum lk_status prepare_parts(const struct lk_product_setup *setup,
+                                    struct lk_product_job *job, struct lanewise *w)
+{
+    int64_t of_bias = 0;
+    w->parts.first = job->first;
+    LK_TRY(lk_parts_prepare(setup, &w->parts, &job->count));
+    job->gives_db = true;
+    w->bias.first = job->first + job->count;
+    LK_TRY(lk_parts_prepare(setup, &w->bias, &of_bias));
+    job->count += of_bias;
+    return LK_OK;
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    char text[256];
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct lanewise), state));
+    struct lanewise *w = *state;
+    const struct lk_product_shape *s = &w->shape;
+    w->shape = *job->shape;
+    w->gradient = job->gradient;
+    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    choose_unit(setup, s, w);
+    choose_area(setup, s, w);
+    choose_group(setup, s, w);
+    choose_parts(setup, s, w);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d "
+             "-DGRADIENT=%d -DRB=%d -DMB=%d -DROWS_EACH=%d -DSTRIP=%d",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)w->gradient, (int)w->unit_rows, (int)w->unit_filters, (int)w->rows_each,
+             (int)w->strip);
+    LK_TRY(lk_product_kernel(setup, "products/direct/lanewise_weights", "conv2d_lanewise", text,
+                             &w->kernel));
+    return prepare_parts(setup, job, w);
+}
+
+static void release(void *state)
+{
+    struct lanewise *w = state;
+    lk_kernel_destroy(w->kernel);
+    lk_kernel_destroy(w->parts.total);
+    lk_kernel_destroy(w->bias.total);
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct lanewise *w = state;
+    const struct lk_product_shape *s = &w->shape;
+    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    const int64_t pool = w->gradient == LK_GRADIENT_POOLED ? 2 : 1;
+    const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->group_filters),
+                                  lk_divide_up(s->channels, w->group_channels),
+                                  w->parts.parts * setup->tiling.shards},
+                                 lk_product_items(setup)};
+    LK_TRY(LK_ENQUEUE(
+        w->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
+        LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
+        LK_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+        LK_PARTS_TO(&w->bias, run->db ? run->workspace : NULL, run->db, run->dw_stride),
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->pad),
+        LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out / pool),
+        LK_INT(x->out / pool), LK_INT(w->group_channels), LK_INT(w->group_filters),
+        LK_INT(setup->tiling.shard_tiles * areas_of_image(s, w)), LK_INT(w->areas_each),
+        LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
+    if (run->db)
+        LK_TRY(lk_parts_enqueue(setup, &w->bias, run->workspace, run->db, run->dw_stride));
+    return lk_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+}
+
+const struct lk_product_verbs lk_direct_lanewise_weights = {.fits = fits,
+                                                            .cost = lk_direct_weights_cost,
+                                                            .prepare = prepare,
+                                                            .enqueue = enqueue,
+                                                            .release = release};

@@ -1,0 +1,189 @@
+/* The weight gradient of any convolution, summed by work-groups in local memory: blocking,
+ * parts, launches. See cl/products/direct/staged_weights.cl. */
+#include "products/direct/direct.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+struct staged {
+    struct lk_product_shape shape; /* in one row, where that can be */
+    enum lk_gradient gradient;
+    int64_t group_channels, group_filters; /* of a work-group */
+    int64_t part_tiles;
+    bool is_staged; /* sums and copied gradients are in local memory */
+    struct lk_parts parts;
+    size_t sums_bytes, staged_bytes; /* local memory */
+    struct lk_kernel *kernel;
+};
+
+/* Register block and cache block. */
+struct blocking {
+    int64_t channels, filters;
+    int64_t strip, rows, tiles; /* tiles: at once, of images that are small */
+    int64_t left, right;
+    bool check;
+};
+
+static void choose_register_block(const struct lk_product_setup *setup,
+                                  const struct lk_product_shape *s, struct blocking *b)
+{
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    const int64_t sums = bytes == 64 || setup->tiling.vector == 1 ? 24 : 12;
+    const int64_t taps = s->axis[1].taps;
+    /* Six filters go over a loaded input best, four where six would leave many idle. */
+    const int64_t six = lk_divide_up(s->filters, 6) * 6, four = lk_divide_up(s->filters, 4) * 4;
+    b->filters = sums == 24 && (six - four) * 16 <= s->filters ? 6 : 4;
+    b->filters = lk_least(lk_least(b->filters, s->filters), taps < sums ? sums / taps : 1);
+    b->channels =
+        lk_least(s->channels, taps * b->filters < sums ? sums / (taps * b->filters) : 1);
+}
+
+/* Columns of outputs that see an edge; where they would meet, every column is checked. */
+static void find_edges(const struct lk_product_axis *x, struct blocking *b)
+{
+    const int64_t reach = (x->taps - 1) * x->gap,
+                  tail = x->out - (x->out - 1) / b->strip * b->strip;
+    b->left = b->right = 0;
+    for (int64_t j = 0; j < x->out; j++) {
+        if (j * x->step - x->pad < 0)
+            b->left = j + 1;
+        if (b->right == 0 && j * x->step + reach - x->pad >= x->in)
+            b->right = x->out - j;
+    }
+    b->check = b->left + b->right > x->out || b->left > lk_least(4, b->strip) ||
+               b->right > lk_least(4, tail);
+    if (b->check)
+        b->left = b->right = 0;
+}
+
+/* The strip belongs to the numerics: it follows from the shape alone. */
+static void choose_area(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                        struct blocking *b)
+{
+    const struct lk_product_axis *x = &s->axis[1];
+    const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
+    const bool is_row = s->axis[0].out == 1;
+    const int64_t local = (int64_t)lk_device_info(setup->device)->local_bytes;
+    const int64_t room = lk_least((is_row ? 12 : 24) << 10, local / 2), most = is_row ? 32 : 16;
+    const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
+    b->strip = lk_divide_up(lk_divide_up(x->out, lk_divide_up(x->out, most)), unit) * unit;
+    b->rows = room / (b->strip * b->filters * vector) / unit * unit;
+    b->rows = lk_least(s->axis[0].out, b->rows < unit ? unit : b->rows);
+    b->tiles = 1;
+    if (b->rows == s->axis[0].out && b->strip == x->out)
+        b->tiles = lk_least(8, room / (b->strip * b->rows * b->filters * vector));
+    if (b->tiles < 1)
+        b->tiles = 1;
+    find_edges(x, b);
+}
+
+/* As many sums as fit in local memory beside the copied gradients. Where not even those of one
+ * block do, blocks are summed one after the other in registers, in the same order. */
+static void choose_group(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                         const struct blocking *b, struct staged *w)
+{
+    const size_t local = lk_device_info(setup->device)->local_bytes;
+    const size_t vector = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    const size_t taps = (size_t)(s->axis[0].taps * s->axis[1].taps);
+    const size_t staged = vector * (size_t)(b->strip * b->rows * b->tiles * b->filters);
+    const size_t room = local < staged ? 0 : local - staged;
+    const size_t most = room < local / 2 ? room : local / 2;
+    w->group_channels = b->channels;
+    w->group_filters = b->filters;
+    w->sums_bytes = vector * (size_t)lk_product_items(setup);
+    w->staged_bytes = vector;
+    w->is_staged =
+        setup->tiling.vector > 1 && (size_t)(b->channels * b->filters) * taps * vector <= most;
+    if (!w->is_staged)
+        return;
+    w->staged_bytes = staged;
+    for (;;) {
+        const bool more_filters =
+            w->group_filters < s->filters &&
+            (w->group_filters <= w->group_channels || w->group_channels >= s->channels);
+        if (!more_filters && w->group_channels >= s->channels)
+            break;
+        int64_t *grows = more_filters ? &w->group_filters : &w->group_channels;
+        *grows *= 2;
+        if ((size_t)(w->group_channels * w->group_filters) * taps * vector > most) {
+            *grows /= 2;
+            break;
+        }
+    }
+    w->group_filters = lk_direct_even_share(s->filters, w->group_filters, b->filters);
+    w->group_channels = lk_direct_even_share(s->channels, w->group_channels, b->channels);
+    w->sums_bytes = vector * taps *
+                    (size_t)(lk_divide_up(w->group_channels, b->channels) * b->channels *
+                             lk_divide_up(w->group_filters, b->filters) * b->filters);
+}
+
+static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
+                                     const struct lk_product_shape *s, struct staged *w)
+{
+    struct blocking b;
+    char text[512];
+    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    choose_register_block(setup, s, &b);
+    choose_area(setup, s, &b);
+    choose_group(setup, s, &b, w);
+    /* Parts belong to the numerics: they follow from the shape and the class alone. */
+    w->parts.count = s->groups * s->filters * s->channels * y->taps * x->taps;
+    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
+    const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);
+    const int64_t tiles = setup->tiling.shard_tiles;
+    w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
+    w->parts.parts = lk_divide_up(tiles, w->part_tiles);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
+             "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DCB=%d -DMB=%d "
+             "-DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d -DLEFT=%d -DRIGHT=%d -DCHECK=%d "
+             "-DGRADIENT=%d -DSTAGED=%d",
+             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
+             (int)s->groups, (int)b.channels, (int)b.filters, (int)b.strip, (int)b.rows,
+             (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient, w->is_staged);
+    return lk_product_kernel(setup, "products/direct/staged_weights", "conv2d_weights", text,
+                             &w->kernel);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct staged), state));
+    struct staged *w = *state;
+    w->shape = lk_direct_in_one_row(job->shape);
+    w->gradient = job->gradient;
+    w->parts.first = job->first;
+    LK_TRY(prepare_kernel(setup, &w->shape, w));
+    return lk_parts_prepare(setup, &w->parts, &job->count);
+}
+
+static void release(void *state)
+{
+    struct staged *w = state;
+    lk_kernel_destroy(w->kernel);
+    lk_kernel_destroy(w->parts.total);
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct staged *w = state;
+    const struct lk_product_shape *s = &w->shape;
+    const struct lk_tiling *t = &setup->tiling;
+    const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->group_filters),
+                                  lk_divide_up(s->channels, w->group_channels),
+                                  w->parts.parts * t->shards},
+                                 lk_product_items(setup)};
+    LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
+                      LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
+                      LK_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_INT(s->channels), LK_INT(s->filters), LK_INT(w->group_channels),
+                      LK_INT(w->group_filters), LK_INT(t->shard_tiles), LK_INT(w->part_tiles),
+                      LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
+    return lk_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+}
+
+const struct lk_product_verbs lk_direct_staged_weights = {
+    .cost = lk_direct_weights_cost, .prepare = prepare, .enqueue = enqueue, .release = release};

@@ -1,0 +1,296 @@
+/* Direct sums of the GPU class, as products of matrices: cl/products/gpu/. One gather forward,
+ * one for each phase of the strides in the data gradient. */
+#include "products/direct/direct.h"
+#include "products/gpu/gpu.h"
+#include "products/gpu/units.h"
+#include "products/gpu/weights.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+enum { MOST_TAPS = 64, UNIT = 8 };
+static const double MATRIX_SPEED = 4; /* of what is then no longer the only thing to wait for */
+
+struct step {
+    struct lk_direct_gather gather; /* pack: NULL where weights are read in place */
+    int64_t pitch, group_step;      /* of the weights that are read */
+    struct lk_gpu_tile tile;
+};
+
+struct gpu {
+    enum lk_pass pass;
+    int matrix; /* as in lk_gpu_product */
+    struct lk_product_shape shape;
+    struct step *steps;
+    int step_count;
+    struct lk_gpu_weights weights;
+};
+
+/* The numbers of the kernels are of 32 bits, and so are offsets within tiles of one block. */
+static bool is_small(const struct lk_product_setup *setup, const struct lk_product_shape *s)
+{
+    const double row = (double)setup->tiling.lanes * (double)lk_dtype_bytes(setup->real);
+    const double x = (double)s->channels * (double)(s->axis[0].in * s->axis[1].in);
+    const double y = (double)s->filters * (double)(s->axis[0].all_out * s->axis[1].all_out);
+    const double outs = (double)(s->axis[0].all_out * s->axis[1].all_out);
+    const double ins = (double)(s->axis[0].in * s->axis[1].in);
+    const double lanes = (double)setup->tiling.lanes;
+    const double tiles = 2 + 256 / ((outs < ins ? outs : ins) * lanes); /* of a block */
+    const double w = (double)(s->channels + UNIT) * (double)(s->filters + UNIT) *
+                     (double)(s->axis[0].taps * s->axis[1].taps * s->groups);
+    const double most = (x > y ? x : y) * (double)s->groups;
+    return tiles * most * row < 0x7fffffff &&
+           w * (double)lk_dtype_bytes(setup->real) < 0x7fffffff;
+}
+
+/* So are numbers of columns. No choice may follow from how many tiles a launch has, so here it
+ * is too late for another algorithm; with so many, activations fill hundreds of gigabytes. */
+static enum lk_status check_columns(const struct lk_product_setup *setup, int64_t columns)
+{
+    enum { MOST_COLUMNS = 0x7fffffff - 256 };
+    if (columns <= MOST_COLUMNS)
+        return LK_OK;
+    return lk_fail(LK_E_UNSUPPORTED,
+                   "%s: %lld pixels and samples of a launch, at most %d: take a smaller batch",
+                   setup->node, (long long)columns, MOST_COLUMNS);
+}
+
+static struct lk_gpu_product gather_product(const struct lk_product_setup *setup,
+                                            const struct lk_direct_gather *g, int matrix)
+{
+    return (struct lk_gpu_product){.use = LK_GPU_GATHER,
+                                   .matrix = matrix,
+                                   .rows = g->outs,
+                                   .columns = g->axis[0].out * g->axis[1].out *
+                                              setup->tiling.tiles * setup->tiling.lanes,
+                                   .count = g->groups};
+}
+
+/* --- forward and data gradient --------------------------------------------------------- */
+
+/* Whether the weights lie as the kernel reads them. */
+static bool is_in_place(const struct lk_direct_gather *g)
+{
+    const struct lk_direct_taps *w = &g->from;
+    return w->out_step == 1 && w->first == 0 && w->column_step % 4 == 0 &&
+           (g->groups == 1 || w->group_step % 4 == 0) &&
+           w->row_step == g->axis[1].taps * w->column_step &&
+           w->in_step == g->axis[0].taps * w->row_step;
+}
+
+static enum lk_status prepare_step(const struct lk_product_setup *setup, const char *blocking,
+                                   int matrix, struct step *step)
+{
+    struct lk_direct_gather *g = &step->gather;
+    const struct lk_gpu_product product = gather_product(setup, g, matrix);
+    const int taps_y = (int)g->axis[0].taps, taps_x = (int)g->axis[1].taps;
+    const int unit = g->ins < UNIT ? 1 : UNIT;
+    char tile[96], text[256];
+    LK_TRY(check_columns(setup, product.columns));
+    if (!lk_gpu_tile_choose(setup, &product, blocking, &step->tile))
+        return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
+    lk_gpu_tile_print(&step->tile, matrix, tile, sizeof tile);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=%d -DTAPS_X=%d -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s%s", taps_y,
+             taps_x, unit,
+             g->ins % unit == 0 && g->ins * taps_y * taps_x % step->tile.depth == 0, g->relu,
+             g->pool, g->is_gated ? " -DGATED=1" : "", tile);
+    LK_TRY(lk_product_kernel(setup, "products/gpu/gather", "conv2d_gpu", text, &g->gather));
+    step->pitch = g->from.column_step;
+    step->group_step = g->from.group_step;
+    if (is_in_place(g) || taps_y * taps_x == 0)
+        return LK_OK;
+    step->pitch = lk_divide_up(g->outs, 4) * 4;
+    step->group_step = g->ins * taps_y * taps_x * step->pitch;
+    g->packed_count = g->groups * step->group_step;
+    return lk_product_kernel(setup, "products/gpu/gather", "conv2d_turn", text, &g->pack);
+}
+
+static enum lk_status prepare_steps(const struct lk_product_setup *setup,
+                                    struct lk_product_job *job, struct gpu *gpu)
+{
+    const bool forward = job->pass == LK_PASS_FORWARD;
+    const int count = forward ? 1 : lk_direct_phases(job->shape);
+    void *steps;
+    LK_TRY(lk_arena_take(setup->arena, (size_t)count * sizeof *gpu->steps, &steps));
+    gpu->steps = steps;
+    for (int i = 0; i < count; i++) {
+        struct lk_direct_gather *g = &gpu->steps[i].gather;
+        if (forward)
+            lk_direct_describe_forward(job->shape, g);
+        else
+            lk_direct_describe_phase(job->shape, i, g);
+        gpu->step_count++;
+        g->packed_first = job->first + job->count;
+        g->is_gated = job->is_gated;
+        LK_TRY(prepare_step(setup, job->blocking, gpu->matrix, &gpu->steps[i]));
+        job->count += g->packed_count;
+    }
+    return LK_OK;
+}
+
+static enum lk_status enqueue_turn(const struct lk_product_setup *setup,
+                                   const struct step *step, const struct lk_product_run *run)
+{
+    const struct lk_direct_gather *g = &step->gather;
+    const struct lk_direct_taps *from = &g->from;
+    const struct lk_grid grid = {{g->ins * g->axis[0].taps * g->axis[1].taps, g->groups, 1},
+                                 lk_product_items(setup)};
+    return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
+                      LK_INT(g->packed_first), LK_INT(step->pitch), LK_INT(g->outs),
+                      LK_INT(from->group_step), LK_INT(from->out_step), LK_INT(from->in_step),
+                      LK_INT(from->first), LK_INT(from->row_step), LK_INT(from->column_step));
+}
+
+static enum lk_status enqueue_step(const struct lk_product_setup *setup, enum lk_pass pass,
+                                   const struct step *step, const struct lk_product_run *run)
+{
+    const bool forward = pass == LK_PASS_FORWARD;
+    const struct lk_direct_gather *g = &step->gather;
+    const struct lk_product_axis *y = &g->axis[0], *x = &g->axis[1];
+    const int64_t columns = y->out * x->out * setup->tiling.tiles * setup->tiling.lanes;
+    const struct lk_grid grid = {{lk_divide_up(columns, step->tile.columns),
+                                  lk_divide_up(g->outs, step->tile.rows), g->groups},
+                                 lk_gpu_tile_items(&step->tile)};
+    if (g->pack)
+        LK_TRY(enqueue_turn(setup, step, run));
+    return LK_ENQUEUE(
+        g->gather, grid, LK_BUF(forward ? run->x : run->dz),
+        LK_INT(forward ? 0 : run->dz_first), LK_BUF(g->pack ? run->workspace : run->w),
+        LK_INT(g->pack ? g->packed_first : 0), LK_INT(step->group_step), LK_INT(step->pitch),
+        LK_BUF(forward ? run->bias : NULL), LK_BUF(forward ? run->y : run->dx),
+        LK_INT((g->out_first[0] * g->plane_width + g->out_first[1]) * setup->tiling.lanes),
+        LK_INT(g->out_step[0] * g->plane_width), LK_INT(g->out_step[1]), LK_INT(g->plane),
+        LK_BUF(forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL),
+        LK_INT(setup->tiling.tiles), LK_INT(g->ins), LK_INT(y->in), LK_INT(x->in),
+        LK_INT(g->outs), LK_INT(y->out), LK_INT(x->out), LK_INT(y->step), LK_INT(x->step),
+        LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad), LK_INT(x->pad));
+}
+
+/* --- the verbs --------------------------------------------------------------------- */
+
+static struct lk_gpu_product any_product(const struct lk_product_setup *setup,
+                                         const struct lk_product_job *job, int matrix)
+{
+    struct lk_gpu_product product = lk_gpu_weights_product(setup, job->shape, matrix);
+    if (job->pass != LK_PASS_WEIGHTS)
+        product.use = LK_GPU_GATHER;
+    return product;
+}
+
+static bool fits_with(const struct lk_product_setup *setup, const struct lk_product_job *job,
+                      int matrix)
+{
+    const struct lk_gpu_product product = any_product(setup, job, matrix);
+    const int64_t taps = job->shape->axis[0].taps * job->shape->axis[1].taps;
+    struct lk_gpu_tile tile;
+    return (job->pass == LK_PASS_WEIGHTS || taps <= MOST_TAPS) && is_small(setup, job->shape) &&
+           lk_gpu_tile_choose(setup, &product, "", &tile);
+}
+
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    return fits_with(setup, job, 0);
+}
+
+static bool matrix_fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const int matrix = lk_gpu_matrix(setup);
+    return matrix && fits_with(setup, job, matrix);
+}
+
+/* Blocks of filters are full of work only where there are many of them in a group. */
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const struct lk_product_shape *s = job->shape;
+    const int64_t outs = job->pass == LK_PASS_DATA ? s->channels : s->filters;
+    const double waste = (double)(lk_divide_up(outs, 64) * 64) / (double)outs;
+    (void)setup;
+    return lk_product_adds(s) * waste / (job->pass == LK_PASS_WEIGHTS ? 0.75 : 0.8);
+}
+
+static double matrix_cost(const struct lk_product_setup *setup,
+                          const struct lk_product_job *job)
+{
+    return cost(setup, job) / MATRIX_SPEED;
+}
+
+static bool blocking_of(const struct lk_product_setup *setup, const struct lk_product_job *job,
+                        int matrix, int index, char text[LK_BLOCKING_BYTES])
+{
+    const bool of_weights = job->pass == LK_PASS_WEIGHTS;
+    const struct lk_gpu_product product = {.use = of_weights ? LK_GPU_WEIGHTS : LK_GPU_GATHER,
+                                           .matrix = matrix};
+    return lk_gpu_tile_name(setup, &product, index, text);
+}
+
+static bool blocking(const struct lk_product_setup *setup, const struct lk_product_job *job,
+                     int index, char text[LK_BLOCKING_BYTES])
+{
+    return blocking_of(setup, job, 0, index, text);
+}
+
+static bool matrix_blocking(const struct lk_product_setup *setup,
+                            const struct lk_product_job *job, int index,
+                            char text[LK_BLOCKING_BYTES])
+{
+    return blocking_of(setup, job, lk_gpu_matrix(setup), index, text);
+}
+
+static enum lk_status prepare_with(const struct lk_product_setup *setup,
+                                   struct lk_product_job *job, int matrix, void **state)
+{
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct gpu), state));
+    struct gpu *gpu = *state;
+    gpu->pass = job->pass;
+    gpu->matrix = matrix;
+    gpu->shape = *job->shape;
+    return job->pass == LK_PASS_WEIGHTS
+               ? lk_gpu_weights_prepare(setup, job, matrix, &gpu->weights)
+               : prepare_steps(setup, job, gpu);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    return prepare_with(setup, job, 0, state);
+}
+
+static enum lk_status matrix_prepare(const struct lk_product_setup *setup,
+                                     struct lk_product_job *job, void **state)
+{
+    return prepare_with(setup, job, lk_gpu_matrix(setup), state);
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct gpu *gpu = state;
+    if (gpu->pass == LK_PASS_WEIGHTS)
+        return lk_gpu_weights_enqueue(setup, &gpu->shape, &gpu->weights, run);
+    for (int i = 0; i < gpu->step_count; i++)
+        LK_TRY(enqueue_step(setup, gpu->pass, &gpu->steps[i], run));
+    return LK_OK;
+}
+
+static void release(void *state)
+{
+    struct gpu *gpu = state;
+    for (int i = 0; i < gpu->step_count; i++)
+        lk_direct_gather_release(&gpu->steps[i].gather);
+    lk_gpu_weights_release(&gpu->weights);
+}
+
+const struct lk_product_verbs lk_gpu_gemm = {.fits = fits,
+                                             .cost = cost,
+                                             .blocking = blocking,
+                                             .prepare = prepare,
+                                             .enqueue = enqueue,
+                                             .release = release};
+
+const struct lk_product_verbs lk_gpu_matrix_gemm = {.fits = matrix_fits,
+                                                    .cost = matrix_cost,
+                                                    .blocking = matrix_blocking,
+                                                    .prepare = matrix_prepare,
+                                                    .enqueue = enqueue,
+                                                    .release = release};

@@ -1,0 +1,78 @@
+/* The weight gradient of the GPU class: parts, blocks, launches. See
+ * cl/products/gpu/weights.cl.
+ */
+#include "products/gpu/weights.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+/* Parts belong to the numerics: they follow from the shape and the shard alone. */
+static int64_t count_parts(const struct lk_product_setup *setup,
+                           const struct lk_product_shape *s, int64_t *part_pixels)
+{
+    const int64_t rows = s->channels * s->axis[0].taps * s->axis[1].taps;
+    const int64_t blocks = lk_divide_up(rows, 128) * lk_divide_up(s->filters, 128) * s->groups;
+    const int64_t pixels = s->axis[0].out * s->axis[1].out * setup->tiling.shard_tiles;
+    *part_pixels = lk_divide_up(pixels, lk_divide_up(512, blocks));
+    if (*part_pixels < 32)
+        *part_pixels = 32;
+    return lk_divide_up(pixels, *part_pixels);
+}
+
+struct lk_gpu_product lk_gpu_weights_product(const struct lk_product_setup *setup,
+                                             const struct lk_product_shape *s, int matrix)
+{
+    int64_t part_pixels;
+    const int64_t parts = count_parts(setup, s, &part_pixels);
+    return (struct lk_gpu_product){.use = LK_GPU_WEIGHTS,
+                                   .matrix = matrix,
+                                   .rows = s->channels * s->axis[0].taps * s->axis[1].taps,
+                                   .columns = s->filters,
+                                   .count = s->groups * parts * setup->tiling.shards};
+}
+
+enum lk_status lk_gpu_weights_prepare(const struct lk_product_setup *setup,
+                                      struct lk_product_job *job, int matrix,
+                                      struct lk_gpu_weights *w)
+{
+    const struct lk_product_shape *s = job->shape;
+    const struct lk_gpu_product product = lk_gpu_weights_product(setup, s, matrix);
+    char tile[96], text[192];
+    if (!lk_gpu_tile_choose(setup, &product, job->blocking, &w->tile))
+        return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
+    lk_gpu_tile_print(&w->tile, matrix, tile, sizeof tile);
+    snprintf(text, sizeof text, "-DTAPS_Y=%d -DTAPS_X=%d%s", (int)s->axis[0].taps,
+             (int)s->axis[1].taps, tile);
+    LK_TRY(lk_product_kernel(setup, "products/gpu/weights", "conv2d_gpu_weights", text,
+                             &w->kernel));
+    w->parts = (struct lk_parts){.parts = count_parts(setup, s, &w->part_pixels),
+                                 .first = job->first,
+                                 .count = s->groups * product.rows * product.columns};
+    return lk_parts_prepare(setup, &w->parts, &job->count);
+}
+
+enum lk_status lk_gpu_weights_enqueue(const struct lk_product_setup *setup,
+                                      const struct lk_product_shape *s,
+                                      const struct lk_gpu_weights *w,
+                                      const struct lk_product_run *run)
+{
+    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    const struct lk_tiling *t = &setup->tiling;
+    const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->tile.columns),
+                                  lk_divide_up(s->channels * y->taps * x->taps, w->tile.rows),
+                                  w->parts.parts * t->shards},
+                                 lk_gpu_tile_items(&w->tile)};
+    LK_TRY(LK_ENQUEUE(
+        w->kernel, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz), LK_INT(run->dz_first),
+        LK_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride), LK_INT(s->groups),
+        LK_INT(s->channels), LK_INT(y->in), LK_INT(x->in), LK_INT(s->filters), LK_INT(y->out),
+        LK_INT(x->out), LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap),
+        LK_INT(y->pad), LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(w->part_pixels)));
+    return lk_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+}
+
+void lk_gpu_weights_release(struct lk_gpu_weights *w)
+{
+    lk_kernel_destroy(w->kernel);
+    lk_kernel_destroy(w->parts.total);
+}

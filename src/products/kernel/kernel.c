@@ -1,0 +1,32 @@
+/* What the kernels of all products ask of a setup and a shape. */
+#include "products/kernel/kernel.h"
+
+enum lk_status lk_product_kernel(const struct lk_product_setup *setup, const char *source,
+                                 const char *name, const char *options,
+                                 struct lk_kernel **kernel)
+{
+    const struct lk_kernel_spec spec = {.source = source,
+                                        .name = name,
+                                        .options = options,
+                                        .real_bytes = (int)lk_dtype_bytes(setup->real),
+                                        .lanes = setup->tiling.lanes,
+                                        .stores_half = setup->stores_half};
+    return lk_kernel_create(setup->device, &spec, kernel);
+}
+
+enum lk_dtype lk_product_stored(const struct lk_product_setup *setup)
+{
+    return setup->stores_half ? LK_F16 : setup->real;
+}
+
+int lk_product_items(const struct lk_product_setup *setup)
+{
+    return setup->tiling.lanes / setup->tiling.vector;
+}
+
+double lk_product_adds(const struct lk_product_shape *s)
+{
+    return (double)(s->groups * s->channels * s->filters) *
+           (double)(s->axis[0].taps * s->axis[1].taps) *
+           (double)(s->axis[0].all_out * s->axis[1].all_out);
+}

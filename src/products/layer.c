@@ -1,0 +1,321 @@
+/* The three passes of a layer: chooses their products, shares the workspace out among them,
+ * makes dz of dy where a kernel does not, and the bias gradient. */
+#include "products/layer.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "products/library/library.h"
+#include <stdio.h>
+
+struct lk_product_shape lk_matrix_shape(int64_t channels, int64_t units, bool bias, bool relu)
+{
+    const struct lk_product_axis one = {
+        .in = 1, .out = 1, .all_out = 1, .taps = 1, .step = 1, .gap = 1};
+    return (struct lk_product_shape){.axis = {one, one},
+                                     .groups = 1,
+                                     .channels = channels,
+                                     .filters = units,
+                                     .bias = bias,
+                                     .relu = relu,
+                                     .is_matrix = true};
+}
+
+/* What is to be made of dy. */
+static enum lk_gradient gradient_of(const struct lk_product_shape *shape,
+                                    const struct lk_layer_wants *wants)
+{
+    if (shape->pool)
+        return LK_GRADIENT_POOLED;
+    return shape->relu && !wants->dy_is_gated ? LK_GRADIENT_MASKED : LK_GRADIENT_PLAIN;
+}
+
+/* Whether it is a matrix that has kernels of its own. */
+static bool is_apart(const struct lk_layer *layer)
+{
+    return layer->uses[LK_PASS_FORWARD].way.product->is_matrix;
+}
+
+/* --- preparing --------------------------------------------------------------------------- */
+
+static enum lk_status prepare_use(const struct lk_product_setup *setup, struct lk_layer *layer,
+                                  struct lk_product_job *job, struct lk_layer_use *use)
+{
+    job->product = use->way.product;
+    snprintf(job->blocking, sizeof job->blocking, "%s", use->way.blocking);
+    job->is_gated =
+        job->pass == LK_PASS_DATA && layer->wants.asks_gate && use->way.product->gates;
+    if (job->pass == LK_PASS_DATA)
+        layer->gates_dx = job->is_gated;
+    return use->way.product->verbs->prepare(setup, job, &use->state);
+}
+
+/* A library that gives wrong products is no choice any more: the next best stands in. */
+static enum lk_status prepare_way(const struct lk_product_setup *setup, struct lk_layer *layer,
+                                  struct lk_product_job *job, struct lk_layer_use *use)
+{
+    const struct lk_product *first = use->way.product;
+    const enum lk_status status = prepare_use(setup, layer, job, use);
+    if (status != LK_E_UNSUPPORTED || use->state)
+        return status;
+    LK_TRY(lk_product_choose(setup, job, &use->way));
+    if (use->way.product == first)
+        return status;
+    lk_log(LK_LOG_WARNING, "%s; %s: %s instead of %s", lk_error_text(), setup->node,
+           use->way.product->name, first->name);
+    lk_error_clear();
+    return prepare_use(setup, layer, job, use);
+}
+
+static struct lk_product_job job_of(const struct lk_layer *layer, enum lk_pass pass)
+{
+    return (struct lk_product_job){.shape = &layer->shape,
+                                   .pass = pass,
+                                   .gradient = layer->expands && !is_apart(layer)
+                                                   ? LK_GRADIENT_PLAIN
+                                                   : gradient_of(&layer->shape, &layer->wants)};
+}
+
+/* `reals`: of the workspace, taken so far. */
+static enum lk_status prepare_pass(const struct lk_product_setup *setup, struct lk_layer *layer,
+                                   enum lk_pass pass, int64_t *reals)
+{
+    struct lk_layer_use *use = &layer->uses[pass];
+    struct lk_product_job job = job_of(layer, pass);
+    job.first = *reals;
+    LK_TRY(prepare_way(setup, layer, &job, use));
+    *reals += (job.count + 15) / 16 * 16;
+    layer->gives_db |= job.gives_db && (!layer->expands || is_apart(layer));
+    return LK_OK;
+}
+
+/* Parts belong to the numerics: they follow from the shape, the shard and the class alone. On a
+ * GPU a work-group is small, and has memory to wait for. */
+static void choose_parts(const struct lk_product_setup *setup, struct lk_layer *layer)
+{
+    enum { MOST_PARTS = 64, LEAST_PIXELS = 64 };
+    const struct lk_product_shape *s = &layer->shape;
+    const int64_t pixels =
+        (s->axis[0].out >> s->pool) * (s->axis[1].out >> s->pool) * setup->tiling.shard_tiles;
+    layer->part_pixels = pixels;
+    if (setup->tiling.vector == 1)
+        layer->part_pixels = lk_divide_up(pixels, MOST_PARTS);
+    if (layer->part_pixels < LEAST_PIXELS)
+        layer->part_pixels = lk_least(LEAST_PIXELS, pixels);
+    layer->parts.parts = lk_divide_up(pixels, layer->part_pixels);
+    layer->parts.count = s->groups * s->filters;
+}
+
+static enum lk_status prepare_expand(const struct lk_product_setup *setup,
+                                     struct lk_layer *layer, int64_t *reals)
+{
+    const struct lk_product_shape *s = &layer->shape;
+    const int64_t filters = s->groups * s->filters;
+    const bool wants_sums = layer->wants.dw && s->bias && !layer->gives_db;
+    const int64_t in_real =
+        (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_product_stored(setup)));
+    choose_parts(setup, layer);
+    if (layer->expands || wants_sums)
+        LK_TRY(lk_product_kernel(setup, "products/gradient", "conv2d_expand", NULL,
+                                 &layer->expand));
+    layer->dz_first = *reals * in_real;
+    if (layer->expands)
+        *reals += lk_divide_up(filters * s->axis[0].out * s->axis[1].out * setup->tiling.tiles *
+                                   setup->tiling.lanes,
+                               in_real);
+    layer->parts.first = *reals;
+    int64_t of_parts = 0;
+    if (wants_sums)
+        LK_TRY(lk_parts_prepare(setup, &layer->parts, &of_parts));
+    *reals += of_parts;
+    return LK_OK;
+}
+
+/* Kernels of matrices take dz from the beginning of the workspace. */
+static enum lk_status prepare_turn(const struct lk_product_setup *setup, struct lk_layer *layer,
+                                   int64_t *reals)
+{
+    struct lk_matrix_turn *turn = &layer->turn;
+    const struct lk_product *of_weights = layer->uses[LK_PASS_WEIGHTS].way.product;
+    turn->is_masked = gradient_of(&layer->shape, &layer->wants) == LK_GRADIENT_MASKED;
+    turn->turns = of_weights && of_weights->takes == LK_TAKES_TURNED;
+    if (turn->is_masked || turn->turns)
+        LK_TRY(lk_matrix_turn_prepare(setup, &layer->shape, turn));
+    *reals = turn->count;
+    return LK_OK;
+}
+
+/* What each pass takes, and whether dz has to be made for one of them: then for both. */
+static enum lk_status choose_backward(const struct lk_product_setup *setup,
+                                      struct lk_layer *layer)
+{
+    const enum lk_gradient gradient = gradient_of(&layer->shape, &layer->wants);
+    const bool wants[] = {
+        [LK_PASS_DATA] = layer->wants.dx, [LK_PASS_WEIGHTS] = layer->wants.dw};
+    bool expands = false;
+    for (int i = LK_PASS_DATA; i <= LK_PASS_WEIGHTS; i++) {
+        const struct lk_product_job job = job_of(layer, (enum lk_pass)i);
+        if (!wants[i])
+            continue;
+        LK_TRY(lk_product_choose(setup, &job, &layer->uses[i].way));
+        expands |=
+            gradient != LK_GRADIENT_PLAIN && layer->uses[i].way.product->takes == LK_TAKES_DZ;
+    }
+    layer->expands = expands;
+    if (!expands || !wants[LK_PASS_WEIGHTS])
+        return LK_OK;
+    const struct lk_product_job job = job_of(layer, LK_PASS_WEIGHTS);
+    return lk_product_choose(setup, &job, &layer->uses[LK_PASS_WEIGHTS].way);
+}
+
+static enum lk_status prepare_backward(const struct lk_product_setup *setup,
+                                       struct lk_layer *layer)
+{
+    int64_t reals = 0;
+    LK_TRY(choose_backward(setup, layer));
+    if (is_apart(layer))
+        LK_TRY(prepare_turn(setup, layer, &reals));
+    if (layer->wants.dx)
+        LK_TRY(prepare_pass(setup, layer, LK_PASS_DATA, &reals));
+    if (layer->wants.dw)
+        LK_TRY(prepare_pass(setup, layer, LK_PASS_WEIGHTS, &reals));
+    if (!is_apart(layer))
+        LK_TRY(prepare_expand(setup, layer, &reals));
+    const size_t bytes = (size_t)reals * lk_dtype_bytes(setup->real);
+    if (bytes > layer->workspace_bytes)
+        layer->workspace_bytes = bytes;
+    return LK_OK;
+}
+
+enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
+                                const struct lk_product_shape *shape,
+                                const struct lk_layer_wants *wants, struct lk_layer *layer)
+{
+    int64_t reals = 0;
+    layer->shape = *shape;
+    layer->wants = *wants;
+    const struct lk_product_job job = {.shape = &layer->shape, .pass = LK_PASS_FORWARD};
+    LK_TRY(lk_product_choose(setup, &job, &layer->uses[LK_PASS_FORWARD].way));
+    LK_TRY(prepare_pass(setup, layer, LK_PASS_FORWARD, &reals));
+    layer->workspace_bytes = (size_t)reals * lk_dtype_bytes(setup->real);
+    return wants->training ? prepare_backward(setup, layer) : LK_OK;
+}
+
+void lk_layer_release(struct lk_layer *layer)
+{
+    for (int i = 0; i < LK_PASSES; i++)
+        if (layer->uses[i].state)
+            layer->uses[i].way.product->verbs->release(layer->uses[i].state);
+    lk_kernel_destroy(layer->expand);
+    lk_kernel_destroy(layer->turn.kernel);
+    lk_kernel_destroy(layer->parts.total);
+}
+
+/* --- running ----------------------------------------------------------------------------- */
+
+static enum lk_status enqueue(const struct lk_product_setup *setup,
+                              const struct lk_layer *layer, enum lk_pass pass,
+                              const struct lk_product_run *run)
+{
+    const struct lk_layer_use *use = &layer->uses[pass];
+    return use->way.product->verbs->enqueue(setup, use->state, run);
+}
+
+enum lk_status lk_layer_forward(const struct lk_product_setup *setup,
+                                const struct lk_layer *layer, const struct lk_layer_run *run)
+{
+    const struct lk_product_run operands = {.x = run->x,
+                                            .w = run->w,
+                                            .bias = layer->shape.bias ? run->bias : NULL,
+                                            .y = run->y,
+                                            .at = run->at,
+                                            .workspace = run->workspace};
+    return enqueue(setup, layer, LK_PASS_FORWARD, &operands);
+}
+
+/* dz into the workspace, the bias gradient, or both. */
+static enum lk_status enqueue_expand(const struct lk_product_setup *setup,
+                                     const struct lk_layer *layer,
+                                     const struct lk_layer_run *run, bool wants_dz,
+                                     struct lk_buffer *db)
+{
+    const struct lk_product_shape *s = &layer->shape;
+    const struct lk_tiling *t = &setup->tiling;
+    const struct lk_parts *p = &layer->parts;
+    const bool in_parts = db && p->parts > 1;
+    const int64_t filters = s->groups * s->filters;
+    const struct lk_grid grid = {{filters, t->shards, p->parts}, lk_product_items(setup)};
+    const int64_t row = t->lanes * (int64_t)lk_dtype_bytes(setup->real);
+    const bool is_masked = gradient_of(s, &layer->wants) == LK_GRADIENT_MASKED;
+    LK_TRY(LK_ENQUEUE(layer->expand, grid, LK_BUF(run->dy), LK_BUF(is_masked ? run->y : NULL),
+                      LK_BUF(s->pool ? run->at : NULL),
+                      LK_BUF(wants_dz ? run->workspace : NULL), LK_INT(layer->dz_first),
+                      LK_BUF(in_parts ? run->workspace : db), LK_INT(in_parts ? p->first : 0),
+                      LK_INT(in_parts ? p->count * p->parts : run->dw_stride),
+                      LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles),
+                      LK_INT(layer->part_pixels), LK_INT(filters), LK_INT(s->axis[0].out),
+                      LK_INT(s->axis[1].out), LK_LOCAL(row)));
+    return in_parts ? lk_parts_enqueue(setup, p, run->workspace, db, run->dw_stride) : LK_OK;
+}
+
+static enum lk_status enqueue_dz(const struct lk_product_setup *setup,
+                                 const struct lk_layer *layer, const struct lk_layer_run *run,
+                                 struct lk_buffer *db)
+{
+    const bool wants_dz = layer->expands && (run->dx || run->dw);
+    if (is_apart(layer))
+        return layer->turn.kernel ? lk_matrix_turn_enqueue(setup, &layer->turn, run->dy, run->y,
+                                                           run->workspace)
+                                  : LK_OK;
+    return wants_dz || db ? enqueue_expand(setup, layer, run, wants_dz, db) : LK_OK;
+}
+
+enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
+                                 const struct lk_layer *layer, const struct lk_layer_run *run)
+{
+    struct lk_buffer *db = layer->shape.bias ? run->db : NULL;
+    LK_TRY(enqueue_dz(setup, layer, run, layer->gives_db ? NULL : db));
+    const struct lk_product_run operands = {.x = run->x,
+                                            .w = run->w,
+                                            .dz = layer->expands ? run->workspace : run->dy,
+                                            .dz_first = layer->expands ? layer->dz_first : 0,
+                                            .y = run->y,
+                                            .at = run->at,
+                                            .dx = run->dx,
+                                            .dw = run->dw,
+                                            .db = layer->gives_db ? db : NULL,
+                                            .dw_stride = run->dw_stride,
+                                            .workspace = run->workspace};
+    if (run->dx)
+        LK_TRY(enqueue(setup, layer, LK_PASS_DATA, &operands));
+    return run->dw ? enqueue(setup, layer, LK_PASS_WEIGHTS, &operands) : LK_OK;
+}
+
+/* --- choices ----------------------------------------------------------------------------- */
+
+bool lk_layer_choice(const struct lk_product_setup *setup, const struct lk_product_shape *shape,
+                     const struct lk_layer_wants *wants, int index, struct lk_choice *choice)
+{
+    const bool wanted[] = {true, wants->dx, wants->dw};
+    for (int pass = 0; pass < LK_PASSES; pass++)
+        if (wanted[pass] && index-- == 0) {
+            const struct lk_product_job job = {.shape = shape,
+                                               .pass = (enum lk_pass)pass,
+                                               .gradient = pass == LK_PASS_FORWARD
+                                                               ? LK_GRADIENT_PLAIN
+                                                               : gradient_of(shape, wants)};
+            lk_product_describe(setup, &job, choice);
+            return lk_product_is_kept(choice);
+        }
+    return false;
+}
+
+bool lk_layer_device_choice(const struct lk_product_setup *setup,
+                            const struct lk_product_shape *shape, struct lk_choice *choice)
+{
+    const struct lk_product_job job = {.shape = shape, .pass = LK_PASS_FORWARD};
+    struct lk_choice own;
+    if (!shape->is_matrix)
+        return lk_blas_choice(setup, choice);
+    lk_product_describe(setup, &job, &own);
+    return lk_product_is_kept(&own) && lk_blas_choice(setup, choice);
+}

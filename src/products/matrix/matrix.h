@@ -1,0 +1,31 @@
+/* Products of matrices on batch tiles, y[k, n] = sum of w[c, k] x[c, n] over c, n counting the
+ * lanes of all tiles: kernels for what is no large convolution of single pixels. Gradients take
+ * dz turned: for each panel of units, [n][units of the panel]. Floor 3. Private to
+ * src/products. */
+#ifndef LK_PRODUCTS_MATRIX_H
+#define LK_PRODUCTS_MATRIX_H
+
+#include "products/kernel/kernel.h"
+
+extern const struct lk_product_verbs lk_matrix_product, lk_matrix_weights;
+
+/* Makes dz of dy in the workspace: where it is masked as dy lies, then turned if that is
+ * wanted.
+ */
+struct lk_matrix_turn {
+    int64_t units, panels;
+    bool is_masked, turns;
+    int64_t count; /* reals of the workspace, from its beginning */
+    struct lk_kernel *kernel;
+};
+
+LK_MUST_CHECK enum lk_status lk_matrix_turn_prepare(const struct lk_product_setup *setup,
+                                                    const struct lk_product_shape *shape,
+                                                    struct lk_matrix_turn *turn);
+LK_MUST_CHECK enum lk_status lk_matrix_turn_enqueue(const struct lk_product_setup *setup,
+                                                    const struct lk_matrix_turn *turn,
+                                                    const struct lk_buffer *dy,
+                                                    const struct lk_buffer *y,
+                                                    struct lk_buffer *workspace);
+
+#endif

@@ -1,0 +1,130 @@
+/* Winograd convolution of the CPU class in one kernel: forward and data gradient. See
+ * cl/products/winograd/fused.cl. */
+#include "products/winograd/winograd.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+
+struct winograd {
+    struct lk_winograd_geometry g;
+    int64_t squares, unit; /* Winograd tiles: of a plane; of the kernel's units */
+    int64_t groups;        /* that share out all units and blocks of output channels */
+    int64_t weights_first, scratch_first; /* in the workspace */
+    struct lk_kernel *pack, *convolve;
+};
+
+enum {
+    ROWS = 4,
+    EACH = 4,                /* Winograd tiles that are transformed together */
+    CACHED_BYTES = 12 << 20, /* larger outputs do not stay in the caches */
+};
+
+static void transpose(struct lk_winograd_geometry *g, const struct lk_product_shape *s)
+{
+    g->transposed = !g->forward && lk_winograd_is_transposed(s, g->tile);
+    if (!g->transposed)
+        return;
+    g->row_step = -g->row_step;
+    g->column_step = -g->column_step;
+    g->w_first = 0;
+    for (int i = 0; i < 2; i++)
+        g->pad[i] = s->axis[i].pad;
+}
+
+/* Parts that all work can be cut into. */
+static int64_t count_parts(const struct winograd *w, int64_t tiles)
+{
+    return lk_divide_up(tiles * w->squares, w->unit) * lk_divide_up(w->g.outs, ROWS);
+}
+
+static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
+                              void **state)
+{
+    LK_TRY(lk_arena_take(setup->arena, sizeof(struct winograd), state));
+    struct winograd *w = *state;
+    const int64_t tile = job->product->tile;
+    char text[128];
+    const int64_t positions = (tile + 2) * (tile + 2);
+    const struct lk_tiling *t = &setup->tiling;
+    lk_winograd_describe(job, tile, &w->g);
+    transpose(&w->g, job->shape);
+    const size_t bytes = (size_t)t->vector * lk_dtype_bytes(setup->real);
+    const int columns = bytes == 64 ? 4 : 2; /* of the register block; it has ROWS rows */
+    w->squares = lk_winograd_squares(w->g.transposed ? w->g.in : w->g.out, tile);
+    for (w->unit = EACH; w->g.transposed && w->unit % w->squares != 0;)
+        w->unit += EACH;
+    w->groups =
+        lk_least(lk_device_info(setup->device)->compute_units, count_parts(w, t->tiles));
+    const int64_t outs = lk_divide_up(w->g.outs, ROWS) * ROWS;
+    w->weights_first = job->first;
+    w->scratch_first = job->first + (positions * outs * w->g.ins + 15) / 16 * 16;
+    const int64_t overlaps = w->g.transposed ? w->g.outs * w->g.out[0] * w->g.out[1] : 0;
+    job->count =
+        w->scratch_first - job->first +
+        w->groups * (positions * (EACH * (w->g.ins + outs) + 8) + overlaps) * t->vector;
+    const double y = (double)(t->tiles * t->lanes) *
+                     (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
+                     (double)lk_dtype_bytes(lk_product_stored(setup));
+    snprintf(text, sizeof text, "-DTILE=%d -DMR=%d", (int)tile, ROWS);
+    LK_TRY(lk_product_kernel(setup, "products/winograd/pack", "conv2d_winograd_pack", text,
+                             &w->pack));
+    snprintf(text, sizeof text,
+             "-DTILE=%d -DEACH=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d "
+             "-DTRANSPOSED=%d%s",
+             (int)tile, EACH, ROWS, columns, w->g.pool, y > CACHED_BYTES, w->g.source,
+             w->g.transposed, w->g.is_gated ? " -DGATED=1" : "");
+    return lk_product_kernel(setup, "products/winograd/fused", "conv2d_winograd", text,
+                             &w->convolve);
+}
+
+static enum lk_status enqueue_pack(const struct lk_product_setup *setup,
+                                   const struct winograd *w, const struct lk_product_run *run)
+{
+    const struct lk_grid grid = {{lk_divide_up(w->g.outs, ROWS), 1, 1},
+                                 lk_product_items(setup)};
+    return LK_ENQUEUE(w->pack, grid, LK_BUF(run->w), LK_INT(w->g.w_first),
+                      LK_BUF(run->workspace), LK_INT(w->weights_first), LK_INT(w->g.ins),
+                      LK_INT(w->g.outs), LK_INT(w->g.in_step), LK_INT(w->g.row_step),
+                      LK_INT(w->g.column_step), LK_INT(w->g.out_step));
+}
+
+static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
+                              const struct lk_product_run *run)
+{
+    const struct winograd *w = state;
+    const int64_t parts = count_parts(w, setup->tiling.tiles);
+    const struct lk_grid grid = {{lk_least(w->groups, parts), 1, 1}, lk_product_items(setup)};
+    LK_TRY(enqueue_pack(setup, w, run));
+    return LK_ENQUEUE(
+        w->convolve, grid, LK_BUF(w->g.forward ? run->x : run->dz),
+        LK_INT(w->g.forward ? 0 : run->dz_first),
+        LK_BUF(w->g.source == LK_GRADIENT_MASKED ? run->y : NULL),
+        LK_BUF(w->g.source == LK_GRADIENT_POOLED ? run->at : NULL), LK_BUF(run->workspace),
+        LK_INT(w->weights_first), LK_BUF(w->g.forward ? run->bias : NULL),
+        LK_BUF(w->g.forward ? run->y : run->dx), LK_BUF(w->g.forward ? run->at : NULL),
+        LK_BUF(w->g.is_gated ? run->x : NULL), LK_BUF(run->workspace), LK_INT(w->scratch_first),
+        LK_INT(setup->tiling.tiles), LK_INT(w->g.ins), LK_INT(w->g.in[0]), LK_INT(w->g.in[1]),
+        LK_INT(w->g.outs), LK_INT(w->g.out[0]), LK_INT(w->g.out[1]), LK_INT(w->g.pad[0]),
+        LK_INT(w->g.pad[1]), LK_INT(w->g.relu), LK_INT(w->unit));
+}
+
+static void release(void *state)
+{
+    struct winograd *w = state;
+    lk_kernel_destroy(w->pack);
+    lk_kernel_destroy(w->convolve);
+}
+
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    return setup->tiling.vector > 1 && lk_winograd_fits(setup, job);
+}
+
+static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    const double products = (double)(job->shape->channels * job->shape->filters);
+    return lk_winograd_cost(setup, job, products, 16, 3.5);
+}
+
+const struct lk_product_verbs lk_winograd_fused = {
+    .fits = fits, .cost = cost, .prepare = prepare, .enqueue = enqueue, .release = release};

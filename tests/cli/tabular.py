@@ -1,0 +1,197 @@
+"""Numbers in, classes and numbers out: tables trained on, several outputs, what is refused."""
+import csv
+import json
+import os
+import random
+import struct
+
+import program
+from program import ProgramTest
+
+SPECIES = ['adelie', 'chinstrap', 'gentoo']
+COLUMNS = ['flipper', 'culmen', 'depth', 'species', 'mass', 'heavy']
+FIELDS = 'csv:penguins,fields=flipper,culmen,depth,'
+
+CLASSES = """name: penguins
+input: [3]
+classes: 3
+layers:
+  - dense: {units: 16, activation: relu}
+  - dense: {units: $classes}
+  - softmax
+metrics: [accuracy, {top_k: {k: 2}}, recall]
+"""
+
+MASS = """name: mass
+input: [3]
+layers:
+  - dense: {units: 16, activation: relu}
+  - dense: {units: 1}
+loss: mean_squared_error
+metrics: [mean_absolute_error, root_mean_squared_error]
+"""
+
+BOTH = """name: both
+input: {numbers: [3]}
+layers:
+  - {dense: {units: 24, activation: relu}, name: body}
+  - {dense: {units: 3}, name: s}
+  - {softmax: , name: species_p}
+  - {dense: {units: 1}, name: mass_y, from: body}
+  - {dense: {units: 1}, name: h, from: body}
+  - {sigmoid: , name: heavy_p}
+output: {species: species_p, mass: mass_y, heavy: heavy_p}
+loss: {species: cross_entropy, mass: {huber: {delta: 50, weight: 0.001}},
+       heavy: binary_cross_entropy}
+metrics: {heavy: [accuracy, auc]}
+"""
+
+
+def draw(chance):
+    """Species differ in all measures; the mass is nearly a linear function of them."""
+    kind = chance.randrange(3)
+    flipper = 180 + 20 * kind + chance.gauss(0, 6)
+    mass = 3000 + 700 * kind + 20 * (flipper - 200) + chance.gauss(0, 60)
+    return [flipper, 38 + 5 * (kind == 1) + 8 * (kind == 2) + chance.gauss(0, 2),
+            18 - 3 * (kind == 2) + chance.gauss(0, 1), SPECIES[kind], mass,
+            'yes' if mass > 3900 else 'no']
+
+
+class TabularTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        chance = random.Random(3)
+        os.mkdir(self.path('penguins'))
+        for part, count in ('train', 600), ('test', 150):
+            with open(self.path(f'penguins/{part}.csv'), 'w', newline='') as file:
+                writer = csv.writer(file)
+                writer.writerow(COLUMNS)
+                writer.writerows(draw(chance) for _ in range(count))
+        self.put('classes.yaml', CLASSES)
+        self.put('mass.yaml', MASS)
+        self.put('both.yaml', BOTH)
+
+    def teach(self, model, data, run, *more):
+        return self.run_program('train', model, '--data', FIELDS + data, '--pipeline',
+                                'standardize', '--batch-size', '64', '--lr', '0.05', '--run',
+                                run, *more)
+
+    def judged(self, run, *more):
+        return json.loads(self.run_program('eval', run, '--json', *more).stdout)
+
+    def test_classes(self):
+        self.teach('classes.yaml', 'label=species', 'run', '--epochs', '8')
+        found = self.judged('run')
+        self.assertGreater(found['accuracy'], 0.93)
+        self.assertEqual([c['name'] for c in found['classes']], SPECIES)
+        metrics = found['outputs'][0]['metrics']
+        self.assertEqual(metrics['accuracy'], found['accuracy'])
+        self.assertGreater(metrics['top_k'], 0.99)
+        self.assertEqual(self.events('run', 'eval')[-1]['outputs']['softmax_1']['metrics'],
+                         metrics)
+
+    def test_regression(self):
+        """Raw numbers would not do: the columns' sizes differ by far. The run keeps what it was
+        trained with, so that samples without labels can be predicted."""
+        self.teach('mass.yaml', 'label=mass,label_type=number', 'run', '--epochs', '150')
+        found = self.judged('run')
+        self.assertIsNone(found['accuracy'])
+        self.assertLess(found['outputs'][0]['metrics']['mean_absolute_error'], 100)
+        with open(self.path('penguins/test.csv')) as file:
+            masses = [float(row['mass']) for row in csv.DictReader(file)]
+        done = self.run_program('predict', 'run', FIELDS[:-1], '--json')
+        said = [sample['predictions'][0] for sample in json.loads(done.stdout)]
+        self.assertEqual(len(said), 150)
+        mean = sum(abs(a - b) for a, b in zip(said, masses)) / 150
+        self.assertAlmostEqual(mean, found['outputs'][0]['metrics']['mean_absolute_error'],
+                               delta=1e-3)
+
+    def test_several_outputs(self):
+        """Bits are the same on two devices and after going on; each output has its figures."""
+        data = 'label=species:species,mass:mass,heavy:heavy'
+        self.teach('both.yaml', data, 'one', '--epochs', '12')
+        self.teach('both.yaml', data, 'two', '--epochs', '12', '--device', '0*2', '--split',
+                   'all')
+        self.teach('both.yaml', data, 'parts', '--epochs', '12', '--steps', '37')
+        self.teach('both.yaml', data, 'parts', '--epochs', '12', '--steps', '120')
+        self.assertEqual(len({self.sha256(run) for run in ('one', 'two', 'parts')}), 1)
+        found = self.judged('one')
+        outputs = {o['name']: o for o in found['outputs']}
+        self.assertEqual(list(outputs), ['species', 'mass', 'heavy'])
+        self.assertAlmostEqual(found['loss'], sum(o['weight'] * o['loss']
+                                                  for o in outputs.values()), places=5)
+        self.assertEqual(outputs['mass']['weight'], 0.001)
+        self.assertGreater(outputs['species']['metrics']['accuracy'], 0.9)
+        self.assertGreater(outputs['heavy']['metrics']['auc'], 0.95)
+        said = self.run_program('predict', 'one', FIELDS[:-1]).stdout.splitlines()
+        self.assertEqual(len(said), 150)
+        self.assertRegex(said[0], r'^sample 0: species class \d, probability [\d.]+; '
+                                  r'mass [-\d.e+]+; heavy [-\d.e]+$')
+
+    def test_changed_loss(self):
+        """A run goes on with what it was begun for alone."""
+        self.teach('mass.yaml', 'label=mass,label_type=number', 'run', '--steps', '5')
+        self.put('mass.yaml', MASS.replace('mean_squared_error', 'huber'))
+        self.refused(2, 'holds another model', 'train', 'mass.yaml', '--data',
+                     FIELDS + 'label=mass,label_type=number', '--pipeline', 'standardize',
+                     '--batch-size', '64', '--run', 'run', '--steps', '10')
+
+    def test_arrays(self):
+        """A class for each step of a sequence, some masked, from arrays of numpy's format."""
+        chance = random.Random(5)
+        x = [[chance.uniform(-1, 1) for _ in range(8)] for _ in range(256)]
+        y = [[-1 if i % 7 == 0 else int(v > 0) for i, v in enumerate(row, n)]
+             for n, row in enumerate(x)]
+        os.mkdir(self.path('steps'))
+        for part in 'train', 'test':
+            self.put(f'steps/x_{part}.npy', array('<f4', 'f', (256, 8, 1), x))
+            self.put(f'steps/y_{part}.npy', array('<i8', 'q', (256, 8), y))
+        self.put('steps.yaml', 'name: steps\ninput: [8, 1]\nlayers:\n'
+                               '  - dense: {units: 8, activation: tanh}\n'
+                               '  - dense: {units: 2}\n  - softmax\nloss: cross_entropy\n')
+        self.run_program('train', 'steps.yaml', '--data', 'npy:steps', '--batch-size', '32',
+                         '--lr', '0.05', '--epochs', '10', '--run', 'run')
+        self.assertGreater(self.judged('run')['accuracy'], 0.95)
+
+    def test_refusals(self):
+        train = ['train', 'classes.yaml', '--batch-size', '64', '--steps', '1', '--data']
+        for said, data in (
+                ("label 'label' of data 'penguins' is float32 []",
+                 FIELDS + 'label=mass,label_type=number'),
+                ("there are: mass float32 [], weight float32 []",
+                 FIELDS + 'label=mass:mass,weight:mass'),
+                ("field 'numbers' of data 'penguins' is float32 [2], model 'penguins' expects "
+                 "float32 [3]", 'csv:penguins,fields=flipper,culmen,label=species'),
+                ("there are: none", FIELDS[:-1])):
+            self.refused(3, said, *train, data)
+        self.refused(3, 'has images of', 'train', 'tiny.yaml', '--set', 'model=tiny.yaml',
+                     '--data', 'synthetic:digits,count=64', '--set', 'input=[30,30,1]',
+                     '--steps', '1') if False else None
+        self.refused(3, 'float32 [3]', 'train', 'classes.yaml', '--data',
+                     'synthetic:digits,count=64', '--steps', '1')
+        for said, old, new in (
+                ("there is no metric 'meen_squared_error'; did you mean 'mean_squared_error'?",
+                 'loss: mean_s', 'loss: meen_s'),
+                ('accuracy is a metric, but nothing to train for', 'loss: mean_squared_error',
+                 'loss: accuracy'),
+                ('mass.yaml:7: auc is not defined for an output that predicts numbers',
+                 'metrics: [mean_absolute_error', 'metrics: [auc'),
+                ('mass.yaml:6: cross_entropy takes a probability for each class',
+                 'loss: mean_squared_error', 'loss: cross_entropy')):
+            self.assertIn(old, MASS)
+            self.put('mass.yaml', MASS.replace(old, new))
+            self.refused(3, said, 'train', 'mass.yaml', '--data',
+                         FIELDS + 'label=mass,label_type=number', '--steps', '1')
+
+
+def array(kind, code, shape, rows):
+    """A file as numpy.save() writes it."""
+    header = repr({'descr': kind, 'fortran_order': False, 'shape': shape}).encode()
+    header += b' ' * (63 - (10 + len(header)) % 64) + b'\n'
+    values = [value for row in rows for value in row]
+    return (b'\x93NUMPY\x01\0' + struct.pack('<H', len(header)) + header +
+            struct.pack(f'<{len(values)}{code}', *values))
+
+
+if __name__ == '__main__':
+    program.main()

@@ -1,0 +1,96 @@
+/* What a convolution may choose from does not depend on how much a device computes at a time,
+ * nor do the parts that its sums are made of. */
+#include "device/rig.h"
+#include "ops/conv2d.h"
+
+static const struct shape {
+    int64_t channels, filters, side, kernel;
+} shapes[] = {{3, 64, 224, 3}, {512, 512, 14, 3}, {256, 1000, 1, 1}, {16, 33, 9, 7}};
+
+static struct lk_conv2d_options options_of(const struct shape *s)
+{
+    return (struct lk_conv2d_options){.filters = s->filters,
+                                      .kernel = {s->kernel, s->kernel},
+                                      .stride = {1, 1},
+                                      .dilation = {1, 1},
+                                      .groups = 1,
+                                      .padding = "same",
+                                      .bias = true};
+}
+
+static struct lk_op_setup setup_of(struct lk_device *of, const struct shape *s,
+                                   const struct lk_conv2d_options *options)
+{
+    struct lk_op_setup setup = {.device = of,
+                                .node = "c",
+                                .options = options,
+                                .tiling = lk_tiling_make(lk_device_info(of), 256, 2),
+                                .real = LK_F32,
+                                .training = true,
+                                .wants_dx = {true},
+                                .wants_dw = true};
+    setup.shapes.x[0] = (struct lk_shape){3, {s->channels, s->side, s->side}};
+    return setup;
+}
+
+static void compare(const struct lk_choice *a, const struct lk_choice *b)
+{
+    assert_string_equal(a->key, b->key);
+    assert_int_equal(a->count, b->count);
+    for (int i = 0; i < a->count; i++) {
+        assert_string_equal(a->candidates[i].name, b->candidates[i].name);
+        assert_true(a->candidates[i].cost == b->candidates[i].cost);
+    }
+}
+
+static void follow_from_shapes_alone(void **state)
+{
+    static const int shards[] = {1, 8, 1 << 12, 1 << 24};
+    (void)state;
+    for (int class = 0; class < LK_COUNT(classes); class ++) {
+        struct lk_device *of = open_class(classes[class]);
+        for (int i = 0; i < LK_COUNT(shapes); i++) {
+            const struct lk_conv2d_options options = options_of(&shapes[i]);
+            struct lk_op_setup setup = setup_of(of, &shapes[i], &options);
+            struct lk_choice first, other;
+            for (int pass = 0; pass < LK_PASSES; pass++) {
+                assert_true(lk_op_conv2d.choice(&setup, pass, &first));
+                assert_true(first.count >= 2);
+                for (int n = 0; n < LK_COUNT(shards); n++) {
+                    struct lk_op_setup like = setup;
+                    like.tiling = lk_tiling_cut(&setup.tiling, shards[n]);
+                    assert_true(lk_op_conv2d.choice(&like, pass, &other));
+                    compare(&first, &other);
+                }
+            }
+        }
+        lk_device_close(of);
+    }
+}
+
+/* More columns than the kernel counts are refused, not computed with another order of sums. */
+static void too_many_columns_are_refused(void **state)
+{
+    (void)state;
+    struct lk_device *of = open_class("gpu");
+    struct lk_arena arena = {0};
+    const struct lk_conv2d_options options = options_of(&shapes[0]);
+    struct lk_op_setup setup = setup_of(of, &shapes[0], &options);
+    setup.arena = &arena;
+    setup.tiling = lk_tiling_cut(&setup.tiling, 1 << 10);
+    assert_ok(lk_choices_create(LK_MATH_STRICT, &setup.choices));
+    assert_fails(lk_op_conv2d.prepare(&setup), LK_E_UNSUPPORTED, "take a smaller batch");
+    lk_op_conv2d.release(&setup);
+    lk_choices_destroy(setup.choices);
+    lk_arena_clear(&arena);
+    lk_device_close(of);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(follow_from_shapes_alone),
+        cmocka_unit_test(too_many_columns_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
