@@ -13,8 +13,8 @@ struct lk_kernel;
  * meanwhile. Any thread. */
 void lk_device_abandon(struct lk_device *device);
 
-/* What was found of the device's matrix units, for products/gpu/units.h to keep; -1: not asked.
- */
+/* A number that products/gpu/units.h keeps with the device: which matrix units it can use; -1:
+ * not tried yet. */
 int *lk_device_matrix(struct lk_device *device);
 
 /* --- memory ---------------------------------------------------------------------------- */

@@ -1,3 +1,5 @@
+/* Compares three sums that Euler's theorem makes equal, for each operation of a graph on a
+ * device. */
 #include "graph/check.h"
 
 #include "base/fail.h"
@@ -8,19 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a sum, relative to the root of its terms' squares, which it would have were they random:
- * far above what roundings leave of floats, and of halves or reduced products. */
+/* The error allowed of a sum, relative to the root of the sum of its terms' squares (its size
+ * if the terms were random): far above rounding errors, in float, and with halves or reduced
+ * products. */
 static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
 
-/* Of inputs and outputs: of a batch that has more, as many samples as have not; and of weights.
- */
+/* The most bytes of inputs and outputs: of larger batches only as many samples as fit are
+ * checked; operations with more weights are not checked. */
 static const double MOST_BYTES = 64 << 20;
 
 enum { BLOCK = 1 << 16 }; /* numbers that are read at a time */
 
 struct sum {
     double value, squares; /* of the terms */
-    bool has_leaks;        /* of what is gated: a number where the gate lets nothing pass */
+    bool has_leaks;        /* a gated gradient is not 0 somewhere where its gate is not > 0 */
 };
 
 static void add(struct sum *sum, double term)
@@ -29,8 +32,8 @@ static void add(struct sum *sum, double term)
     sum->squares += term * term;
 }
 
-/* Two arrays whose products are added. Of the second one, shards have made a share each, and
- * where is_gated it is 0 where the first is not > 0. */
+/* Two arrays whose scalar product is computed. The second is a sum of one row for each shard;
+ * if is_gated it must be 0 wherever the first is not > 0. */
 struct factors {
     const struct lk_buffer *a, *b;
     enum lk_dtype dtype;

@@ -1,4 +1,4 @@
-/* Whether a device computes a graph's operations rightly. Floor 5. Knows no operation. */
+/* Checks that a device computes a graph's operations correctly. Floor 5. Knows no operation. */
 #ifndef LK_GRAPH_CHECK_H
 #define LK_GRAPH_CHECK_H
 
@@ -14,11 +14,11 @@ struct lk_check_config {
     struct lk_choices *choices; /* of the algorithms that are checked */
 };
 
-/* Runs each operation that scales (ops/op.h) and has at most 64 MB of weights forward and
- * backward on random numbers. By Euler's theorem <y, dy>, the sum of <w, dw>, and <x, dx> with
- * what all parameters but the first add to it are one number, which three passes have made
- * apart. Waits.
- * fails: LK_E_DEVICE, naming the operation, where they differ; as building and running do */
+/* Runs each operation that scales (ops/op.h), with at most 64 MB of weights, forward and
+ * backward on random numbers. By Euler's theorem three sums must be equal, which three passes
+ * compute independently: <y, dy>; the sum over all w of <w, dw>; and <x, dx> plus <w, dw> of
+ * all w but the first. Waits. fails: LK_E_DEVICE, naming the operation, where they differ; as
+ * building and running do */
 LK_MUST_CHECK enum lk_status lk_graph_check(const struct lk_check_config *config);
 
 #endif

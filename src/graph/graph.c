@@ -1,3 +1,4 @@
+/* Adds nodes to a graph, infers their shapes and finds them by name. */
 #include "graph/node.h"
 
 #include "base/fail.h"

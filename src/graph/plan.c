@@ -1,3 +1,4 @@
+/* Places memory that is needed at different times in as few bytes as possible. */
 #include "graph/plan.h"
 
 #include "base/fail.h"

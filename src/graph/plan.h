@@ -1,16 +1,17 @@
-/* Which bytes of device memory hold what, when. Floor 5. Knows no device and no graph. */
+/* Plans device memory: data that is needed at different times shares the same bytes. Floor 5.
+ * Knows no device and no graph. */
 #ifndef LK_GRAPH_PLAN_H
 #define LK_GRAPH_PLAN_H
 
 #include <lockstep/status.h>
 #include <stddef.h>
 
-/* Memory wanted from time `first` to time `last`, both included. */
+/* A blob: memory that is needed from time `first` to time `last`, both included. */
 struct lk_blob {
     size_t bytes;
     int first, last;
-    int slab; /* result: which allocation, and where in it */
-    size_t offset;
+    int slab;      /* result: the number of the allocation, */
+    size_t offset; /* and the byte in it */
 };
 
 enum { LK_MOST_SLABS = 64 };

@@ -1,3 +1,4 @@
+/* Creates a replica of a graph on a device: places parameters, announces kernels, allocates. */
 #include "graph/replica.h"
 
 #include "base/fail.h"
@@ -28,7 +29,7 @@ static void add_param(struct lk_replica *replica, int step, int j)
     replica->prepared[step].param[j] = replica->param_count++;
 }
 
-/* Those of a kind, behind all that were placed; returns where they end. */
+/* Places the parameters of one kind behind those placed before; returns where they end. */
 static int64_t place_params(struct lk_replica *replica, bool has_gradient, bool is_trainable)
 {
     for (int i = 0; i < replica->param_count; i++) {

@@ -13,17 +13,21 @@ struct lk_replica_config {
                                                          * loss alone */
     int64_t batch;                                      /* most samples at a time */
     int shards;
-    int passes; /* in which a larger batch is run, of which messages speak; 0: this is all */
+    int passes;         /* a larger batch is run in so many passes of `batch` samples, which
+                         * messages mention; 0: `batch` is the whole batch */
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool stores_half;   /* as lk_op_setup; the output must be a loss */
     bool training;
     uint64_t seed;
-    const struct lk_look *look; /* of uint8 inputs, copied; NULL: as they are */
-    int guests; /* arrays of gradient_count reals that others will keep: optimizer state */
-    struct lk_replica *weights_of; /* uses this one's weights (same device, same graph) and must
-                                    * go before it; NULL: has its own */
-    struct lk_choices *choices;    /* of algorithms, for devices of this kind; outlives the
-                                    * replica. NULL: those of weights_of, else direct sums */
+    const struct lk_look *look; /* what happens to uint8 inputs, copied; NULL: nothing */
+    int guests; /* arrays of gradient_count reals that the optimizer and others will
+                 * allocate on the device: counted when the replica's memory is planned */
+    struct lk_replica *weights_of; /* a replica of the same graph on the same device
+                                    * whose weights this one uses; it must be destroyed
+                                    * after this one. NULL: this one has weights of its
+                                    * own */
+    struct lk_choices *choices;    /* of algorithms; outlives the replica. NULL: those of
+                                    * weights_of, else direct sums */
 };
 
 /* Bytes of device memory by use. */
@@ -55,8 +59,8 @@ void lk_replica_destroy(struct lk_replica *replica);
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica);
 const struct lk_tiling *lk_replica_tiling(const struct lk_replica *replica);
 
-/* What gradients are multiplied by from here on: the first real of `scale`, which outlives the
- * replica's work; NULL: 1. */
+/* From now on multiplies gradients by the first real of `scale`, which must outlive the
+ * replica's work; NULL: by 1. */
 void lk_replica_set_loss_scale(struct lk_replica *replica, const struct lk_buffer *scale);
 
 /* LK_F32 or LK_F64. */
@@ -99,9 +103,9 @@ struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index);
 
 enum { LK_REPLICA_SLOTS = 2 };
 
-/* What is run at once of a batch that devices share: `shards` shards (at most config.shards)
- * that begin with sample `first_sample` of the batch and have `samples` samples, perhaps none.
- */
+/* The samples of a batch that a replica computes at once (a micro-batch), where several devices
+ * share the batch: `shards` shards, at most config.shards, which begin with sample
+ * `first_sample` of the batch and have `samples` samples, perhaps none. */
 struct lk_share {
     int shards;
     int64_t first_sample, samples;
@@ -112,36 +116,37 @@ struct lk_share {
  */
 void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, int slot);
 
-/* Where the slot's samples have records of their look; NULL: they need none. */
+/* Memory for what was drawn for each sample of the slot, such as flip and colour factors; NULL:
+ * nothing is drawn. */
 struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct lk_node *input,
                                       int slot);
 
-/* Waits until the slot's last load is done: it may be filled again. At once for what was
- * uploaded and not loaded. fails: LK_E_DEVICE, also where its upload had failed */
+/* Waits until the slot's last load is done, so that it may be filled again. Returns at once if
+ * the slot was uploaded but not loaded. fails: LK_E_DEVICE, also where its upload had failed */
 LK_MUST_CHECK enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot);
 
-/* The same, and what was uploaded and not loaded is given up. */
+/* As lk_replica_wait_slot(); samples that were uploaded but not loaded are dropped. */
 LK_MUST_CHECK enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot);
 
-/* Sends the slot's first `samples` samples to the device, which may still compute on another
- * slot's. Enqueues. The slot must have been waited for. */
+/* Sends the slot's first `samples` samples to the device, which may still compute on those of
+ * another slot. Enqueues. Call lk_replica_wait_slot() before. */
 LK_MUST_CHECK enum lk_status lk_replica_upload(struct lk_replica *replica, int slot,
                                                int64_t samples);
 
-/* Brings the slot's first `samples` samples into the inputs, or those of a share, on which what
- * follows then runs; uploads them first unless that was done. Enqueues.
- * fails: LK_E_ARGUMENT for more than the replica holds */
+/* Converts the slot's first `samples` samples, or those of a share, into the graph's inputs, on
+ * which the next forward runs; uploads them first unless that was done. Enqueues.
+ * fails: LK_E_ARGUMENT more samples than the replica was made for */
 LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,
                                              int64_t samples);
 LK_MUST_CHECK enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
                                                    const struct lk_share *share);
 
-/* Runs forward on what was loaded, which later work may overwrite: load before each forward.
- * `step` keys random numbers. Enqueues. */
+/* Runs forward on the loaded inputs. These may share memory with later activations, so load
+ * before each forward. `step`: for random numbers. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
 
-/* Runs backward from the loss of the last forward into the gradients: all of it, or on until
- * those of `bucket` are there (buckets in their order). Enqueues. */
+/* Runs backward from the loss of the last forward into the gradients: to the end, or as far as
+ * needed for the gradients of `bucket`, which must be asked for in order. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_backward(struct lk_replica *replica);
 LK_MUST_CHECK enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket);
 

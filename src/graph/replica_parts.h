@@ -15,7 +15,9 @@ struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
     int saved, forward_workspace, backward_workspace;
-    int extra_dx[LK_MOST_INPUTS]; /* where dx goes when another reader has written first */
+    int extra_dx[LK_MOST_INPUTS]; /* the blob for dx if another reader of the value has
+                                   * written its gradient before; the two are then
+                                   * added */
     int extra_dw; /* where dw go when another use of the parameters has written first */
     struct lk_extra_dw *extra; /* views of it; NULL: not built */
 };
@@ -31,7 +33,8 @@ struct lk_extra_dw {
 struct lk_replica_input {
     const struct lk_node *node;
     int value;
-    size_t records, bytes; /* of a batch as the host has it: of the look, and all */
+    size_t records, bytes; /* of a batch in host memory: of what was drawn for its
+                            * samples, and of all */
     struct lk_shared *slots[LK_REPLICA_SLOTS];
     void *memory[LK_REPLICA_SLOTS]; /* the host's, of each slot */
 };
@@ -67,7 +70,7 @@ struct lk_replica {
     int64_t step;                       /* of the last forward */
     struct bucket_end {
         struct lk_bucket elements;
-        int step; /* of the schedule: backward has to come down to it */
+        int step; /* the step of the schedule at which backward has finished the bucket */
     } buckets[LK_MOST_BUCKETS];
     int bucket_count, next_backward; /* step of the schedule that backward runs next */
 };
@@ -97,7 +100,7 @@ LK_MUST_CHECK enum lk_status lk_replica_add_extra_dw(const struct lk_replica *re
 /* Numbers all memory the schedule needs and places it where that is possible. */
 LK_MUST_CHECK enum lk_status lk_replica_plan(struct lk_replica *replica);
 
-/* lk_replica_create() without a look at whether it fits. */
+/* As lk_replica_create(), without checking that it fits into the device's memory. */
 LK_MUST_CHECK enum lk_status lk_replica_make(const struct lk_replica_config *config,
                                              struct lk_replica **replica);
 

@@ -40,7 +40,7 @@ static int last_read(const struct lk_replica *replica, int value)
     return last;
 }
 
-/* Fusion leaves values behind that no step makes any more. */
+/* Whether a step makes the value: after fusion some values have no producer. */
 static bool is_live(const struct lk_schedule *s, int value)
 {
     bool is_made = s->values[value].input != NULL;

@@ -139,8 +139,9 @@ static enum lk_status fuse(struct lk_schedule *schedule, int i)
     return LK_OK;
 }
 
-/* What has a relu last need not gate the gradient of its output if the one operation that reads
- * it can: that one has the output at hand, as its input. */
+/* Finds where a relu's part of backward can be done by another step. A step that ends in a relu
+ * must zero the gradient where its output is not > 0. If one step alone reads that output, that
+ * step has it in memory anyway and may write the zeros itself. */
 static void find_gates(struct lk_schedule *schedule)
 {
     for (int i = 0; i < schedule->step_count; i++)

@@ -1,5 +1,5 @@
-/* The order of work: which operations run, fused how, and which values they pass on. Floor 5.
- * Knows no device. */
+/* The schedule of a graph: the operations that run, in order and fused, and the values that
+ * they pass to one another. Floor 5. Knows no device. */
 #ifndef LK_GRAPH_SCHEDULE_H
 #define LK_GRAPH_SCHEDULE_H
 
@@ -12,11 +12,11 @@ struct lk_value {
     const struct lk_node *input; /* NULL: made by a step */
     int producer;                /* step; -1: an input */
     bool wants_gradient;
-    bool is_gated; /* the gradient, by the step that alone reads the value: see
-                    * lk_schedule_note_gates() */
+    bool is_gated; /* the only step that reads the value writes 0 to its gradient
+                    * wherever the value is not > 0: see lk_schedule_note_gates() */
 };
 
-/* One operation, with all it absorbed. */
+/* A step of the schedule: one operation with all that was fused into it. */
 struct lk_step {
     const struct lk_node *node; /* names it; lk_node_owner() of it has the parameters */
     const struct lk_op *op;
@@ -44,11 +44,11 @@ LK_MUST_CHECK enum lk_status lk_schedule_make(const struct lk_node *const *outpu
 
 void lk_schedule_clear(struct lk_schedule *schedule);
 
-/* Makes a setup of what step i is, and of what is known of gates; all else in it is 0. */
+/* Begins the setup of step i: operation, shapes, wanted gradients and gates; the rest is 0. */
 void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_op_setup *setup);
 
-/* Notes which gradients step i, which is prepared, gates. So steps are prepared from the last
- * to the first. */
+/* Notes which gradients step i gates, after it was prepared: the steps that make these values
+ * then need not do so themselves. So steps are prepared from the last to the first. */
 void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
                             const struct lk_op_setup *setup);
 

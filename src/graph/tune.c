@@ -1,3 +1,4 @@
+/* Measures the candidates of every choice of a graph's operations. */
 #include "graph/tune_parts.h"
 
 #include "base/fail.h"

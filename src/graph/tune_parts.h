@@ -4,10 +4,11 @@
 
 #include "graph/schedule.h"
 #include "graph/tune.h"
-#include "products/kernel/choice.h"
 #include "ops/op.h"
+#include "products/kernel/choice.h"
 
-/* A choice that was made, one of whose candidates depends on a choice of the device. */
+/* A choice of a pass that was made, one of whose candidates depends on a choice of the device
+ * (such as the tiles of CLBlast): it is made again if that changes. */
 struct lk_tuner_pass {
     const struct lk_step *step;
     int index;           /* of the step's choices */
@@ -31,12 +32,12 @@ struct lk_tuner {
     int pass_count, pass_room;
 };
 
-/* What is hardly faster than the time so far is not worth a change. */
+/* A candidate must take less than this fraction of the best time so far to replace it. */
 #define LK_TUNER_CLEARLY 0.97
 
 bool lk_tuner_is_time_up(const struct lk_tuner *tuner);
 
-/* Makes choice `index` of a step the one at hand. False: it has no more. */
+/* Makes choice number `index` of a step the current one. False: the step has no such choice. */
 bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_step *step, int index);
 
 /* Of the choice at hand. fails: as the candidate does */

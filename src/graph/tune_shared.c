@@ -59,8 +59,8 @@ static enum lk_status measure(struct lk_tuner *tuner, const struct lk_candidate 
     return LK_OK;
 }
 
-/* Of a pass: ms by candidate of the device's choice, that of the first being there. What is
- * wrong or fails once is out for all. */
+/* Measures a pass with each candidate of the device's choice; ms: [candidate], of which the
+ * first is known already. A candidate that fails or is wrong in one pass is dropped for all. */
 static enum lk_status measure_pass(struct lk_tuner *tuner, const struct lk_tuner_pass *pass,
                                    double *ms)
 {
@@ -87,7 +87,7 @@ static double least_of(double ms, const struct lk_tuner_pass *pass)
     return pass->other_ms > 0 && pass->other_ms < ms ? pass->other_ms : ms;
 }
 
-/* The candidate with the least sum. */
+/* Finds the candidate with the smallest sum of times over all passes. */
 static int sum_up(struct lk_tuner *tuner, double (*ms)[LK_MOST_CANDIDATES])
 {
     const struct lk_choice *shared = &tuner->shared;

@@ -1,3 +1,4 @@
+/* Lists the arrays of a checkpoint and copies them between device and host. */
 #include "model/checkpoint_arrays.h"
 
 #include "base/fail.h"

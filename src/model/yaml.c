@@ -1,3 +1,4 @@
+/* Reads YAML into a tree of values, by libyaml. */
 #include "model/yaml.h"
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* Recognizes a relu that can be fused into the operation before it. */
 #include "ops/activation.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The option `activation` of operations that take a relu over. Floor 4. Private to src/ops. */
+/* The option `activation` of operations into which a relu can be fused. Floor 4. Private to
+ * src/ops. */
 #ifndef LK_OPS_ACTIVATION_H
 #define LK_OPS_ACTIVATION_H
 
@@ -18,7 +19,7 @@ extern const char *const lk_activations[];
         .help = "function applied to the outputs"                                              \
     }
 
-/* Takes over the operation `next` where it is a relu and the first one. */
+/* Fuses the operation `next` if it is a relu and none is fused yet. Returns whether it did. */
 bool lk_activation_absorb(int *activation, const char *next);
 
 #endif

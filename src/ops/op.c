@@ -1,3 +1,4 @@
+/* Finds operations by name, and creates kernels for them. */
 #include "ops/op.h"
 
 #include "base/fail.h"

@@ -23,8 +23,9 @@ struct lk_param_spec {
     struct lk_shape shape;
     enum lk_init init;
     int64_t fan_in, fan_out;
-    bool is_tracked; /* no optimizer moves it: an update subtracts the samples' mean of its dw,
-                      * which is no derivative (moving averages) */
+    bool is_tracked; /* a moving average, which no optimizer moves: an update subtracts
+                      * the mean of its dw over the samples, which is no derivative but
+                      * a difference */
 };
 
 /* Shape logic: the caller fills the first part, infer the second. */
@@ -38,12 +39,15 @@ struct lk_op_shapes {
     int params;
     struct lk_param_spec param[LK_MOST_PARAMS];
     bool backward_reads_x, backward_reads_y; /* they are then kept until backward has run */
-    bool is_gate; /* of dy, backward takes what lies where y > 0 alone, as behind a relu */
+    bool is_gate; /* y ends in a relu: backward uses dy only where y > 0. So whatever
+                   * makes dy may set it to 0 elsewhere, and backward then need not
+                   * read y */
     bool is_loss; /* y is [2] of real, for each sample: its loss and the share of its answers
                    * that are right (of one class: 1 or 0); dead lanes 0. backward takes no dy:
                    * it is the loss scale for every sample that lives */
-    bool scales; /* it is linear: with a > 0, y becomes a times as large where every w does, and
-                  * where x and every w but the first do */
+    bool scales;  /* y is homogeneous of degree 1: for a > 0 it becomes a y if all w are
+                   * multiplied by a, and also if x and all w but the first are.
+                   * lk_graph_check() tests such operations by Euler's theorem */
     double flops; /* of a forward pass over one sample; a multiply-add counts 2 */
 };
 
@@ -53,31 +57,33 @@ struct lk_op_setup {
     const char *node; /* for messages */
     const void *options;
     struct lk_op_shapes shapes;
-    struct lk_tiling tiling; /* to prepare: with the most shards; to forward and backward: with
-                              * those of this run, shards and tiles alone being fewer */
+    struct lk_tiling tiling; /* in prepare: with the largest number of shards; in
+                              * forward and backward: with the shards and tiles of this
+                              * run, perhaps fewer */
     enum lk_dtype real;      /* LK_F32 or LK_F64 */
-    bool stores_half;        /* activations and their gradients (of real LK_F32), but for the
-                              * output of a loss, lie in memory as halves */
+    bool stores_half;        /* activations and their gradients are stored as halves, except
+                              * the output of a loss; real is LK_F32 */
     bool training;           /* backward will be called; dropout drops */
     bool wants_dx[LK_MOST_INPUTS], wants_dw;
-    bool asks_gate[LK_MOST_INPUTS]; /* x[i] is a gate: dx[i] should be 0 where it is not > 0 */
-    bool dy_is_gated;               /* dy is 0 where y is not > 0: backward gets no y */
+    bool asks_gate[LK_MOST_INPUTS]; /* x[i] ends in a relu: backward should write 0 to
+                                     * dx[i] wherever x[i] is not > 0, if it can */
+    bool dy_is_gated;               /* dy is 0 already where y is not > 0: backward gets no y */
     uint64_t seed;                  /* of the run */
     uint32_t stream;                /* this node's own stream of random numbers */
     struct lk_arena *arena;         /* lives as long as the prepared operation */
     struct lk_choices *choices; /* of algorithms, for devices of this kind; NULL: direct sums */
 
-    bool gates_dx[LK_MOST_INPUTS]; /* dx[i] is 0 where x[i] is not > 0, as was asked */
+    bool gates_dx[LK_MOST_INPUTS]; /* backward does what asks_gate[i] asked for */
     void *state;                   /* the operation's own: kernels, chosen tiles */
     size_t saved_bytes;            /* buffer filled by forward and read by backward; 0: none */
     size_t workspace_bytes;        /* scratch of one forward or backward; 0: none */
 };
 
-/* One forward or backward. Pointers that were not asked for are NULL.
- * y, x[i], dy, dx[i]: stored [tiles][shape][lanes]. dw[j]: gradient sums (not means) over the
- * samples of each shard, an array [shards][dw_stride] reals of which the parameter's elements
- * are the first. Dead lanes: of x anything finite, of dy 0; of y must become finite, of dx 0.
- */
+/* The buffers of one forward or backward. Gradients that are not wanted are NULL.
+ * y, x[i], dy, dx[i]: stored [tiles][shape][lanes]. dw[j]: sums (not means) of gradients over
+ * the samples of each shard, reals [shards][dw_stride], of each row the parameter's elements
+ * first. Dead lanes: x has any finite numbers, dy has 0; forward must write finite numbers to
+ * y, and backward 0 to dx. */
 struct lk_op_run {
     const struct lk_buffer *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
     struct lk_buffer *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
@@ -95,9 +101,9 @@ struct lk_op {
     size_t options_bytes;
     int min_inputs, max_inputs;
 
-    bool is_view; /* y is x in another shape: they share memory, and so do dy and dx. Only infer
-                   * is called */
-    bool only_trains; /* a view outside training: dropout */
+    bool is_view;     /* y is x in another shape: y and x share memory, and so do dy and
+                       * dx; no kernel runs, only infer is called */
+    bool only_trains; /* outside training the operation is a view: dropout */
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);
@@ -116,13 +122,14 @@ struct lk_op {
     /* (optional) Choice number `index` of those that prepare makes; false past the last. */
     bool (*choice)(const struct lk_op_setup *setup, int index, struct lk_choice *choice);
 
-    /* (optional) The choice of the device that some of them depend on. False: none does. */
+    /* (optional) A choice that is made once for the device, such as the tiles of a library, on
+     * which the speed of some candidates depends. False: there is none. */
     bool (*device_choice)(const struct lk_op_setup *setup, struct lk_choice *choice);
 
-    /* (optional) Takes over the operation `next` (its options as lk_options_print() writes all
-     * of them) that alone reads this one's output, by changing its own options: relu, max-pool
-     * behind a convolution. Further inputs of `next` become further inputs of this one; infer
-     * is called again. False: does not. */
+    /* (optional) Fuses the operation `next`, the only reader of this one's output, into this
+     * one by changing this one's options, such as a relu or max-pool behind a convolution.
+     * next_options: all of them, as lk_options_print() writes them. Further inputs of `next`
+     * become inputs of this one, and infer is called again. False: it cannot. */
     bool (*absorb)(void *options, const char *next, const char *next_options);
 };
 
@@ -140,7 +147,7 @@ LK_MUST_CHECK enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const
 /* The type of activations and their gradients in memory. */
 enum lk_dtype lk_op_stored(const struct lk_op_setup *setup);
 
-/* Work-items of a group: the parts of a batch tile. */
+/* Work-items of a work-group, which together compute one batch tile. */
 int lk_op_items(const struct lk_op_setup *setup);
 
 #endif

@@ -1,3 +1,4 @@
+/* Prepares, allocates and runs a single operation without a graph. */
 #include "ops/probe.h"
 
 #include "base/fail.h"

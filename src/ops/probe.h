@@ -1,4 +1,4 @@
-/* One operation on a device without a graph, with buffers of its own: what is timed and what is
+/* A probe: one operation on a device without a graph, with buffers of its own, to be timed or
  * tested. Floor 4. */
 #ifndef LK_OPS_PROBE_H
 #define LK_OPS_PROBE_H
@@ -14,8 +14,9 @@ struct lk_probe_config {
     enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32, or LK_I32 for labels */
     int64_t batch;
     int shards;
-    bool training, dx, dw;       /* which gradients backward makes */
-    bool asks_gate, dy_is_gated; /* as in lk_op_setup, where there is a gate */
+    bool training, dx, dw;       /* dx, dw: which gradients backward computes */
+    bool asks_gate, dy_is_gated; /* as in lk_op_setup; ignored where input or output is
+                                  * no gate */
     uint64_t seed;
     struct lk_choices *choices; /* outlives the probe; NULL: direct sums */
 };
@@ -36,13 +37,13 @@ struct lk_probe {
 LK_MUST_CHECK enum lk_status lk_probe_open(struct lk_probe *probe,
                                            const struct lk_probe_config *config);
 
-/* As lk_probe_open() for an operation whose shapes are inferred: of `like`, whose options
- * are borrowed, all but arena and state counts; its tiling is of a batch of `batch`. */
+/* As lk_probe_open() for an operation that is set up already: copies `like` (its options are
+ * borrowed; arena and state are not used), with a tiling for `batch` samples. */
 LK_MUST_CHECK enum lk_status lk_probe_open_like(struct lk_probe *probe, const struct lk_op *op,
                                                 const struct lk_op_setup *like, int64_t batch);
 
-/* Allocates for as many copies as fill `bytes` of activations, at least one; gradients only for
- * backward. fails: LK_E_DEVICE_MEMORY */
+/* Allocates as many copies of the activations as fit into `bytes`, at least one; memory for
+ * gradients only with `backward`. fails: LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_probe_allocate(struct lk_probe *probe, size_t bytes,
                                                bool backward);
 void lk_probe_close(struct lk_probe *probe);
@@ -50,16 +51,16 @@ void lk_probe_close(struct lk_probe *probe);
 /* Fills a buffer of floats with numbers in (-1, 1), none 0. Waits. */
 LK_MUST_CHECK enum lk_status lk_buffer_fill_random(struct lk_buffer *buffer);
 
-/* Fills inputs, weights and dy of all copies with such numbers, or 0 where gates have none, and
- * runs forward on each, so that backward finds what it keeps. Waits.
- * fails: LK_E_MEMORY, LK_E_DEVICE */
+/* Fills inputs, weights and dy of all copies with such numbers (0 where a gated gradient is 0)
+ * and runs forward on each, so that backward finds what forward saves. Waits. fails:
+ * LK_E_MEMORY, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_probe_fill(struct lk_probe *probe);
 
 /* Bytes that a pass has to read and write once: x and y or their gradients, weights, and what
  * backward reads of the forward pass; living samples only. */
 double lk_probe_bytes(const struct lk_probe *probe, bool backward);
 
-/* Reads numbers of either type of reals from the first on. Waits. */
+/* Reads `count` numbers from number `first` on, of type `dtype`, as floats. Waits. */
 LK_MUST_CHECK enum lk_status lk_probe_read(const struct lk_buffer *buffer, enum lk_dtype dtype,
                                            int64_t first, int64_t count, float *values);
 

@@ -1,3 +1,4 @@
+/* Places the windows of convolutions and pools on an image. */
 #include "ops/window.h"
 
 #include "base/fail.h"

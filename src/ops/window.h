@@ -32,8 +32,8 @@ struct lk_window {
 LK_MUST_CHECK enum lk_status lk_windows_place(struct lk_window window[2], const char *padding,
                                               const struct lk_shape *x, const char *name);
 
-/* For operations without a value for padding. fails: LK_E_SHAPE where a window would see
- * padding alone */
+/* For operations to which padding has no value, such as max-pool. fails: LK_E_SHAPE where a
+ * window would cover nothing but padding */
 LK_MUST_CHECK enum lk_status lk_windows_check_seen(const struct lk_window window[2],
                                                    const char *name);
 

@@ -1,4 +1,4 @@
-/* A team's beginning and end. */
+/* Creates a team: opens its devices and fits a stepper to each; and destroys it. */
 #include "team/team.h"
 
 #include "base/fail.h"

@@ -1,4 +1,4 @@
-/* What others ask of a team, and set. */
+/* Getters and setters of a team. */
 #include "team/team.h"
 
 #include "base/fail.h"

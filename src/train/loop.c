@@ -63,8 +63,8 @@ static enum lk_status report_devices(struct lk_trainer *trainer)
                              (struct lk_event){.kind = LK_EVENT_DEVICES, .text = text});
 }
 
-/* Ranks stop together: after the step that follows the one in which one of them told that it
- * wants to, whether or not they had begun that step by then. */
+/* Whether to stop. All ranks stop after the same step: the one that follows the step in whose
+ * report a rank asked to stop, since some may have begun it already. */
 static bool is_asked_to_stop(struct lk_trainer *trainer)
 {
     return lk_world_size(trainer->world) == 1 && atomic_load(&trainer->stop);
@@ -244,8 +244,8 @@ static enum lk_status run(struct lk_trainer *trainer)
     return finish(trainer);
 }
 
-/* A run that its devices have ended can go on elsewhere from what was kept of it, one that
- * another rank has left from what is there. */
+/* Saves what can be saved when training fails: without a device the state kept last in host
+ * memory; after the failure of another rank the devices' own state. */
 static enum lk_status give_up(struct lk_trainer *trainer, enum lk_status status)
 {
     char text[2048];

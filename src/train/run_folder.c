@@ -1,3 +1,4 @@
+/* Makes and locks run directories, and writes their files. */
 #include "train/run_folder.h"
 
 #include "base/build.h"

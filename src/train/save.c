@@ -159,7 +159,8 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
     return check_same_optimizer(s, there);
 }
 
-/* How many updates a step makes is part of how it trains, and of no bit in mode async. */
+/* In mode async a batch makes as many updates as there are groups. Warns if that number differs
+ * from the one that the run had before. */
 static void warn_of_updates(const struct lk_trainer *trainer, const struct lk_checkpoint *there)
 {
     const double was = (double)there->updates / (double)there->step;
@@ -169,7 +170,8 @@ static void warn_of_updates(const struct lk_trainer *trainer, const struct lk_ch
                was, now);
 }
 
-/* Choices that go on, but to other weights than those of one undisturbed run. */
+/* Warns of differences with which the run can go on, but ends with other weights than without
+ * the interruption. */
 static enum lk_status check_same_bits(const struct lk_trainer *trainer,
                                       const struct lk_checkpoint *there)
 {

@@ -1,3 +1,4 @@
+/* The table of settings, and reading and printing them. */
 #include "train/settings.h"
 
 #include "base/fail.h"

@@ -1,3 +1,4 @@
+/* Creates a trainer in order: devices, data, model, run directory, checkpoint. */
 #include "train/trainer_parts.h"
 
 #include "base/fail.h"

@@ -46,8 +46,10 @@ struct lk_trainer {
     struct lk_team *team;
     struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
     const struct lk_worker *evaluator_of; /* the device that it is on, with its weights */
-    bool is_full[LK_MOST_TEAM];           /* a device has no room for it beside its stepper */
-    struct lk_snapshot *shadow; /* what is saved where no device is left; NULL: nothing */
+    bool is_full[LK_MOST_TEAM]; /* the device has no memory for an evaluator beside its
+                                 * stepper */
+    struct lk_snapshot *shadow; /* the last state in host memory, which is saved as a
+                                 * checkpoint if no device is left; NULL: none */
     double shadow_at;           /* lk_seconds() */
     struct lk_profile *profile; /* NULL: none is asked for */
     struct lk_data_load load;

@@ -1,3 +1,4 @@
+/* Reads and writes the cache of tuning results, and tunes quickly before a run. */
 #include "train/tuning.h"
 
 #include "base/fail.h"

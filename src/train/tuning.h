@@ -1,11 +1,12 @@
-/* What was found the fastest on this machine, kept in the cache for later runs. Floor 8. */
+/* The results of tuning on this machine, kept in the cache for later runs. Floor 8. */
 #ifndef LK_TRAIN_TUNING_H
 #define LK_TRAIN_TUNING_H
 
 #include "graph/node.h"
 #include "products/kernel/choice.h"
 
-/* QUICK: found at a run's beginning, blockings alone; FULL: by lockstep tune, taken first. */
+/* QUICK: blockings, measured when a run begins. FULL: algorithms and blockings, measured by
+ * `lockstep tune`; these are preferred. */
 enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL };
 
 /* Adds what the cache has, found fully and quickly; a file that is none of ours is warned of

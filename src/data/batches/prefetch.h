@@ -10,8 +10,9 @@
 
 struct lk_prefetch_config {
     int threads;      /* at least 1 */
-    int batches;      /* held at a time: one read before, the one being read, those ahead */
-    int most_batches; /* more are held where readers wait though threads were idle before */
+    int batches;      /* kept in memory: the last one read, the current one, and those ahead */
+    int most_batches; /* kept at most: more than `batches` where readers had to wait
+                       * though the threads had been idle before */
     int64_t size;     /* samples of a full batch */
     int field_count;
     size_t field_bytes[LK_MOST_FIELDS]; /* of a sample */
@@ -32,14 +33,15 @@ struct lk_prefetch;
 LK_MUST_CHECK enum lk_status lk_prefetch_create(const struct lk_prefetch_config *config,
                                                 struct lk_prefetch **prefetch);
 
-/* Ends the threads. Nobody may be reading. */
+/* Ends the threads. No thread may be inside lk_prefetch_read(). */
 void lk_prefetch_destroy(struct lk_prefetch *prefetch);
 
 /* Batches that are held now. */
 int lk_prefetch_held(struct lk_prefetch *prefetch);
 
-/* Copies samples that the batch has, once they are there. What was read too long ago, and what
- * a thread could not read, is read by the caller. Any thread. fails: as config.read */
+/* Waits until some samples of a batch have been read, and copies them. The caller reads by
+ * itself what was dropped meanwhile and what a thread failed to read. Any thread. fails: as
+ * config.read */
 LK_MUST_CHECK enum lk_status lk_prefetch_read(struct lk_prefetch *prefetch, int64_t batch,
                                               int64_t first, int64_t count, void *const to[]);
 

@@ -11,12 +11,13 @@
 
 struct lk_cache;
 
-/* What is kept, and where it comes from. */
+/* The samples to be cached, and the functions that read them. */
 struct lk_cache_samples {
     const char *name; /* for messages */
     int64_t count;
     size_t bytes;             /* of each */
-    char sum[LK_SHA256_TEXT]; /* another one where any sample is another one; for files */
+    char sum[LK_SHA256_TEXT]; /* a hash that differs if any sample differs; for cache
+                               * files */
     void *context;
     /* Any thread. A broken sample is read as the one that stands in for it. */
     enum lk_status (*read)(void *context, int64_t index, uint8_t *sample, int32_t *label);
@@ -38,7 +39,8 @@ LK_MUST_CHECK enum lk_status lk_cache_open_file(const char *path,
 /* Release it. NULL is fine. */
 void lk_cache_close(struct lk_cache *cache);
 
-/* Reads a sample; false where it is not kept, or not as it was. Any thread. */
+/* Reads a sample from the cache; false: it is not there, or its checksum is wrong. Any thread.
+ */
 bool lk_cache_find(struct lk_cache *cache, int64_t index, uint8_t *sample, int32_t *label);
 
 /* Keeps a sample in memory; does nothing to a file. Any thread. */

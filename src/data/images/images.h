@@ -26,13 +26,13 @@ LK_MUST_CHECK enum lk_status lk_images_read(const struct lk_images *images, int6
                                             const struct lk_image_part *part, uint8_t *sample,
                                             int32_t *label);
 
-/* The part that was wanted. */
+/* The rectangle that the options asked for, of which samples are cached. */
 struct lk_image_part lk_images_part(const struct lk_images *images);
 
-/* Whether samples are kept once they were read. */
+/* Whether samples are cached once they were read. */
 bool lk_images_are_kept(const struct lk_images *images);
 
-/* How their samples are made. */
+/* How samples are made of the image files. */
 struct lk_decoding lk_images_decoding(const struct lk_images *images);
 
 /* The samples that were found to be broken. */

@@ -1,4 +1,4 @@
-/* What a kind of data set is: how SPEC's "kind:text" is opened and read. Floor 4.
+/* A source: a kind of data set, which opens and reads what the SPEC "kind:text" names. Floor 4.
  * A new kind is one file that defines a const struct lk_source, and one row of the table.
  * Sources know no shuffling and no chance: sample i is always the same. */
 #ifndef LK_DATA_SOURCES_SOURCE_H
@@ -44,7 +44,7 @@ extern const char *const lk_image_decodings[];
 
 enum { LK_MOST_CLASSES = 1 << 20 };
 
-/* What a source is to open. */
+/* What a source is asked to open. */
 struct lk_data_request {
     const char *text; /* what stands behind the colon, without options of images */
     enum lk_data_part part;
@@ -69,7 +69,7 @@ struct lk_encoded {
 /* What a conversion keeps of a sample beside its image. */
 struct lk_sample_about {
     int64_t label;
-    uint32_t stamp;       /* another one where the sample is another one */
+    uint32_t stamp;       /* a checksum that differs if the sample differs */
     char name[512];       /* a path below the folder of its class; "": none */
     char class_name[256]; /* "": not known */
 };
@@ -106,8 +106,8 @@ struct lk_source {
     /* Of a source that fetches: tells about a sample; any thread. */
     enum lk_status (*about)(const void *state, int64_t index, struct lk_sample_about *about);
 
-    /* Of a source that fetches: adds what tells its samples from others, or from what they
-     * were: names, lengths and times of files. */
+    /* Of a source that fetches: adds to the hash what identifies its samples, so that it
+     * changes when they do: names, lengths and times of files. */
     void (*identify)(const void *state, struct lk_sha256 *sum);
 };
 
@@ -131,7 +131,8 @@ bool lk_source_has_option(const char *text, const char *name);
 /* The last part of a path: a data set's short name. */
 void lk_source_name(const char *path, char name[64]);
 
-/* fails: LK_E_IO, saying that `text` has no test part and how to name one */
+/* Returns lk_fail(LK_E_IO, ...) with the text that `text` has no test part and how to name one.
+ */
 enum lk_status lk_source_fail_no_test(const char *kind, const char *text);
 
 /* A data set with a name of its own: which source reads its folder, what its classes are called

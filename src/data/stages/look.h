@@ -1,4 +1,5 @@
-/* A look on the host, for eyes: training has it from cl/tensor/convert.cl. Floor 4. */
+/* Flips and colours applied on the host, for samples that a user looks at. In training the
+ * device applies them. Floor 4. */
 #ifndef LK_DATA_STAGES_LOOK_H
 #define LK_DATA_STAGES_LOOK_H
 

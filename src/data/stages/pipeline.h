@@ -1,6 +1,7 @@
-/* What happens to samples between a data set and a device, as one text: its stages in the order
- * in which they happen, "rotate 10 | crop padding=4 | flip horizontal | brightness 0.2".
- * Floor 4. Knows no data set: it says what is wanted, batches.c and a device's loader do it. */
+/* A pipeline: what happens to samples between a data set and a device, as a text of stages in
+ * the order in which they happen, "rotate 10 | crop padding=4 | flip horizontal | brightness
+ * 0.2". Floor 4. Only describes; batches.c and a device's loader carry it out. Knows no data
+ * set. */
 #ifndef LK_DATA_STAGES_PIPELINE_H
 #define LK_DATA_STAGES_PIPELINE_H
 
@@ -14,10 +15,12 @@ enum { LK_PIPELINE_TEXT = LK_STANDARDIZE_TEXT + 1024 };
 
 enum lk_flip { LK_FLIP_NONE, LK_FLIP_HORIZONTAL, LK_FLIP_VERTICAL, LK_FLIP_BOTH };
 
-/* {0} leaves samples as they are. Sizes: height, width; 0: not said. */
+/* A pipeline that was read; {0} changes nothing. Sizes are height and width; 0: the text does
+ * not say. */
 struct lk_pipeline {
-    bool decodes_full; /* JPEGs, not in about the size that is wanted */
-    int part[2];       /* of an image, which is then resized: so many of its own pixels */
+    bool decodes_full; /* JPEGs are decoded in full size, not in a smaller one that is
+                        * enough */
+    int part[2];       /* the rectangle of an image, in its own pixels, that is then resized */
     bool parts_by_chance;
     int resize[2];
     double rotate;   /* degrees, at most */
@@ -58,12 +61,12 @@ bool lk_pipeline_print(const struct lk_pipeline *pipeline, char *text, size_t by
 /* The first of its stages that is for images alone; NULL: there is none. */
 const char *lk_pipeline_image_stage(const struct lk_pipeline *pipeline);
 
-/* What is the device's part of it, for images of so many channels. fails: LK_E_ARGUMENT for a
- * number of channels that a stage cannot have */
+/* The stages that the device carries out, for images of so many channels. fails: LK_E_ARGUMENT
+ * a stage cannot have that number of channels */
 LK_MUST_CHECK enum lk_status lk_pipeline_look(const struct lk_pipeline *pipeline, int channels,
                                               struct lk_look *look);
 
-/* Draws a sample's record, which depends on nothing but (seed, epoch, sample). */
+/* Draws a sample's flip and colour factors, as a function of (seed, epoch, sample) alone. */
 struct lk_look_draw lk_pipeline_draw(const struct lk_pipeline *pipeline, uint64_t seed,
                                      int64_t epoch, int64_t sample);
 

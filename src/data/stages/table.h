@@ -39,7 +39,7 @@ struct lk_stage {
 
 extern const struct lk_stage lk_stages[]; /* the last has no name */
 extern const char lk_stages_text[];       /* the order, for messages */
-/* Behind the others of its kind, of which there are fewer than LK_LOOK_STAGES. */
+/* Appends a change of colours to the pipeline, which has fewer than LK_LOOK_STAGES of them. */
 void lk_pipeline_add_look(struct lk_pipeline *pipeline, enum lk_look_stage stage,
                           double amount);
 

@@ -16,7 +16,7 @@ struct lk_survey_pass {
     const struct lk_survey_options *options;
     struct lk_survey *survey;
     int64_t total;                /* numbers to visit */
-    bool counts_labels;           /* while it looks at samples */
+    bool counts_labels;           /* the pass that looks at samples also counts their labels */
     int label;                    /* the first field of classes; -1: there is none */
     struct lk_survey_size *sizes; /* [total] */
     atomic_llong next, done;
@@ -51,7 +51,8 @@ int64_t lk_survey_index(const struct lk_survey_pass *pass, int64_t number);
 LK_MUST_CHECK enum lk_status lk_survey_measure(struct lk_survey_pass *pass,
                                                struct lk_survey_finder *finder);
 
-/* Finds the label of sample `index`, as cheaply as its source can. fails: LK_E_MEMORY */
+/* Finds the label of sample `index`, without reading the image where the source can do that.
+ * fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_survey_find_label(struct lk_survey_finder *finder,
                                                   int64_t index);
 

@@ -4,9 +4,10 @@
 #include "base/fail.h"
 #include <stdio.h>
 
-/* Outputs larger than this are written past the caches, which spares reading what they take the
- * place of. Alone that is a quarter of the time; what reads them next is slower by as much
- * where they would still be there, and by nothing from 9 MB on. */
+/* Outputs larger than this are written past the caches, so that the lines they replace need not
+ * be read first. That saves a quarter of the time of this kernel alone. The next reader becomes
+ * slower by as much if the outputs would still be in the caches, which is not so from 9 MB on.
+ */
 enum { CACHED_BYTES = 2 << 20 };
 
 enum {

@@ -13,14 +13,14 @@ struct lk_direct_gather {
     int64_t groups, ins, outs;                             /* channels of one group */
     int64_t out_step[2], out_first[2], plane_width, plane; /* where outputs go */
     bool relu, pool;
-    bool is_gated;          /* outputs are 0 where the run's gate is not > 0 */
-    bool stream;            /* outputs are written past the caches */
-    bool fills;             /* other phases have no taps: it writes their outputs, 0, too */
+    bool is_gated; /* outputs are 0 where the run's gate is not > 0 */
+    bool stream;   /* outputs are written past the caches */
+    bool fills;    /* also writes the outputs of the other phases, which have no taps: 0 */
     struct lk_direct_taps { /* where weights come from, in elements of the parameter */
         int64_t group_step, out_step, in_step, first, row_step, column_step;
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
-    int64_t packed_blocks;              /* blocks of filters that they are of */
+    int64_t packed_blocks;              /* how many blocks of filters are packed at once */
     const char *blocking;               /* asked for: "filters x columns"; "": by rule */
     int block, columns;                 /* register block */
     bool in_place;                      /* single taps: reads weights where they are */

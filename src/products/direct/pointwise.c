@@ -74,7 +74,7 @@ static void choose_runs(const struct lk_product_setup *setup, const struct lk_di
     *panel_runs = lk_least(*panel_runs, panels);
 }
 
-/* So many blocks of filters, from number `block` on. */
+/* Enqueues `blocks` blocks of filters, beginning with number `block`. */
 static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
                                      const struct lk_direct_gather *g,
                                      const struct lk_direct_gather_run *run, int64_t block,

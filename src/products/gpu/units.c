@@ -11,8 +11,8 @@
 
 enum { RESULTS = 3, UNKNOWN = -1 }; /* y, dx, dw */
 
-/* What rounding factors to 11 bits does to sums of hundreds of products, of their root mean
- * square: 3e-4, and 1.3e-3 at worst. */
+/* Allowed errors, relative to the results' root mean square. Rounding factors to 11 bits gives
+ * sums of hundreds of products an error of 3e-4, and 1.3e-3 at worst. */
 static const double MOST_ERROR = 1e-3, MOST_WORST = 5e-3;
 
 /* More than one warp of rows, of columns, and blocks that are not full: 3x3 taps over images of

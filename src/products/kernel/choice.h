@@ -1,9 +1,10 @@
-/* Which algorithm a pass of an operation runs, where several could. Floor 3. Knows no
- * operation.
+/* Chooses the algorithm that a pass of an operation runs, where several could. Floor 3. Knows
+ * no operation.
  *
- * Algorithms sum in orders of their own, so the choice belongs to a run's numerics: it is made
- * once for a kind of device, kept with the run and used again on resume and by every device of
- * that kind. Keys name the kind, so one list serves a run on devices of many. */
+ * Each algorithm adds in an order of its own, so the choice decides bits. It is made once for a
+ * kind of device, stored with the run, and used again when the run goes on and by every device
+ * of that kind. The key of a choice names the kind, so one list serves devices of several
+ * kinds. */
 #ifndef LK_PRODUCTS_CHOICE_H
 #define LK_PRODUCTS_CHOICE_H
 
@@ -23,27 +24,28 @@ enum { LK_CHOICE_KEY_BYTES = 768, LK_CHOICE_TEXT_BYTES = 64 };
 LK_MUST_CHECK enum lk_status lk_choices_create(enum lk_math math, struct lk_choices **choices);
 void lk_choices_destroy(struct lk_choices *choices);
 
-/* STRICT for NULL. */
+/* The math level of the list; STRICT for NULL. */
 enum lk_math lk_choices_math(const struct lk_choices *choices);
 
 /* The algorithm kept or known under `key`, a copy; false: none is. */
 bool lk_choices_find(struct lk_choices *choices, const char *key,
                      char text[LK_CHOICE_TEXT_BYTES]);
 
-/* Keeps or replaces. fails: LK_E_MEMORY; LK_E_ARGUMENT for a text that is too long;
- * LK_E_DATA where they are too many */
+/* Stores the algorithm for a key, or replaces it. fails: LK_E_MEMORY; LK_E_ARGUMENT a text that
+ * is too long; LK_E_DATA too many keys */
 LK_MUST_CHECK enum lk_status lk_choices_set(struct lk_choices *choices, const char *key,
                                             const char *text);
 
-/* The algorithm to take wherever it can be and none is kept; NULL: none, by rule. */
+/* Prefers an algorithm wherever it is possible and the list has none for the key; NULL: the
+ * cheapest one is taken. For tests. */
 LK_MUST_CHECK enum lk_status lk_choices_prefer(struct lk_choices *choices, const char *text);
 
-/* All of it as text, which the caller frees: "math <name>", then a line "<key>\t<algorithm>"
- * each. */
+/* Writes the list as text, which the caller frees: a line "math <name>", then a line
+ * "<key>\t<algorithm>" for each key. */
 LK_MUST_CHECK enum lk_status lk_choices_print(struct lk_choices *choices, char **text);
 
-/* Adds what such a text holds; `where` names it in messages. fails: LK_E_DATA for anything else
- * or another math, with the line; what was read before it stays */
+/* Adds the choices of such a text, which `where` names in messages. fails: LK_E_DATA, with the
+ * line, a malformed text or one of another math level; the lines before it stay added */
 LK_MUST_CHECK enum lk_status lk_choices_read(struct lk_choices *choices, const char *text,
                                              const char *where);
 
@@ -57,8 +59,9 @@ extern const char *const lk_math_names[];
 /* The one of that name; NULL: NORMAL. fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_math_find(const char *name, enum lk_math *math);
 
-/* What is not kept is looked for in `known`; where nothing is, the blocking of the algorithm
- * that is taken in `blockings`. Both outlive the list; NULL: nowhere. */
+/* Sets lists to fall back to, found by tuning: for a key that this list does not have, the
+ * algorithm is taken from `known`; if that has none, only the blocking of the algorithm that is
+ * taken by rule is looked up in `blockings`. Both outlive the list; either may be NULL. */
 void lk_choices_know(struct lk_choices *choices, struct lk_choices *known,
                      struct lk_choices *blockings);
 
@@ -73,17 +76,18 @@ enum { LK_MOST_CANDIDATES = 24 };
  * which begins with a digit and changes no bit: "direct gather", "direct gather 8x3". */
 struct lk_candidate {
     char name[LK_CHOICE_TEXT_BYTES];
-    double cost;       /* multiply-adds of a sample, over the share of the peak it may reach;
-                        * negative: it cannot do this */
-    enum lk_math math; /* least that allows it */
+    double cost;       /* estimated: multiply-adds of a sample divided by the fraction of the
+                        * peak that the algorithm reaches; negative: it cannot compute this
+                        * pass */
+    enum lk_math math; /* the lowest level that allows it */
 };
 
 /* What one pass of an operation chooses from. */
 struct lk_choice {
     char key[LK_CHOICE_KEY_BYTES];
     bool is_backward, dx, dw; /* the pass: backward for that gradient */
-    const char *decides; /* of a choice that is no pass's but the device's: the algorithm whose
-                          * speed, and no bit, depends on it; else NULL */
+    const char *decides;      /* of a choice that belongs to the device, not to a pass: the
+                               * algorithm whose speed (not bits) it decides; else NULL */
     struct lk_candidate candidates[LK_MOST_CANDIDATES];
     int count;
 };

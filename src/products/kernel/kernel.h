@@ -22,7 +22,8 @@ enum lk_gradient {
     LK_GRADIENT_POOLED  /* dz = dy at the place that won its 2x2 pool */
 };
 
-/* Along one axis. out: all_out outputs, less one that a pool drops. */
+/* A convolution along one axis. all_out: its outputs; out: the same but for one that a pool
+ * drops; step: stride; gap: dilation. */
 struct lk_product_axis {
     int64_t in, out, all_out, taps, step, gap;
     int64_t pad; /* before the image; in a data gradient it may be negative */

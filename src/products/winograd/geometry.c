@@ -11,10 +11,12 @@ int64_t lk_winograd_squares(const int64_t plane[2], int64_t tile)
     return lk_divide_up(plane[0], tile) * lk_divide_up(plane[1], tile);
 }
 
-/* Turned taps make a data gradient's tiles of its outputs; its transpose makes them of dz,
- * which without padding is smaller. Of large planes little, and their overlaps leave the
- * caches: a quarter is to be spared. Where a pool drops outputs, tiles of what is left may not
- * touch the last inputs. */
+/* Whether a data gradient is computed as the transpose of the forward pass, with tiles over dz,
+ * and not as a convolution of dz with rotated taps, with tiles over dx. Without padding dz is
+ * smaller than dx, so there are fewer tiles. On large planes the difference is small, and
+ * overlapping tiles no longer stay in the caches: at least a quarter of the tiles must be
+ * saved. Not where a pool drops outputs, since the tiles over the rest may not reach the last
+ * inputs. */
 bool lk_winograd_is_transposed(const struct lk_product_shape *s, int64_t tile)
 {
     int64_t in[2], out[2];

@@ -14,13 +14,14 @@
 LK_MUST_CHECK enum lk_status lk_async_create(struct lk_team *team, struct lk_async **async);
 void lk_async_destroy(struct lk_async *async);
 
-/* Behind the steppers' build. fails: LK_E_MEMORY */
+/* Allocates the log; call it after the steppers are built. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_async_build(struct lk_team *team);
 
-/* The log goes on behind `updates` updates. No step may be on its way. fails: LK_E_ARGUMENT */
+/* Sets how many updates were made before, for a run that goes on. No step may be running.
+ * fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_async_set_updates(struct lk_team *team, int64_t updates);
 
-/* Updates a full batch makes. */
+/* The number of groups, and so of updates, of a full batch. */
 int lk_async_groups(const struct lk_async *async);
 const struct lk_staleness *lk_async_staleness(const struct lk_async *async);
 

@@ -6,13 +6,16 @@
 #include "tensor/elementwise.h"
 #include <string.h>
 
-/* Training that diverges gives none to a device with the newest parameters first. */
+/* So many groups in a row whose sums only other devices found finite mean that a device is at
+ * fault. (Where training diverges, the device with the newest parameters is the first to see
+ * it.) */
 enum { MOST_DOUBTS = 3 };
 
 /* --- computing -----------------------------------------------------------------------------
  */
 
-/* What has come to no numbers here is for somebody else, where there is one. */
+/* Whether the device may take the next group: not one whose sums were not finite on this
+ * device, if there is another one to try it. */
 static bool may_take(const struct lk_worker *worker)
 {
     const struct lk_team *team = worker->team;

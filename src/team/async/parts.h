@@ -12,8 +12,9 @@ struct lk_async_group {
     int64_t samples; /* its own */
     double lr;
     int tries;
-    int doubted; /* 1 + the device whose sums were no numbers: another one is to try; 0: none */
-    int64_t doubted_at; /* updates that its replica had */
+    int doubted;        /* 1 + the device whose sums were not finite, so that another one is
+                         * to compute the group; 0: none */
+    int64_t doubted_at; /* how many updates that device's replica had then */
 };
 
 /* A step that is begun. */
@@ -40,7 +41,7 @@ struct lk_async_member {
     double since;                   /* that it computes or updates; 0: it waits for others */
     int64_t applied;                /* updates that its replica has got */
     uint32_t sums[LK_MOST_BUCKETS]; /* of the last one */
-    int doubts;                     /* groups in a row of which only others found numbers */
+    int doubts;                     /* groups in a row whose sums were finite on others only */
     bool has_computed, has_applied; /* a group, an update: its kernels are compiled */
 };
 

@@ -1,4 +1,4 @@
-/* Adding up what a team's devices bring, bucket by bucket as they come. */
+/* Waits for the buckets of a team's devices and adds them as they arrive. */
 #include "team/lockstep/ranks.h"
 
 #include "base/fail.h"
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Steps in a row that overflow halves before a device is suspected: any scale fits by then. */
+/* If so many steps in a row overflow, a device must be at fault: the loss scale has become as
+ * small as it gets by then. */
 enum { MOST_OVERFLOWS = 40 };
 
 /* Loses the devices that have failed and, where it is `late`, those that have brought fewer
@@ -110,7 +111,7 @@ static bool are_numbers(const void *values, int64_t count, enum lk_dtype dtype)
     return true;
 }
 
-/* Finds whose terms are no numbers. */
+/* Marks the devices whose terms are infinite or NaN. */
 static void doubt(const struct lk_reduction *job, struct lk_worker **owners)
 {
     for (int i = 0; i < job->term_count; i++)

@@ -20,8 +20,8 @@ struct lk_shard_run lk_team_own_shards(const struct lk_team *team)
     return run;
 }
 
-/* While a device of this rank is lost, which other ranks do not know before the step is over,
- * or in doubt, its shards go to the others. */
+/* Divides this rank's shards anew within a step, without a device that was lost or is in doubt.
+ * Other ranks learn of a loss only at the end of the step, so their shards stay as they are. */
 static void deal_anew(struct lk_team *team, int shards, int *counts)
 {
     double rates[LK_MOST_TEAM];

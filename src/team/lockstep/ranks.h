@@ -11,9 +11,9 @@ struct lk_rank_bucket {
     bool is_sent;
 };
 
-/* What ranks tell one another once all of a step is sent: something of each rank, and of each
- * device. Each rank fills its own places and leaves 0 in the others', so that a sum over the
- * ranks has all of them unchanged. */
+/* The report that ranks exchange after each step: numbers for each rank and for each device.
+ * Each rank fills in its own and leaves 0 elsewhere, so that the sum over ranks has all of
+ * them. */
 enum { LK_TELLS_STOP, LK_TELLS_CHECKSUM, LK_TELLS_WEIGHTS, LK_RANK_TELLS };
 enum {
     LK_TELLS_LEFT,

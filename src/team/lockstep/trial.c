@@ -60,8 +60,8 @@ static void try_one(struct lk_team *team, double seconds)
         end_round(team, alone);
 }
 
-/* Steps of different splits do not compare. Shares that fit once may move by a little later,
- * which is not waited for. */
+/* Begins the trial again after the split has changed, since steps of different splits cannot be
+ * compared. Small changes later do not count. */
 static void restart(struct lk_trial *trial)
 {
     trial->steps = 0;

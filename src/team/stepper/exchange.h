@@ -1,6 +1,6 @@
-/* What a device gives to a step that devices share, and gets back: sums of gradients over
- * subtrees of its shards, bucket by bucket, and the sum over all shards. Floor 7. Knows no
- * other device, no thread and no optimizer. */
+/* The exchange of gradients between a device and the host in a step that several devices share:
+ * the device gives sums over subtrees of its shards, bucket by bucket, and gets back the sums
+ * over all shards. Floor 7. Knows no other device, no thread and no optimizer. */
 #ifndef LK_TEAM_STEPPER_EXCHANGE_H
 #define LK_TEAM_STEPPER_EXCHANGE_H
 
@@ -9,8 +9,8 @@
 
 struct lk_exchange;
 
-/* A run of a batch's shards, computed `most` at a time: in passes that end where a multiple of
- * `most` begins. */
+/* A run of neighbouring shards of a batch. A device computes at most `most` of them at a time,
+ * in passes that end at multiples of `most`. */
 struct lk_shard_run {
     int first, count;
 };
@@ -25,10 +25,10 @@ LK_MUST_CHECK enum lk_status lk_exchange_create(struct lk_device *device,
                                                 struct lk_exchange **exchange);
 void lk_exchange_destroy(struct lk_exchange *exchange);
 
-/* The most sums over subtrees that are held at once while any run of `shards` shards is
- * computed, `most` at a time: as long as the gradient, on the device, beside the one over all
- * shards. They are added as siblings come, so that small passes need no more than large ones.
- */
+/* The largest number of sums over subtrees, each as long as the gradient, that the device holds
+ * at once while any run of `shards` shards is computed, `most` at a time, beside the sum over
+ * all shards. Siblings are added as soon as both are there, so small passes need no more memory
+ * than large ones. */
 int lk_exchange_terms(int shards, int most);
 
 /* Begins a share of a step: the shards of `run`. Enqueues. */
@@ -49,7 +49,8 @@ LK_MUST_CHECK enum lk_status lk_exchange_wait(struct lk_exchange *exchange, int 
                                               struct lk_term terms[LK_MOST_SHARDS],
                                               const uint32_t **checksums, int *count);
 
-/* Host memory for a bucket's sum over all shards; waits until the last update has read it. */
+/* Host memory for a bucket's sum over all shards; waits until the device has taken over the sum
+ * that was in it. */
 LK_MUST_CHECK enum lk_status lk_exchange_result(struct lk_exchange *exchange, int bucket,
                                                 void **memory);
 
@@ -60,8 +61,8 @@ LK_MUST_CHECK enum lk_status lk_exchange_enqueue_result(struct lk_exchange *exch
 /* The sum on the device, for the update. */
 struct lk_buffer *lk_exchange_sum(struct lk_exchange *exchange, int bucket);
 
-/* Ends a step behind its update: lets the host have the results' memory again, and makes
- * checksums of what the device has got and, with `weights`, of its weights. Enqueues. */
+/* Ends a step after its update: gives the results' memory back to the host, and computes
+ * checksums of the sums that the device got and, with `weights`, of its weights. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_end(struct lk_exchange *exchange, bool weights);
 
 /* Waits for the checksums of the last end: one for each bucket, then that of the weights (0

@@ -13,7 +13,7 @@ static struct lk_share share_of(const struct lk_stepper *stepper,
     return (struct lk_share){pass.count, first, end - first};
 }
 
-/* Into the slot, and on to the device. */
+/* Reads the samples of a pass into the slot and uploads them. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
                             const struct lk_step_share *given, const struct lk_share *share,
                             double *ms)

@@ -1,6 +1,6 @@
-/* Training steps on one device: forward, backward, sums over shards, update. Floor 7.
- * A device that is alone does all of it in one go; one of several computes a run of a batch's
- * shards, and updates by what the host has added up. Knows no thread and no other device. */
+/* Training steps on one device: forward, backward, sums over shards, update. Floor 7. A device
+ * alone enqueues a whole step at once. One of several devices computes a run of the batch's
+ * shards, and updates by sums that the host has added. Knows no thread and no other device. */
 #ifndef LK_TEAM_STEPPER_STEPPER_H
 #define LK_TEAM_STEPPER_STEPPER_H
 
@@ -14,7 +14,7 @@ struct lk_stepper_config {
     struct lk_device *device;
     const struct lk_node *loss;
     const struct lk_feed *feed; /* of inputs; outlives it, may be filled in before steps */
-    int64_t batch; /* of all devices together */
+    int64_t batch;              /* of all devices together */
     int shards;
     int most_shards; /* shards computed at a time, where devices share a batch; 0: alone */
     const struct lk_look *look; /* of the images; NULL: as they are */
@@ -41,8 +41,8 @@ struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper);
 /* Means of a finished step, and where the device's time went. */
 struct lk_step_result {
     double loss, accuracy;
-    double transfer_ms, compute_ms, reduce_ms; /* what is left of the upload; kernels; shard
-                                                * sums and update */
+    double transfer_ms;           /* the rest of the upload, for which kernels had to wait */
+    double compute_ms, reduce_ms; /* forward and backward; sums over shards and update */
 };
 
 /* Reads samples of a batch into a slot. fails: as lk_feed_read() */
@@ -64,7 +64,7 @@ LK_MUST_CHECK enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slo
 struct lk_step_share {
     int64_t step; /* 1 for the first: batch step - 1 */
     int64_t samples;
-    struct lk_shard_run run; /* none: only updates */
+    struct lk_shard_run run; /* count 0: the device only updates */
 };
 
 /* Reads the share's samples, unless it was prefetched, and sends its passes on their way, then

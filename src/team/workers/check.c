@@ -1,4 +1,4 @@
-/* Whether all replicas are the same, and making them so. */
+/* Compares the replicas of a team and repairs one that differs. */
 #include "team/workers/parts.h"
 
 #include "base/fail.h"

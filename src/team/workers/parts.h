@@ -7,7 +7,7 @@
 #include "team/workers/call.h"
 #include "team/workers/profile.h"
 
-/* What a device has learnt, in host memory. */
+/* A copy of a device's parameters and optimizer state in host memory. */
 struct lk_training_state {
     int64_t step; /* the last one that it is of */
     void *weights, *optimizer;
@@ -55,8 +55,9 @@ struct lk_team_clock {
 /* What is known of the numbers that devices compute. */
 struct lk_judgement {
     bool has_diverged;   /* a step gave no numbers on any device */
-    bool has_no_numbers; /* in this try, though they came as they were sent */
-    bool has_overflowed; /* in this try, as halves may: the step will change nothing */
+    bool has_no_numbers; /* in this try sums were not finite, without a transfer error */
+    bool has_overflowed; /* in this try gradients overflowed in halves: the step makes
+                          * no update */
     int overflows;       /* steps in a row that did */
 };
 
@@ -76,8 +77,9 @@ struct lk_team_job {
 
 enum { LK_TRIAL_STEPS = 7, LK_TRIAL_ROUNDS = 3, LK_SETTLING_STEPS = 10 };
 
-/* At the start, once shares fit the devices' speeds: is the fastest one alone faster than all
- * together? Rounds in turn, of which most decide: what else runs on the host may spoil one. */
+/* A trial, once shards are divided by the devices' speeds: is the fastest device alone faster
+ * than all together? Steps by all and by one are timed in turns for some rounds, and the
+ * majority of rounds decides, since other work on the host may disturb one. */
 struct lk_trial {
     int settled, steps, fastest; /* settled: steps since shares changed */
     int rounds, won;             /* won: by one device */
@@ -139,15 +141,15 @@ static inline double lk_team_rate(const struct lk_device_times *t)
     return ms > 0 ? 1e3 * (double)t->samples / ms : 0;
 }
 
-/* Seconds that count against a device: not those of a lapse in which nobody looked, as where
- * the whole process was stopped. The mutex is held. */
+/* A clock for hang limits, in seconds. It does not count times in which the whole process was
+ * stopped, as by SIGSTOP. The mutex is held. */
 double lk_team_seconds(struct lk_team *team);
 
 /* Waits until something has changed or it is time for another look; the mutex is held. False:
  * lk_team_seconds() has passed `until`. */
 bool lk_team_wait(struct lk_team *team, double until);
 
-/* Notes how long a step took, of which the next ones may take some multiple: rises fast, falls
+/* Updates the estimate of a step's time, from which hang limits follow; it rises fast and falls
  * slowly. */
 void lk_team_note_step(struct lk_team *team, double seconds);
 

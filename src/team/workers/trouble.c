@@ -1,4 +1,4 @@
-/* Trouble that tests, and the drills of `lockstep selftest --faults`, ask for. */
+/* Injects faults, for tests and for the drills of `lockstep selftest --faults`. */
 #include "team/workers/worker.h"
 
 #include "base/fail.h"

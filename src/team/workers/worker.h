@@ -84,8 +84,10 @@ struct lk_worker {
     bool has_updated; /* the stepper: there are checks of what it was sent */
     double input_ms[LK_REPLICA_SLOTS];
     struct lk_trouble {
-        double slowness;  /* takes that many times as long as it needs; 1: as it is */
-        int64_t fails_at; /* a step; 0: none. It hangs there, or fails. */
+        double slowness;  /* for tests (LOCKSTEP_SLOW): takes so many times as long; 1:
+                           * does not */
+        int64_t fails_at; /* for tests (LOCKSTEP_FAIL): fails, or hangs, in this step; 0:
+                           * none */
         bool hangs;
     } trouble;
 
