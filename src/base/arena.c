@@ -14,7 +14,7 @@ struct lk_arena_block {
     alignas(max_align_t) unsigned char memory[];
 };
 
-enum lk_status lk_arena_take(struct lk_arena *arena, size_t bytes, void **memory)
+enum lk_status lk_arena_allocate(struct lk_arena *arena, size_t bytes, void **memory)
 {
     if (bytes > SIZE_MAX - sizeof(struct lk_arena_block))
         return lk_fail_memory("an arena", bytes);
@@ -31,7 +31,7 @@ enum lk_status lk_arena_text(struct lk_arena *arena, const char *text, const cha
 {
     const size_t bytes = strlen(text) + 1;
     void *memory = NULL;
-    LK_TRY(lk_arena_take(arena, bytes, &memory));
+    LK_TRY(lk_arena_allocate(arena, bytes, &memory));
     *copy = memcpy(memory, text, bytes);
     return LK_OK;
 }

@@ -10,7 +10,8 @@ struct lk_arena {
 };
 
 /* Zeroed memory aligned for any type, valid until lk_arena_clear(). fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_arena_take(struct lk_arena *arena, size_t bytes, void **memory);
+LK_MUST_CHECK enum lk_status lk_arena_allocate(struct lk_arena *arena, size_t bytes,
+                                               void **memory);
 
 /* A copy of `text` in the arena. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_arena_text(struct lk_arena *arena, const char *text,

@@ -13,8 +13,8 @@ enum lk_random_purpose {
     LK_RANDOM_DROPOUT,
     LK_RANDOM_DATA,
     LK_RANDOM_AUGMENT,
-    LK_RANDOM_LOOK,
-    LK_RANDOM_PART
+    LK_RANDOM_TRANSFORM,
+    LK_RANDOM_CROP
 };
 
 struct lk_random4 {

@@ -82,7 +82,7 @@ static void expect_image(const struct bench *b, int64_t n, int64_t c, int64_t i,
 static enum lk_status take(struct bench *b, int64_t count, size_t size, void *array)
 {
     void *memory;
-    LK_TRY(lk_arena_take(&b->arena, (size_t)count * size, &memory));
+    LK_TRY(lk_arena_allocate(&b->arena, (size_t)count * size, &memory));
     *(void **)array = memory;
     return LK_OK;
 }

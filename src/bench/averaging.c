@@ -91,14 +91,15 @@ static enum lk_status time_sum(const struct arrays *arrays, size_t bytes, int re
     void *copy = arrays->sum;
     for (int k = 0; k < replicas; k++)
         terms[k] = (struct lk_term){{k, 1}, arrays->gradients[k]};
-    struct lk_reduced sum = {.subtree = {0, replicas}, .copies = &copy, .copy_count = 1};
-    const struct lk_reduction job = {.dtype = LK_F32,
-                                     .count = (int64_t)(bytes / sizeof(float)),
-                                     .terms = terms,
-                                     .term_count = replicas,
-                                     .sums = &sum,
-                                     .sum_count = 1,
-                                     .checksums = is_checked ? checksums : NULL};
+    struct lk_reduction_result sum = {
+        .subtree = {0, replicas}, .copies = &copy, .copy_count = 1};
+    const struct lk_reduction_job job = {.dtype = LK_F32,
+                                         .count = (int64_t)(bytes / sizeof(float)),
+                                         .terms = terms,
+                                         .term_count = replicas,
+                                         .sums = &sum,
+                                         .sum_count = 1,
+                                         .checksums = is_checked ? checksums : NULL};
     const double start = lk_seconds();
     LK_TRY(lk_reducer_sum(arrays->reducer, &job));
     *gbs = 1e-9 * (double)bytes * (replicas + 1) / (lk_seconds() - start);

@@ -183,7 +183,7 @@ static enum lk_status time_ours(struct bench *bench, const struct lk_bench_case 
     const double start = lk_seconds();
     enum lk_status status;
     LK_TRY_OUT(lk_choices_create(bench->math, &bench->choices));
-    lk_choices_know(bench->choices, bench->known, bench->blockings);
+    lk_choices_set_fallbacks(bench->choices, bench->known, bench->blockings);
     LK_TRY_OUT(open_probe(bench, c, pass, &probe));
     result->algorithm = bench->algorithm;
     LK_TRY_OUT(lk_device_build(bench->device));

@@ -86,7 +86,7 @@ static enum lk_status create_choices(struct run *run, const char *name)
     LK_TRY(lk_choices_create(math, &run->blockings));
     LK_TRY(lk_choices_create(math, &run->choices));
     lk_tuning_load(run->known, run->blockings);
-    lk_choices_know(run->choices, run->known, run->blockings);
+    lk_choices_set_fallbacks(run->choices, run->known, run->blockings);
     return LK_OK;
 }
 

@@ -54,7 +54,7 @@ static void spend(struct lk_scale_moment *moment, enum lk_scale_limit on, double
 /* The times at which each device, link and host is free for the next bucket. */
 struct simulation {
     const struct lk_scale_costs *costs;
-    const struct lk_scale_wires *wires;
+    const struct lk_scale_links *wires;
     int devices, hosts; /* that have work */
     struct lk_scale_moment links[LK_MOST_SHARDS], adders[LK_MOST_SHARDS], net;
 };
@@ -109,7 +109,7 @@ static struct lk_scale_moment end_alone(const struct lk_scale_costs *costs)
 }
 
 struct lk_scale_moment lk_scale_simulate(const struct lk_scale_costs *costs,
-                                         const struct lk_scale_wires *wires, int devices)
+                                         const struct lk_scale_links *wires, int devices)
 {
     struct simulation s = {.costs = costs, .wires = wires};
     if (devices == 1)

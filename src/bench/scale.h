@@ -28,7 +28,7 @@ struct lk_scale_costs {
     double add_gbs; /* speed of adding on the host, 1e9 bytes read and written a second */
 };
 
-struct lk_scale_wires {
+struct lk_scale_links {
     double link_gbs; /* between each device and its host, in each direction */
     int hosts;
     double net_gbs; /* between hosts */
@@ -46,7 +46,7 @@ void lk_scale_want(int shards, int devices, bool wanted[LK_MOST_SHARDS + 1]);
 /* Simulates a step and returns its end. With more devices than shards some are idle. One device
  * alone does not need its host: it adds its shards' sums and updates by itself. */
 struct lk_scale_moment lk_scale_simulate(const struct lk_scale_costs *costs,
-                                         const struct lk_scale_wires *wires, int devices);
+                                         const struct lk_scale_links *wires, int devices);
 
 /* What most of the step's time was spent on; "too few shards" where one device less would have
  * been as fast, since there are not enough shards. */

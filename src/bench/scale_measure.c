@@ -22,9 +22,10 @@ struct meter {
     struct lk_stepper *stepper;
     struct lk_replica *replica;
     struct lk_exchange *exchange;
-    struct lk_shared *parcel; /* of next to nothing, to time what every step waits for */
-    struct lk_mark *start, *end;
-    struct lk_mark *ready[LK_MOST_BUCKETS], *arrived[LK_MOST_BUCKETS],
+    /* of next to nothing, to time what every step waits for */
+    struct lk_transfer_buffer *parcel;
+    struct lk_timestamp *start, *end;
+    struct lk_timestamp *ready[LK_MOST_BUCKETS], *arrived[LK_MOST_BUCKETS],
         *updated[LK_MOST_BUCKETS];
     int buckets, sizes, most;    /* sizes: how many numbers of shards are wanted */
     int size_at[LK_MOST_SHARDS]; /* ascending */
@@ -80,15 +81,16 @@ static enum lk_status create(struct meter *m)
     list_sizes(m);
     LK_TRY(create_stepper(m));
     lk_samples_fill(m->stepper, m->model, 0, samples_of(m, m->most));
-    LK_TRY(lk_mark_create(m->device, &m->start));
-    LK_TRY(lk_mark_create(m->device, &m->end));
+    LK_TRY(lk_timestamp_create(m->device, &m->start));
+    LK_TRY(lk_timestamp_create(m->device, &m->end));
     for (int b = 0; b < m->buckets; b++) {
-        LK_TRY(lk_mark_create(m->device, &m->ready[b]));
-        LK_TRY(lk_mark_create(m->device, &m->arrived[b]));
-        LK_TRY(lk_mark_create(m->device, &m->updated[b]));
+        LK_TRY(lk_timestamp_create(m->device, &m->ready[b]));
+        LK_TRY(lk_timestamp_create(m->device, &m->arrived[b]));
+        LK_TRY(lk_timestamp_create(m->device, &m->updated[b]));
     }
-    LK_TRY(lk_shared_create(m->device, LK_PAD * sizeof(float), LK_DEVICE_WRITES, &m->parcel));
-    LK_TRY(lk_buffer_enqueue_fill(lk_shared_buffer(m->parcel), 0));
+    LK_TRY(lk_transfer_buffer_create(m->device, LK_PAD * sizeof(float), LK_DEVICE_WRITES,
+                                     &m->parcel));
+    LK_TRY(lk_buffer_enqueue_fill(lk_transfer_buffer_on_device(m->parcel), 0));
     m->took = calloc((size_t)(m->sizes * m->buckets), sizeof *m->took);
     m->update = calloc((size_t)m->buckets, sizeof *m->update);
     return m->took && m->update ? LK_OK : lk_fail_memory("times of steps", sizeof *m->took);
@@ -97,14 +99,14 @@ static enum lk_status create(struct meter *m)
 static void clear(struct meter *m)
 {
     (void)!lk_device_finish(m->device);
-    lk_mark_destroy(m->start);
-    lk_mark_destroy(m->end);
+    lk_timestamp_destroy(m->start);
+    lk_timestamp_destroy(m->end);
     for (int b = 0; b < m->buckets; b++) {
-        lk_mark_destroy(m->ready[b]);
-        lk_mark_destroy(m->arrived[b]);
-        lk_mark_destroy(m->updated[b]);
+        lk_timestamp_destroy(m->ready[b]);
+        lk_timestamp_destroy(m->arrived[b]);
+        lk_timestamp_destroy(m->updated[b]);
     }
-    lk_shared_destroy(m->parcel);
+    lk_transfer_buffer_destroy(m->parcel);
     lk_stepper_destroy(m->stepper);
     lk_choices_destroy(m->choices);
     lk_model_destroy(m->model);
@@ -117,16 +119,16 @@ static void clear(struct meter *m)
 static enum lk_status enqueue_part(struct meter *m, int shards)
 {
     const struct lk_shard_run run = {0, shards};
-    const struct lk_share share = {.shards = shards, .samples = samples_of(m, shards)};
+    const struct lk_micro_batch share = {.shards = shards, .samples = samples_of(m, shards)};
     LK_TRY(lk_exchange_begin(m->exchange, run));
-    LK_TRY(lk_mark_enqueue(m->start));
-    LK_TRY(lk_replica_load_share(m->replica, 0, &share));
+    LK_TRY(lk_timestamp_enqueue(m->start));
+    LK_TRY(lk_replica_load_micro_batch(m->replica, 0, &share));
     LK_TRY(lk_replica_forward(m->replica, m->step));
     LK_TRY(lk_exchange_enqueue_bucket(m->exchange, m->buckets, run));
     for (int b = 0; b < m->buckets; b++) {
         LK_TRY(lk_replica_backward_bucket(m->replica, b));
         LK_TRY(lk_exchange_enqueue_bucket(m->exchange, b, run));
-        LK_TRY(lk_mark_enqueue(m->ready[b]));
+        LK_TRY(lk_timestamp_enqueue(m->ready[b]));
     }
     return LK_OK;
 }
@@ -160,14 +162,14 @@ static enum lk_status enqueue_update(struct meter *m, int shards)
                                          .lr = 1e-3,
                                          .step = m->step};
         LK_TRY(lk_exchange_enqueue_result(m->exchange, b));
-        LK_TRY(lk_mark_enqueue(m->arrived[b]));
+        LK_TRY(lk_timestamp_enqueue(m->arrived[b]));
         LK_TRY(lk_optimizer_enqueue_part(lk_stepper_optimizer(m->stepper),
                                          lk_replica_weights(m->replica),
                                          lk_exchange_sum(m->exchange, b), &update));
-        LK_TRY(lk_mark_enqueue(m->updated[b]));
+        LK_TRY(lk_timestamp_enqueue(m->updated[b]));
     }
     LK_TRY(lk_exchange_end(m->exchange, false));
-    LK_TRY(lk_mark_enqueue(m->end));
+    LK_TRY(lk_timestamp_enqueue(m->end));
     return lk_exchange_checks(m->exchange, &checksums);
 }
 
@@ -180,16 +182,16 @@ static enum lk_status run_step(struct meter *m, int shards)
     return lk_device_finish(m->device);
 }
 
-static double between(const struct lk_mark *a, const struct lk_mark *b)
+static double between(const struct lk_timestamp *a, const struct lk_timestamp *b)
 {
-    return lk_mark_seconds(b) - lk_mark_seconds(a);
+    return lk_timestamp_seconds(b) - lk_timestamp_seconds(a);
 }
 
 /* Notes the times of a step; the time of checksums after the last update counts as update. */
 static void note_step(struct meter *m, int size)
 {
     for (int b = 0; b < m->buckets; b++) {
-        struct lk_mark *updated = b < m->buckets - 1 ? m->updated[b] : m->end;
+        struct lk_timestamp *updated = b < m->buckets - 1 ? m->updated[b] : m->end;
         m->took[size * m->buckets + b][m->rounds] = between(m->start, m->ready[b]);
         m->update[b][m->rounds] = between(m->arrived[b], updated);
     }
@@ -202,9 +204,9 @@ static enum lk_status time_trips(struct meter *m, double *seconds)
     void *memory;
     const double start = lk_seconds();
     for (int i = 0; i < TRIPS; i++) {
-        LK_TRY(lk_shared_enqueue_to_host(m->parcel, LK_PAD * sizeof(float)));
-        LK_TRY(lk_shared_wait(m->parcel, &memory));
-        LK_TRY(lk_shared_enqueue_to_device(m->parcel, LK_PAD * sizeof(float)));
+        LK_TRY(lk_transfer_buffer_enqueue_to_host(m->parcel, LK_PAD * sizeof(float)));
+        LK_TRY(lk_transfer_buffer_wait(m->parcel, &memory));
+        LK_TRY(lk_transfer_buffer_enqueue_to_device(m->parcel, LK_PAD * sizeof(float)));
     }
     LK_TRY(lk_device_finish(m->device));
     *seconds = (lk_seconds() - start) / TRIPS;

@@ -60,7 +60,7 @@ struct prediction {
     const struct lk_scale_options *options;
     struct lk_scale_report *report;
     struct lk_scale_costs *costs; /* of the shards and batch of a row */
-    struct lk_scale_wires wires;
+    struct lk_scale_links wires;
     struct lk_scale_row alone; /* one device, with which efficiency is compared */
 };
 
@@ -146,7 +146,7 @@ enum lk_status lk_bench_scale(struct lk_device *device, const struct lk_scale_op
 {
     LK_TRY(check(options));
     struct prediction p = {.device = device, .options = options, .report = report};
-    p.wires = (struct lk_scale_wires){options->link_gbs, options->hosts, options->net_gbs};
+    p.wires = (struct lk_scale_links){options->link_gbs, options->hosts, options->net_gbs};
     p.costs = calloc(1, sizeof *p.costs);
     if (!p.costs)
         return lk_fail_memory("times of steps", sizeof *p.costs);

@@ -2,18 +2,18 @@
 #include "bench/selftest.h"
 
 #include "base/fail.h"
-#include "bench/known.h"
+#include "bench/known_answers.h"
 #include "ops/probe.h"
 #include <inttypes.h>
 #include <stdio.h>
 
 /* One operation under test: its arrays live in the probe's arena. */
 struct trial {
-    const struct lk_known *known;
+    const struct lk_known_answer *known;
     const struct lk_tamper *tamper;
     const char *name;
     struct lk_probe probe;
-    struct lk_known_data data;
+    struct lk_named_sets data;
     char *detail;
     size_t bytes;
 };
@@ -21,7 +21,7 @@ struct trial {
 static enum lk_status take(struct trial *trial, int64_t count, size_t size, void *array)
 {
     void *memory;
-    LK_TRY(lk_arena_take(&trial->probe.arena, (size_t)count * size, &memory));
+    LK_TRY(lk_arena_allocate(&trial->probe.arena, (size_t)count * size, &memory));
     *(void **)array = memory;
     return LK_OK;
 }
@@ -40,7 +40,7 @@ static enum lk_status fill_inputs(struct trial *trial)
 {
     const struct lk_op_shapes *s = &trial->probe.setup.shapes;
     const struct lk_op_run *run = &trial->probe.runs[0];
-    struct lk_known_data *data = &trial->data;
+    struct lk_named_sets *data = &trial->data;
     for (int i = 0; i < s->inputs; i++) {
         if (s->x_dtype[i] == LK_F32) {
             LK_TRY(fill_tiles(trial, LK_DRAW_X + i, &s->x[i], run->x[i], &data->x[i]));
@@ -107,23 +107,23 @@ static void check_sum(struct trial *trial, const char *pass, uint64_t expected, 
 
 static enum lk_status check_exact(struct trial *trial, float *y, float *dx0)
 {
-    const struct lk_known *known = trial->known;
+    const struct lk_known_answer *known = trial->known;
     const struct lk_op_shapes *s = &trial->probe.setup.shapes;
     check_sum(trial, "forward", known->y,
-              lk_known_sum(0, y, LK_KNOWN_BATCH * lk_shape_count(&s->y)));
+              lk_known_hash(0, y, LK_KNOWN_BATCH * lk_shape_count(&s->y)));
     uint64_t sum = 0;
     for (int i = 0; i < s->inputs; i++) {
         float *dx = dx0;
         if (i > 0)
             LK_TRY(read_tiles(trial, &s->x[i], trial->probe.runs[0].dx[i], &dx));
-        sum = lk_known_sum(sum, dx, LK_KNOWN_BATCH * lk_shape_count(&s->x[i]));
+        sum = lk_known_hash(sum, dx, LK_KNOWN_BATCH * lk_shape_count(&s->x[i]));
     }
     check_sum(trial, "data gradient", known->dx, sum);
     sum = 0;
     for (int j = 0; j < s->params; j++) {
         float *dw;
         LK_TRY(read_gradient(trial, j, &dw));
-        sum = lk_known_sum(sum, dw, lk_shape_count(&s->param[j].shape));
+        sum = lk_known_hash(sum, dw, lk_shape_count(&s->param[j].shape));
     }
     check_sum(trial, "weight gradient", known->dw, sum);
     return LK_OK;
@@ -156,7 +156,7 @@ static enum lk_status check_expected(struct trial *trial, const float *y, const 
 
 static enum lk_status open_probe(struct trial *trial, struct lk_device *device)
 {
-    const struct lk_known *known = trial->known;
+    const struct lk_known_answer *known = trial->known;
     struct lk_probe_config config = {.device = device,
                                      .op = known->op,
                                      .options = known->options,
@@ -191,8 +191,8 @@ static enum lk_status run_trial(struct trial *trial, struct lk_device *device)
 }
 
 static enum lk_status test_known(const struct lk_selftest_config *config,
-                                 const struct lk_known *known, const char *name, char *detail,
-                                 size_t bytes)
+                                 const struct lk_known_answer *known, const char *name,
+                                 char *detail, size_t bytes)
 {
     struct trial trial = {.known = known,
                           .tamper = config->tamper,
@@ -232,11 +232,11 @@ enum lk_status lk_selftest_with(const struct lk_selftest_config *config, int *fa
     char name[192], shape[64], detail[512];
     struct lk_selftest test = {.name = name};
     int failed = 0;
-    for (const struct lk_known *k = lk_known_answers; k->op; k++)
+    for (const struct lk_known_answer *k = lk_known_answers; k->op; k++)
         test.count++;
-    for (const struct lk_selftest_part *p = lk_selftest_parts; p->name; p++)
+    for (const struct lk_selftest_check *p = lk_selftest_checks; p->name; p++)
         test.count++;
-    for (const struct lk_known *k = lk_known_answers; k->op; k++) {
+    for (const struct lk_known_answer *k = lk_known_answers; k->op; k++) {
         lk_shape_print(&k->x, shape, sizeof shape);
         snprintf(name, sizeof name, "%s %s%s%s", k->op, shape, *k->options ? " " : "",
                  k->options);
@@ -245,7 +245,7 @@ enum lk_status lk_selftest_with(const struct lk_selftest_config *config, int *fa
         LK_TRY(
             report(config, test_known(config, k, name, detail, sizeof detail), &test, &failed));
     }
-    for (const struct lk_selftest_part *p = lk_selftest_parts; p->name; p++) {
+    for (const struct lk_selftest_check *p = lk_selftest_checks; p->name; p++) {
         snprintf(name, sizeof name, "%s", p->name);
         detail[0] = '\0';
         test.detail = detail;

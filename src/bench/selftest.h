@@ -25,16 +25,16 @@ LK_MUST_CHECK enum lk_status lk_selftest_with(const struct lk_selftest_config *c
 
 /* A known-answer test of something else than an operation: bringing batches into tiles, sums
  * over shards, optimizers. */
-struct lk_selftest_part {
+struct lk_selftest_check {
     const char *name;
     const char *optimizer; /* its kind; NULL: none */
 
     /* Runs the test; leaves detail "" if all is right. fails: as the kernels do */
-    enum lk_status (*run)(const struct lk_selftest_part *part, struct lk_device *device,
+    enum lk_status (*run)(const struct lk_selftest_check *part, struct lk_device *device,
                           const struct lk_tamper *tamper, char *detail, size_t bytes);
 };
 
 /* The last row has no name. */
-extern const struct lk_selftest_part lk_selftest_parts[];
+extern const struct lk_selftest_check lk_selftest_checks[];
 
 #endif

@@ -20,7 +20,7 @@ static const char *beginning(const void *context, int i)
     for (int k = 0; sources[k]; k++, i--)
         if (i == 0)
             return sources[k]->kind;
-    return lk_known_data[i].name;
+    return lk_named_sets[i].name;
 }
 
 static enum lk_status refuse_spec(const char *spec, const char *word)
@@ -29,7 +29,7 @@ static enum lk_status refuse_spec(const char *spec, const char *word)
     size_t used = 0;
     for (int i = 0; sources[i]; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s, ", sources[i]->usage);
-    for (const struct lk_known *row = lk_known_data; row->name; row++)
+    for (const struct lk_named_set *row = lk_named_sets; row->name; row++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", row->name,
                                  row[1].name ? ", " : "");
     const char *near = lk_nearest_name(word, beginning, NULL);
@@ -112,11 +112,11 @@ static enum lk_status open_source(struct lk_data *data, const char *text,
     return open_fields(data, &request);
 }
 
-static enum lk_status open_known(const struct lk_known *known, enum lk_data_part part,
+static enum lk_status open_known(const struct lk_named_set *known, enum lk_data_part part,
                                  const struct lk_data_options *wanted, struct lk_data *data)
 {
     char *folder = NULL;
-    LK_TRY(lk_known_folder(known, &folder));
+    LK_TRY(lk_named_set_folder(known, &folder));
     data->source = known->source;
     data->info.name = known->name;
     data->info.class_names = known->class_names;
@@ -136,7 +136,7 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
             data->source = sources[i];
             return open_source(data, spec + length + 1, part, wanted);
         }
-    for (const struct lk_known *row = lk_known_data; row->name; row++)
+    for (const struct lk_named_set *row = lk_named_sets; row->name; row++)
         if (strcmp(spec, row->name) == 0)
             return open_known(row, part, wanted, data);
     return refuse_spec(spec, word);
@@ -253,8 +253,8 @@ static enum lk_status check_index(const struct lk_data *data, int64_t index)
                    (long long)index, (long long)data->info.count - 1);
 }
 
-enum lk_status lk_data_read_part(const struct lk_data *data, int64_t index,
-                                 const struct lk_image_part *part, uint8_t *sample,
+enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
+                                 const struct lk_image_crop *part, uint8_t *sample,
                                  int32_t *label)
 {
     LK_TRY(check_index(data, index));

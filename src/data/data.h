@@ -19,8 +19,8 @@ struct lk_data {
 
 /* As lk_data_read() of one sample of image files, but another part of its image. NULL: that
  * is not wanted. */
-LK_MUST_CHECK enum lk_status lk_data_read_part(const struct lk_data *data, int64_t index,
-                                               const struct lk_image_part *part,
+LK_MUST_CHECK enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
+                                               const struct lk_image_crop *part,
                                                uint8_t *sample, int32_t *label);
 
 /* fails: LK_E_ARGUMENT the data has no image or no label that is one class, saying what it has

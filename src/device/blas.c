@@ -72,7 +72,7 @@ const char *lk_blas_tiles(int index)
     return index < LK_COUNT(tiles) ? tiles[index].name : NULL;
 }
 
-enum lk_status lk_blas_override(struct lk_device *device, int index)
+enum lk_status lk_blas_set_tiles(struct lk_device *device, int index)
 {
     const struct tiles *t = &tiles[index];
     const struct {
@@ -107,16 +107,16 @@ struct form {
 
 static struct form form_of(const struct lk_gemm *g)
 {
-    struct form f = {.at = g->a_turned ? CLBlastTransposeYes : CLBlastTransposeNo,
-                     .bt = g->b_turned ? CLBlastTransposeYes : CLBlastTransposeNo,
+    struct form f = {.at = g->a_transposed ? CLBlastTransposeYes : CLBlastTransposeNo,
+                     .bt = g->b_transposed ? CLBlastTransposeYes : CLBlastTransposeNo,
                      .m = (size_t)g->m,
                      .n = (size_t)g->n,
                      .k = (size_t)g->k,
                      .a0 = (size_t)g->a_first,
                      .b0 = (size_t)g->b_first,
                      .c0 = (size_t)g->c_first};
-    f.a_row = g->a_turned ? f.m : f.k;
-    f.b_row = g->b_turned ? f.k : f.n;
+    f.a_row = g->a_transposed ? f.m : f.k;
+    f.b_row = g->b_transposed ? f.k : f.n;
     return f;
 }
 

@@ -12,7 +12,7 @@
  * of its own. */
 struct lk_gemm {
     int real_bytes;
-    bool a_turned, b_turned;
+    bool a_transposed, b_transposed;
     int64_t m, n, k;
     double alpha, beta;
     const struct lk_buffer *a, *b;
@@ -53,14 +53,14 @@ LK_MUST_CHECK enum lk_status lk_blas_enqueue(struct lk_device *device,
                                              const struct lk_gemm *gemm);
 
 /* Sets tiles number `index`, which is not 0; for lk_blas_check() alone. */
-LK_MUST_CHECK enum lk_status lk_blas_override(struct lk_device *device, int index);
+LK_MUST_CHECK enum lk_status lk_blas_set_tiles(struct lk_device *device, int index);
 
 /* Whether CLBlast failed the check with its own or the plain tiles, so that other kernels have
  * to multiply. */
-bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes);
+bool lk_blas_has_failed(const struct lk_device *device, int real_bytes);
 
 /* Ends the device's use of its tiles, so that another user may set others. Called by
  * lk_device_close(). */
-void lk_blas_leave(struct lk_device *device);
+void lk_blas_release_tiles(struct lk_device *device);
 
 #endif

@@ -78,8 +78,8 @@ static enum lk_status compare(const struct lk_device *device, const struct lk_ge
 static enum lk_status create_operands(struct lk_device *device, struct lk_gemm *g,
                                       struct lk_buffer **a, struct lk_buffer **b)
 {
-    const struct matrix of_a = {0, g->m, g->k, 1, g->a_turned};
-    const struct matrix of_b = {1, g->k, g->n, g->batch, g->b_turned};
+    const struct matrix of_a = {0, g->m, g->k, 1, g->a_transposed};
+    const struct matrix of_b = {1, g->k, g->n, g->batch, g->b_transposed};
     const struct matrix of_c = {2, g->m, g->n, g->batch, false};
     size_t scratch = 0;
     LK_TRY(create_known(device, g->real_bytes, &of_a, a));
@@ -121,8 +121,8 @@ static enum lk_status check(struct lk_device *device, int real_bytes)
 {
     struct lk_gemm g = {.real_bytes = real_bytes, .alpha = 2, .beta = -1};
     for (int turned = 0; turned < 4; turned++) {
-        g.a_turned = turned & 1;
-        g.b_turned = turned & 2;
+        g.a_transposed = turned & 1;
+        g.b_transposed = turned & 2;
         g.m = 37, g.n = 70, g.k = 29;
         for (g.batch = 1; g.batch <= 2; g.batch++)
             LK_TRY(check_product(device, g));
@@ -187,11 +187,11 @@ static enum lk_status take(struct lk_device *device, const char *name)
         return LK_OK;
     use->tiles = wanted;
     device->blas_ready[0] = false;
-    return lk_blas_override(device, wanted);
+    return lk_blas_set_tiles(device, wanted);
 }
 
 /* Does not take the mutex of checks, since a device that hangs may hold it. */
-void lk_blas_leave(struct lk_device *device)
+void lk_blas_release_tiles(struct lk_device *device)
 {
     if (device->blas_use)
         atomic_fetch_sub(&device->blas_use->users, 1);
@@ -229,7 +229,7 @@ enum lk_status lk_blas_check(struct lk_device *device, int real_bytes, const cha
     return status;
 }
 
-bool lk_blas_is_wrong(const struct lk_device *device, int real_bytes)
+bool lk_blas_has_failed(const struct lk_device *device, int real_bytes)
 {
     return device->blas_wrong[real_bytes == 8];
 }

@@ -49,7 +49,7 @@ enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_
         mem = clCreateBuffer(device->context, flags, bytes ? bytes : 1, NULL, &error);
     if (mem && device->is_pocl && info->device_class == LK_CLASS_CPU)
         lk_pocl_advise(device->queue, mem, bytes);
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_DEVICE_MEMORY,
                        "%zu bytes of device memory: %s (%zu allocated, %s has %zu)", bytes,
@@ -120,7 +120,7 @@ enum lk_status lk_buffer_write(struct lk_buffer *buffer, size_t offset, size_t b
     const cl_int error =
         clEnqueueWriteBuffer(device->queue, buffer->mem, CL_TRUE, offset, bytes, from, 0, NULL,
                              lk_trace_place(device, &event));
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "write", bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueWriteBuffer");
 }
@@ -135,7 +135,7 @@ enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, siz
     cl_event event = NULL;
     const cl_int error = clEnqueueReadBuffer(device->queue, buffer->mem, CL_TRUE, offset, bytes,
                                              to, 0, NULL, lk_trace_place(device, &event));
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "read", bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueReadBuffer");
 }
@@ -149,7 +149,7 @@ enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, uint8_t byte)
     const cl_int error =
         clEnqueueFillBuffer(device->queue, buffer->mem, &byte, sizeof byte, 0, buffer->bytes, 0,
                             NULL, lk_trace_place(device, &event));
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "fill", buffer->bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueFillBuffer");
 }
@@ -165,7 +165,7 @@ enum lk_status lk_buffer_enqueue_copy(const struct lk_buffer *from, struct lk_bu
     cl_event event = NULL;
     const cl_int error = clEnqueueCopyBuffer(device->queue, from->mem, to->mem, 0, 0, bytes, 0,
                                              NULL, lk_trace_place(device, &event));
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "copy", bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueCopyBuffer");
 }

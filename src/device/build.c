@@ -109,7 +109,7 @@ enum lk_status lk_device_build(struct lk_device *device)
     build_programs(&work);
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     if (work.status != LK_OK) {
         lk_error_clear();
         return lk_fail(work.status, "%s", work.text);

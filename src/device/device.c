@@ -122,7 +122,7 @@ void lk_device_close(struct lk_device *device)
     if (!device)
         return;
     lk_trace_end(device);
-    lk_blas_leave(device);
+    lk_blas_release_tiles(device);
     release_queue(device->queue);
     release_queue(device->transfer);
     release_queue(device->upload);
@@ -171,7 +171,7 @@ void lk_device_abandon(struct lk_device *device)
     atomic_store(&device->is_abandoned, true);
 }
 
-void lk_device_pass(const struct lk_device *device)
+void lk_device_block_if_abandoned(const struct lk_device *device)
 {
     while (atomic_load_explicit(&device->is_abandoned, memory_order_relaxed))
         pause();
@@ -185,6 +185,6 @@ enum lk_status lk_device_finish(struct lk_device *device)
         const cl_int found = clFinish(queues[i]);
         error = error == CL_SUCCESS ? found : error;
     }
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFinish");
 }

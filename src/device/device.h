@@ -71,30 +71,32 @@ LK_MUST_CHECK enum lk_status lk_staging_wait(struct lk_staging *staging);
  * buffer and a pinned copy in host memory. LK_HOST_UPLOADS: always a copy, whose address and
  * contents stay the same for the host while the device uses the buffer. Transfers run at the
  * same time as kernels; those of one direction run in order. */
-struct lk_shared;
-enum lk_shared_writer { LK_DEVICE_WRITES, LK_HOST_WRITES, LK_HOST_UPLOADS };
+struct lk_transfer_buffer;
+enum lk_transfer_buffer_writer { LK_DEVICE_WRITES, LK_HOST_WRITES, LK_HOST_UPLOADS };
 
-/* The first turn is the device's; kernels use lk_shared_buffer(). fails: LK_E_DEVICE_MEMORY,
- * LK_E_DEVICE */
-LK_MUST_CHECK enum lk_status lk_shared_create(struct lk_device *device, size_t bytes,
-                                              enum lk_shared_writer writer,
-                                              struct lk_shared **shared);
-void lk_shared_destroy(struct lk_shared *shared);
-struct lk_buffer *lk_shared_buffer(struct lk_shared *shared);
+/* The first turn is the device's; kernels use lk_transfer_buffer_on_device(). fails:
+ * LK_E_DEVICE_MEMORY, LK_E_DEVICE */
+LK_MUST_CHECK enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
+                                                       enum lk_transfer_buffer_writer writer,
+                                                       struct lk_transfer_buffer **shared);
+void lk_transfer_buffer_destroy(struct lk_transfer_buffer *shared);
+struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *shared);
 
 /* Begins the host's turn: hands it the first `bytes` bytes once all kernels enqueued before
  * have run, while those enqueued later go on. Does nothing in the host's turn. Does not wait.
  */
-LK_MUST_CHECK enum lk_status lk_shared_enqueue_to_host(struct lk_shared *shared, size_t bytes);
+LK_MUST_CHECK enum lk_status
+lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *shared, size_t bytes);
 
 /* Waits until the memory has come to the host; *memory is valid until the host's turn ends.
  * fails: LK_E_DEVICE, also where the transfer to the device before it had failed */
-LK_MUST_CHECK enum lk_status lk_shared_wait(struct lk_shared *shared, void **memory);
+LK_MUST_CHECK enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *shared,
+                                                     void **memory);
 
 /* Begins the device's turn: kernels enqueued later wait for the first `bytes` bytes and see
  * what the host has written. Does nothing in the device's turn. Does not wait. */
-LK_MUST_CHECK enum lk_status lk_shared_enqueue_to_device(struct lk_shared *shared,
-                                                         size_t bytes);
+LK_MUST_CHECK enum lk_status
+lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *shared, size_t bytes);
 
 /* --- kernels --------------------------------------------------------------------------- */
 
@@ -170,16 +172,17 @@ LK_MUST_CHECK enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct 
 /* --- time ------------------------------------------------------------------------------ */
 
 /* A point in the device's queue whose time can be read once the device has passed it. */
-struct lk_mark;
-LK_MUST_CHECK enum lk_status lk_mark_create(struct lk_device *device, struct lk_mark **mark);
-void lk_mark_destroy(struct lk_mark *mark);
+struct lk_timestamp;
+LK_MUST_CHECK enum lk_status lk_timestamp_create(struct lk_device *device,
+                                                 struct lk_timestamp **mark);
+void lk_timestamp_destroy(struct lk_timestamp *mark);
 
 /* Moves the mark behind everything enqueued so far; does not wait. */
-LK_MUST_CHECK enum lk_status lk_mark_enqueue(struct lk_mark *mark);
+LK_MUST_CHECK enum lk_status lk_timestamp_enqueue(struct lk_timestamp *mark);
 
 /* When the device passed the mark, in seconds of the device's clock; -1: it has not passed it
  * yet, or tells no times. */
-double lk_mark_seconds(const struct lk_mark *mark);
+double lk_timestamp_seconds(const struct lk_timestamp *mark);
 
 /* The host's monotonic clock, in seconds. */
 double lk_seconds(void);

@@ -101,7 +101,7 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
     cl_event event = NULL;
     const cl_int error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, 3, NULL, global,
                                                 local, 0, NULL, lk_trace_place(device, &event));
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, kernel->name, 0, event);
     if (error == CL_SUCCESS)
         return LK_OK;

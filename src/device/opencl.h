@@ -59,7 +59,7 @@ cl_int lk_opencl_wait(cl_event event);
 
 /* To be called after each OpenCL call that may take long: returns at once, or never if the
  * device was abandoned meanwhile. */
-void lk_device_pass(const struct lk_device *device);
+void lk_device_block_if_abandoned(const struct lk_device *device);
 
 /* All devices of all platforms in their order, at most LK_MOST_DEVICES. */
 enum lk_status lk_opencl_list(cl_device_id *ids, int *count);
@@ -81,7 +81,7 @@ void lk_trace_add(struct lk_device *device, cl_command_queue queue, const char *
 
 /* As lk_trace_add() for an event that the caller goes on owning; does nothing while nothing is
  * traced. */
-void lk_trace_share(struct lk_device *device, cl_command_queue queue, const char *name,
-                    size_t bytes, cl_event event);
+void lk_trace_add_retained(struct lk_device *device, cl_command_queue queue, const char *name,
+                           size_t bytes, cl_event event);
 
 #endif

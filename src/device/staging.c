@@ -65,7 +65,7 @@ static enum lk_status sent(struct lk_staging *staging, cl_int error, cl_event ev
         clReleaseEvent(staging->event);
     staging->event = event;
     error = clFlush(staging->device->queue);
-    lk_device_pass(staging->device);
+    lk_device_block_if_abandoned(staging->device);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clFlush");
 }
 
@@ -78,7 +78,7 @@ enum lk_status lk_staging_enqueue_write(struct lk_staging *staging, struct lk_bu
                        staging->bytes, to->bytes);
     const cl_int error = clEnqueueWriteBuffer(staging->device->queue, to->mem, CL_FALSE, 0,
                                               bytes, staging->memory, 0, NULL, &event);
-    lk_trace_share(staging->device, staging->device->queue, "write", bytes, event);
+    lk_trace_add_retained(staging->device, staging->device->queue, "write", bytes, event);
     return sent(staging, error, event, "clEnqueueWriteBuffer");
 }
 
@@ -91,7 +91,7 @@ enum lk_status lk_staging_enqueue_read(struct lk_staging *staging, const struct 
                        from->bytes, staging->bytes);
     const cl_int error = clEnqueueReadBuffer(staging->device->queue, from->mem, CL_FALSE, 0,
                                              bytes, staging->memory, 0, NULL, &event);
-    lk_trace_share(staging->device, staging->device->queue, "read", bytes, event);
+    lk_trace_add_retained(staging->device, staging->device->queue, "read", bytes, event);
     return sent(staging, error, event, "clEnqueueReadBuffer");
 }
 
@@ -100,7 +100,7 @@ enum lk_status lk_staging_wait(struct lk_staging *staging)
     if (!staging->event)
         return LK_OK;
     const cl_int error = lk_opencl_wait(staging->event);
-    lk_device_pass(staging->device);
+    lk_device_block_if_abandoned(staging->device);
     clReleaseEvent(staging->event);
     staging->event = NULL;
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clWaitForEvents");

@@ -143,8 +143,8 @@ void lk_trace_add(struct lk_device *device, cl_command_queue queue, const char *
         clReleaseEvent(event);
 }
 
-void lk_trace_share(struct lk_device *device, cl_command_queue queue, const char *name,
-                    size_t bytes, cl_event event)
+void lk_trace_add_retained(struct lk_device *device, cl_command_queue queue, const char *name,
+                           size_t bytes, cl_event event)
 {
     if (event && lk_trace_place(device, &event)) {
         clRetainEvent(event);
@@ -178,7 +178,7 @@ static bool fill(const struct lk_trace *trace, const struct command *command,
     return true;
 }
 
-int lk_trace_take(struct lk_device *device, struct lk_traced *to, int most, int64_t *dropped)
+int lk_trace_collect(struct lk_device *device, struct lk_traced *to, int most, int64_t *dropped)
 {
     struct lk_trace *trace = device->trace;
     int taken = 0;
@@ -203,6 +203,6 @@ int lk_trace_take(struct lk_device *device, struct lk_traced *to, int most, int6
     *dropped += trace->dropped;
     trace->dropped = 0;
     pthread_mutex_unlock(&trace->mutex);
-    lk_device_pass(device);
+    lk_device_block_if_abandoned(device);
     return taken;
 }

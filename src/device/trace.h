@@ -16,7 +16,7 @@ struct lk_traced {
     double queued, start, end;
 };
 
-/* Begins a trace with room for `most` commands that lk_trace_take() has not taken yet. Waits
+/* Begins a trace with room for `most` commands that lk_trace_collect() has not taken yet. Waits
  * for the device to compare its clock with the host's; no other thread may use the device
  * meanwhile. Nothing is recorded before lk_trace_step(). fails: LK_E_DEVICE, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_trace_begin(struct lk_device *device, int most);
@@ -28,7 +28,8 @@ void lk_trace_step(struct lk_device *device, int64_t step);
 /* Moves up to `most` commands to `to`, in the order in which they were enqueued, up to the
  * first that has not run yet; returns how many. Does not wait. Adds to *dropped the commands
  * that found no room, failed or have no times. Any thread. */
-int lk_trace_take(struct lk_device *device, struct lk_traced *to, int most, int64_t *dropped);
+int lk_trace_collect(struct lk_device *device, struct lk_traced *to, int most,
+                     int64_t *dropped);
 
 /* Ends the trace and drops what is in it; lk_device_close() does so too. */
 void lk_trace_end(struct lk_device *device);

@@ -1,6 +1,6 @@
 /* Buckets of gradients. Parameters lie in the order of the schedule, so those that backward
  * finishes first lie last; tracked ones, which lie behind them, are a bucket of their own. */
-#include "graph/replica_parts.h"
+#include "graph/replica_internal.h"
 
 enum { BUCKET_ELEMENTS = 1 << 18 };
 

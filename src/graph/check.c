@@ -153,7 +153,8 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
 }
 
 /* That of training, so that its kernels will do, or of fewer samples. */
-static struct lk_tiling tiling_of(const struct lk_check_config *c, const struct lk_step *step)
+static struct lk_tiling tiling_of(const struct lk_check_config *c,
+                                  const struct lk_scheduled_op *step)
 {
     const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
     double numbers = (double)lk_shape_count(&step->shapes.y);
@@ -169,7 +170,7 @@ static struct lk_tiling tiling_of(const struct lk_check_config *c, const struct 
 static enum lk_status check_step(const struct lk_check_config *c, struct lk_schedule *schedule,
                                  int i)
 {
-    const struct lk_step *step = &schedule->steps[i];
+    const struct lk_scheduled_op *step = &schedule->steps[i];
     struct lk_op_setup like;
     struct lk_probe probe = {0};
     enum lk_status status;
@@ -195,7 +196,7 @@ out:
 
 /* Drawing and reading the weights of larger layers would keep training waiting for seconds, and
  * take memory that nobody has counted. */
-static bool is_checked(const struct lk_step *step)
+static bool is_checked(const struct lk_scheduled_op *step)
 {
     double weights = 0;
     for (int j = 0; j < step->shapes.params; j++)

@@ -41,7 +41,7 @@ struct lk_node *lk_graph_node(const struct lk_graph *graph, int index)
 static enum lk_status new_node(struct lk_graph *graph, struct lk_node **node)
 {
     void *memory = NULL;
-    LK_TRY(lk_arena_take(&graph->arena, sizeof **node, &memory));
+    LK_TRY(lk_arena_allocate(&graph->arena, sizeof **node, &memory));
     if (graph->count == graph->room) {
         const int room = graph->room ? 2 * graph->room : 16;
         struct lk_node **nodes = realloc(graph->nodes, (size_t)room * sizeof *nodes);
@@ -134,7 +134,7 @@ enum lk_status lk_graph_add_many(struct lk_graph *graph, const char *op, int cou
         if (!x[i] || x[i]->graph != graph)
             return lk_fail(LK_E_ARGUMENT, "%s: input %d is no node of this graph", op, i);
     LK_TRY(new_node(graph, &made));
-    LK_TRY(lk_arena_take(&graph->arena, found->options_bytes + 1, &made->options));
+    LK_TRY(lk_arena_allocate(&graph->arena, found->options_bytes + 1, &made->options));
     made->op = found;
     made->inputs = count;
     memcpy(made->input_nodes, x, (size_t)count * sizeof *x);

@@ -2,7 +2,7 @@
 #include "graph/replica.h"
 
 #include "base/fail.h"
-#include "graph/replica_parts.h"
+#include "graph/replica_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 static enum lk_status take(struct lk_replica *replica, int count, size_t bytes, void *pointer)
 {
     void *memory = NULL;
-    LK_TRY(lk_arena_take(&replica->arena, (size_t)(count + 1) * bytes, &memory));
+    LK_TRY(lk_arena_allocate(&replica->arena, (size_t)(count + 1) * bytes, &memory));
     memcpy(pointer, &memory, sizeof memory);
     return LK_OK;
 }
 
 static void add_param(struct lk_replica *replica, int step, int j)
 {
-    const struct lk_step *s = &replica->schedule.steps[step];
+    const struct lk_scheduled_op *s = &replica->schedule.steps[step];
     struct lk_param *param = &replica->params[replica->param_count];
     param->spec = s->shapes.param[j];
     param->shape = param->spec.shape;
@@ -66,7 +66,7 @@ static enum lk_status list_params(struct lk_replica *replica)
 
 static enum lk_status prepare_step(struct lk_replica *replica, int i)
 {
-    const struct lk_step *step = &replica->schedule.steps[i];
+    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
     struct lk_op_setup *setup = &replica->prepared[i].setup;
     lk_schedule_describe(&replica->schedule, i, setup);
     setup->device = replica->config.device;
@@ -103,8 +103,9 @@ static enum lk_status list_inputs(struct lk_replica *replica)
             return lk_fail(LK_E_UNSUPPORTED, "input '%s' of type %s", node->name,
                            lk_dtype_name(node->input.dtype));
         const size_t batch = (size_t)replica->config.batch;
-        const bool draws = node->input.dtype == LK_U8 && lk_look_draws(&replica->look);
-        const size_t records = draws ? batch * sizeof(struct lk_look_draw) : 0;
+        const bool draws =
+            node->input.dtype == LK_U8 && lk_transform_has_params(&replica->transform);
+        const size_t records = draws ? batch * sizeof(struct lk_transform_params) : 0;
         replica->inputs[replica->input_count++] = (struct lk_replica_input){
             .node = node,
             .value = v,
@@ -128,9 +129,10 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
             (size_t)replica->gradient_count * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
         bytes.inputs += replica->inputs[i].bytes * LK_REPLICA_SLOTS;
-    bytes.guests = (size_t)replica->gradient_count * (size_t)replica->config.guests * real;
-    bytes.total =
-        bytes.weights + bytes.gradients + bytes.activations + bytes.inputs + bytes.guests;
+    bytes.optimizer_arrays =
+        (size_t)replica->gradient_count * (size_t)replica->config.optimizer_arrays * real;
+    bytes.total = bytes.weights + bytes.gradients + bytes.activations + bytes.inputs +
+                  bytes.optimizer_arrays;
     return bytes;
 }
 
@@ -173,10 +175,10 @@ static enum lk_status create(struct lk_replica *replica)
     for (int i = replica->schedule.step_count - 1; i >= 0; i--)
         LK_TRY(prepare_step(replica, i));
     LK_TRY(lk_loader_create(config->device, &replica->tiling, lk_replica_stored(replica),
-                            &replica->look, &replica->loader));
+                            &replica->transform, &replica->loader));
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(add_kernels(replica->loader, &replica->inputs[i].node->input));
-    LK_TRY(lk_replica_plan(replica));
+    LK_TRY(lk_replica_plan_memory(replica));
     LK_TRY(lk_replica_prepare_shared(replica));
     return prepare_forks(replica);
 }
@@ -200,8 +202,8 @@ enum lk_status lk_replica_make(const struct lk_replica_config *config,
     made->config = *config;
     if (!config->choices && config->weights_of)
         made->config.choices = config->weights_of->config.choices;
-    if (config->look)
-        made->look = *config->look;
+    if (config->transform)
+        made->transform = *config->transform;
     made->tiling =
         lk_tiling_make(lk_device_info(config->device), config->batch, config->shards);
     const enum lk_status status = create(made);
@@ -239,19 +241,19 @@ static enum lk_status allocate_params(struct lk_replica *replica)
 }
 
 /* Activations start as zeros, so that even dead lanes never hold a NaN. */
-static enum lk_status allocate_blobs(struct lk_replica *replica)
+static enum lk_status allocate_live_ranges(struct lk_replica *replica)
 {
-    LK_TRY(
-        take(replica, replica->blob_count, sizeof *replica->blob_views, &replica->blob_views));
+    LK_TRY(take(replica, replica->live_range_count, sizeof *replica->live_range_views,
+                &replica->live_range_views));
     for (int i = 0; i < replica->plan.slabs; i++) {
         LK_TRY(lk_buffer_create(replica->config.device, replica->plan.slab_bytes[i],
                                 &replica->slabs[i]));
         LK_TRY(lk_buffer_enqueue_fill(replica->slabs[i], 0));
     }
-    for (int i = 0; i < replica->blob_count; i++) {
-        const struct lk_blob *blob = &replica->blobs[i];
-        LK_TRY(lk_buffer_view(replica->slabs[blob->slab], blob->offset, blob->bytes,
-                              &replica->blob_views[i]));
+    for (int i = 0; i < replica->live_range_count; i++) {
+        const struct lk_live_range *live_range = &replica->live_ranges[i];
+        LK_TRY(lk_buffer_view(replica->slabs[live_range->slab], live_range->offset,
+                              live_range->bytes, &replica->live_range_views[i]));
     }
     return LK_OK;
 }
@@ -263,9 +265,9 @@ static enum lk_status allocate_inputs(struct lk_replica *replica)
         if (input->node->input.dtype == LK_U8)
             LK_TRY(lk_loader_allocate(replica->loader, input->node->input.shape.dim[1]));
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++) {
-            LK_TRY(lk_shared_create(replica->config.device, input->bytes, LK_HOST_UPLOADS,
-                                    &input->slots[slot]));
-            LK_TRY(lk_shared_enqueue_to_host(input->slots[slot], input->bytes));
+            LK_TRY(lk_transfer_buffer_create(replica->config.device, input->bytes,
+                                             LK_HOST_UPLOADS, &input->slots[slot]));
+            LK_TRY(lk_transfer_buffer_enqueue_to_host(input->slots[slot], input->bytes));
         }
     }
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
@@ -276,7 +278,7 @@ static enum lk_status allocate_inputs(struct lk_replica *replica)
 enum lk_status lk_replica_build(struct lk_replica *replica)
 {
     LK_TRY(allocate_params(replica));
-    LK_TRY(allocate_blobs(replica));
+    LK_TRY(allocate_live_ranges(replica));
     LK_TRY(lk_replica_build_shared(replica));
     LK_TRY(allocate_inputs(replica));
     return lk_device_build(replica->config.device);
@@ -295,9 +297,9 @@ void lk_replica_destroy(struct lk_replica *replica)
     lk_replica_clear_shared(replica);
     for (int i = 0; i < replica->input_count; i++)
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
-            lk_shared_destroy(replica->inputs[i].slots[slot]);
-    for (int i = 0; replica->blob_views && i < replica->blob_count; i++)
-        lk_buffer_destroy(replica->blob_views[i]);
+            lk_transfer_buffer_destroy(replica->inputs[i].slots[slot]);
+    for (int i = 0; replica->live_range_views && i < replica->live_range_count; i++)
+        lk_buffer_destroy(replica->live_range_views[i]);
     for (int i = 0; i < replica->plan.slabs; i++)
         lk_buffer_destroy(replica->slabs[i]);
     for (int i = 0; i < replica->param_count; i++) {

@@ -19,9 +19,11 @@ struct lk_replica_config {
     bool stores_half;   /* as lk_op_setup; the output must be a loss */
     bool training;
     uint64_t seed;
-    const struct lk_look *look; /* what happens to uint8 inputs, copied; NULL: nothing */
-    int guests; /* arrays of gradient_count reals that the optimizer and others will
-                 * allocate on the device: counted when the replica's memory is planned */
+    /* what happens to uint8 inputs, copied; NULL: nothing */
+    const struct lk_transform *transform;
+    int optimizer_arrays; /* arrays of gradient_count reals that the optimizer and others will
+                           * allocate on the device: counted when the replica's memory is
+                           * planned */
     struct lk_replica *weights_of; /* a replica of the same graph on the same device
                                     * whose weights this one uses; it must be destroyed
                                     * after this one. NULL: this one has weights of its
@@ -32,7 +34,7 @@ struct lk_replica_config {
 
 /* Bytes of device memory by use. */
 struct lk_replica_bytes {
-    size_t weights, gradients, activations, inputs, guests, total;
+    size_t weights, gradients, activations, inputs, optimizer_arrays, total;
 };
 
 /* One parameter: elements `offset` to `offset + count` of the weights. */
@@ -106,7 +108,7 @@ enum { LK_REPLICA_SLOTS = 2 };
 /* The samples of a batch that a replica computes at once (a micro-batch), where several devices
  * share the batch: `shards` shards, at most config.shards, which begin with sample
  * `first_sample` of the batch and have `samples` samples, perhaps none. */
-struct lk_share {
+struct lk_micro_batch {
     int shards;
     int64_t first_sample, samples;
 };
@@ -118,8 +120,8 @@ void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, i
 
 /* Memory for what was drawn for each sample of the slot, such as flip and colour factors; NULL:
  * nothing is drawn. */
-struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct lk_node *input,
-                                      int slot);
+struct lk_transform_params *lk_replica_transform_params(struct lk_replica *replica,
+                                                        const struct lk_node *input, int slot);
 
 /* Waits until the slot's last load is done, so that it may be filled again. Returns at once if
  * the slot was uploaded but not loaded. fails: LK_E_DEVICE, also where its upload had failed */
@@ -138,8 +140,9 @@ LK_MUST_CHECK enum lk_status lk_replica_upload(struct lk_replica *replica, int s
  * fails: LK_E_ARGUMENT more samples than the replica was made for */
 LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,
                                              int64_t samples);
-LK_MUST_CHECK enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
-                                                   const struct lk_share *share);
+LK_MUST_CHECK enum lk_status
+lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
+                            const struct lk_micro_batch *micro_batch);
 
 /* Runs forward on the loaded inputs. These may share memory with later activations, so load
  * before each forward. `step`: for random numbers. Enqueues. */

@@ -1,5 +1,5 @@
 /* Whether a replica fits into its device's memory, and which batch would. */
-#include "graph/replica_parts.h"
+#include "graph/replica_internal.h"
 
 #include "base/fail.h"
 #include "products/kernel/choice.h"
@@ -12,9 +12,9 @@ static size_t live_bytes(const struct lk_replica *replica)
     size_t most = 0;
     for (int time = -1; time <= 2 * replica->schedule.step_count; time++) {
         size_t sum = 0;
-        for (int i = 0; i < replica->blob_count; i++)
-            if (replica->blobs[i].first <= time && time <= replica->blobs[i].last)
-                sum += replica->blobs[i].bytes;
+        for (int i = 0; i < replica->live_range_count; i++)
+            if (replica->live_ranges[i].first <= time && time <= replica->live_ranges[i].last)
+                sum += replica->live_ranges[i].bytes;
         most = sum > most ? sum : most;
     }
     return most;
@@ -47,14 +47,17 @@ static int64_t guess_batch(const struct lk_replica *replica)
 {
     const struct lk_device_info *info = lk_device_info(replica->config.device);
     const struct lk_replica_bytes need = lk_replica_bytes(replica);
-    const double fixed = (double)(need.weights + need.gradients + need.guests);
+    const double fixed = (double)(need.weights + need.gradients + need.optimizer_arrays);
     const double live = (double)(need.activations ? need.activations : live_bytes(replica));
-    double share = (bytes_there(replica->config.device) - fixed) / (live + (double)need.inputs);
-    for (int i = 0; i < replica->blob_count; i++)
-        share = least(share, (double)info->allocation_bytes / (double)replica->blobs[i].bytes);
+    double micro_batch =
+        (bytes_there(replica->config.device) - fixed) / (live + (double)need.inputs);
+    for (int i = 0; i < replica->live_range_count; i++)
+        micro_batch = least(micro_batch, (double)info->allocation_bytes /
+                                             (double)replica->live_ranges[i].bytes);
     for (int i = 0; i < replica->input_count; i++)
-        share = least(share, (double)info->allocation_bytes / (double)replica->inputs[i].bytes);
-    return share > 0 ? (int64_t)(share * (double)replica->config.batch) : 0;
+        micro_batch = least(micro_batch,
+                            (double)info->allocation_bytes / (double)replica->inputs[i].bytes);
+    return micro_batch > 0 ? (int64_t)(micro_batch * (double)replica->config.batch) : 0;
 }
 
 /* The same algorithms in a list of its own, which a trial may add to. */

@@ -1,6 +1,6 @@
 /* What a replica keeps in device memory, from when to when. Time runs 0..n-1 through forward
  * and n..2n-1 through backward, in which step i has time 2n-1-i. */
-#include "graph/replica_parts.h"
+#include "graph/replica_internal.h"
 
 #include "base/fail.h"
 
@@ -8,9 +8,9 @@ static int add_blob(struct lk_replica *replica, size_t bytes, int first, int las
 {
     if (bytes == 0)
         return -1;
-    replica->blobs[replica->blob_count] =
-        (struct lk_blob){.bytes = bytes, .first = first, .last = last};
-    return replica->blob_count++;
+    replica->live_ranges[replica->live_range_count] =
+        (struct lk_live_range){.bytes = bytes, .first = first, .last = last};
+    return replica->live_range_count++;
 }
 
 static int backward_time(const struct lk_replica *replica, int step)
@@ -26,7 +26,7 @@ static int last_read(const struct lk_replica *replica, int value)
     if (lk_schedule_is_output(s, value))
         return 2 * s->step_count;
     for (int i = s->step_count - 1; i >= 0; i--) {
-        const struct lk_step *step = &s->steps[i];
+        const struct lk_scheduled_op *step = &s->steps[i];
         bool reads = false, reads_again = false;
         for (int j = 0; j < step->shapes.inputs; j++)
             reads |= step->x[j] == value;
@@ -100,7 +100,7 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
     return lk_schedule_is_output(s, value) ? replica->config.real : lk_replica_stored(replica);
 }
 
-enum lk_status lk_replica_plan(struct lk_replica *replica)
+enum lk_status lk_replica_plan_memory(struct lk_replica *replica)
 {
     const struct lk_schedule *s = &replica->schedule;
     const struct lk_device_info *info = lk_device_info(replica->config.device);
@@ -108,11 +108,12 @@ enum lk_status lk_replica_plan(struct lk_replica *replica)
     for (int i = 0; i < s->step_count; i++)
         most += 4 + s->steps[i].shapes.inputs;
     void *memory = NULL;
-    LK_TRY(lk_arena_take(&replica->arena, (size_t)most * sizeof *replica->blobs, &memory));
-    replica->blobs = memory;
-    LK_TRY(lk_arena_take(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
+    LK_TRY(lk_arena_allocate(&replica->arena, (size_t)most * sizeof *replica->live_ranges,
+                             &memory));
+    replica->live_ranges = memory;
+    LK_TRY(lk_arena_allocate(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
     replica->activation = memory;
-    LK_TRY(lk_arena_take(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
+    LK_TRY(lk_arena_allocate(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
     replica->gradient = memory;
     for (int i = 0; i < s->step_count; i++)
         for (int j = 0; j < LK_MOST_INPUTS; j++)
@@ -128,8 +129,8 @@ enum lk_status lk_replica_plan(struct lk_replica *replica)
         plan_step(replica, i);
     /* A plan that fails leaves is_planned false, for lk_replica_create() to say more. */
     const enum lk_status status =
-        lk_plan_make(replica->blobs, replica->blob_count, info->align_bytes,
-                     info->allocation_bytes, &replica->plan);
+        lk_memory_plan_make(replica->live_ranges, replica->live_range_count, info->align_bytes,
+                            info->allocation_bytes, &replica->plan);
     replica->is_planned = status == LK_OK;
     if (status != LK_E_DEVICE_MEMORY)
         return status;

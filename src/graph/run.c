@@ -1,11 +1,11 @@
 /* Running a replica: everything here enqueues and returns. */
 #include "base/fail.h"
-#include "graph/replica_parts.h"
+#include "graph/replica_internal.h"
 #include <stddef.h>
 
-static struct lk_buffer *blob(const struct lk_replica *replica, int index)
+static struct lk_buffer *live_range(const struct lk_replica *replica, int index)
 {
-    return index < 0 ? NULL : replica->blob_views[index];
+    return index < 0 ? NULL : replica->live_range_views[index];
 }
 
 enum lk_status lk_replica_upload(struct lk_replica *replica, int slot, int64_t samples)
@@ -13,7 +13,7 @@ enum lk_status lk_replica_upload(struct lk_replica *replica, int slot, int64_t s
     for (int i = 0; i < replica->input_count; i++) {
         struct lk_replica_input *input = &replica->inputs[i];
         const size_t each = (input->bytes - input->records) / (size_t)replica->config.batch;
-        LK_TRY(lk_shared_enqueue_to_device(
+        LK_TRY(lk_transfer_buffer_enqueue_to_device(
             input->slots[slot], samples > 0 ? input->records + each * (size_t)samples : 0));
     }
     replica->is_uploaded[slot] = true;
@@ -23,7 +23,7 @@ enum lk_status lk_replica_upload(struct lk_replica *replica, int slot, int64_t s
 static enum lk_status load_numbers(struct lk_replica *replica, const struct lk_input *about,
                                    const struct lk_buffer *from, struct lk_buffer *y)
 {
-    const int64_t samples = replica->share.samples;
+    const int64_t samples = replica->micro_batch.samples;
     const struct lk_number_batch numbers = {
         .buffer = from, .samples = samples, .scale = about->scale, .shift = about->shift};
     const struct lk_label_batch labels = {.buffer = from,
@@ -40,38 +40,38 @@ static enum lk_status load_input(struct lk_replica *replica, int index, int slot
 {
     struct lk_replica_input *input = &replica->inputs[index];
     const struct lk_input *about = &input->node->input;
-    struct lk_buffer *y = blob(replica, replica->activation[input->value]);
-    struct lk_buffer *from = lk_shared_buffer(input->slots[slot]);
+    struct lk_buffer *y = live_range(replica, replica->activation[input->value]);
+    struct lk_buffer *from = lk_transfer_buffer_on_device(input->slots[slot]);
     const struct lk_image_batch images = {.buffer = from,
                                           .pixels_at = (int64_t)input->records,
-                                          .samples = replica->share.samples,
+                                          .samples = replica->micro_batch.samples,
                                           .scale = about->scale,
                                           .shift = about->shift};
     if (about->dtype == LK_I32)
-        LK_TRY(lk_loader_enqueue_integers(replica->loader, from, replica->share.samples,
+        LK_TRY(lk_loader_enqueue_integers(replica->loader, from, replica->micro_batch.samples,
                                           &about->shape, y));
     if (about->dtype == LK_F32)
         LK_TRY(load_numbers(replica, about, from, y));
     if (about->dtype == LK_U8)
         LK_TRY(lk_loader_enqueue_images(replica->loader, &images, &about->shape, y));
-    return lk_shared_enqueue_to_host(input->slots[slot], input->bytes);
+    return lk_transfer_buffer_enqueue_to_host(input->slots[slot], input->bytes);
 }
 
 static struct lk_op_run base_run(const struct lk_replica *replica, int i)
 {
-    const struct lk_step *step = &replica->schedule.steps[i];
+    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
     const struct lk_prepared *prepared = &replica->prepared[i];
     struct lk_op_run run = {
-        .y = blob(replica, replica->activation[step->y]),
-        .saved = blob(replica, prepared->saved),
+        .y = live_range(replica, replica->activation[step->y]),
+        .saved = live_range(replica, prepared->saved),
         .loss_scale = replica->loss_scale,
         .dw_stride = replica->gradient_count,
-        .samples = replica->share.samples,
+        .samples = replica->micro_batch.samples,
         .step = replica->step,
-        .first_sample = replica->share.first_sample,
+        .first_sample = replica->micro_batch.first_sample,
     };
     for (int j = 0; j < step->shapes.inputs; j++)
-        run.x[j] = blob(replica, replica->activation[step->x[j]]);
+        run.x[j] = live_range(replica, replica->activation[step->x[j]]);
     for (int j = 0; j < step->shapes.params; j++)
         run.w[j] = replica->weight_views[prepared->param[j]];
     return run;
@@ -79,29 +79,30 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
 
 enum lk_status lk_replica_load(struct lk_replica *replica, int slot, int64_t samples)
 {
-    const struct lk_share all = {.shards = replica->tiling.shards, .samples = samples};
+    const struct lk_micro_batch all = {.shards = replica->tiling.shards, .samples = samples};
     if (samples < 1 || samples > replica->config.batch)
         return lk_fail(LK_E_ARGUMENT, "%lld samples, the batch has room for %lld",
                        (long long)samples, (long long)replica->config.batch);
-    return lk_replica_load_share(replica, slot, &all);
+    return lk_replica_load_micro_batch(replica, slot, &all);
 }
 
-enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
-                                     const struct lk_share *share)
+enum lk_status lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
+                                           const struct lk_micro_batch *micro_batch)
 {
     const struct lk_tiling whole = replica->tiling;
-    if (share->shards < 1 || share->shards > whole.shards || share->samples < 0 ||
-        share->samples > share->shards * whole.shard_samples)
+    if (micro_batch->shards < 1 || micro_batch->shards > whole.shards ||
+        micro_batch->samples < 0 ||
+        micro_batch->samples > micro_batch->shards * whole.shard_samples)
         return lk_fail(LK_E_ARGUMENT, "%lld samples in %d shards; there is room for %lld in %d",
-                       (long long)share->samples, share->shards,
+                       (long long)micro_batch->samples, micro_batch->shards,
                        (long long)(whole.shards * whole.shard_samples), whole.shards);
-    replica->share = *share;
-    const struct lk_tiling used = lk_tiling_cut(&whole, share->shards);
+    replica->micro_batch = *micro_batch;
+    const struct lk_tiling used = lk_tiling_cut(&whole, micro_batch->shards);
     for (int i = 0; i < replica->schedule.step_count; i++)
         replica->prepared[i].setup.tiling = used;
     lk_loader_use(replica->loader, &used);
     if (!replica->is_uploaded[slot])
-        LK_TRY(lk_replica_upload(replica, slot, share->samples));
+        LK_TRY(lk_replica_upload(replica, slot, micro_batch->samples));
     replica->is_uploaded[slot] = false;
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(load_input(replica, i, slot));
@@ -111,16 +112,16 @@ enum lk_status lk_replica_load_share(struct lk_replica *replica, int slot,
 enum lk_status lk_replica_wait_slot(struct lk_replica *replica, int slot)
 {
     for (int i = 0; i < replica->input_count && !replica->is_uploaded[slot]; i++)
-        LK_TRY(
-            lk_shared_wait(replica->inputs[i].slots[slot], &replica->inputs[i].memory[slot]));
+        LK_TRY(lk_transfer_buffer_wait(replica->inputs[i].slots[slot],
+                                       &replica->inputs[i].memory[slot]));
     return LK_OK;
 }
 
 enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot)
 {
     for (int i = 0; i < replica->input_count; i++)
-        LK_TRY(lk_shared_enqueue_to_host(replica->inputs[i].slots[slot],
-                                         replica->inputs[i].bytes));
+        LK_TRY(lk_transfer_buffer_enqueue_to_host(replica->inputs[i].slots[slot],
+                                                  replica->inputs[i].bytes));
     replica->is_uploaded[slot] = false;
     return lk_replica_wait_slot(replica, slot);
 }
@@ -131,7 +132,7 @@ enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
     replica->next_backward = replica->schedule.step_count - 1;
     for (int i = 0; i < replica->schedule.step_count; i++) {
         struct lk_op_run run = base_run(replica, i);
-        run.workspace = blob(replica, replica->prepared[i].forward_workspace);
+        run.workspace = live_range(replica, replica->prepared[i].forward_workspace);
         LK_TRY(replica->schedule.steps[i].op->forward(&replica->prepared[i].setup, &run));
     }
     return LK_OK;
@@ -153,18 +154,18 @@ static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *e
 
 static enum lk_status backward_step(struct lk_replica *replica, int i)
 {
-    const struct lk_step *step = &replica->schedule.steps[i];
+    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
     const struct lk_prepared *prepared = &replica->prepared[i];
     struct lk_op_run run = base_run(replica, i);
-    run.workspace = blob(replica, prepared->backward_workspace);
-    run.dy = blob(replica, replica->gradient[step->y]);
+    run.workspace = live_range(replica, prepared->backward_workspace);
+    run.dy = live_range(replica, replica->gradient[step->y]);
     if (!step->shapes.backward_reads_y || prepared->setup.dy_is_gated)
         run.y = NULL;
     for (int j = 0; j < step->shapes.inputs; j++)
         if (step->wants_dx[j])
             run.dx[j] = prepared->extra_dx[j] >= 0
-                            ? blob(replica, prepared->extra_dx[j])
-                            : blob(replica, replica->gradient[step->x[j]]);
+                            ? live_range(replica, prepared->extra_dx[j])
+                            : live_range(replica, replica->gradient[step->x[j]]);
     for (int j = 0; j < step->shapes.params; j++)
         if (step->wants_dw)
             run.dw[j] = replica->gradient_views[prepared->param[j]];
@@ -175,8 +176,8 @@ static enum lk_status backward_step(struct lk_replica *replica, int i)
         LK_TRY(lk_replica_add_extra_dw(replica, i));
     for (int j = 0; j < step->shapes.inputs; j++)
         if (prepared->extra_dx[j] >= 0)
-            LK_TRY(
-                accumulate(replica, run.dx[j], blob(replica, replica->gradient[step->x[j]])));
+            LK_TRY(accumulate(replica, run.dx[j],
+                              live_range(replica, replica->gradient[step->x[j]])));
     return LK_OK;
 }
 
@@ -210,8 +211,8 @@ void *lk_replica_slot(struct lk_replica *replica, const struct lk_node *input, i
     return found ? (uint8_t *)found->memory[slot] + found->records : NULL;
 }
 
-struct lk_look_draw *lk_replica_draws(struct lk_replica *replica, const struct lk_node *input,
-                                      int slot)
+struct lk_transform_params *lk_replica_transform_params(struct lk_replica *replica,
+                                                        const struct lk_node *input, int slot)
 {
     const struct lk_replica_input *found = find_input(replica, input);
     return found && found->records > 0 ? found->memory[slot] : NULL;
@@ -227,5 +228,5 @@ const struct lk_buffer *lk_replica_output(const struct lk_replica *replica, int 
 {
     const int value = replica->schedule.outputs[index];
     *shape = replica->schedule.values[value].shape;
-    return blob(replica, replica->activation[value]);
+    return live_range(replica, replica->activation[value]);
 }

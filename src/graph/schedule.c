@@ -25,9 +25,9 @@ static bool is_view(const struct lk_node *node, bool training)
 static enum lk_status add_step(struct lk_schedule *schedule, const struct lk_node *node,
                                const int *value_of)
 {
-    struct lk_step *step = &schedule->steps[schedule->step_count];
-    *step = (struct lk_step){.node = node, .op = node->op, .shapes = node->shapes};
-    LK_TRY(lk_arena_take(&schedule->arena, node->op->options_bytes + 1, &step->options));
+    struct lk_scheduled_op *step = &schedule->steps[schedule->step_count];
+    *step = (struct lk_scheduled_op){.node = node, .op = node->op, .shapes = node->shapes};
+    LK_TRY(lk_arena_allocate(&schedule->arena, node->op->options_bytes + 1, &step->options));
     memcpy(step->options, node->options, node->op->options_bytes);
     step->shapes.options = step->options;
     for (int i = 0; i < node->inputs; i++)
@@ -96,7 +96,7 @@ static int only_reader(const struct lk_schedule *schedule, int i)
 /* Whether everything but the first input of step j is there when step i runs. */
 static bool inputs_are_ready(const struct lk_schedule *schedule, int i, int j)
 {
-    const struct lk_step *next = &schedule->steps[j];
+    const struct lk_scheduled_op *next = &schedule->steps[j];
     for (int k = 1; k < next->shapes.inputs; k++)
         if (schedule->values[next->x[k]].producer >= i)
             return false;
@@ -116,11 +116,11 @@ static void remove_step(struct lk_schedule *schedule, int at)
 /* Lets step i absorb the one behind it, as long as it will. */
 static enum lk_status fuse(struct lk_schedule *schedule, int i)
 {
-    struct lk_step *step = &schedule->steps[i];
+    struct lk_scheduled_op *step = &schedule->steps[i];
     int j;
     while (step->op->absorb && (j = only_reader(schedule, i)) >= 0 &&
            inputs_are_ready(schedule, i, j)) {
-        const struct lk_step *next = &schedule->steps[j];
+        const struct lk_scheduled_op *next = &schedule->steps[j];
         char text[1024];
         if (!lk_options_print(next->op->options, next->options, true, text, sizeof text) ||
             !step->op->absorb(step->options, next->op->name, text))
@@ -146,7 +146,7 @@ static void find_gates(struct lk_schedule *schedule)
 {
     for (int i = 0; i < schedule->step_count; i++)
         for (int j = 0; j < schedule->steps[i].shapes.inputs; j++) {
-            struct lk_step *step = &schedule->steps[i];
+            struct lk_scheduled_op *step = &schedule->steps[i];
             const int value = step->x[j], producer = schedule->values[value].producer;
             step->asks_gate[j] = step->wants_dx[j] && producer >= 0 &&
                                  schedule->steps[producer].shapes.is_gate &&
@@ -157,7 +157,7 @@ static void find_gates(struct lk_schedule *schedule)
 static void find_gradients(struct lk_schedule *schedule)
 {
     for (int i = 0; i < schedule->step_count; i++) {
-        struct lk_step *step = &schedule->steps[i];
+        struct lk_scheduled_op *step = &schedule->steps[i];
         step->wants_dw = lk_node_owner(step->node)->is_trainable && step->shapes.params > 0;
         step->has_backward = step->wants_dw;
         for (int j = 0; j < step->shapes.inputs; j++) {
@@ -178,13 +178,13 @@ enum lk_status lk_schedule_make(const struct lk_node *const *outputs, bool train
     struct lk_schedule made = {.training = training};
     void *memory = NULL;
     enum lk_status status;
-    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof *made.steps, &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof *made.steps, &memory));
     made.steps = memory;
-    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof *made.values, &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof *made.values, &memory));
     made.values = memory;
-    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof(bool), &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof(bool), &memory));
     bool *needed = memory;
-    LK_TRY_OUT(lk_arena_take(&made.arena, count * sizeof(int), &memory));
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof(int), &memory));
     int *value_of = memory;
     mark_needed(outputs, needed);
     for (size_t i = 0; i < count; i++)
@@ -207,7 +207,7 @@ out:
 
 void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_op_setup *setup)
 {
-    const struct lk_step *step = &schedule->steps[i];
+    const struct lk_scheduled_op *step = &schedule->steps[i];
     *setup = (struct lk_op_setup){.node = step->node->name,
                                   .options = step->options,
                                   .shapes = step->shapes,

@@ -17,7 +17,7 @@ struct lk_value {
 };
 
 /* A step of the schedule: one operation with all that was fused into it. */
-struct lk_step {
+struct lk_scheduled_op {
     const struct lk_node *node; /* names it; lk_node_owner() of it has the parameters */
     const struct lk_op *op;
     void *options;
@@ -29,7 +29,7 @@ struct lk_step {
 
 struct lk_schedule {
     struct lk_arena arena;
-    struct lk_step *steps;
+    struct lk_scheduled_op *steps;
     struct lk_value *values;
     int step_count, value_count;
     int outputs[LK_MOST_OUTPUTS], output_count; /* values of the output nodes */

@@ -2,7 +2,7 @@
  * use, whose backward is the first, writes the gradients themselves, each other one writes
  * beside them, and that is added at once, so that the order of sums is that of the schedule. */
 #include "base/fail.h"
-#include "graph/replica_parts.h"
+#include "graph/replica_internal.h"
 #include <string.h>
 
 /* Whether a later step has the parameters of step i, too. */
@@ -32,7 +32,7 @@ static int64_t place_of(const struct lk_replica *replica, int i, int j)
 
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i)
 {
-    const struct lk_step *step = &replica->schedule.steps[i];
+    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
     if (!step->wants_dw || !is_used_later(replica, i))
         return 0;
     return (size_t)place_of(replica, i, step->shapes.params) * (size_t)replica->tiling.shards *
@@ -58,7 +58,7 @@ enum lk_status lk_replica_prepare_shared(struct lk_replica *replica)
 static enum lk_status take(struct lk_replica *replica, size_t bytes, void *pointer)
 {
     void *memory = NULL;
-    LK_TRY(lk_arena_take(&replica->arena, bytes, &memory));
+    LK_TRY(lk_arena_allocate(&replica->arena, bytes, &memory));
     memcpy(pointer, &memory, sizeof memory);
     return LK_OK;
 }
@@ -69,12 +69,13 @@ static enum lk_status build_step(struct lk_replica *replica, int i)
     const int params = replica->schedule.steps[i].shapes.params,
               shards = replica->tiling.shards;
     const size_t real = lk_dtype_bytes(replica->config.real);
-    struct lk_buffer *blob = replica->blob_views[p->extra_dw];
+    struct lk_buffer *live_range = replica->live_range_views[p->extra_dw];
     LK_TRY(take(replica, sizeof *p->extra, &p->extra));
     p->extra->stride = place_of(replica, i, params);
     for (int j = 0; j < params; j++) {
         const size_t place = (size_t)place_of(replica, i, j) * real;
-        LK_TRY(lk_buffer_view(blob, place, lk_buffer_bytes(blob) - place, &p->extra->dw[j]));
+        LK_TRY(lk_buffer_view(live_range, place, lk_buffer_bytes(live_range) - place,
+                              &p->extra->dw[j]));
     }
     LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->from, &p->extra->from));
     LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->to, &p->extra->to));
@@ -83,7 +84,7 @@ static enum lk_status build_step(struct lk_replica *replica, int i)
         const int64_t to =
             shard * replica->gradient_count + replica->params[p->param[0]].offset;
         const size_t bytes = (size_t)p->extra->stride * real;
-        LK_TRY(lk_buffer_view(blob, (size_t)from * real, bytes, &p->extra->from[shard]));
+        LK_TRY(lk_buffer_view(live_range, (size_t)from * real, bytes, &p->extra->from[shard]));
         LK_TRY(
             lk_buffer_view(replica->gradients, (size_t)to * real, bytes, &p->extra->to[shard]));
     }
@@ -119,7 +120,7 @@ enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i
                                          struct lk_op_run *run)
 {
     const struct lk_prepared *p = &replica->prepared[i];
-    LK_TRY(lk_buffer_enqueue_fill(replica->blob_views[p->extra_dw], 0));
+    LK_TRY(lk_buffer_enqueue_fill(replica->live_range_views[p->extra_dw], 0));
     for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
         run->dw[j] = p->extra->dw[j];
     run->dw_stride = p->extra->stride;

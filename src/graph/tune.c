@@ -1,5 +1,5 @@
 /* Measures the candidates of every choice of a graph's operations. */
-#include "graph/tune_parts.h"
+#include "graph/tune_internal.h"
 
 #include "base/fail.h"
 #include "device/device.h"
@@ -194,7 +194,7 @@ static enum lk_status keep(struct lk_tuner *tuner, int fastest)
                                         choice->candidates[fastest].name);
 }
 
-void lk_tuner_tell(struct lk_tuner *tuner, const struct lk_tune_report *report)
+void lk_tuner_report(struct lk_tuner *tuner, const struct lk_tune_report *report)
 {
     if (tuner->config->handler && !tuner->config->handler(tuner->config->context, report))
         tuner->stopped = true;
@@ -223,7 +223,7 @@ static enum lk_status tune_choice(struct lk_tuner *tuner, double *ms, bool *hear
             fastest = i;
         if (i + 1 == choice->count && fastest >= 0)
             report.fastest = choice->candidates[fastest].name;
-        lk_tuner_tell(tuner, &report);
+        lk_tuner_report(tuner, &report);
     }
     *heard = i == choice->count;
     return *heard ? keep(tuner, fastest) : LK_OK;
@@ -231,7 +231,7 @@ static enum lk_status tune_choice(struct lk_tuner *tuner, double *ms, bool *hear
 
 /* --- a graph ---------------------------------------------------------------------------- */
 
-static void describe(struct lk_tuner *tuner, const struct lk_step *step)
+static void describe(struct lk_tuner *tuner, const struct lk_scheduled_op *step)
 {
     const struct lk_tune_config *c = tuner->config;
     const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
@@ -252,7 +252,7 @@ static void describe(struct lk_tuner *tuner, const struct lk_step *step)
     memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);
 }
 
-bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_step *step, int index)
+bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *step, int index)
 {
     describe(tuner, step);
     if (!step->op->choice || !step->op->choice(&tuner->like, index, &tuner->choice))
@@ -264,7 +264,7 @@ bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_step *step, int inde
     return true;
 }
 
-static enum lk_status tune_step(struct lk_tuner *tuner, const struct lk_step *step)
+static enum lk_status tune_step(struct lk_tuner *tuner, const struct lk_scheduled_op *step)
 {
     char text[LK_CHOICE_TEXT_BYTES];
     for (int i = 0; lk_tuner_begin(tuner, step, i); i++) {

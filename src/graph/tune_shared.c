@@ -1,5 +1,5 @@
 /* A choice that is the device's: what it is best at in all passes of the model together. */
-#include "graph/tune_parts.h"
+#include "graph/tune_internal.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static const struct lk_candidate *find(const struct lk_choice *choice, const cha
     return NULL;
 }
 
-enum lk_status lk_tuner_note(struct lk_tuner *tuner, const struct lk_step *step, int index,
-                             const double *ms)
+enum lk_status lk_tuner_note(struct lk_tuner *tuner, const struct lk_scheduled_op *step,
+                             int index, const double *ms)
 {
     struct lk_tuner_pass pass = {.step = step, .index = index};
     const struct lk_choice *choice = &tuner->choice;
@@ -106,7 +106,7 @@ static int sum_up(struct lk_tuner *tuner, double (*ms)[LK_MOST_CANDIDATES])
         }
         if (i + 1 == shared->count)
             report.fastest = shared->candidates[best].name;
-        lk_tuner_tell(tuner, &report);
+        lk_tuner_report(tuner, &report);
     }
     return best;
 }
@@ -128,7 +128,7 @@ static enum lk_status choose_again(struct lk_tuner *tuner, const struct lk_tuner
                                           .ms = is_faster ? ms : pass->other_ms,
                                           .samples = tuner->samples,
                                           .fastest = fastest};
-    lk_tuner_tell(tuner, &report);
+    lk_tuner_report(tuner, &report);
     return lk_choices_set(tuner->config->choices, tuner->choice.key, fastest);
 }
 

@@ -1,7 +1,7 @@
 /* A replica's parameters, from and to the host. */
 #include "base/fail.h"
 #include "base/random.h"
-#include "graph/replica_parts.h"
+#include "graph/replica_internal.h"
 #include <math.h>
 #include <stdlib.h>
 

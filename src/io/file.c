@@ -139,7 +139,7 @@ static bool write_all(int fd, const char *data, size_t bytes)
 }
 
 /* Writes the pieces, syncs and closes the file; false: errno tells why. */
-static bool fill(int fd, const struct lk_file_part *parts, int count)
+static bool fill(int fd, const struct lk_file_piece *parts, int count)
 {
     bool whole = true;
     for (int i = 0; i < count && whole; i++)
@@ -164,8 +164,8 @@ static enum lk_status check_target(const char *path)
     return LK_OK;
 }
 
-enum lk_status lk_file_write_parts(const char *path, const struct lk_file_part *parts,
-                                   int count)
+enum lk_status lk_file_write_pieces(const char *path, const struct lk_file_piece *parts,
+                                    int count)
 {
     const size_t bytes = strlen(path) + 48;
     LK_TRY(check_target(path));
@@ -190,7 +190,7 @@ enum lk_status lk_file_write_parts(const char *path, const struct lk_file_part *
 
 enum lk_status lk_file_write(const char *path, const void *data, size_t bytes)
 {
-    return lk_file_write_parts(path, &(struct lk_file_part){data, bytes}, 1);
+    return lk_file_write_pieces(path, &(struct lk_file_piece){data, bytes}, 1);
 }
 
 struct lk_file_draft {
@@ -244,7 +244,7 @@ FILE *lk_file_draft_stream(struct lk_file_draft *draft)
     return draft->stream;
 }
 
-enum lk_status lk_file_draft_keep(struct lk_file_draft *draft)
+enum lk_status lk_file_draft_commit(struct lk_file_draft *draft)
 {
     FILE *stream = draft->stream;
     errno = EIO; /* for a write that failed earlier, whose errno is lost */
@@ -260,7 +260,7 @@ enum lk_status lk_file_draft_keep(struct lk_file_draft *draft)
     return status;
 }
 
-void lk_file_draft_drop(struct lk_file_draft *draft)
+void lk_file_draft_discard(struct lk_file_draft *draft)
 {
     if (!draft)
         return;
@@ -273,7 +273,7 @@ enum lk_status lk_file_check(const char *path)
 {
     struct lk_file_draft *draft;
     LK_TRY(lk_file_draft_open(path, &draft));
-    lk_file_draft_drop(draft);
+    lk_file_draft_discard(draft);
     return LK_OK;
 }
 

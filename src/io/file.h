@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-struct lk_file_part {
+struct lk_file_piece {
     const void *data;
     size_t bytes;
 };
 
 /* As lk_file_write() for contents in several pieces, one after the other. */
-LK_MUST_CHECK enum lk_status lk_file_write_parts(const char *path,
-                                                 const struct lk_file_part *parts, int count);
+LK_MUST_CHECK enum lk_status lk_file_write_pieces(const char *path,
+                                                  const struct lk_file_piece *parts, int count);
 
 /* A new version of a file, written under another name beside it; when complete it replaces the
  * file in one step, so that nobody ever sees half of it. */
@@ -24,15 +24,15 @@ struct lk_file_draft;
  * created, or where `path` is there but no regular file */
 LK_MUST_CHECK enum lk_status lk_file_draft_open(const char *path, struct lk_file_draft **draft);
 
-/* The stream to write to; write errors are found by lk_file_draft_keep(). */
+/* The stream to write to; write errors are found by lk_file_draft_commit(). */
 FILE *lk_file_draft_stream(struct lk_file_draft *draft);
 
 /* Syncs the draft and moves it into place, as lk_file_write() does. Frees the draft in any
  * case. */
-LK_MUST_CHECK enum lk_status lk_file_draft_keep(struct lk_file_draft *draft);
+LK_MUST_CHECK enum lk_status lk_file_draft_commit(struct lk_file_draft *draft);
 
 /* Deletes the draft and frees it. NULL is fine. */
-void lk_file_draft_drop(struct lk_file_draft *draft);
+void lk_file_draft_discard(struct lk_file_draft *draft);
 
 /* Renames `from` to `to` (same file system) and syncs the folder of `to`. `from` must already
  * be synced if it has to survive a crash. fails: LK_E_IO */

@@ -179,7 +179,7 @@ static enum lk_status take_metadata(struct file *file, json_t *object)
     json_t *value;
     if (!json_is_object(object))
         return lk_fail(LK_E_DATA, "__metadata__ is not an object");
-    LK_TRY(lk_arena_take(
+    LK_TRY(lk_arena_allocate(
         &file->arena, json_object_size(object) * sizeof(struct lk_safetensors_text), &memory));
     struct lk_safetensors_text *texts = memory;
     file->public.metadata = texts;
@@ -200,8 +200,8 @@ static enum lk_status take_tensors(struct file *file, json_t *header)
     void *memory;
     const char *name;
     json_t *entry;
-    LK_TRY(lk_arena_take(&file->arena, json_object_size(header) * sizeof(struct lk_safetensor),
-                         &memory));
+    LK_TRY(lk_arena_allocate(&file->arena,
+                             json_object_size(header) * sizeof(struct lk_safetensor), &memory));
     struct lk_safetensor *tensors = memory;
     file->public.tensors = tensors;
     json_object_foreach(header, name, entry)

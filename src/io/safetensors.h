@@ -66,7 +66,7 @@ const char *lk_safetensor_type_name(enum lk_safetensor_type type);
 /* Elements times their bytes; UINT64_MAX where that does not fit or a dimension is negative. */
 uint64_t lk_safetensor_bytes(const struct lk_safetensor *tensor);
 
-/* Replaces the file as lk_file_write_parts() does; the arrays lie in the order given.
+/* Replaces the file as lk_file_write_pieces() does; the arrays lie in the order given.
  * fails: LK_E_IO; LK_E_ARGUMENT for a name twice or not UTF-8, a wrong shape, or an array that
  * would not lie at a multiple of its element's bytes (larger elements go first) */
 LK_MUST_CHECK enum lk_status

@@ -81,7 +81,7 @@ static enum lk_status print_header(const json_t *header, char **data, size_t *by
 
 /* Makes the list of the file's pieces: the header, then each array's data. */
 static enum lk_status make_parts(json_t *header, const struct lk_safetensor *tensors, int count,
-                                 struct lk_file_part *parts)
+                                 struct lk_file_piece *parts)
 {
     int64_t end = 0;
     char *text = NULL;
@@ -100,7 +100,7 @@ enum lk_status lk_safetensors_write(const char *path, const struct lk_safetensor
                                     int texts)
 {
     json_t *header = json_object();
-    struct lk_file_part *parts = calloc((size_t)count + 1, sizeof *parts);
+    struct lk_file_piece *parts = calloc((size_t)count + 1, sizeof *parts);
     enum lk_status status = LK_OK;
     if (!header || !parts)
         status = lk_fail_memory("a file header", ((size_t)count + 1) * sizeof *parts);
@@ -111,7 +111,7 @@ enum lk_status lk_safetensors_write(const char *path, const struct lk_safetensor
     if (status != LK_OK)
         lk_fail_within(status, "cannot write '%s'", path);
     else
-        status = lk_file_write_parts(path, parts, count + 1);
+        status = lk_file_write_pieces(path, parts, count + 1);
     json_decref(header);
     if (parts)
         free((void *)parts[0].data);

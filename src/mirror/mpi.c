@@ -2,10 +2,10 @@
 #include <mpi.h>
 
 #include "base/fail.h"
-#include "mirror/wire.h"
+#include "mirror/transport.h"
 #include <stdlib.h>
 
-struct lk_wire {
+struct lk_transport {
     MPI_Comm comm;
     bool is_started;
     int count;
@@ -29,7 +29,7 @@ static enum lk_status failed(const char *call, int code)
             return failed(#call, code);                                                        \
     } while (0)
 
-static enum lk_status start_mpi(struct lk_wire *wire)
+static enum lk_status start_mpi(struct lk_transport *wire)
 {
     int is_started, level;
     TRY(MPI_Initialized, &is_started);
@@ -46,7 +46,7 @@ static enum lk_status start_mpi(struct lk_wire *wire)
     return LK_OK;
 }
 
-static enum lk_status start(struct lk_wire *wire, int *rank, int *size)
+static enum lk_status start(struct lk_transport *wire, int *rank, int *size)
 {
     int r, n;
     LK_TRY(start_mpi(wire));
@@ -59,7 +59,7 @@ static enum lk_status start(struct lk_wire *wire, int *rank, int *size)
 
 /* In a job that has failed, transfers are still running; MPI_Finalize() ends them, and only
  * then their memory may be freed. */
-static void mpi_close(struct lk_wire *wire)
+static void mpi_close(struct lk_transport *wire)
 {
     if (!wire)
         return;
@@ -70,9 +70,9 @@ static void mpi_close(struct lk_wire *wire)
     free(wire);
 }
 
-static enum lk_status mpi_open(struct lk_wire **wire, int *rank, int *size)
+static enum lk_status mpi_open(struct lk_transport **wire, int *rank, int *size)
 {
-    struct lk_wire *made = calloc(1, sizeof *made);
+    struct lk_transport *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("MPI", sizeof *made);
     const enum lk_status status = start(made, rank, size);
@@ -84,7 +84,7 @@ static enum lk_status mpi_open(struct lk_wire **wire, int *rank, int *size)
     return LK_OK;
 }
 
-static enum lk_status mpi_reserve(struct lk_wire *wire, int transfers)
+static enum lk_status mpi_reserve(struct lk_transport *wire, int transfers)
 {
     const size_t count = (size_t)transfers;
     if (transfers <= wire->count)
@@ -102,7 +102,7 @@ static enum lk_status mpi_reserve(struct lk_wire *wire, int transfers)
     return LK_OK;
 }
 
-static enum lk_status mpi_send(struct lk_wire *wire, int transfer, int peer, int tag,
+static enum lk_status mpi_send(struct lk_transport *wire, int transfer, int peer, int tag,
                                size_t bytes, const void *memory)
 {
     TRY(MPI_Isend, memory, (int)bytes, MPI_BYTE, peer, tag, wire->comm,
@@ -110,30 +110,31 @@ static enum lk_status mpi_send(struct lk_wire *wire, int transfer, int peer, int
     return LK_OK;
 }
 
-static enum lk_status mpi_receive(struct lk_wire *wire, int transfer, int peer, int tag,
+static enum lk_status mpi_receive(struct lk_transport *wire, int transfer, int peer, int tag,
                                   size_t bytes, void *memory)
 {
-    TRY(MPI_Irecv, memory, (int)bytes, MPI_BYTE, peer == LK_WIRE_ANY ? MPI_ANY_SOURCE : peer,
-        tag, wire->comm, &wire->requests[transfer]);
+    TRY(MPI_Irecv, memory, (int)bytes, MPI_BYTE,
+        peer == LK_TRANSPORT_ANY ? MPI_ANY_SOURCE : peer, tag, wire->comm,
+        &wire->requests[transfer]);
     return LK_OK;
 }
 
-static enum lk_status mpi_forget(struct lk_wire *wire, int transfer)
+static enum lk_status mpi_forget(struct lk_transport *wire, int transfer)
 {
     TRY(MPI_Cancel, &wire->requests[transfer]);
     TRY(MPI_Request_free, &wire->requests[transfer]);
     return LK_OK;
 }
 
-static enum lk_status mpi_share(struct lk_wire *wire, int transfer, int root, size_t bytes,
+static enum lk_status mpi_share(struct lk_transport *wire, int transfer, int root, size_t bytes,
                                 void *memory)
 {
     TRY(MPI_Ibcast, memory, (int)bytes, MPI_BYTE, root, wire->comm, &wire->requests[transfer]);
     return LK_OK;
 }
 
-static enum lk_status mpi_sum(struct lk_wire *wire, int transfer, int real_bytes, size_t count,
-                              void *memory)
+static enum lk_status mpi_sum(struct lk_transport *wire, int transfer, int real_bytes,
+                              size_t count, void *memory)
 {
     TRY(MPI_Iallreduce, MPI_IN_PLACE, memory, (int)count,
         real_bytes == 8 ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, wire->comm,
@@ -141,7 +142,7 @@ static enum lk_status mpi_sum(struct lk_wire *wire, int transfer, int real_bytes
     return LK_OK;
 }
 
-static enum lk_status mpi_poll(struct lk_wire *wire, const int **ended, int *count)
+static enum lk_status mpi_poll(struct lk_transport *wire, const int **ended, int *count)
 {
     int found = 0;
     TRY(MPI_Testsome, wire->count, wire->requests, &found, wire->ended, MPI_STATUSES_IGNORE);
@@ -150,14 +151,14 @@ static enum lk_status mpi_poll(struct lk_wire *wire, const int **ended, int *cou
     return LK_OK;
 }
 
-const struct lk_wire_kind lk_wire_mpi = {
+const struct lk_transport_kind lk_transport_mpi = {
     .open = mpi_open,
     .close = mpi_close,
     .reserve = mpi_reserve,
     .send = mpi_send,
     .receive = mpi_receive,
     .forget = mpi_forget,
-    .share = mpi_share,
+    .broadcast = mpi_share,
     .sum = mpi_sum,
     .poll = mpi_poll,
 };

@@ -75,7 +75,7 @@ int lk_terms_join(const struct lk_term *terms, int count,
     return top;
 }
 
-static enum lk_status check_terms(const struct lk_reduction *job)
+static enum lk_status check_terms(const struct lk_reduction_job *job)
 {
     int next = 0;
     if (job->term_count < 1 || job->term_count > LK_MOST_SHARDS)
@@ -100,14 +100,14 @@ static enum lk_status check_terms(const struct lk_reduction *job)
     return LK_OK;
 }
 
-static enum lk_status check_sums(const struct lk_reduction *job, const struct joined *joined,
-                                 int count)
+static enum lk_status check_sums(const struct lk_reduction_job *job,
+                                 const struct joined *joined, int count)
 {
     if (job->sum_count != count)
         return lk_fail(LK_E_ARGUMENT, "reduction: %d sums; the terms give %d", job->sum_count,
                        count);
     for (int i = 0; i < count; i++) {
-        const struct lk_reduced *sum = &job->sums[i];
+        const struct lk_reduction_result *sum = &job->sums[i];
         const struct lk_subtree has = sum->subtree, gets = joined[i].subtree;
         if (has.first != gets.first || has.count != gets.count)
             return lk_fail(LK_E_ARGUMENT,
@@ -125,7 +125,7 @@ static enum lk_status check_sums(const struct lk_reduction *job, const struct jo
 }
 
 /* Plans each sum: its terms end where those of the next sum begin. */
-static void set_sums(struct plan *plan, const struct lk_reduction *job)
+static void set_sums(struct plan *plan, const struct lk_reduction_job *job)
 {
     size_t written = 0;
     for (int i = 0; i < job->sum_count; i++)
@@ -143,7 +143,7 @@ static void set_sums(struct plan *plan, const struct lk_reduction *job)
     }
 }
 
-static enum lk_status make_plan(struct plan *plan, const struct lk_reduction *job)
+static enum lk_status make_plan(struct plan *plan, const struct lk_reduction_job *job)
 {
     struct joined joined[LK_MOST_SHARDS];
     int count = 0;
@@ -232,7 +232,8 @@ static void run_plan(struct lk_reducer *reducer)
     pthread_mutex_unlock(&reducer->mutex);
 }
 
-static void report_findings(const struct lk_reducer *reducer, const struct lk_reduction *job)
+static void report_findings(const struct lk_reducer *reducer,
+                            const struct lk_reduction_job *job)
 {
     for (int t = 0; t < job->term_count; t++) {
         job->checksums[t] = 0;
@@ -240,7 +241,7 @@ static void report_findings(const struct lk_reducer *reducer, const struct lk_re
             job->checksums[t] += reducer->findings[k].terms[t];
     }
     for (int i = 0; i < job->sum_count; i++) {
-        struct lk_reduced *sum = &job->sums[i];
+        struct lk_reduction_result *sum = &job->sums[i];
         sum->checksum = 0;
         sum->is_finite = true;
         for (int k = 0; k < reducer->taken; k++) {
@@ -250,7 +251,7 @@ static void report_findings(const struct lk_reducer *reducer, const struct lk_re
     }
 }
 
-enum lk_status lk_reducer_sum(struct lk_reducer *reducer, const struct lk_reduction *job)
+enum lk_status lk_reducer_sum(struct lk_reducer *reducer, const struct lk_reduction_job *job)
 {
     LK_TRY(make_plan(&reducer->plan, job));
     run_plan(reducer);

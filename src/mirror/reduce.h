@@ -13,7 +13,7 @@ enum { LK_MOST_COPIES = 64 };
 
 /* The sum over a subtree, a result. It is written to each of the copies. A copy may be the
  * memory of a term of the same subtree, but must not overlap anything else. */
-struct lk_reduced {
+struct lk_reduction_result {
     struct lk_subtree subtree;
     void *const *copies; /* [copy_count]: memory for the sum, one for each device */
     int copy_count;
@@ -21,12 +21,12 @@ struct lk_reduced {
     bool is_finite;    /* result, likewise: no value is infinite or NaN */
 };
 
-struct lk_reduction {
+struct lk_reduction_job {
     enum lk_dtype dtype;         /* LK_F32, LK_F64 */
     int64_t count;               /* reals of each term and each sum */
     const struct lk_term *terms; /* ascending, aligned as their type is */
     int term_count;
-    struct lk_reduced *sums; /* of the subtrees that lk_terms_join() gives */
+    struct lk_reduction_result *sums; /* of the subtrees that lk_terms_join() gives */
     int sum_count;
     uint32_t *checksums; /* [term_count]: sum of w[i] * (2 i + 1) over a term's 32-bit words w,
                             modulo 2^32; NULL: nothing is checked */
@@ -49,6 +49,6 @@ void lk_reducer_destroy(struct lk_reducer *reducer);
  * allocates nothing; one job at a time. fails: LK_E_ARGUMENT for terms that overlap or are no
  * subtrees, or sums that are not theirs; nothing is written then */
 LK_MUST_CHECK enum lk_status lk_reducer_sum(struct lk_reducer *reducer,
-                                            const struct lk_reduction *job);
+                                            const struct lk_reduction_job *job);
 
 #endif

@@ -201,7 +201,7 @@ static bool try_shard(struct lk_split *split, const double *rates)
 {
     const int slowest = find_slowest(split, rates);
     double then = 0;
-    int next[LK_MOST_SHARERS];
+    int next[LK_MOST_SPLIT_DEVICES];
     if (split->steady < split->trial.wait || split->counts[slowest] < 2)
         return false;
     const int taker = find_taker(split, rates, slowest, &then);
@@ -251,8 +251,8 @@ static bool is_better(struct lk_split *split, const int *next, const int *now,
 
 bool lk_split_step(struct lk_split *split, const double *seconds)
 {
-    double rates[LK_MOST_SHARERS];
-    int next[LK_MOST_SHARERS];
+    double rates[LK_MOST_SPLIT_DEVICES];
+    int next[LK_MOST_SPLIT_DEVICES];
     take_in(split, seconds);
     if (split->policy.kind != LK_SPLIT_MEASURED || split->hold > 0 || !find_rates(split, rates))
         return false;
@@ -275,8 +275,8 @@ bool lk_split_step(struct lk_split *split, const double *seconds)
 
 double lk_split_gain(const struct lk_split *split)
 {
-    double rates[LK_MOST_SHARERS];
-    int best[LK_MOST_SHARERS];
+    double rates[LK_MOST_SPLIT_DEVICES];
+    int best[LK_MOST_SPLIT_DEVICES];
     if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(split, rates))
         return 0;
     if (lk_split_share(split->shards, split->devices, rates, best) != LK_OK) {
@@ -298,10 +298,10 @@ static bool has_any(const struct lk_split *split, const double *rates)
     return is_any;
 }
 
-enum lk_status lk_split_lose(struct lk_split *split, int device)
+enum lk_status lk_split_remove(struct lk_split *split, int device)
 {
-    double rates[LK_MOST_SHARERS];
-    int next[LK_MOST_SHARERS];
+    double rates[LK_MOST_SPLIT_DEVICES];
+    int next[LK_MOST_SPLIT_DEVICES];
     struct lk_split after = *split;
     after.is_lost[device] = true;
     if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(&after, rates))

@@ -7,14 +7,15 @@
 #include <lockstep/status.h>
 #include <stdbool.h>
 
-enum { LK_MOST_SHARERS = LK_MOST_SHARDS, LK_SPLIT_WINDOW = 15 };
+enum { LK_MOST_SPLIT_DEVICES = LK_MOST_SHARDS, LK_SPLIT_WINDOW = 15 };
 
 enum lk_split_kind { LK_SPLIT_MEASURED, LK_SPLIT_EQUAL, LK_SPLIT_WEIGHTS };
 
 struct lk_split_policy {
     enum lk_split_kind kind;
-    double weights[LK_MOST_SHARERS]; /* of each device; 1 unless kind is LK_SPLIT_WEIGHTS */
-    bool keeps_all;                  /* all devices work, even if one alone were faster */
+    /* of each device; 1 unless kind is LK_SPLIT_WEIGHTS */
+    double weights[LK_MOST_SPLIT_DEVICES];
+    bool keeps_all; /* all devices work, even if one alone were faster */
 };
 
 /* text: "measured", "all" (measured, and keeps_all), "equal", or a weight for each device,
@@ -38,8 +39,8 @@ struct lk_split_times {
  * has none, to see how fast that is by now, or from the slowest device to another one. */
 struct lk_split_trial {
     enum { LK_SPLIT_NO_TRIAL, LK_SPLIT_IDLE_TRIAL, LK_SPLIT_SHARD_TRIAL } kind;
-    int before[LK_MOST_SHARERS]; /* the split before the trial, to go back to */
-    double before_seconds;       /* the median time of its steps */
+    int before[LK_MOST_SPLIT_DEVICES]; /* the split before the trial, to go back to */
+    double before_seconds;             /* the median time of its steps */
     int wait; /* steps to wait after a change before a shard is moved on trial */
 };
 
@@ -47,13 +48,13 @@ struct lk_split_trial {
 struct lk_split {
     struct lk_split_policy policy;
     int shards, devices;
-    int counts[LK_MOST_SHARERS];
-    bool is_lost[LK_MOST_SHARERS];
-    struct lk_split_times shard[LK_MOST_SHARERS]; /* each device's time for a shard */
-    struct lk_split_times step;           /* the slowest device's time, with these counts */
-    int idle_steps[LK_MOST_SHARERS];      /* steps, and their seconds, since the device last */
-    double idle_seconds[LK_MOST_SHARERS]; /* had a shard */
-    int hold;                             /* steps until the split may change again */
+    int counts[LK_MOST_SPLIT_DEVICES];
+    bool is_lost[LK_MOST_SPLIT_DEVICES];
+    struct lk_split_times shard[LK_MOST_SPLIT_DEVICES]; /* each device's time for a shard */
+    struct lk_split_times step;            /* the slowest device's time, with these counts */
+    int idle_steps[LK_MOST_SPLIT_DEVICES]; /* steps, and their seconds, since the device last */
+    double idle_seconds[LK_MOST_SPLIT_DEVICES]; /* had a shard */
+    int hold;                                   /* steps until the split may change again */
     double evidence; /* what another split would have saved in the last steps, as a sum of
                       * fractions of a step; 0 again when it would have saved nothing */
     int steady;      /* steps since the last change or trial */
@@ -75,7 +76,7 @@ bool lk_split_step(struct lk_split *split, const double *seconds);
 
 /* Removes a device that has failed: the others get its shards. fails: LK_E_NO_DEVICE where no
  * other is left; the split stays as it was */
-LK_MUST_CHECK enum lk_status lk_split_lose(struct lk_split *split, int device);
+LK_MUST_CHECK enum lk_status lk_split_remove(struct lk_split *split, int device);
 
 /* The seconds of a step that the best split would save, by the medians of the last steps. */
 double lk_split_gain(const struct lk_split *split);

@@ -43,9 +43,9 @@ static enum lk_status parse_weights(const char *text, int devices, double *weigh
 enum lk_status lk_split_parse(const char *text, int devices, struct lk_split_policy *policy)
 {
     struct lk_split_policy parsed = {.kind = LK_SPLIT_WEIGHTS};
-    if (devices < 1 || devices > LK_MOST_SHARERS)
+    if (devices < 1 || devices > LK_MOST_SPLIT_DEVICES)
         return lk_fail(LK_E_ARGUMENT, "split: %d devices; expected 1 to %d", devices,
-                       LK_MOST_SHARERS);
+                       LK_MOST_SPLIT_DEVICES);
     for (int i = 0; i < devices; i++)
         parsed.weights[i] = 1;
     parsed.keeps_all = strcmp(text, "measured") != 0;
@@ -67,9 +67,9 @@ static enum lk_status check_share(int shards, int devices, const double *rates)
     if (shards < 1 || shards > LK_MOST_SHARDS)
         return lk_fail(LK_E_ARGUMENT, "split: %d shards; expected 1 to %d", shards,
                        LK_MOST_SHARDS);
-    if (devices < 1 || devices > LK_MOST_SHARERS)
+    if (devices < 1 || devices > LK_MOST_SPLIT_DEVICES)
         return lk_fail(LK_E_ARGUMENT, "split: %d devices; expected 1 to %d", devices,
-                       LK_MOST_SHARERS);
+                       LK_MOST_SPLIT_DEVICES);
     for (int i = 0; i < devices; i++) {
         if (!(rates[i] >= 0 && rates[i] < INFINITY))
             return lk_fail(LK_E_ARGUMENT, "split: device %d computes %g shards a second", i,

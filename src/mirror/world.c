@@ -1,6 +1,6 @@
 /* Joins and leaves a job of several ranks, spreads failures, and calls on all ranks together.
  */
-#include "mirror/world_parts.h"
+#include "mirror/world_internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -11,9 +11,9 @@
 #include <time.h>
 
 #ifdef LK_MPI
-static const struct lk_wire_kind *const wire_kind = &lk_wire_mpi;
+static const struct lk_transport_kind *const wire_kind = &lk_transport_mpi;
 #else
-static const struct lk_wire_kind *const wire_kind = NULL;
+static const struct lk_transport_kind *const wire_kind = NULL;
 #endif
 
 static const char *launched_rank(void)
@@ -57,8 +57,8 @@ int lk_world_transfers(const struct lk_world *world)
 static enum lk_status listen(struct lk_world *world)
 {
     LK_TRY(world->kind->reserve(world->wire, lk_world_transfers(world)));
-    return world->kind->receive(world->wire, LK_TRANSFER_NOTICE, LK_WIRE_ANY, LK_TAG_NOTICE,
-                                sizeof world->heard, &world->heard);
+    return world->kind->receive(world->wire, LK_TRANSFER_NOTICE, LK_TRANSPORT_ANY,
+                                LK_TAG_NOTICE, sizeof world->heard, &world->heard);
 }
 
 static enum lk_status join(struct lk_world *world)
@@ -191,7 +191,7 @@ static enum lk_status wait_together(struct lk_world *world)
     return lk_world_wait(world, &world->is_together);
 }
 
-enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values)
+enum lk_status lk_world_all_reduce(struct lk_world *world, size_t count, double *values)
 {
     if (count > LK_MOST_ADDED)
         return lk_fail(LK_E_ARGUMENT, "%zu values to be added over ranks, at most %d", count,
@@ -206,7 +206,8 @@ enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values
     return LK_OK;
 }
 
-enum lk_status lk_world_share_from(struct lk_world *world, int root, size_t bytes, void *memory)
+enum lk_status lk_world_broadcast_from(struct lk_world *world, int root, size_t bytes,
+                                       void *memory)
 {
     char *at = memory;
     while (world->kind && bytes > 0) {
@@ -214,8 +215,8 @@ enum lk_status lk_world_share_from(struct lk_world *world, int root, size_t byte
         if (world->rank == root)
             memcpy(world->staging, at, part);
         world->is_together = false;
-        LK_TRY(
-            world->kind->share(world->wire, LK_TRANSFER_TOGETHER, root, part, world->staging));
+        LK_TRY(world->kind->broadcast(world->wire, LK_TRANSFER_TOGETHER, root, part,
+                                      world->staging));
         LK_TRY(wait_together(world));
         memcpy(at, world->staging, part);
         at += part;
@@ -224,17 +225,17 @@ enum lk_status lk_world_share_from(struct lk_world *world, int root, size_t byte
     return LK_OK;
 }
 
-enum lk_status lk_world_share(struct lk_world *world, size_t bytes, void *memory)
+enum lk_status lk_world_broadcast(struct lk_world *world, size_t bytes, void *memory)
 {
-    return lk_world_share_from(world, 0, bytes, memory);
+    return lk_world_broadcast_from(world, 0, bytes, memory);
 }
 
-enum lk_status lk_world_agree(struct lk_world *world, enum lk_status status)
+enum lk_status lk_world_barrier(struct lk_world *world, enum lk_status status)
 {
     double none = 0;
     if (status != LK_OK)
         return lk_world_fail(world, status);
-    return lk_world_add(world, 1, &none);
+    return lk_world_all_reduce(world, 1, &none);
 }
 
 enum { TELL_MS = 5000 };

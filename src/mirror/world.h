@@ -33,7 +33,7 @@ int lk_world_size(const struct lk_world *world);
 
 /* Together, a barrier: returns LK_OK when every rank has called it with LK_OK. A rank that
  * calls it with a failure makes all fail, as lk_world_fail() does. */
-LK_MUST_CHECK enum lk_status lk_world_agree(struct lk_world *world, enum lk_status status);
+LK_MUST_CHECK enum lk_status lk_world_barrier(struct lk_world *world, enum lk_status status);
 
 /* Tells all ranks that this one has failed, and returns `status`. The job is over: all calls of
  * all ranks, running or later, fail with that status and "rank N: <text>", and only
@@ -44,12 +44,14 @@ enum lk_status lk_world_fail(struct lk_world *world, enum lk_status status);
 bool lk_world_has_failed(const struct lk_world *world);
 
 /* Together, a broadcast: copies rank 0's memory to all ranks. fails: LK_E_IO */
-LK_MUST_CHECK enum lk_status lk_world_share(struct lk_world *world, size_t bytes, void *memory);
+LK_MUST_CHECK enum lk_status lk_world_broadcast(struct lk_world *world, size_t bytes,
+                                                void *memory);
 
 /* Together, an all-reduce: values [count], at most LK_MOST_ADDED, become their sums over all
  * ranks, added in any order. fails: LK_E_IO */
 enum { LK_MOST_ADDED = 16384 };
-LK_MUST_CHECK enum lk_status lk_world_add(struct lk_world *world, size_t count, double *values);
+LK_MUST_CHECK enum lk_status lk_world_all_reduce(struct lk_world *world, size_t count,
+                                                 double *values);
 
 /* Together: checks that all ranks have the same text. Otherwise the job is over and every rank
  * fails with one message that quotes the first lines that differ: "<what> differ: rank 0 has

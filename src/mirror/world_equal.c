@@ -1,6 +1,6 @@
 /* Checks that all ranks have the same text, and quotes where they differ. */
 #include "base/fail.h"
-#include "mirror/world_parts.h"
+#include "mirror/world_internal.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@ enum { QUOTED = 200 }; /* bytes of a line in a message */
 static enum lk_status copy_first(struct lk_world *world, const char *text, char **copy)
 {
     int64_t bytes = (int64_t)strlen(text) + 1;
-    LK_TRY(lk_world_share(world, sizeof bytes, &bytes));
+    LK_TRY(lk_world_broadcast(world, sizeof bytes, &bytes));
     char *made = malloc((size_t)bytes);
     if (!made)
         return lk_fail_memory("a text to compare", (size_t)bytes);
     if (lk_world_rank(world) == 0)
         memcpy(made, text, (size_t)bytes);
-    const enum lk_status status = lk_world_share(world, (size_t)bytes, made);
+    const enum lk_status status = lk_world_broadcast(world, (size_t)bytes, made);
     if (status != LK_OK) {
         free(made);
         return status;
@@ -35,7 +35,7 @@ static enum lk_status find_different(struct lk_world *world, bool is_different, 
     if (!flags)
         return lk_fail_memory("a flag of each rank", (size_t)world->size * sizeof *flags);
     flags[world->rank] = is_different;
-    const enum lk_status status = lk_world_add(world, (size_t)world->size, flags);
+    const enum lk_status status = lk_world_all_reduce(world, (size_t)world->size, flags);
     int rank = 0;
     while (rank < world->size && flags[rank] == 0)
         rank++;
@@ -74,7 +74,7 @@ static enum lk_status quote(struct lk_world *world, int rank, const char *what,
         other.line = (int64_t)line;
         memcpy(other.text, text + line, (size_t)line_length(text + line));
     }
-    LK_TRY(lk_world_share_from(world, rank, sizeof other, &other));
+    LK_TRY(lk_world_broadcast_from(world, rank, sizeof other, &other));
     const char *line = first + other.line;
     return lk_world_end(world, LK_E_ARGUMENT,
                         "%s differ between ranks: rank 0 has '%.*s', rank %d has '%s'", what,

@@ -33,9 +33,9 @@ static enum lk_status check(const struct lk_world *world, const struct lk_world_
                        plan->shards, LK_MOST_SHARDS);
     if (plan->real != LK_F32 && plan->real != LK_F64)
         return lk_fail(LK_E_ARGUMENT, "ranks add float32 or float64 only");
-    if (plan->buckets < 1 || plan->buckets > (LK_WIRE_TAGS - LK_TAG_SUMS) / LK_BUCKET_TAGS)
+    if (plan->buckets < 1 || plan->buckets > (LK_TRANSPORT_TAGS - LK_TAG_SUMS) / LK_BUCKET_TAGS)
         return lk_fail(LK_E_ARGUMENT, "%d buckets for the sum over ranks, expected 1 to %d",
-                       plan->buckets, (LK_WIRE_TAGS - LK_TAG_SUMS) / LK_BUCKET_TAGS);
+                       plan->buckets, (LK_TRANSPORT_TAGS - LK_TAG_SUMS) / LK_BUCKET_TAGS);
     for (int i = 0; i < plan->buckets; i++)
         if (plan->counts[i] < 1 || plan->counts[i] > INT64_MAX / 16)
             return lk_fail(LK_E_ARGUMENT, "a bucket of %lld values for the sum over ranks",
@@ -83,7 +83,7 @@ static enum lk_status count_pieces(const struct lk_world *world,
 {
     for (int i = 0; i < plan->buckets; i++) {
         const int64_t values = piece_values(world, plan->counts[i]);
-        if (world->size > 1 && values > LK_WIRE_MOST / (int64_t)sums->real_bytes)
+        if (world->size > 1 && values > LK_TRANSPORT_MOST / (int64_t)sums->real_bytes)
             return lk_fail(LK_E_ARGUMENT, "a bucket of %lld values is too large to send",
                            (long long)plan->counts[i]);
         sums->bucket[i].piece_count = (int)lk_divide_up(plan->counts[i], values);

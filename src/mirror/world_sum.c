@@ -90,9 +90,9 @@ static enum lk_status add(struct lk_world *world, struct lk_world_piece *piece)
     struct lk_world_sums *sums = world->sums;
     const struct lk_term *terms = gather_terms(sums, piece);
     void *result = result_of(sums, piece);
-    struct lk_reduced whole = {
+    struct lk_reduction_result whole = {
         .subtree = {0, sums->shards}, .copies = &result, .copy_count = 1};
-    LK_TRY(lk_reducer_sum(sums->reducer, &(struct lk_reduction){
+    LK_TRY(lk_reducer_sum(sums->reducer, &(struct lk_reduction_job){
                                              .dtype = sums->real,
                                              .count = piece->count,
                                              .terms = terms,
@@ -143,13 +143,13 @@ static enum lk_status add_two(const struct lk_world_sums *sums, int64_t count,
                               const void *values, void *to)
 {
     const struct lk_term halves[] = {{{0, 1}, to}, {{1, 1}, values}};
-    struct lk_reduced whole = {.subtree = {0, 2}, .copies = &to, .copy_count = 1};
-    return lk_reducer_sum(sums->reducer, &(struct lk_reduction){.dtype = sums->real,
-                                                                .count = count,
-                                                                .terms = halves,
-                                                                .term_count = 2,
-                                                                .sums = &whole,
-                                                                .sum_count = 1});
+    struct lk_reduction_result whole = {.subtree = {0, 2}, .copies = &to, .copy_count = 1};
+    return lk_reducer_sum(sums->reducer, &(struct lk_reduction_job){.dtype = sums->real,
+                                                                    .count = count,
+                                                                    .terms = halves,
+                                                                    .term_count = 2,
+                                                                    .sums = &whole,
+                                                                    .sum_count = 1});
 }
 
 /* Begins a sum by MPI's all-reduce, which adds the ranks' sums in any order; this rank's own

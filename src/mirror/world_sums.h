@@ -6,7 +6,7 @@
 #ifndef LK_MIRROR_WORLD_SUMS_H
 #define LK_MIRROR_WORLD_SUMS_H
 
-#include "mirror/world_parts.h"
+#include "mirror/world_internal.h"
 
 /* Tags of a bucket: one for its terms, and one for the sum of each piece that a rank owns. */
 enum { LK_MOST_ROUNDS = 64, LK_BUCKET_TAGS = LK_MOST_ROUNDS + 1 };

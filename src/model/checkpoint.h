@@ -66,7 +66,7 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_open(const char *path,
                                                 struct lk_checkpoint_file **file);
 void lk_checkpoint_close(struct lk_checkpoint_file *file);
 
-const struct lk_checkpoint *lk_checkpoint_about(const struct lk_checkpoint_file *file);
+const struct lk_checkpoint *lk_checkpoint_metadata(const struct lk_checkpoint_file *file);
 
 /* Sets the parameters of a built replica and the optimizer's state (NULL: parameters alone).
  * fails: LK_E_DATA for an array that is missing, too many or of another shape or type, or

@@ -148,7 +148,7 @@ void lk_checkpoint_close(struct lk_checkpoint_file *file)
     free(file);
 }
 
-const struct lk_checkpoint *lk_checkpoint_about(const struct lk_checkpoint_file *file)
+const struct lk_checkpoint *lk_checkpoint_metadata(const struct lk_checkpoint_file *file)
 {
     return &file->about;
 }

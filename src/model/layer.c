@@ -213,7 +213,7 @@ static enum lk_status name_layer(const struct lk_reading *reading, struct lk_nod
 }
 
 static enum lk_status add_behind(struct lk_reading *reading, const struct behind *behind,
-                                 struct lk_layer *layer)
+                                 struct lk_layer_entry *layer)
 {
     layer->last = layer->first;
     if (!behind->op)
@@ -228,7 +228,7 @@ enum lk_status lk_layer_read(struct lk_reading *reading, const struct lk_entry *
                              const struct lk_sources *sources)
 {
     struct lk_model *model = reading->model;
-    struct lk_layer layer = {.entry = entry->yaml};
+    struct lk_layer_entry layer = {.entry = entry->yaml};
     struct behind behind = {0};
     struct lk_node *owner = NULL;
     char options[OPTIONS_BYTES] = "";

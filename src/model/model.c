@@ -67,7 +67,7 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
         .real = LK_F32,
         .stores_half = use == LK_MEMORY_TRAINING_MIXED,
         .training = training,
-        .guests = training ? ADAM_ARRAYS : 0,
+        .optimizer_arrays = training ? ADAM_ARRAYS : 0,
     };
     if (loss)
         config.outputs[0] = loss;
@@ -85,7 +85,7 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
                                  .gradients = bytes.gradients,
                                  .activations = bytes.activations,
                                  .inputs = bytes.inputs,
-                                 .optimizer = bytes.guests,
+                                 .optimizer = bytes.optimizer_arrays,
                                  .total = bytes.total};
     return LK_OK;
 }

@@ -42,7 +42,7 @@ struct lk_model {
 };
 
 /* Two nodes at most: an operation and the activation behind it. */
-struct lk_layer {
+struct lk_layer_entry {
     const struct lk_yaml *entry; /* as it stands in the text */
     struct lk_node *first;       /* names the layer and has its parameters */
     struct lk_node *last;        /* what readers of the layer read */
@@ -63,7 +63,7 @@ struct lk_named {
 struct lk_reading {
     struct lk_model *model;
     int64_t classes; /* what $classes stands for; 0: the text does not say */
-    struct lk_layer layers[LK_MOST_LAYERS];
+    struct lk_layer_entry layers[LK_MOST_LAYERS];
     int count;
     struct lk_growth growth;
     const struct lk_yaml *blocks; /* a map of definitions; NULL: none */

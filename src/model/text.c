@@ -110,7 +110,7 @@ static enum lk_status keep_text(struct lk_model *model, const char *text, size_t
         text++;
         bytes--;
     }
-    LK_TRY(lk_arena_take(&model->arena, bytes + 1, &memory));
+    LK_TRY(lk_arena_allocate(&model->arena, bytes + 1, &memory));
     model->text = memcpy(memory, text, bytes);
     return LK_OK;
 }

@@ -15,7 +15,7 @@ enum lk_status lk_growth_take(struct lk_growth *growth, const struct lk_yaml *pl
         return lk_yaml_fail(place, "with its blocks the text grows beyond %d MiB",
                             LK_MOST_GROWTH >> 20);
     growth->bytes += bytes;
-    return lk_arena_take(&growth->arena, bytes, memory);
+    return lk_arena_allocate(&growth->arena, bytes, memory);
 }
 
 /* --- what words stand for -------------------------------------------------------------- */

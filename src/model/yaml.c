@@ -114,7 +114,7 @@ static enum lk_status read_value(struct reader *reader, const yaml_event_t *even
         return refuse(reader, event, "nested deeper than 16 levels");
     if (reader->values++ >= LK_YAML_MOST_VALUES)
         return refuse(reader, event, "more than 100000 values");
-    LK_TRY(lk_arena_take(&reader->document->arena, sizeof **value, &memory));
+    LK_TRY(lk_arena_allocate(&reader->document->arena, sizeof **value, &memory));
     struct lk_yaml *made = *value = memory;
     *made = (struct lk_yaml){
         .where = reader->where,

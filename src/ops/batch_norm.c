@@ -112,7 +112,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     const struct lk_shape *x = &setup->shapes.x[0];
     const size_t real = lk_dtype_bytes(setup->real);
     void *memory;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     s->is_moving = !setup->training || !setup->wants_dw;
     s->channels = x->dim[0];

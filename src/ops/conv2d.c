@@ -76,7 +76,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     void *memory;
     char problem[320];
     struct lk_product_shape shape;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct lk_layer), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct lk_layer), &memory));
     struct lk_layer *layer = setup->state = memory;
     LK_TRY(lk_conv2d_shape(setup->options, &setup->shapes.x[0], &shape));
     const struct lk_product_setup of = setup_of(setup, problem, sizeof problem);

@@ -97,7 +97,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
 {
     void *memory;
     char problem[128];
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct lk_layer), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct lk_layer), &memory));
     struct lk_layer *layer = setup->state = memory;
     const struct lk_product_setup of = setup_of(setup, problem, sizeof problem);
     const struct lk_product_shape shape = shape_of(setup);

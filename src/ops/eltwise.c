@@ -35,7 +35,7 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup, const char *for
                                       const char *backward, const char *definition)
 {
     void *memory;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *state = setup->state = memory;
     LK_TRY(lk_op_kernel(setup, "ops/eltwise", forward, definition, &state->forward));
     if (setup->training && backward)

@@ -100,7 +100,7 @@ enum lk_status lk_loss_prepare(struct lk_op_setup *setup, const char *name)
 {
     char options[96];
     void *memory;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     s->count = lk_shape_count(&setup->shapes.x[0]);
     s->has_labels = setup->shapes.x_dtype[1] == LK_I32;

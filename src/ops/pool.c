@@ -57,7 +57,7 @@ static enum lk_status prepare_kernels(struct lk_op_setup *setup,
 {
     void *memory;
     char options[256];
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *state = setup->state = memory;
     memcpy(state->window, window, sizeof state->window);
     snprintf(options, sizeof options,

@@ -14,7 +14,7 @@ static enum lk_status absorb(struct lk_probe *probe, const struct lk_probe_confi
     void *next_options;
     char text[512];
     LK_TRY(lk_op_find(c->absorbed, &next));
-    LK_TRY(lk_arena_take(&probe->arena, next->options_bytes + 1, &next_options));
+    LK_TRY(lk_arena_allocate(&probe->arena, next->options_bytes + 1, &next_options));
     LK_TRY(lk_options_parse(next->options, next_options, c->absorbed_options));
     if (probe->op->absorb &&
         lk_options_print(next->options, next_options, true, text, sizeof text) &&
@@ -29,7 +29,7 @@ static enum lk_status infer(struct lk_probe *probe, const struct lk_probe_config
     struct lk_op_shapes *shapes = &probe->setup.shapes;
     void *options;
     LK_TRY(lk_op_find(c->op, &probe->op));
-    LK_TRY(lk_arena_take(&probe->arena, probe->op->options_bytes + 1, &options));
+    LK_TRY(lk_arena_allocate(&probe->arena, probe->op->options_bytes + 1, &options));
     LK_TRY(lk_options_parse(probe->op->options, options, c->options));
     if (c->absorbed)
         LK_TRY(absorb(probe, c, options));
@@ -151,11 +151,12 @@ enum lk_status lk_probe_allocate(struct lk_probe *probe, size_t bytes, bool back
     probe->copies = copies < 1 ? 1 : copies > MOST_COPIES ? MOST_COPIES : (int)copies;
 
     void *memory;
-    LK_TRY(lk_arena_take(&probe->arena, (size_t)probe->copies * sizeof *probe->runs, &memory));
+    LK_TRY(
+        lk_arena_allocate(&probe->arena, (size_t)probe->copies * sizeof *probe->runs, &memory));
     probe->runs = memory;
-    LK_TRY(lk_arena_take(&probe->arena,
-                         (SHARED + (size_t)probe->copies * PER_COPY) * sizeof *probe->buffers,
-                         &memory));
+    LK_TRY(lk_arena_allocate(
+        &probe->arena, (SHARED + (size_t)probe->copies * PER_COPY) * sizeof *probe->buffers,
+        &memory));
     probe->buffers = memory;
 
     struct lk_op_run shared = {.samples = probe->batch};

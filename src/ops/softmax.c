@@ -100,7 +100,7 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
 {
     const struct lk_shape *x = &setup->shapes.x[0];
     void *memory;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     s->channels = x->dim[x->rank - 1];
     s->steps = x->rank == 2 ? x->dim[0] : 1;

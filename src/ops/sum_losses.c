@@ -43,7 +43,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 static enum lk_status prepare(struct lk_op_setup *setup)
 {
     void *memory;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct state), &memory));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     LK_TRY(lk_op_kernel(setup, "ops/sum_losses", "sum_losses_forward", NULL, &s->forward));
     for (int i = 0; i < setup->shapes.inputs; i++)

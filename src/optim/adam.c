@@ -55,7 +55,7 @@ static const struct lk_option adamw_table[] = {
     {0},
 };
 
-static int slots(const void *options, const char *names[LK_MOST_SLOTS])
+static int slots(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
 {
     (void)options;
     names[0] = "m";

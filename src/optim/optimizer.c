@@ -118,10 +118,10 @@ static enum lk_status parse(const char *kind, const char *options,
     return LK_OK;
 }
 
-enum lk_status lk_optimizer_slots(const char *kind, const char *options, int *slots)
+enum lk_status lk_optimizer_state_arrays(const char *kind, const char *options, int *slots)
 {
     const struct lk_optimizer_kind *found = NULL;
-    const char *names[LK_MOST_SLOTS];
+    const char *names[LK_MOST_STATE_ARRAYS];
     void *parsed = NULL;
     LK_TRY(parse(kind, options, &found, &parsed));
     *slots = found->slots(parsed, names);

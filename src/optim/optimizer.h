@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include <lockstep/tensor.h>
 
-enum { LK_MOST_SLOTS = 4, LK_MOST_NUMBERS = 8 };
+enum { LK_MOST_STATE_ARRAYS = 4, LK_MOST_NUMBERS = 8 };
 
 /* One kind of optimizer. Its kernel <source>_update in cl/optim/<source>.cl takes (w, g, state,
  * first, vectors, stride in vectors, scale, scaling, then the numbers in order). */
@@ -21,7 +21,7 @@ struct lk_optimizer_kind {
     size_t options_bytes;
 
     /* Names the state arrays (slots) that these options need, and returns how many. */
-    int (*slots)(const void *options, const char *names[LK_MOST_SLOTS]);
+    int (*slots)(const void *options, const char *names[LK_MOST_STATE_ARRAYS]);
 
     /* (optional) Writes the kernel's build options, -D... */
     void (*define)(const void *options, char *text, size_t bytes);
@@ -40,8 +40,8 @@ LK_MUST_CHECK enum lk_status lk_optimizer_find(const char *name,
 
 /* Sets *slots to the number of state arrays, each as long as the parameters, that such an
  * optimizer keeps. fails: LK_E_ARGUMENT, LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_optimizer_slots(const char *kind, const char *options,
-                                                int *slots);
+LK_MUST_CHECK enum lk_status lk_optimizer_state_arrays(const char *kind, const char *options,
+                                                       int *slots);
 
 struct lk_optimizer;
 
@@ -119,7 +119,7 @@ struct lk_optimizer_info {
     const void *options;
     struct lk_buffer *state, *scaling; /* scaling NULL: the loss is not scaled */
     int slots;
-    const char *slot_names[LK_MOST_SLOTS]; /* "m", "v" */
+    const char *slot_names[LK_MOST_STATE_ARRAYS]; /* "m", "v" */
     int64_t count, stride;
 };
 

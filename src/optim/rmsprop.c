@@ -51,7 +51,7 @@ static const struct lk_option table[] = {
     {0},
 };
 
-static int slots(const void *options, const char *names[LK_MOST_SLOTS])
+static int slots(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
 {
     const struct options *o = options;
     int count = 0;

@@ -41,7 +41,7 @@ static const struct lk_option table[] = {
     {0},
 };
 
-static int slots(const void *options, const char *names[LK_MOST_SLOTS])
+static int slots(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
 {
     const struct options *o = options;
     names[0] = "m";

@@ -125,7 +125,7 @@ static enum lk_status prepare_expand(const struct lk_product_setup *setup,
     layer->parts.first = *reals;
     int64_t of_parts = 0;
     if (wants_sums)
-        LK_TRY(lk_parts_prepare(setup, &layer->parts, &of_parts));
+        LK_TRY(lk_partial_sums_prepare(setup, &layer->parts, &of_parts));
     *reals += of_parts;
     return LK_OK;
 }
@@ -134,12 +134,12 @@ static enum lk_status prepare_expand(const struct lk_product_setup *setup,
 static enum lk_status prepare_turn(const struct lk_product_setup *setup, struct lk_layer *layer,
                                    int64_t *reals)
 {
-    struct lk_matrix_turn *turn = &layer->turn;
+    struct lk_matrix_transpose *turn = &layer->turn;
     const struct lk_product *of_weights = layer->uses[LK_PASS_WEIGHTS].way.product;
     turn->is_masked = gradient_of(&layer->shape, &layer->wants) == LK_GRADIENT_MASKED;
-    turn->turns = of_weights && of_weights->takes == LK_TAKES_TURNED;
+    turn->turns = of_weights && of_weights->takes == LK_DZ_TRANSPOSED;
     if (turn->is_masked || turn->turns)
-        LK_TRY(lk_matrix_turn_prepare(setup, &layer->shape, turn));
+        LK_TRY(lk_matrix_transpose_prepare(setup, &layer->shape, turn));
     *reals = turn->count;
     return LK_OK;
 }
@@ -158,7 +158,7 @@ static enum lk_status choose_backward(const struct lk_product_setup *setup,
             continue;
         LK_TRY(lk_product_choose(setup, &job, &layer->uses[i].way));
         expands |=
-            gradient != LK_GRADIENT_PLAIN && layer->uses[i].way.product->takes == LK_TAKES_DZ;
+            gradient != LK_GRADIENT_PLAIN && layer->uses[i].way.product->takes == LK_DZ_STORED;
     }
     layer->expands = expands;
     if (!expands || !wants[LK_PASS_WEIGHTS])
@@ -240,7 +240,7 @@ static enum lk_status enqueue_expand(const struct lk_product_setup *setup,
 {
     const struct lk_product_shape *s = &layer->shape;
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_parts *p = &layer->parts;
+    const struct lk_partial_sums *p = &layer->parts;
     const bool in_parts = db && p->parts > 1;
     const int64_t filters = s->groups * s->filters;
     const struct lk_grid grid = {{filters, t->shards, p->parts}, lk_product_items(setup)};
@@ -254,7 +254,8 @@ static enum lk_status enqueue_expand(const struct lk_product_setup *setup,
                       LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles),
                       LK_INT(layer->part_pixels), LK_INT(filters), LK_INT(s->axis[0].out),
                       LK_INT(s->axis[1].out), LK_LOCAL(row)));
-    return in_parts ? lk_parts_enqueue(setup, p, run->workspace, db, run->dw_stride) : LK_OK;
+    return in_parts ? lk_partial_sums_enqueue(setup, p, run->workspace, db, run->dw_stride)
+                    : LK_OK;
 }
 
 static enum lk_status enqueue_dz(const struct lk_product_setup *setup,
@@ -263,8 +264,8 @@ static enum lk_status enqueue_dz(const struct lk_product_setup *setup,
 {
     const bool wants_dz = layer->expands && (run->dx || run->dw);
     if (is_apart(layer))
-        return layer->turn.kernel ? lk_matrix_turn_enqueue(setup, &layer->turn, run->dy, run->y,
-                                                           run->workspace)
+        return layer->turn.kernel ? lk_matrix_transpose_enqueue(setup, &layer->turn, run->dy,
+                                                                run->y, run->workspace)
                                   : LK_OK;
     return wants_dz || db ? enqueue_expand(setup, layer, run, wants_dz, db) : LK_OK;
 }

@@ -6,7 +6,7 @@
 #ifndef LK_PRODUCTS_LAYER_H
 #define LK_PRODUCTS_LAYER_H
 
-#include "products/kernel/parts.h"
+#include "products/kernel/partial_sums.h"
 #include "products/matrix/matrix.h"
 #include "products/table.h"
 
@@ -19,7 +19,7 @@ struct lk_layer_wants {
 
 /* A pass and what makes it. */
 struct lk_layer_use {
-    struct lk_product_way way;
+    struct lk_product_selection way;
     void *state; /* NULL: the pass is not wanted */
 };
 
@@ -33,12 +33,12 @@ struct lk_layer {
     /* its own */
     struct lk_layer_use uses[LK_PASSES];
     struct lk_kernel *expand;
-    struct lk_matrix_turn turn; /* of matrices apart, in expand's place */
-    bool expands;               /* dz is made in the workspace */
-    bool gives_db;              /* the weight gradient does */
-    int64_t dz_first;           /* where, in stored numbers */
-    int64_t part_pixels;        /* of a shard */
-    struct lk_parts parts;      /* of the bias gradient */
+    struct lk_matrix_transpose turn; /* of matrices apart, in expand's place */
+    bool expands;                    /* dz is made in the workspace */
+    bool gives_db;                   /* the weight gradient does */
+    int64_t dz_first;                /* where, in stored numbers */
+    int64_t part_pixels;             /* of a shard */
+    struct lk_partial_sums parts;    /* of the bias gradient */
 };
 
 /* Those that the pass needs; dw, db: arrays [shards][dw_stride]. What is not wanted is NULL. */

@@ -22,74 +22,74 @@ enum { USUAL_SHARD_TILES = 4 };
     {                                                                                          \
         .name = name_, .pass = LK_PASS_##pass_, .device_class = LK_ON_##class_,                \
         .math = LK_MATH_##math_, .order = order_, .verbs = &verbs_,                            \
-        .takes = LK_TAKES_##takes_, __VA_ARGS__                                                \
+        .takes = LK_DZ_##takes_, __VA_ARGS__                                                \
     }
 #define GATES .gates = true
 
 /* clang-format off */
 #define WINOGRAD(family, side) \
-    ROW(family " fused", FORWARD, CPU, NORMAL, DZ, family, \
+    ROW(family " fused", FORWARD, CPU, NORMAL, STORED, family, \
         lk_winograd_fused, .tile = side), \
-    ROW(family " gemm", FORWARD, GPU, NORMAL, DZ, family " gpu", \
+    ROW(family " gemm", FORWARD, GPU, NORMAL, STORED, family " gpu", \
         lk_winograd_gpu, .tile = side), \
-    ROW(family " fused", DATA, CPU, NORMAL, DY, family, \
+    ROW(family " fused", DATA, CPU, NORMAL, FROM_DY, family, \
         lk_winograd_fused, .tile = side, GATES), \
-    ROW(family " gemm", DATA, GPU, NORMAL, DY, family " gpu", \
+    ROW(family " gemm", DATA, GPU, NORMAL, FROM_DY, family " gpu", \
         lk_winograd_gpu, .tile = side, GATES), \
-    ROW(family " fused", WEIGHTS, CPU, NORMAL, DY, family ": (lanes), parts of squares", \
+    ROW(family " fused", WEIGHTS, CPU, NORMAL, FROM_DY, family ": (lanes), parts of squares", \
         lk_winograd_fused_weights, .tile = side), \
-    ROW(family " rounds", WEIGHTS, CPU, NORMAL, DY, family ": (8 squares lanes)", \
+    ROW(family " rounds", WEIGHTS, CPU, NORMAL, FROM_DY, family ": (8 squares lanes)", \
         lk_winograd_weights, .tile = side), \
-    ROW(family " gemm", WEIGHTS, GPU, NORMAL, DY, family ": squares lanes, rounds", \
+    ROW(family " gemm", WEIGHTS, GPU, NORMAL, FROM_DY, family ": squares lanes, rounds", \
         lk_winograd_gpu, .tile = side)
 
 const struct lk_product lk_products[] = {
-    ROW("depthwise", FORWARD, ANY, STRICT, DZ, "c r s",
+    ROW("depthwise", FORWARD, ANY, STRICT, STORED, "c r s",
         lk_direct_depthwise, 0),
-    ROW("depthwise", DATA, ANY, STRICT, DZ, "r s",
+    ROW("depthwise", DATA, ANY, STRICT, STORED, "r s",
         lk_direct_depthwise, GATES),
-    ROW("depthwise", WEIGHTS, ANY, STRICT, DZ, "i j, tree of lanes, parts of tiles",
+    ROW("depthwise", WEIGHTS, ANY, STRICT, STORED, "i j, tree of lanes, parts of tiles",
         lk_direct_depthwise, 0),
 
-    ROW("direct pointwise", FORWARD, CPU, STRICT, DZ, "c r s",
+    ROW("direct pointwise", FORWARD, CPU, STRICT, STORED, "c r s",
         lk_direct_pointwise_verbs, 0),
-    ROW("direct gather", FORWARD, ANY, STRICT, DZ, "c r s",
+    ROW("direct gather", FORWARD, ANY, STRICT, STORED, "c r s",
         lk_direct_gather_verbs, 0),
-    ROW("direct pointwise", DATA, CPU, STRICT, DZ, "k -r -s",
+    ROW("direct pointwise", DATA, CPU, STRICT, STORED, "k -r -s",
         lk_direct_pointwise_verbs, GATES),
-    ROW("direct gather", DATA, ANY, STRICT, DZ, "k -r -s",
+    ROW("direct gather", DATA, ANY, STRICT, STORED, "k -r -s",
         lk_direct_gather_verbs, GATES),
-    ROW("direct lanewise", WEIGHTS, CPU, STRICT, DY, "areas i j, tree of lanes, parts of areas",
-        lk_direct_lanewise_weights, 0),
-    ROW("direct pointwise", WEIGHTS, CPU, STRICT, DY, "(4 pixels lanes), parts of areas",
+    ROW("direct lanewise", WEIGHTS, CPU, STRICT, FROM_DY,
+        "areas i j, tree of lanes, parts of areas", lk_direct_lanewise_weights, 0),
+    ROW("direct pointwise", WEIGHTS, CPU, STRICT, FROM_DY, "(4 pixels lanes), parts of areas",
         lk_direct_pointwise_weights, 0),
-    ROW("direct turned", WEIGHTS, CPU, STRICT, DY, "(9 pixels lanes), parts of areas",
+    ROW("direct turned", WEIGHTS, CPU, STRICT, FROM_DY, "(9 pixels lanes), parts of areas",
         lk_direct_turned_weights, 0),
-    ROW("direct staged", WEIGHTS, ANY, STRICT, DY, "strips i j, tree of lanes, parts of tiles",
-        lk_direct_staged_weights, 0),
+    ROW("direct staged", WEIGHTS, ANY, STRICT, FROM_DY,
+        "strips i j, tree of lanes, parts of tiles", lk_direct_staged_weights, 0),
 
-    ROW("gemm", FORWARD, GPU, STRICT, DZ, "c/8 r s c%8", lk_gpu_gemm, 0),
-    ROW("gemm", DATA, GPU, STRICT, DZ, "k/8 -r -s k%8", lk_gpu_gemm, GATES),
-    ROW("gemm", WEIGHTS, GPU, STRICT, DZ, "pixels lanes, parts of pixels", lk_gpu_gemm, 0),
+    ROW("gemm", FORWARD, GPU, STRICT, STORED, "c/8 r s c%8", lk_gpu_gemm, 0),
+    ROW("gemm", DATA, GPU, STRICT, STORED, "k/8 -r -s k%8", lk_gpu_gemm, GATES),
+    ROW("gemm", WEIGHTS, GPU, STRICT, STORED, "pixels lanes, parts of pixels", lk_gpu_gemm, 0),
 
     WINOGRAD("winograd2", 2),
     WINOGRAD("winograd4", 4),
 
-    ROW("fft", FORWARD, ANY, NORMAL, DZ, "fft", lk_library_fft, 0),
-    ROW("fft", DATA, ANY, NORMAL, DZ, "fft", lk_library_fft, 0),
-    ROW("fft", WEIGHTS, ANY, NORMAL, DZ, "fft", lk_library_fft, 0),
+    ROW("fft", FORWARD, ANY, NORMAL, STORED, "fft", lk_library_fft, 0),
+    ROW("fft", DATA, ANY, NORMAL, STORED, "fft", lk_library_fft, 0),
+    ROW("fft", WEIGHTS, ANY, NORMAL, STORED, "fft", lk_library_fft, 0),
 
-    ROW("clblast", FORWARD, ANY, NORMAL, DZ, "clblast", lk_library_blas, 0),
-    ROW("clblast", DATA, ANY, NORMAL, DZ, "clblast", lk_library_blas, 0),
-    ROW("clblast", WEIGHTS, ANY, NORMAL, DZ, "clblast", lk_library_blas, 0),
+    ROW("clblast", FORWARD, ANY, NORMAL, STORED, "clblast", lk_library_blas, 0),
+    ROW("clblast", DATA, ANY, NORMAL, STORED, "clblast", lk_library_blas, 0),
+    ROW("clblast", WEIGHTS, ANY, NORMAL, STORED, "clblast", lk_library_blas, 0),
 
-    ROW(LK_GPU_MATRIX_NAME, FORWARD, GPU, FAST, DZ, "tf32", lk_gpu_matrix_gemm, 0),
-    ROW(LK_GPU_MATRIX_NAME, DATA, GPU, FAST, DZ, "tf32", lk_gpu_matrix_gemm, GATES),
-    ROW(LK_GPU_MATRIX_NAME, WEIGHTS, GPU, FAST, DZ, "tf32", lk_gpu_matrix_gemm, 0),
+    ROW(LK_GPU_MATRIX_NAME, FORWARD, GPU, FAST, STORED, "tf32", lk_gpu_matrix_gemm, 0),
+    ROW(LK_GPU_MATRIX_NAME, DATA, GPU, FAST, STORED, "tf32", lk_gpu_matrix_gemm, GATES),
+    ROW(LK_GPU_MATRIX_NAME, WEIGHTS, GPU, FAST, STORED, "tf32", lk_gpu_matrix_gemm, 0),
 
-    ROW("matrix", FORWARD, ANY, STRICT, DZ, "c r s", lk_matrix_product, .is_matrix = true),
-    ROW("matrix", DATA, ANY, STRICT, DZ, "k -r -s", lk_matrix_product, .is_matrix = true),
-    ROW("matrix", WEIGHTS, ANY, STRICT, TURNED, "tiles lanes", lk_matrix_weights,
+    ROW("matrix", FORWARD, ANY, STRICT, STORED, "c r s", lk_matrix_product, .is_matrix = true),
+    ROW("matrix", DATA, ANY, STRICT, STORED, "k -r -s", lk_matrix_product, .is_matrix = true),
+    ROW("matrix", WEIGHTS, ANY, STRICT, TRANSPOSED, "tiles lanes", lk_matrix_weights,
         .is_matrix = true),
     {0},
 };
@@ -190,7 +190,8 @@ static const struct lk_product *row_of(const char *candidate, enum lk_pass pass)
 }
 
 enum lk_status lk_product_choose(const struct lk_product_setup *setup,
-                                 const struct lk_product_job *job, struct lk_product_way *way)
+                                 const struct lk_product_job *job,
+                                 struct lk_product_selection *way)
 {
     struct lk_choice from;
     int place;

@@ -14,7 +14,7 @@ bool lk_product_fits(const struct lk_product_setup *setup, const struct lk_produ
                      const struct lk_product_job *job);
 
 /* What a pass is made by. */
-struct lk_product_way {
+struct lk_product_selection {
     const struct lk_product *product; /* NULL: not chosen */
     char blocking[LK_BLOCKING_BYTES];
 };
@@ -30,6 +30,6 @@ bool lk_product_is_kept(const struct lk_choice *choice);
  * fails: LK_E_UNSUPPORTED, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_product_choose(const struct lk_product_setup *setup,
                                                const struct lk_product_job *job,
-                                               struct lk_product_way *way);
+                                               struct lk_product_selection *way);
 
 #endif

@@ -82,7 +82,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     worker->team = team;
     worker->position = position;
     worker->state = LK_WORKER_NEW;
-    lk_worker_read_trouble(worker);
+    lk_worker_read_faults(worker);
     return lk_worker_start(worker);
 }
 
@@ -123,7 +123,7 @@ static enum lk_status create(struct lk_team *team)
     LK_TRY(count_devices(team, &devices));
     for (int i = 0; i < devices; i++)
         LK_TRY(create_worker(team, i));
-    LK_TRY(lk_team_init_deal(team));
+    LK_TRY(lk_team_init_split(team));
     if (c->is_async)
         LK_TRY(lk_async_create(team, &team->async));
     LK_TRY(lk_team_call_each(team, open_device, &team->config, false));
@@ -222,7 +222,7 @@ enum lk_status lk_team_build(struct lk_team *team)
     LK_TRY(lk_team_call_each(team, build, NULL, true));
     LK_TRY(create_arrivals(team));
     if (team->job.ranks)
-        LK_TRY(lk_team_ranks_share(team));
+        LK_TRY(lk_team_ranks_allocate(team));
     if (team->async)
         LK_TRY(lk_async_build(team));
     lk_team_enter(team, team->async       ? LK_TEAM_ASYNC
@@ -246,7 +246,7 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
 /* A lost device's memory and its thread, which may hang, are left as they are. */
 static bool end_worker(struct lk_team *team, struct lk_worker *worker)
 {
-    const struct lk_order quit = {.kind = LK_ORDER_QUIT};
+    const struct lk_command quit = {.kind = LK_COMMAND_QUIT};
     const bool has_thread = worker->state != LK_WORKER_NEW;
     pthread_mutex_lock(&team->mutex);
     if (worker->state == LK_WORKER_RESTING)
@@ -256,7 +256,7 @@ static bool end_worker(struct lk_team *team, struct lk_worker *worker)
         (void)!lk_team_call_one(team, worker, close_device, NULL);
     pthread_mutex_lock(&team->mutex);
     if (lk_worker_is_at_work(worker)) {
-        lk_worker_order(worker, &quit);
+        lk_worker_send(worker, &quit);
         lk_worker_change(worker, LK_WORKER_QUIT, NULL);
     }
     const bool is_lost = worker->state == LK_WORKER_LOST;

@@ -54,7 +54,7 @@ enum lk_status lk_team_call(struct lk_team *team,
                             enum lk_status (*call)(void *, struct lk_worker *), void *context)
 {
     const enum lk_status status = lk_team_call_first(team, call, context);
-    if (!lk_is_device_trouble(status) || lk_team_resting(team) == 0 ||
+    if (!lk_is_device_failure(status) || lk_team_resting(team) == 0 ||
         team->phase != LK_TEAM_ALONE)
         return status;
     lk_error_clear();
@@ -71,7 +71,7 @@ static enum lk_status read_checks(void *context, struct lk_worker *worker)
                                : LK_OK;
 }
 
-enum lk_status lk_team_settle(struct lk_team *team)
+enum lk_status lk_team_verify_replicas(struct lk_team *team)
 {
     bool is_right = true;
     if (team->phase == LK_TEAM_ALONE) {

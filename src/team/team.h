@@ -52,7 +52,7 @@ LK_MUST_CHECK enum lk_status lk_team_call(struct lk_team *team,
 /* Compares what every device was sent in the last step, which no later step does, and mends a
  * replica that is wrong: before what is trained is saved. No step may be on its way.
  * fails: LK_E_DEVICE where none is right */
-LK_MUST_CHECK enum lk_status lk_team_settle(struct lk_team *team);
+LK_MUST_CHECK enum lk_status lk_team_verify_replicas(struct lk_team *team);
 
 /* Whether a step should be begun before the oldest one is ended: there may be two, or
  * LK_MOST_BEGUN without lockstep, where it waits until one is wanted or the oldest is done.

@@ -11,7 +11,7 @@ struct lk_loader {
     struct lk_tiling tiling;
     enum lk_dtype real; /* that is computed with */
     bool stores_half;
-    struct lk_look look;
+    struct lk_transform transform;
     bool has_means;         /* contrast needs a sample's mean, made of those of its rows */
     int64_t height;         /* that there is memory for */
     struct lk_buffer *sums; /* [tiles][height][lanes] */
@@ -31,13 +31,14 @@ static struct lk_kernel_spec spec_of(const struct lk_loader *loader, const char 
 
 static enum lk_status create(struct lk_loader *loader)
 {
-    const struct lk_look *look = &loader->look;
+    const struct lk_transform *transform = &loader->transform;
     char options[128];
     snprintf(options, sizeof options,
-             "-DMIRRORS=%d -DSTAGE_1=%d -DSTAGE_2=%d -DSTAGE_3=%d -DCHANNELS=%d", look->mirrors,
-             (int)look->stages[0], (int)look->stages[1], (int)look->stages[2], look->channels);
+             "-DMIRRORS=%d -DSTAGE_1=%d -DSTAGE_2=%d -DSTAGE_3=%d -DCHANNELS=%d",
+             transform->flips, (int)transform->stages[0], (int)transform->stages[1],
+             (int)transform->stages[2], transform->channels);
     struct lk_kernel_spec spec =
-        spec_of(loader, "convert_images", lk_look_draws(look) ? options : NULL);
+        spec_of(loader, "convert_images", lk_transform_has_params(transform) ? options : NULL);
     LK_TRY(lk_kernel_create(loader->device, &spec, &loader->images));
     if (loader->has_means) {
         spec.name = "convert_means";
@@ -48,7 +49,7 @@ static enum lk_status create(struct lk_loader *loader)
 }
 
 enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling *tiling,
-                                enum lk_dtype dtype, const struct lk_look *look,
+                                enum lk_dtype dtype, const struct lk_transform *transform,
                                 struct lk_loader **loader)
 {
     struct lk_loader *made = calloc(1, sizeof *made);
@@ -58,10 +59,10 @@ enum lk_status lk_loader_create(struct lk_device *device, const struct lk_tiling
                                .tiling = *tiling,
                                .real = dtype == LK_F64 ? LK_F64 : LK_F32,
                                .stores_half = dtype == LK_F16};
-    if (look)
-        made->look = *look;
-    for (int i = 0; i < LK_LOOK_STAGES; i++)
-        made->has_means |= made->look.stages[i] == LK_LOOK_CONTRAST;
+    if (transform)
+        made->transform = *transform;
+    for (int i = 0; i < LK_COLOUR_STAGES; i++)
+        made->has_means |= made->transform.stages[i] == LK_COLOUR_CONTRAST;
     const enum lk_status status = create(made);
     if (status != LK_OK) {
         lk_loader_destroy(made);
@@ -117,13 +118,13 @@ enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
                                         const struct lk_shape *y_shape, struct lk_buffer *y)
 {
     const struct lk_tiling *t = &loader->tiling;
-    const struct lk_look *look = &loader->look;
+    const struct lk_transform *transform = &loader->transform;
     const int64_t c = y_shape->dim[0], h = y_shape->dim[1], w = y_shape->dim[2];
     const struct lk_grid grid = {{h, t->tiles, 1}, t->lanes / t->vector};
-    double scale[LK_LOOK_CHANNELS], shift[LK_LOOK_CHANNELS];
-    for (int i = 0; i < LK_LOOK_CHANNELS; i++) {
-        scale[i] = look->normalizes ? look->scale[i] : images->scale;
-        shift[i] = look->normalizes ? look->shift[i] : images->shift;
+    double scale[LK_TRANSFORM_CHANNELS], shift[LK_TRANSFORM_CHANNELS];
+    for (int i = 0; i < LK_TRANSFORM_CHANNELS; i++) {
+        scale[i] = transform->normalizes ? transform->scale[i] : images->scale;
+        shift[i] = transform->normalizes ? transform->shift[i] : images->shift;
     }
     if (loader->has_means && h != loader->height)
         return lk_fail(LK_E_ARGUMENT, "images of %lld rows, there is memory for %lld",

@@ -9,7 +9,7 @@
 #define LK_TENSOR_TENSOR_H
 
 #include "device/device.h"
-#include "tensor/look.h"
+#include "tensor/transform.h"
 #include <lockstep/tensor.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,14 +74,14 @@ LK_MUST_CHECK enum lk_status lk_tiled_read(const struct lk_buffer *buffer,
 struct lk_loader;
 
 /* A loader of batches of the given tiling into tensors of `dtype` (LK_F32, LK_F64, LK_F16),
- * with that look (NULL: as they are); its kernels can run after lk_device_build(). */
-LK_MUST_CHECK enum lk_status lk_loader_create(struct lk_device *device,
-                                              const struct lk_tiling *tiling,
-                                              enum lk_dtype dtype, const struct lk_look *look,
-                                              struct lk_loader **loader);
+ * with that transform (NULL: none); its kernels can run after lk_device_build(). */
+LK_MUST_CHECK enum lk_status
+lk_loader_create(struct lk_device *device, const struct lk_tiling *tiling, enum lk_dtype dtype,
+                 const struct lk_transform *transform, struct lk_loader **loader);
 void lk_loader_destroy(struct lk_loader *loader);
 
-/* Takes the memory that the look needs for images of `height` rows. fails: LK_E_DEVICE_MEMORY
+/* Allocates the memory that the transform needs for images of `height` rows. fails:
+ * LK_E_DEVICE_MEMORY
  */
 LK_MUST_CHECK enum lk_status lk_loader_allocate(struct lk_loader *loader, int64_t height);
 
@@ -94,15 +94,15 @@ LK_MUST_CHECK enum lk_status lk_loader_add_numbers(struct lk_loader *loader);
 void lk_loader_use(struct lk_loader *loader, const struct lk_tiling *tiling);
 
 /* A batch of images as the host has it: uint8 [samples][h][w][c], in a buffer that begins with
- * records of the samples where the look has such. */
+ * the samples' parameters, where the transform has some. */
 struct lk_image_batch {
     const struct lk_buffer *buffer;
     int64_t pixels_at, samples; /* where the images begin, in bytes */
-    double scale, shift;        /* where the look does not normalize */
+    double scale, shift;        /* where the transform does not normalize */
 };
 
-/* y[t,c,h,w,l] = look(images[n,h,w,c]) * scale + shift, of sample shape y_shape = [c, h, w];
- * dead lanes 0. Enqueues. */
+/* y[t,c,h,w,l] = transform(images[n,h,w,c]) * scale + shift, of sample shape y_shape = [c, h,
+ * w]; dead lanes 0. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
                                                       const struct lk_image_batch *images,
                                                       const struct lk_shape *y_shape,

@@ -1,6 +1,6 @@
 /* The algorithms of a run: they decide bits, so a run that goes on takes those of its
  * checkpoint, and all ranks those of rank 0. */
-#include "train/trainer_parts.h"
+#include "train/trainer_internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -13,7 +13,7 @@
 
 static enum lk_status read_checkpoint(struct lk_trainer *trainer)
 {
-    const struct lk_checkpoint *about = lk_checkpoint_about(trainer->checkpoint);
+    const struct lk_checkpoint *about = lk_checkpoint_metadata(trainer->checkpoint);
     if (lk_choices_read(trainer->choices, about->choices, "its checkpoint") == LK_OK)
         return LK_OK;
     return lk_fail_within(
@@ -33,11 +33,11 @@ static enum lk_status take_from_first(struct lk_world *world, struct lk_choices 
         LK_TRY(lk_choices_print(choices, &text));
         bytes = (int64_t)strlen(text) + 1;
     }
-    enum lk_status status = lk_world_share(world, sizeof bytes, &bytes);
+    enum lk_status status = lk_world_broadcast(world, sizeof bytes, &bytes);
     if (status == LK_OK && !is_first && !(text = malloc((size_t)bytes)))
         status = lk_fail_memory("choices of algorithms", (size_t)bytes);
     if (status == LK_OK)
-        status = lk_world_share(world, (size_t)bytes, text);
+        status = lk_world_broadcast(world, (size_t)bytes, text);
     if (status == LK_OK && !is_first)
         status = lk_choices_read(choices, text, "rank 0");
     free(text);
@@ -126,8 +126,8 @@ enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer)
     LK_TRY(lk_choices_create((enum lk_math)s->math, &trainer->choices));
     LK_TRY(lk_choices_create((enum lk_math)s->math, &trainer->tuned));
     LK_TRY(lk_choices_create((enum lk_math)s->math, &trainer->blockings));
-    lk_choices_know(trainer->choices, trainer->tuned, trainer->blockings);
-    lk_choices_know(trainer->blockings, trainer->tuned, NULL);
+    lk_choices_set_fallbacks(trainer->choices, trainer->tuned, trainer->blockings);
+    lk_choices_set_fallbacks(trainer->blockings, trainer->tuned, NULL);
     if (trainer->checkpoint)
         LK_TRY(read_checkpoint(trainer));
     else if (lk_world_rank(world) == 0 && s->tune != LK_TUNE_OFF)

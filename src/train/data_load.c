@@ -1,5 +1,5 @@
 /* Reads the data of a training on a thread of its own, while kernels are built. */
-#include "train/trainer_parts.h"
+#include "train/trainer_internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -84,8 +84,8 @@ static enum lk_status add_samples(const struct lk_data *data, void *const fields
     return LK_OK;
 }
 
-enum lk_status lk_data_sum(const struct lk_data *data, const struct lk_feed *feed,
-                           char text[LK_SHA256_TEXT])
+enum lk_status lk_data_fingerprint(const struct lk_data *data, const struct lk_feed *feed,
+                                   char text[LK_SHA256_TEXT])
 {
     const struct lk_data_info *info = lk_data_info(data);
     const int64_t shape[] = {info->count, info->height, info->width, info->channels,

@@ -62,8 +62,9 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                     .parts_by_chance = pipeline->parts_by_chance};
 }
 
-enum lk_status lk_model_look(const struct lk_model *model, const struct lk_pipeline *pipeline,
-                             struct lk_look *look)
+enum lk_status lk_model_transform(const struct lk_model *model,
+                                  const struct lk_pipeline *pipeline,
+                                  struct lk_transform *transform)
 {
     const struct lk_node *images = find_images(model);
     const struct lk_shape x = images ? images->shapes.y : (struct lk_shape){3, {1, 1, 1}};
@@ -72,7 +73,7 @@ enum lk_status lk_model_look(const struct lk_model *model, const struct lk_pipel
         return lk_fail(LK_E_ARGUMENT,
                        "the pipeline crops to %dx%d, the model takes images of %lldx%lld",
                        crop[0], crop[1], (long long)x.dim[1], (long long)x.dim[2]);
-    return lk_pipeline_look(pipeline, (int)x.dim[0], look);
+    return lk_pipeline_transform(pipeline, (int)x.dim[0], transform);
 }
 
 /* --- making it --------------------------------------------------------------------------- */
@@ -98,7 +99,7 @@ static enum lk_status create(struct lk_evaluator *evaluator,
         .device = c->device,
         .batch = c->batch,
         .shards = 1,
-        .look = c->look,
+        .transform = c->transform,
         .real = LK_F32,
         .weights_of = c->weights_of,
         .choices = c->choices,

@@ -12,8 +12,9 @@ struct lk_evaluator;
 struct lk_evaluator_config {
     struct lk_device *device;
     struct lk_model *model;
-    int64_t batch;              /* most samples at a time */
-    const struct lk_look *look; /* of images, nothing by chance; copied. NULL: as they are */
+    int64_t batch; /* most samples at a time */
+    /* of images, nothing by chance; copied. NULL: as they are */
+    const struct lk_transform *transform;
     const char *pipeline; /* of its samples, as batches take it, outlives it; NULL: none */
     struct lk_replica *weights_of; /* uses this one's and must go before it; NULL: its own */
     struct lk_choices *choices;    /* outlive it; NULL: as a replica has it */
@@ -56,8 +57,8 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
 
 /* What a device does to a model's images, and whether the pipeline crops to their size.
  * fails: LK_E_ARGUMENT */
-LK_MUST_CHECK enum lk_status lk_model_look(const struct lk_model *model,
-                                           const struct lk_pipeline *pipeline,
-                                           struct lk_look *look);
+LK_MUST_CHECK enum lk_status lk_model_transform(const struct lk_model *model,
+                                                const struct lk_pipeline *pipeline,
+                                                struct lk_transform *transform);
 
 #endif

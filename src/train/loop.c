@@ -1,5 +1,5 @@
 /* The training loop: steps, and what happens between them. */
-#include "train/trainer_parts.h"
+#include "train/trainer_internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -22,7 +22,7 @@ static void describe_step(void *context, int64_t number, struct lk_team_step *st
     *step = (struct lk_team_step){
         .step = number,
         .samples = lk_batches_size(trainer->batches, number - 1),
-        .lr = lk_schedule_rate(&trainer->schedule, trainer->rate, number),
+        .lr = lk_lr_schedule_rate(&trainer->schedule, trainer->rate, number),
     };
 }
 
@@ -127,7 +127,7 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
     trainer->last_finish = lk_seconds();
     LK_TRY(begin_step(trainer, begun));
     while (trainer->done < last) {
-        if (is_asked_to_stop(trainer) || lk_seconds() - trainer->shadow_at > SHADOW_SECONDS)
+        if (is_asked_to_stop(trainer) || lk_seconds() - trainer->snapshot_at > SHADOW_SECONDS)
             last = begun;
         last = lk_least(last, trainer->stop_after);
         LK_TRY(begin_steps(trainer, &begun, last));
@@ -214,12 +214,12 @@ static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated
     const bool ends = trainer->done == trainer->total_steps;
     const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
     *is_evaluated = false;
-    LK_TRY(lk_team_settle(trainer->team));
+    LK_TRY(lk_team_verify_replicas(trainer->team));
     LK_TRY(look_at_loss_scale(trainer));
     if (ends || is_stopped || (every == 0 ? ends_epoch : trainer->done % every == 0))
         LK_TRY(lk_trainer_save(trainer));
     else
-        LK_TRY(lk_trainer_shadow(trainer));
+        LK_TRY(lk_trainer_take_snapshot(trainer));
     if ((!ends_epoch && !ends) || is_stopped)
         return LK_OK;
     *is_evaluated = true;
@@ -231,7 +231,7 @@ static enum lk_status run(struct lk_trainer *trainer)
     bool is_evaluated = false;
     trainer->looked_at = trainer->done;
     LK_TRY(look_at_loss_scale(trainer));
-    LK_TRY(lk_trainer_shadow(trainer));
+    LK_TRY(lk_trainer_take_snapshot(trainer));
     while (trainer->done < trainer->total_steps && !must_stop(trainer)) {
         LK_TRY(run_steps(trainer, next_stop(trainer)));
         LK_TRY(pause_steps(trainer, &is_evaluated));
@@ -254,7 +254,7 @@ static enum lk_status give_up(struct lk_trainer *trainer, enum lk_status status)
     const enum lk_status saved =
         lk_world_has_failed(trainer->world) && lk_team_left(trainer->team) > 0
             ? lk_trainer_save(trainer)
-            : lk_trainer_save_shadow(trainer);
+            : lk_trainer_save_snapshot(trainer);
     if (saved != LK_OK)
         lk_log(LK_LOG_WARNING, "the state could not be saved: %s", lk_error_text());
     lk_error_clear();

@@ -61,14 +61,14 @@ static enum lk_status open_file(struct lk_predictor *predictor,
                                 const struct lk_checkpoint_file *file, const char *device,
                                 int64_t batch)
 {
-    const struct lk_checkpoint *about = lk_checkpoint_about(file);
+    const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
     const bool is_own = about->validation[0] && strcmp(about->validation, "off") != 0;
     snprintf(predictor->data, sizeof predictor->data, "%s",
              is_own ? about->validation : about->data);
     predictor->part = is_own ? LK_DATA_TEST_OR_ALL : LK_DATA_TEST;
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
-    struct lk_look look;
+    struct lk_transform transform;
     if (about->eval_pipeline) {
         LK_TRY(lk_pipeline_parse(about->eval_pipeline, false, &predictor->pipeline));
         predictor->text = strdup(about->eval_pipeline);
@@ -76,13 +76,13 @@ static enum lk_status open_file(struct lk_predictor *predictor,
             return lk_fail_memory("a pipeline", strlen(about->eval_pipeline));
     }
     LK_TRY(bind_standardize(predictor));
-    LK_TRY(lk_model_look(predictor->model, &predictor->pipeline, &look));
+    LK_TRY(lk_model_transform(predictor->model, &predictor->pipeline, &transform));
     LK_TRY(lk_device_open(device, 0, &predictor->device));
     LK_TRY(lk_choices_open(about->choices, "its algorithms", &predictor->choices));
     const struct lk_evaluator_config config = {.device = predictor->device,
                                                .model = predictor->model,
                                                .batch = batch,
-                                               .look = &look,
+                                               .transform = &transform,
                                                .pipeline = predictor->text,
                                                .choices = predictor->choices};
     LK_TRY(lk_evaluator_create(&config, &predictor->evaluator));

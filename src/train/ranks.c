@@ -1,6 +1,6 @@
 /* What the ranks of a job do together before they train: only the same model, settings and data
  * give one model. Rank 0 alone has a run directory, validates and reports. */
-#include "train/trainer_parts.h"
+#include "train/trainer_internal.h"
 
 #include "base/build.h"
 #include "base/fail.h"
@@ -65,9 +65,9 @@ enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer)
     return lk_world_check_equal(trainer->world, "training data", text);
 }
 
-enum lk_status lk_trainer_align(struct lk_trainer *trainer)
+enum lk_status lk_trainer_broadcast_state(struct lk_trainer *trainer)
 {
-    LK_TRY(lk_world_share(trainer->world, sizeof trainer->done, &trainer->done));
-    LK_TRY(lk_team_align(trainer->team));
-    return lk_world_agree(trainer->world, LK_OK);
+    LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->done, &trainer->done));
+    LK_TRY(lk_team_broadcast_state(trainer->team));
+    return lk_world_barrier(trainer->world, LK_OK);
 }

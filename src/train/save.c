@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
-#include "train/trainer_parts.h"
+#include "train/trainer_internal.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,16 +49,16 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         free(choices);
         return status;
     }
-    lk_snapshot_destroy(trainer->shadow);
+    lk_snapshot_destroy(trainer->snapshot);
     free(trainer->choices_text);
-    trainer->shadow = taken;
+    trainer->snapshot = taken;
     trainer->choices_text = choices;
     return LK_OK;
 }
 
-enum lk_status lk_trainer_shadow(struct lk_trainer *trainer)
+enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer)
 {
-    trainer->shadow_at = lk_seconds();
+    trainer->snapshot_at = lk_seconds();
     if (!*lk_run_folder_checkpoints(trainer->folder))
         return LK_OK;
     return lk_team_call(trainer->team, take_snapshot, trainer);
@@ -69,8 +69,8 @@ static enum lk_status write_shadow(struct lk_trainer *trainer)
     char path[1024];
     const char *folder = lk_run_folder_checkpoints(trainer->folder);
     LK_TRY(lk_run_folder_flush(trainer->folder)); /* no checkpoint is ahead of its metrics */
-    LK_TRY(lk_checkpoint_path(folder, lk_snapshot_step(trainer->shadow), path, sizeof path));
-    LK_TRY(lk_snapshot_write(trainer->shadow, path));
+    LK_TRY(lk_checkpoint_path(folder, lk_snapshot_step(trainer->snapshot), path, sizeof path));
+    LK_TRY(lk_snapshot_write(trainer->snapshot, path));
     LK_TRY(lk_checkpoint_prune(folder, KEPT_CHECKPOINTS));
     return lk_trainer_report(trainer,
                              (struct lk_event){.kind = LK_EVENT_CHECKPOINT, .file = path});
@@ -81,18 +81,18 @@ enum lk_status lk_trainer_save(struct lk_trainer *trainer)
     const double start = lk_seconds();
     if (!*lk_run_folder_checkpoints(trainer->folder))
         return LK_OK;
-    LK_TRY(lk_trainer_shadow(trainer));
+    LK_TRY(lk_trainer_take_snapshot(trainer));
     LK_TRY(write_shadow(trainer));
     lk_profile_span(trainer->profile, "trainer", "checkpoint", trainer->done, start,
                     lk_seconds());
     return LK_OK;
 }
 
-enum lk_status lk_trainer_save_shadow(struct lk_trainer *trainer)
+enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer)
 {
-    if (!trainer->shadow)
+    if (!trainer->snapshot)
         return LK_OK;
-    trainer->done = lk_snapshot_step(trainer->shadow);
+    trainer->done = lk_snapshot_step(trainer->snapshot);
     return write_shadow(trainer);
 }
 
@@ -213,7 +213,7 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     if (!*path)
         return LK_OK;
     LK_TRY(lk_checkpoint_open(path, &trainer->checkpoint));
-    const struct lk_checkpoint *there = lk_checkpoint_about(trainer->checkpoint);
+    const struct lk_checkpoint *there = lk_checkpoint_metadata(trainer->checkpoint);
     LK_TRY(check_same_run(trainer, there));
     trainer->settings->shards = there->shards; /* a run keeps its order of sums */
     return LK_OK;
@@ -234,7 +234,7 @@ static enum lk_status read_checkpoint(void *context, struct lk_worker *worker)
 
 enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
 {
-    const struct lk_checkpoint *about = lk_checkpoint_about(trainer->checkpoint);
+    const struct lk_checkpoint *about = lk_checkpoint_metadata(trainer->checkpoint);
     const struct lk_batches_position position = {about->epoch, about->index};
     LK_TRY(check_same_bits(trainer, about));
     LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer, false));

@@ -1,5 +1,5 @@
 /* Creates a trainer in order: devices, data, model, run directory, checkpoint. */
-#include "train/trainer_parts.h"
+#include "train/trainer_internal.h"
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -44,7 +44,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .feed = &trainer->feed,
         .batch = s->batch_size,
         .shards = trainer->shards,
-        .look = &trainer->look,
+        .transform = &trainer->transform,
         .real = LK_F32,
         .loss_scale = lk_settings_loss_scale(s),
         .seed = (uint64_t)s->seed,
@@ -116,7 +116,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     LK_TRY(lk_pipeline_resolve(trainer->load.train, s->pipeline, &trainer->text));
     LK_TRY(lk_pipeline_resolve(trainer->load.train, s->eval_pipeline, &trainer->eval_text));
     options.pipeline = trainer->text;
-    LK_TRY(lk_data_sum(trainer->load.train, &trainer->feed, trainer->data_sum));
+    LK_TRY(lk_data_fingerprint(trainer->load.train, &trainer->feed, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));
     const int64_t count = lk_data_info(trainer->load.train)->count;
     trainer->steps_per_epoch =
@@ -202,8 +202,9 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
     if (!lk_pipeline_print(&trainer->eval_pipeline, s->eval_pipeline, sizeof s->eval_pipeline))
         return lk_fail(LK_E_ARGUMENT, "the pipeline of evaluation has more than %zu characters",
                        sizeof s->eval_pipeline - 1);
-    LK_TRY(lk_model_look(trainer->model, &trainer->pipeline, &trainer->look));
-    return lk_model_look(trainer->model, &trainer->eval_pipeline, &trainer->eval_look);
+    LK_TRY(lk_model_transform(trainer->model, &trainer->pipeline, &trainer->transform));
+    return lk_model_transform(trainer->model, &trainer->eval_pipeline,
+                              &trainer->eval_transform);
 }
 
 static enum lk_status add_loss(struct lk_trainer *trainer)
@@ -222,7 +223,7 @@ static enum lk_status create(struct lk_trainer *trainer)
 {
     LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
     LK_TRY(read_pipelines(trainer));
-    LK_TRY(lk_schedule_parse(trainer->settings->schedule, &trainer->schedule));
+    LK_TRY(lk_lr_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_trainer_join(trainer));
     LK_TRY(lk_data_load_start(trainer));
     LK_TRY(lk_run_folder_open(trainer->settings->run, &trainer->folder));
@@ -230,8 +231,8 @@ static enum lk_status create(struct lk_trainer *trainer)
                            &trainer->profile));
     if (!trainer->settings->fresh)
         LK_TRY(lk_trainer_check_resume(trainer));
-    LK_TRY(lk_world_share(trainer->world, sizeof trainer->settings->shards,
-                          &trainer->settings->shards));
+    LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->settings->shards,
+                              &trainer->settings->shards));
     LK_TRY(add_loss(trainer));
     LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(create_team(trainer));
@@ -242,7 +243,7 @@ static enum lk_status create(struct lk_trainer *trainer)
     if (trainer->checkpoint)
         LK_TRY(lk_trainer_resume(trainer));
     LK_TRY(begin_folder(trainer));
-    LK_TRY(lk_trainer_align(trainer));
+    LK_TRY(lk_trainer_broadcast_state(trainer));
     return announce(trainer);
 }
 
@@ -281,7 +282,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     (void)!lk_data_load_join(&trainer->load);
     (void)!lk_profile_close(trainer->profile);
     lk_checkpoint_close(trainer->checkpoint);
-    lk_snapshot_destroy(trainer->shadow);
+    lk_snapshot_destroy(trainer->snapshot);
     lk_trainer_close_evaluator(trainer);
     lk_team_destroy(trainer->team);
     lk_batches_destroy(trainer->batches);

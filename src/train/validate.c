@@ -1,6 +1,6 @@
 /* A trainer's evaluator: on the first device that is left and has room for it, with the weights
  * trained there. */
-#include "train/trainer_parts.h"
+#include "train/trainer_internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -16,7 +16,7 @@ static enum lk_status create_on(struct lk_trainer *trainer, const struct lk_work
         .device = worker->device,
         .model = trainer->model,
         .batch = lk_least(most, trainer->settings->batch_size),
-        .look = &trainer->eval_look,
+        .transform = &trainer->eval_transform,
         .pipeline = trainer->eval_text,
         .weights_of = lk_stepper_replica(worker->stepper),
     };
@@ -60,7 +60,7 @@ static enum lk_status open_on(void *context, struct lk_worker *worker)
         return LK_OK;
     }
     LK_TRY(status);
-    lk_evaluator_watch(trainer->evaluator, lk_worker_beat, worker);
+    lk_evaluator_watch(trainer->evaluator, lk_worker_heartbeat, worker);
     trainer->evaluator_of = worker;
     return LK_OK;
 }
@@ -80,7 +80,7 @@ static enum lk_status evaluate_on(void *context, struct lk_worker *worker)
         return LK_OK;
     if (e->runs)
         LK_TRY(lk_evaluator_run(trainer->evaluator, trainer->load.validation, &e->result));
-    lk_profile_take(trainer->profile, worker->device, worker->position, trainer->done);
+    lk_profile_collect(trainer->profile, worker->device, worker->position, trainer->done);
     e->is_done = true;
     return LK_OK;
 }

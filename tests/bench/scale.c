@@ -39,7 +39,7 @@ static void expect(const struct lk_scale_moment *end, double at,
 static void hides_transfers_behind_compute(void **state)
 {
     (void)state;
-    const struct lk_scale_wires wires = {.link_gbs = 10, .hosts = 1};
+    const struct lk_scale_links wires = {.link_gbs = 10, .hosts = 1};
     invent();
     const struct lk_scale_moment two = lk_scale_simulate(&costs, &wires, 2);
     expect(&two, 0.189, (double[]){0.100, 0.050, 0.008, 0, 0.030, 0.001});
@@ -61,7 +61,7 @@ static void hides_transfers_behind_compute(void **state)
 static void one_device_is_alone(void **state)
 {
     (void)state;
-    const struct lk_scale_wires wires = {.link_gbs = 1e-3, .hosts = 2, .net_gbs = 1e-3};
+    const struct lk_scale_links wires = {.link_gbs = 1e-3, .hosts = 2, .net_gbs = 1e-3};
     invent();
     const struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 1);
     expect(&end, 0.232, (double[]){0.200, 0, 0, 0, 0.032, 0});
@@ -72,7 +72,7 @@ static void one_device_is_alone(void **state)
 static void waits_for_slow_links(void **state)
 {
     (void)state;
-    const struct lk_scale_wires wires = {.link_gbs = 1, .hosts = 1};
+    const struct lk_scale_links wires = {.link_gbs = 1, .hosts = 1};
     invent();
     const struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 2);
     expect(&end, 0.689, (double[]){0.050, 0.600, 0.008, 0, 0.030, 0.001});
@@ -83,7 +83,7 @@ static void waits_for_slow_links(void **state)
 static void sums_across_hosts(void **state)
 {
     (void)state;
-    const struct lk_scale_wires wires = {.link_gbs = 10, .hosts = 2, .net_gbs = 1};
+    const struct lk_scale_links wires = {.link_gbs = 10, .hosts = 2, .net_gbs = 1};
     invent();
     const struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 4);
     expect(&end, 0.405, (double[]){0.030, 0.040, 0.004, 0.300, 0.030, 0.001});
@@ -94,7 +94,7 @@ static void sums_across_hosts(void **state)
 static void tells_addition_update_and_fixed_cost(void **state)
 {
     (void)state;
-    const struct lk_scale_wires wires = {.link_gbs = 10, .hosts = 1};
+    const struct lk_scale_links wires = {.link_gbs = 10, .hosts = 1};
     invent();
     costs.add_gbs = 1;
     struct lk_scale_moment end = lk_scale_simulate(&costs, &wires, 2);
@@ -116,7 +116,7 @@ static void tells_addition_update_and_fixed_cost(void **state)
 static void takes_passes_as_a_team_does(void **state)
 {
     (void)state;
-    const struct lk_scale_wires wires = {.link_gbs = 10, .hosts = 1};
+    const struct lk_scale_links wires = {.link_gbs = 10, .hosts = 1};
     bool wanted[LK_MOST_SHARDS + 1] = {false};
     lk_scale_want(16, 5, wanted);
     for (int n = 0; n <= LK_MOST_SHARDS; n++)

@@ -39,17 +39,11 @@ static void the_other_class_passes(void **state)
     lk_device_close(other);
 }
 
-static const char *const targets[] = {"conv2d [3, 9, 8]",
-                                      "dense [130]",
-                                      "max_pool [3",
-                                      "dropout",
-                                      "tanh",
-                                      "softmax_cross_entropy [4, 6]",
-                                      "hinge [1]",
-                                      "huber",
-                                      "images into batch tiles",
-                                      "sums over shards",
-                                      "adamw"};
+static const char *const targets[] = {
+    "conv2d [3, 9, 8]", "dense [130]", "max_pool [3",
+    "dropout",          "tanh",        "softmax_cross_entropy [4, 6]",
+    "hinge [1]",        "huber",       "images into batch tiles",
+    "sums over shards", "adamw"};
 enum { TARGETS = LK_COUNT(targets) };
 
 /* The target that a test's name begins with; -1: none. */
@@ -100,10 +94,10 @@ static void every_optimizer_has_a_part(void **state)
     (void)state;
     for (int i = 0; lk_optimizer_kinds[i]; i++) {
         bool is_known = false;
-        for (const struct lk_selftest_part *p = lk_selftest_parts; p->name; p++)
+        for (const struct lk_selftest_check *p = lk_selftest_checks; p->name; p++)
             is_known |= p->optimizer && strcmp(p->optimizer, lk_optimizer_kinds[i]->name) == 0;
         if (!is_known)
-            fail_msg("no known answer of %s in src/bench/selftest_parts.c",
+            fail_msg("no known answer of %s in src/bench/selftest_checks.c",
                      lk_optimizer_kinds[i]->name);
     }
 }

@@ -1,6 +1,6 @@
 /* A crew takes results in order whatever its size; a conversion by the library, stopped from
  * its own progress and gone on with. */
-#include "base/crew.h"
+#include "base/parallel.h"
 
 #include "base/fail.h"
 #include "io/file.h"
@@ -38,14 +38,14 @@ static enum lk_status run(int threads, int64_t fails, int64_t stops, struct sum 
 {
     atomic_bool stop = false;
     *sum = (struct sum){.fails = fails, .stops = stops, .stop = &stop};
-    const struct lk_crew crew = {.threads = threads,
-                                 .count = COUNT,
-                                 .window = WINDOW,
-                                 .stop = &stop,
-                                 .context = sum,
-                                 .work = work,
-                                 .take = take};
-    return lk_crew_run(&crew);
+    const struct lk_parallel crew = {.threads = threads,
+                                     .count = COUNT,
+                                     .window = WINDOW,
+                                     .stop = &stop,
+                                     .context = sum,
+                                     .work = work,
+                                     .take = take};
+    return lk_parallel_run(&crew);
 }
 
 static void takes_in_order(void **state)

@@ -1,7 +1,7 @@
 /* Pipelines: texts into stages in their order, chance that repeats, what the host shows. */
 #include "data/stages/pipeline.h"
 #include "data/batches/batches.h"
-#include "data/stages/look.h"
+#include "data/stages/transform.h"
 
 #include "scratch.h"
 #include <lockstep/data.h>
@@ -147,23 +147,23 @@ static void evaluates_without_chance(void **state)
 static void normalizes(void **state)
 {
     (void)state;
-    struct lk_look look;
+    struct lk_transform look;
     struct lk_pipeline p = parse("normalize mean=[0.5, 0.25, 0] std=[0.5, 2, 1]", true);
-    assert_int_equal(lk_pipeline_look(&p, 3, &look), LK_OK);
-    assert_true(look.normalizes && !lk_look_draws(&look));
+    assert_int_equal(lk_pipeline_transform(&p, 3, &look), LK_OK);
+    assert_true(look.normalizes && !lk_transform_has_params(&look));
     const double mean[] = {0.5, 0.25, 0}, deviation[] = {0.5, 2, 1};
     for (int c = 0; c < 3; c++)
         for (int x = 0; x < 256; x += 51)
             assert_true(fabs(x * look.scale[c] + look.shift[c] -
                              (x / 255.0 - mean[c]) / deviation[c]) < 1e-12);
-    assert_int_equal(lk_pipeline_look(&p, 1, &look), LK_E_ARGUMENT);
+    assert_int_equal(lk_pipeline_transform(&p, 1, &look), LK_E_ARGUMENT);
     lk_error_clear();
     p = parse("normalize -1..1", true);
-    assert_int_equal(lk_pipeline_look(&p, 4, &look), LK_OK);
+    assert_int_equal(lk_pipeline_transform(&p, 4, &look), LK_OK);
     assert_true(fabs(look.shift[3] + 1) < 1e-12);
     assert_true(fabs(255 * look.scale[3] + look.shift[3] - 1) < 1e-12);
     p = parse("contrast 1", true);
-    assert_int_equal(lk_pipeline_look(&p, 4, &look), LK_E_ARGUMENT);
+    assert_int_equal(lk_pipeline_transform(&p, 4, &look), LK_E_ARGUMENT);
     lk_error_clear();
 }
 
@@ -172,16 +172,19 @@ static void draws_by_chance(void **state)
 {
     (void)state;
     enum { DRAWS = 8000, PARTS = 10 };
-    int often[LK_LOOK_STAGES][PARTS] = {0}, mirrors[4] = {0}, same = 0;
+    int often[LK_COLOUR_STAGES][PARTS] = {0}, flips[4] = {0}, same = 0;
     const struct lk_pipeline p = parse("flip both | brightness 0.5 | contrast 2", true);
     const double least[] = {0.5, 0, 1}, most[] = {1.5, 3, 1};
     for (int i = 0; i < DRAWS; i++) {
-        const struct lk_look_draw draw = lk_pipeline_draw(&p, 7, i / 100, i % 100);
-        const struct lk_look_draw again = lk_pipeline_draw(&p, 7, i / 100, i % 100);
-        const struct lk_look_draw next = lk_pipeline_draw(&p, 7, i / 100 + 1, i % 100);
+        const struct lk_transform_params draw =
+            lk_pipeline_transform_params(&p, 7, i / 100, i % 100);
+        const struct lk_transform_params again =
+            lk_pipeline_transform_params(&p, 7, i / 100, i % 100);
+        const struct lk_transform_params next =
+            lk_pipeline_transform_params(&p, 7, i / 100 + 1, i % 100);
         assert_memory_equal(&draw, &again, sizeof draw);
         same += draw.factors[0] == next.factors[0];
-        mirrors[(int)draw.mirror]++;
+        flips[(int)draw.mirror]++;
         for (int s = 0; s < 2; s++) {
             const double at = (draw.factors[s] - least[s]) / (most[s] - least[s]);
             assert_true(at >= 0 && at <= 1);
@@ -193,7 +196,7 @@ static void draws_by_chance(void **state)
         for (int k = 0; k < PARTS; k++)
             assert_in_range(often[s][k], 660, 940); /* 800: five deviations */
     for (int k = 0; k < 4; k++)
-        assert_in_range(mirrors[k], 1800, 2200);
+        assert_in_range(flips[k], 1800, 2200);
     assert_int_equal(same, 0);
 }
 
@@ -214,18 +217,19 @@ static void batches_draw_by_sample(void **state)
     for (int64_t batch = 0; batch < 9; batch++) {
         const struct lk_batches_position at = lk_batches_position(batches, batch);
         const int64_t size = lk_batches_size(batches, batch);
-        struct lk_look_draw draws[SIZE];
-        assert_int_equal(lk_batches_draw(batches, batch, 0, 1, draws), LK_OK);
-        assert_int_equal(lk_batches_draw(batches, batch, 1, size - 1, draws + 1), LK_OK);
+        struct lk_transform_params draws[SIZE];
+        assert_int_equal(lk_batches_transform_params(batches, batch, 0, 1, draws), LK_OK);
+        assert_int_equal(lk_batches_transform_params(batches, batch, 1, size - 1, draws + 1),
+                         LK_OK);
         lk_data_order(9, at.epoch, COUNT, order);
         for (int64_t i = 0; i < size; i++) {
-            const struct lk_look_draw is =
-                lk_pipeline_draw(&p, 9, at.epoch, order[at.index + i]);
+            const struct lk_transform_params is =
+                lk_pipeline_transform_params(&p, 9, at.epoch, order[at.index + i]);
             assert_memory_equal(&draws[i], &is, sizeof is);
         }
     }
-    struct lk_look_draw draw;
-    assert_int_equal(lk_batches_draw(batches, 3, SIZE, 1, &draw), LK_E_ARGUMENT);
+    struct lk_transform_params draw;
+    assert_int_equal(lk_batches_transform_params(batches, 3, SIZE, 1, &draw), LK_E_ARGUMENT);
     lk_error_clear();
     lk_batches_destroy(batches);
     lk_data_close(data);
@@ -237,17 +241,18 @@ static void shows_on_the_host(void **state)
     const uint8_t from[2][3][3] = {{{10, 20, 30}, {40, 50, 60}, {70, 80, 90}},
                                    {{100, 110, 120}, {130, 140, 150}, {160, 170, 180}}};
     uint8_t to[2][3][3];
-    struct lk_look look = {.mirrors = true, .channels = 3};
-    struct lk_look_draw draw = {{1, 1, 1}, LK_MIRROR_ROWS | LK_MIRROR_COLUMNS};
+    struct lk_transform look = {.flips = true, .channels = 3};
+    struct lk_transform_params draw = {{1, 1, 1}, LK_FLIP_LEFT_RIGHT | LK_FLIP_UP_DOWN};
     memcpy(to, from, sizeof to);
-    lk_look_apply(&look, &draw, 2, 3, &to[0][0][0]);
+    lk_transform_apply(&look, &draw, 2, 3, &to[0][0][0]);
     for (int y = 0; y < 2; y++)
         for (int x = 0; x < 3; x++)
             assert_memory_equal(to[y][x], from[1 - y][2 - x], 3);
-    look = (struct lk_look){.stages = {LK_LOOK_BRIGHTNESS, LK_LOOK_SATURATION}, .channels = 3};
-    draw = (struct lk_look_draw){{2, 0, 1}, 0}; /* twice as bright, then grey */
+    look = (struct lk_transform){.stages = {LK_COLOUR_BRIGHTNESS, LK_COLOUR_SATURATION},
+                                 .channels = 3};
+    draw = (struct lk_transform_params){{2, 0, 1}, 0}; /* twice as bright, then grey */
     memcpy(to, from, sizeof to);
-    lk_look_apply(&look, &draw, 2, 3, &to[0][0][0]);
+    lk_transform_apply(&look, &draw, 2, 3, &to[0][0][0]);
     for (int c = 0; c < 3; c++) {
         assert_int_equal(to[0][0][c], 36); /* 0.2989 * 20 + 0.587 * 40 + 0.114 * 60 */
         assert_int_equal(to[1][1][c], 255);

@@ -1,4 +1,4 @@
-/* Device memory, pinned memory, marks: what goes in comes out, and nothing outside. */
+/* Device memory, pinned memory, timestamps: what goes in comes out, and nothing outside. */
 #include "rig.h"
 #include "skip.h"
 
@@ -165,25 +165,25 @@ static void stages(void **state)
 static void marks_time(void **state)
 {
     (void)state;
-    struct lk_mark *before = NULL, *after = NULL;
+    struct lk_timestamp *before = NULL, *after = NULL;
     struct lk_buffer *buffer = NULL;
     const double start = lk_seconds();
-    assert_ok(lk_mark_create(device, &before));
-    assert_ok(lk_mark_create(device, &after));
+    assert_ok(lk_timestamp_create(device, &before));
+    assert_ok(lk_timestamp_create(device, &after));
     assert_ok(lk_buffer_create(device, 32 << 20, &buffer));
-    assert_true(lk_mark_seconds(before) == -1); /* nowhere yet */
+    assert_true(lk_timestamp_seconds(before) == -1); /* nowhere yet */
     for (int round = 0; round < 2; round++) {
-        assert_ok(lk_mark_enqueue(before));
+        assert_ok(lk_timestamp_enqueue(before));
         assert_ok(lk_buffer_enqueue_fill(buffer, (uint8_t)round));
-        assert_ok(lk_mark_enqueue(after));
+        assert_ok(lk_timestamp_enqueue(after));
         assert_ok(lk_device_finish(device));
-        const double took = lk_mark_seconds(after) - lk_mark_seconds(before);
-        assert_true(lk_mark_seconds(before) > 0 && took > 0);
+        const double took = lk_timestamp_seconds(after) - lk_timestamp_seconds(before);
+        assert_true(lk_timestamp_seconds(before) > 0 && took > 0);
         assert_true(took <= lk_seconds() - start);
     }
-    lk_mark_destroy(before);
-    lk_mark_destroy(after);
-    lk_mark_destroy(NULL);
+    lk_timestamp_destroy(before);
+    lk_timestamp_destroy(after);
+    lk_timestamp_destroy(NULL);
     lk_buffer_destroy(buffer);
 }
 

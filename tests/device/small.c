@@ -30,7 +30,7 @@ static void libraries_decline(void **state)
     assert_null(fft);
     assert_fails(lk_blas_check(small, 4, "plain"), LK_E_UNSUPPORTED,
                  "its work-groups are too large");
-    assert_true(lk_blas_is_wrong(small, 4));
+    assert_true(lk_blas_has_failed(small, 4));
     lk_device_close(small);
 }
 

@@ -70,7 +70,7 @@ static const struct {
 static int take(struct lk_traced *to, int64_t *dropped)
 {
     *dropped = 0;
-    return lk_trace_take(device, to, MOST, dropped);
+    return lk_trace_collect(device, to, MOST, dropped);
 }
 
 static void keeps_commands_in_order(void **state)
@@ -122,7 +122,7 @@ static void counts_what_finds_no_room(void **state)
         for (int rows = 0; rows < 5; rows++)
             add(rows);
         assert_ok(lk_device_finish(device));
-        assert_int_equal(lk_trace_take(device, got, 1, &dropped), 1);
+        assert_int_equal(lk_trace_collect(device, got, 1, &dropped), 1);
         assert_int_equal(dropped, 2);
         assert_int_equal(take(got, &dropped), 2);
         assert_int_equal(dropped, 0);
@@ -154,11 +154,11 @@ static void passes_over_what_failed(void **state)
     cl_event failed = user_event(), timeless = user_event(), late = user_event();
     assert_ok(lk_trace_begin(device, MOST));
     lk_trace_step(device, 1);
-    lk_trace_share(device, NULL, "failed", 0, failed);
+    lk_trace_add_retained(device, NULL, "failed", 0, failed);
     add(1);
-    lk_trace_share(device, NULL, "timeless", 0, timeless);
-    lk_trace_share(device, NULL, "late", 0, late);
-    lk_trace_share(device, NULL, "absent", 0, NULL);
+    lk_trace_add_retained(device, NULL, "timeless", 0, timeless);
+    lk_trace_add_retained(device, NULL, "late", 0, late);
+    lk_trace_add_retained(device, NULL, "absent", 0, NULL);
     add(2);
     assert_ok(lk_device_finish(device));
     assert_int_equal(take(got, &dropped), 0); /* the first one may still run */
@@ -191,7 +191,7 @@ static void tells_queues_apart(void **state)
     lk_trace_step(device, 1);
     assert_int_equal(clEnqueueReadBuffer(other, x->mem, CL_TRUE, 0, 1, &byte, 0, NULL, &event),
                      CL_SUCCESS);
-    lk_trace_share(device, other, "read", 1, event);
+    lk_trace_add_retained(device, other, "read", 1, event);
     add(1);
     assert_ok(lk_device_finish(device));
     clFinish(other);
@@ -224,7 +224,7 @@ static void takes_on_another_thread(void **state)
     assert_ok(lk_trace_begin(device, 64));
     assert_int_equal(pthread_create(&thread, NULL, enqueue_many, NULL), 0);
     while (taken + dropped < COMMANDS) {
-        const int count = lk_trace_take(device, got, MOST, &dropped);
+        const int count = lk_trace_collect(device, got, MOST, &dropped);
         for (int i = 0; i < count; i++) {
             assert_true(got[i].step > last);
             last = got[i].step;

@@ -10,8 +10,8 @@ enum { MOST = 8192, SIDE = 4 };
 
 static size_t put_record(uint8_t *to, const uint8_t *data, size_t bytes)
 {
-    struct lk_tfrecord_seal seal;
-    lk_tfrecord_seal(data, bytes, &seal);
+    struct lk_tfrecord_frame seal;
+    lk_tfrecord_frame(data, bytes, &seal);
     memcpy(to, seal.header, sizeof seal.header);
     memcpy(to + sizeof seal.header, data, bytes);
     memcpy(to + sizeof seal.header + bytes, seal.footer, sizeof seal.footer);

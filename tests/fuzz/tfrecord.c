@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                 free(record);
             lk_error_clear();
         }
-        if (lk_tfrecord_see(file, see, NULL) != LK_OK)
+        if (lk_tfrecord_each(file, see, NULL) != LK_OK)
             abort();
         lk_tfrecord_close(file);
     }

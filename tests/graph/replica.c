@@ -191,7 +191,7 @@ static void frozen_nodes_have_no_gradient(void **state)
     lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_1"), false);
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
     for (int i = 0; i < schedule.step_count; i++) {
-        const struct lk_step *step = &schedule.steps[i];
+        const struct lk_scheduled_op *step = &schedule.steps[i];
         const bool is_frozen = strcmp(step->node->name, "conv2d_1") == 0;
         const bool is_before = is_frozen || strcmp(step->node->name, "tanh_1") == 0;
         assert_int_equal(step->has_backward, !is_before);

@@ -32,8 +32,8 @@ static void writes_and_reads_back(void **state)
     assert_false(lk_file_exists(path));
     assert_int_equal(lk_file_write(path, "old", 3), LK_OK);
     expect_content(path, "old");
-    const struct lk_file_part parts[] = {{"ne", 2}, {NULL, 0}, {"west", 4}};
-    assert_int_equal(lk_file_write_parts(path, parts, 3), LK_OK);
+    const struct lk_file_piece parts[] = {{"ne", 2}, {NULL, 0}, {"west", 4}};
+    assert_int_equal(lk_file_write_pieces(path, parts, 3), LK_OK);
     expect_content(path, "newest");
     assert_int_equal(lk_file_write(path, NULL, 0), LK_OK);
     expect_content(path, "");
@@ -129,7 +129,7 @@ static enum lk_status write_draft(const char *path, const void *data, size_t byt
     LK_TRY(lk_file_draft_open(path, &draft));
     for (size_t i = 0; i < bytes; i++)
         fputc(((const char *)data)[i], lk_file_draft_stream(draft));
-    return lk_file_draft_keep(draft);
+    return lk_file_draft_commit(draft);
 }
 
 static void drafts(void **state)
@@ -144,12 +144,12 @@ static void drafts(void **state)
     fprintf(lk_file_draft_stream(draft), "sec");
     expect_content(path, "first");
     fprintf(lk_file_draft_stream(draft), "ond");
-    assert_int_equal(lk_file_draft_keep(draft), LK_OK);
+    assert_int_equal(lk_file_draft_commit(draft), LK_OK);
     expect_content(path, "second");
     assert_int_equal(lk_file_draft_open(path, &draft), LK_OK);
     fprintf(lk_file_draft_stream(draft), "third");
-    lk_file_draft_drop(draft);
-    lk_file_draft_drop(NULL);
+    lk_file_draft_discard(draft);
+    lk_file_draft_discard(NULL);
     expect_content(path, "second");
     refused(write_on_full_disk(write_draft, path), LK_E_IO, "File too large");
     expect_content(path, "second");

@@ -1,8 +1,8 @@
 /* Records and PNG files as they are written: byte for byte what other writers write, and read
  * back. */
 #include "io/crc32c.h"
-#include "io/records/example_write.h"
 #include "io/image/png_write.h"
+#include "io/records/example_write.h"
 #include "io/records/tfrecord.h"
 #include "io/records/tfrecord_write.h"
 
@@ -82,8 +82,8 @@ static void writes_records(void **state)
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     for (int i = 0; i < 3; i++) {
-        struct lk_tfrecord_seal seal;
-        lk_tfrecord_seal(bodies[i], strlen(bodies[i]), &seal);
+        struct lk_tfrecord_frame seal;
+        lk_tfrecord_frame(bodies[i], strlen(bodies[i]), &seal);
         assert_int_equal(lk_tfrecord_write(file, path, bodies[i], strlen(bodies[i]), &seal),
                          LK_OK);
     }
@@ -109,10 +109,10 @@ static void says_that_the_disk_is_full(void **state)
     (void)state;
     static char body[100000];
     FILE *file = fopen("/dev/full", "wb");
-    struct lk_tfrecord_seal seal;
+    struct lk_tfrecord_frame seal;
     if (!file)
         SKIP_TEST("no device that is always full");
-    lk_tfrecord_seal(body, sizeof body, &seal);
+    lk_tfrecord_frame(body, sizeof body, &seal);
     assert_refused(lk_tfrecord_write(file, "full", body, sizeof body, &seal), LK_E_IO,
                    lk_error_text(), "cannot write 'full': No space left");
     lk_error_clear();

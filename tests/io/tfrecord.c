@@ -119,7 +119,7 @@ static void sees_every_record(void **state)
             wanted += record[k];
     }
     struct lk_tfrecord *opened = open_file("s.tfrecord", file.data, file.used);
-    assert_int_equal(lk_tfrecord_see(opened, add_up, sums), LK_OK);
+    assert_int_equal(lk_tfrecord_each(opened, add_up, sums), LK_OK);
     assert_int_equal(sums[0], COUNT);
     assert_int_equal(sums[1], wanted);
     lk_tfrecord_close(opened);
@@ -144,7 +144,7 @@ static void sees_every_record(void **state)
     for (size_t k = 0; k < record_bytes(1); k++)
         wanted -= record[k];
     assert_int_equal(lk_tfrecord_open(scratch_path("t.tfrecord"), 1, &opened), LK_OK);
-    assert_int_equal(lk_tfrecord_see(opened, add_up, sums), LK_OK);
+    assert_int_equal(lk_tfrecord_each(opened, add_up, sums), LK_OK);
     assert_int_equal(sums[0], COUNT - 1 + 6);
     assert_int_equal(sums[1], wanted + 3 * sizeof big + 3 * ('a' + 'b'));
     lk_tfrecord_close(opened);

@@ -241,9 +241,9 @@ static void add(void)
 {
     const int size = lk_world_size(world);
     double values[3] = {1, lk_world_rank(world), 1e300};
-    CHECK(lk_world_add(world, 2, values) == LK_OK);
+    CHECK(lk_world_all_reduce(world, 2, values) == LK_OK);
     CHECK(values[0] == size && values[1] == size * (size - 1) / 2 && values[2] == 1e300);
-    CHECK(lk_world_add(world, LK_MOST_ADDED + 1, values) == LK_E_ARGUMENT);
+    CHECK(lk_world_all_reduce(world, LK_MOST_ADDED + 1, values) == LK_E_ARGUMENT);
     lk_error_clear();
 }
 
@@ -253,11 +253,11 @@ static void share(void)
     unsigned char *memory = take(bytes);
     for (size_t i = 0; i < bytes; i++)
         memory[i] = lk_world_rank(world) == 0 ? (unsigned char)(i * 7 + i / 256) : 0;
-    CHECK(lk_world_share(world, bytes, memory) == LK_OK);
+    CHECK(lk_world_broadcast(world, bytes, memory) == LK_OK);
     for (size_t i = 0; i < bytes; i++)
         CHECK(memory[i] == (unsigned char)(i * 7 + i / 256));
-    CHECK(lk_world_share(world, 0, memory) == LK_OK);
-    CHECK(lk_world_agree(world, LK_OK) == LK_OK);
+    CHECK(lk_world_broadcast(world, 0, memory) == LK_OK);
+    CHECK(lk_world_barrier(world, LK_OK) == LK_OK);
     free(memory);
 }
 
@@ -336,7 +336,7 @@ static void fails(void)
         status = lk_world_sum_end(world, 0);
     fprintf(stderr, "[%s: %s]\n", lk_status_text(status), lk_error_text());
     CHECK(lk_world_sum_end(world, 0) == status);
-    CHECK(lk_world_agree(world, LK_OK) == status);
+    CHECK(lk_world_barrier(world, LK_OK) == status);
     CHECK(lk_world_fail(world, status) == status); /* the bucket stays until the world's end */
 }
 
@@ -344,11 +344,11 @@ static void fails(void)
 static void disagrees(void)
 {
     enum lk_status status = LK_OK;
-    CHECK(lk_world_agree(world, status) == LK_OK);
+    CHECK(lk_world_barrier(world, status) == LK_OK);
     pause_ms(200); /* a failure reaches others as soon as it can */
     if (lk_world_rank(world) == lk_world_size(world) - 1)
         status = lk_fail(LK_E_DATA, "no labels in 'train'");
-    status = lk_world_agree(world, status);
+    status = lk_world_barrier(world, status);
     fprintf(stderr, "[%s: %s]\n", lk_status_text(status), lk_error_text());
 }
 

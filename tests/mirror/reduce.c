@@ -99,11 +99,11 @@ struct trial {
     void *shards; /* [LK_MOST_SHARDS][count] */
     struct lk_term terms[LK_MOST_SHARDS];
     int term_count;
-    struct lk_reduced sums[LK_MOST_SHARDS];
+    struct lk_reduction_result sums[LK_MOST_SHARDS];
     void *copies[LK_MOST_SHARDS][LK_MOST_COPIES];
     char *memory[LK_MOST_SHARDS][LK_MOST_COPIES]; /* copies with guards */
     uint32_t checksums[LK_MOST_SHARDS];
-    struct lk_reduction job;
+    struct lk_reduction_job job;
 };
 
 static struct trial *trial_create(enum lk_dtype dtype, int64_t count)
@@ -153,15 +153,15 @@ static void make_job(struct trial *t, int most, size_t shift)
             memset(t->memory[i][c], FILL, bytes + 3 * GUARD);
             t->copies[i][c] = t->memory[i][c] + GUARD + (c % 2 ? shift : 0);
         }
-        t->sums[i] = (struct lk_reduced){
+        t->sums[i] = (struct lk_reduction_result){
             .subtree = subtrees[i], .copies = t->copies[i], .copy_count = copies};
     }
-    t->job = (struct lk_reduction){.dtype = t->dtype,
-                                   .count = t->count,
-                                   .terms = t->terms,
-                                   .term_count = t->term_count,
-                                   .sums = t->sums,
-                                   .sum_count = sums};
+    t->job = (struct lk_reduction_job){.dtype = t->dtype,
+                                       .count = t->count,
+                                       .terms = t->terms,
+                                       .term_count = t->term_count,
+                                       .sums = t->sums,
+                                       .sum_count = sums};
 }
 
 static void check_guards(const char *memory, const char *copy, size_t bytes)
@@ -416,13 +416,13 @@ static void test_refused_terms(void **state)
         float x[2] = {1, 2}, y = 5;
         void *copy = &y;
         struct lk_term terms[] = {{cases[k].a, &x[0]}, {cases[k].b, &x[1]}};
-        struct lk_reduced sum = {.subtree = {0, 2}, .copies = &copy, .copy_count = 1};
-        const struct lk_reduction job = {.dtype = LK_F32,
-                                         .count = 1,
-                                         .terms = terms,
-                                         .term_count = 2,
-                                         .sums = &sum,
-                                         .sum_count = 1};
+        struct lk_reduction_result sum = {.subtree = {0, 2}, .copies = &copy, .copy_count = 1};
+        const struct lk_reduction_job job = {.dtype = LK_F32,
+                                             .count = 1,
+                                             .terms = terms,
+                                             .term_count = 2,
+                                             .sums = &sum,
+                                             .sum_count = 1};
         assert_refused(lk_reducer_sum(reducer, &job), cases[k].text);
         assert_true(y == 5);
     }
@@ -437,13 +437,13 @@ static void test_refused_jobs(void **state)
     float x[2] = {1, 2}, y = 5;
     void *copies[LK_MOST_COPIES + 1] = {&y};
     struct lk_term terms[] = {{{0, 1}, &x[0]}, {{1, 1}, &x[1]}};
-    struct lk_reduced sum = {.subtree = {0, 2}, .copies = copies, .copy_count = 1};
-    struct lk_reduction job = {.dtype = LK_F32,
-                               .count = 1,
-                               .terms = terms,
-                               .term_count = 2,
-                               .sums = &sum,
-                               .sum_count = 1};
+    struct lk_reduction_result sum = {.subtree = {0, 2}, .copies = copies, .copy_count = 1};
+    struct lk_reduction_job job = {.dtype = LK_F32,
+                                   .count = 1,
+                                   .terms = terms,
+                                   .term_count = 2,
+                                   .sums = &sum,
+                                   .sum_count = 1};
 #define REFUSED(field, wrong, right, text)                                                     \
     do {                                                                                       \
         field = wrong;                                                                         \

@@ -123,12 +123,12 @@ static void test_shares_are_best(void **state)
 
 static void test_equal_shares(void **state)
 {
-    double rates[LK_MOST_SHARERS];
-    int counts[LK_MOST_SHARERS];
+    double rates[LK_MOST_SPLIT_DEVICES];
+    int counts[LK_MOST_SPLIT_DEVICES];
     (void)state;
-    for (int i = 0; i < LK_MOST_SHARERS; i++)
+    for (int i = 0; i < LK_MOST_SPLIT_DEVICES; i++)
         rates[i] = 0.3;
-    for (int devices = 1; devices <= LK_MOST_SHARERS; devices += 7)
+    for (int devices = 1; devices <= LK_MOST_SPLIT_DEVICES; devices += 7)
         for (int shards = 1; shards <= LK_MOST_SHARDS; shards *= 2) {
             assert_ok(lk_split_share(shards, devices, rates, counts));
             for (int i = 0; i < devices; i++)
@@ -159,8 +159,8 @@ static void test_refused_shares(void **state)
 
 struct devices {
     int count;
-    double shard_seconds[LK_MOST_SHARERS]; /* 0: lost, nothing comes from it */
-    double overhead;                       /* seconds of each step, in shards */
+    double shard_seconds[LK_MOST_SPLIT_DEVICES]; /* 0: lost, nothing comes from it */
+    double overhead;                             /* seconds of each step, in shards */
     double noise, hiccups; /* standard deviation; share of steps ten times slower */
     struct lk_split split;
     double seconds; /* that the steps took so far */
@@ -184,7 +184,7 @@ static int run(struct devices *d, int steps)
 {
     int changes = 0;
     for (int s = 0; s < steps; s++) {
-        double seconds[LK_MOST_SHARERS], longest = 0;
+        double seconds[LK_MOST_SPLIT_DEVICES], longest = 0;
         int sum = 0;
         for (int i = 0; i < d->count; i++) {
             sum += d->split.counts[i];
@@ -197,7 +197,7 @@ static int run(struct devices *d, int steps)
         assert_int_equal(sum, d->split.shards);
         d->seconds += longest;
         const bool was_trying = d->split.trial.kind;
-        int before[LK_MOST_SHARERS];
+        int before[LK_MOST_SPLIT_DEVICES];
         memcpy(before, was_trying ? d->split.trial.before : d->split.counts, sizeof before);
         const bool changed = lk_split_step(&d->split, seconds);
         if (!d->split.trial.kind)
@@ -212,8 +212,8 @@ static int run(struct devices *d, int steps)
 /* The step's time without noise, by the best split's. */
 static double excess(const struct devices *d)
 {
-    double rates[LK_MOST_SHARERS], took = 0, best = 0;
-    int counts[LK_MOST_SHARERS];
+    double rates[LK_MOST_SPLIT_DEVICES], took = 0, best = 0;
+    int counts[LK_MOST_SPLIT_DEVICES];
     for (int i = 0; i < d->count; i++)
         rates[i] = d->shard_seconds[i] > 0 ? 1 / d->shard_seconds[i] : 0;
     assert_ok(lk_split_share(d->split.shards, d->count, rates, counts));
@@ -392,17 +392,17 @@ static void test_lost_device(void **state)
     start(&d, "measured", 40);
     run(&d, 50);
     assert_int_equal(d.split.counts[0], 16);
-    assert_ok(lk_split_lose(&d.split, 1));
+    assert_ok(lk_split_remove(&d.split, 1));
     d.shard_seconds[1] = 0;
     assert_int_equal(d.split.counts[1], 0);
     assert_in_range(d.split.counts[0], 26, 28);
     assert_true(lk_split_rate(&d.split, 1) == 0);
     assert_in_range(run(&d, 1000), 0, 2);
     assert_int_equal(d.split.counts[1], 0);
-    assert_ok(lk_split_lose(&d.split, 0));
+    assert_ok(lk_split_remove(&d.split, 0));
     assert_int_equal(d.split.counts[2], 40);
     const struct lk_split before = d.split;
-    assert_failed(lk_split_lose(&d.split, 2), LK_E_NO_DEVICE, "no other is left");
+    assert_failed(lk_split_remove(&d.split, 2), LK_E_NO_DEVICE, "no other is left");
     assert_memory_equal(&before, &d.split, sizeof before);
 }
 
@@ -414,12 +414,12 @@ static void test_lost_at_once(void **state)
     for (int i = 0; i < 3; i++) {
         struct devices d = {.count = 3, .shard_seconds = {1, 1, 1}};
         start(&d, policies[i], 8);
-        assert_ok(lk_split_lose(&d.split, 2));
+        assert_ok(lk_split_remove(&d.split, 2));
         assert_int_equal(d.split.counts[0], i == 2 ? 6 : 4);
         assert_int_equal(d.split.counts[1], i == 2 ? 2 : 4);
-        assert_ok(lk_split_lose(&d.split, 0));
+        assert_ok(lk_split_remove(&d.split, 0));
         assert_int_equal(d.split.counts[1], 8);
-        assert_failed(lk_split_lose(&d.split, 1), LK_E_NO_DEVICE, "no other");
+        assert_failed(lk_split_remove(&d.split, 1), LK_E_NO_DEVICE, "no other");
     }
 }
 
@@ -430,11 +430,11 @@ static void test_stand_ins(void **state)
     (void)state;
     start(&d, "1:0:0", 8);
     assert_int_equal(d.split.counts[0], 8);
-    assert_ok(lk_split_lose(&d.split, 0));
+    assert_ok(lk_split_remove(&d.split, 0));
     assert_int_equal(d.split.counts[0], 0);
     assert_int_equal(d.split.counts[1], 4);
     assert_int_equal(d.split.counts[2], 4);
-    assert_ok(lk_split_lose(&d.split, 2));
+    assert_ok(lk_split_remove(&d.split, 2));
     assert_int_equal(d.split.counts[1], 8);
 }
 
@@ -448,7 +448,7 @@ static void test_lost_in_trial(void **state)
         run(&d, 1);
     assert_true(d.split.trial.kind);
     assert_int_equal(d.split.counts[2], 1);
-    assert_ok(lk_split_lose(&d.split, 2));
+    assert_ok(lk_split_remove(&d.split, 2));
     d.shard_seconds[2] = 0;
     run(&d, 600);
     assert_int_equal(d.split.counts[2], 0);

@@ -131,7 +131,7 @@ static void comes_back_bit_for_bit(void **state)
     free(expected);
     free(found);
 
-    const struct lk_checkpoint *said = lk_checkpoint_about(file);
+    const struct lk_checkpoint *said = lk_checkpoint_metadata(file);
     assert_string_equal(said->model, "small");
     assert_string_equal(said->model_text, text);
     assert_string_equal(said->data, about.data);
@@ -192,11 +192,11 @@ static void gives_parameters_alone(void **state)
     ok(lk_checkpoint_open(scratch_path("all.safetensors"), &file));
     ok(lk_checkpoint_read(file, rig.replica, NULL));
     ok(lk_parameters_sha256(rig.replica, sum));
-    assert_string_equal(sum, lk_checkpoint_about(file)->parameters_sha256);
+    assert_string_equal(sum, lk_checkpoint_metadata(file)->parameters_sha256);
     lk_checkpoint_close(file);
     ok(lk_checkpoint_write(scratch_path("alone.safetensors"), &about, rig.replica, NULL));
     ok(lk_checkpoint_open(scratch_path("alone.safetensors"), &file));
-    assert_string_equal(lk_checkpoint_about(file)->optimizer, "");
+    assert_string_equal(lk_checkpoint_metadata(file)->optimizer, "");
     lk_checkpoint_close(file);
     clear(&rig);
 }

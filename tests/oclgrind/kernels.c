@@ -4,11 +4,11 @@
  * here: tests/ops does that. */
 #include "base/fail.h"
 #include "base/random.h"
-#include "bench/known.h"
+#include "bench/known_answers.h"
 #include "mirror/shards.h"
 #include "ops/probe.h"
-#include "tensor/elementwise.h"
 #include "team/stepper/stepper.h"
+#include "tensor/elementwise.h"
 #include <lockstep/graph.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,7 +194,7 @@ static bool is_listed(const char *op)
 
 static enum lk_status run_known(void)
 {
-    for (const struct lk_known *k = lk_known_answers; k->op; k++) {
+    for (const struct lk_known_answer *k = lk_known_answers; k->op; k++) {
         const struct operation o = {.op = k->op,
                                     .options = k->options,
                                     .x = k->x,
@@ -212,7 +212,7 @@ static enum lk_status check_cases(void)
 {
     for (int i = 0; lk_ops[i]; i++) {
         bool runs = lk_ops[i]->is_view || is_listed(lk_ops[i]->name);
-        for (const struct lk_known *k = lk_known_answers; k->op && !runs; k++)
+        for (const struct lk_known_answer *k = lk_known_answers; k->op && !runs; k++)
             runs = strcmp(k->op, lk_ops[i]->name) == 0;
         if (!runs)
             return lk_fail(LK_E_DATA, "no case of %s", lk_ops[i]->name);
@@ -349,8 +349,8 @@ struct training {
 /* A fork, a fused pool, dropout, both losses' kernels by turns. */
 static enum lk_status make_network(const struct training *t, struct network *net)
 {
-    const struct lk_input images = {
-        "image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0, false};
+    const struct lk_input images = {"image",   LK_U8, {3, {CHANNELS, SIDE, SIDE}},
+                                    1 / 255.0, 0,     false};
     const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0, false};
     const struct lk_input one_hot = {"labels", LK_F32, {1, {CLASSES}}, 0.75, 0.125, false};
     struct lk_node *x, *y, *pair[2];
@@ -379,8 +379,8 @@ static enum lk_status make_network(const struct training *t, struct network *net
 /* Wide enough for the blocks of a GPU, forward and backward. */
 static enum lk_status make_wide_network(struct network *net)
 {
-    const struct lk_input images = {
-        "image", LK_U8, {3, {CHANNELS, SIDE, SIDE}}, 1 / 255.0, 0, false};
+    const struct lk_input images = {"image",   LK_U8, {3, {CHANNELS, SIDE, SIDE}},
+                                    1 / 255.0, 0,     false};
     const struct lk_input labels = {"labels", LK_I32, {0, {0}}, 0, 0, false};
     struct lk_node *x, *pair[2];
     LK_TRY(lk_graph_create(&net->graph));
@@ -397,18 +397,18 @@ static enum lk_status make_wide_network(struct network *net)
     return lk_graph_add_many(net->graph, "softmax_cross_entropy", 2, pair, "", &net->loss);
 }
 
-/* Mirrored and in other colours, where the network has a look. */
-static void fill_draws(struct lk_look_draw *draws, int batch)
+/* Mirrored and in other colours, where the network has a transform. */
+static void fill_draws(struct lk_transform_params *draws, int batch)
 {
     for (int i = 0; draws && i < batch; i++)
-        draws[i] =
-            (struct lk_look_draw){{0.5f + 0.1f * (float)i, 1.25f, 0.75f}, (float)(i % 4)};
+        draws[i] = (struct lk_transform_params){{0.5f + 0.1f * (float)i, 1.25f, 0.75f},
+                                                (float)(i % 4)};
 }
 
 static void fill_batch(struct lk_replica *replica, const struct network *net, int slot,
                        int batch, int64_t step)
 {
-    fill_draws(lk_replica_draws(replica, net->images, slot), batch);
+    fill_draws(lk_replica_transform_params(replica, net->images, slot), batch);
     uint8_t *images = lk_replica_slot(replica, net->images, slot);
     int32_t *labels = lk_replica_slot(replica, net->labels, slot);
     for (int i = 0; i < batch * SIDE * SIDE * CHANNELS; i++)
@@ -483,9 +483,9 @@ out:
 static enum lk_status train(struct lk_device *device, const struct training *t)
 {
     enum { BATCH = 13 };
-    static const struct lk_look look = {
-        .mirrors = true,
-        .stages = {LK_LOOK_BRIGHTNESS, LK_LOOK_CONTRAST, LK_LOOK_SATURATION},
+    static const struct lk_transform transform = {
+        .flips = true,
+        .stages = {LK_COLOUR_BRIGHTNESS, LK_COLOUR_CONTRAST, LK_COLOUR_SATURATION},
         .channels = CHANNELS};
     struct network net = {0};
     struct lk_stepper *stepper = NULL;
@@ -495,7 +495,7 @@ static enum lk_status train(struct lk_device *device, const struct training *t)
                                              .loss = net.loss,
                                              .batch = BATCH,
                                              .shards = SHARDS,
-                                             .look = t->has_logits ? &look : NULL,
+                                             .transform = t->has_logits ? &transform : NULL,
                                              .real = LK_F32,
                                              .loss_scale = {.first = t->halves ? 64 : 0},
                                              .seed = 5,

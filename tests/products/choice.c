@@ -124,8 +124,8 @@ static void what_is_known_is_taken(void **state)
     char text[LK_CHOICE_TEXT_BYTES];
     struct lk_choices *known = made(LK_MATH_NORMAL), *blockings = made(LK_MATH_NORMAL);
     struct lk_choices *choices = made(LK_MATH_NORMAL), *strict = made(LK_MATH_STRICT);
-    lk_choices_know(choices, known, blockings);
-    lk_choices_know(strict, NULL, blockings);
+    lk_choices_set_fallbacks(choices, known, blockings);
+    lk_choices_set_fallbacks(strict, NULL, blockings);
     assert_int_equal(lk_choices_set(known, "a", "direct"), LK_OK);
     assert_int_equal(lk_choices_set(blockings, "b", "direct 4x6"), LK_OK);
     assert_true(lk_choices_find(choices, "a", text));

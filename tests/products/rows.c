@@ -2,7 +2,7 @@
  * sums in double; rows that name the same order of sums give the same bits; each is somewhere
  * what its family takes. */
 #include "device/rig.h"
-#include "products/kernel/parts.h"
+#include "products/kernel/partial_sums.h"
 #include "products/layer.h"
 #include "products/library/library.h"
 #include <math.h>
@@ -167,7 +167,7 @@ struct trial {
     struct lk_product_job job;
     struct lk_product_setup setup;
     struct lk_arena arena;
-    struct lk_matrix_turn turn;
+    struct lk_matrix_transpose turn;
     void *state;
     struct lk_buffer *result, *workspace;
 };
@@ -184,7 +184,7 @@ static void enqueue(const struct scene *s, struct trial *t)
                                        .dw_stride = s->count[W],
                                        .workspace = t->workspace};
     if (t->turn.kernel)
-        assert_ok(lk_matrix_turn_enqueue(&t->setup, &t->turn, run.dz, NULL, t->workspace));
+        assert_ok(lk_matrix_transpose_enqueue(&t->setup, &t->turn, run.dz, NULL, t->workspace));
     assert_ok(t->row->verbs->enqueue(&t->setup, t->state, &run));
 }
 
@@ -239,9 +239,9 @@ static void prepare(const struct scene *s, const struct lk_product *row, struct 
     }
     assert_true(row->verbs->cost(&t->setup, &t->job) > 0);
     t->row = row;
-    t->turn.turns = row->takes == LK_TAKES_TURNED;
+    t->turn.turns = row->takes == LK_DZ_TRANSPOSED;
     if (t->turn.turns)
-        assert_ok(lk_matrix_turn_prepare(&t->setup, &t->shape, &t->turn));
+        assert_ok(lk_matrix_transpose_prepare(&t->setup, &t->shape, &t->turn));
     t->job.first = t->turn.count;
     assert_ok(row->verbs->prepare(&t->setup, &t->job, &t->state));
 }
@@ -267,7 +267,7 @@ static bool is_taken(const struct scene *s, const struct lk_product *row,
                      const struct lk_product_job *job)
 {
     struct lk_arena arena = {0};
-    struct lk_product_way way = {0};
+    struct lk_product_selection way = {0};
     struct lk_product_setup setup = setup_of(s, &arena);
     assert_ok(lk_choices_prefer(setup.choices, row->name));
     assert_ok(lk_product_choose(&setup, job, &way));
@@ -349,7 +349,7 @@ static void rows_are_well_formed(void **state)
         assert_string_equal(lk_candidate_blocking(a->name), ""); /* no word begins a digit */
         assert_true(*a->order);
         assert_non_null(a->verbs->cost);
-        assert_true(a->pass != LK_PASS_FORWARD || a->takes == LK_TAKES_DZ);
+        assert_true(a->pass != LK_PASS_FORWARD || a->takes == LK_DZ_STORED);
         for (const struct lk_product *b = a + 1; b->name; b++) {
             assert_false(a->pass == b->pass && strcmp(a->name, b->name) == 0);
             /* what a family may be asked for must not depend on which row it takes */
@@ -392,7 +392,7 @@ static void old_names_are_honoured(void **state)
         struct lk_choice choice;
         char text[LK_CHOICE_TEXT_BYTES];
         struct lk_arena arena = {0};
-        struct lk_product_way way = {0};
+        struct lk_product_selection way = {0};
         const struct scene s = {.on = on,
                                 .subject = &subjects[cases[i].subject],
                                 .tiling = lk_tiling_make(lk_device_info(on), BATCH, SHARDS)};

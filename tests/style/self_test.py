@@ -25,7 +25,7 @@ TABLE = "/* Rows. Floor 4. */\n#define LK_ROWS(ROW) \\\n    ROW(mish, 1)\n"
 BAD = [
     ("src/device/a.c", '#include "tensor/tensor.h"\n', "device (floor 1) includes up"),
     ("src/base/a.c", "#include <lockstep/graph.h>\n", "base (floor 0) includes up"),
-    ("src/ops/a.c", '#include "optim/schedule.h"\n', "ops (floor 4) includes sideways"),
+    ("src/ops/a.c", '#include "optim/lr_schedule.h"\n', "ops (floor 4) includes sideways"),
     ("src/io/a.c", "#include <lockstep/device.h>\n", "io (floor 1) includes sideways"),
     ("include/lockstep/data.h", "/* D. Floor 4. */\n#include <lockstep/model.h>\n", "up"),
     ("src/train/a.c", '#include "bench/probe.h"\n', "train (floor 8) includes up"),

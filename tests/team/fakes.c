@@ -115,7 +115,7 @@ static enum lk_status meet(struct lk_worker *worker, enum fake_act act, int64_t 
 
 /* --- acts ------------------------------------------------------------------------------- */
 
-static enum lk_status begin_share(struct lk_worker *worker, const struct lk_order *order)
+static enum lk_status begin_share(struct lk_worker *worker, const struct lk_command *order)
 {
     struct fake *fake = fake_of(worker);
     struct lk_delivery *delivery = &worker->delivery;
@@ -147,7 +147,7 @@ static enum lk_status begin_share(struct lk_worker *worker, const struct lk_orde
     return LK_OK;
 }
 
-static enum lk_status end_share(struct lk_worker *worker, const struct lk_order *order)
+static enum lk_status end_share(struct lk_worker *worker, const struct lk_command *order)
 {
     struct fake *fake = fake_of(worker);
     enum fake_trouble wrong;
@@ -163,7 +163,7 @@ static enum lk_status end_share(struct lk_worker *worker, const struct lk_order 
     return LK_OK;
 }
 
-static enum lk_status begin_alone(struct lk_worker *worker, const struct lk_order *order)
+static enum lk_status begin_alone(struct lk_worker *worker, const struct lk_command *order)
 {
     struct fake *fake = fake_of(worker);
     const int64_t step = order->share.step;
@@ -176,7 +176,7 @@ static enum lk_status begin_alone(struct lk_worker *worker, const struct lk_orde
     return LK_OK;
 }
 
-static enum lk_status end_alone(struct lk_worker *worker, const struct lk_order *order)
+static enum lk_status end_alone(struct lk_worker *worker, const struct lk_command *order)
 {
     struct fake *fake = fake_of(worker);
     enum fake_trouble wrong;
@@ -259,7 +259,7 @@ struct lk_team *fake_team(int count, enum lk_team_phase phase)
     team->buckets = 1;
     team->values[0] = team->values[1] = LK_PAD;
     check(lk_reducer_create(1, &team->reducer) == LK_OK);
-    check(lk_team_init_deal(team) == LK_OK);
+    check(lk_team_init_split(team) == LK_OK);
     for (int i = 0; i < count; i++) {
         struct lk_worker *worker = &job->workers[i];
         team->workers[team->count++] = worker;
@@ -283,7 +283,7 @@ static enum lk_status come_to_rest(void *context, struct lk_worker *worker)
 /* As lk_team_destroy() does it: a call comes back when all orders before it are done. */
 static bool end(struct lk_team *team, struct lk_worker *worker)
 {
-    const struct lk_order quit = {.kind = LK_ORDER_QUIT};
+    const struct lk_command quit = {.kind = LK_COMMAND_QUIT};
     pthread_mutex_lock(&team->mutex);
     if (worker->state == LK_WORKER_RESTING)
         lk_worker_change(worker, LK_WORKER_CALL_BACK, NULL);
@@ -293,7 +293,7 @@ static bool end(struct lk_team *team, struct lk_worker *worker)
     pthread_mutex_lock(&team->mutex);
     const bool is_ready = worker->state == LK_WORKER_READY;
     if (is_ready) {
-        lk_worker_order(worker, &quit);
+        lk_worker_send(worker, &quit);
         lk_worker_change(worker, LK_WORKER_QUIT, NULL);
     }
     pthread_mutex_unlock(&team->mutex);

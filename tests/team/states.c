@@ -1,5 +1,5 @@
 /* The transition tables of devices and of the team, pair by pair. */
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 
 #include "base/fail.h"
 

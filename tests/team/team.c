@@ -1,6 +1,6 @@
 /* How long a team waits for a device before it is taken for one that hangs. */
 #include "team/team.h"
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 #include <lockstep/model.h>
 
 #include <setjmp.h>
@@ -68,7 +68,7 @@ static enum lk_status do_work(void *context, struct lk_worker *worker)
     for (int i = 0; i < work->pieces; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
         if (work->beats)
-            lk_worker_beat(worker);
+            lk_worker_heartbeat(worker);
     }
     return LK_OK;
 }

@@ -409,7 +409,7 @@ static void test_kept_and_tried_again(void **state)
 
 /* --- without lockstep -------------------------------------------------------------------- */
 
-static enum lk_status work(struct lk_worker *worker, const struct lk_order *order)
+static enum lk_status work(struct lk_worker *worker, const struct lk_command *order)
 {
     if (order->ticket == FAKE_FAILS)
         return lk_fail(LK_E_DEVICE, "the test asks for it");
@@ -431,10 +431,10 @@ static void test_works(void **state)
     (void)state;
     for (int i = 0; i < LK_COUNT(after); i++) {
         struct lk_team *team = fake_team(1, LK_TEAM_ASYNC);
-        const struct lk_order order = {.kind = LK_ORDER_WORK, .run = work, .ticket = i};
+        const struct lk_command order = {.kind = LK_COMMAND_WORK, .run = work, .ticket = i};
         pthread_mutex_lock(&team->mutex);
         lk_worker_change(team->workers[0], LK_WORKER_WORK, NULL);
-        lk_worker_order(team->workers[0], &order);
+        lk_worker_send(team->workers[0], &order);
         pthread_mutex_unlock(&team->mutex);
         assert_true(fake_reaches(team, 0, after[i]));
         fake_destroy(team);

@@ -25,9 +25,9 @@ static int64_t sample_at(const struct lk_tiling *t, int64_t samples, int64_t til
 
 /* A trial's images with their records, as the host hands them over. */
 struct images {
-    struct lk_look look;
-    struct lk_look_draw *draws; /* [batch]; at the start of `memory` */
-    uint8_t *memory, *pixels;   /* [samples][h][w][c] */
+    struct lk_transform transform;
+    struct lk_transform_params *draws; /* [batch]; at the start of `memory` */
+    uint8_t *memory, *pixels;          /* [samples][h][w][c] */
     size_t bytes, records;
 };
 
@@ -41,23 +41,24 @@ static double grey(const double *p, int channels)
     return channels == 3 ? 0.2989 * p[0] + 0.587 * p[1] + 0.114 * p[2] : p[0];
 }
 
-/* Stages first..end-1 of a look, on all pixels of a sample in turn. source: torchvision's
+/* Stages first..end-1 of a transform, on all pixels of a sample in turn. source: torchvision's
  * functional adjust_brightness, adjust_contrast, adjust_saturation, times 255 */
-static void apply_stages(const struct images *images, const struct lk_look_draw *draw,
+static void apply_stages(const struct images *images, const struct lk_transform_params *draw,
                          int64_t pixels, double *sample)
 {
-    const int channels = images->look.channels;
-    for (int s = 0; s < LK_LOOK_STAGES && images->look.stages[s] != LK_LOOK_NONE; s++) {
-        const enum lk_look_stage stage = images->look.stages[s];
+    const int channels = images->transform.channels;
+    for (int s = 0; s < LK_COLOUR_STAGES && images->transform.stages[s] != LK_COLOUR_NONE;
+         s++) {
+        const enum lk_colour_stage stage = images->transform.stages[s];
         const double f = draw->factors[s];
         double mean = 0;
         for (int64_t i = 0; i < pixels; i++)
             mean += grey(sample + i * channels, channels) / (double)pixels;
         for (int64_t i = 0; i < pixels; i++) {
             double *p = sample + i * channels;
-            const double to = stage == LK_LOOK_BRIGHTNESS ? 0
-                              : stage == LK_LOOK_CONTRAST ? mean
-                                                          : grey(p, channels);
+            const double to = stage == LK_COLOUR_BRIGHTNESS ? 0
+                              : stage == LK_COLOUR_CONTRAST ? mean
+                                                            : grey(p, channels);
             for (int c = 0; c < channels; c++)
                 p[c] = clamped(f * p[c] + (1 - f) * to);
         }
@@ -72,14 +73,14 @@ static double *expected_sample(const struct trial *trial, const struct images *i
     const int64_t w_count = trial->shape.dim[2], count = c_count * h_count * w_count;
     double *sample = malloc((size_t)count * sizeof *sample);
     assert_non_null(sample);
-    const struct lk_look_draw none = {{0}, 0};
-    const struct lk_look_draw *draw = images->records ? &images->draws[n] : &none;
+    const struct lk_transform_params none = {{0}, 0};
+    const struct lk_transform_params *draw = images->records ? &images->draws[n] : &none;
     const int mirror = (int)draw->mirror;
     for (int64_t y = 0; y < h_count; y++)
         for (int64_t x = 0; x < w_count; x++)
             for (int64_t c = 0; c < c_count; c++) {
-                const int64_t x0 = mirror & LK_MIRROR_ROWS ? w_count - 1 - x : x;
-                const int64_t y0 = mirror & LK_MIRROR_COLUMNS ? h_count - 1 - y : y;
+                const int64_t x0 = mirror & LK_FLIP_LEFT_RIGHT ? w_count - 1 - x : x;
+                const int64_t y0 = mirror & LK_FLIP_UP_DOWN ? h_count - 1 - y : y;
                 sample[(y * w_count + x) * c_count + c] =
                     images->pixels[((n * h_count + y0) * w_count + x0) * c_count + c];
             }
@@ -93,9 +94,9 @@ static void compare_images(const struct trial *trial, const struct lk_tiling *t,
 {
     const int64_t c_count = trial->shape.dim[0],
                   plane = lk_shape_count(&trial->shape) / c_count;
-    const struct lk_look *look = &images->look;
-    double slack = look->stages[0] != LK_LOOK_NONE ? 1e-6 : 3e-7;
-    slack = real == LK_F64 ? (look->stages[0] != LK_LOOK_NONE ? 1e-13 : 1e-15) : slack;
+    const struct lk_transform *transform = &images->transform;
+    double slack = transform->stages[0] != LK_COLOUR_NONE ? 1e-6 : 3e-7;
+    slack = real == LK_F64 ? (transform->stages[0] != LK_COLOUR_NONE ? 1e-13 : 1e-15) : slack;
     for (int64_t tile = 0; tile < t->tiles; tile++)
         for (int lane = 0; lane < t->lanes; lane++) {
             const int64_t n = sample_at(t, trial->samples, tile, lane);
@@ -107,8 +108,8 @@ static void compare_images(const struct trial *trial, const struct lk_tiling *t,
                                                  : (double)((const float *)got)[at];
                 const double want =
                     n < 0 ? 0
-                          : sample[e % plane * c_count + c] * look->scale[c < 4 ? c : 3] +
-                                look->shift[c < 4 ? c : 3];
+                          : sample[e % plane * c_count + c] * transform->scale[c < 4 ? c : 3] +
+                                transform->shift[c < 4 ? c : 3];
                 if (!(is - want <= (n < 0 ? 0 : slack) && want - is <= (n < 0 ? 0 : slack)))
                     fail_msg("tile %lld, element %lld, lane %d: %.17g, must be %.17g",
                              (long long)tile, (long long)e, lane, is, want);
@@ -118,20 +119,22 @@ static void compare_images(const struct trial *trial, const struct lk_tiling *t,
 }
 
 /* Every factor from 0 to 2 and every mirroring, by the number of the sample. */
-static struct images make_images(const struct trial *trial, const struct lk_look *look)
+static struct images make_images(const struct trial *trial,
+                                 const struct lk_transform *transform)
 {
-    struct images images = {.look = *look};
+    struct images images = {.transform = *transform};
     const size_t pixels = (size_t)(trial->samples * lk_shape_count(&trial->shape));
-    images.records = lk_look_draws(look) ? (size_t)trial->batch * sizeof *images.draws : 0;
+    images.records =
+        lk_transform_has_params(transform) ? (size_t)trial->batch * sizeof *images.draws : 0;
     images.bytes = images.records + pixels;
     images.memory = calloc(1, images.bytes);
     assert_non_null(images.memory);
-    images.draws = (struct lk_look_draw *)(void *)images.memory;
+    images.draws = (struct lk_transform_params *)(void *)images.memory;
     images.pixels = images.memory + images.records;
     for (int64_t n = 0; images.records && n < trial->samples; n++)
-        images.draws[n] =
-            (struct lk_look_draw){{(float)(n % 5) / 2, (float)(n % 7) / 3, (float)(n % 9) / 4},
-                                  look->mirrors ? (float)(n % 4) : 0};
+        images.draws[n] = (struct lk_transform_params){
+            {(float)(n % 5) / 2, (float)(n % 7) / 3, (float)(n % 9) / 4},
+            transform->flips ? (float)(n % 4) : 0};
     for (size_t i = 0; i < pixels; i++)
         images.pixels[i] = pixel((int64_t)i);
     return images;
@@ -146,9 +149,9 @@ static uint8_t *load_images(struct lk_device *device, const struct trial *trial,
     uint8_t *got = malloc(out + GUARD);
     struct lk_buffer *from = NULL, *y = NULL;
     struct lk_loader *loader = NULL;
-    struct lk_look look = images->look;
+    struct lk_transform transform = images->transform;
     assert_non_null(got);
-    assert_ok(lk_loader_create(device, &t, real, &look, &loader));
+    assert_ok(lk_loader_create(device, &t, real, &transform, &loader));
     assert_ok(lk_loader_allocate(loader, trial->shape.dim[1]));
     assert_ok(lk_device_build(device));
     assert_ok(lk_buffer_create(device, images->bytes, &from));
@@ -158,8 +161,8 @@ static uint8_t *load_images(struct lk_device *device, const struct trial *trial,
     const struct lk_image_batch batch = {.buffer = from,
                                          .pixels_at = (int64_t)images->records,
                                          .samples = trial->samples,
-                                         .scale = look.scale[0],
-                                         .shift = look.shift[0]};
+                                         .scale = transform.scale[0],
+                                         .shift = transform.shift[0]};
     assert_ok(lk_loader_enqueue_images(loader, &batch, &trial->shape, y));
     assert_ok(lk_buffer_read(y, 0, out + GUARD, got));
     for (size_t i = out; i < out + GUARD; i++)
@@ -171,11 +174,11 @@ static uint8_t *load_images(struct lk_device *device, const struct trial *trial,
 }
 
 static void check_images(struct lk_device *device, const struct trial *trial,
-                         enum lk_dtype real, const struct lk_look *look)
+                         enum lk_dtype real, const struct lk_transform *transform)
 {
     const struct lk_tiling t =
         lk_tiling_make(lk_device_info(device), trial->batch, trial->shards);
-    const struct images images = make_images(trial, look);
+    const struct images images = make_images(trial, transform);
     uint8_t *got =
         load_images(device, trial, real, &images, lk_tiled_bytes(&t, &trial->shape, real));
     compare_images(trial, &t, real, got, &images);
@@ -299,17 +302,17 @@ static const struct trial trials[] = {
 #define NORMALIZES                                                                             \
     .normalizes = true, .scale = {0.004, 0.005, 0.003, 0.002}, .shift = {-0.5, 0.25, 0, 1}
 
-static const struct lk_look looks[] = {
+static const struct lk_transform looks[] = {
     {NORMALIZES},
-    {NORMALIZES, .mirrors = true},
-    {NORMALIZES, .stages = {LK_LOOK_BRIGHTNESS}},
-    {NORMALIZES, .stages = {LK_LOOK_CONTRAST}},
-    {NORMALIZES, .stages = {LK_LOOK_SATURATION}},
-    {NORMALIZES, .mirrors = true,
-     .stages = {LK_LOOK_BRIGHTNESS, LK_LOOK_CONTRAST, LK_LOOK_SATURATION}},
-    {NORMALIZES, .stages = {LK_LOOK_SATURATION, LK_LOOK_BRIGHTNESS, LK_LOOK_CONTRAST}},
-    {NORMALIZES, .mirrors = true,
-     .stages = {LK_LOOK_CONTRAST, LK_LOOK_SATURATION, LK_LOOK_BRIGHTNESS}},
+    {NORMALIZES, .flips = true},
+    {NORMALIZES, .stages = {LK_COLOUR_BRIGHTNESS}},
+    {NORMALIZES, .stages = {LK_COLOUR_CONTRAST}},
+    {NORMALIZES, .stages = {LK_COLOUR_SATURATION}},
+    {NORMALIZES, .flips = true,
+     .stages = {LK_COLOUR_BRIGHTNESS, LK_COLOUR_CONTRAST, LK_COLOUR_SATURATION}},
+    {NORMALIZES, .stages = {LK_COLOUR_SATURATION, LK_COLOUR_BRIGHTNESS, LK_COLOUR_CONTRAST}},
+    {NORMALIZES, .flips = true,
+     .stages = {LK_COLOUR_CONTRAST, LK_COLOUR_SATURATION, LK_COLOUR_BRIGHTNESS}},
 };
 
 static const struct trial look_trials[] = {
@@ -323,8 +326,8 @@ static void check_class(const char *device_class, const char *vector)
     assert_ok(lk_device_open(NULL, 0, &device));
     for (int i = 0; i < LK_COUNT(trials); i++) {
         const double shift = trials[i].shards > 1 ? -0.5 : 0, by = 1.0 / 255;
-        const struct lk_look plain = {.scale = {by, by, by, by},
-                                      .shift = {shift, shift, shift, shift}};
+        const struct lk_transform plain = {.scale = {by, by, by, by},
+                                           .shift = {shift, shift, shift, shift}};
         check_images(device, &trials[i], LK_F32, &plain);
         if (lk_device_info(device)->has_fp64)
             check_images(device, &trials[i], LK_F64, &plain);
@@ -333,13 +336,13 @@ static void check_class(const char *device_class, const char *vector)
     }
     for (int i = 0; i < LK_COUNT(looks); i++)
         for (int j = 0; j < LK_COUNT(look_trials); j++) {
-            const bool is_all = looks[i].stages[2] != LK_LOOK_NONE;
-            struct lk_look look = looks[i];
-            look.channels = (int)look_trials[j].shape.dim[0];
+            const bool is_all = looks[i].stages[2] != LK_COLOUR_NONE;
+            struct lk_transform transform = looks[i];
+            transform.channels = (int)look_trials[j].shape.dim[0];
             if (is_all || atoi(vector) == 16) /* else a program for each takes long */
-                check_images(device, &look_trials[j], LK_F32, &look);
+                check_images(device, &look_trials[j], LK_F32, &transform);
             if (is_all && lk_device_info(device)->has_fp64)
-                check_images(device, &look_trials[j], LK_F64, &look);
+                check_images(device, &look_trials[j], LK_F64, &transform);
         }
     lk_device_close(device);
     unsetenv("LOCKSTEP_CLASS");
@@ -366,12 +369,12 @@ static void looks_the_same_everywhere(void **state)
         setenv("LOCKSTEP_CLASS", classes[i][0], 1);
         setenv("LOCKSTEP_VECTOR", classes[i][1], 1);
         assert_ok(lk_device_open(NULL, 0, &device));
-        struct lk_look look = looks[5];
-        look.channels = 3;
+        struct lk_transform transform = looks[5];
+        transform.channels = 3;
         const struct lk_tiling t =
             lk_tiling_make(lk_device_info(device), trial.batch, trial.shards);
         const int64_t count = lk_shape_count(&trial.shape);
-        const struct images images = make_images(&trial, &look);
+        const struct images images = make_images(&trial, &transform);
         float *got = (float *)(void *)load_images(device, &trial, LK_F32, &images,
                                                   lk_tiled_bytes(&t, &trial.shape, LK_F32));
         float *by_sample = calloc((size_t)(trial.samples * count), sizeof *by_sample);

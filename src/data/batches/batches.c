@@ -6,8 +6,8 @@
 #include "data/batches/prefetch.h"
 #include "data/data.h"
 #include "data/stages/augment.h"
-#include "data/stages/look.h"
 #include "data/stages/pipeline.h"
+#include "data/stages/transform.h"
 
 #include <lockstep/data.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@ struct lk_batches {
     struct lk_batches_options options;
     int64_t count; /* samples of an epoch, without a remainder that is left out */
     int64_t per_epoch;
-    struct lk_orders *orders;
+    struct lk_epoch_orders *orders;
     struct lk_pipeline pipeline;
-    struct lk_look look;
+    struct lk_transform transform;
     struct lk_augment augment;
     struct lk_standardize standardize; /* of no field where the pipeline does not say it */
     struct lk_prefetch *prefetch;      /* NULL: who wants a batch reads it */
@@ -42,7 +42,7 @@ static bool takes_parts(const struct lk_batches *b)
     const int *size = b->pipeline.part;
     if (!size[0] || b->pipeline.parts_by_chance)
         return size[0];
-    const struct lk_image_part own = lk_images_part(b->data->images);
+    const struct lk_image_crop own = lk_images_crop(b->data->images);
     return own.size[0] != size[0] || own.size[1] != size[1];
 }
 
@@ -52,12 +52,12 @@ static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int
                                   void *const to[])
 {
     const int *size = b->pipeline.part;
-    struct lk_image_part part = {.size = {size[0], size[1]},
+    struct lk_image_crop part = {.size = {size[0], size[1]},
                                  .is_middle = !b->pipeline.parts_by_chance};
     if (!takes_parts(b))
         return lk_data_read_fields(b->data, &index, 1, to);
-    lk_pipeline_draw_part(b->options.seed, epoch, index, part.at);
-    return lk_data_read_part(b->data, index, &part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
+    lk_pipeline_draw_crop(b->options.seed, epoch, index, part.at);
+    return lk_data_read_crop(b->data, index, &part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
 }
 
 /* whole: memory for an image that is turned and cropped; NULL: it is taken as it is. */
@@ -90,10 +90,10 @@ static enum lk_status read_now(void *context, int64_t batch, int64_t first, int6
     uint8_t *whole = augments ? malloc(b->data->sample_bytes) : NULL;
     if (augments && !whole)
         return lk_fail_memory("a sample", b->data->sample_bytes);
-    struct lk_order *order = lk_orders_take(b->orders, at.epoch);
+    struct lk_epoch_order *order = lk_epoch_orders_acquire(b->orders, at.epoch);
     const enum lk_status status =
         read_samples(b, at, order->items + at.index + first, count, to, whole);
-    lk_orders_give(b->orders, order);
+    lk_epoch_orders_release(b->orders, order);
     free(whole);
     if (status == LK_OK)
         lk_standardize_apply(&b->standardize, count, to);
@@ -209,7 +209,7 @@ static enum lk_status set_images(struct lk_batches *b)
 {
     const struct lk_data_info *info = lk_data_info(b->data);
     int size[2] = {0};
-    LK_TRY(lk_pipeline_look(&b->pipeline, info->channels, &b->look));
+    LK_TRY(lk_pipeline_transform(&b->pipeline, info->channels, &b->transform));
     LK_TRY(check_parts(b));
     LK_TRY(find_size(b, size));
     b->augment = (struct lk_augment){
@@ -277,7 +277,7 @@ enum lk_status lk_batches_create(const struct lk_data *data,
     b->per_epoch = (b->count + options->size - 1) / options->size;
     enum lk_status status = set_pipeline(b);
     if (status == LK_OK)
-        status = lk_orders_create(options->shuffle, options->seed, count, &b->orders);
+        status = lk_epoch_orders_create(options->shuffle, options->seed, count, &b->orders);
     if (status == LK_OK)
         status = start_prefetch(b);
     if (status != LK_OK) {
@@ -293,7 +293,7 @@ void lk_batches_destroy(struct lk_batches *batches)
     if (!batches)
         return;
     lk_prefetch_destroy(batches->prefetch);
-    lk_orders_destroy(batches->orders);
+    lk_epoch_orders_destroy(batches->orders);
     free(batches);
 }
 
@@ -371,16 +371,16 @@ enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t firs
     return lk_batches_read_fields(b, batch, first, count, to);
 }
 
-enum lk_status lk_batches_draw(struct lk_batches *b, int64_t batch, int64_t first,
-                               int64_t count, struct lk_look_draw *draws)
+enum lk_status lk_batches_transform_params(struct lk_batches *b, int64_t batch, int64_t first,
+                                           int64_t count, struct lk_transform_params *draws)
 {
     LK_TRY(check_part(b, batch, first, count));
     const struct lk_batches_position at = lk_batches_position(b, batch);
-    struct lk_order *order = lk_orders_take(b->orders, at.epoch);
+    struct lk_epoch_order *order = lk_epoch_orders_acquire(b->orders, at.epoch);
     for (int64_t i = 0; i < count; i++)
-        draws[i] = lk_pipeline_draw(&b->pipeline, b->options.seed, at.epoch,
-                                    order->items[at.index + first + i]);
-    lk_orders_give(b->orders, order);
+        draws[i] = lk_pipeline_transform_params(&b->pipeline, b->options.seed, at.epoch,
+                                                order->items[at.index + first + i]);
+    lk_epoch_orders_release(b->orders, order);
     return LK_OK;
 }
 
@@ -388,10 +388,10 @@ enum lk_status lk_batches_show(struct lk_batches *b, int64_t batch, int64_t firs
                                int64_t count, uint8_t *samples)
 {
     for (int64_t i = 0; i < count; i++) {
-        struct lk_look_draw draw;
-        LK_TRY(lk_batches_draw(b, batch, first + i, 1, &draw));
-        lk_look_apply(&b->look, &draw, b->augment.height, b->augment.width,
-                      samples + (size_t)i * image_bytes(b));
+        struct lk_transform_params draw;
+        LK_TRY(lk_batches_transform_params(b, batch, first + i, 1, &draw));
+        lk_transform_apply(&b->transform, &draw, b->augment.height, b->augment.width,
+                           samples + (size_t)i * image_bytes(b));
     }
     return LK_OK;
 }

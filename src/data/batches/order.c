@@ -10,13 +10,13 @@
 /* Where one epoch ends some read its last batches, others the next. */
 enum { ORDERS = 3 };
 
-struct lk_orders {
+struct lk_epoch_orders {
     bool shuffle;
     uint64_t seed;
     int64_t count;
     pthread_mutex_t mutex;
     pthread_cond_t is_free;
-    struct lk_order orders[ORDERS];
+    struct lk_epoch_order orders[ORDERS];
 };
 
 /* 64 random bits scaled to [0, bound): the top 64 bits of a product of 96, for bound <= 2^32.
@@ -39,20 +39,20 @@ void lk_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t *order)
     }
 }
 
-enum lk_status lk_orders_create(bool shuffle, uint64_t seed, int64_t count,
-                                struct lk_orders **orders)
+enum lk_status lk_epoch_orders_create(bool shuffle, uint64_t seed, int64_t count,
+                                      struct lk_epoch_orders **orders)
 {
-    struct lk_orders *made = calloc(1, sizeof *made);
+    struct lk_epoch_orders *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("the order of an epoch", sizeof *made);
-    *made = (struct lk_orders){.shuffle = shuffle, .seed = seed, .count = count};
+    *made = (struct lk_epoch_orders){.shuffle = shuffle, .seed = seed, .count = count};
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->is_free, NULL);
     for (int i = 0; i < ORDERS; i++) {
         made->orders[i].epoch = -1;
         made->orders[i].items = calloc((size_t)count, sizeof(int64_t));
         if (!made->orders[i].items) {
-            lk_orders_destroy(made);
+            lk_epoch_orders_destroy(made);
             return lk_fail_memory("the order of an epoch", (size_t)count * sizeof(int64_t));
         }
     }
@@ -60,7 +60,7 @@ enum lk_status lk_orders_create(bool shuffle, uint64_t seed, int64_t count,
     return LK_OK;
 }
 
-void lk_orders_destroy(struct lk_orders *orders)
+void lk_epoch_orders_destroy(struct lk_epoch_orders *orders)
 {
     if (!orders)
         return;
@@ -72,11 +72,11 @@ void lk_orders_destroy(struct lk_orders *orders)
 }
 
 /* The order of `epoch`, else the oldest that nobody reads; NULL: all are being read. */
-static struct lk_order *find_order(struct lk_orders *orders, int64_t epoch)
+static struct lk_epoch_order *find_order(struct lk_epoch_orders *orders, int64_t epoch)
 {
-    struct lk_order *oldest = NULL;
+    struct lk_epoch_order *oldest = NULL;
     for (int i = 0; i < ORDERS; i++) {
-        struct lk_order *order = &orders->orders[i];
+        struct lk_epoch_order *order = &orders->orders[i];
         if (order->epoch == epoch)
             return order;
         if (order->readers == 0 && (!oldest || order->epoch < oldest->epoch))
@@ -86,9 +86,9 @@ static struct lk_order *find_order(struct lk_orders *orders, int64_t epoch)
 }
 
 /* Other readers wait while an epoch is put in order: most of them want the same one. */
-struct lk_order *lk_orders_take(struct lk_orders *orders, int64_t epoch)
+struct lk_epoch_order *lk_epoch_orders_acquire(struct lk_epoch_orders *orders, int64_t epoch)
 {
-    struct lk_order *order;
+    struct lk_epoch_order *order;
     if (!orders->shuffle)
         epoch = 0;
     pthread_mutex_lock(&orders->mutex);
@@ -106,7 +106,7 @@ struct lk_order *lk_orders_take(struct lk_orders *orders, int64_t epoch)
     return order;
 }
 
-void lk_orders_give(struct lk_orders *orders, struct lk_order *order)
+void lk_epoch_orders_release(struct lk_epoch_orders *orders, struct lk_epoch_order *order)
 {
     pthread_mutex_lock(&orders->mutex);
     if (--order->readers == 0)

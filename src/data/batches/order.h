@@ -5,9 +5,9 @@
 
 #include <lockstep/data.h>
 
-struct lk_orders;
+struct lk_epoch_orders;
 
-struct lk_order {
+struct lk_epoch_order {
     int64_t epoch;  /* -1: none yet */
     int readers;    /* threads that read it, so that it may not be replaced */
     int64_t *items; /* [count]: samples of the data set */
@@ -15,14 +15,14 @@ struct lk_order {
 
 /* shuffle: each epoch has an order of its own; else all have the order of the samples.
  * fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_orders_create(bool shuffle, uint64_t seed, int64_t count,
-                                              struct lk_orders **orders);
-void lk_orders_destroy(struct lk_orders *orders);
+LK_MUST_CHECK enum lk_status lk_epoch_orders_create(bool shuffle, uint64_t seed, int64_t count,
+                                                    struct lk_epoch_orders **orders);
+void lk_epoch_orders_destroy(struct lk_epoch_orders *orders);
 
 /* Takes an epoch's order, which stays valid until it is given back. The first thread that asks
  * for it computes it, while others wait. Orders of three epochs are kept: readers of a fourth
  * one wait until one of these is given back. */
-struct lk_order *lk_orders_take(struct lk_orders *orders, int64_t epoch);
-void lk_orders_give(struct lk_orders *orders, struct lk_order *order);
+struct lk_epoch_order *lk_epoch_orders_acquire(struct lk_epoch_orders *orders, int64_t epoch);
+void lk_epoch_orders_release(struct lk_epoch_orders *orders, struct lk_epoch_order *order);
 
 #endif

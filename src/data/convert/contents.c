@@ -66,7 +66,7 @@ enum lk_status lk_shard_contents_read(const struct lk_conversion *c, const char 
         close(fd);
     }
     LK_TRY(lk_tfrecord_open(path, 0, &file));
-    enum lk_status status = lk_tfrecord_see(file, see_record, &reading);
+    enum lk_status status = lk_tfrecord_each(file, see_record, &reading);
     if (status == LK_OK && lk_tfrecord_tail(file) > 0)
         reading.wrong = "a record that was cut short";
     else if (status == LK_OK && !reading.wrong && contents->records < lk_tfrecord_count(file))

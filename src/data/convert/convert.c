@@ -13,8 +13,8 @@
 
 enum { SHARD_SAMPLES = 1024, MOST_SHARDS = 99999, MOST_SIDE = 4096 };
 
-void lk_convert_tell(struct lk_conversion *c, const char *what, const char *part, int64_t done,
-                     int64_t total)
+void lk_convert_report(struct lk_conversion *c, const char *what, const char *part,
+                       int64_t done, int64_t total)
 {
     const struct lk_conversion_progress progress = {what, part, done, total};
     if (c->options.progress)
@@ -171,7 +171,7 @@ enum lk_status lk_conversion_create(const char *source, const char *target,
     if (options)
         made->options = *options;
     made->lock = -1;
-    made->threads = lk_crew_threads(made->options.threads);
+    made->threads = lk_parallel_threads(made->options.threads);
     atomic_init(&made->stop, false);
     const enum lk_status status = prepare(made, source, target);
     if (status != LK_OK) {

@@ -3,7 +3,7 @@
 #define LK_DATA_CONVERT_CONVERT_H
 
 #include "base/arena.h"
-#include "base/crew.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "data/sources/source.h"
 #include <lockstep/convert.h>
@@ -93,7 +93,7 @@ LK_MUST_CHECK enum lk_status lk_convert_write_shards(struct lk_conversion *c);
 LK_MUST_CHECK enum lk_status lk_convert_write_files(struct lk_conversion *c);
 
 /* convert.c: tells the progress of a part. */
-void lk_convert_tell(struct lk_conversion *c, const char *what, const char *part, int64_t done,
-                     int64_t total);
+void lk_convert_report(struct lk_conversion *c, const char *what, const char *part,
+                       int64_t done, int64_t total);
 
 #endif

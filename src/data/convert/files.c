@@ -164,7 +164,7 @@ static enum lk_status count(void *context, int64_t i)
     int64_t index;
     struct lk_convert_part *part = find_part(writer, i, &index);
     const int32_t label = part->samples[index].label;
-    lk_convert_tell(c, "converting", part->name, i + 1, writer->firsts[c->part_count]);
+    lk_convert_report(c, "converting", part->name, i + 1, writer->firsts[c->part_count]);
     if (writer->slots[i % WINDOW].is_bad)
         return lk_convert_note_bad(c, part, writer->slots[i % WINDOW].why);
     if (label < 0)
@@ -188,15 +188,15 @@ enum lk_status lk_convert_write_files(struct lk_conversion *c)
         writer->firsts[i + 1] = writer->firsts[i] + c->parts[i].count;
         status = separate(c, &c->parts[i]);
     }
-    const struct lk_crew crew = {.threads = c->threads,
-                                 .count = writer->firsts[c->part_count],
-                                 .window = WINDOW,
-                                 .stop = &c->stop,
-                                 .context = writer,
-                                 .work = convert,
-                                 .take = count};
+    const struct lk_parallel crew = {.threads = c->threads,
+                                     .count = writer->firsts[c->part_count],
+                                     .window = WINDOW,
+                                     .stop = &c->stop,
+                                     .context = writer,
+                                     .work = convert,
+                                     .take = count};
     if (status == LK_OK)
-        status = lk_crew_run(&crew);
+        status = lk_parallel_run(&crew);
     free(writer);
     return status;
 }

@@ -35,7 +35,7 @@ struct listing {
     struct lk_conversion *c;
     struct lk_convert_part *part;
     struct {
-        struct lk_sample_about about;
+        struct lk_sample_metadata about;
         bool is_bad;
         char why[768];
     } slots[WINDOW];
@@ -43,7 +43,7 @@ struct listing {
 
 /* Pixels have no name; they tell about themselves. */
 static enum lk_status tell_about_pixels(const struct lk_data *data, int64_t index,
-                                        struct lk_sample_about *about)
+                                        struct lk_sample_metadata *about)
 {
     int32_t label = 0;
     uint8_t *pixels = malloc(data->sample_bytes);
@@ -57,9 +57,9 @@ static enum lk_status tell_about_pixels(const struct lk_data *data, int64_t inde
 }
 
 static enum lk_status tell_about(const struct lk_data *data, int64_t index,
-                                 struct lk_sample_about *about)
+                                 struct lk_sample_metadata *about)
 {
-    *about = (struct lk_sample_about){0};
+    *about = (struct lk_sample_metadata){0};
     return data->source->about ? data->source->about(data->state, index, about)
                                : tell_about_pixels(data, index, about);
 }
@@ -67,7 +67,7 @@ static enum lk_status tell_about(const struct lk_data *data, int64_t index,
 static enum lk_status look_at(void *context, int64_t i)
 {
     struct listing *listing = context;
-    struct lk_sample_about *about = &listing->slots[i % WINDOW].about;
+    struct lk_sample_metadata *about = &listing->slots[i % WINDOW].about;
     char *why = listing->slots[i % WINDOW].why;
     const size_t room = sizeof listing->slots->why;
     enum lk_status status = tell_about(listing->part->data, i, about);
@@ -86,7 +86,8 @@ static enum lk_status look_at(void *context, int64_t i)
 }
 
 /* Records say with each sample what its class is called: always the same. */
-static enum lk_status learn_class(struct lk_conversion *c, const struct lk_sample_about *about)
+static enum lk_status learn_class(struct lk_conversion *c,
+                                  const struct lk_sample_metadata *about)
 {
     const char **known = &c->classes[about->label];
     for (const char *p = about->class_name; *p; p++)
@@ -119,8 +120,8 @@ static enum lk_status keep(void *context, int64_t i)
     struct listing *listing = context;
     struct lk_convert_part *part = listing->part;
     struct lk_convert_sample *sample = &part->samples[i];
-    const struct lk_sample_about *about = &listing->slots[i % WINDOW].about;
-    lk_convert_tell(listing->c, "listing", part->name, i + 1, part->count);
+    const struct lk_sample_metadata *about = &listing->slots[i % WINDOW].about;
+    lk_convert_report(listing->c, "listing", part->name, i + 1, part->count);
     if (listing->slots[i % WINDOW].is_bad) {
         *sample = (struct lk_convert_sample){.name = "", .label = -1};
         return lk_convert_note_bad(listing->c, part, listing->slots[i % WINDOW].why);
@@ -143,14 +144,14 @@ static enum lk_status list_part(struct lk_conversion *c, struct lk_convert_part 
     }
     listing->c = c;
     listing->part = part;
-    const struct lk_crew crew = {.threads = c->threads,
-                                 .count = part->count,
-                                 .window = WINDOW,
-                                 .stop = &c->stop,
-                                 .context = listing,
-                                 .work = look_at,
-                                 .take = keep};
-    const enum lk_status status = lk_crew_run(&crew);
+    const struct lk_parallel crew = {.threads = c->threads,
+                                     .count = part->count,
+                                     .window = WINDOW,
+                                     .stop = &c->stop,
+                                     .context = listing,
+                                     .work = look_at,
+                                     .take = keep};
+    const enum lk_status status = lk_parallel_run(&crew);
     free(listing);
     return status;
 }

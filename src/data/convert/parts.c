@@ -61,7 +61,7 @@ static enum lk_status complete(struct lk_conversion *c)
     const char *source = c->source, *kind;
     const size_t length = strcspn(source, ":/");
     bool is_spec = source[length] == ':';
-    for (const struct lk_known *row = lk_known_data; row->name; row++)
+    for (const struct lk_named_set *row = lk_named_sets; row->name; row++)
         is_spec = is_spec || strcmp(row->name, source) == 0;
     if (is_spec)
         return LK_OK;

@@ -24,7 +24,7 @@ struct shard {
 struct slot {
     uint8_t *record;
     size_t bytes;
-    struct lk_tfrecord_seal seal;
+    struct lk_tfrecord_frame seal;
     bool is_bad;
     char why[768];
 };
@@ -96,7 +96,7 @@ static enum lk_status add_feature_list(const struct lk_conversion *c,
 #undef TEXT
     LK_TRY(lk_example_write(features, LK_COUNT(features) - (class_name ? 0 : 1), &slot->record,
                             &slot->bytes));
-    lk_tfrecord_seal(slot->record, slot->bytes, &slot->seal);
+    lk_tfrecord_frame(slot->record, slot->bytes, &slot->seal);
     return LK_OK;
 }
 
@@ -154,7 +154,7 @@ static enum lk_status end_shard(struct writer *writer, const struct shard *shard
     struct lk_file_draft *draft = writer->draft;
     char path[LK_CONVERT_PATH], draft_path[LK_CONVERT_PATH], skipped[LK_CONVERT_PATH];
     writer->draft = NULL;
-    LK_TRY(lk_file_draft_keep(draft));
+    LK_TRY(lk_file_draft_commit(draft));
     LK_TRY(paths_of(c, shard, draft_path, path));
     LK_TRY(list_of(c, shard, skipped));
     LK_TRY(lk_shard_contents_read(c, draft_path, found));
@@ -192,7 +192,7 @@ static enum lk_status write_record(void *context, int64_t i)
         c->bytes +=
             (int64_t)(slot->bytes + sizeof slot->seal.header + sizeof slot->seal.footer);
     }
-    lk_convert_tell(c, "converting", shard->part->name, i + 1, writer->total);
+    lk_convert_report(c, "converting", shard->part->name, i + 1, writer->total);
     if (index + 1 < shard->end)
         return LK_OK;
     writer->current++;
@@ -276,7 +276,7 @@ static enum lk_status find_work(struct writer *writer)
                 return lk_fail(LK_E_INTERRUPTED, "interrupted");
             LK_TRY(take_shard(writer, &shard, &is_there));
             if (c->resumes)
-                lk_convert_tell(c, "checking", part->name, ++seen, all);
+                lk_convert_report(c, "checking", part->name, ++seen, all);
             if (is_there)
                 continue;
             writer->shards[writer->shard_count++] = shard;
@@ -295,21 +295,21 @@ static enum lk_status write_all(struct writer *writer)
     if (!writer->contents.counts || !writer->found.counts || !writer->slots)
         return lk_fail_memory("records", (size_t)writer->window * sizeof *writer->slots);
     LK_TRY(find_work(writer));
-    const struct lk_crew crew = {.threads = c->threads,
-                                 .count = writer->total,
-                                 .window = writer->window,
-                                 .stop = &c->stop,
-                                 .context = writer,
-                                 .work = make_record,
-                                 .take = write_record};
-    return lk_crew_run(&crew);
+    const struct lk_parallel crew = {.threads = c->threads,
+                                     .count = writer->total,
+                                     .window = writer->window,
+                                     .stop = &c->stop,
+                                     .context = writer,
+                                     .work = make_record,
+                                     .take = write_record};
+    return lk_parallel_run(&crew);
 }
 
 enum lk_status lk_convert_write_shards(struct lk_conversion *c)
 {
     struct writer writer = {.c = c, .window = 8 * c->threads};
     const enum lk_status status = write_all(&writer);
-    lk_file_draft_drop(writer.draft);
+    lk_file_draft_discard(writer.draft);
     for (int64_t i = 0; writer.slots && i < writer.window; i++)
         free(writer.slots[i].record);
     free(writer.slots);

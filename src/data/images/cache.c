@@ -117,7 +117,7 @@ static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samp
         !read_at(cache->file, table_at(cache), cache->entries, table))
         return "not of its length";
     for (int64_t i = 0; i < cache->count; i++)
-        if (cache->entries[i].crc_of_entry != lk_cache_entry_sum(&cache->entries[i]))
+        if (cache->entries[i].crc_of_entry != lk_cache_entry_checksum(&cache->entries[i]))
             return "damaged";
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* Making a cache's file. */
 #include "data/images/cache_file.h"
 
-#include "base/crew.h"
 #include "base/fail.h"
+#include "base/parallel.h"
 #include "io/crc32c.h"
 #include "io/file.h"
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ enum { VERSION = 1, ORDER = 0x01020304, MOST_PIECE = 16, MOST_PIECE_BYTES = 4 <<
 
 const char lk_cache_magic[8] = "LKCACHE";
 
-uint32_t lk_cache_entry_sum(const struct lk_cache_entry *entry)
+uint32_t lk_cache_entry_checksum(const struct lk_cache_entry *entry)
 {
     return lk_crc32c(entry, offsetof(struct lk_cache_entry, crc_of_entry));
 }
@@ -61,7 +61,7 @@ static enum lk_status read_piece(void *context, int64_t piece)
         LK_TRY(s->read(s->context, i, to, &entry->label));
         entry->crc = lk_crc32c(to, s->bytes);
         entry->is_bad = s->is_bad(s->context, i);
-        entry->crc_of_entry = lk_cache_entry_sum(entry);
+        entry->crc_of_entry = lk_cache_entry_checksum(entry);
     }
     return LK_OK;
 }
@@ -80,16 +80,16 @@ static enum lk_status write_all(struct making *m)
     const struct lk_cache_samples *s = m->samples;
     const struct lk_cache_header header = lk_cache_header_make(s);
     atomic_bool stop = false;
-    const struct lk_crew crew = {.threads = lk_crew_threads(0),
-                                 .count = (s->count + m->each - 1) / m->each,
-                                 .window = m->window,
-                                 .stop = &stop,
-                                 .context = m,
-                                 .work = read_piece,
-                                 .take = write_piece};
+    const struct lk_parallel crew = {.threads = lk_parallel_threads(0),
+                                     .count = (s->count + m->each - 1) / m->each,
+                                     .window = m->window,
+                                     .stop = &stop,
+                                     .context = m,
+                                     .work = read_piece,
+                                     .take = write_piece};
     if (fwrite(&header, sizeof header, 1, m->stream) != 1)
         return lk_file_fail("write", "the cache");
-    LK_TRY(lk_crew_run(&crew));
+    LK_TRY(lk_parallel_run(&crew));
     if (fwrite(m->entries, sizeof *m->entries, (size_t)s->count, m->stream) != (size_t)s->count)
         return lk_file_fail("write", "the cache");
     return LK_OK;
@@ -104,7 +104,7 @@ enum lk_status lk_cache_file_make(const char *path, const struct lk_cache_sample
                        .each = fits < 1            ? 1
                                : fits > MOST_PIECE ? MOST_PIECE
                                                    : fits,
-                       .window = 2 * lk_crew_threads(0)};
+                       .window = 2 * lk_parallel_threads(0)};
     struct lk_file_draft *draft = NULL;
     m.room = malloc((size_t)(m.window * m.each) * samples->bytes);
     if (!m.room)
@@ -115,9 +115,9 @@ enum lk_status lk_cache_file_make(const char *path, const struct lk_cache_sample
         m.stream = lk_file_draft_stream(draft);
         status = write_all(&m);
         if (status == LK_OK)
-            status = lk_file_draft_keep(draft);
+            status = lk_file_draft_commit(draft);
         else
-            lk_file_draft_drop(draft);
+            lk_file_draft_discard(draft);
     }
     free(m.room);
     return status;

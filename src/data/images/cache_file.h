@@ -22,7 +22,7 @@ struct lk_cache_entry {
     uint32_t is_bad, crc_of_entry;
 };
 
-uint32_t lk_cache_entry_sum(const struct lk_cache_entry *entry);
+uint32_t lk_cache_entry_checksum(const struct lk_cache_entry *entry);
 
 /* What the file of these samples begins with. */
 struct lk_cache_header lk_cache_header_make(const struct lk_cache_samples *samples);

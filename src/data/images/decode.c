@@ -16,7 +16,7 @@ void lk_decode_least(const struct lk_decoding *decoding, int least[2])
 
 /* Where the part begins and ends on one axis of an image, in those of its pixels that were
  * decoded: `decoded` of `side`. */
-static void place(const struct lk_image_part *part, int axis, int side, int decoded,
+static void place(const struct lk_image_crop *part, int axis, int side, int decoded,
                   int ends[2])
 {
     const int size = part->size[axis] < side ? part->size[axis] : side, left = side - size;
@@ -47,7 +47,7 @@ static void cut(struct lk_image *image, const int rows[2], const int columns[2])
  */
 static enum lk_status decode_part(const struct lk_decoding *decoding,
                                   const struct lk_encoded *encoded,
-                                  const struct lk_image_part *part, struct lk_image *image)
+                                  const struct lk_image_crop *part, struct lk_image *image)
 {
     int shape[3], least[2], ends[2][2];
     lk_decode_least(decoding, least);
@@ -68,7 +68,7 @@ static enum lk_status decode_part(const struct lk_decoding *decoding,
 
 enum lk_status lk_decode_sample(const struct lk_decoding *decoding,
                                 const struct lk_encoded *encoded,
-                                const struct lk_image_part *part, uint8_t *sample)
+                                const struct lk_image_crop *part, uint8_t *sample)
 {
     struct lk_image image;
     int least[2];

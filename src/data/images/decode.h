@@ -11,7 +11,7 @@ struct lk_decoding {
 };
 
 /* A rectangle that is cut out of an image before it is scaled. */
-struct lk_image_part {
+struct lk_image_crop {
     int size[2];    /* height and width, in pixels of the image; 0: all of it */
     bool is_middle; /* it is the middle; otherwise: */
     double at[2];   /* its place downwards and to the right, 0 to 1 of the room that is
@@ -25,7 +25,7 @@ void lk_decode_least(const struct lk_decoding *decoding, int least[2]);
 /* Makes a sample [h, w, c]. Any thread. fails: LK_E_DATA; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_decode_sample(const struct lk_decoding *decoding,
                                               const struct lk_encoded *encoded,
-                                              const struct lk_image_part *part,
+                                              const struct lk_image_crop *part,
                                               uint8_t *sample);
 
 #endif

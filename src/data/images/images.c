@@ -21,7 +21,7 @@ struct lk_images {
     size_t bytes; /* of a sample */
     struct lk_broken *broken;
     int decode; /* enum lk_image_decoding */
-    struct lk_image_part part;
+    struct lk_image_crop part;
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
@@ -113,7 +113,7 @@ struct lk_decoding lk_images_decoding(const struct lk_images *images)
 /* What of a sample is wanted, and where it goes; NULL: nowhere. */
 struct wanted {
     const struct lk_images *images;
-    const struct lk_image_part *part;
+    const struct lk_image_crop *part;
     uint8_t *sample;
     int32_t *label;
 };
@@ -135,7 +135,7 @@ static enum lk_status read_file(void *context, int64_t index)
 }
 
 static enum lk_status read_good(const struct lk_images *images, int64_t index,
-                                const struct lk_image_part *part, uint8_t *sample,
+                                const struct lk_image_crop *part, uint8_t *sample,
                                 int32_t *label)
 {
     struct wanted wanted = {images, part, sample, label};
@@ -221,7 +221,7 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
     images->decode = o->decode;
     if (wanted->decode && strcmp(wanted->decode, lk_image_decodings[LK_DECODE_FULL]) == 0)
         images->decode = LK_DECODE_FULL;
-    images->part = (struct lk_image_part){.size = {wanted->part_height, wanted->part_width},
+    images->part = (struct lk_image_crop){.size = {wanted->part_height, wanted->part_width},
                                           .is_middle = true};
     const char *cache = *o->cache ? o->cache : wanted->cache;
     if (cache && *cache && strcmp(cache, "none") != 0 && wanted->parts_by_chance)
@@ -264,7 +264,7 @@ void lk_images_destroy(struct lk_images *images)
     free(images);
 }
 
-struct lk_image_part lk_images_part(const struct lk_images *images)
+struct lk_image_crop lk_images_crop(const struct lk_images *images)
 {
     return images->part;
 }
@@ -286,7 +286,7 @@ static enum lk_status read_kept(const struct lk_images *images, int64_t index, u
 }
 
 enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
-                              const struct lk_image_part *part, uint8_t *sample, int32_t *label)
+                              const struct lk_image_crop *part, uint8_t *sample, int32_t *label)
 {
     int32_t unused;
     uint8_t *pixels = sample;

@@ -23,11 +23,11 @@ void lk_images_destroy(struct lk_images *images);
  * Any thread. part: NULL for that which was wanted, whose samples alone are kept.
  * fails: LK_E_DATA more are broken than may be; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
-                                            const struct lk_image_part *part, uint8_t *sample,
+                                            const struct lk_image_crop *part, uint8_t *sample,
                                             int32_t *label);
 
 /* The rectangle that the options asked for, of which samples are cached. */
-struct lk_image_part lk_images_part(const struct lk_images *images);
+struct lk_image_crop lk_images_crop(const struct lk_images *images);
 
 /* Whether samples are cached once they were read. */
 bool lk_images_are_kept(const struct lk_images *images);

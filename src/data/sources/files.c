@@ -34,7 +34,7 @@ enum lk_status lk_files_add(struct lk_files *files, const char *folder, const ch
         LK_TRY(grow(files));
     void *path = NULL;
     const size_t bytes = strlen(folder) + strlen(name) + 2;
-    LK_TRY(lk_arena_take(&files->arena, bytes, &path));
+    LK_TRY(lk_arena_allocate(&files->arena, bytes, &path));
     snprintf(path, bytes, "%s%s%s", folder, *folder ? "/" : "", name);
     files->paths[files->count] = path;
     files->labels[files->count] = label;
@@ -64,7 +64,8 @@ int64_t lk_files_label(const void *state, int64_t index)
 }
 
 /* A file that is gone has no stamp; whoever reads it is told. */
-enum lk_status lk_files_about(const void *state, int64_t index, struct lk_sample_about *about)
+enum lk_status lk_files_about(const void *state, int64_t index,
+                              struct lk_sample_metadata *about)
 {
     const struct lk_files *files = state;
     const char *path = files->paths[index], *slash = strrchr(path, '/');

@@ -27,7 +27,8 @@ void lk_files_describe(const struct lk_files *files, struct lk_data_info *info);
 /* The verbs of a source whose state is a struct lk_files of its own. */
 enum lk_status lk_files_fetch(const void *state, int64_t index, struct lk_encoded *encoded);
 int64_t lk_files_label(const void *state, int64_t index);
-enum lk_status lk_files_about(const void *state, int64_t index, struct lk_sample_about *about);
+enum lk_status lk_files_about(const void *state, int64_t index,
+                              struct lk_sample_metadata *about);
 void lk_files_identify(const void *state, struct lk_sha256 *sum);
 void lk_files_close(void *state);
 

@@ -67,7 +67,7 @@ struct lk_encoded {
 };
 
 /* What a conversion keeps of a sample beside its image. */
-struct lk_sample_about {
+struct lk_sample_metadata {
     int64_t label;
     uint32_t stamp;       /* a checksum that differs if the sample differs */
     char name[512];       /* a path below the folder of its class; "": none */
@@ -104,7 +104,7 @@ struct lk_source {
     int64_t (*label)(const void *state, int64_t index);
 
     /* Of a source that fetches: tells about a sample; any thread. */
-    enum lk_status (*about)(const void *state, int64_t index, struct lk_sample_about *about);
+    enum lk_status (*about)(const void *state, int64_t index, struct lk_sample_metadata *about);
 
     /* Of a source that fetches: adds to the hash what identifies its samples, so that it
      * changes when they do: names, lengths and times of files. */
@@ -137,25 +137,26 @@ enum lk_status lk_source_fail_no_test(const char *kind, const char *text);
 
 /* A data set with a name of its own: which source reads its folder, what its classes are called
  * and where its files come from. The tables end with an empty row. */
-struct lk_known_file {
+struct lk_named_set_file {
     const char *name, *sha256;
     int64_t bytes;
 };
 
-struct lk_known {
+struct lk_named_set {
     const char *name;
     const char *url; /* https, ends in '/' */
     const struct lk_source *source;
     const char *const *class_names;
-    const struct lk_known_file *files;
+    const struct lk_named_set_file *files;
 };
 
-extern const struct lk_known lk_known_data[];
+extern const struct lk_named_set lk_named_sets[];
 
 /* Finds the folder of a known data set: $LOCKSTEP_DATA/NAME, else $LOCKSTEP_CACHE/data/NAME
  * with its files, downloading those that are missing. $LOCKSTEP_DATA_URL replaces the place it
  * downloads from ($LOCKSTEP_DATA_URL/NAME/FILE; http is then allowed to 127.0.0.1). The caller
  * frees `folder`. fails: LK_E_IO, LK_E_DATA (wrong bytes), LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_known_folder(const struct lk_known *known, char **folder);
+LK_MUST_CHECK enum lk_status lk_named_set_folder(const struct lk_named_set *known,
+                                                 char **folder);
 
 #endif

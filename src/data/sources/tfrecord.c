@@ -79,7 +79,8 @@ static enum lk_status records_fetch(const void *state, int64_t index,
 }
 
 static enum lk_status tell_about(const struct lk_records *records,
-                                 struct lk_example_bytes record, struct lk_sample_about *about)
+                                 struct lk_example_bytes record,
+                                 struct lk_sample_metadata *about)
 {
     LK_TRY(lk_records_label(records, record, &about->label));
     LK_TRY(lk_records_text(record, "image/filename", about->name, sizeof about->name));
@@ -95,7 +96,7 @@ static enum lk_status tell_about(const struct lk_records *records,
 }
 
 static enum lk_status records_about(const void *state, int64_t index,
-                                    struct lk_sample_about *about)
+                                    struct lk_sample_metadata *about)
 {
     const struct lk_records *records = state;
     const struct lk_tfrecord *file = lk_records_find_file(records, &index);

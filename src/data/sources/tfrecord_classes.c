@@ -101,7 +101,7 @@ static bool keep_name(struct seen *seen, struct lk_example_bytes record, int64_t
     if (seen->names[label])
         return true;
     if (lk_records_text(record, "image/class/text", text, sizeof text) != LK_OK || !*text ||
-        lk_arena_take(&seen->arena, strlen(text) + 1, &kept) != LK_OK)
+        lk_arena_allocate(&seen->arena, strlen(text) + 1, &kept) != LK_OK)
         return false;
     memcpy(kept, text, strlen(text) + 1);
     seen->names[label] = kept;
@@ -148,7 +148,7 @@ static enum lk_status look_for_classes(struct lk_records *records, int *classes)
     struct seen seen = {.records = records, .has_names = true};
     enum lk_status status = LK_OK;
     for (int i = 0; i < records->file_count && status == LK_OK; i++)
-        status = lk_tfrecord_see(records->files[i], see_label, &seen);
+        status = lk_tfrecord_each(records->files[i], see_label, &seen);
     if (status == LK_OK)
         status = take_names(&seen, &records->classes);
     free(seen.names);
@@ -160,7 +160,7 @@ static enum lk_status look_for_classes(struct lk_records *records, int *classes)
 /* Whether a list of classes calls the first record's class as the record itself does. */
 static bool agrees(const struct lk_records *records)
 {
-    struct lk_sample_about about = {0};
+    struct lk_sample_metadata about = {0};
     void *data = NULL;
     size_t bytes = 0;
     bool is_same = false;

@@ -83,7 +83,7 @@ static enum lk_status check_place(const struct reading *reading, const struct lk
                        stage->name);
     if (!last || last->place < stage->place ||
         (stage->place == LK_STAGE_SHUFFLE && last->place < LK_STAGE_BATCH) ||
-        (last->place == stage->place && stage->place == LK_STAGE_LOOK) ||
+        (last->place == stage->place && stage->place == LK_STAGE_COLOUR) ||
         resizes_part(reading, stage))
         return LK_OK;
     return lk_fail(LK_E_ARGUMENT, "stage '%s' cannot stand behind '%s'; the order is %s",
@@ -156,7 +156,7 @@ static enum lk_status read_stages(const char *text, bool is_training, struct lk_
 static enum lk_status read_pairs(const char *text, struct lk_pipeline *p)
 {
     struct pairs {
-        double rotate, amounts[LK_LOOK_STAGES];
+        double rotate, amounts[LK_COLOUR_STAGES];
         int64_t padding;
         int flip;
     } pairs;
@@ -179,10 +179,10 @@ static enum lk_status read_pairs(const char *text, struct lk_pipeline *p)
     p->rotate = pairs.rotate;
     p->padding = pairs.padding;
     p->flip = pairs.flip;
-    for (int i = 0; i < LK_LOOK_STAGES; i++)
+    for (int i = 0; i < LK_COLOUR_STAGES; i++)
         if (pairs.amounts[i] > 0)
-            lk_pipeline_add_look(p, (enum lk_look_stage)(LK_LOOK_BRIGHTNESS + i),
-                                 pairs.amounts[i]);
+            lk_pipeline_add_colour(p, (enum lk_colour_stage)(LK_COLOUR_BRIGHTNESS + i),
+                                   pairs.amounts[i]);
     return LK_OK;
 }
 
@@ -208,8 +208,8 @@ struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training)
     p.parts_by_chance = p.crops_by_chance = false;
     p.is_one_hot = false;
     p.flip = LK_FLIP_NONE;
-    for (int i = 0; i < LK_LOOK_STAGES; i++) {
-        p.looks[i] = LK_LOOK_NONE;
+    for (int i = 0; i < LK_COLOUR_STAGES; i++) {
+        p.colours[i] = LK_COLOUR_NONE;
         p.amounts[i] = 0;
     }
     return p;
@@ -217,23 +217,24 @@ struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training)
 
 const char *lk_pipeline_image_stage(const struct lk_pipeline *p)
 {
-    static const char *const looks[] = {"", "brightness", "contrast", "saturation"};
+    static const char *const colours[] = {"", "brightness", "contrast", "saturation"};
     return p->decodes_full              ? "decode"
            : p->resize[0] || p->part[0] ? "resize"
            : p->rotate > 0              ? "rotate"
            : p->crop[0] || p->padding   ? "crop"
            : p->flip != LK_FLIP_NONE    ? "flip"
-           : p->looks[0]                ? looks[p->looks[0]]
+           : p->colours[0]              ? colours[p->colours[0]]
            : p->values > 0              ? "normalize"
                                         : NULL;
 }
 
 /* --- the device's part ----------------------------------------------------------------- */
 
-enum lk_status lk_pipeline_look(const struct lk_pipeline *p, int channels, struct lk_look *look)
+enum lk_status lk_pipeline_transform(const struct lk_pipeline *p, int channels,
+                                     struct lk_transform *transform)
 {
-    struct lk_look made = {.mirrors = p->flip != LK_FLIP_NONE, .channels = channels};
-    if (p->looks[0] != LK_LOOK_NONE && channels != 1 && channels != 3)
+    struct lk_transform made = {.flips = p->flip != LK_FLIP_NONE, .channels = channels};
+    if (p->colours[0] != LK_COLOUR_NONE && channels != 1 && channels != 3)
         return lk_fail(LK_E_ARGUMENT,
                        "brightness, contrast and saturation are for images of 1 or 3 channels, "
                        "these have %d",
@@ -241,42 +242,43 @@ enum lk_status lk_pipeline_look(const struct lk_pipeline *p, int channels, struc
     if (p->values > 1 && p->values != channels)
         return lk_fail(LK_E_ARGUMENT, "normalize has values for %d channels, images have %d",
                        p->values, channels);
-    for (int i = 0; i < LK_LOOK_STAGES; i++)
-        made.stages[i] = p->looks[i];
+    for (int i = 0; i < LK_COLOUR_STAGES; i++)
+        made.stages[i] = p->colours[i];
     made.normalizes = p->values > 0;
-    for (int i = 0; i < LK_LOOK_CHANNELS && made.normalizes; i++) {
+    for (int i = 0; i < LK_TRANSFORM_CHANNELS && made.normalizes; i++) {
         const int from = i < p->values ? i : 0;
         made.scale[i] = p->scale / p->deviation[from];
         made.shift[i] = -p->mean[from] / p->deviation[from];
     }
-    *look = made;
+    *transform = made;
     return LK_OK;
 }
 
-struct lk_look_draw lk_pipeline_draw(const struct lk_pipeline *p, uint64_t seed, int64_t epoch,
-                                     int64_t sample)
+struct lk_transform_params lk_pipeline_transform_params(const struct lk_pipeline *p,
+                                                        uint64_t seed, int64_t epoch,
+                                                        int64_t sample)
 {
-    struct lk_look_draw draw = {{0}, 0};
+    struct lk_transform_params draw = {{0}, 0};
     const struct lk_random4 places =
         lk_random(seed, LK_RANDOM_AUGMENT, (uint32_t)epoch, (uint64_t)sample);
-    const struct lk_random4 looks =
-        lk_random(seed, LK_RANDOM_LOOK, (uint32_t)epoch, (uint64_t)sample);
+    const struct lk_random4 colours =
+        lk_random(seed, LK_RANDOM_TRANSFORM, (uint32_t)epoch, (uint64_t)sample);
     if ((p->flip & LK_FLIP_HORIZONTAL) && (places.v[2] & 1))
-        draw.mirror += LK_MIRROR_ROWS;
+        draw.mirror += LK_FLIP_LEFT_RIGHT;
     if ((p->flip & LK_FLIP_VERTICAL) && (places.v[2] & 2))
-        draw.mirror += LK_MIRROR_COLUMNS;
-    for (int i = 0; i < LK_LOOK_STAGES; i++) {
+        draw.mirror += LK_FLIP_UP_DOWN;
+    for (int i = 0; i < LK_COLOUR_STAGES; i++) {
         const double least = p->amounts[i] < 1 ? 1 - p->amounts[i] : 0;
         draw.factors[i] =
-            (float)(least + (1 + p->amounts[i] - least) * lk_random_unit(looks.v[i]));
+            (float)(least + (1 + p->amounts[i] - least) * lk_random_unit(colours.v[i]));
     }
     return draw;
 }
 
-void lk_pipeline_draw_part(uint64_t seed, int64_t epoch, int64_t sample, double at[2])
+void lk_pipeline_draw_crop(uint64_t seed, int64_t epoch, int64_t sample, double at[2])
 {
     const struct lk_random4 r =
-        lk_random(seed, LK_RANDOM_PART, (uint32_t)epoch, (uint64_t)sample);
+        lk_random(seed, LK_RANDOM_CROP, (uint32_t)epoch, (uint64_t)sample);
     for (int i = 0; i < 2; i++)
         at[i] = lk_random_unit(r.v[i]);
 }

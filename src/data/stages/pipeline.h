@@ -6,7 +6,7 @@
 #define LK_DATA_STAGES_PIPELINE_H
 
 #include "data/stages/standardize.h"
-#include "tensor/look.h"
+#include "tensor/transform.h"
 #include <lockstep/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,11 +27,12 @@ struct lk_pipeline {
     int crop[2];     /* what is left of a sample */
     int64_t padding; /* a crop may reach so many pixels beyond the edge */
     bool crops_by_chance;
-    int flip;                                 /* enum lk_flip */
-    enum lk_look_stage looks[LK_LOOK_STAGES]; /* in their order */
-    double amounts[LK_LOOK_STAGES]; /* their factors lie in [max(0, 1 - amount), 1 + amount] */
+    int flip;                                       /* enum lk_flip */
+    enum lk_colour_stage colours[LK_COLOUR_STAGES]; /* in their order */
+    /* their factors lie in [max(0, 1 - amount), 1 + amount] */
+    double amounts[LK_COLOUR_STAGES];
     int values; /* of normalize's mean and deviation: 1, or the channels; 0: none */
-    double scale, mean[LK_LOOK_CHANNELS], deviation[LK_LOOK_CHANNELS];
+    double scale, mean[LK_TRANSFORM_CHANNELS], deviation[LK_TRANSFORM_CHANNELS];
     bool standardizes;
     char standardize[LK_STANDARDIZE_TEXT]; /* as lk_standardize_parse() reads it */
     bool is_one_hot; /* labels: a number for each class, `smoothing` of 1 spread evenly */
@@ -63,16 +64,18 @@ const char *lk_pipeline_image_stage(const struct lk_pipeline *pipeline);
 
 /* The stages that the device carries out, for images of so many channels. fails: LK_E_ARGUMENT
  * a stage cannot have that number of channels */
-LK_MUST_CHECK enum lk_status lk_pipeline_look(const struct lk_pipeline *pipeline, int channels,
-                                              struct lk_look *look);
+LK_MUST_CHECK enum lk_status lk_pipeline_transform(const struct lk_pipeline *pipeline,
+                                                   int channels,
+                                                   struct lk_transform *transform);
 
 /* Draws a sample's flip and colour factors, as a function of (seed, epoch, sample) alone. */
-struct lk_look_draw lk_pipeline_draw(const struct lk_pipeline *pipeline, uint64_t seed,
-                                     int64_t epoch, int64_t sample);
+struct lk_transform_params lk_pipeline_transform_params(const struct lk_pipeline *pipeline,
+                                                        uint64_t seed, int64_t epoch,
+                                                        int64_t sample);
 
 /* Draws where the part of an image lies, from 0 to 1 of what is left of it, down and to the
  * right; depends on nothing but (seed, epoch, sample). */
-void lk_pipeline_draw_part(uint64_t seed, int64_t epoch, int64_t sample, double at[2]);
+void lk_pipeline_draw_crop(uint64_t seed, int64_t epoch, int64_t sample, double at[2]);
 
 /* Reads "96x96" or "[96, 96]", height and width of 1 to 16384; "" leaves `size` as it is.
  * fails: LK_E_ARGUMENT */

@@ -81,8 +81,8 @@ bool lk_pipeline_print(const struct lk_pipeline *p, char *text, size_t bytes)
         print_stage(&to, "flip axis=");
         print(&to, lk_flip_names[p->flip]);
     }
-    for (int i = 0; i < LK_LOOK_STAGES && p->looks[i] != LK_LOOK_NONE; i++) {
-        print_stage(&to, names[p->looks[i]]);
+    for (int i = 0; i < LK_COLOUR_STAGES && p->colours[i] != LK_COLOUR_NONE; i++) {
+        print_stage(&to, names[p->colours[i]]);
         print_number(&to, " amount=", p->amounts[i]);
     }
     if (p->values > 0) {

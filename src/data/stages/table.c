@@ -132,40 +132,40 @@ static enum lk_status take_flip(const struct lk_stage_values *v, struct lk_pipel
     return LK_OK;
 }
 
-void lk_pipeline_add_look(struct lk_pipeline *p, enum lk_look_stage stage, double amount)
+void lk_pipeline_add_colour(struct lk_pipeline *p, enum lk_colour_stage stage, double amount)
 {
     int i = 0;
-    while (p->looks[i] != LK_LOOK_NONE)
+    while (p->colours[i] != LK_COLOUR_NONE)
         i++;
-    p->looks[i] = stage;
+    p->colours[i] = stage;
     p->amounts[i] = amount;
 }
 
 static enum lk_status take_brightness(const struct lk_stage_values *v, struct lk_pipeline *p)
 {
-    lk_pipeline_add_look(p, LK_LOOK_BRIGHTNESS, v->number);
+    lk_pipeline_add_colour(p, LK_COLOUR_BRIGHTNESS, v->number);
     return LK_OK;
 }
 
 static enum lk_status take_contrast(const struct lk_stage_values *v, struct lk_pipeline *p)
 {
-    lk_pipeline_add_look(p, LK_LOOK_CONTRAST, v->number);
+    lk_pipeline_add_colour(p, LK_COLOUR_CONTRAST, v->number);
     return LK_OK;
 }
 
 static enum lk_status take_saturation(const struct lk_stage_values *v, struct lk_pipeline *p)
 {
-    lk_pipeline_add_look(p, LK_LOOK_SATURATION, v->number);
+    lk_pipeline_add_colour(p, LK_COLOUR_SATURATION, v->number);
     return LK_OK;
 }
 
 /* "[0.5, 0.4, 0.3]" or "0.5". */
 static enum lk_status read_numbers(const char *name, const char *text,
-                                   double numbers[LK_LOOK_CHANNELS], int *count)
+                                   double numbers[LK_TRANSFORM_CHANNELS], int *count)
 {
     const char *at = text + strspn(text, " [");
     *count = 0;
-    while (*count < LK_LOOK_CHANNELS && *at && *at != ']') {
+    while (*count < LK_TRANSFORM_CHANNELS && *at && *at != ']') {
         char *end;
         numbers[*count] = lk_number_read(at, &end);
         if (end == at || !(numbers[*count] >= -1e30 && numbers[*count] <= 1e30))
@@ -258,9 +258,9 @@ const struct lk_stage lk_stages[] = {
     {"crop", LK_STAGE_CROP, true, crop_options, take_crop, NULL},
     {"center_crop", LK_STAGE_CROP, false, center_crop_options, take_center_crop, NULL},
     {"flip", 8, true, flip_options, take_flip, NULL},
-    {"brightness", LK_STAGE_LOOK, true, look_options, take_brightness, NULL},
-    {"contrast", LK_STAGE_LOOK, true, look_options, take_contrast, NULL},
-    {"saturation", LK_STAGE_LOOK, true, look_options, take_saturation, NULL},
+    {"brightness", LK_STAGE_COLOUR, true, look_options, take_brightness, NULL},
+    {"contrast", LK_STAGE_COLOUR, true, look_options, take_contrast, NULL},
+    {"saturation", LK_STAGE_COLOUR, true, look_options, take_saturation, NULL},
     {"normalize", 10, false, normalize_options, take_normalize, NULL},
     {"standardize", 11, false, NULL, NULL, take_standardize},
     {"sparse", LK_STAGE_LABELS, true, no_options, take_nothing, NULL},

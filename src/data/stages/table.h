@@ -15,7 +15,7 @@ struct lk_stage_values {
     bool flag;
 };
 
-/* Stages stand in the order of their places; those of LK_STAGE_LOOK in any order among
+/* Stages stand in the order of their places; those of LK_STAGE_COLOUR in any order among
  * themselves, of other places one. LK_STAGE_SHUFFLE is anywhere before LK_STAGE_BATCH, and one
  * of LK_STAGE_CROP may stand before LK_STAGE_RESIZE too. */
 enum {
@@ -23,7 +23,7 @@ enum {
     LK_STAGE_DECODE = 2,
     LK_STAGE_RESIZE = 4,
     LK_STAGE_CROP = 7,
-    LK_STAGE_LOOK = 9,
+    LK_STAGE_COLOUR = 9,
     LK_STAGE_LABELS = 12,
     LK_STAGE_BATCH = 13
 };
@@ -39,9 +39,10 @@ struct lk_stage {
 
 extern const struct lk_stage lk_stages[]; /* the last has no name */
 extern const char lk_stages_text[];       /* the order, for messages */
-/* Appends a change of colours to the pipeline, which has fewer than LK_LOOK_STAGES of them. */
-void lk_pipeline_add_look(struct lk_pipeline *pipeline, enum lk_look_stage stage,
-                          double amount);
+/* Appends a change of colours to the pipeline, which has fewer than LK_COLOUR_STAGES of them.
+ */
+void lk_pipeline_add_colour(struct lk_pipeline *pipeline, enum lk_colour_stage stage,
+                            double amount);
 
 extern const char *const lk_flip_names[], *const lk_decode_names[];
 

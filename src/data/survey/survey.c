@@ -192,7 +192,7 @@ static enum lk_status run(struct lk_survey_pass *pass, struct lk_survey_finder *
         pass->total = wanted;
     }
     pass->counts_labels = !is_part;
-    LK_TRY(run_pass(pass, finders, lk_survey_look));
+    LK_TRY(run_pass(pass, finders, lk_survey_inspect));
     describe(pass, finders);
     return lk_survey_measure(pass, &finders[0]);
 }

@@ -41,7 +41,7 @@ struct lk_survey_finder {
 
 /* Looks at the sample that is number `number` of those chosen: its file, size and pixels, and
  * how long each stage takes. What is broken is noted. fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_survey_look(struct lk_survey_finder *finder, int64_t number);
+LK_MUST_CHECK enum lk_status lk_survey_inspect(struct lk_survey_finder *finder, int64_t number);
 
 /* The sample that is number `number` of those chosen. */
 int64_t lk_survey_index(const struct lk_survey_pass *pass, int64_t number);

@@ -174,21 +174,21 @@ static void see_record(void *context, const void *data, size_t bytes)
 static enum lk_status look_for_classes(struct table *table)
 {
     int64_t longest = 1;
-    bool looks = false;
+    bool colours = false;
     for (int i = 0; i < table->groups.count; i++) {
         const struct part *part = &table->parts[i];
         if (part->is_class && part->length > longest)
             longest = part->length;
-        looks = looks || part->is_class;
+        colours = colours || part->is_class;
     }
-    if (!looks)
+    if (!colours)
         return LK_OK;
     struct seeing seeing = {.table = table, .status = LK_OK};
     seeing.values = calloc((size_t)longest, sizeof *seeing.values);
     enum lk_status status =
         seeing.values ? LK_OK : lk_fail_memory("labels", (size_t)longest * sizeof(int64_t));
     for (int i = 0; i < table->records.file_count && status == LK_OK; i++) {
-        status = lk_tfrecord_see(table->records.files[i], see_record, &seeing);
+        status = lk_tfrecord_each(table->records.files[i], see_record, &seeing);
         status = status == LK_OK ? seeing.status : status;
     }
     free(seeing.values);

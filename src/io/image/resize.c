@@ -1,8 +1,8 @@
-/* Scales images as Pillow does, to the bit; resize_wide.c has faster loops for AVX2. */
+/* Scales images as Pillow does, to the bit; resize_avx2.c has faster loops for AVX2. */
 #include "io/image/image.h"
 
 #include "base/fail.h"
-#include "io/image/resize_wide.h"
+#include "io/image/resize_avx2.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,10 +122,10 @@ static enum lk_status squeeze_wide(const struct lk_taps *taps, const struct lk_i
 {
     const int size[] = {from->width, width, from->channels};
     const size_t row = (size_t)from->width * (size_t)from->channels;
-    uint8_t *room = malloc(lk_wide_room(size));
+    uint8_t *room = malloc(lk_avx2_scratch_bytes(size));
     if (!room)
-        return lk_fail_memory("a resized image", lk_wide_room(size));
-    lk_wide_squeeze(taps, size, rows[1], from->pixels + (size_t)rows[0] * row, to, room);
+        return lk_fail_memory("a resized image", lk_avx2_scratch_bytes(size));
+    lk_avx2_resize_rows(taps, size, rows[1], from->pixels + (size_t)rows[0] * row, to, room);
     free(room);
     return LK_OK;
 }
@@ -139,7 +139,7 @@ static enum lk_status resize(const struct lk_image *from, const struct lk_taps a
     const int first = rows->first[0];
     const int count = rows->first[height - 1] + rows->count[height - 1] - first;
     const size_t bytes = (size_t)width * (size_t)from->channels;
-    const bool is_wide = lk_wide_is_there();
+    const bool is_wide = lk_avx2_is_available();
     enum lk_status status = LK_OK;
     uint8_t *strip = malloc(bytes * (size_t)count);
     if (!strip)
@@ -149,7 +149,7 @@ static enum lk_status resize(const struct lk_image *from, const struct lk_taps a
     else
         squeeze_rows(&across[0], from, first, count, width, strip);
     for (int y = 0; y < height && status == LK_OK; y++)
-        (is_wide ? lk_wide_mix : mix_rows)(
+        (is_wide ? lk_avx2_blend_rows : mix_rows)(
             rows->weights + (size_t)y * (size_t)rows->most, rows->count[y],
             strip + (size_t)(rows->first[y] - first) * bytes, bytes, to + (size_t)y * bytes);
     free(strip);

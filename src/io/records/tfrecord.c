@@ -301,9 +301,9 @@ static void see_stretch(const struct lk_tfrecord *file, int64_t first, int64_t e
     }
 }
 
-enum lk_status lk_tfrecord_see(const struct lk_tfrecord *file,
-                               void (*see)(void *context, const void *data, size_t bytes),
-                               void *context)
+enum lk_status lk_tfrecord_each(const struct lk_tfrecord *file,
+                                void (*see)(void *context, const void *data, size_t bytes),
+                                void *context)
 {
     const struct watcher watcher = {see, context};
     if (file->inflated) {

@@ -34,7 +34,7 @@ LK_MUST_CHECK enum lk_status lk_tfrecord_read(const struct lk_tfrecord *file, in
 /* Calls `see` with every record whose checksum is right, in order; reads the file in large
  * pieces. fails: LK_E_IO, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status
-lk_tfrecord_see(const struct lk_tfrecord *file,
-                void (*see)(void *context, const void *data, size_t bytes), void *context);
+lk_tfrecord_each(const struct lk_tfrecord *file,
+                 void (*see)(void *context, const void *data, size_t bytes), void *context);
 
 #endif

@@ -11,7 +11,7 @@ static void put_little_endian(uint8_t *to, uint64_t value, int bytes)
         to[i] = (uint8_t)(value >> 8 * i);
 }
 
-void lk_tfrecord_seal(const void *data, size_t bytes, struct lk_tfrecord_seal *seal)
+void lk_tfrecord_frame(const void *data, size_t bytes, struct lk_tfrecord_frame *seal)
 {
     put_little_endian(seal->header, bytes, 8);
     put_little_endian(seal->header + 8, lk_crc32c_masked(seal->header, 8), 4);
@@ -24,7 +24,7 @@ static bool write_all(FILE *file, const void *data, size_t bytes)
 }
 
 enum lk_status lk_tfrecord_write(FILE *file, const char *path, const void *data, size_t bytes,
-                                 const struct lk_tfrecord_seal *seal)
+                                 const struct lk_tfrecord_frame *seal)
 {
     if (!write_all(file, seal->header, sizeof seal->header) || !write_all(file, data, bytes) ||
         !write_all(file, seal->footer, sizeof seal->footer))

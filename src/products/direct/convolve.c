@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 struct direct {
-    const struct lk_direct_way *way;
+    const struct lk_direct_kind *way;
     enum lk_pass pass;
     struct lk_direct_gather *steps; /* one after another */
     int step_count;
@@ -98,15 +98,15 @@ void lk_direct_describe_phase(const struct lk_product_shape *s, int number,
 
 /* Of single taps the first phase fills the others. */
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
-                              const struct lk_direct_way *way, void **state)
+                              const struct lk_direct_kind *way, void **state)
 {
     const bool forward = job->pass == LK_PASS_FORWARD;
     const int count =
-        forward || way == &lk_direct_pointwise_way ? 1 : lk_direct_phases(job->shape);
+        forward || way == &lk_direct_pointwise_kind ? 1 : lk_direct_phases(job->shape);
     void *steps;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct direct), state));
-    LK_TRY(
-        lk_arena_take(setup->arena, (size_t)count * sizeof(struct lk_direct_gather), &steps));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct direct), state));
+    LK_TRY(lk_arena_allocate(setup->arena, (size_t)count * sizeof(struct lk_direct_gather),
+                             &steps));
     struct direct *direct = *state;
     *direct = (struct direct){.way = way, .pass = job->pass, .steps = steps};
     for (int i = 0; i < count; i++) {
@@ -170,7 +170,7 @@ static bool blocking(const struct lk_product_setup *setup, const struct lk_produ
 static enum lk_status prepare_gather(const struct lk_product_setup *setup,
                                      struct lk_product_job *job, void **state)
 {
-    return prepare(setup, job, &lk_direct_gather_way, state);
+    return prepare(setup, job, &lk_direct_gather_kind, state);
 }
 
 const struct lk_product_verbs lk_direct_gather_verbs = {.cost = cost,
@@ -193,7 +193,7 @@ static bool fits_pointwise(const struct lk_product_setup *setup,
 static enum lk_status prepare_pointwise(const struct lk_product_setup *setup,
                                         struct lk_product_job *job, void **state)
 {
-    return prepare(setup, job, &lk_direct_pointwise_way, state);
+    return prepare(setup, job, &lk_direct_pointwise_kind, state);
 }
 
 const struct lk_product_verbs lk_direct_pointwise_verbs = {.fits = fits_pointwise,

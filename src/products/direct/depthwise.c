@@ -24,7 +24,7 @@ struct depthwise {
     struct lk_product_shape shape;
     bool is_gated;      /* of data: dx is 0 where x is not > 0 */
     int64_t part_tiles; /* of weights */
-    struct lk_parts parts;
+    struct lk_partial_sums parts;
     struct lk_kernel *kernel;
 };
 
@@ -83,7 +83,7 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct depthwise), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct depthwise), state));
     struct depthwise *d = *state;
     d->pass = job->pass;
     d->is_gated = job->is_gated;
@@ -94,12 +94,12 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     const int64_t tiles = setup->tiling.shard_tiles;
     const int64_t wanted = lk_divide_up(64, d->shape.groups);
     d->part_tiles = lk_divide_up(tiles, lk_least(tiles, wanted));
-    d->parts = (struct lk_parts){.parts = lk_divide_up(tiles, d->part_tiles),
-                                 .first = job->first,
-                                 .count = d->shape.groups * d->shape.axis[0].taps *
-                                          d->shape.axis[1].taps};
+    d->parts = (struct lk_partial_sums){.parts = lk_divide_up(tiles, d->part_tiles),
+                                        .first = job->first,
+                                        .count = d->shape.groups * d->shape.axis[0].taps *
+                                                 d->shape.axis[1].taps};
     LK_TRY(prepare_kernel(setup, "conv2d_depthwise_weights", d));
-    return lk_parts_prepare(setup, &d->parts, &job->count);
+    return lk_partial_sums_prepare(setup, &d->parts, &job->count);
 }
 
 static enum lk_status enqueue_weights(const struct lk_product_setup *setup,
@@ -113,10 +113,10 @@ static enum lk_status enqueue_weights(const struct lk_product_setup *setup,
     const struct lk_grid grid = {{lk_divide_up(channels, each), parts, 1},
                                  lk_product_items(setup)};
     LK_TRY(LK_ENQUEUE(d->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
-                      LK_PARTS_TO(&d->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_PARTIAL_SUMS_TO(&d->parts, run->workspace, run->dw, run->dw_stride),
                       LK_INT(t->shard_tiles), LK_INT(d->part_tiles), LK_INT(channels),
                       LK_INT(each), LK_LOCAL(t->lanes * (int64_t)lk_dtype_bytes(setup->real))));
-    return lk_parts_enqueue(setup, &d->parts, run->workspace, run->dw, run->dw_stride);
+    return lk_partial_sums_enqueue(setup, &d->parts, run->workspace, run->dw, run->dw_stride);
 }
 
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,

@@ -4,7 +4,7 @@
 #define LK_PRODUCTS_DIRECT_H
 
 #include "products/kernel/kernel.h"
-#include "products/kernel/parts.h"
+#include "products/kernel/partial_sums.h"
 
 /* One use of the gather kernel: all outputs, or those of one phase of the strides. Offsets
  * count reals. */
@@ -48,14 +48,14 @@ void lk_direct_describe_phase(const struct lk_product_shape *shape, int number,
 /* Forward and data gradient: how one gather is made by gather.c, of any taps, and by
  * pointwise.c, of single taps inside the image. prepare: chooses the register block, announces
  * the kernels. */
-struct lk_direct_way {
+struct lk_direct_kind {
     enum lk_status (*prepare)(const struct lk_product_setup *setup,
                               struct lk_direct_gather *gather);
     enum lk_status (*enqueue)(const struct lk_product_setup *setup,
                               const struct lk_direct_gather *gather,
                               const struct lk_direct_gather_run *run);
 };
-extern const struct lk_direct_way lk_direct_gather_way, lk_direct_pointwise_way;
+extern const struct lk_direct_kind lk_direct_gather_kind, lk_direct_pointwise_kind;
 
 /* Single taps inside the image: a product of matrices, see cl/products/direct/pointwise.cl. */
 bool lk_direct_is_pointwise(const struct lk_product_setup *setup,

@@ -12,7 +12,7 @@ struct lk_filter_blocks {
     int64_t block_channels;        /* with the vectors, the register block */
     int64_t blocks_each, group_channels; /* of a work-group */
     int64_t areas_each;                  /* of a part */
-    struct lk_parts parts;
+    struct lk_partial_sums parts;
 };
 
 /* Enough channels and filters, and local memory for their sums. */

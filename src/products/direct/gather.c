@@ -96,4 +96,4 @@ static enum lk_status enqueue(const struct lk_product_setup *setup,
                       LK_INT(g->outs), LK_INT(rows_each), LK_INT(blocks_each));
 }
 
-const struct lk_direct_way lk_direct_gather_way = {.prepare = prepare, .enqueue = enqueue};
+const struct lk_direct_kind lk_direct_gather_kind = {.prepare = prepare, .enqueue = enqueue};

@@ -28,7 +28,7 @@ struct lanewise {
     int64_t group_channels, group_filters; /* of a work-group */
     int64_t areas_each;                    /* of a part */
     size_t sums_bytes, staged_bytes;       /* local memory */
-    struct lk_parts parts, bias;
+    struct lk_partial_sums parts, bias;
     struct lk_kernel *kernel;
 };
 
@@ -116,10 +116,10 @@ static enum lk_status prepare_parts(const struct lk_product_setup *setup,
 {
     int64_t of_bias = 0;
     w->parts.first = job->first;
-    LK_TRY(lk_parts_prepare(setup, &w->parts, &job->count));
+    LK_TRY(lk_partial_sums_prepare(setup, &w->parts, &job->count));
     job->gives_db = true;
     w->bias.first = job->first + job->count;
-    LK_TRY(lk_parts_prepare(setup, &w->bias, &of_bias));
+    LK_TRY(lk_partial_sums_prepare(setup, &w->bias, &of_bias));
     job->count += of_bias;
     return LK_OK;
 }
@@ -128,7 +128,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                               void **state)
 {
     char text[256];
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct lanewise), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct lanewise), state));
     struct lanewise *w = *state;
     const struct lk_product_shape *s = &w->shape;
     w->shape = *job->shape;
@@ -172,16 +172,17 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
         w->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
         LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
         LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
-        LK_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
-        LK_PARTS_TO(&w->bias, run->db ? run->workspace : NULL, run->db, run->dw_stride),
+        LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+        LK_PARTIAL_SUMS_TO(&w->bias, run->db ? run->workspace : NULL, run->db, run->dw_stride),
         LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->pad),
         LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out / pool),
         LK_INT(x->out / pool), LK_INT(w->group_channels), LK_INT(w->group_filters),
         LK_INT(setup->tiling.shard_tiles * areas_of_image(s, w)), LK_INT(w->areas_each),
         LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
     if (run->db)
-        LK_TRY(lk_parts_enqueue(setup, &w->bias, run->workspace, run->db, run->dw_stride));
-    return lk_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+        LK_TRY(
+            lk_partial_sums_enqueue(setup, &w->bias, run->workspace, run->db, run->dw_stride));
+    return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 
 const struct lk_product_verbs lk_direct_lanewise_weights = {.fits = fits,

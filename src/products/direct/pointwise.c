@@ -116,4 +116,4 @@ static enum lk_status enqueue(const struct lk_product_setup *setup,
     return LK_OK;
 }
 
-const struct lk_direct_way lk_direct_pointwise_way = {.prepare = prepare, .enqueue = enqueue};
+const struct lk_direct_kind lk_direct_pointwise_kind = {.prepare = prepare, .enqueue = enqueue};

@@ -67,7 +67,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                               void **state)
 {
     char text[96];
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct pointwise), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct pointwise), state));
     struct pointwise *w = *state;
     const struct lk_product_shape *s = &w->shape;
     w->shape = lk_direct_in_one_row(job->shape);
@@ -82,7 +82,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
              (int)w->gradient);
     LK_TRY(lk_product_kernel(setup, "products/direct/pointwise_weights",
                              "conv2d_pointwise_weights", text, &w->kernel));
-    return lk_parts_prepare(setup, &w->of.parts, &job->count);
+    return lk_partial_sums_prepare(setup, &w->of.parts, &job->count);
 }
 
 static void release(void *state)
@@ -103,13 +103,15 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     LK_TRY(LK_ENQUEUE(
         w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x), LK_BUF(run->dz),
         LK_INT(run->dz_first), LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
-        LK_PARTS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride), LK_INT(s->channels),
-        LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->in * x->in), LK_INT(y->step * x->in),
-        LK_INT(x->step), LK_INT(x->out), LK_INT(pixels), LK_INT(lk_divide_up(pixels, AREA)),
-        LK_INT(t->shard_tiles), LK_INT(w->of.parts.parts), LK_INT(w->of.wide),
-        LK_INT(w->of.blocks), LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels),
-        LK_LOCAL(w->sums_bytes), LK_LOCAL(w->copied_bytes), LK_LOCAL(w->staged_bytes)));
-    return lk_parts_enqueue(setup, &w->of.parts, run->workspace, run->dw, run->dw_stride);
+        LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->in * x->in),
+        LK_INT(y->step * x->in), LK_INT(x->step), LK_INT(x->out), LK_INT(pixels),
+        LK_INT(lk_divide_up(pixels, AREA)), LK_INT(t->shard_tiles), LK_INT(w->of.parts.parts),
+        LK_INT(w->of.wide), LK_INT(w->of.blocks), LK_INT(w->of.blocks_each),
+        LK_INT(w->of.group_channels), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->copied_bytes),
+        LK_LOCAL(w->staged_bytes)));
+    return lk_partial_sums_enqueue(setup, &w->of.parts, run->workspace, run->dw,
+                                   run->dw_stride);
 }
 
 const struct lk_product_verbs lk_direct_pointwise_weights = {.fits = fits,

@@ -11,7 +11,7 @@ struct staged {
     int64_t group_channels, group_filters; /* of a work-group */
     int64_t part_tiles;
     bool is_staged; /* sums and copied gradients are in local memory */
-    struct lk_parts parts;
+    struct lk_partial_sums parts;
     size_t sums_bytes, staged_bytes; /* local memory */
     struct lk_kernel *kernel;
 };
@@ -149,13 +149,13 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct staged), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct staged), state));
     struct staged *w = *state;
     w->shape = lk_direct_in_one_row(job->shape);
     w->gradient = job->gradient;
     w->parts.first = job->first;
     LK_TRY(prepare_kernel(setup, &w->shape, w));
-    return lk_parts_prepare(setup, &w->parts, &job->count);
+    return lk_partial_sums_prepare(setup, &w->parts, &job->count);
 }
 
 static void release(void *state)
@@ -178,11 +178,11 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
-                      LK_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
                       LK_INT(s->channels), LK_INT(s->filters), LK_INT(w->group_channels),
                       LK_INT(w->group_filters), LK_INT(t->shard_tiles), LK_INT(w->part_tiles),
                       LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
-    return lk_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+    return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 
 const struct lk_product_verbs lk_direct_staged_weights = {

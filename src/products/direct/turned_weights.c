@@ -55,7 +55,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                               void **state)
 {
     char text[64];
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct turned), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct turned), state));
     struct turned *w = *state;
     const struct lk_product_shape *s = &w->shape;
     const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
@@ -75,7 +75,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
              (int)w->of.vectors, (int)w->gradient);
     LK_TRY(lk_product_kernel(setup, "products/direct/turned_weights", "conv2d_products", text,
                              &w->kernel));
-    return lk_parts_prepare(setup, &w->of.parts, &job->count);
+    return lk_partial_sums_prepare(setup, &w->of.parts, &job->count);
 }
 
 static void release(void *state)
@@ -96,14 +96,16 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
         w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x), LK_BUF(run->dz),
         LK_INT(run->dz_first), LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
         LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
-        LK_PARTS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride), LK_INT(s->channels),
-        LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->taps), LK_INT(x->taps),
-        LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
-        LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out), LK_INT(x->out),
-        LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->of.wide), LK_INT(w->of.blocks),
-        LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels), LK_INT(t->shard_tiles),
-        LK_INT(w->of.areas_each), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
-    return lk_parts_enqueue(setup, &w->of.parts, run->workspace, run->dw, run->dw_stride);
+        LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->taps),
+        LK_INT(x->taps), LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap),
+        LK_INT(y->pad), LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out),
+        LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->of.wide),
+        LK_INT(w->of.blocks), LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels),
+        LK_INT(t->shard_tiles), LK_INT(w->of.areas_each), LK_LOCAL(w->sums_bytes),
+        LK_LOCAL(w->staged_bytes)));
+    return lk_partial_sums_enqueue(setup, &w->of.parts, run->workspace, run->dw,
+                                   run->dw_stride);
 }
 
 const struct lk_product_verbs lk_direct_turned_weights = {.fits = fits,

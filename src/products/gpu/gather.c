@@ -112,7 +112,7 @@ static enum lk_status prepare_steps(const struct lk_product_setup *setup,
     const bool forward = job->pass == LK_PASS_FORWARD;
     const int count = forward ? 1 : lk_direct_phases(job->shape);
     void *steps;
-    LK_TRY(lk_arena_take(setup->arena, (size_t)count * sizeof *gpu->steps, &steps));
+    LK_TRY(lk_arena_allocate(setup->arena, (size_t)count * sizeof *gpu->steps, &steps));
     gpu->steps = steps;
     for (int i = 0; i < count; i++) {
         struct lk_direct_gather *g = &gpu->steps[i].gather;
@@ -240,7 +240,7 @@ static bool matrix_blocking(const struct lk_product_setup *setup,
 static enum lk_status prepare_with(const struct lk_product_setup *setup,
                                    struct lk_product_job *job, int matrix, void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct gpu), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct gpu), state));
     struct gpu *gpu = *state;
     gpu->pass = job->pass;
     gpu->matrix = matrix;

@@ -45,10 +45,10 @@ enum lk_status lk_gpu_weights_prepare(const struct lk_product_setup *setup,
              (int)s->axis[1].taps, tile);
     LK_TRY(lk_product_kernel(setup, "products/gpu/weights", "conv2d_gpu_weights", text,
                              &w->kernel));
-    w->parts = (struct lk_parts){.parts = count_parts(setup, s, &w->part_pixels),
-                                 .first = job->first,
-                                 .count = s->groups * product.rows * product.columns};
-    return lk_parts_prepare(setup, &w->parts, &job->count);
+    w->parts = (struct lk_partial_sums){.parts = count_parts(setup, s, &w->part_pixels),
+                                        .first = job->first,
+                                        .count = s->groups * product.rows * product.columns};
+    return lk_partial_sums_prepare(setup, &w->parts, &job->count);
 }
 
 enum lk_status lk_gpu_weights_enqueue(const struct lk_product_setup *setup,
@@ -62,13 +62,14 @@ enum lk_status lk_gpu_weights_enqueue(const struct lk_product_setup *setup,
                                   lk_divide_up(s->channels * y->taps * x->taps, w->tile.rows),
                                   w->parts.parts * t->shards},
                                  lk_gpu_tile_items(&w->tile)};
-    LK_TRY(LK_ENQUEUE(
-        w->kernel, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz), LK_INT(run->dz_first),
-        LK_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride), LK_INT(s->groups),
-        LK_INT(s->channels), LK_INT(y->in), LK_INT(x->in), LK_INT(s->filters), LK_INT(y->out),
-        LK_INT(x->out), LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap),
-        LK_INT(y->pad), LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(w->part_pixels)));
-    return lk_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+    LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz),
+                      LK_INT(run->dz_first),
+                      LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_INT(s->groups), LK_INT(s->channels), LK_INT(y->in), LK_INT(x->in),
+                      LK_INT(s->filters), LK_INT(y->out), LK_INT(x->out), LK_INT(y->step),
+                      LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
+                      LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(w->part_pixels)));
+    return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 
 void lk_gpu_weights_release(struct lk_gpu_weights *w)

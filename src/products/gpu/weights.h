@@ -4,13 +4,13 @@
 #define LK_PRODUCTS_GPU_WEIGHTS_H
 
 #include "products/gpu/tile.h"
-#include "products/kernel/parts.h"
+#include "products/kernel/partial_sums.h"
 
 struct lk_gpu_weights {
     struct lk_gpu_tile tile;
     struct lk_kernel *kernel;
     int64_t part_pixels;
-    struct lk_parts parts; /* of a shard, which are then added in order */
+    struct lk_partial_sums parts; /* of a shard, which are then added in order */
 };
 
 /* Of all parts and shards. matrix: as in lk_gpu_product. */

@@ -126,8 +126,8 @@ enum lk_status lk_choices_prefer(struct lk_choices *choices, const char *text)
     return LK_OK;
 }
 
-void lk_choices_know(struct lk_choices *choices, struct lk_choices *known,
-                     struct lk_choices *blockings)
+void lk_choices_set_fallbacks(struct lk_choices *choices, struct lk_choices *known,
+                              struct lk_choices *blockings)
 {
     choices->known = known;
     choices->blockings = blockings;

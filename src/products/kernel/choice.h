@@ -62,8 +62,8 @@ LK_MUST_CHECK enum lk_status lk_math_find(const char *name, enum lk_math *math);
 /* Sets lists to fall back to, found by tuning: for a key that this list does not have, the
  * algorithm is taken from `known`; if that has none, only the blocking of the algorithm that is
  * taken by rule is looked up in `blockings`. Both outlive the list; either may be NULL. */
-void lk_choices_know(struct lk_choices *choices, struct lk_choices *known,
-                     struct lk_choices *blockings);
+void lk_choices_set_fallbacks(struct lk_choices *choices, struct lk_choices *known,
+                              struct lk_choices *blockings);
 
 /* Calls for each, in order of keys; `visit` may not use the list. */
 void lk_choices_each(struct lk_choices *choices,

@@ -74,10 +74,10 @@ struct lk_product_run {
 };
 
 /* In what form a gradient kernel takes dz. */
-enum lk_takes {
-    LK_TAKES_DZ,    /* as y lies */
-    LK_TAKES_DY,    /* dy, whatever lk_gradient says of it */
-    LK_TAKES_TURNED /* in panels of units: products/matrix/matrix.h */
+enum lk_dz_form {
+    LK_DZ_STORED,    /* as y lies */
+    LK_DZ_FROM_DY,   /* dy, whatever lk_gradient says of it */
+    LK_DZ_TRANSPOSED /* in panels of units: products/matrix/matrix.h */
 };
 
 /* What a kernel can do, and its verbs. */
@@ -115,7 +115,7 @@ struct lk_product {
     enum lk_math math; /* least that allows it */
     const char *order; /* of its sums */
     const struct lk_product_verbs *verbs;
-    enum lk_takes takes;
+    enum lk_dz_form takes;
     bool gates;     /* of DATA: makes what is gated */
     bool is_matrix; /* for matrices that no family of convolutions takes */
     int tile;       /* of Winograd: outputs along each side */

@@ -34,7 +34,7 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
             s->axis[i].in != s->axis[i].out)
             return false;
     return !setup->stores_half && s->groups == 1 && !s->pool &&
-           !lk_blas_is_wrong(setup->device, (int)lk_dtype_bytes(setup->real));
+           !lk_blas_has_failed(setup->device, (int)lk_dtype_bytes(setup->real));
 }
 
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
@@ -75,7 +75,7 @@ static enum lk_status check(const struct lk_product_setup *setup)
     const char *name = tiles.candidates[place].name;
     const char *plain = tiles.candidates[tiles.count - 1].name;
     const enum lk_status status = lk_blas_check(setup->device, real, name);
-    if (status != LK_E_UNSUPPORTED || lk_blas_is_wrong(setup->device, real))
+    if (status != LK_E_UNSUPPORTED || lk_blas_has_failed(setup->device, real))
         return status;
     lk_log(LK_LOG_WARNING, "%s; %s tiles instead of %s", lk_error_text(), plain, name);
     lk_error_clear();
@@ -92,14 +92,14 @@ static struct lk_gemm describe(const struct lk_product_setup *setup, const struc
     const int64_t row = blas->pixels * setup->tiling.lanes;
     struct lk_gemm g = {.real_bytes = (int)lk_dtype_bytes(setup->real), .alpha = 1};
     if (blas->pass == LK_PASS_WEIGHTS) {
-        g.b_turned = true;
+        g.b_transposed = true;
         g.m = c, g.n = k, g.k = row;
         return g;
     }
-    g.a_turned = blas->pass == LK_PASS_FORWARD;
-    g.m = g.a_turned ? k : c;
+    g.a_transposed = blas->pass == LK_PASS_FORWARD;
+    g.m = g.a_transposed ? k : c;
     g.n = row;
-    g.k = g.a_turned ? c : k;
+    g.k = g.a_transposed ? c : k;
     g.batch = setup->tiling.tiles;
     g.b_step = g.k * row;
     g.c_step = g.m * row;
@@ -127,7 +127,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                               void **state)
 {
     LK_TRY(check(setup));
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct blas), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct blas), state));
     struct blas *blas = *state;
     blas->pass = job->pass;
     blas->shape = *job->shape;

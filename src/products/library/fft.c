@@ -142,7 +142,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
 {
     const int64_t align =
         (int64_t)(lk_device_info(setup->device)->align_bytes / lk_dtype_bytes(setup->real));
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct fft), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct fft), state));
     struct fft *fft = *state;
     fft->pass = job->pass;
     fft->shape = *job->shape;

@@ -62,9 +62,9 @@ static enum lk_status panel_kernel(const struct lk_product_setup *setup, const c
 
 /* --- dz --------------------------------------------------------------------------------- */
 
-enum lk_status lk_matrix_turn_prepare(const struct lk_product_setup *setup,
-                                      const struct lk_product_shape *shape,
-                                      struct lk_matrix_turn *turn)
+enum lk_status lk_matrix_transpose_prepare(const struct lk_product_setup *setup,
+                                           const struct lk_product_shape *shape,
+                                           struct lk_matrix_transpose *turn)
 {
     const int64_t lanes = setup->tiling.lanes, n = setup->tiling.tiles * lanes;
     turn->units = shape->filters;
@@ -75,10 +75,11 @@ enum lk_status lk_matrix_turn_prepare(const struct lk_product_setup *setup,
     return panel_kernel(setup, "dense_gradient", turn->is_masked, turn->units, &turn->kernel);
 }
 
-enum lk_status lk_matrix_turn_enqueue(const struct lk_product_setup *setup,
-                                      const struct lk_matrix_turn *turn,
-                                      const struct lk_buffer *dy, const struct lk_buffer *y,
-                                      struct lk_buffer *workspace)
+enum lk_status lk_matrix_transpose_enqueue(const struct lk_product_setup *setup,
+                                           const struct lk_matrix_transpose *turn,
+                                           const struct lk_buffer *dy,
+                                           const struct lk_buffer *y,
+                                           struct lk_buffer *workspace)
 {
     const struct lk_grid grid = {{turn->panels, setup->tiling.tiles, 1},
                                  lk_product_items(setup)};
@@ -114,7 +115,7 @@ static enum lk_status prepare_product(const struct lk_product_setup *setup,
                                       struct lk_product_job *job, void **state)
 {
     char text[160];
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct product), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct product), state));
     struct product *p = *state;
     p->shape = *job->shape;
     p->forward = job->pass == LK_PASS_FORWARD;
@@ -179,7 +180,7 @@ struct weights {
 static enum lk_status prepare_weights(const struct lk_product_setup *setup,
                                       struct lk_product_job *job, void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct weights), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct weights), state));
     struct weights *w = *state;
     const bool is_masked = job->gradient == LK_GRADIENT_MASKED;
     w->shape = *job->shape;

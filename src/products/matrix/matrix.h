@@ -12,20 +12,20 @@ extern const struct lk_product_verbs lk_matrix_product, lk_matrix_weights;
 /* Makes dz of dy in the workspace: where it is masked as dy lies, then turned if that is
  * wanted.
  */
-struct lk_matrix_turn {
+struct lk_matrix_transpose {
     int64_t units, panels;
     bool is_masked, turns;
     int64_t count; /* reals of the workspace, from its beginning */
     struct lk_kernel *kernel;
 };
 
-LK_MUST_CHECK enum lk_status lk_matrix_turn_prepare(const struct lk_product_setup *setup,
-                                                    const struct lk_product_shape *shape,
-                                                    struct lk_matrix_turn *turn);
-LK_MUST_CHECK enum lk_status lk_matrix_turn_enqueue(const struct lk_product_setup *setup,
-                                                    const struct lk_matrix_turn *turn,
-                                                    const struct lk_buffer *dy,
-                                                    const struct lk_buffer *y,
-                                                    struct lk_buffer *workspace);
+LK_MUST_CHECK enum lk_status lk_matrix_transpose_prepare(const struct lk_product_setup *setup,
+                                                         const struct lk_product_shape *shape,
+                                                         struct lk_matrix_transpose *turn);
+LK_MUST_CHECK enum lk_status lk_matrix_transpose_enqueue(const struct lk_product_setup *setup,
+                                                         const struct lk_matrix_transpose *turn,
+                                                         const struct lk_buffer *dy,
+                                                         const struct lk_buffer *y,
+                                                         struct lk_buffer *workspace);
 
 #endif

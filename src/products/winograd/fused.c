@@ -40,7 +40,7 @@ static int64_t count_parts(const struct winograd *w, int64_t tiles)
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct winograd), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct winograd), state));
     struct winograd *w = *state;
     const int64_t tile = job->product->tile;
     char text[128];

@@ -1,6 +1,6 @@
 /* Winograd weight gradient of layers whose sums fit in a second-level cache: blocks, parts,
  * launches. See cl/products/winograd/fused_weights.cl. */
-#include "products/kernel/parts.h"
+#include "products/kernel/partial_sums.h"
 #include "products/winograd/winograd.h"
 
 #include "base/fail.h"
@@ -23,7 +23,7 @@ struct fused {
     int rows, columns;     /* of the register block */
     int64_t panels, block_channels, blocks;
     int64_t groups, scratch_first;
-    struct lk_parts parts;
+    struct lk_partial_sums parts;
     struct lk_kernel *kernel;
 };
 
@@ -76,7 +76,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
 {
     char text[128];
     const int64_t tile = job->product->tile;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct fused), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct fused), state));
     struct fused *w = *state;
     const struct lk_product_shape *s = job->shape;
     const struct lk_tiling *t = &setup->tiling;
@@ -87,12 +87,13 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
                  t->shard_tiles;
     choose_blocks(setup, s, w);
     const int64_t filters = w->panels * w->columns * t->vector;
-    w->parts = (struct lk_parts){.parts = lk_least(lk_divide_up(MOST_PARTS, w->blocks),
+    w->parts =
+        (struct lk_partial_sums){.parts = lk_least(lk_divide_up(MOST_PARTS, w->blocks),
                                                    lk_divide_up(w->squares, LEAST_SQUARES)),
                                  .first = job->first,
                                  .count = 9 * s->channels * s->filters};
     int64_t of_parts;
-    LK_TRY(lk_parts_prepare(setup, &w->parts, &of_parts));
+    LK_TRY(lk_partial_sums_prepare(setup, &w->parts, &of_parts));
     of_parts = lk_divide_up(of_parts, 16) * 16;
     w->scratch_first = job->first + of_parts;
     w->groups = lk_least(lk_device_info(setup->device)->compute_units,
@@ -126,13 +127,13 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_BUF(w->source == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(w->source == LK_GRADIENT_POOLED ? run->at : NULL),
-                      LK_PARTS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
+                      LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
                       LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_INT(t->shards),
                       LK_INT(t->shard_tiles), LK_INT(w->parts.parts), LK_INT(w->shape.channels),
                       LK_INT(y->in), LK_INT(x->in), LK_INT(w->shape.filters), LK_INT(y->out),
                       LK_INT(x->out), LK_INT(y->pad), LK_INT(x->pad), LK_INT(w->block_channels),
                       LK_LOCAL(stage)));
-    return lk_parts_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
+    return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 
 const struct lk_product_verbs lk_winograd_fused_weights = {

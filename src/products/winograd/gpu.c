@@ -74,7 +74,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     const char *file = "products/winograd/gpu";
     struct lk_product_job forward = *job;
     char plain[64], text[64];
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct gpu), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct gpu), state));
     struct gpu *w = *state;
     w->of_weights = job->pass == LK_PASS_WEIGHTS;
     if (w->of_weights)

@@ -63,7 +63,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
 {
     char text[96];
     const int64_t tile = job->product->tile;
-    LK_TRY(lk_arena_take(setup->arena, sizeof(struct weights), state));
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct weights), state));
     struct weights *w = *state;
     const int vector = setup->tiling.vector;
     w->shape = *job->shape;

@@ -1,6 +1,6 @@
 /* Asynchronous training as the trainer's thread sees it: steps into the queue, and their ends.
  */
-#include "team/async/parts.h"
+#include "team/async/internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -149,7 +149,7 @@ enum lk_status lk_async_begin(struct lk_team *team, const struct lk_team_step *s
         async->oldest = step->step;
     queue_step(team, step);
     if (!async->is_pausing)
-        lk_async_order(team);
+        lk_async_wake(team);
     return LK_OK;
 }
 

@@ -8,7 +8,7 @@
 #define LK_TEAM_ASYNC_ASYNC_H
 
 #include "mirror/staleness.h"
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 
 /* Reads the team's configuration. fails: LK_E_ARGUMENT, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_async_create(struct lk_team *team, struct lk_async **async);
@@ -39,6 +39,6 @@ void lk_async_stop(struct lk_team *team);
 /* On the worker's thread: takes groups and applies updates until there is nothing left to do.
  */
 LK_MUST_CHECK enum lk_status lk_async_work(struct lk_worker *worker,
-                                           const struct lk_order *order);
+                                           const struct lk_command *order);
 
 #endif

@@ -1,5 +1,5 @@
 /* A group of shards: taken, computed, added up, and made the log's next entry. */
-#include "team/async/parts.h"
+#include "team/async/internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -23,7 +23,7 @@ static bool may_take(const struct lk_worker *worker)
 }
 
 /* Not while a device adds to the log, since what else may begin depends on that. */
-bool lk_async_take_group(struct lk_worker *worker)
+bool lk_async_dequeue_group(struct lk_worker *worker)
 {
     struct lk_async *async = worker->team->async;
     struct lk_async_member *member = lk_async_member(worker);
@@ -61,7 +61,7 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
         worker->delivery.times.compute_ms = 1e3 * (lk_seconds() - start);
     worker->delivery.times.compute_ms *= worker->trouble.slowness;
     lk_worker_note(worker, "wait", share->step, begun, lk_seconds());
-    lk_profile_take(team->profile, worker->device, worker->position, share->step);
+    lk_profile_collect(team->profile, worker->device, worker->position, share->step);
     return LK_OK;
 }
 
@@ -77,9 +77,9 @@ static enum lk_status add_bucket(struct lk_worker *worker, int arrival, void *me
     const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
     const struct lk_shard_run run = lk_async_member(worker)->group.share.run;
     uint32_t found[LK_MOST_SHARDS];
-    struct lk_reduced sum = {
+    struct lk_reduction_result sum = {
         .subtree = {run.first, run.count}, .copies = &memory, .copy_count = 1};
-    const struct lk_reduction job = {
+    const struct lk_reduction_job job = {
         .dtype = team->config.real,
         .count = arrival ? lk_replica_bucket(replica, arrival - 1).count : LK_PAD,
         .terms = a->terms,

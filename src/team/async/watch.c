@@ -1,5 +1,5 @@
 /* Asynchronous training: the trainer's thread watches the devices while it waits for them. */
-#include "team/async/parts.h"
+#include "team/async/internal.h"
 
 #include "base/fail.h"
 #include <math.h>
@@ -9,13 +9,13 @@
 static const double look_seconds = 1;
 
 /* Wakes all that have nothing to do; the threads of others look at the queue themselves. */
-void lk_async_order(struct lk_team *team)
+void lk_async_wake(struct lk_team *team)
 {
-    const struct lk_order order = {.kind = LK_ORDER_WORK, .run = lk_async_work};
+    const struct lk_command order = {.kind = LK_COMMAND_WORK, .run = lk_async_work};
     for (int i = 0; i < team->count; i++)
         if (team->workers[i]->state == LK_WORKER_READY) {
             lk_worker_change(team->workers[i], LK_WORKER_WORK, NULL);
-            lk_worker_order(team->workers[i], &order);
+            lk_worker_send(team->workers[i], &order);
         }
     pthread_cond_broadcast(&team->changed);
 }
@@ -112,7 +112,7 @@ static enum lk_status watch(struct lk_team *team, bool (*is_so)(const struct lk_
         if (lk_async_is_idle(team) && async->is_pausing)
             LK_TRY(lk_async_check_replicas(team));
         if (async->queued > 0 && !async->is_pausing)
-            lk_async_order(team);
+            lk_async_wake(team);
         (void)!lk_team_wait(team, next_look(team));
     }
 }

@@ -1,6 +1,6 @@
 /* What a device's thread does in asynchronous training: it applies the log's updates and takes
  * groups until there is nothing left to do. */
-#include "team/async/parts.h"
+#include "team/async/internal.h"
 
 #include "base/fail.h"
 #include <string.h>
@@ -116,7 +116,7 @@ static enum lk_status go_round(struct lk_worker *worker)
         LK_TRY(catch_up(worker));
     if (!lk_worker_is_at_work(worker))
         return LK_OK;
-    if (!member->is_wrong && lk_async_take_group(worker))
+    if (!member->is_wrong && lk_async_dequeue_group(worker))
         return lk_async_do_group(worker);
     if (may_leave(worker)) {
         LK_TRY(fetch_checks(worker));
@@ -128,7 +128,7 @@ static enum lk_status go_round(struct lk_worker *worker)
     return LK_OK;
 }
 
-enum lk_status lk_async_work(struct lk_worker *worker, const struct lk_order *order)
+enum lk_status lk_async_work(struct lk_worker *worker, const struct lk_command *order)
 {
     (void)order;
     enum lk_status status = LK_OK;

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_order *order)
+enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_command *order)
 {
     struct lk_team *team = worker->team;
     const struct lk_step_share *share = &order->share;
@@ -22,13 +22,13 @@ enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_order *o
     return LK_OK;
 }
 
-enum lk_status lk_alone_end(struct lk_worker *worker, const struct lk_order *order)
+enum lk_status lk_alone_end(struct lk_worker *worker, const struct lk_command *order)
 {
     struct lk_team *team = worker->team;
     struct lk_step_result result;
     const int slot = (int)(order->share.step % LK_REPLICA_SLOTS);
     LK_TRY(lk_stepper_wait(worker->stepper, slot, &result));
-    lk_profile_take(team->profile, worker->device, worker->position, order->share.step);
+    lk_profile_collect(team->profile, worker->device, worker->position, order->share.step);
     worker->delivery.result = result;
     worker->delivery.times = (struct lk_share_times){.input_ms = worker->input_ms[slot],
                                                      .transfer_ms = result.transfer_ms,

@@ -89,11 +89,11 @@ static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
 /* Where the sums of a bucket go: to every device that is left, or on to the other ranks.
  * Returns how many sums. */
 static int place_sums(struct lk_team *team, int bucket, void **copies,
-                      struct lk_reduced sums[LK_MOST_SUBTREES])
+                      struct lk_reduction_result sums[LK_MOST_SUBTREES])
 {
     if (team->job.ranks)
         return lk_team_ranks_sums(team->job.ranks, bucket + 1, sums);
-    sums[0] = (struct lk_reduced){
+    sums[0] = (struct lk_reduction_result){
         .subtree = {0, team->config.shards}, .copies = copies, .copy_count = bucket < 0};
     for (int i = 0; i < team->count && bucket >= 0; i++)
         if (lk_worker_is_at_work(team->workers[i]))
@@ -112,7 +112,7 @@ static bool are_numbers(const void *values, int64_t count, enum lk_dtype dtype)
 }
 
 /* Marks the devices whose terms are infinite or NaN. */
-static void doubt(const struct lk_reduction *job, struct lk_worker **owners)
+static void doubt(const struct lk_reduction_job *job, struct lk_worker **owners)
 {
     for (int i = 0; i < job->term_count; i++)
         owners[i]->evidence.no_numbers |=
@@ -127,15 +127,15 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     struct lk_worker *owners[LK_MOST_SHARDS];
     uint32_t sent[LK_MOST_SHARDS], found[LK_MOST_SHARDS];
     void *copies[LK_MOST_TEAM] = {metrics};
-    struct lk_reduced sums[LK_MOST_SUBTREES];
-    const struct lk_reduction job = {.dtype = team->config.real,
-                                     .count = team->values[bucket + 1],
-                                     .terms = terms,
-                                     .term_count =
-                                         gather(team, bucket + 1, terms, owners, sent),
-                                     .sums = sums,
-                                     .sum_count = place_sums(team, bucket, copies, sums),
-                                     .checksums = found};
+    struct lk_reduction_result sums[LK_MOST_SUBTREES];
+    const struct lk_reduction_job job = {.dtype = team->config.real,
+                                         .count = team->values[bucket + 1],
+                                         .terms = terms,
+                                         .term_count =
+                                             gather(team, bucket + 1, terms, owners, sent),
+                                         .sums = sums,
+                                         .sum_count = place_sums(team, bucket, copies, sums),
+                                         .checksums = found};
     const double start = lk_seconds();
     *is_right = true;
     if (job.term_count == 0) /* a rank without shards */

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 
-enum lk_status lk_team_init_deal(struct lk_team *team)
+enum lk_status lk_team_init_split(struct lk_team *team)
 {
     struct lk_split_policy policy;
     LK_TRY(lk_split_parse(team->config.split, team->job.all, &policy));
@@ -37,7 +37,7 @@ static void deal_anew(struct lk_team *team, int shards, int *counts)
         lk_error_clear(); /* all are in doubt: each computes its own again */
 }
 
-void lk_team_deal(struct lk_team *team)
+void lk_team_assign_shards(struct lk_team *team)
 {
     int counts[LK_MOST_TEAM];
     const int fastest = team->trial.fastest;
@@ -71,7 +71,7 @@ static bool lose(struct lk_team *team, const struct lk_team_result *result)
         if (result->devices[i].is_left || team->split.is_lost[i])
             continue;
         is_any = true;
-        if (lk_split_lose(&team->split, i) != LK_OK)
+        if (lk_split_remove(&team->split, i) != LK_OK)
             lk_error_clear(); /* it was the last */
     }
     return is_any;
@@ -79,7 +79,7 @@ static bool lose(struct lk_team *team, const struct lk_team_result *result)
 
 static bool follow(struct lk_team *team, const struct lk_team_result *result)
 {
-    double seconds[LK_MOST_SHARERS];
+    double seconds[LK_MOST_SPLIT_DEVICES];
     if (lose(team, result))
         return true;
     for (int i = 0; i < team->job.all; i++) {
@@ -95,5 +95,5 @@ enum lk_status lk_team_measure(struct lk_team *team, const struct lk_team_result
     const bool has_changed = follow(team, result);
     team->counts.dealt += has_changed;
     lk_team_try_step(team, step_seconds, has_changed);
-    return has_changed && team->job.ranks ? lk_team_ranks_share(team) : LK_OK;
+    return has_changed && team->job.ranks ? lk_team_ranks_allocate(team) : LK_OK;
 }

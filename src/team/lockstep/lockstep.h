@@ -4,7 +4,7 @@
 #ifndef LK_TEAM_LOCKSTEP_LOCKSTEP_H
 #define LK_TEAM_LOCKSTEP_LOCKSTEP_H
 
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 
 /* --- steps: the mutex is held, but for lk_lockstep_redo() -------------------------------- */
 
@@ -36,13 +36,13 @@ void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *time
 /* --- who computes what ------------------------------------------------------------------- */
 
 /* Reads the policy. fails: LK_E_ARGUMENT */
-LK_MUST_CHECK enum lk_status lk_team_init_deal(struct lk_team *team);
+LK_MUST_CHECK enum lk_status lk_team_init_split(struct lk_team *team);
 
 /* The shards of this rank. */
 struct lk_shard_run lk_team_own_shards(const struct lk_team *team);
 
 /* Gives every device of this rank that is left its share of them. */
-void lk_team_deal(struct lk_team *team);
+void lk_team_assign_shards(struct lk_team *team);
 
 /* Learns from a step that counts how fast the devices of all ranks are, and which were lost;
  * the next one may be dealt otherwise. The mutex is held. fails: LK_E_MEMORY */
@@ -75,13 +75,13 @@ LK_MUST_CHECK enum lk_status lk_team_call_back(struct lk_team *team, struct lk_w
 /* --- acts of a device's thread ------------------------------------------------------------ */
 
 LK_MUST_CHECK enum lk_status lk_share_begin(struct lk_worker *worker,
-                                            const struct lk_order *order);
+                                            const struct lk_command *order);
 LK_MUST_CHECK enum lk_status lk_share_end(struct lk_worker *worker,
-                                          const struct lk_order *order);
+                                          const struct lk_command *order);
 LK_MUST_CHECK enum lk_status lk_alone_begin(struct lk_worker *worker,
-                                            const struct lk_order *order);
+                                            const struct lk_command *order);
 LK_MUST_CHECK enum lk_status lk_alone_end(struct lk_worker *worker,
-                                          const struct lk_order *order);
+                                          const struct lk_command *order);
 LK_MUST_CHECK enum lk_status lk_alone_change(void *context, struct lk_worker *worker);
 
 #endif

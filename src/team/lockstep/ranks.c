@@ -20,7 +20,7 @@ static enum lk_status count_devices(struct lk_team_ranks *ranks, int own)
     if (!counts)
         return lk_fail_memory("numbers of devices", (size_t)size * sizeof *counts);
     counts[lk_world_rank(ranks->world)] = own;
-    const enum lk_status status = lk_world_add(ranks->world, (size_t)size, counts);
+    const enum lk_status status = lk_world_all_reduce(ranks->world, (size_t)size, counts);
     for (int i = 0; i < size && status == LK_OK; i++)
         ranks->first[i + 1] = ranks->first[i] + (int)counts[i];
     free(counts);
@@ -30,9 +30,9 @@ static enum lk_status count_devices(struct lk_team_ranks *ranks, int own)
 enum lk_status lk_team_ranks_create(struct lk_world *world, int devices,
                                     struct lk_team_ranks **ranks)
 {
-    if (lk_world_size(world) > LK_MOST_SHARERS)
+    if (lk_world_size(world) > LK_MOST_SPLIT_DEVICES)
         return lk_fail(LK_E_ARGUMENT, "%d ranks, at most %d", lk_world_size(world),
-                       LK_MOST_SHARERS);
+                       LK_MOST_SPLIT_DEVICES);
     struct lk_team_ranks *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a rank", sizeof *made);
@@ -89,10 +89,10 @@ static enum lk_status take_memory(struct lk_team *team, struct lk_team_ranks *ra
     return LK_OK;
 }
 
-enum lk_status lk_team_ranks_share(struct lk_team *team)
+enum lk_status lk_team_ranks_allocate(struct lk_team *team)
 {
     struct lk_team_ranks *ranks = team->job.ranks;
-    int runs[LK_MOST_SHARERS] = {0};
+    int runs[LK_MOST_SPLIT_DEVICES] = {0};
     for (int rank = 0; rank < lk_world_size(ranks->world); rank++)
         for (int i = ranks->first[rank]; i < ranks->first[rank + 1]; i++)
             runs[rank] += team->split.counts[i];
@@ -110,12 +110,12 @@ enum lk_status lk_team_ranks_share(struct lk_team *team)
 }
 
 int lk_team_ranks_sums(const struct lk_team_ranks *ranks, int arrival,
-                       struct lk_reduced sums[LK_MOST_SUBTREES])
+                       struct lk_reduction_result sums[LK_MOST_SUBTREES])
 {
     for (int t = 0; t < ranks->terms; t++)
-        sums[t] = (struct lk_reduced){.subtree = ranks->subtrees[t],
-                                      .copies = &ranks->buckets[arrival].values[t],
-                                      .copy_count = 1};
+        sums[t] = (struct lk_reduction_result){.subtree = ranks->subtrees[t],
+                                               .copies = &ranks->buckets[arrival].values[t],
+                                               .copy_count = 1};
     return ranks->terms;
 }
 
@@ -157,17 +157,17 @@ static enum lk_status hand_out(struct lk_team *team, int arrival)
     void *copies[LK_MOST_TEAM];
     uint32_t checksum;
     const struct lk_term term = {{0, team->config.shards}, bucket->result};
-    struct lk_reduced sum = {.subtree = term.subtree, .copies = copies};
+    struct lk_reduction_result sum = {.subtree = term.subtree, .copies = copies};
     for (int i = 0; i < team->count; i++)
         if (lk_worker_is_at_work(team->workers[i]))
             copies[sum.copy_count++] = team->workers[i]->delivery.arrivals[arrival].result;
-    const struct lk_reduction job = {.dtype = team->config.real,
-                                     .count = team->values[arrival],
-                                     .terms = &term,
-                                     .term_count = 1,
-                                     .sums = &sum,
-                                     .sum_count = 1,
-                                     .checksums = &checksum};
+    const struct lk_reduction_job job = {.dtype = team->config.real,
+                                         .count = team->values[arrival],
+                                         .terms = &term,
+                                         .term_count = 1,
+                                         .sums = &sum,
+                                         .sum_count = 1,
+                                         .checksums = &checksum};
     LK_TRY(lk_reducer_sum(team->reducer, &job));
     team->sums.next[arrival - 1] = sum.checksum;
     return LK_OK;
@@ -177,7 +177,7 @@ enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics, bool *
 {
     struct lk_team_ranks *ranks = team->job.ranks;
     const double start = lk_seconds();
-    LK_TRY(lk_team_ranks_tell(team, is_right));
+    LK_TRY(lk_team_ranks_exchange_reports(team, is_right));
     for (int b = 0; b <= team->buckets; b++) {
         LK_TRY(lk_world_sum_end(ranks->world, b));
         ranks->buckets[b].is_sent = false;
@@ -195,5 +195,5 @@ enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics, bool *
                "the ranks' parameters differ after step %lld: those of rank 0 are copied anew",
                (long long)team->queue.steps[0].step - 1);
     team->counts.repaired++;
-    return lk_team_align(team);
+    return lk_team_broadcast_state(team);
 }

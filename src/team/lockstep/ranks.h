@@ -14,27 +14,29 @@ struct lk_rank_bucket {
 /* The report that ranks exchange after each step: numbers for each rank and for each device.
  * Each rank fills in its own and leaves 0 elsewhere, so that the sum over ranks has all of
  * them. */
-enum { LK_TELLS_STOP, LK_TELLS_CHECKSUM, LK_TELLS_WEIGHTS, LK_RANK_TELLS };
+enum { LK_REPORT_STOP, LK_REPORT_CHECKSUM, LK_REPORT_WEIGHTS, LK_RANK_REPORTS };
 enum {
-    LK_TELLS_LEFT,
-    LK_TELLS_SAMPLES,
-    LK_TELLS_SHARE,
-    LK_TELLS_INPUT,
-    LK_TELLS_TRANSFER,
-    LK_TELLS_COMPUTE,
-    LK_TELLS_REDUCE,
-    LK_TELLS_WAIT, /* in the step before: that of this one is not known yet */
-    LK_DEVICE_TELLS
+    LK_REPORT_LEFT,
+    LK_REPORT_SAMPLES,
+    LK_REPORT_SHARE,
+    LK_REPORT_INPUT,
+    LK_REPORT_TRANSFER,
+    LK_REPORT_COMPUTE,
+    LK_REPORT_REDUCE,
+    LK_REPORT_WAIT, /* in the step before: that of this one is not known yet */
+    LK_DEVICE_REPORTS
 };
 
 struct lk_team_ranks {
     struct lk_world *world;
-    int first[LK_MOST_SHARERS + 1]; /* of each rank: its first device among those of all */
+    int first[LK_MOST_SPLIT_DEVICES +
+              1]; /* of each rank: its first device among those of all */
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     int terms, sent;
     struct lk_rank_bucket buckets[LK_MOST_BUCKETS + 1];
-    char *memory;                                                     /* of the buckets */
-    double told[LK_MOST_SHARERS * (LK_RANK_TELLS + LK_DEVICE_TELLS)]; /* ranks, then devices */
+    char *memory; /* of the buckets */
+    double told[LK_MOST_SPLIT_DEVICES *
+                (LK_RANK_REPORTS + LK_DEVICE_REPORTS)]; /* ranks, then devices */
     double waits[LK_MOST_TEAM]; /* of this rank's devices, in the step before */
 };
 
@@ -49,11 +51,11 @@ int lk_team_ranks_first(const struct lk_team_ranks *ranks);
 
 /* Takes the memory for the sums of this rank's shards, which have changed. No step may be on
  * its way between ranks. fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_team_ranks_share(struct lk_team *team);
+LK_MUST_CHECK enum lk_status lk_team_ranks_allocate(struct lk_team *team);
 
 /* Where this rank's sums of an arrival go: of each of its subtrees; returns how many. */
 int lk_team_ranks_sums(const struct lk_team_ranks *ranks, int arrival,
-                       struct lk_reduced sums[LK_MOST_SUBTREES]);
+                       struct lk_reduction_result sums[LK_MOST_SUBTREES]);
 
 /* Sends them; whether they were sent in an earlier try of the step. */
 LK_MUST_CHECK enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival);
@@ -75,6 +77,7 @@ LK_MUST_CHECK enum lk_status lk_team_ranks_receive(struct lk_team *team, void *m
 
 /* Exchanges what ranks tell, together. *is_right: the ranks' parameters are the same, as far as
  * they were compared. */
-LK_MUST_CHECK enum lk_status lk_team_ranks_tell(struct lk_team *team, bool *is_right);
+LK_MUST_CHECK enum lk_status lk_team_ranks_exchange_reports(struct lk_team *team,
+                                                            bool *is_right);
 
 #endif

@@ -64,7 +64,7 @@ enum lk_status lk_team_keep_state(struct lk_team *team)
     if (status != LK_OK) {
         lk_training_state_clear(&taken);
         lk_error_clear();
-        return lk_is_device_trouble(status) ? lk_team_call_back(team, NULL) : status;
+        return lk_is_device_failure(status) ? lk_team_call_back(team, NULL) : status;
     }
     lk_training_state_clear(kept);
     *kept = taken;
@@ -118,7 +118,7 @@ enum lk_status lk_team_try_again(struct lk_team *team)
     struct lk_worker *worker = lk_team_only(team);
     struct lk_stepper_change change = {&team->recall.kept, worker->most_shards};
     const enum lk_status status = lk_team_call_one(team, worker, team->acts->change, &change);
-    if (lk_is_device_trouble(status)) {
+    if (lk_is_device_failure(status)) {
         lk_error_clear();
         return lk_team_call_back(team, NULL);
     }

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_order *order)
+static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_command *order)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     struct lk_delivery *delivery = &worker->delivery;
@@ -20,7 +20,7 @@ static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_ord
     return LK_OK;
 }
 
-static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_order *order,
+static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_command *order,
                                   int bucket)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
@@ -56,7 +56,7 @@ static void take_times(struct lk_worker *worker, double start, double begun)
     times->compute_ms *= worker->trouble.slowness;
 }
 
-enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_order *order)
+enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command *order)
 {
     struct lk_team *team = worker->team;
     const int64_t step = order->share.step;
@@ -81,11 +81,11 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_order *o
     lk_worker_note(worker, "enqueue", step, start, begun);
     lk_worker_note(worker, "read next batch", step, begun, fetched);
     lk_worker_note(worker, "wait", step, fetched, lk_seconds());
-    lk_profile_take(team->profile, worker->device, worker->position, step);
+    lk_profile_collect(team->profile, worker->device, worker->position, step);
     return LK_OK;
 }
 
-enum lk_status lk_share_end(struct lk_worker *worker, const struct lk_order *order)
+enum lk_status lk_share_end(struct lk_worker *worker, const struct lk_command *order)
 {
     struct lk_team *team = worker->team;
     worker->has_updated = true;

@@ -18,35 +18,35 @@ static bool is_alone(const struct lk_team *team)
 static void order_begin(struct lk_team *team, struct lk_worker *worker,
                         const struct lk_team_step *step)
 {
-    const struct lk_order order = {
-        .kind = LK_ORDER_BEGIN,
+    const struct lk_command order = {
+        .kind = LK_COMMAND_BEGIN,
         .run = is_alone(team) ? team->acts->begin_alone : team->acts->begin_share,
         .share = {.step = step->step, .samples = step->samples, .run = worker->share},
         .ticket = team->queue.ticket,
         .lr = step->lr,
     };
-    lk_worker_order(worker, &order);
+    lk_worker_send(worker, &order);
 }
 
 void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weights)
 {
     const struct lk_team_step *step = &team->queue.steps[0];
-    const struct lk_order order = {
-        .kind = LK_ORDER_END,
+    const struct lk_command order = {
+        .kind = LK_COMMAND_END,
         .run = is_alone(team) ? team->acts->end_alone : team->acts->end_share,
         .share = {.step = step->step, .samples = step->samples},
         .ticket = team->queue.ticket,
         .lr = step->lr,
         .weights = weights,
     };
-    lk_worker_order(worker, &order);
+    lk_worker_send(worker, &order);
 }
 
 /* The oldest step is the one at work from now on: every device has a share of it, also those
  * without a shard, which need its sums. One that is alone may have been given it before. */
 static void give_shares(struct lk_team *team, bool is_ordered)
 {
-    lk_team_deal(team);
+    lk_team_assign_shards(team);
     team->queue.ticket++;
     team->clock.ordered_at = lk_team_seconds(team);
     for (int i = 0; i < team->count; i++) {

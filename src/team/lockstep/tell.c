@@ -6,12 +6,12 @@
 
 static double *tells_of_rank(struct lk_team_ranks *ranks, int rank)
 {
-    return ranks->told + rank * LK_RANK_TELLS;
+    return ranks->told + rank * LK_RANK_REPORTS;
 }
 
 static double *tells_of_device(struct lk_team_ranks *ranks, int device)
 {
-    return tells_of_rank(ranks, lk_world_size(ranks->world)) + device * LK_DEVICE_TELLS;
+    return tells_of_rank(ranks, lk_world_size(ranks->world)) + device * LK_DEVICE_REPORTS;
 }
 
 /* The checksum of the weights after the step before, where it was asked for; the devices of the
@@ -35,21 +35,21 @@ static void fill_own(struct lk_team *team)
     double *tells = tells_of_rank(ranks, lk_world_rank(ranks->world));
     const uint32_t *sum = weights_sum(team);
     struct lk_device_times times[LK_MOST_TEAM];
-    tells[LK_TELLS_STOP] = team->job.wants_stop;
-    tells[LK_TELLS_CHECKSUM] = sum != NULL;
-    tells[LK_TELLS_WEIGHTS] = sum ? *sum : 0;
+    tells[LK_REPORT_STOP] = team->job.wants_stop;
+    tells[LK_REPORT_CHECKSUM] = sum != NULL;
+    tells[LK_REPORT_WEIGHTS] = sum ? *sum : 0;
     lk_team_fill_times(team, times);
     for (int i = 0; i < team->count; i++) {
         const struct lk_device_times *d = &times[i];
         tells = tells_of_device(ranks, lk_team_ranks_first(ranks) + i);
-        tells[LK_TELLS_LEFT] = d->is_left;
-        tells[LK_TELLS_SAMPLES] = (double)d->samples;
-        tells[LK_TELLS_SHARE] = d->share;
-        tells[LK_TELLS_INPUT] = d->input_ms;
-        tells[LK_TELLS_TRANSFER] = d->transfer_ms;
-        tells[LK_TELLS_COMPUTE] = d->compute_ms;
-        tells[LK_TELLS_REDUCE] = d->reduce_ms;
-        tells[LK_TELLS_WAIT] = ranks->waits[i];
+        tells[LK_REPORT_LEFT] = d->is_left;
+        tells[LK_REPORT_SAMPLES] = (double)d->samples;
+        tells[LK_REPORT_SHARE] = d->share;
+        tells[LK_REPORT_INPUT] = d->input_ms;
+        tells[LK_REPORT_TRANSFER] = d->transfer_ms;
+        tells[LK_REPORT_COMPUTE] = d->compute_ms;
+        tells[LK_REPORT_REDUCE] = d->reduce_ms;
+        tells[LK_REPORT_WAIT] = ranks->waits[i];
     }
 }
 
@@ -59,25 +59,25 @@ static bool are_same(struct lk_team_ranks *ranks)
     const double *first = NULL;
     for (int rank = 0; rank < lk_world_size(ranks->world); rank++) {
         const double *tells = tells_of_rank(ranks, rank);
-        if (tells[LK_TELLS_CHECKSUM] == 0)
+        if (tells[LK_REPORT_CHECKSUM] == 0)
             continue;
-        if (first && first[LK_TELLS_WEIGHTS] != tells[LK_TELLS_WEIGHTS])
+        if (first && first[LK_REPORT_WEIGHTS] != tells[LK_REPORT_WEIGHTS])
             return false;
         first = tells;
     }
     return true;
 }
 
-enum lk_status lk_team_ranks_tell(struct lk_team *team, bool *is_right)
+enum lk_status lk_team_ranks_exchange_reports(struct lk_team *team, bool *is_right)
 {
     struct lk_team_ranks *ranks = team->job.ranks;
     const int size = lk_world_size(ranks->world);
     const size_t count = (size_t)(tells_of_device(ranks, ranks->first[size]) - ranks->told);
     memset(ranks->told, 0, sizeof ranks->told);
     fill_own(team);
-    LK_TRY(lk_world_add(ranks->world, count, ranks->told));
+    LK_TRY(lk_world_all_reduce(ranks->world, count, ranks->told));
     for (int rank = 0; rank < size; rank++)
-        team->job.must_stop |= tells_of_rank(ranks, rank)[LK_TELLS_STOP] > 0;
+        team->job.must_stop |= tells_of_rank(ranks, rank)[LK_REPORT_STOP] > 0;
     *is_right = are_same(ranks);
     return LK_OK;
 }
@@ -88,15 +88,15 @@ void lk_team_ranks_times(struct lk_team *team, struct lk_device_times *times)
     for (int rank = 0; rank < lk_world_size(ranks->world); rank++)
         for (int i = ranks->first[rank]; i < ranks->first[rank + 1]; i++) {
             const double *tells = tells_of_device(ranks, i);
-            times[i] = (struct lk_device_times){.is_left = tells[LK_TELLS_LEFT] > 0,
+            times[i] = (struct lk_device_times){.is_left = tells[LK_REPORT_LEFT] > 0,
                                                 .rank = rank,
-                                                .samples = (int64_t)tells[LK_TELLS_SAMPLES],
-                                                .share = tells[LK_TELLS_SHARE],
-                                                .input_ms = tells[LK_TELLS_INPUT],
-                                                .transfer_ms = tells[LK_TELLS_TRANSFER],
-                                                .compute_ms = tells[LK_TELLS_COMPUTE],
-                                                .reduce_ms = tells[LK_TELLS_REDUCE],
-                                                .wait_ms = tells[LK_TELLS_WAIT]};
+                                                .samples = (int64_t)tells[LK_REPORT_SAMPLES],
+                                                .share = tells[LK_REPORT_SHARE],
+                                                .input_ms = tells[LK_REPORT_INPUT],
+                                                .transfer_ms = tells[LK_REPORT_TRANSFER],
+                                                .compute_ms = tells[LK_REPORT_COMPUTE],
+                                                .reduce_ms = tells[LK_REPORT_REDUCE],
+                                                .wait_ms = tells[LK_REPORT_WAIT]};
             times[i].samples_per_s = lk_team_rate(&times[i]);
         }
     struct lk_device_times own[LK_MOST_TEAM];

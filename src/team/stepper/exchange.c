@@ -8,7 +8,7 @@
 /* A bucket on its way: a checksum for each term, padded to `head` reals, then the terms. */
 struct parcel {
     int64_t first, count; /* reals of a term: of the gradients, or metrics */
-    struct lk_shared *terms, *result;
+    struct lk_transfer_buffer *terms, *result;
 };
 
 struct lk_exchange {
@@ -21,7 +21,7 @@ struct lk_exchange {
     int most_terms; /* of any run */
     int64_t head;
     struct parcel parcels[LK_MOST_BUCKETS + 1];
-    struct lk_shared *checks;
+    struct lk_transfer_buffer *checks;
 
     struct lk_shard_run run;
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
@@ -78,10 +78,11 @@ int lk_exchange_terms(int shards, int most)
 }
 
 static enum lk_status create_shared(struct lk_exchange *e, size_t bytes,
-                                    enum lk_shared_writer writer, struct lk_shared **shared)
+                                    enum lk_transfer_buffer_writer writer,
+                                    struct lk_transfer_buffer **shared)
 {
-    LK_TRY(lk_shared_create(e->device, bytes, writer, shared));
-    return lk_buffer_enqueue_fill(lk_shared_buffer(*shared), 0);
+    LK_TRY(lk_transfer_buffer_create(e->device, bytes, writer, shared));
+    return lk_buffer_enqueue_fill(lk_transfer_buffer_on_device(*shared), 0);
 }
 
 static enum lk_status create_parcels(struct lk_exchange *e)
@@ -97,7 +98,7 @@ static enum lk_status create_parcels(struct lk_exchange *e)
         if (b == e->buckets)
             break;
         LK_TRY(create_shared(e, (size_t)p->count * e->real_bytes, LK_HOST_WRITES, &p->result));
-        LK_TRY(lk_shared_enqueue_to_host(p->result, (size_t)p->count * e->real_bytes));
+        LK_TRY(lk_transfer_buffer_enqueue_to_host(p->result, (size_t)p->count * e->real_bytes));
     }
     return create_shared(e, sizeof e->checksums, LK_DEVICE_WRITES, &e->checks);
 }
@@ -137,10 +138,10 @@ void lk_exchange_destroy(struct lk_exchange *exchange)
     if (!exchange)
         return;
     for (int b = 0; b <= exchange->buckets; b++) {
-        lk_shared_destroy(exchange->parcels[b].terms);
-        lk_shared_destroy(exchange->parcels[b].result);
+        lk_transfer_buffer_destroy(exchange->parcels[b].terms);
+        lk_transfer_buffer_destroy(exchange->parcels[b].result);
     }
-    lk_shared_destroy(exchange->checks);
+    lk_transfer_buffer_destroy(exchange->checks);
     lk_shard_sum_destroy(exchange->sum);
     free(exchange);
 }
@@ -153,7 +154,7 @@ static size_t parcel_bytes(const struct lk_exchange *e, const struct parcel *p)
 enum lk_status lk_exchange_begin(struct lk_exchange *e, struct lk_shard_run run)
 {
     for (int b = 0; b <= e->buckets; b++)
-        LK_TRY(lk_shared_enqueue_to_device(e->parcels[b].terms, 0));
+        LK_TRY(lk_transfer_buffer_enqueue_to_device(e->parcels[b].terms, 0));
     e->run = run;
     e->count = lk_subtrees_of(run.first, run.count, e->subtrees);
     return LK_OK;
@@ -180,7 +181,7 @@ static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
                                int *terms)
 {
     struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
-    struct lk_buffer *y = lk_shared_buffer(p->terms);
+    struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
     int count = lk_subtrees_of(e->run.first, pass.first - e->run.first, open);
     const int piece_count = lk_subtrees_of(pass.first, pass.count, pieces);
     for (int i = 0; i < piece_count; i++) {
@@ -198,7 +199,7 @@ enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *e, int bucket,
                                           struct lk_shard_run pass)
 {
     const struct parcel *p = &e->parcels[bucket];
-    struct lk_buffer *y = lk_shared_buffer(p->terms);
+    struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
     struct lk_shard_slice slice;
     int terms = 0;
     LK_TRY(find_slice(e, bucket, pass.count, &slice));
@@ -208,7 +209,7 @@ enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *e, int bucket,
     for (int i = 0; i < terms; i++)
         LK_TRY(
             lk_shard_sum_enqueue_checksum(e->sum, y, e->head + i * p->count, p->count, y, i));
-    return lk_shared_enqueue_to_host(p->terms, parcel_bytes(e, p));
+    return lk_transfer_buffer_enqueue_to_host(p->terms, parcel_bytes(e, p));
 }
 
 enum lk_status lk_exchange_wait(struct lk_exchange *e, int bucket,
@@ -217,7 +218,7 @@ enum lk_status lk_exchange_wait(struct lk_exchange *e, int bucket,
 {
     const struct parcel *p = &e->parcels[bucket];
     void *memory;
-    LK_TRY(lk_shared_wait(p->terms, &memory));
+    LK_TRY(lk_transfer_buffer_wait(p->terms, &memory));
     for (int i = 0; i < LK_REPLICA_SLOTS && bucket == e->buckets; i++)
         LK_TRY(lk_replica_wait_slot(e->replica, i));
     for (int i = 0; i < e->count; i++) {
@@ -231,24 +232,24 @@ enum lk_status lk_exchange_wait(struct lk_exchange *e, int bucket,
 
 enum lk_status lk_exchange_result(struct lk_exchange *e, int bucket, void **memory)
 {
-    return lk_shared_wait(e->parcels[bucket].result, memory);
+    return lk_transfer_buffer_wait(e->parcels[bucket].result, memory);
 }
 
 enum lk_status lk_exchange_enqueue_result(struct lk_exchange *e, int bucket)
 {
     const struct parcel *p = &e->parcels[bucket];
-    return lk_shared_enqueue_to_device(p->result, (size_t)p->count * e->real_bytes);
+    return lk_transfer_buffer_enqueue_to_device(p->result, (size_t)p->count * e->real_bytes);
 }
 
 struct lk_buffer *lk_exchange_sum(struct lk_exchange *e, int bucket)
 {
-    return lk_shared_buffer(e->parcels[bucket].result);
+    return lk_transfer_buffer_on_device(e->parcels[bucket].result);
 }
 
 enum lk_status lk_exchange_end(struct lk_exchange *e, bool weights)
 {
-    struct lk_buffer *y = lk_shared_buffer(e->checks);
-    LK_TRY(lk_shared_enqueue_to_device(e->checks, 0));
+    struct lk_buffer *y = lk_transfer_buffer_on_device(e->checks);
+    LK_TRY(lk_transfer_buffer_enqueue_to_device(e->checks, 0));
     for (int b = 0; b < e->buckets; b++)
         LK_TRY(lk_shard_sum_enqueue_checksum(e->sum, lk_exchange_sum(e, b), 0,
                                              e->parcels[b].count, y, b));
@@ -258,15 +259,15 @@ enum lk_status lk_exchange_end(struct lk_exchange *e, bool weights)
                                              e->buckets));
     e->is_weighed = weights;
     for (int b = 0; b < e->buckets; b++)
-        LK_TRY(lk_shared_enqueue_to_host(e->parcels[b].result,
-                                         (size_t)e->parcels[b].count * e->real_bytes));
-    return lk_shared_enqueue_to_host(e->checks, sizeof e->checksums);
+        LK_TRY(lk_transfer_buffer_enqueue_to_host(e->parcels[b].result,
+                                                  (size_t)e->parcels[b].count * e->real_bytes));
+    return lk_transfer_buffer_enqueue_to_host(e->checks, sizeof e->checksums);
 }
 
 enum lk_status lk_exchange_checks(struct lk_exchange *e, const uint32_t **checksums)
 {
     void *memory;
-    LK_TRY(lk_shared_wait(e->checks, &memory));
+    LK_TRY(lk_transfer_buffer_wait(e->checks, &memory));
     for (int b = 0; b <= e->buckets; b++)
         e->checksums[b] = b < e->buckets || e->is_weighed ? ((const uint32_t *)memory)[b] : 0;
     *checksums = e->checksums;

@@ -69,9 +69,11 @@ enum lk_status lk_feed_read(const struct lk_feed *feed, struct lk_replica *repli
                             void *to[LK_MOST_FIELDS])
 {
     for (int i = 0; i < feed->count; i++) {
-        struct lk_look_draw *draws = lk_replica_draws(replica, feed->rows[i].input, slot);
+        struct lk_transform_params *draws =
+            lk_replica_transform_params(replica, feed->rows[i].input, slot);
         if (draws)
-            LK_TRY(lk_batches_draw(batches, range.batch, range.first, range.count, draws));
+            LK_TRY(lk_batches_transform_params(batches, range.batch, range.first, range.count,
+                                               draws));
     }
     lk_feed_point(feed, replica, slot, to);
     LK_TRY(lk_batches_read_fields(batches, range.batch, range.first, range.count, to));

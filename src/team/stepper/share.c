@@ -1,22 +1,23 @@
 /* A device's share of a step: its shards, in passes of as many as it has room for. */
-#include "team/stepper/parts.h"
+#include "team/stepper/internal.h"
 
 #include "base/fail.h"
 
 /* The samples of a pass: none behind the end of a short batch. */
-static struct lk_share share_of(const struct lk_stepper *stepper,
-                                const struct lk_step_share *given, struct lk_shard_run pass)
+static struct lk_micro_batch share_of(const struct lk_stepper *stepper,
+                                      const struct lk_step_share *given,
+                                      struct lk_shard_run pass)
 {
     const int64_t each = lk_replica_tiling(stepper->replica)->shard_samples;
     const int64_t first = lk_least(pass.first * each, given->samples);
     const int64_t end = lk_least((pass.first + pass.count) * each, given->samples);
-    return (struct lk_share){pass.count, first, end - first};
+    return (struct lk_micro_batch){pass.count, first, end - first};
 }
 
 /* Reads the samples of a pass into the slot and uploads them. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
-                            const struct lk_step_share *given, const struct lk_share *share,
-                            double *ms)
+                            const struct lk_step_share *given,
+                            const struct lk_micro_batch *share, double *ms)
 {
     const double start = lk_seconds();
     LK_TRY(lk_replica_claim_slot(stepper->replica, stepper->slot));
@@ -37,14 +38,14 @@ static bool is_fetched(const struct lk_stepper *stepper, const struct lk_step_sh
 }
 
 static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_step_share *given,
-                               struct lk_shard_run pass, const struct lk_share *share)
+                               struct lk_shard_run pass, const struct lk_micro_batch *share)
 {
     struct lk_replica *replica = stepper->replica;
     const int buckets = lk_replica_bucket_count(replica);
-    LK_TRY(lk_replica_load_share(replica, stepper->slot, share));
+    LK_TRY(lk_replica_load_micro_batch(replica, stepper->slot, share));
     stepper->slot = (stepper->slot + 1) % LK_REPLICA_SLOTS;
     if (pass.first == given->run.first)
-        LK_TRY(lk_mark_enqueue(stepper->slots[0].marks[LK_AT_LOADED]));
+        LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_LOADED]));
     LK_TRY(lk_replica_forward(replica, given->step));
     LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, buckets, pass));
     for (int b = 0; b < buckets; b++) {
@@ -62,18 +63,18 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
     stepper->is_fetched = false;
     stepper->input_ms = is_there ? stepper->fetched_ms : 0;
     LK_TRY(lk_exchange_begin(stepper->exchange, given->run));
-    LK_TRY(lk_mark_enqueue(stepper->slots[0].marks[LK_AT_START]));
+    LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_START]));
     for (int first = given->run.first; first < end;) {
         const struct lk_shard_run pass =
             lk_shard_run_pass(given->run, first, stepper->config.most_shards);
-        const struct lk_share share = share_of(stepper, given, pass);
+        const struct lk_micro_batch share = share_of(stepper, given, pass);
         if (!is_there)
             LK_TRY(fetch(stepper, batches, given, &share, &stepper->input_ms));
         LK_TRY(run_pass(stepper, given, pass, &share));
         is_there = false;
         first += pass.count;
     }
-    return lk_mark_enqueue(stepper->slots[0].marks[LK_AT_BACKWARD]);
+    return lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_BACKWARD]);
 }
 
 enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
@@ -81,7 +82,7 @@ enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches
 {
     const struct lk_shard_run pass =
         lk_shard_run_pass(given->run, given->run.first, stepper->config.most_shards);
-    const struct lk_share share = share_of(stepper, given, pass);
+    const struct lk_micro_batch share = share_of(stepper, given, pass);
     if (given->run.count == 0 || is_fetched(stepper, given))
         return LK_OK;
     stepper->fetched_ms = 0;
@@ -134,9 +135,9 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
 
 struct lk_share_times lk_stepper_share_times(const struct lk_stepper *stepper)
 {
-    double at[LK_STEP_MARKS];
-    for (int i = 0; i < LK_STEP_MARKS; i++)
-        at[i] = 1e3 * lk_mark_seconds(stepper->slots[0].marks[i]);
+    double at[LK_STEP_TIMESTAMPS];
+    for (int i = 0; i < LK_STEP_TIMESTAMPS; i++)
+        at[i] = 1e3 * lk_timestamp_seconds(stepper->slots[0].marks[i]);
     return (struct lk_share_times){.input_ms = stepper->input_ms,
                                    .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
                                    .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED]};

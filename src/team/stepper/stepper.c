@@ -1,5 +1,5 @@
 /* A training step on one device that is alone, and what every stepper is made of. */
-#include "team/stepper/parts.h"
+#include "team/stepper/internal.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
@@ -11,20 +11,21 @@ static enum lk_status create(struct lk_stepper *stepper)
     const struct lk_stepper_config *c = &stepper->config;
     const int shards = c->most_shards ? c->most_shards : c->shards;
     int slots = 0;
-    LK_TRY(lk_optimizer_slots(c->optimizer, c->optimizer_options, &slots));
+    LK_TRY(lk_optimizer_state_arrays(c->optimizer, c->optimizer_options, &slots));
     const struct lk_replica_config replica = {
         .device = c->device,
         .outputs = {c->loss},
         .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
         .shards = shards,
         .passes = c->shards / shards,
-        .look = c->look,
+        .transform = c->transform,
         .real = c->real,
         .stores_half = c->loss_scale.first > 0,
         .training = true,
         .seed = c->seed,
         .choices = c->choices,
-        .guests = slots + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
+        .optimizer_arrays =
+            slots + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));
     if (c->most_shards)
@@ -74,8 +75,8 @@ enum lk_status lk_stepper_build(struct lk_stepper *stepper)
         LK_TRY(lk_optimizer_scale_loss(stepper->optimizer, c->device, &c->loss_scale));
     lk_replica_set_loss_scale(stepper->replica, lk_optimizer_info(stepper->optimizer)->scaling);
     for (int i = 0; i < LK_REPLICA_SLOTS; i++)
-        for (int j = 0; j < LK_STEP_MARKS; j++)
-            LK_TRY(lk_mark_create(c->device, &stepper->slots[i].marks[j]));
+        for (int j = 0; j < LK_STEP_TIMESTAMPS; j++)
+            LK_TRY(lk_timestamp_create(c->device, &stepper->slots[i].marks[j]));
     if (c->most_shards)
         LK_TRY(lk_exchange_create(c->device, stepper->replica, c->shards, &stepper->exchange));
     else
@@ -91,8 +92,8 @@ void lk_stepper_destroy(struct lk_stepper *stepper)
     (void)!lk_device_finish(stepper->config.device);
     for (int i = 0; i < LK_REPLICA_SLOTS; i++) {
         lk_staging_destroy(stepper->slots[i].metrics);
-        for (int j = 0; j < LK_STEP_MARKS; j++)
-            lk_mark_destroy(stepper->slots[i].marks[j]);
+        for (int j = 0; j < LK_STEP_TIMESTAMPS; j++)
+            lk_timestamp_destroy(stepper->slots[i].marks[j]);
     }
     lk_exchange_destroy(stepper->exchange);
     lk_buffer_destroy(stepper->metrics);
@@ -142,9 +143,9 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
     struct lk_shard_slice slice;
     const size_t bytes = METRICS * lk_dtype_bytes(stepper->config.real);
     s->samples = samples;
-    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_START]));
+    LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_START]));
     LK_TRY(lk_replica_load(stepper->replica, slot, samples));
-    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_LOADED]));
+    LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_LOADED]));
     LK_TRY(lk_replica_forward(stepper->replica, step));
     LK_TRY(lk_shard_sum_enqueue_metrics(stepper->sum,
                                         lk_replica_output(stepper->replica, 0, &shape),
@@ -152,9 +153,9 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
                                 &slice, stepper->metrics, 0));
     LK_TRY(lk_replica_backward(stepper->replica));
-    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_BACKWARD]));
+    LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_BACKWARD]));
     LK_TRY(reduce_and_update(stepper, samples, lr, step));
-    LK_TRY(lk_mark_enqueue(s->marks[LK_AT_END]));
+    LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_END]));
     return lk_staging_enqueue_read(s->metrics, stepper->metrics, bytes);
 }
 
@@ -165,9 +166,9 @@ enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
     LK_TRY(lk_staging_wait(s->metrics));
     LK_TRY(lk_replica_wait_slot(stepper->replica, slot)); /* has come before, or failed */
     const void *sums = lk_staging_memory(s->metrics);
-    double at[LK_STEP_MARKS];
-    for (int i = 0; i < LK_STEP_MARKS; i++)
-        at[i] = 1e3 * lk_mark_seconds(s->marks[i]);
+    double at[LK_STEP_TIMESTAMPS];
+    for (int i = 0; i < LK_STEP_TIMESTAMPS; i++)
+        at[i] = 1e3 * lk_timestamp_seconds(s->marks[i]);
     const bool is_f64 = stepper->config.real == LK_F64;
     const double loss = is_f64 ? ((const double *)sums)[0] : ((const float *)sums)[0];
     const double correct = is_f64 ? ((const double *)sums)[1] : ((const float *)sums)[1];

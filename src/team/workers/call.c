@@ -1,21 +1,21 @@
 /* Calls on the threads of a team's devices: the trainer's thread waits for them. */
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 
 #include "base/fail.h"
 
 /* A call's limit in multiples of the hang limit: it may build kernels. */
 enum { LONG_LIMITS = 20 };
 
-/* Orders a call; the mutex is held. A device that has failed does not carry it out. */
+/* Queues a call; the mutex is held. A device that has failed does not carry it out. */
 static void order_call(struct lk_worker *worker,
                        enum lk_status (*call)(void *, struct lk_worker *), void *context)
 {
-    const struct lk_order order = {.kind = LK_ORDER_CALL, .call = call, .context = context};
+    const struct lk_command order = {.kind = LK_COMMAND_CALL, .call = call, .context = context};
     lk_worker_change(worker, LK_WORKER_CALL, NULL);
     if (worker->state == LK_WORKER_FAILED)
         return;
     worker->report.status = LK_OK;
-    lk_worker_order(worker, &order);
+    lk_worker_send(worker, &order);
 }
 
 /* Waits for the call's end; the mutex is held. A device that is in trouble is lost. */
@@ -24,17 +24,17 @@ static enum lk_status await_call(struct lk_team *team, struct lk_worker *worker)
     const struct lk_worker_report *report = &worker->report;
     const double limit = LONG_LIMITS * team->clock.hang_seconds;
     double until = lk_team_seconds(team) + limit;
-    int64_t beats = report->beats;
+    int64_t heartbeats = report->heartbeats;
     while (worker->state == LK_WORKER_CALLED && lk_team_wait(team, until)) {
-        if (report->beats != beats)
+        if (report->heartbeats != heartbeats)
             until = lk_team_seconds(team) + limit;
-        beats = report->beats;
+        heartbeats = report->heartbeats;
     }
     if (worker->state == LK_WORKER_CALLED) {
         lk_worker_change(worker, LK_WORKER_LOSE, "it does not answer");
         return LK_E_DEVICE;
     }
-    if (lk_is_device_trouble(report->status))
+    if (lk_is_device_failure(report->status))
         lk_worker_change(worker, LK_WORKER_LOSE, report->text);
     return report->status;
 }
@@ -59,13 +59,13 @@ enum lk_status lk_team_call_first(struct lk_team *team,
         worker = team->workers[i];
         order_call(worker, call, context);
         status = await_call(team, worker);
-        if (!lk_is_device_trouble(status))
+        if (!lk_is_device_failure(status))
             break;
     }
     pthread_mutex_unlock(&team->mutex);
     if (status == LK_OK)
         return LK_OK;
-    if (!worker || lk_is_device_trouble(status))
+    if (!worker || lk_is_device_failure(status))
         return none_left(worker ? worker : team->workers[0]);
     return lk_fail(status, "%s", worker->report.text);
 }
@@ -91,7 +91,7 @@ enum lk_status lk_team_call_other(struct lk_team *team, int position,
     if (!lk_worker_is_at_work(worker))
         return LK_OK;
     const enum lk_status status = lk_team_call_one(team, worker, call, context);
-    if (!lk_is_device_trouble(status))
+    if (!lk_is_device_failure(status))
         return status;
     lk_error_clear();
     return LK_OK;
@@ -121,9 +121,9 @@ enum lk_status lk_team_call_each(struct lk_team *team,
     }
     const int left = lk_team_left(team);
     pthread_mutex_unlock(&team->mutex);
-    if (status == LK_OK || (lk_is_device_trouble(status) && left > 0))
+    if (status == LK_OK || (lk_is_device_failure(status) && left > 0))
         return LK_OK;
-    if (team->count > 1 && lk_is_device_trouble(status))
+    if (team->count > 1 && lk_is_device_failure(status))
         return none_left(failed);
     return lk_fail(status, "%s",
                    failed->report.text[0] ? failed->report.text : "device 0 does not answer");

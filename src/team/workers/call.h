@@ -29,6 +29,6 @@ lk_team_call_each(struct lk_team *team, enum lk_status (*call)(void *, struct lk
 
 /* Copies parameters and optimizer state of rank 0's first device to all ranks' devices. All
  * ranks call it. */
-LK_MUST_CHECK enum lk_status lk_team_align(struct lk_team *team);
+LK_MUST_CHECK enum lk_status lk_team_broadcast_state(struct lk_team *team);
 
 #endif

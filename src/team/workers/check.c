@@ -1,5 +1,5 @@
 /* Compares the replicas of a team and repairs one that differs. */
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -73,7 +73,7 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
     team->counts.repaired += wrong;
     *is_right = false;
     const enum lk_status status = lk_team_copy_state(team, right, differs);
-    if (!lk_is_device_trouble(status))
+    if (!lk_is_device_failure(status))
         return status;
     lk_error_clear(); /* the right one is lost: another one's state is copied at the next try */
     return LK_OK;

@@ -20,7 +20,8 @@ struct lk_team_config {
     const struct lk_feed *feed; /* as a stepper takes it */
     int64_t batch;
     int shards;
-    const struct lk_look *look; /* of the images, outlives the team; NULL: as they are */
+    /* of the images, outlives the team; NULL: as they are */
+    const struct lk_transform *transform;
     enum lk_dtype real;
     struct lk_loss_scale loss_scale; /* as a stepper takes it */
     uint64_t seed;

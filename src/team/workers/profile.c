@@ -214,7 +214,7 @@ static enum lk_status finish(struct lk_profile *profile)
 {
     FILE *file = lk_file_draft_stream(profile->draft);
     fprintf(file, "\n],\"otherData\":{\"dropped_commands\":%" PRId64 "}}\n", profile->dropped);
-    const enum lk_status status = lk_file_draft_keep(profile->draft);
+    const enum lk_status status = lk_file_draft_commit(profile->draft);
     profile->draft = NULL;
     profile->has_failed = status != LK_OK;
     if (profile->has_failed)
@@ -238,8 +238,8 @@ static void finish_early(struct lk_profile *profile)
     lk_error_clear();
 }
 
-void lk_profile_take(struct lk_profile *profile, struct lk_device *device, int position,
-                     int64_t step)
+void lk_profile_collect(struct lk_profile *profile, struct lk_device *device, int position,
+                        int64_t step)
 {
     struct lk_traced some[32];
     int count = LK_COUNT(some);
@@ -248,7 +248,7 @@ void lk_profile_take(struct lk_profile *profile, struct lk_device *device, int p
     /* The device may hang: it is asked while nobody has to wait for this thread. */
     for (bool is_open = true; is_open && count == LK_COUNT(some);) {
         int64_t dropped = 0;
-        count = lk_trace_take(device, some, LK_COUNT(some), &dropped);
+        count = lk_trace_collect(device, some, LK_COUNT(some), &dropped);
         pthread_mutex_lock(&profile->mutex);
         is_open = profile->draft;
         profile->dropped += dropped;
@@ -317,7 +317,7 @@ enum lk_status lk_profile_close(struct lk_profile *profile)
                    "profile: '%s' was not written, since training ended before "
                    "its second step",
                    profile->path);
-        lk_file_draft_drop(profile->draft);
+        lk_file_draft_discard(profile->draft);
     }
     pthread_mutex_destroy(&profile->mutex);
     free(profile);

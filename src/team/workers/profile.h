@@ -25,8 +25,8 @@ LK_MUST_CHECK enum lk_status lk_profile_add(struct lk_profile *profile,
 void lk_profile_step(struct lk_profile *profile, struct lk_device *device, int64_t step);
 
 /* Takes what the device has finished; call it when `step` is over. */
-void lk_profile_take(struct lk_profile *profile, struct lk_device *device, int position,
-                     int64_t step);
+void lk_profile_collect(struct lk_profile *profile, struct lk_device *device, int position,
+                        int64_t step);
 
 /* What a host thread did for `step`, in seconds of lk_seconds(). Those of one thread do not
  * overlap, or lie in one another. */

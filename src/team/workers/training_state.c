@@ -1,5 +1,5 @@
 /* A device's parameters and optimizer state: read, written, copied to other devices. */
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
@@ -59,7 +59,7 @@ enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
 }
 
 /* Every rank reads its own state first, which gives the sizes and says where a device fails. */
-enum lk_status lk_team_align(struct lk_team *team)
+enum lk_status lk_team_broadcast_state(struct lk_team *team)
 {
     struct lk_world *world = team->config.world;
     struct lk_training_state state = {0};
@@ -67,9 +67,9 @@ enum lk_status lk_team_align(struct lk_team *team)
         return LK_OK;
     enum lk_status status = lk_team_call_first(team, team->acts->read, &state);
     if (status == LK_OK)
-        status = lk_world_share(world, state.weights_bytes, state.weights);
+        status = lk_world_broadcast(world, state.weights_bytes, state.weights);
     if (status == LK_OK)
-        status = lk_world_share(world, state.optimizer_bytes, state.optimizer);
+        status = lk_world_broadcast(world, state.optimizer_bytes, state.optimizer);
     for (int i = 0; i < team->count && status == LK_OK; i++)
         if (lk_worker_is_at_work(team->workers[i]) && lk_world_rank(world) > 0) {
             (void)!lk_team_call_one(team, team->workers[i], team->acts->write, &state);

@@ -10,7 +10,7 @@
 
 /* LOCKSTEP_SLOW=1:3: device 1 takes three times as long. LOCKSTEP_FAIL=1:20,0:30:hang: device 1
  * fails in step 20, device 0 hangs in step 30. */
-void lk_worker_read_trouble(struct lk_worker *worker)
+void lk_worker_read_faults(struct lk_worker *worker)
 {
     const char *slow = getenv("LOCKSTEP_SLOW"), *fail = getenv("LOCKSTEP_FAIL");
     int which = 0;

@@ -1,5 +1,5 @@
 /* How long a team waits for its devices, who is left of them, and in which phase it is. */
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 
 #include "base/fail.h"
 #include <assert.h>

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "team/workers/parts.h"
+#include "team/workers/internal.h"
 #include <assert.h>
 #include <stdio.h>
 
@@ -63,70 +63,70 @@ void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, cons
 /* --- orders ----------------------------------------------------------------------------- */
 
 /* A share that has not begun when it is to be computed anew need not be computed twice. */
-static bool replaces_last(const struct lk_order_queue *queue, const struct lk_order *order)
+static bool replaces_last(const struct lk_command_queue *queue, const struct lk_command *order)
 {
-    const struct lk_order *last =
-        &queue->orders[(queue->first + queue->count - 1) % LK_MOST_ORDERS];
-    return order->kind == LK_ORDER_BEGIN && queue->count > 0 && last->kind == LK_ORDER_BEGIN &&
-           last->share.step == order->share.step;
+    const struct lk_command *last =
+        &queue->orders[(queue->first + queue->count - 1) % LK_MOST_COMMANDS];
+    return order->kind == LK_COMMAND_BEGIN && queue->count > 0 &&
+           last->kind == LK_COMMAND_BEGIN && last->share.step == order->share.step;
 }
 
-void lk_worker_order(struct lk_worker *worker, const struct lk_order *order)
+void lk_worker_send(struct lk_worker *worker, const struct lk_command *order)
 {
-    struct lk_order_queue *queue = &worker->queue;
+    struct lk_command_queue *queue = &worker->queue;
     if (worker->state == LK_WORKER_FAILED)
         return;
     queue->count -= replaces_last(queue, order);
-    assert(queue->count < LK_MOST_ORDERS);
-    queue->orders[(queue->first + queue->count++) % LK_MOST_ORDERS] = *order;
+    assert(queue->count < LK_MOST_COMMANDS);
+    queue->orders[(queue->first + queue->count++) % LK_MOST_COMMANDS] = *order;
     pthread_cond_signal(&queue->filled);
 }
 
 /* Waits for an order; the mutex is held. */
-static struct lk_order next_order(struct lk_worker *worker)
+static struct lk_command next_order(struct lk_worker *worker)
 {
-    struct lk_order_queue *queue = &worker->queue;
+    struct lk_command_queue *queue = &worker->queue;
     while (queue->count == 0)
         pthread_cond_wait(&queue->filled, &worker->team->mutex);
-    const struct lk_order order = queue->orders[queue->first];
-    queue->first = (queue->first + 1) % LK_MOST_ORDERS;
+    const struct lk_command order = queue->orders[queue->first];
+    queue->first = (queue->first + 1) % LK_MOST_COMMANDS;
     queue->count--;
     return order;
 }
 
-bool lk_is_device_trouble(enum lk_status status)
+bool lk_is_device_failure(enum lk_status status)
 {
     return status == LK_E_DEVICE || status == LK_E_DEVICE_MEMORY || status == LK_E_BUILD;
 }
 
-static enum lk_worker_event event_of(const struct lk_order *order, enum lk_status status)
+static enum lk_worker_event event_of(const struct lk_command *order, enum lk_status status)
 {
-    if (order->kind == LK_ORDER_CALL)
+    if (order->kind == LK_COMMAND_CALL)
         return LK_WORKER_RETURN;
-    return lk_is_device_trouble(status) ? LK_WORKER_FAIL : LK_WORKER_STOP;
+    return lk_is_device_failure(status) ? LK_WORKER_FAIL : LK_WORKER_STOP;
 }
 
 /* Says how an order has ended; the mutex is held. What a step or work has brought was said by
  * the order itself. */
-static void end_order(struct lk_worker *worker, const struct lk_order *order,
+static void end_order(struct lk_worker *worker, const struct lk_command *order,
                       enum lk_status status)
 {
     struct lk_worker_report *report = &worker->report;
-    if (status != LK_OK || order->kind == LK_ORDER_CALL)
+    if (status != LK_OK || order->kind == LK_COMMAND_CALL)
         report->status = status;
     if (status != LK_OK) {
         snprintf(report->text, sizeof report->text, "%s", lk_error_text());
         lk_error_clear();
     }
-    if (status != LK_OK || order->kind == LK_ORDER_CALL)
+    if (status != LK_OK || order->kind == LK_COMMAND_CALL)
         lk_worker_change(worker, event_of(order, status), report->text);
-    if (status != LK_OK || order->kind == LK_ORDER_CALL || order->kind == LK_ORDER_WORK)
+    if (status != LK_OK || order->kind == LK_COMMAND_CALL || order->kind == LK_COMMAND_WORK)
         pthread_cond_broadcast(&worker->team->changed); /* nobody waits for another's end */
 }
 
-static bool goes_on(const struct lk_worker *worker, const struct lk_order *order)
+static bool goes_on(const struct lk_worker *worker, const struct lk_command *order)
 {
-    return order->kind != LK_ORDER_QUIT && worker->state != LK_WORKER_LOST &&
+    return order->kind != LK_COMMAND_QUIT && worker->state != LK_WORKER_LOST &&
            worker->state != LK_WORKER_FAILED;
 }
 
@@ -134,15 +134,15 @@ static void *run(void *context)
 {
     struct lk_worker *worker = context;
     pthread_mutex_t *mutex = &worker->team->mutex;
-    struct lk_order order;
+    struct lk_command order;
     pthread_mutex_lock(mutex);
     do {
         enum lk_status status = LK_OK;
         order = next_order(worker);
         pthread_mutex_unlock(mutex);
-        if (order.kind == LK_ORDER_CALL)
+        if (order.kind == LK_COMMAND_CALL)
             status = order.call(order.context, worker);
-        else if (order.kind != LK_ORDER_QUIT)
+        else if (order.kind != LK_COMMAND_QUIT)
             status = order.run(worker, &order);
         pthread_mutex_lock(mutex);
         end_order(worker, &order, status);
@@ -182,11 +182,11 @@ bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count)
     return is_wanted;
 }
 
-void lk_worker_beat(void *worker)
+void lk_worker_heartbeat(void *worker)
 {
     struct lk_worker *w = worker;
     pthread_mutex_lock(&w->team->mutex);
-    w->report.beats++;
+    w->report.heartbeats++;
     pthread_mutex_unlock(&w->team->mutex);
 }
 
@@ -208,7 +208,7 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .batch = c->batch,
         .shards = c->shards,
         .most_shards = most,
-        .look = c->look,
+        .transform = c->transform,
         .real = c->real,
         .loss_scale = c->loss_scale,
         .seed = c->seed,

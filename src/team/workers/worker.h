@@ -11,19 +11,20 @@
 struct lk_team;
 struct lk_worker;
 
-enum lk_order_kind {
-    LK_ORDER_CALL,  /* call(context, worker): its failure is the caller's affair */
-    LK_ORDER_BEGIN, /* begins a step: computes a share of it */
-    LK_ORDER_END,   /* ends it: updates, or where it is alone waits until it has */
-    LK_ORDER_WORK,  /* without lockstep: does all there is to do */
-    LK_ORDER_QUIT,  /* the thread ends */
+enum lk_command_kind {
+    LK_COMMAND_CALL,  /* call(context, worker): its failure is the caller's affair */
+    LK_COMMAND_BEGIN, /* begins a step: computes a share of it */
+    LK_COMMAND_END,   /* ends it: updates, or where it is alone waits until it has */
+    LK_COMMAND_WORK,  /* without lockstep: does all there is to do */
+    LK_COMMAND_QUIT,  /* the thread ends */
 };
 
-struct lk_order {
-    enum lk_order_kind kind;
+struct lk_command {
+    enum lk_command_kind kind;
     enum lk_status (*call)(void *context, struct lk_worker *worker);
     void *context;
-    enum lk_status (*run)(struct lk_worker *worker, const struct lk_order *order); /* others */
+    enum lk_status (*run)(struct lk_worker *worker,
+                          const struct lk_command *order); /* others */
     struct lk_step_share share;
     int64_t ticket; /* of a share: tells a repeated one from the one before */
     double lr;
@@ -38,10 +39,10 @@ struct lk_arrival {
     void *result; /* where the sum over all shards goes; NULL for the metrics */
 };
 
-enum { LK_MOST_ORDERS = 8 };
+enum { LK_MOST_COMMANDS = 8 };
 
-struct lk_order_queue {
-    struct lk_order orders[LK_MOST_ORDERS];
+struct lk_command_queue {
+    struct lk_command orders[LK_MOST_COMMANDS];
     int first, count;
     pthread_cond_t filled; /* wakes this worker's thread and no other */
 };
@@ -50,7 +51,7 @@ struct lk_order_queue {
 struct lk_worker_report {
     enum lk_status status;
     char text[512];
-    int64_t beats; /* of long calls: signs that they get on */
+    int64_t heartbeats; /* of long calls: signs that they get on */
 };
 
 /* What has come to the host of the step at work. The thread writes the arrivals and then their
@@ -95,7 +96,7 @@ struct lk_worker {
     _Atomic enum lk_worker_state state; /* lk_worker_change() alone writes it. Atomic, as the
                                          * trainer's thread, which alone decides who is at work,
                                          * asks for that without the mutex. */
-    struct lk_order_queue queue;
+    struct lk_command_queue queue;
     struct lk_worker_report report;
     struct lk_delivery delivery;
     struct lk_evidence evidence;
@@ -118,20 +119,20 @@ bool lk_worker_is_at_work(const struct lk_worker *worker);
 LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most);
 
 /* Whether a failure is the device's own, so that another one may succeed. */
-bool lk_is_device_trouble(enum lk_status status);
+bool lk_is_device_failure(enum lk_status status);
 
 /* Gives an order; the team's mutex is held. A device that has failed takes none. */
-void lk_worker_order(struct lk_worker *worker, const struct lk_order *order);
+void lk_worker_send(struct lk_worker *worker, const struct lk_command *order);
 
 /* On its thread: `count` arrivals of the share with this ticket are on the host by now. False
  * where nobody waits for them any more. */
 bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count);
 
 /* On its thread, `worker`'s: a long call gets on. */
-void lk_worker_beat(void *worker);
+void lk_worker_heartbeat(void *worker);
 
 /* Reads what trouble the environment asks for. */
-void lk_worker_read_trouble(struct lk_worker *worker);
+void lk_worker_read_faults(struct lk_worker *worker);
 
 /* On its thread: waits as much longer than `seconds` as the device is slow; fails or hangs
  * where that is asked for. fails: LK_E_DEVICE */

@@ -1,0 +1,28 @@
+/* Many small pieces of work on threads, whose results are taken one by one in order: what comes
+ * out does not depend on the number of threads. Floor 0. Knows no data. */
+#ifndef LK_BASE_PARALLEL_H
+#define LK_BASE_PARALLEL_H
+
+#include <lockstep/status.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct lk_parallel {
+    int threads;
+    int64_t count;     /* pieces, numbered from 0 */
+    int64_t window;    /* pieces that are worked on or wait to be taken, at most */
+    atomic_bool *stop; /* set: nothing more is begun */
+    void *context;
+    enum lk_status (*work)(void *context, int64_t i); /* any thread */
+    enum lk_status (*take)(void *context, int64_t i); /* the calling thread, in order */
+};
+
+/* Works on all pieces and takes them. Ends at the first, in order, that fails, with its
+ * message; results behind it are not taken. fails: as work and take; LK_E_INTERRUPTED after
+ * stop */
+LK_MUST_CHECK enum lk_status lk_parallel_run(const struct lk_parallel *crew);
+
+/* As many threads as this machine has cores; wanted > 0: that many. */
+int lk_parallel_threads(int wanted);
+
+#endif

@@ -1,0 +1,233 @@
+/* What one thread does with one sample. */
+#include "data/survey/survey.h"
+
+#include "base/fail.h"
+#include "data/sources/field.h"
+#include "data/sources/files.h"
+#include "io/image/image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Adds the time since `begin` to a stage. */
+static void note_time(struct lk_survey_finder *finder, enum lk_survey_stage stage, double begin)
+{
+    finder->seconds[stage] += now() - begin;
+    finder->passed[stage]++;
+}
+
+static void count_label(struct lk_survey_finder *finder, int64_t label)
+{
+    if (finder->pass->label < 0)
+        return;
+    if (label >= 0 && label < finder->pass->data->info.classes)
+        finder->class_counts[label]++;
+    else
+        finder->unlabelled++;
+}
+
+/* Those in the sample that was read: one, or one for each step. */
+static void count_labels(struct lk_survey_finder *finder)
+{
+    const int field = finder->pass->label;
+    const int32_t *labels = field < 0 ? NULL : finder->fields[field];
+    const int64_t count =
+        field < 0 ? 0 : lk_field_count(&finder->pass->data->info.fields[field]);
+    for (int64_t i = 0; i < count; i++)
+        count_label(finder, labels[i]);
+}
+
+static enum lk_status add_note(struct lk_survey_pass *pass, struct lk_survey_notes *notes,
+                               int64_t index, const char *text)
+{
+    enum lk_status status = LK_OK;
+    char *copy = strdup(text);
+    pthread_mutex_lock(&pass->mutex);
+    if ((notes->count & (notes->count - 1)) == 0) { /* full: room is a power of two */
+        const size_t room = notes->count ? 2 * (size_t)notes->count : 1;
+        void *items = realloc(notes->items, room * sizeof *notes->items);
+        if (items)
+            notes->items = items;
+        else
+            status = lk_fail_memory("notes on samples", room * sizeof *notes->items);
+    }
+    if (!copy)
+        status = lk_fail_memory("a note on a sample", strlen(text));
+    if (status == LK_OK)
+        notes->items[notes->count++] = (struct lk_survey_note){index, copy};
+    else
+        free(copy);
+    pthread_mutex_unlock(&pass->mutex);
+    return status;
+}
+
+/* A file with the ending of one format may hold the other one, which reads just as well. */
+static enum lk_status check_name(struct lk_survey_finder *finder, int64_t index,
+                                 const char *where, const char *format)
+{
+    struct lk_survey_pass *pass = finder->pass;
+    char text[640];
+    if (!lk_files_is_image(where) ||
+        (strcasecmp(strrchr(where, '.'), ".png") == 0) == (strcmp(format, "PNG") == 0))
+        return LK_OK;
+    snprintf(text, sizeof text, "'%s' is a %s file", where, format);
+    return add_note(pass, &pass->survey->misnamed, index, text);
+}
+
+static enum lk_status measure(struct lk_survey_finder *finder, int64_t number,
+                              const struct lk_encoded *encoded)
+{
+    int shape[3];
+    LK_TRY(lk_image_measure(encoded->data, encoded->bytes, encoded->where, shape));
+    finder->pass->sizes[number] = (struct lk_survey_size){shape[0], shape[1]};
+    finder->channels[shape[2] < 1 || shape[2] > LK_SURVEY_CHANNELS ? 0 : shape[2]]++;
+    const char *format = lk_image_format(encoded->data, encoded->bytes);
+    *(strcmp(format, "PNG") == 0 ? &finder->pngs : &finder->jpegs) += 1;
+    return LK_OK;
+}
+
+/* Decodes into the finder's image, stage by stage. */
+static enum lk_status decode(struct lk_survey_finder *finder, const struct lk_encoded *encoded)
+{
+    const struct lk_data_info *info = &finder->pass->data->info;
+    struct lk_image image;
+    double begin = now();
+    int least[2];
+    const struct lk_decoding decoding = lk_images_decoding(finder->pass->data->images);
+    lk_decode_least(&decoding, least);
+    LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
+                                 encoded->where, &image));
+    note_time(finder, LK_SURVEY_DECODE, begin);
+    begin = now();
+    const enum lk_status status = lk_image_resize(&image, NULL, info->height, info->width,
+                                                  finder->fields[LK_FIELD_IMAGE]);
+    note_time(finder, LK_SURVEY_RESIZE, begin);
+    lk_image_clear(&image);
+    return status;
+}
+
+static enum lk_status look_at_file(struct lk_survey_finder *finder, int64_t number,
+                                   int64_t index)
+{
+    const struct lk_survey_pass *pass = finder->pass;
+    const struct lk_data *data = pass->data;
+    struct lk_encoded encoded = {.label = -1};
+    const double begin = now();
+    enum lk_status status = data->source->fetch(data->state, index, &encoded);
+    note_time(finder, LK_SURVEY_READ, begin);
+    if (pass->counts_labels)
+        count_label(finder, encoded.label);
+    LK_TRY(status);
+    status = measure(finder, number, &encoded);
+    if (status == LK_OK)
+        status = lk_images_check_label(data->images, &encoded);
+    if (status == LK_OK)
+        status = decode(finder, &encoded);
+    if (status == LK_OK)
+        status = check_name(finder, index, encoded.where,
+                            lk_image_format(encoded.data, encoded.bytes));
+    free(encoded.data);
+    return status;
+}
+
+static enum lk_status look_at_fields(struct lk_survey_finder *finder, int64_t number,
+                                     int64_t index)
+{
+    const struct lk_survey_pass *pass = finder->pass;
+    const struct lk_data *data = pass->data;
+    const double begin = now();
+    const enum lk_status status = data->source->read(data->state, index, finder->fields);
+    note_time(finder, LK_SURVEY_READ, begin);
+    if (pass->counts_labels && status == LK_OK)
+        count_labels(finder);
+    else if (pass->counts_labels)
+        count_label(finder, -1);
+    LK_TRY(status);
+    pass->sizes[number] = (struct lk_survey_size){data->info.height, data->info.width};
+    return LK_OK;
+}
+
+static void count_values(struct lk_survey_finder *finder)
+{
+    const struct lk_data *data = finder->pass->data;
+    const int channels = data->info.channels;
+    const uint8_t *image = data->image < 0 ? NULL : finder->fields[data->image];
+    for (int c = 0; c < channels && c < LK_SURVEY_CHANNELS; c++)
+        for (size_t i = (size_t)c; i < data->sample_bytes; i += (size_t)channels)
+            finder->values[c][image[i]]++;
+    finder->good++;
+}
+
+int64_t lk_survey_index(const struct lk_survey_pass *pass, int64_t number)
+{
+    const int64_t count = pass->data->info.count;
+    return pass->total == count ? number : number * count / pass->total;
+}
+
+enum lk_status lk_survey_inspect(struct lk_survey_finder *finder, int64_t number)
+{
+    struct lk_survey_pass *pass = finder->pass;
+    const struct lk_data *data = pass->data;
+    const int64_t index = lk_survey_index(pass, number);
+    const enum lk_status status =
+        (data->images ? look_at_file : look_at_fields)(finder, number, index);
+    if (status == LK_OK)
+        count_values(finder);
+    if (!data->broken || (status != LK_E_DATA && !(status == LK_E_IO && data->images)))
+        return status;
+    lk_broken_mark(data->broken, index);
+    char why[1024];
+    snprintf(why, sizeof why, "%s", lk_error_text());
+    lk_error_clear();
+    return add_note(pass, &pass->survey->bad, index, why);
+}
+
+/* Of a source that has fields; the label of a broken sample is none. */
+static enum lk_status read_labels(struct lk_survey_finder *finder, int64_t index)
+{
+    const struct lk_survey_pass *pass = finder->pass;
+    const struct lk_data *data = pass->data;
+    void *to[LK_MOST_FIELDS] = {NULL};
+    if (pass->label < 0)
+        return LK_OK;
+    to[pass->label] = finder->fields[pass->label];
+    const enum lk_status status = data->source->read(data->state, index, to);
+    if (status == LK_OK)
+        count_labels(finder);
+    if (status != LK_E_DATA || !data->broken)
+        return status;
+    lk_error_clear();
+    count_label(finder, -1);
+    return LK_OK;
+}
+
+enum lk_status lk_survey_find_label(struct lk_survey_finder *finder, int64_t index)
+{
+    const struct lk_data *data = finder->pass->data;
+    const struct lk_source *source = data->source;
+    struct lk_encoded encoded = {.label = -1};
+    if (!source->fetch)
+        return read_labels(finder, index);
+    if (source->label) {
+        encoded.label = source->label(data->state, index);
+    } else {
+        const enum lk_status status = source->fetch(data->state, index, &encoded);
+        if (status == LK_OK)
+            free(encoded.data);
+        else if (status != LK_E_DATA && status != LK_E_IO)
+            return status;
+        lk_error_clear();
+    }
+    count_label(finder, encoded.label);
+    return LK_OK;
+}

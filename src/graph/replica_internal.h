@@ -1,0 +1,107 @@
+/* The inside of a replica, for the files that make it up. Floor 5. */
+#ifndef LK_GRAPH_REPLICA_INTERNAL_H
+#define LK_GRAPH_REPLICA_INTERNAL_H
+
+#include "graph/memory_plan.h"
+#include "graph/replica.h"
+#include "graph/schedule.h"
+
+/* Parameters start at multiples of this many elements: 512 bytes of floats, the coarsest
+ * alignment of sub-buffers among known devices, so that the layout is the same on all. */
+enum { LK_PARAM_ALIGN = 128 };
+
+/* Live ranges are numbered; -1: none. */
+struct lk_prepared {
+    struct lk_op_setup setup;
+    int param[LK_MOST_PARAMS]; /* indices of parameters */
+    int saved, forward_workspace, backward_workspace;
+    int extra_dx[LK_MOST_INPUTS]; /* the blob for dx if another reader of the value has
+                                   * written its gradient before; the two are then
+                                   * added */
+    int extra_dw; /* where dw go when another use of the parameters has written first */
+    struct lk_extra_dw *extra; /* views of it; NULL: not built */
+};
+
+/* The gradients of one use of parameters that were written by another one before: as those lie
+ * in the gradients, an array [shards][stride]. */
+struct lk_extra_dw {
+    int64_t stride;
+    struct lk_buffer *dw[LK_MOST_PARAMS];
+    struct lk_buffer **from, **to; /* of each shard: what is added, and to which gradients */
+};
+
+struct lk_replica_input {
+    const struct lk_node *node;
+    int value;
+    size_t records, bytes; /* of a batch in host memory: of what was drawn for its
+                            * samples, and of all */
+    struct lk_transfer_buffer *slots[LK_REPLICA_SLOTS];
+    void *memory[LK_REPLICA_SLOTS]; /* the host's, of each slot */
+};
+
+struct lk_replica {
+    struct lk_replica_config config;
+    struct lk_transform transform;
+    struct lk_arena arena;
+    struct lk_schedule schedule;
+    struct lk_tiling tiling;
+    struct lk_prepared *prepared; /* of each step */
+    struct lk_loader *loader;
+    struct lk_kernel *accumulate, *accumulate_dw; /* NULL: not needed */
+
+    struct lk_param *params;
+    int param_count;
+    int64_t weight_count, trainable_count, gradient_count;
+    struct lk_buffer *weights, *gradients;
+    struct lk_buffer **weight_views, **gradient_views; /* of each parameter */
+
+    struct lk_live_range *live_ranges;
+    int live_range_count;
+    int *activation, *gradient; /* live range of each value */
+    struct lk_memory_plan plan;
+    bool is_planned;
+    struct lk_buffer *slabs[LK_MOST_SLABS], **live_range_views;
+
+    struct lk_replica_input inputs[LK_MOST_INPUTS];
+    int input_count;
+    const struct lk_buffer *loss_scale;
+    bool is_uploaded[LK_REPLICA_SLOTS]; /* and not loaded yet */
+    struct lk_micro_batch micro_batch;  /* as loaded */
+    int64_t step;                       /* of the last forward */
+    struct bucket_end {
+        struct lk_bucket elements;
+        int step; /* the step of the schedule at which backward has finished the bucket */
+    } buckets[LK_MOST_BUCKETS];
+    int bucket_count, next_backward; /* step of the schedule that backward runs next */
+};
+
+/* The types in memory of activations and their gradients, and of a value. */
+enum lk_dtype lk_replica_stored(const struct lk_replica *replica);
+enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int value);
+
+/* Cuts the parameters with gradients into buckets. */
+void lk_replica_cut_buckets(struct lk_replica *replica);
+
+/* --- parameters that several steps use ------------------------------------------------- */
+
+/* Bytes of the gradients of step i beside those that a later step has written; 0: none has. */
+size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i);
+
+/* Announces the kernel that adds them where there are any; makes the views of all. */
+LK_MUST_CHECK enum lk_status lk_replica_prepare_shared(struct lk_replica *replica);
+LK_MUST_CHECK enum lk_status lk_replica_build_shared(struct lk_replica *replica);
+void lk_replica_clear_shared(struct lk_replica *replica);
+
+/* Lets a step, which has them, write its dw there; adds these to the gradients. Enqueue. */
+LK_MUST_CHECK enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i,
+                                                       struct lk_op_run *run);
+LK_MUST_CHECK enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i);
+
+/* Numbers all memory the schedule needs and places it where that is possible. */
+LK_MUST_CHECK enum lk_status lk_replica_plan_memory(struct lk_replica *replica);
+
+/* As lk_replica_create(), without checking that it fits into the device's memory. */
+LK_MUST_CHECK enum lk_status lk_replica_make(const struct lk_replica_config *config,
+                                             struct lk_replica **replica);
+
+#endif

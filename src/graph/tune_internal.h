@@ -1,0 +1,61 @@
+/* What the files of the tuner share. Floor 5. Private to src/graph/tune*.c. */
+#ifndef LK_GRAPH_TUNE_INTERNAL_H
+#define LK_GRAPH_TUNE_INTERNAL_H
+
+#include "graph/schedule.h"
+#include "graph/tune.h"
+#include "ops/op.h"
+#include "products/kernel/choice.h"
+
+/* A choice of a pass that was made, one of whose candidates depends on a choice of the device
+ * (such as the tiles of CLBlast): it is made again if that changes. */
+struct lk_tuner_pass {
+    const struct lk_scheduled_op *step;
+    int index;           /* of the step's choices */
+    double ms, other_ms; /* of that candidate; of the fastest other one, 0: there is none */
+    char other[LK_CHOICE_TEXT_BYTES];
+};
+
+struct lk_tuner {
+    const struct lk_tune_config *config;
+    double end; /* lk_seconds() */
+    bool stopped;
+    struct lk_op_setup like; /* of the step at hand */
+    const struct lk_op *op;
+    int64_t samples;
+    struct lk_choice choice;
+    float *expected; /* of the choice at hand, by the first candidate; NULL: none yet */
+    int64_t expected_count;
+    struct lk_choice shared; /* of the device; count 0: none was met */
+    const char *shared_name; /* the candidate of it to measure with; NULL: what is known */
+    struct lk_tuner_pass *passes;
+    int pass_count, pass_room;
+};
+
+/* A candidate must take less than this fraction of the best time so far to replace it. */
+#define LK_TUNER_CLEARLY 0.97
+
+bool lk_tuner_is_time_up(const struct lk_tuner *tuner);
+
+/* Makes choice number `index` of a step the current one. False: the step has no such choice. */
+bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *step, int index);
+
+/* Of the choice at hand. fails: as the candidate does */
+LK_MUST_CHECK enum lk_status lk_tuner_measure(struct lk_tuner *tuner,
+                                              const struct lk_candidate *candidate,
+                                              struct lk_tune_report *report);
+
+/* Tells the handler, which may say that it is enough. */
+void lk_tuner_report(struct lk_tuner *tuner, const struct lk_tune_report *report);
+
+/* Notes what was found for the choice at hand; ms: of each candidate, 0: none was found. */
+LK_MUST_CHECK enum lk_status lk_tuner_note(struct lk_tuner *tuner,
+                                           const struct lk_scheduled_op *step, int index,
+                                           const double *ms);
+
+/* Makes the choice of the device from what the noted passes take with each candidate, and those
+ * passes' choices anew where it changes them. Nothing where time is up before all is measured.
+ * fails: as lk_tune() */
+LK_MUST_CHECK enum lk_status lk_tuner_choose_shared(struct lk_tuner *tuner);
+
+#endif

@@ -1,0 +1,29 @@
+#include "products/kernel/partial_sums.h"
+
+#include "base/fail.h"
+
+enum lk_status lk_partial_sums_prepare(const struct lk_product_setup *setup,
+                                       struct lk_partial_sums *parts, int64_t *reals)
+{
+    *reals = 0;
+    if (parts->parts == 1)
+        return LK_OK;
+    *reals = parts->count * parts->parts * setup->tiling.shards;
+    return lk_product_kernel(setup, "products/gradient", "conv2d_total", NULL, &parts->total);
+}
+
+enum lk_status lk_partial_sums_enqueue(const struct lk_product_setup *setup,
+                                       const struct lk_partial_sums *parts,
+                                       const struct lk_buffer *workspace,
+                                       struct lk_buffer *result, int64_t stride)
+{
+    const struct lk_tiling *t = &setup->tiling;
+    const int64_t each = t->vector > 1 ? 1024 : 8 * (int64_t)t->lanes;
+    const struct lk_grid grid = {{lk_divide_up(parts->count, each), t->shards, 1},
+                                 lk_product_items(setup)};
+    if (parts->parts == 1)
+        return LK_OK;
+    return LK_ENQUEUE(parts->total, grid, LK_BUF(workspace), LK_INT(parts->first),
+                      LK_INT(parts->count), LK_INT(each), LK_INT(parts->parts), LK_BUF(result),
+                      LK_INT(stride));
+}

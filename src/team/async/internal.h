@@ -1,0 +1,98 @@
+/* The inside of asynchronous training, for the files that make it up. Floor 7. */
+#ifndef LK_TEAM_ASYNC_INTERNAL_H
+#define LK_TEAM_ASYNC_INTERNAL_H
+
+#include "team/async/async.h"
+
+enum { LK_MOST_GROUPS = LK_MOST_BEGUN * LK_MOST_TEAM };
+
+/* Shards of a step that one device computes at a time. */
+struct lk_async_group {
+    struct lk_step_share share;
+    int64_t samples; /* its own */
+    double lr;
+    int tries;
+    int doubted;        /* 1 + the device whose sums were not finite, so that another one is
+                         * to compute the group; 0: none */
+    int64_t doubted_at; /* how many updates that device's replica had then */
+};
+
+/* A step that is begun. */
+struct lk_async_step {
+    struct lk_team_step step;
+    int groups, applied, tries;
+    double loss, correct; /* sums of what was applied */
+    struct lk_device_times devices[LK_MOST_TEAM];
+};
+
+/* An entry of the log. */
+struct lk_async_update {
+    void *gradient;                 /* real [gradient_count]: the sum over a group */
+    uint32_t sums[LK_MOST_BUCKETS]; /* its buckets' checksums */
+    int64_t samples;
+    double lr;
+};
+
+/* What belongs to a device. */
+struct lk_async_member {
+    struct lk_async_group group; /* that it computes */
+    bool has_group;
+    bool is_wrong;                  /* its replica has not got an update as it was sent */
+    double since;                   /* that it computes or updates; 0: it waits for others */
+    int64_t applied;                /* updates that its replica has got */
+    uint32_t sums[LK_MOST_BUCKETS]; /* of the last one */
+    int doubts;                     /* groups in a row whose sums were finite on others only */
+    bool has_computed, has_applied; /* a group, an update: its kernels are compiled */
+};
+
+/* All of it is guarded by the team's mutex, but for gradients: an entry is written while
+ * is_adding, and read until all replicas have got it. */
+struct lk_async {
+    struct lk_staleness staleness;
+    struct lk_async_update *log; /* [room]: update n + 1 is entry n % room */
+    int room;
+    struct lk_async_group queue[LK_MOST_GROUPS];
+    int queued;
+    int groups; /* of a step: equal parts, so that updates weigh the same */
+    struct lk_async_step steps[LK_MOST_BEGUN]; /* by their number */
+    int64_t oldest;                            /* number of the first that is not ended */
+    int begun;
+    struct lk_async_member members[LK_MOST_TEAM];
+    bool is_adding;    /* a device writes the next entry */
+    bool is_pausing;   /* no group is taken until the replicas were compared */
+    bool is_unchecked; /* there are updates since */
+    bool is_stopped;   /* threads leave all as it is */
+};
+
+static inline struct lk_async_member *lk_async_member(struct lk_worker *worker)
+{
+    return &worker->team->async->members[worker->position];
+}
+
+/* On a device's thread; the mutex is held, but not while the device works. Takes the queue's
+ * next group where the device may begin one; computes it and makes it the log's next entry. */
+bool lk_async_dequeue_group(struct lk_worker *worker);
+LK_MUST_CHECK enum lk_status lk_async_do_group(struct lk_worker *worker);
+
+/* Puts a group that came to nothing at the head of the queue. */
+void lk_async_return(struct lk_async *async, int position);
+
+/* Wakes all devices that have nothing to do; the threads of others look at the queue
+ * themselves. */
+void lk_async_wake(struct lk_team *team);
+
+/* On the trainer's thread, the mutex held: waits until `is_so`, and sees to it that what is in
+ * the queue gets done. fails: LK_E_DEVICE where no device is left; as a device for a reason
+ * that is not its own, such as an unreadable sample: then all stop */
+LK_MUST_CHECK enum lk_status lk_async_await(struct lk_team *team,
+                                            bool (*is_so)(const struct lk_team *));
+bool lk_async_is_idle(const struct lk_team *team);
+
+/* Compares all replicas, which have nothing to do, where they are to be or one is known to be
+ * wrong, and lets them go on. */
+LK_MUST_CHECK enum lk_status lk_async_check_replicas(struct lk_team *team);
+
+/* The number-th update's entry, numbers from 1. */
+struct lk_async_update *lk_async_update(struct lk_async *async, int64_t number);
+
+#endif

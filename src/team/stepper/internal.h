@@ -1,0 +1,35 @@
+/* The inside of a stepper, for the files that make it up. Floor 7. */
+#ifndef LK_TEAM_STEPPER_INTERNAL_H
+#define LK_TEAM_STEPPER_INTERNAL_H
+
+#include "team/stepper/stepper.h"
+
+/* Points in a step whose times are taken. */
+enum { LK_AT_START, LK_AT_LOADED, LK_AT_BACKWARD, LK_AT_END, LK_STEP_TIMESTAMPS };
+
+struct lk_stepper_slot {
+    struct lk_timestamp *marks[LK_STEP_TIMESTAMPS];
+    struct lk_staging *metrics; /* real [2]: sums of loss and of correct answers */
+    int64_t samples;
+};
+
+struct lk_stepper {
+    struct lk_stepper_config config;
+    struct lk_replica *replica;
+    struct lk_optimizer *optimizer;
+
+    /* alone */
+    struct lk_shard_sum *sum;
+    struct lk_buffer *gradient; /* summed over shards */
+    struct lk_buffer *metrics;
+    struct lk_stepper_slot slots[LK_REPLICA_SLOTS];
+
+    /* one of several: slots[0].marks are those of a share */
+    struct lk_exchange *exchange;
+    int slot; /* that the next pass loads */
+    struct lk_step_share fetched;
+    bool is_fetched;             /* the first pass of `fetched` lies in `slot` */
+    double fetched_ms, input_ms; /* reading what was prefetched; of the last share */
+};
+
+#endif

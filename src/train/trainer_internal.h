@@ -1,0 +1,141 @@
+/* The inside of a trainer, for the files that make it up. Floor 8. */
+#ifndef LK_TRAIN_TRAINER_INTERNAL_H
+#define LK_TRAIN_TRAINER_INTERNAL_H
+
+#include "data/stages/pipeline.h"
+#include "io/sha256.h"
+#include "optim/lr_schedule.h"
+#include "team/team.h"
+#include "team/workers/profile.h"
+#include "train/evaluator.h"
+#include "train/run_folder.h"
+#include "train/settings.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Data being read on a thread of its own while kernels are built. */
+struct lk_data_load {
+    const struct lk_settings *settings;
+    struct lk_data_options wanted, wanted_validation;
+    pthread_t thread;
+    bool is_running;
+    atomic_bool has_failed;
+    enum lk_status status;
+    char text[1024]; /* of the failure */
+    struct lk_data *train, *validation;
+};
+
+struct lk_trainer {
+    struct lk_settings *settings;
+    void (*handler)(void *context, const struct lk_event *event);
+    void *context;
+    atomic_bool stop;
+
+    struct lk_world *world;               /* the job's ranks */
+    struct lk_choices *choices;           /* of algorithms, for devices of all kinds */
+    struct lk_choices *tuned, *blockings; /* the fastest known here, for choices to come */
+    char *choices_text;                   /* as the snapshot has them */
+    struct lk_run_folder *folder;         /* without a path on all ranks but 0 */
+    struct lk_model *model;
+    struct lk_pipeline pipeline, eval_pipeline;
+    char *text, *eval_text; /* of both, with what was measured over the training data */
+    struct lk_transform transform, eval_transform;
+    struct lk_node *loss;
+    bool has_accuracy;   /* an output predicts a class */
+    struct lk_feed feed; /* of the training data, once it is there */
+    struct lk_team *team;
+    struct lk_evaluator *evaluator;       /* NULL: none yet, or no validation */
+    const struct lk_worker *evaluator_of; /* the device that it is on, with its weights */
+    bool is_full[LK_MOST_TEAM];   /* the device has no memory for an evaluator beside its
+                                   * stepper */
+    struct lk_snapshot *snapshot; /* the last state in host memory, which is saved as a
+                                   * checkpoint if no device is left; NULL: none */
+    double snapshot_at;           /* lk_seconds() */
+    struct lk_profile *profile;   /* NULL: none is asked for */
+    struct lk_data_load load;
+    struct lk_batches *batches;
+    struct lk_checkpoint_file *checkpoint; /* to go on from; NULL: none, or done */
+    struct lk_lr_schedule schedule;
+    double rate;
+    int shards;
+    char data_sum[LK_SHA256_TEXT]; /* of the training data */
+
+    int64_t steps_per_epoch, total_steps;
+    int64_t done;                             /* steps finished */
+    struct lk_team_step steps[LK_MOST_BEGUN]; /* on their way, by their number */
+    struct lk_team_counts reported;           /* of the devices' events */
+    double started, last_finish;
+    int64_t stop_after; /* a step, where all ranks know that one wants to stop */
+    bool has_warned;
+    double loss_scale; /* precision mixed: as last read, after step looked_at; else 0 */
+    int64_t skipped, skipped_before, looked_at;
+};
+
+/* What a team calls before a device's stepper goes: the evaluator goes first. */
+void lk_trainer_leave_stepper(void *context, struct lk_worker *worker);
+
+/* With all ranks: compares settings and models. Ranks other than 0 have no run directory, no
+ * validation and no events from here on. fails: LK_E_ARGUMENT, naming what differs */
+LK_MUST_CHECK enum lk_status lk_trainer_join(struct lk_trainer *trainer);
+
+/* With all ranks: compares the training data. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer);
+
+/* With all ranks: rank 0's steps done, parameters and optimizer state become those of all. */
+LK_MUST_CHECK enum lk_status lk_trainer_broadcast_state(struct lk_trainer *trainer);
+
+/* Opens the list of algorithms: what the checkpoint that is open has, rank 0's on all ranks,
+ * and what tuning has found before. fails: LK_E_ARGUMENT where the checkpoint's was made for
+ * another `math` */
+LK_MUST_CHECK enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer);
+
+/* As lk_team_config wants it, `trainer` a struct lk_trainer: tunes on the threads of the
+ * devices where that is worth its time, rank 0's for all ranks. */
+LK_MUST_CHECK enum lk_status lk_trainer_tune(void *trainer, struct lk_team *team);
+
+/* Checks every device's numbers before the first step; one that computes wrongly is lost. */
+LK_MUST_CHECK enum lk_status lk_trainer_check(struct lk_trainer *trainer);
+
+/* Starts reading the data as the trainer's settings, pipelines and model want it. */
+LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_trainer *trainer);
+
+/* Waits for it. fails: as the data does */
+LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);
+
+/* A sum over the shape of the data and the fields that are read of some of its samples: tells
+ * one data set from another. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_data_fingerprint(const struct lk_data *data,
+                                                 const struct lk_feed *feed,
+                                                 char sum[LK_SHA256_TEXT]);
+
+/* Fills in what every event has, writes its line and tells the handler. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_trainer_report(struct lk_trainer *trainer,
+                                               struct lk_event event);
+
+/* Keeps the state after trainer->done steps in host memory, where there is a run directory. No
+ * step may be on its way, here and below. */
+LK_MUST_CHECK enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer);
+
+/* Writes a checkpoint of the state after trainer->done steps and reports it. */
+LK_MUST_CHECK enum lk_status lk_trainer_save(struct lk_trainer *trainer);
+
+/* Where no device is left: writes the state that was kept last, unless it is saved already. */
+LK_MUST_CHECK enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer);
+
+/* Prepares validation on the first device that has room for it; nothing where there is none.
+ * fails: LK_E_DEVICE_MEMORY where no device has */
+LK_MUST_CHECK enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer);
+void lk_trainer_close_evaluator(struct lk_trainer *trainer);
+
+/* Runs validation on the first device that is left and has room for it, and reports it. */
+LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
+
+/* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model
+ * and these settings. fails: LK_E_ARGUMENT, naming what differs */
+LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer);
+
+/* Goes on from the checkpoint that is open, and closes it: weights, optimizer, step, position
+ * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
+LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
+
+#endif
