@@ -156,9 +156,11 @@ static enum lk_status convert(const struct lk_array *array, int64_t element,
         return LK_OK;
     }
     const int64_t value = lk_npy_integer(npy, from);
-    if (array->is_label && (value < 0 || value >= LK_MOST_CLASSES))
-        return lk_fail(LK_E_DATA, "'%s': label %lld of sample %lld is not in 0..%d",
-                       array->path, (long long)value, sample, LK_MOST_CLASSES - 1);
+    /* Of several steps -1 says that one has no label. */
+    const int least = array->elements > 1 ? -1 : 0;
+    if (array->is_label && (value < least || value >= LK_MOST_CLASSES))
+        return lk_fail(LK_E_DATA, "'%s': label %lld of sample %lld is not in %d..%d",
+                       array->path, (long long)value, sample, least, LK_MOST_CLASSES - 1);
     if (value < INT32_MIN || value > INT32_MAX)
         return lk_fail(LK_E_DATA, "'%s': number %lld of sample %lld, %lld, does not fit int32",
                        array->path, place, sample, (long long)value);
