@@ -1,7 +1,7 @@
 /* Parses command lines and prints the help of subcommands. */
 #include "command.h"
 
-#include "terminal.h"
+#include "terminal/terminal.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

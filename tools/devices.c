@@ -1,6 +1,6 @@
 /* lockstep devices: which devices there are. */
 #include "command.h"
-#include "json.h"
+#include "terminal/json.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* lockstep eval: loss, accuracy and per-class figures of a trained model. */
 #include "command.h"
 #include "figures.h"
-#include "terminal.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,32 +33,45 @@ static struct class_figures figures_of(const struct lk_evaluation *e, int class)
     return f;
 }
 
-/* The figures of a line each; of several outputs the losses too. */
-static void print_outputs(const struct lk_evaluation *e)
+/* Room for the longest name of what print_outputs() prints. */
+static int figure_width(const struct lk_evaluation *e)
+{
+    int width = 8;
+    for (int i = 0; i < e->output_count; i++) {
+        const struct lk_output_evaluation *o = &e->outputs[i];
+        const int columns = e->output_count > 1 ? terminal_width(o->name) : 0;
+        width = columns > width ? columns : width;
+        for (int m = 0; m < o->figure_count && e->output_count == 1; m++)
+            if ((int)strlen(o->figures[m].name) > width)
+                width = (int)strlen(o->figures[m].name);
+    }
+    return width;
+}
+
+/* The metrics of one output, a line each; of several a line each with its loss. */
+static void print_outputs(const struct lk_evaluation *e, int width)
 {
     char text[512];
     for (int i = 0; i < e->output_count && e->output_count > 1; i++)
         if (e->outputs[i].loss_name) {
             output_text(&e->outputs[i], text, sizeof text);
-            terminal_print(e->outputs[i].name, 8);
+            terminal_print(e->outputs[i].name, width);
             printf("  %s\n", text);
         }
-    for (int i = 0; i < e->outputs[0].figure_count && e->output_count == 1; i++) {
-        const struct lk_figure *figure = &e->outputs[0].figures[i];
-        if (strcmp(figure->name, "accuracy") == 0)
-            printf("accuracy  %.2f %%\n", 100 * figure->value);
-        else
-            printf("%-8s  %s\n", figure->name, figure_text(figure, text));
-    }
+    for (int i = 0; i < e->outputs[0].figure_count && e->output_count == 1; i++)
+        printf("%-*s  %s\n", width, e->outputs[0].figures[i].name,
+               figure_text(&e->outputs[0].figures[i], text));
 }
 
 static void print(const struct lk_evaluation *e)
 {
-    int width = 5;
-    printf("samples   %" PRId64 "\nloss      %.6f\n", e->samples, e->loss);
-    print_outputs(e);
+    int width = figure_width(e);
+    printf("%-*s  %" PRId64 "\n%-*s  %.6f\n", width, "samples", e->samples, width, "loss",
+           e->loss);
+    print_outputs(e, width);
     if (!e->confusion)
         return;
+    width = 5;
     for (int i = 0; i < e->classes; i++) {
         const int columns = terminal_width(figures_of(e, i).name);
         width = columns > width ? columns : width;

@@ -2,7 +2,7 @@
 #ifndef TOOLS_FIGURES_H
 #define TOOLS_FIGURES_H
 
-#include "json.h"
+#include "terminal/json.h"
 #include <lockstep/train.h>
 
 /* "93.25 %" of a share, "0.1234" of another figure, "not defined". */

@@ -1,6 +1,6 @@
 /* The `lockstep` program: finds the subcommand, maps failures to the exit status. */
 #include "command.h"
-#include "terminal.h"
+#include "terminal/terminal.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

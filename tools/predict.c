@@ -1,8 +1,8 @@
 /* lockstep predict: what a trained model says of image files, or of the samples of a data set.
  */
 #include "command.h"
-#include "json.h"
-#include "terminal.h"
+#include "terminal/json.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* lockstep tune: the fastest way to compute a model's operations on a device, measured. */
 #include "command.h"
-#include "interrupt.h"
+#include "terminal/interrupt.h"
 #include <inttypes.h>
 #include <lockstep/tune.h>
 #include <stdio.h>

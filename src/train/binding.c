@@ -54,9 +54,17 @@ static int only_field(const struct lk_data_info *data, enum lk_field_role role, 
     return found;
 }
 
+/* A node's name has no dot: the input "tokens_length" takes the field "tokens.length". */
 static int field_named(const struct lk_data_info *data, const char *name)
 {
-    return lk_field_find(data->fields, data->field_count, name);
+    static const char ending[] = "_length";
+    const size_t length = strlen(name), end = sizeof ending - 1;
+    char dotted[96];
+    const int field = lk_field_find(data->fields, data->field_count, name);
+    if (field >= 0 || length <= end || strcmp(name + length - end, ending) != 0)
+        return field;
+    snprintf(dotted, sizeof dotted, "%.*s.length", (int)(length - end), name);
+    return lk_field_find(data->fields, data->field_count, dotted);
 }
 
 static enum lk_status fail_to_find(const struct binding *b, enum lk_field_role role,

@@ -1,6 +1,6 @@
 /* The building blocks of the program's pages: what they write is a document, whatever they are
  * handed. page.py parses what this prints. */
-#include "../../tools/page.h"
+#include "page/page.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

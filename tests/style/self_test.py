@@ -132,6 +132,7 @@ GOOD = [
         "src/base/c.h": comment(14).replace("c */", "Floor 0 */"),
     },
     {"src/io/image/a.c": '#include "io/file.h"\n#include "io/image/b.h"\n'},
+    {"tools/page/a.c": '#include "page/page.h"\n#include "command.h"\n'},
     {"tools/a.c": "#include <lockstep/lockstep.h>\n" + function("int main(void)")},
     {"tests/io/gzip.c": '#include "io/gzip.h"\n#include <zlib.h>\n#include <cmocka.h>\n'},
     {"cl/ops/a.cl": '/* a */\n#include "lib/real.cl"\n#include "ops/b.cl"\n'},

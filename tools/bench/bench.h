@@ -2,7 +2,7 @@
 #ifndef TOOLS_BENCH_H
 #define TOOLS_BENCH_H
 
-#include "json.h"
+#include "terminal/json.h"
 #include <stdbool.h>
 
 /* The figures of one device. Texts belong to the figures. An unknown number is NAN, an unknown

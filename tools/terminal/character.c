@@ -1,5 +1,5 @@
 /* Decodes UTF-8 and recognizes characters that must not be shown. */
-#include "character.h"
+#include "terminal/character.h"
 
 /* least_codes[n]: the lowest code that needs n bytes; UTF-8 of n bytes with a lower one is
  * invalid. */

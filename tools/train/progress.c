@@ -1,7 +1,7 @@
 /* Shows how far a training is, on a terminal or as plain lines. */
-#include "progress.h"
+#include "train/progress.h"
 
-#include "terminal.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* How a page looks. Charts have a fixed size of letters: positions along their axes are percent
  * of the room there is, so they fit any width without being scaled. Colours: Okabe and Ito,
  * which those who see fewer colours can tell apart; darker by day for the light ones. */
-#include "page.h"
+#include "page/page.h"
 
 const char page_style[] =
     ":root{--paper:#fff;--ink:#1a1c20;--soft:#565c66;--grid:#dde0e5;--band:#f3f5f8;"

@@ -2,8 +2,8 @@
 #ifndef TOOLS_BENCH_PAGE_H
 #define TOOLS_BENCH_PAGE_H
 
-#include "bench.h"
-#include "page.h"
+#include "bench/bench.h"
+#include "page/page.h"
 
 /* The name of a device, "B: name" of several. */
 void bench_title(const struct joined *joined, int device, char *text, size_t bytes);

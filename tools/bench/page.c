@@ -1,9 +1,9 @@
 /* The benchmark's page: devices, rooflines, models, operations, and how it was measured. */
-#include "bench_page.h"
+#include "bench/page.h"
 
 #include "command.h"
-#include "progress.h"
-#include "terminal.h"
+#include "train/progress.h"
+#include "terminal/terminal.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Operations on the benchmark's page: of one device percent of its peak, of several how fast
  * they are beside the fastest. */
-#include "bench_page.h"
+#include "bench/page.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Draws a contact sheet of samples as a PNG file. */
-#include "sheet.h"
+#include "data/sheet.h"
 
-#include "font.h"
+#include "data/font.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

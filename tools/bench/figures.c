@@ -1,8 +1,8 @@
 /* Reads benchmark figures from JSON of any origin. */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include "command.h"
-#include "terminal.h"
+#include "terminal/terminal.h"
 #include <lockstep/file.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Catches signals: the first asks the running work to stop, the second ends the program. */
-#include "interrupt.h"
+#include "terminal/interrupt.h"
 
 #include "command.h"
 #include <pthread.h>

@@ -1,10 +1,10 @@
 /* lockstep data: what is in a data set, how fast it is read, what a training sees of it. */
-#include "data.h"
+#include "data/data.h"
 
 #include "command.h"
-#include "progress.h"
-#include "sheet.h"
-#include "terminal.h"
+#include "train/progress.h"
+#include "data/sheet.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

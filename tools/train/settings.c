@@ -1,6 +1,6 @@
 /* The settings of a training: from files, the environment and the command line. */
-#include "terminal.h"
-#include "train.h"
+#include "terminal/terminal.h"
+#include "train/train.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>

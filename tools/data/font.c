@@ -1,7 +1,7 @@
 /* A bitmap font, and texts in its letters. */
-#include "font.h"
+#include "data/font.h"
 
-#include "character.h"
+#include "terminal/character.h"
 
 /* From ' ' to '~': five columns each, from the left; the lowest bit is the upper row, the
  * eighth row is for what hangs below the line. */

@@ -1,11 +1,11 @@
 /* lockstep train: settings from the command line, the environment and files; then the trainer,
  * its events shown, and Ctrl-C. */
-#include "train.h"
+#include "train/train.h"
 #include "command.h"
 #include "figures.h"
-#include "interrupt.h"
-#include "progress.h"
-#include "terminal.h"
+#include "terminal/interrupt.h"
+#include "train/progress.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

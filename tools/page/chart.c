@@ -1,5 +1,5 @@
 /* Charts: positions are percent of the room for the data, letters have their own size. */
-#include "page.h"
+#include "page/page.h"
 
 #include <math.h>
 #include <stdio.h>

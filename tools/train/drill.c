@@ -1,11 +1,11 @@
 /* Drills: starts training runs that are made to fail, hang or be killed, and checks how they
  * end. */
 #define _GNU_SOURCE /* environ, mkdtemp() */
-#include "drill.h"
+#include "train/drill.h"
 
 #include "command.h"
-#include "json.h"
-#include "terminal.h"
+#include "terminal/json.h"
+#include "terminal/terminal.h"
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>

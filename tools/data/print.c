@@ -1,10 +1,10 @@
 /* Prints what `lockstep data` has found, as tables or as JSON. */
-#include "data.h"
+#include "data/data.h"
 
 #include "command.h"
-#include "json.h"
-#include "progress.h"
-#include "terminal.h"
+#include "terminal/json.h"
+#include "train/progress.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The roofline of a device: operations per second over operations per byte, below what the
  * device's multiply-add rate and its bandwidth allow. */
-#include "bench_page.h"
+#include "bench/page.h"
 
 #include <math.h>
 #include <stdio.h>

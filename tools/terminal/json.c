@@ -1,8 +1,8 @@
 /* Prints results as JSON. */
-#include "json.h"
+#include "terminal/json.h"
 
 #include "command.h"
-#include "terminal.h"
+#include "terminal/terminal.h"
 #include <lockstep/file.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Writes messages, the status line and texts of unknown origin to the terminal. */
-#include "terminal.h"
+#include "terminal/terminal.h"
 
-#include "character.h"
+#include "terminal/character.h"
 #include <langinfo.h>
 #include <locale.h>
 #include <lockstep/train.h>

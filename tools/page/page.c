@@ -1,7 +1,7 @@
 /* Writes a page of HTML: headings, tables and text, with everything escaped. */
-#include "page.h"
+#include "page/page.h"
 
-#include "character.h"
+#include "terminal/character.h"
 #include <lockstep/file.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* lockstep bench: throughput per operation and per model beside the device's measured peaks. */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include "command.h"
-#include "progress.h"
-#include "terminal.h"
+#include "train/progress.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <lockstep/bench.h>
 #include <lockstep/file.h>
