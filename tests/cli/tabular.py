@@ -153,6 +153,21 @@ class TabularTest(ProgramTest):
                          '--lr', '0.05', '--epochs', '10', '--run', 'run')
         self.assertGreater(self.judged('run')['accuracy'], 0.95)
 
+    def test_lengths(self):
+        """A field that tells another's length is an input like others."""
+        chance = random.Random(7)
+        os.mkdir(self.path('lines'))
+        for part in 'train', 'test':
+            lines = ['x' * chance.randint(1, 16) for _ in range(200)]
+            self.put(f'lines/{part}.txt', ''.join(
+                f'{"long" if len(line) > 8 else "short"}\t{line}\n' for line in lines))
+        self.put('length.yaml', 'name: length\ninput: {tokens_length: {shape: [1], type: '
+                                'float32, scale: 0.125, shift: -1}}\nlayers:\n'
+                                '  - dense: {units: 2}\n  - softmax\n')
+        self.run_program('train', 'length.yaml', '--data', 'text:lines,length=16', '--lr',
+                         '0.2', '--batch-size', '20', '--epochs', '20', '--run', 'run')
+        self.assertGreater(self.judged('run')['accuracy'], 0.95)
+
     def test_refusals(self):
         train = ['train', 'classes.yaml', '--batch-size', '64', '--steps', '1', '--data']
         for said, data in (
