@@ -19,7 +19,7 @@ layers:
   - softmax
 """
 # Kernels that every step runs.
-KERNELS = {'convert_images', 'convert_labels', 'logits_forward', 'shards_metrics',
+KERNELS = {'convert_images', 'convert_integers', 'logits_forward', 'shards_metrics',
            'adam_update'}
 HOST = {'read batch', 'enqueue', 'wait'}
 
