@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/check.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "train/tuning.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include <math.h>
 #include <stdio.h>
 

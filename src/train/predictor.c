@@ -1,8 +1,8 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
 #include "io/file.h"
-#include "model/checkpoint.h"
-#include "train/evaluator.h"
+#include "model/checkpoint/checkpoint.h"
+#include "train/evaluation/evaluator.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/build.h"
 #include "base/fail.h"
 #include "io/file.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

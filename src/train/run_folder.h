@@ -3,7 +3,7 @@
 #define LK_TRAIN_RUN_FOLDER_H
 
 #include "team/stepper/stepper.h"
-#include "train/settings.h"
+#include "train/settings/settings.h"
 
 struct lk_run_folder;
 

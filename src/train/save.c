@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "train/trainer_internal.h"
 #include <math.h>
 #include <stdio.h>

@@ -7,9 +7,9 @@
 #include "optim/lr_schedule.h"
 #include "team/team.h"
 #include "team/workers/profile.h"
-#include "train/evaluator.h"
+#include "train/evaluation/evaluator.h"
 #include "train/run_folder.h"
-#include "train/settings.h"
+#include "train/settings/settings.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
