@@ -15,7 +15,7 @@ struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
     int saved, forward_workspace, backward_workspace;
-    int extra_dx[LK_MOST_INPUTS]; /* the blob for dx if another reader of the value has
+    int extra_dx[LK_MOST_INPUTS]; /* where dx goes if another reader of the value has
                                    * written its gradient before; the two are then
                                    * added */
     int extra_dw; /* where dw go when another use of the parameters has written first */

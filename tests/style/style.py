@@ -87,6 +87,7 @@ STREAM = re.compile(r"\b(stdout|stderr)\b")
 CL_TYPE = re.compile(r"\bcl_[a-z]\w*")
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b")
 PLACES = re.compile("/" + "work/|/" + "tmp/peers|/" + "home/[a-z]")
+SPOKEN_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*/[\w-]+\.(?:c|h|cl|py|md|yaml|build)\b")
 VAGUE = re.compile(r"^(utils?|commons?|misc|helpers?)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
@@ -354,6 +355,26 @@ def check_document(tree):
             yield "README.md", 0, f"the operation {name} is not named"
 
 
+def check_paths(tree):
+    """A file that a README (in `...`) or a comment names exists: as said from the root, from
+    src/ or its likes, or from a folder round the one that names it. NAME stands for any."""
+    folders = {str(parent) for path in tree for parent in Path(path).parents}
+    for path, text in tree.items():
+        suffix = Path(path).suffix
+        if suffix not in (".md", ".c", ".h", ".cl"):
+            continue
+        roots = ["src", "cl", "include", "tests", *(str(p) for p in Path(path).parents)]
+        for span in (re.finditer(r"`[^`\n]+`", text) if suffix == ".md"
+                     else COMMENT.finditer(text)):  # fmt: skip
+            for match in SPOKEN_PATH.finditer(span[0]):
+                said = match[0]
+                places = [(Path(root) / said).as_posix() for root in roots]
+                known = any((Path(root) / said.split("/")[0]).as_posix() in folders
+                            for root in roots)  # fmt: skip
+                if known and "NAME" not in said and not any(p in tree for p in places):
+                    yield path, line_of(text, span.start()), f"there is no file '{said}'"
+
+
 def check_median(tree):
     lines = [text.count("\n") for path, text in tree.items() if Path(path).suffix in LINES]
     if lines and statistics.median(lines) >= MEDIAN_LINES:
@@ -364,7 +385,7 @@ def check_median(tree):
 def check(tree):
     """All breaks of a tree {path: text}, sorted: (path, line, rule)."""
     broken = [(path, *found) for path, text in tree.items() for found in check_file(path, text)]
-    broken.extend(check_rooms(tree))
+    broken.extend([*check_rooms(tree), *check_paths(tree)])
     return sorted([*broken, *check_operations(tree), *check_document(tree),
                    *check_median(tree)])
 
