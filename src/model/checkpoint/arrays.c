@@ -13,7 +13,7 @@ void lk_checkpoint_arrays_clear(struct lk_checkpoint_arrays *arrays)
     free(arrays->list);
 }
 
-/* Room for the data of the next array, which is described. */
+/* Adds the next array, whose description is set already, with memory for its data. */
 static enum lk_status add_room(struct lk_checkpoint_arrays *arrays)
 {
     struct lk_checkpoint_array *array = &arrays->list[arrays->count];
@@ -80,7 +80,7 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
     return optimizer && optimizer->scaling ? add_scaling(arrays) : LK_OK;
 }
 
-/* What holds an array of state. */
+/* The buffer that holds an array of state. */
 static struct lk_buffer *state_buffer(const struct lk_checkpoint_arrays *arrays,
                                       const struct lk_checkpoint_array *array)
 {

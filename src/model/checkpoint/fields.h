@@ -10,7 +10,7 @@
 struct lk_checkpoint_field {
     const char *key;
     size_t offset;
-    bool is_newer; /* files of 0.1 did not have it at first */
+    bool is_newer; /* old files lack it, and are read all the same */
 };
 
 enum { LK_CHECKPOINT_TEXTS = 14, LK_CHECKPOINT_NUMBERS = 12 };

@@ -4,7 +4,8 @@
 #include "base/fail.h"
 #include <string.h>
 
-/* Of a text, repetitions and those within blocks counted: a look at each is not free. */
+/* The most entries of a text, with repetitions and those within blocks: reading each takes
+ * time, even if it adds no layer. */
 enum { MOST_ENTRIES = 10000 };
 
 const char *const lk_entry_words[LK_ENTRY_KEYS] = {"name",    "from",   "trainable",

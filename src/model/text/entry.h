@@ -66,8 +66,8 @@ const struct lk_named *lk_layer_find_named(const struct lk_reading *reading, con
 enum lk_status lk_layer_refuse_name(const struct lk_reading *reading,
                                     const struct lk_yaml *name);
 
-/* The node whose weights an entry with an operation is to have; NULL: its own. To be found
- * before the entry's node is added. fails: LK_E_MODEL with the line */
+/* The node whose weights an entry with an operation is to have; NULL: its own. Call it before
+ * the entry's node is added. fails: LK_E_MODEL with the line */
 LK_MUST_CHECK enum lk_status lk_weights_find(const struct lk_reading *reading,
                                              const struct lk_entry *entry,
                                              struct lk_node **owner);
@@ -89,8 +89,8 @@ LK_MUST_CHECK enum lk_status lk_block_use(struct lk_reading *reading,
                                           const struct lk_sources *sources,
                                           const struct lk_words *words);
 
-/* Notes that an entry which is not there gives readers what it would have read. name: a scalar.
- * fails: LK_E_MODEL, LK_E_MEMORY */
+/* For an entry that is left out (`when: false`): whoever reads it by its name gets `node`,
+ * which the entry would have read. name: a scalar. fails: LK_E_MODEL, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_block_pass_by(struct lk_reading *reading,
                                               const struct lk_yaml *name, struct lk_node *node);
 

@@ -87,7 +87,8 @@ enum lk_status lk_layer_refuse_name(const struct lk_reading *reading,
                         near ? "'?" : "");
 }
 
-/* A block's name is that of what it gives, even if one of its own layers is named so. */
+/* The name of an entry that uses a block stands for what the block gives, even if a layer in
+ * the block has that name. */
 enum lk_status lk_layer_find(const struct lk_reading *reading, const struct lk_yaml *name,
                              struct lk_node **node)
 {

@@ -122,7 +122,8 @@ static enum lk_status keep(struct lk_model *model, const struct figure *figure,
     return lk_arena_text(&model->arena, figure->options, &kept->options);
 }
 
-/* Whether the options and the output's form suit; tried, so that messages name the line. */
+/* Whether the options and the output's form suit: makes the metric once, so that a message can
+ * name the line. */
 static enum lk_status try_metric(const struct figure *figure,
                                  const struct lk_metric_shape *shape)
 {

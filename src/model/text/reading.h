@@ -21,8 +21,8 @@ struct lk_named {
     const char *name;
     struct lk_node *node;  /* what readers of it read */
     const char *block;     /* NULL: it is not there */
-    int layers, end_layer; /* of the reading, that the block has made: the first, and behind the
-                              last */
+    int layers, end_layer; /* the layers that the block has made: numbers of the first, and of
+                            * the one behind the last */
 };
 
 /* A model text while it is read. */
@@ -38,7 +38,7 @@ struct lk_reading {
     struct lk_node *before;       /* what an entry without `from` reads; NULL: the only input */
     int entries;                  /* that were read, each repetition counted */
     int depth;                    /* blocks around the entry that is read */
-    bool is_frozen;               /* one of these is `trainable: false` */
+    bool is_frozen;               /* one of those blocks is `trainable: false` */
 };
 
 /* Read `input:`; `output:`, `loss:` and `metrics:`. fails: LK_E_MODEL with the line */
@@ -54,8 +54,8 @@ LK_MUST_CHECK enum lk_status lk_blocks_read(struct lk_reading *reading,
 /* Tells of blocks that no entry uses. */
 void lk_blocks_warn_of_unused(const struct lk_reading *reading);
 
-/* Adds the layers that an entry of `layers:` describes, which may be none, where words stand
- * for this. fails: LK_E_MODEL with the line */
+/* Adds the layers that an entry of `layers:` describes, which may be none. `words` are the
+ * values of its words with a dollar sign. fails: LK_E_MODEL with the line */
 LK_MUST_CHECK enum lk_status lk_entry_read(struct lk_reading *reading,
                                            const struct lk_yaml *yaml,
                                            const struct lk_words *words);

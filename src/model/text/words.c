@@ -200,7 +200,8 @@ static enum lk_status replace_text(struct lk_growth *growth, const struct lk_wor
     return LK_OK;
 }
 
-/* words NULL: copies. The line is that of `place`, or the value's own where this is NULL. */
+/* words NULL: only copies. The copy's line is that of `place`, or the value's own if `place` is
+ * NULL. */
 static enum lk_status make(struct lk_growth *growth, const struct lk_words *words,
                            const struct lk_yaml *value, const struct lk_yaml *place,
                            struct lk_yaml **made)

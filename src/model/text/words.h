@@ -18,8 +18,10 @@ struct lk_words {
     int64_t number;            /* of the repetition, from 1 */
 };
 
-/* Values made while a text is read. They are counted before they are made, as a short text can
- * ask for very many. {0} is empty. */
+/* Memory for copies of values that are made while a text is read. Their bytes are counted
+ * before they are made, since blocks and repetitions let a short text ask for very many. {0} is
+ * empty.
+ */
 struct lk_growth {
     struct lk_arena arena;
     size_t bytes;

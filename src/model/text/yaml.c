@@ -68,7 +68,8 @@ static enum lk_status take_text(struct reader *reader, const yaml_event_t *event
     return lk_arena_text(&reader->document->arena, value, text);
 }
 
-/* What libyaml offers and a model does not need: each is a way to say more than one can see. */
+/* Refuses what libyaml offers and models do not need: with each of these a text can mean more
+ * than it shows. */
 static enum lk_status check_plain(const struct reader *reader, const yaml_event_t *event)
 {
     const yaml_char_t *anchor = NULL, *tag = NULL;
@@ -222,7 +223,7 @@ enum lk_status lk_yaml_read(const char *text, size_t bytes, const char *where,
         yaml_parser_delete(&reader.parser);
         return lk_fail_memory("a YAML document", sizeof *reader.document);
     }
-    /* Said and not guessed: other encodings would break lk_yaml_span(). */
+    /* The encoding is fixed to UTF-8 instead of guessed: others would break lk_yaml_span(). */
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
     const size_t skipped = bytes >= 3 ? mark_bytes(text) : 0;
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text + skipped,

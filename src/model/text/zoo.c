@@ -38,7 +38,7 @@ static enum lk_status fail_unknown(const char *name)
 
 /* --- another shape --------------------------------------------------------------------- */
 
-/* Returns a new text in which `value` reads `with`; releases the old one. */
+/* Replaces the text by one in which `with` stands in place of `value`. */
 static enum lk_status replace(char **text, const struct lk_yaml *value, const char *with)
 {
     size_t start, bytes;

@@ -29,7 +29,7 @@ static void list_fields(const struct lk_data_info *data, enum lk_field_role role
     }
 }
 
-/* That only tells how long another field is. */
+/* Whether a field only holds the length of another one. */
 static bool is_length(const struct lk_data_info *data, int index)
 {
     for (int i = 0; i < data->field_count; i++)
@@ -81,7 +81,8 @@ static enum lk_status add_row(struct binding *b, const struct lk_node *node, int
 
 /* --- inputs ------------------------------------------------------------------------------ */
 
-/* A SPEC has asked for files to be scaled to more than the model takes: to be cropped. */
+/* Images may be larger than the model's input if they are cropped on the way, as a SPEC or a
+ * pipeline can ask for. */
 static enum lk_status check_image(const struct binding *b, const struct lk_node *node,
                                   const struct lk_field *field)
 {

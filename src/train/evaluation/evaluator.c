@@ -130,7 +130,8 @@ void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), vo
 
 /* --- predicting -------------------------------------------------------------------------- */
 
-/* What the outputs say of the `count` samples that lie in slot 0; to[o]: [count][elements]. */
+/* Predicts the `count` samples that lie in slot 0; to[o]: predictions of output o,
+ * [count][elements]. */
 static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count,
                                    float *const *to)
 {

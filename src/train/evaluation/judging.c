@@ -20,7 +20,8 @@ static enum lk_status make_metric(const struct lk_model_metric *asked,
     return lk_metric_create(asked->kind, asked->options, shape, metric);
 }
 
-/* A model whose text says nothing of a loss is one of classes. */
+/* Creates or resets the metrics of an output. If the model's text says nothing of a loss,
+ * outputs are taken for class probabilities. */
 static enum lk_status prepare_judged(struct lk_evaluator *evaluator, int index)
 {
     struct lk_judged *j = &evaluator->judged[index];
@@ -54,7 +55,7 @@ static enum lk_status prepare(struct lk_evaluator *evaluator)
     return LK_OK;
 }
 
-/* Of a batch, as the metrics take them. */
+/* The targets of a batch, as the metrics take them. */
 static const void *targets_of(const struct lk_evaluator *evaluator, struct lk_judged *j,
                               const struct lk_field *fields, int64_t count)
 {
