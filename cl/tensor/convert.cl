@@ -1,6 +1,6 @@
 /* Batches as the host has them into batch tiles.
  *
- *   convert_images  y[t,c,h,w,l] = look(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: stored
+ *   convert_images  y[t,c,h,w,l] = f(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: stored
  *   convert_means   sums[t,h,l] = the sum over w of grey before contrast
  *   convert_integers y[t,e,l] = x[n,e]                                      int32
  *   convert_numbers y[t,e,l] = x[n,e] * scale + shift                       x: float, y: stored
@@ -8,11 +8,11 @@
  *
  * n is the sample of lane l of tile t: number (t % shard_tiles) * LANES + l of shard
  * t / shard_tiles. Lanes without a sample (number >= shard_samples, or n >= samples) get 0, or
- * the integer -1; all k of a label that is none of them get 0. look() mirrors a sample and
- * changes its colours, as tensor/look.h says; its record, 4 floats, is number n of those that x
+ * the integer -1; all k of a label that is none of them get 0. f mirrors a sample and changes
+ * its colours, as tensor/transform.h says; its record, 4 floats, is number n of those that x
  * begins with, `pixels_at` bytes before the pixels.
  *
- * -D, where there are records: MIRRORS; STAGE_1 to STAGE_3: as enum lk_look_stage; CHANNELS.
+ * -D, where there are records: MIRRORS; STAGE_1 to STAGE_3: as enum lk_colour_stage; CHANNELS.
  * ONE_HOT: convert_one_hot alone; NUMBERS: convert_numbers alone.
  * Group ids: images, means: 0: row h, 1: tile; integers, numbers: 0: a run of `each` elements,
  * 1: tile; one_hot: 0: tile. Work-items: PARTS of a tile.

@@ -5,7 +5,7 @@
 #include "bench/timing.h"
 #include "device/device.h"
 #include "mirror/shards.h"
-#include "train/settings.h"
+#include "train/settings/settings.h"
 #include "train/tuning.h"
 #include <lockstep/bench.h>
 #include <stdlib.h>

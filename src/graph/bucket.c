@@ -4,7 +4,7 @@
 
 enum { BUCKET_ELEMENTS = 1 << 18 };
 
-/* The step that owns a parameter. */
+/* The scheduled operation that a parameter belongs to. */
 static int owner(const struct lk_replica *replica, int param)
 {
     for (int i = 0; i < replica->schedule.step_count; i++)
@@ -14,7 +14,8 @@ static int owner(const struct lk_replica *replica, int param)
     return 0;
 }
 
-/* Of the tracked parameters, which are few: there when all of them are. */
+/* The bucket of the tracked parameters. They are few, so it is finished only when all of them
+ * are there. */
 static void add_tracked(struct lk_replica *replica)
 {
     const int64_t first = replica->trainable_count, end = replica->gradient_count;

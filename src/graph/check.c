@@ -23,7 +23,8 @@ enum { BLOCK = 1 << 16 }; /* numbers that are read at a time */
 
 struct sum {
     double value, squares; /* of the terms */
-    bool has_leaks;        /* a gated gradient is not 0 somewhere where its gate is not > 0 */
+    bool has_leaks; /* somewhere a gradient is not 0 although the relu before it let nothing
+                       pass */
 };
 
 static void add(struct sum *sum, double term)
@@ -42,7 +43,7 @@ struct factors {
     bool is_gated;
 };
 
-/* What the host keeps of them at a time. */
+/* The part of such arrays that the host holds at a time. */
 struct block {
     float a[BLOCK], b[BLOCK];
     double terms[BLOCK];
@@ -152,7 +153,8 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
     return compare(probe, &y, &x, "inputs");
 }
 
-/* That of training, so that its kernels will do, or of fewer samples. */
+/* The tiling of training, so that the same kernels are checked; of fewer samples if those would
+ * take too much memory. */
 static struct lk_tiling tiling_of(const struct lk_check_config *c,
                                   const struct lk_scheduled_op *step)
 {
@@ -194,8 +196,8 @@ out:
     return status;
 }
 
-/* Drawing and reading the weights of larger layers would keep training waiting for seconds, and
- * take memory that nobody has counted. */
+/* To draw and read the weights of larger layers would delay training by seconds, and take
+ * memory that no plan has counted. */
 static bool is_checked(const struct lk_scheduled_op *step)
 {
     double weights = 0;

@@ -14,11 +14,12 @@ struct lk_check_config {
     struct lk_choices *choices; /* of the algorithms that are checked */
 };
 
-/* Runs each operation that scales (ops/op.h), with at most 64 MB of weights, forward and
- * backward on random numbers. By Euler's theorem three sums must be equal, which three passes
- * compute independently: <y, dy>; the sum over all w of <w, dw>; and <x, dx> plus <w, dw> of
- * all w but the first. Waits. fails: LK_E_DEVICE, naming the operation, where they differ; as
- * building and running do */
+/* Runs operations forward and backward on random numbers: those whose output scales with their
+ * weights and inputs (`scales` in ops/op.h) and that have at most 64 MB of weights. For these
+ * Euler's theorem on homogeneous functions says that three sums are equal, which three passes
+ * compute independently: y times dy over all elements; w times dw over all parameters; and x
+ * times dx plus w times dw of all parameters but the first. Waits. fails: LK_E_DEVICE, naming
+ * the operation, where they differ; as building and running do */
 LK_MUST_CHECK enum lk_status lk_graph_check(const struct lk_check_config *config);
 
 #endif

@@ -57,7 +57,7 @@ static enum lk_status new_node(struct lk_graph *graph, struct lk_node **node)
     return LK_OK;
 }
 
-/* Names become parts of file formats: letters, digits, '_', '-', '/'. */
+/* Names are written into files, such as checkpoints: letters, digits, '_', '-', '/'. */
 static enum lk_status check_name(const struct lk_graph *graph, const char *name)
 {
     const size_t length = strlen(name);

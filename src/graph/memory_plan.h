@@ -6,7 +6,7 @@
 #include <lockstep/status.h>
 #include <stddef.h>
 
-/* A blob: memory that is needed from time `first` to time `last`, both included. */
+/* A live range: memory that is needed from time `first` to time `last`, both included. */
 struct lk_live_range {
     size_t bytes;
     int first, last;

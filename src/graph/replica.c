@@ -83,7 +83,8 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
     return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", step->node->name);
 }
 
-/* On the host, where a label is the number of its class. */
+/* The input as the host has it: a label is the number of its class, even where the graph takes
+ * a number for each class. */
 static size_t sample_bytes(const struct lk_input *input)
 {
     const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
@@ -155,7 +156,7 @@ static enum lk_status prepare_forks(struct lk_replica *replica)
                : LK_OK;
 }
 
-/* Of inputs that only some graphs have. */
+/* Kernels for inputs that only some graphs have. */
 static enum lk_status add_kernels(struct lk_loader *loader, const struct lk_input *input)
 {
     if (input->dtype != LK_F32)

@@ -9,8 +9,8 @@ struct lk_replica;
 
 struct lk_replica_config {
     struct lk_device *device;
-    const struct lk_node *outputs[LK_MOST_OUTPUTS + 1]; /* NULL behind the last; of training the
-                                                         * loss alone */
+    const struct lk_node *outputs[LK_MOST_OUTPUTS + 1]; /* NULL behind the last; in training
+                                                         * the loss alone */
     int64_t batch;                                      /* most samples at a time */
     int shards;
     int passes;         /* a larger batch is run in so many passes of `batch` samples, which
@@ -71,8 +71,9 @@ enum lk_dtype lk_replica_real(const struct lk_replica *replica);
 /* Parameters in the order of the graph's nodes; NULL past the last. */
 const struct lk_param *lk_replica_param(const struct lk_replica *replica, int index);
 
-/* All parameters, padding (zeros) included: elements 0 to trainable_count are those that an
- * optimizer moves; up to gradient_count tracked ones follow, then those that stay. */
+/* All parameters, with zeros between them as padding, in three parts: elements 0 to
+ * trainable_count are moved by an optimizer; those up to gradient_count are tracked; those
+ * behind are frozen. */
 struct lk_buffer *lk_replica_weights(struct lk_replica *replica);
 int64_t lk_replica_trainable_count(const struct lk_replica *replica);
 int64_t lk_replica_gradient_count(const struct lk_replica *replica);
@@ -135,7 +136,7 @@ LK_MUST_CHECK enum lk_status lk_replica_claim_slot(struct lk_replica *replica, i
 LK_MUST_CHECK enum lk_status lk_replica_upload(struct lk_replica *replica, int slot,
                                                int64_t samples);
 
-/* Converts the slot's first `samples` samples, or those of a share, into the graph's inputs, on
+/* Converts the slot's first `samples` samples, or a micro-batch, into the graph's inputs, on
  * which the next forward runs; uploads them first unless that was done. Enqueues.
  * fails: LK_E_ARGUMENT more samples than the replica was made for */
 LK_MUST_CHECK enum lk_status lk_replica_load(struct lk_replica *replica, int slot,

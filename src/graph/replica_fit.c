@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The most bytes that live at one time: what a perfect plan would take. */
+/* The most bytes that are needed at the same time: no plan can take less. */
 static size_t live_bytes(const struct lk_replica *replica)
 {
     size_t most = 0;
@@ -60,7 +60,7 @@ static int64_t guess_batch(const struct lk_replica *replica)
     return micro_batch > 0 ? (int64_t)(micro_batch * (double)replica->config.batch) : 0;
 }
 
-/* The same algorithms in a list of its own, which a trial may add to. */
+/* A copy of the list of algorithms, since trying another batch may add to it. */
 static enum lk_status copy_choices(struct lk_choices *choices, struct lk_choices **copy)
 {
     char *text;
@@ -73,7 +73,8 @@ static enum lk_status copy_choices(struct lk_choices *choices, struct lk_choices
     return status;
 }
 
-/* Plans such a replica for another batch, with fewer shards where it has no more samples. */
+/* Plans the replica for another batch, with fewer shards if that batch has fewer samples than
+ * shards. */
 static bool would_fit(const struct lk_replica *replica, int64_t batch)
 {
     struct lk_replica_config config = replica->config;
@@ -89,7 +90,8 @@ static bool would_fit(const struct lk_replica *replica, int64_t batch)
     return is_right;
 }
 
-/* The guess knows neither tiles that are not full nor the gaps of a plan; 0: none. */
+/* The first guess ignores tiles that are not full and gaps in the plan, so it is tried and made
+ * smaller until it fits. 0: no batch fits. */
 static int64_t find_batch(const struct lk_replica *replica)
 {
     const int64_t tiles = replica->tiling.shards * replica->tiling.lanes;

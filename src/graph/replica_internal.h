@@ -10,20 +10,22 @@
  * alignment of sub-buffers among known devices, so that the layout is the same on all. */
 enum { LK_PARAM_ALIGN = 128 };
 
-/* Live ranges are numbered; -1: none. */
+/* An operation of the schedule on this device. Numbers of live ranges; -1: none. */
 struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
     int saved, forward_workspace, backward_workspace;
-    int extra_dx[LK_MOST_INPUTS]; /* the blob for dx if another reader of the value has
+    int extra_dx[LK_MOST_INPUTS]; /* where dx goes if another reader of the value has
                                    * written its gradient before; the two are then
                                    * added */
-    int extra_dw; /* where dw go when another use of the parameters has written first */
+    int extra_dw;              /* where dw go if another operation with the same parameters has
+                                * written its own before */
     struct lk_extra_dw *extra; /* views of it; NULL: not built */
 };
 
-/* The gradients of one use of parameters that were written by another one before: as those lie
- * in the gradients, an array [shards][stride]. */
+/* Of parameters that several operations share, the gradients of one that is not the first to
+ * write: an array [shards][stride] in which they lie as in the replica's gradients, to which
+ * they are then added. */
 struct lk_extra_dw {
     int64_t stride;
     struct lk_buffer *dw[LK_MOST_PARAMS];
@@ -33,8 +35,8 @@ struct lk_extra_dw {
 struct lk_replica_input {
     const struct lk_node *node;
     int value;
-    size_t records, bytes; /* of a batch in host memory: of what was drawn for its
-                            * samples, and of all */
+    size_t records, bytes; /* of a batch in host memory: those of the transform
+                            * parameters of its samples, which come first, and all */
     struct lk_transfer_buffer *slots[LK_REPLICA_SLOTS];
     void *memory[LK_REPLICA_SLOTS]; /* the host's, of each slot */
 };
@@ -45,7 +47,7 @@ struct lk_replica {
     struct lk_arena arena;
     struct lk_schedule schedule;
     struct lk_tiling tiling;
-    struct lk_prepared *prepared; /* of each step */
+    struct lk_prepared *prepared; /* of each operation of the schedule */
     struct lk_loader *loader;
     struct lk_kernel *accumulate, *accumulate_dw; /* NULL: not needed */
 
@@ -82,17 +84,20 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
 /* Cuts the parameters with gradients into buckets. */
 void lk_replica_cut_buckets(struct lk_replica *replica);
 
-/* --- parameters that several steps use ------------------------------------------------- */
+/* --- parameters that several operations use -------------------------------------------------
+ */
 
-/* Bytes of the gradients of step i beside those that a later step has written; 0: none has. */
+/* Bytes that step i needs for gradients of its own, since a later step with the same parameters
+ * writes the replica's; 0: none does. */
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i);
 
-/* Announces the kernel that adds them where there are any; makes the views of all. */
+/* Announce the kernel that adds such gradients, if there are any; make the views of them. */
 LK_MUST_CHECK enum lk_status lk_replica_prepare_shared(struct lk_replica *replica);
 LK_MUST_CHECK enum lk_status lk_replica_build_shared(struct lk_replica *replica);
 void lk_replica_clear_shared(struct lk_replica *replica);
 
-/* Lets a step, which has them, write its dw there; adds these to the gradients. Enqueue. */
+/* For a step that has such gradients: lets it write its dw to them; adds them to the replica's.
+ * Both enqueue. */
 LK_MUST_CHECK enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i,
                                                        struct lk_op_run *run);
 LK_MUST_CHECK enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i);

@@ -9,14 +9,16 @@
 struct lk_value {
     struct lk_shape shape;
     enum lk_dtype dtype;
-    const struct lk_node *input; /* NULL: made by a step */
-    int producer;                /* step; -1: an input */
+    const struct lk_node *input; /* NULL: an operation makes it */
+    int producer;                /* the scheduled operation that does; -1: it is an input */
     bool wants_gradient;
-    bool is_gated; /* the only step that reads the value writes 0 to its gradient
-                    * wherever the value is not > 0: see lk_schedule_note_gates() */
+    bool is_gated; /* the value ends in a relu, and the only operation that reads it
+                    * writes 0 to the gradient wherever the relu let nothing pass: see
+                    * lk_schedule_note_gates() */
 };
 
-/* A step of the schedule: one operation with all that was fused into it. */
+/* A scheduled operation ("step i" below): an operation of a node with all that it has absorbed.
+ */
 struct lk_scheduled_op {
     const struct lk_node *node; /* names it; lk_node_owner() of it has the parameters */
     const struct lk_op *op;
@@ -47,8 +49,9 @@ void lk_schedule_clear(struct lk_schedule *schedule);
 /* Begins the setup of step i: operation, shapes, wanted gradients and gates; the rest is 0. */
 void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_op_setup *setup);
 
-/* Notes which gradients step i gates, after it was prepared: the steps that make these values
- * then need not do so themselves. So steps are prepared from the last to the first. */
+/* Notes which of its gradients step i sets to 0 where a relu before it let nothing pass; call
+ * it when the step was prepared. The step with that relu then need not do so itself, and has to
+ * know it when it is prepared: so steps are prepared from the last to the first. */
 void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
                             const struct lk_op_setup *setup);
 

@@ -12,7 +12,7 @@ enum { ROUNDS = 5 };
 
 static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this long */
     UNIT_FLOPS = 1e9,     /* forward, of a probe's samples for each compute unit */
-    HOPELESS = 4,         /* times the least cost: is not measured */
+    HOPELESS = 4,         /* times the least estimated cost: not worth measuring */
     FULL_ERROR = 1e-3,    /* of a candidate against the direct sums, relative to their RMS */
     REDUCED_ERROR = 2e-2; /* where products may be of reduced precision */
 
@@ -51,7 +51,8 @@ static double error_of(const float *a, const float *b, size_t count)
     return error == 0 ? 0 : isfinite(error) && norm > 0 ? sqrt(error / norm) : INFINITY;
 }
 
-/* Whether the result is that of the first candidate, which it becomes where there is none. */
+/* Whether the result is that of the first candidate; for the first one itself the result is
+ * kept. */
 static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe,
                             const struct lk_candidate *candidate, bool *is_right)
 {
@@ -93,7 +94,7 @@ static enum lk_status run(const struct lk_tuner *tuner, struct lk_probe *probe, 
     return LK_OK;
 }
 
-/* The least of some rounds: what else the machine does only ever adds. */
+/* The shortest of some rounds, since other work on the machine can only make them longer. */
 static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *probe,
                                  double *ms)
 {
@@ -108,7 +109,8 @@ static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *
     return LK_OK;
 }
 
-/* What it depends on: what is to be tried, or what is known by now. */
+/* Sets what the candidate depends on, such as a library's tiles: those to be tried, or those
+ * known to be the fastest. */
 static enum lk_status set_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
 {
     char text[LK_CHOICE_TEXT_BYTES] = "";
@@ -120,7 +122,7 @@ static enum lk_status set_shared(const struct lk_tuner *tuner, struct lk_choices
     return LK_OK;
 }
 
-/* Whether nothing stands in for what was to be tried. */
+/* Whether the device really runs what was to be tried, and no replacement for it. */
 static bool has_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
 {
     char text[LK_CHOICE_TEXT_BYTES] = "";
@@ -161,7 +163,7 @@ out:
 
 /* --- one choice ------------------------------------------------------------------------- */
 
-/* Drops what is not to be measured. */
+/* Drops candidates that are not to be measured. */
 static void prune(const struct lk_tune_config *config, struct lk_choice *choice)
 {
     const enum lk_math math = lk_choices_math(config->choices);

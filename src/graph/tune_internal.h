@@ -7,8 +7,8 @@
 #include "ops/op.h"
 #include "products/kernel/choice.h"
 
-/* A choice of a pass that was made, one of whose candidates depends on a choice of the device
- * (such as the tiles of CLBlast): it is made again if that changes. */
+/* A pass whose choice was made, and one of whose candidates depends on a choice that is made
+ * for the whole device (such as the tiles of CLBlast): it is made again if that one changes. */
 struct lk_tuner_pass {
     const struct lk_scheduled_op *step;
     int index;           /* of the step's choices */
@@ -26,8 +26,9 @@ struct lk_tuner {
     struct lk_choice choice;
     float *expected; /* of the choice at hand, by the first candidate; NULL: none yet */
     int64_t expected_count;
-    struct lk_choice shared; /* of the device; count 0: none was met */
-    const char *shared_name; /* the candidate of it to measure with; NULL: what is known */
+    struct lk_choice shared; /* the device's; count 0: no operation has one */
+    const char *shared_name; /* the candidate of `shared` to measure with; NULL: what is
+                              * known to be the fastest */
     struct lk_tuner_pass *passes;
     int pass_count, pass_room;
 };
@@ -40,7 +41,7 @@ bool lk_tuner_is_time_up(const struct lk_tuner *tuner);
 /* Makes choice number `index` of a step the current one. False: the step has no such choice. */
 bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *step, int index);
 
-/* Of the choice at hand. fails: as the candidate does */
+/* Measures a candidate of the choice at hand. fails: as the candidate does */
 LK_MUST_CHECK enum lk_status lk_tuner_measure(struct lk_tuner *tuner,
                                               const struct lk_candidate *candidate,
                                               struct lk_tune_report *report);
@@ -53,9 +54,9 @@ LK_MUST_CHECK enum lk_status lk_tuner_note(struct lk_tuner *tuner,
                                            const struct lk_scheduled_op *step, int index,
                                            const double *ms);
 
-/* Makes the choice of the device from what the noted passes take with each candidate, and those
- * passes' choices anew where it changes them. Nothing where time is up before all is measured.
- * fails: as lk_tune() */
+/* Measures the noted passes with each candidate of the device's choice and takes the candidate
+ * with which the whole model is the fastest; then makes those passes' choices anew. Does
+ * nothing if time is up before all is measured. fails: as lk_tune() */
 LK_MUST_CHECK enum lk_status lk_tuner_choose_shared(struct lk_tuner *tuner);
 
 #endif

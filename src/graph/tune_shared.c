@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double HOPELESS = 2; /* times another algorithm's time: it stays behind */
+static const double HOPELESS = 2; /* an algorithm that takes so many times as long as another
+                                     one stays slower with any tiles */
 
 static const struct lk_candidate *find(const struct lk_choice *choice, const char *name)
 {
@@ -46,7 +47,7 @@ enum lk_status lk_tuner_note(struct lk_tuner *tuner, const struct lk_scheduled_o
     return LK_OK;
 }
 
-/* What fails is passed over, but for a device or memory that is gone. */
+/* A failure is passed over, unless the device is lost or memory is exhausted. */
 static enum lk_status measure(struct lk_tuner *tuner, const struct lk_candidate *candidate,
                               double *ms)
 {
@@ -111,7 +112,7 @@ static int sum_up(struct lk_tuner *tuner, double (*ms)[LK_MOST_CANDIDATES])
     return best;
 }
 
-/* Where other tiles make another algorithm the fastest of a pass. */
+/* Makes a pass's choice anew if with other tiles another algorithm is the fastest. */
 static enum lk_status choose_again(struct lk_tuner *tuner, const struct lk_tuner_pass *pass,
                                    double ms)
 {

@@ -1,4 +1,4 @@
-/* The message-passing interface of wire.h by MPI, which only this file knows. */
+/* The message-passing interface of transport.h by MPI, which only this file knows. */
 #include <mpi.h>
 
 #include "base/fail.h"

@@ -49,7 +49,8 @@ static enum lk_status add_target(struct lk_model *model, struct lk_model_output 
     return lk_graph_add_input(model->graph, &input, &output->target);
 }
 
-/* The weight stands in the operation for gradients, in the sum for what is told. */
+/* The weight is an option of the loss operation, for gradients, and of the sum, for the loss
+ * that is reported. */
 static enum lk_status add_loss(struct lk_model *model, struct lk_model_output *output,
                                double smoothing)
 {
@@ -68,7 +69,8 @@ static enum lk_status add_loss(struct lk_model *model, struct lk_model_output *o
                              &output->loss_node);
 }
 
-/* Losses that tell right answers come first: the sum takes these from its first input. */
+/* Losses that know right answers come first, since the sum takes the share of right answers
+ * from its first input. */
 static enum lk_status add_sum(struct lk_model *model)
 {
     struct lk_node *nodes[LK_MOST_OUTPUTS];

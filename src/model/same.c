@@ -23,7 +23,7 @@ static bool is_same_operation(const struct lk_node *a, const struct lk_node *b)
         is_same = a->input_nodes[i]->index == b->input_nodes[i]->index;
     if (lk_node_owner(a)->index != lk_node_owner(b)->index)
         return false;
-    /* That a node without parameters is frozen means nothing. */
+    /* Whether a node without parameters is frozen makes no difference. */
     return is_same && (a->shapes.params == 0 || a->is_trainable == b->is_trainable);
 }
 
@@ -42,7 +42,8 @@ static bool is_same_loss(const struct lk_model_output *a, const struct lk_model_
            (!a->loss.kind || strcmp(a->loss.options, b->loss.options) == 0);
 }
 
-/* Of the text alone: labels and a loss may have been added to either since. */
+/* Compares the nodes of the texts alone: labels and a loss may have been added to either graph
+ * since. */
 static bool is_same_graph(const struct lk_model *a, const struct lk_model *b)
 {
     bool is_same = a->node_count == b->node_count && a->output_count == b->output_count &&

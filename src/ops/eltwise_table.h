@@ -1,6 +1,6 @@
 /* The functions of one element, a row each: all that a new one takes. Floor 4. C and OpenCL
  * read it. From it come the operations (ops/eltwise.c) and their place in the registry, the
- * kernels (cl/eltwise.cl) and, by way of ops/oracle.h, known answers and cases of tests.
+ * kernels (cl/ops/eltwise.cl) and, by way of ops/oracle.h, known answers and cases of tests.
  *
  * ROW(name, reads, options, exact, check, low, high, value, slope, true value, true slope)
  *   reads: what backward reads, READS_X or READS_Y; options: NAME of options_NAME in eltwise.c

@@ -1,6 +1,6 @@
 /* The losses of one element, a row each: all that a new one takes. Floor 4. C and OpenCL read
  * it. From it come the operations (ops/loss.c) and their place in the registry, the kernels
- * (cl/loss.cl) and, by way of ops/oracle.h, known answers and cases of tests.
+ * (cl/lib/loss.cl) and, by way of ops/oracle.h, known answers and cases of tests.
  *
  * ROW(name, options, answers, target, low, high, value, dp, dt, right, and these four again)
  *   options: NAME of options_NAME in loss.c; low, high: of p and t, in tests

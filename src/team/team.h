@@ -31,8 +31,9 @@ void lk_team_destroy(struct lk_team *team);
  */
 void lk_team_set_batches(struct lk_team *team, struct lk_batches *batches);
 
-/* How to learn what a step was: where it has to be done again long after it was ended, since
- * the one device that had its results is lost. Without it no device goes on alone. */
+/* Sets a function that describes a step by its number. It is asked when a device that went on
+ * alone is lost: the others then do again steps that were ended long before. Without the
+ * function no device goes on alone. */
 void lk_team_set_steps(struct lk_team *team,
                        void (*describe)(void *context, int64_t number,
                                         struct lk_team_step *step),
@@ -49,13 +50,15 @@ LK_MUST_CHECK enum lk_status lk_team_call(struct lk_team *team,
                                           enum lk_status (*call)(void *, struct lk_worker *),
                                           void *context);
 
-/* Compares what every device was sent in the last step, which no later step does, and mends a
- * replica that is wrong: before what is trained is saved. No step may be on its way.
+/* Compares what every device was sent in the last step, and repairs a replica that is wrong.
+ * Each step does this for the one before; call it before saving, when no step follows. No step
+ * may be on its way.
  * fails: LK_E_DEVICE where none is right */
 LK_MUST_CHECK enum lk_status lk_team_verify_replicas(struct lk_team *team);
 
-/* Whether a step should be begun before the oldest one is ended: there may be two, or
- * LK_MOST_BEGUN without lockstep, where it waits until one is wanted or the oldest is done.
+/* Whether another step should be begun before the oldest one is ended. In lockstep two may be
+ * begun. Without lockstep LK_MOST_BEGUN may, and the call waits until devices want more work or
+ * the oldest step is done.
  * fails: LK_E_DEVICE where no device is left */
 LK_MUST_CHECK enum lk_status lk_team_wants(struct lk_team *team, bool *wants);
 
@@ -72,8 +75,8 @@ LK_MUST_CHECK enum lk_status lk_team_end(struct lk_team *team, bool wants_stop,
 /* Updates that a full batch makes: 1 in lockstep. */
 int lk_team_updates_each(const struct lk_team *team);
 
-/* How many updates there were without lockstep, and how stale; NULL in lockstep. Set the number
- * to go on from while no step is on its way. */
+/* Updates that were made without lockstep, and their staleness; NULL in lockstep. A run that
+ * goes on sets the number of those before, while no step is on its way. */
 const struct lk_staleness *lk_team_staleness(const struct lk_team *team);
 LK_MUST_CHECK enum lk_status lk_team_set_updates(struct lk_team *team, int64_t updates);
 

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/check.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "train/tuning.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static enum lk_status read_checkpoint(struct lk_trainer *trainer)
         trainer->settings->run);
 }
 
-/* Makes a list that of rank 0. */
+/* Makes a list of choices equal to that of rank 0. */
 static enum lk_status take_from_first(struct lk_world *world, struct lk_choices *choices)
 {
     int64_t bytes = 0;

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -186,7 +186,8 @@ static enum lk_status read_loss_scale(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-/* Where no step since the last look has changed the model, its user would not see why. */
+/* Reads the scale of the loss, and warns if no step since the last look has changed the model:
+ * nothing else would tell the user why it does not learn. */
 static enum lk_status look_at_loss_scale(struct lk_trainer *trainer)
 {
     if (trainer->settings->precision != LK_PRECISION_MIXED)

@@ -1,8 +1,8 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
 #include "io/file.h"
-#include "model/checkpoint.h"
-#include "train/evaluator.h"
+#include "model/checkpoint/checkpoint.h"
+#include "train/evaluation/evaluator.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct lk_predictor {
     char *text;                        /* of it */
     struct lk_standardize standardize; /* what it does to numbers, bound to the inputs */
     struct lk_evaluator *evaluator;
-    struct lk_data *evaluated; /* the last data: its class names are given out */
+    struct lk_data *evaluated; /* the data evaluated last: results point to its class names */
 };
 
 /* A run directory's newest checkpoint, or the file itself. */
@@ -40,8 +40,8 @@ static enum lk_status find_checkpoint(const char *path, char *found, size_t byte
     return LK_OK;
 }
 
-/* What numbers that come without a data set are made of. Of one input and one field the names
- * need not be the same. */
+/* Numbers that come without a data set are standardized here, as the data's pipeline did in
+ * training. If there is one input and one field their names need not be the same. */
 static enum lk_status bind_standardize(struct lk_predictor *predictor)
 {
     struct lk_standardize *s = &predictor->standardize;

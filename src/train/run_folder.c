@@ -4,7 +4,7 @@
 #include "base/build.h"
 #include "base/fail.h"
 #include "io/file.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -69,7 +69,7 @@ void lk_run_folder_close(struct lk_run_folder *folder)
         return;
     if (folder->file)
         fclose(folder->file);
-    if (folder->is_new && !folder->has_begun) { /* nothing was put there: leave no trace */
+    if (folder->is_new && !folder->has_begun) { /* new and empty: removed again */
         rmdir(folder->checkpoints);
         rmdir(folder->path);
     }
@@ -151,8 +151,8 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
                                       "algorithms", choices));
 }
 
-/* Whether a line of metrics still holds for a run that goes on after `step`. What has ended
- * will end again, and then be evaluated again. */
+/* Whether a line of metrics.jsonl is still true for a run that goes on after `step`. The last
+ * evaluation of a finished run is not, nor is its end: both will be written again. */
 static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished)
 {
     json_t *json = json_loadb(line, bytes, 0, NULL);

@@ -3,7 +3,7 @@
 #define LK_TRAIN_RUN_FOLDER_H
 
 #include "team/stepper/stepper.h"
-#include "train/settings.h"
+#include "train/settings/settings.h"
 
 struct lk_run_folder;
 
@@ -21,7 +21,8 @@ const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);
 /* Removes checkpoints and metrics of an earlier run: --fresh. */
 LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder);
 
-/* What a run runs on: this rank's devices up to a NULL, algorithms. */
+/* What env.json tells: this rank's devices (a list that ends with NULL), the number of ranks,
+ * the algorithms. */
 struct lk_environment {
     const struct lk_device_info *const *devices;
     int ranks;

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "train/trainer_internal.h"
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +68,8 @@ static enum lk_status write_shadow(struct lk_trainer *trainer)
 {
     char path[1024];
     const char *folder = lk_run_folder_checkpoints(trainer->folder);
-    LK_TRY(lk_run_folder_flush(trainer->folder)); /* no checkpoint is ahead of its metrics */
+    LK_TRY(lk_run_folder_flush(
+        trainer->folder)); /* so that every checkpoint has all metrics up to its step */
     LK_TRY(lk_checkpoint_path(folder, lk_snapshot_step(trainer->snapshot), path, sizeof path));
     LK_TRY(lk_snapshot_write(trainer->snapshot, path));
     LK_TRY(lk_checkpoint_prune(folder, KEPT_CHECKPOINTS));
@@ -219,7 +220,8 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* A scale of the loss that was asked for holds from here on. */
+/* Reads the checkpoint to a device. A scale of the loss that the settings ask for replaces the
+ * one in the checkpoint. */
 static enum lk_status read_checkpoint(void *context, struct lk_worker *worker)
 {
     const struct lk_trainer *trainer = context;

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "mirror/shards.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include <stdlib.h>
 
 enum { WARMUP_EPOCHS = 5 };

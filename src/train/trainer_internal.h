@@ -7,9 +7,9 @@
 #include "optim/lr_schedule.h"
 #include "team/team.h"
 #include "team/workers/profile.h"
-#include "train/evaluator.h"
+#include "train/evaluation/evaluator.h"
 #include "train/run_folder.h"
-#include "train/settings.h"
+#include "train/settings/settings.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -61,17 +61,19 @@ struct lk_trainer {
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
 
     int64_t steps_per_epoch, total_steps;
-    int64_t done;                             /* steps finished */
-    struct lk_team_step steps[LK_MOST_BEGUN]; /* on their way, by their number */
-    struct lk_team_counts reported;           /* of the devices' events */
+    int64_t done; /* steps finished */
+    struct lk_team_step
+        steps[LK_MOST_BEGUN];       /* begun and not ended: step n is n % their count */
+    struct lk_team_counts reported; /* devices' events that were told before */
     double started, last_finish;
-    int64_t stop_after; /* a step, where all ranks know that one wants to stop */
+    int64_t stop_after; /* the step after which all ranks stop, once one has asked for it */
     bool has_warned;
-    double loss_scale; /* precision mixed: as last read, after step looked_at; else 0 */
+    double loss_scale; /* precision mixed: as it was after step looked_at; else 0 */
     int64_t skipped, skipped_before, looked_at;
 };
 
-/* What a team calls before a device's stepper goes: the evaluator goes first. */
+/* Destroys the evaluator if it uses the weights of this device's stepper; a team calls it
+ * before it destroys a stepper. */
 void lk_trainer_leave_stepper(void *context, struct lk_worker *worker);
 
 /* With all ranks: compares settings and models. Ranks other than 0 have no run directory, no
@@ -89,8 +91,8 @@ LK_MUST_CHECK enum lk_status lk_trainer_broadcast_state(struct lk_trainer *train
  * another `math` */
 LK_MUST_CHECK enum lk_status lk_trainer_open_choices(struct lk_trainer *trainer);
 
-/* As lk_team_config wants it, `trainer` a struct lk_trainer: tunes on the threads of the
- * devices where that is worth its time, rank 0's for all ranks. */
+/* Tunes on the devices' threads if the run is long enough to be worth it; rank 0 does so for
+ * all ranks. The team calls it when the devices are open; `trainer` is a struct lk_trainer. */
 LK_MUST_CHECK enum lk_status lk_trainer_tune(void *trainer, struct lk_team *team);
 
 /* Checks every device's numbers before the first step; one that computes wrongly is lost. */
@@ -99,11 +101,11 @@ LK_MUST_CHECK enum lk_status lk_trainer_check(struct lk_trainer *trainer);
 /* Starts reading the data as the trainer's settings, pipelines and model want it. */
 LK_MUST_CHECK enum lk_status lk_data_load_start(struct lk_trainer *trainer);
 
-/* Waits for it. fails: as the data does */
+/* Waits until the data is open. fails: as opening it did */
 LK_MUST_CHECK enum lk_status lk_data_load_join(struct lk_data_load *load);
 
-/* A sum over the shape of the data and the fields that are read of some of its samples: tells
- * one data set from another. fails: LK_E_MEMORY */
+/* A checksum of the data set's shape and of some of its samples, of the fields that the model
+ * reads: tells one data set from another. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_data_fingerprint(const struct lk_data *data,
                                                  const struct lk_feed *feed,
                                                  char sum[LK_SHA256_TEXT]);

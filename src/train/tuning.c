@@ -59,7 +59,8 @@ void lk_tuning_load(struct lk_choices *known, struct lk_choices *blockings)
 
 static void copy(void *context, const char *key, const char *text)
 {
-    (void)!lk_choices_set(context, key, text); /* it held them: their lengths are fine */
+    (void)!lk_choices_set(context, key,
+                          text); /* they came from such a list, so their lengths fit */
 }
 
 static enum lk_status merge(enum lk_tuning kind, struct lk_choices *found, const char *path)

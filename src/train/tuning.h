@@ -9,15 +9,18 @@
  * `lockstep tune`; these are preferred. */
 enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL };
 
-/* Adds what the cache has, found fully and quickly; a file that is none of ours is warned of
- * and ignored, as its results can be found again. */
+/* Reads from the cache the results of full tuning into `known` and those of quick tuning into
+ * `blockings`. A file that is damaged or foreign is ignored with a warning, as its results can
+ * be measured again. */
 void lk_tuning_load(struct lk_choices *known, struct lk_choices *blockings);
 
-/* Adds `found` to what the cache has, also while other processes do; does nothing where there
- * is no cache. fails: LK_E_IO */
+/* Adds `found` to the cache, to which other processes may write at the same time; does nothing
+ * if there is no cache. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_tuning_save(enum lk_tuning kind, struct lk_choices *found);
 
-/* Seconds that quick tuning is worth before `steps` steps (0: many) of `batch` samples. */
+/* Seconds that quick tuning may take before a run of `steps` steps (0: many) of `batch`
+ * samples.
+ */
 double lk_tuning_worth(const struct lk_device *device, const struct lk_node *loss,
                        int64_t batch, int64_t steps);
 

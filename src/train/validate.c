@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include <stdio.h>
 
-/* With half as many samples at a time until it fits. */
+/* Creates an evaluator, with half as many samples at a time until it fits into the device's
+ * memory. */
 static enum lk_status create_on(struct lk_trainer *trainer, const struct lk_worker *worker,
                                 struct lk_evaluator **evaluator)
 {
@@ -41,14 +42,14 @@ void lk_trainer_leave_stepper(void *context, struct lk_worker *worker)
     trainer->evaluator = NULL;
 }
 
-/* Its memory is taken before the first step: what does not fit is said then. A device without
- * room for it is as good as before: trainer->evaluator is NULL then. */
+/* Opens the evaluator on this device before the first step, so that a lack of memory is found
+ * then. A device without room for it goes on training; trainer->evaluator is then NULL. */
 static enum lk_status open_on(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
     if (trainer->evaluator && trainer->evaluator_of == worker)
         return LK_OK;
-    trainer->evaluator = NULL; /* it is left behind with its device */
+    trainer->evaluator = NULL; /* the old one is left behind with its device */
     if (trainer->is_full[worker->position])
         return LK_OK;
     const enum lk_status status = create_on(trainer, worker, &trainer->evaluator);
@@ -85,7 +86,7 @@ static enum lk_status evaluate_on(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-/* On the first device, or where that has no room on another one. */
+/* Evaluates on the first device or, if that has no room, on another one. */
 static enum lk_status evaluate(struct evaluation *e)
 {
     struct lk_team *team = e->trainer->team;
@@ -133,7 +134,7 @@ enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer)
     LK_TRY(evaluate(&e));
     lk_profile_span(trainer->profile, "trainer", "evaluate", trainer->done, start,
                     lk_seconds());
-    if (!e.is_done) /* what had room for it is lost */
+    if (!e.is_done) /* the only device that had room for it is lost */
         return LK_OK;
     return lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_EVALUATION,
                                                         .loss = e.result.loss,

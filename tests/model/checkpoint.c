@@ -1,5 +1,5 @@
 /* Checkpoints: the same bits back, and refusals that leave the device alone. */
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "../scratch.h"
 #include "io/file.h"
 #include "io/safetensors.h"

@@ -91,6 +91,8 @@ BAD_TREES = [
     ({**LISTED, "cl/ops/gelu.cl": None}, "cl/ops/gelu.cl is missing"),
     ({**LISTED, "README.md": "Operations: relu.\n"}, "the operation gelu is not named"),
     ({**LISTED, "README.md": "gelu\n", "src/ops/a_table.h": TABLE}, "operation mish is not"),
+    ({"src/ops/a.c": "/* A: see ops/b.h. */\n"}, "there is no file 'ops/b.h'"),
+    ({"src/ops/a.c": "x;\n", "tests/README.md": "`src/ops/b.c`\n"}, "no file 'src/ops/b.c'"),
     ({"src/ops/a.c": MANY * 200, "src/ops/b.c": MANY * 300, "src/ops/c.c": MANY}, "median"),
 ]
 
@@ -140,6 +142,8 @@ GOOD = [
     {"tests/ops/golden.h": "/* G. */\n" + MANY * 300, "a.c": MANY, "b.c": MANY},
     {**LISTED, "src/ops/gelu.c": "static int x;\n", "cl/ops/gelu.cl": None},
     LISTED,
+    {"src/io/image/a.c": "/* As io/b.c and image/a.c, after linux/lib/c.c; ops/NAME.c. */\n",
+     "src/io/b.c": "x;\n", "tests/README.md": "`io/b.c`, src/io/c.c\n"},
     {**LISTED, "README.md": "gelu, mish\n", "src/ops/a_table.h": TABLE},
 ]
 

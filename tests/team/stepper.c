@@ -2,7 +2,7 @@
  * programs of a step are built as one. */
 #include "team/stepper/stepper.h"
 #include "device/kernel.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "skip.h"
 #include <lockstep/data.h>
 #include <lockstep/model.h>

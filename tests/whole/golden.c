@@ -1,6 +1,6 @@
 /* Whole networks through 20 steps against PyTorch in double (golden.py). */
 #include "golden.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "skip.h"
 #include "team/stepper/stepper.h"
 #include <lockstep/model.h>

@@ -1,3 +1,4 @@
+/* Plans and adds sums that are made in parts. */
 #include "products/kernel/partial_sums.h"
 
 #include "base/fail.h"

@@ -3,7 +3,7 @@
  * A step's batch is cut into groups of shards that lie in one queue; whichever device is free
  * takes the next. Its gradient becomes an entry of a log at once. All replicas apply all
  * entries in the log's order, each before its next group, so that they stay the same function
- * of the number of updates; staleness.h bounds how far they drift apart meanwhile. */
+ * of the number of updates; mirror/staleness.h bounds how far they drift apart meanwhile. */
 #ifndef LK_TEAM_ASYNC_ASYNC_H
 #define LK_TEAM_ASYNC_ASYNC_H
 

@@ -39,7 +39,7 @@ bool lk_async_dequeue_group(struct lk_worker *worker)
     return true;
 }
 
-/* Until all that the group gives lies in host memory. */
+/* Waits until all sums of the group are in host memory. */
 static enum lk_status compute(struct lk_worker *worker, const struct lk_step_share *share)
 {
     struct lk_team *team = worker->team;
@@ -193,8 +193,9 @@ static void refuse(struct lk_worker *worker, bool has_changed)
     lk_async_return(team->async, worker->position);
 }
 
-/* The device that found no numbers is out of order where this one found some with the same
- * parameters, or again and again with others. Where there are none: so be it. */
+/* A device is at fault if its sums were not finite and this device's are, by the same
+ * parameters, or several times in a row by others. If no device finds finite sums, training has
+ * diverged, and the update is made as it is. */
 static void judge_doubted(struct lk_worker *worker, bool is_finite)
 {
     struct lk_team *team = worker->team;

@@ -12,8 +12,8 @@ struct lk_async_group {
     int64_t samples; /* its own */
     double lr;
     int tries;
-    int doubted;        /* 1 + the device whose sums were not finite, so that another one is
-                         * to compute the group; 0: none */
+    int doubted;        /* 1 + the number of a device whose sums were not finite: another one is
+                         * to compute the group. 0: none */
     int64_t doubted_at; /* how many updates that device's replica had then */
 };
 
@@ -74,7 +74,7 @@ static inline struct lk_async_member *lk_async_member(struct lk_worker *worker)
 bool lk_async_dequeue_group(struct lk_worker *worker);
 LK_MUST_CHECK enum lk_status lk_async_do_group(struct lk_worker *worker);
 
-/* Puts a group that came to nothing at the head of the queue. */
+/* Puts the group of a device that did not finish it back at the head of the queue. */
 void lk_async_return(struct lk_async *async, int position);
 
 /* Wakes all devices that have nothing to do; the threads of others look at the queue

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Seconds between looks at the devices where none is due. */
+/* Seconds between two looks at the devices, if none has to be looked at sooner. */
 static const double look_seconds = 1;
 
 /* Wakes all that have nothing to do; the threads of others look at the queue themselves. */
@@ -77,7 +77,8 @@ enum lk_status lk_async_check_replicas(struct lk_team *team)
     return LK_OK;
 }
 
-/* Seconds at which the first device is due. */
+/* When to look next: as soon as a device would be taken for one that hangs, or when another
+ * look is usual. */
 static double next_look(struct lk_team *team)
 {
     double at = lk_team_seconds(team) + look_seconds;

@@ -182,8 +182,8 @@ static enum lk_status take_bucket(struct lk_team *team, int bucket, void *metric
     return team->job.ranks && *is_right ? lk_team_ranks_send(team, bucket + 1) : LK_OK;
 }
 
-/* All shards are one device's, which has added up and updated: its result says whether that was
- * right as far as anybody but those that rest can tell. */
+/* One device is alone: it has added up and updated by itself. Its result tells whether the sums
+ * were finite; only devices that rest could check more. */
 static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
 {
     struct lk_worker *worker = lk_team_only(team);

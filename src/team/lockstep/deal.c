@@ -34,7 +34,7 @@ static void deal_anew(struct lk_team *team, int shards, int *counts)
         is_any |= is_out && counts[i] > 0;
     }
     if (is_any && lk_split_share(shards, team->count, rates, counts) != LK_OK)
-        lk_error_clear(); /* all are in doubt: each computes its own again */
+        lk_error_clear(); /* all are in doubt, so each computes its own shards again */
 }
 
 void lk_team_assign_shards(struct lk_team *team)

@@ -16,8 +16,8 @@ LK_MUST_CHECK enum lk_status lk_lockstep_begin(struct lk_team *team,
 LK_MUST_CHECK enum lk_status lk_lockstep_end(struct lk_team *team,
                                              struct lk_team_result *result);
 
-/* Does steps again that were ended before, as devices that were called back; those that are
- * begun are begun anew, and from then on the devices share each step. */
+/* Does steps again that were ended before, on devices that were called back because the device
+ * that was alone is lost. Steps that are begun are then begun anew, and shared. */
 LK_MUST_CHECK enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first,
                                               int64_t last);
 
@@ -35,7 +35,7 @@ void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *time
 
 /* --- who computes what ------------------------------------------------------------------- */
 
-/* Reads the policy. fails: LK_E_ARGUMENT */
+/* Reads how shards are to be divided (`--split`). fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_team_init_split(struct lk_team *team);
 
 /* The shards of this rank. */
@@ -44,18 +44,18 @@ struct lk_shard_run lk_team_own_shards(const struct lk_team *team);
 /* Gives every device of this rank that is left its share of them. */
 void lk_team_assign_shards(struct lk_team *team);
 
-/* Learns from a step that counts how fast the devices of all ranks are, and which were lost;
- * the next one may be dealt otherwise. The mutex is held. fails: LK_E_MEMORY */
+/* Learns from a committed step how fast the devices of all ranks are and which were lost; the
+ * shards of the next step may be divided otherwise. The mutex is held. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status
 lk_team_measure(struct lk_team *team, const struct lk_team_result *result, double step_seconds);
 
-/* Behind lk_team_measure(), in which the shares have changed or not: a trial goes on by a step.
- */
+/* Counts a step in the trial that is under way, if one is; call it behind lk_team_measure().
+ * has_changed: the shares were changed there. */
 void lk_team_try_step(struct lk_team *team, double seconds, bool has_changed);
 
 /* --- one alone: the mutex is not held ---------------------------------------------------- */
 
-/* Of a team of which one device is at work, that one; where a call has lost it, any. */
+/* The one device that is at work; any one, if a call has lost that. */
 struct lk_worker *lk_team_only(struct lk_team *team);
 
 /* Lets the device go on alone, if it can; the others rest. */
@@ -64,7 +64,8 @@ void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker);
 /* Keeps the state of the one that is alone, so that little is done again where it fails. */
 LK_MUST_CHECK enum lk_status lk_team_keep_state(struct lk_team *team);
 
-/* Behind lk_team_keep_state(), where it is time: takes all back to work for another trial. */
+/* Takes all devices back to work for another trial, if it is time; call it behind
+ * lk_team_keep_state(). */
 LK_MUST_CHECK enum lk_status lk_team_try_again(struct lk_team *team);
 
 /* Takes all that rest back to work, after the one that was alone is lost or is in doubt: they

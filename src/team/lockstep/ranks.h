@@ -1,5 +1,5 @@
-/* A team and the other ranks of its job, with which it shares sums and what each tells. An
- * arrival is a bucket, the metrics first. Floor 7.*/
+/* A team and the other ranks of its job: together they add sums, and after each step they
+ * exchange a report. Arrival 0 is the metrics, those behind are the buckets. Floor 7. */
 #ifndef LK_TEAM_LOCKSTEP_RANKS_H
 #define LK_TEAM_LOCKSTEP_RANKS_H
 
@@ -40,12 +40,12 @@ struct lk_team_ranks {
     double waits[LK_MOST_TEAM]; /* of this rank's devices, in the step before */
 };
 
-/* Together: all learn how many devices each has. */
+/* All ranks call it together, and learn how many devices each of them has. */
 LK_MUST_CHECK enum lk_status lk_team_ranks_create(struct lk_world *world, int devices,
                                                   struct lk_team_ranks **ranks);
 void lk_team_ranks_destroy(struct lk_team_ranks *ranks);
 
-/* Of all ranks; this rank's first one among them. */
+/* The number of devices of all ranks; the number of this rank's first one among them. */
 int lk_team_ranks_devices(const struct lk_team_ranks *ranks);
 int lk_team_ranks_first(const struct lk_team_ranks *ranks);
 
@@ -57,15 +57,16 @@ LK_MUST_CHECK enum lk_status lk_team_ranks_allocate(struct lk_team *team);
 int lk_team_ranks_sums(const struct lk_team_ranks *ranks, int arrival,
                        struct lk_reduction_result sums[LK_MOST_SUBTREES]);
 
-/* Sends them; whether they were sent in an earlier try of the step. */
+/* Sends them to the ranks that own them; whether that was done in an earlier try of the step.
+ */
 LK_MUST_CHECK enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival);
 bool lk_team_ranks_has_sent(const struct lk_team_ranks *ranks, int arrival);
 
-/* After a step: of the devices of all ranks, as they were told. What other ranks' waited is of
- * the step before. */
+/* After a step: the times of the devices of all ranks, as the ranks have reported them. The
+ * waiting times of other ranks' devices are those of the step before. */
 void lk_team_ranks_times(struct lk_team *team, struct lk_device_times *times);
 
-/* As lk_team_wait(), and carries on with what travels. Releases the mutex meanwhile. */
+/* As lk_team_wait(), and goes on with transfers between ranks. Releases the mutex meanwhile. */
 LK_MUST_CHECK enum lk_status lk_team_ranks_wait(struct lk_team *team, double until,
                                                 bool *is_late);
 
@@ -75,8 +76,8 @@ LK_MUST_CHECK enum lk_status lk_team_ranks_wait(struct lk_team *team, double unt
 LK_MUST_CHECK enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics,
                                                    bool *is_right);
 
-/* Exchanges what ranks tell, together. *is_right: the ranks' parameters are the same, as far as
- * they were compared. */
+/* Exchanges the reports; all ranks call it together. *is_right: the checksums of the ranks'
+ * parameters are equal, where they were compared. */
 LK_MUST_CHECK enum lk_status lk_team_ranks_exchange_reports(struct lk_team *team,
                                                             bool *is_right);
 

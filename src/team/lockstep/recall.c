@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 
-/* Steps until all are tried again; twice as many each time. */
+/* Steps until all devices are tried again; the number doubles each time. */
 enum { FIRST_WAIT = 1000 };
 
 struct lk_worker *lk_team_only(struct lk_team *team)

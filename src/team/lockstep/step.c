@@ -43,7 +43,8 @@ void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weig
 }
 
 /* The oldest step is the one at work from now on: every device has a share of it, also those
- * without a shard, which need its sums. One that is alone may have been given it before. */
+ * without a shard, which need its sums. A device that is alone may have been given it before.
+ */
 static void give_shares(struct lk_team *team, bool is_ordered)
 {
     lk_team_assign_shards(team);

@@ -16,7 +16,8 @@ static int find_fastest(const struct lk_team *team)
 static void end_round(struct lk_team *team, double one_seconds)
 {
     struct lk_trial *trial = &team->trial;
-    /* On its own it will also save the way over the host. */
+    /* The device is even faster alone than measured here, since its sums need not go to the
+     * host and back. */
     trial->won += one_seconds < 1.05 * trial->all_seconds;
     trial->rounds++;
     trial->is_one_faster = 2 * trial->won > LK_TRIAL_ROUNDS;
@@ -38,8 +39,9 @@ static void end_round(struct lk_team *team, double one_seconds)
                trial->fastest, lk_team_left(team), 1e3 * one_seconds, 1e3 * trial->all_seconds);
 }
 
-/* A few steps by all, then as many by the fastest: no bit depends on who computes. Where a step
- * by all is mostly the way over the host, the fastest's own speed says enough. */
+/* A few steps by all devices, then as many by the fastest: no bit depends on who computes. If a
+ * step by all is mostly the way to the host and back, the fastest device's own speed is taken
+ * instead. */
 static void try_one(struct lk_team *team, double seconds)
 {
     struct lk_trial *trial = &team->trial;

@@ -36,7 +36,8 @@ struct lk_shard_run lk_shard_run_pass(struct lk_shard_run run, int first, int mo
     return (struct lk_shard_run){first, (stop < end ? stop : end) - first};
 }
 
-/* Puts a subtree behind those that are open, joined with its siblings. Returns how many. */
+/* Puts a subtree behind the open ones, whose other halves are not there yet; as long as it is
+ * the other half of the last of these, joins the two. Returns how often it has joined some. */
 static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
 {
     int joins = 0;
@@ -174,8 +175,8 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
     return LK_OK;
 }
 
-/* Adds a pass's subtrees to those before, as the terms of the run grow: a sum goes behind them
- * and into its sibling. Returns how many terms there are now. */
+/* Adds the subtrees of a pass to the terms of the passes before: each is put behind them, then
+ * added to its other half if that is there. Returns how many terms there are now. */
 static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
                                const struct lk_shard_slice *slice, struct lk_shard_run pass,
                                int *terms)

@@ -25,26 +25,26 @@ LK_MUST_CHECK enum lk_status lk_exchange_create(struct lk_device *device,
                                                 struct lk_exchange **exchange);
 void lk_exchange_destroy(struct lk_exchange *exchange);
 
-/* The largest number of sums over subtrees, each as long as the gradient, that the device holds
- * at once while any run of `shards` shards is computed, `most` at a time, beside the sum over
- * all shards. Siblings are added as soon as both are there, so small passes need no more memory
- * than large ones. */
+/* How many sums over subtrees, each as long as the gradient, a device may hold at once beside
+ * the sum over all shards: the most for any run of a batch of `shards` shards, `most` of which
+ * are computed at a time. The halves of a subtree are added as soon as both are there, so small
+ * passes need no more memory than large ones. */
 int lk_exchange_terms(int shards, int most);
 
 /* Begins a share of a step: the shards of `run`. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,
                                                struct lk_shard_run run);
 
-/* Sums what forward or backward has left of a pass over its subtrees, and with those of the
- * passes before. Buckets are those of the
- * replica; number lk_replica_bucket_count() is loss and correct answers, after forward. The
- * run's last pass sends the bucket to the host. Enqueues. */
+/* Adds up a bucket's gradients of one pass along the tree, together with those of the passes
+ * before. Buckets are those of the replica; number lk_replica_bucket_count() is the metrics
+ * (loss and right answers), which are there after forward. In the run's last pass the sums are
+ * sent to the host. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *exchange,
                                                         int bucket, struct lk_shard_run pass);
 
-/* Waits until a bucket is on the host, and gives its terms in ascending order and their
- * checksums as the device made them; valid until the next begin. fails: LK_E_DEVICE, for the
- * metrics also where an upload of the samples has failed */
+/* Waits until a bucket is on the host, and gives its terms, ordered by their shards, with the
+ * checksums that the device made of them; valid until the next begin. fails: LK_E_DEVICE; for
+ * the metrics also if an upload of the samples has failed */
 LK_MUST_CHECK enum lk_status lk_exchange_wait(struct lk_exchange *exchange, int bucket,
                                               struct lk_term terms[LK_MOST_SHARDS],
                                               const uint32_t **checksums, int *count);

@@ -98,7 +98,8 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
     return stepper->exchange;
 }
 
-/* Whether a step counts shows when all of its gradient is there. */
+/* Whether gradients overflowed, so that the update is left out, is known only when all of them
+ * are there. */
 static enum lk_status enqueue_results(struct lk_stepper *stepper)
 {
     for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {
@@ -110,7 +111,7 @@ static enum lk_status enqueue_results(struct lk_stepper *stepper)
     return lk_optimizer_enqueue_decision(stepper->optimizer);
 }
 
-/* The division by the number of samples comes last, in the update's scale. */
+/* Sums are divided by the number of samples in the update, by its scale. */
 enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, double lr,
                                  int64_t step, bool weights)
 {

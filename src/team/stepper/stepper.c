@@ -121,7 +121,7 @@ enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot, struct lk_b
     return lk_feed_read(stepper->config.feed, stepper->replica, slot, batches, part, to);
 }
 
-/* The division by the number of samples comes last, in the update's scale. */
+/* Sums are divided by the number of samples in the update, by its scale. */
 static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samples, double lr,
                                         int64_t step)
 {

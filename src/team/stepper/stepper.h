@@ -67,14 +67,14 @@ struct lk_step_share {
     struct lk_shard_run run; /* count 0: the device only updates */
 };
 
-/* Reads the share's samples, unless it was prefetched, and sends its passes on their way, then
- * each bucket to the exchange. Waits where a slot's last upload still is on its way. */
+/* Reads the share's samples, unless it was prefetched, enqueues its passes and hands each
+ * bucket to the exchange. Waits if the last upload from a slot is still on its way. */
 LK_MUST_CHECK enum lk_status lk_stepper_begin(struct lk_stepper *stepper,
                                               struct lk_batches *batches,
                                               const struct lk_step_share *share);
 
-/* Reads the samples of a share's first pass and uploads them while the device computes, so that
- * its begin need not. */
+/* Reads the samples of a share's first pass and uploads them while the device still computes
+ * another step, so that lk_stepper_begin() need not. */
 LK_MUST_CHECK enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper,
                                                  struct lk_batches *batches,
                                                  const struct lk_step_share *share);
@@ -86,7 +86,8 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper);
 LK_MUST_CHECK enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples,
                                                double lr, int64_t step, bool weights);
 
-/* Of the last share, once its buckets have come: reading on the host, upload, kernels. */
+/* What the last share took, known once its buckets have come: reading on the host, the rest of
+ * the upload for which kernels had to wait, kernels. */
 struct lk_share_times {
     double input_ms, transfer_ms, compute_ms;
 };

@@ -28,7 +28,7 @@ struct lk_team_config {
     const char *optimizer, *optimizer_options;
     struct lk_choices *choices; /* as a replica takes them */
     int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
-    bool is_async;          /* without lockstep, see async.h */
+    bool is_async;          /* without lockstep, see team/async/async.h */
     int64_t max_staleness;  /* then; -1: twice the devices */
     struct lk_world *world; /* the job's ranks, each with a team and a run of the shards */
     bool in_any_order;      /* over ranks: see struct lk_world_plan */
@@ -36,8 +36,9 @@ struct lk_team_config {
     /* Called when the devices are open, before anything is planned for them; NULL: nothing. */
     enum lk_status (*opened)(void *context, struct lk_team *team);
 
-    /* Called on a device's thread before its stepper goes and another one takes its place: what
-     * uses its weights has to go first. NULL: nothing does. */
+    /* Called on a device's thread before its stepper is destroyed and replaced by another one:
+     * whatever uses the weights of the old one has to be destroyed first. NULL: nothing does.
+     */
     void (*leaves)(void *context, struct lk_worker *worker);
     void *context; /* of both */
 };
@@ -53,7 +54,7 @@ struct lk_team_result {
     struct lk_device_times devices[LK_MOST_SHARDS]; /* [device_count]: of all ranks, in turn */
     int device_count;
     int tries;      /* how often the step was computed */
-    bool must_stop; /* a rank wanted to stop when it had done its share */
+    bool must_stop; /* a rank has asked all to stop */
 };
 
 /* Events since the start, for reports. */

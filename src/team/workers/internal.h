@@ -20,8 +20,9 @@ struct lk_stepper_change {
     int most_shards; /* at a time; 0: of a device that is alone, which needs no host */
 };
 
-/* What a device's thread does for its team: all of it that needs the device, so that tests can
- * drive a team without one. Share or alone: sums go by the host, or stay on the device. */
+/* What a device's thread does for its team and needs the device for: a table, so that tests can
+ * put others in its place and drive a team without a device. "Share": sums are added on the
+ * host; "alone": they stay on the device. */
 struct lk_team_acts {
     enum lk_status (*begin_share)(struct lk_worker *worker, const struct lk_command *order);
     enum lk_status (*end_share)(struct lk_worker *worker, const struct lk_command *order);
@@ -37,7 +38,8 @@ struct lk_team_acts {
 /* Steps that are begun and not ended, the oldest first. */
 struct lk_step_queue {
     struct lk_team_step steps[2];
-    int begun, ordered;           /* ordered: given to devices; one that is alone gets both */
+    int begun, ordered; /* ordered: devices have a command to begin them, a device that is alone
+                           for both */
     struct lk_step_share pending; /* the second, where it was not ordered; step 0: none */
     int64_t ticket;               /* of the oldest one's last try */
     int64_t committed;            /* the last step that counts */
@@ -54,7 +56,7 @@ struct lk_team_clock {
 
 /* What is known of the numbers that devices compute. */
 struct lk_judgement {
-    bool has_diverged;   /* a step gave no numbers on any device */
+    bool has_diverged;   /* the sums of a step were not finite on any device */
     bool has_no_numbers; /* in this try sums were not finite, without a transfer error */
     bool has_overflowed; /* in this try gradients overflowed in halves: the step makes
                           * no update */
@@ -81,14 +83,14 @@ enum { LK_TRIAL_STEPS = 7, LK_TRIAL_ROUNDS = 3, LK_SETTLING_STEPS = 10 };
  * than all together? Steps by all and by one are timed in turns for some rounds, and the
  * majority of rounds decides, since other work on the host may disturb one. */
 struct lk_trial {
-    int settled, steps, fastest; /* settled: steps since shares changed */
-    int rounds, won;             /* won: by one device */
+    int settled, steps, fastest; /* settled: steps since the shares last changed */
+    int rounds, won;             /* won: rounds in which one device was faster than all */
     double seconds[LK_TRIAL_STEPS], all_seconds;
     bool is_one_faster;     /* then the others are sent home after this step */
     int64_t wait, again_at; /* steps until all are tried again, the step; 0: never was one */
 };
 
-/* From where steps are done again when a device that is alone fails. */
+/* The state from which steps are done again when a device that is alone fails. */
 struct lk_recall {
     struct lk_training_state kept;
     void (*describe)(void *context, int64_t number, struct lk_team_step *step);
@@ -166,12 +168,12 @@ LK_MUST_CHECK enum lk_status lk_team_none_left(const struct lk_team *team);
 /* Devices that rest while another goes on alone. */
 int lk_team_resting(const struct lk_team *team);
 
-/* Compares what the devices at work have sent as checks of the step before; where one is wrong
- * its state is copied from another's and *is_right becomes false. The mutex is not held.
- * fails: LK_E_DEVICE where none is right */
+/* Compares the checksums that the devices at work have made of the sums that they got in the
+ * step before. If one is wrong its state is copied from another's, and *is_right becomes false.
+ * The mutex is not held. fails: LK_E_DEVICE where none is right */
 LK_MUST_CHECK enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right);
 
-/* Calls that read and write the training state of a device with a stepper. */
+/* Calls (lk_team_call()) that read and write the training state of a device. */
 LK_MUST_CHECK enum lk_status lk_training_state_read(void *context, struct lk_worker *worker);
 LK_MUST_CHECK enum lk_status lk_training_state_write(void *context, struct lk_worker *worker);
 void lk_training_state_clear(struct lk_training_state *state);

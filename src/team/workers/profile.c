@@ -229,7 +229,7 @@ static enum lk_status finish(struct lk_profile *profile)
     return LK_OK;
 }
 
-/* A trace that cannot be written ends no training. */
+/* If the trace cannot be written, training goes on without it. */
 static void finish_early(struct lk_profile *profile)
 {
     if (finish(profile) == LK_OK)
@@ -245,7 +245,7 @@ void lk_profile_collect(struct lk_profile *profile, struct lk_device *device, in
     int count = LK_COUNT(some);
     if (!profile)
         return;
-    /* The device may hang: it is asked while nobody has to wait for this thread. */
+    /* The device may hang, so it is asked before the lock is taken. */
     for (bool is_open = true; is_open && count == LK_COUNT(some);) {
         int64_t dropped = 0;
         count = lk_trace_collect(device, some, LK_COUNT(some), &dropped);

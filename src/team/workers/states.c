@@ -44,14 +44,15 @@ static const uint8_t follows[LK_WORKER_STATES][LK_WORKER_EVENTS] = {
                   ON(UPDATED, READY), ON(FAIL, FAILED), ON(STOP, STOPPED)},
     [WORKING] = {ON(CALL, CALLED), ON(LOSE, LOST), ON(DONE, READY), ON(FAIL, FAILED),
                  ON(STOP, STOPPED)},
-    /* Whoever waits for it finds the error; a call is its last chance to be closed. */
+    /* Whoever waits for it finds the error. A call is still carried out, so that the device can
+       be closed. */
     [STOPPED] = {ON(CALL, CALLED), ON(SHARE, STOPPED), ON(COMMIT, STOPPED), ON(REST, RESTING),
                  ON(LOSE, LOST), ON(DELIVER, STOPPED), ON(UPDATED, STOPPED), ON(DONE, STOPPED),
                  ON(FAIL, FAILED), ON(STOP, STOPPED)},
     /* It takes no order any more; whoever waits for it takes it out. */
     [FAILED] = {ON(CALL, FAILED), ON(SHARE, FAILED), ON(COMMIT, FAILED), ON(UPDATED, FAILED),
                 ON(REST, LOST), ON(LOSE, LOST)},
-    /* Its last update may end, or fail, when it has gone home. */
+    /* Its last update may still end, or fail, after it was sent to rest. */
     [RESTING] = {ON(CALL_BACK, READY), ON(LOSE, LOST), ON(DELIVER, RESTING),
                  ON(UPDATED, RESTING), ON(FAIL, LOST), ON(STOP, RESTING)},
     [LOST] = {ON(LOSE, LOST), ON(RETURN, LOST), ON(DELIVER, LOST), ON(UPDATED, LOST),

@@ -50,7 +50,7 @@ enum lk_status lk_team_copy_state(struct lk_team *team, struct lk_worker *from,
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker) || worker == from || !is_wrong(team, worker, from))
             continue;
-        /* One that cannot be mended is lost, which does not stop the others. */
+        /* A device whose replica cannot be repaired is lost, which does not stop the others. */
         (void)!lk_team_call_one(team, worker, team->acts->write, &state);
         lk_error_clear();
     }

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <time.h>
 
-/* Limits of patience, in multiples of the hang limit, as a first step compiles what the driver
- * has put off; and of a usual step. */
+/* How long to wait: a first step in multiples of the hang limit, since drivers may compile only
+ * then; others in multiples of a usual step. */
 enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10 };
 
 /* Seconds between two looks at the devices; that many more were no watching. */

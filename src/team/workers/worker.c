@@ -32,7 +32,7 @@ bool lk_worker_is_at_work(const struct lk_worker *worker)
     return true;
 }
 
-/* What a loss brings with it, whoever found it. */
+/* What has to be done when a device is lost, whoever found it. */
 static void leave_behind(struct lk_worker *worker, const char *why)
 {
     struct lk_team *team = worker->team;

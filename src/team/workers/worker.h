@@ -14,9 +14,10 @@ struct lk_worker;
 enum lk_command_kind {
     LK_COMMAND_CALL,  /* call(context, worker): its failure is the caller's affair */
     LK_COMMAND_BEGIN, /* begins a step: computes a share of it */
-    LK_COMMAND_END,   /* ends it: updates, or where it is alone waits until it has */
-    LK_COMMAND_WORK,  /* without lockstep: does all there is to do */
-    LK_COMMAND_QUIT,  /* the thread ends */
+    LK_COMMAND_END,  /* ends it: updates; a device that is alone has done so by itself, and only
+                      * waits for the result */
+    LK_COMMAND_WORK, /* without lockstep: does all there is to do */
+    LK_COMMAND_QUIT, /* the thread ends */
 };
 
 struct lk_command {
@@ -26,7 +27,7 @@ struct lk_command {
     enum lk_status (*run)(struct lk_worker *worker,
                           const struct lk_command *order); /* others */
     struct lk_step_share share;
-    int64_t ticket; /* of a share: tells a repeated one from the one before */
+    int64_t ticket; /* the number of a try: sums that come with an older one are not wanted */
     double lr;
     bool weights; /* of an update: make the weights' checksum */
 };
@@ -51,27 +52,28 @@ struct lk_command_queue {
 struct lk_worker_report {
     enum lk_status status;
     char text[512];
-    int64_t heartbeats; /* of long calls: signs that they get on */
+    int64_t heartbeats; /* counted up by long calls to show that they do not hang */
 };
 
 /* What has come to the host of the step at work. The thread writes the arrivals and then their
  * number; the trainer's thread reads those that are counted. */
 struct lk_delivery {
     int64_t ticket; /* of the share whose arrivals these are */
-    int arrived;    /* the metrics, then buckets in their order */
+    int arrived;    /* how many: the metrics first, then buckets in their order */
     struct lk_arrival *arrivals;
     const uint32_t *checks; /* of the step before, once the metrics are there */
     struct lk_share_times times;
     struct lk_step_result result; /* of one that is alone: it has no other arrivals */
-    double came_at; /* lk_seconds() since when it waits: of the last arrival; alone, since when
-                     * it is waited for */
+    double came_at; /* lk_seconds() of the last arrival, from which on the device waits; of one
+                     * that is alone, from which on the host waits for it */
 };
 
 /* What is held against a device in the step at work. No states: evidence outlasts calls,
  * repairs and further tries of the step, until a verdict is given. */
 struct lk_evidence {
     int changed;     /* times that what it sent did not arrive unchanged */
-    bool no_numbers; /* its sums were none: others compute its shards in the next try */
+    bool no_numbers; /* its sums were infinite or NaN: others compute its shards in the next
+                      * try */
 };
 
 struct lk_worker {
@@ -82,7 +84,7 @@ struct lk_worker {
     /* The thread's own; others ask what is known without the device. */
     struct lk_device *device; /* NULL: it could not be opened */
     struct lk_stepper *stepper;
-    bool has_updated; /* the stepper: there are checks of what it was sent */
+    bool has_updated; /* its stepper has, so there are checksums of what it was sent */
     double input_ms[LK_REPLICA_SLOTS];
     struct lk_trouble {
         double slowness;  /* for tests (LOCKSTEP_SLOW): takes so many times as long; 1:
@@ -101,7 +103,7 @@ struct lk_worker {
     struct lk_delivery delivery;
     struct lk_evidence evidence;
     struct lk_shard_run share; /* shards it has been given */
-    bool has_computed;         /* some: its kernels are compiled */
+    bool has_computed;         /* at least once: its kernels are compiled */
     int most_shards;           /* that it computes at a time */
 };
 
@@ -128,10 +130,10 @@ void lk_worker_send(struct lk_worker *worker, const struct lk_command *order);
  * where nobody waits for them any more. */
 bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count);
 
-/* On its thread, `worker`'s: a long call gets on. */
+/* Called on the device's thread by long calls, to show that they do not hang. */
 void lk_worker_heartbeat(void *worker);
 
-/* Reads what trouble the environment asks for. */
+/* Reads from the environment which faults tests want (LOCKSTEP_SLOW, LOCKSTEP_FAIL). */
 void lk_worker_read_faults(struct lk_worker *worker);
 
 /* On its thread: waits as much longer than `seconds` as the device is slow; fails or hangs

@@ -1,0 +1,140 @@
+/* Model text into a graph: what stands at the top of the text. */
+#include "base/fail.h"
+#include "base/log.h"
+#include "graph/node.h"
+#include "model/text/reading.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum lk_status read_classes(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    static const struct lk_option table[] = {
+        {.name = "classes", .kind = LK_OPTION_INT, .count = 1, .min = 1, .max = 1 << 24}, {0}};
+    const struct lk_yaml *value = lk_yaml_find(root, "classes");
+    char text[64];
+    if (!value)
+        return LK_OK;
+    LK_TRY(lk_layer_value(reading, value, text, sizeof text));
+    return lk_yaml_at(value, lk_option_set(table, &reading->classes, "classes", text));
+}
+
+/* The name of a text that does not say: its file's, without folder and ending. */
+static void name_after_file(const char *where, char name[64])
+{
+    const char *slash = strrchr(where, '/');
+    const char *stem = slash ? slash + 1 : where;
+    const char *dot = strrchr(stem, '.');
+    snprintf(name, 64, "%.*s", dot && dot > stem ? (int)(dot - stem) : 63, stem);
+}
+
+static enum lk_status read_name(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    const struct lk_yaml *value = lk_yaml_find(root, "name");
+    char name[64];
+    if (value)
+        LK_TRY(lk_layer_value(reading, value, name, sizeof name));
+    else
+        name_after_file(root->where, name);
+    return lk_arena_text(&reading->model->arena, name, &reading->model->name);
+}
+
+static enum lk_status read_layers(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    const struct lk_yaml *layers = lk_yaml_find(root, "layers");
+    if (!layers)
+        return lk_yaml_fail(root, "'layers:' is missing");
+    if (layers->kind != LK_YAML_LIST || layers->count == 0)
+        return lk_yaml_fail(layers, "'layers' is a list of at least one operation");
+    const struct lk_words words = {.classes = reading->classes};
+    for (const struct lk_yaml *entry = layers->first; entry; entry = entry->next)
+        LK_TRY(lk_entry_read(reading, entry, &words));
+    if (reading->count == 0)
+        return lk_yaml_fail(layers, "none of the layers is there");
+    lk_blocks_warn_of_unused(reading);
+    return LK_OK;
+}
+
+/* The nodes that outputs depend on. */
+static void mark_needed(const struct lk_model *model, bool *needed)
+{
+    for (int i = 0; i < model->output_count; i++)
+        needed[model->outputs[i].node->index] = true;
+    for (int i = model->graph->count - 1; i >= 0; i--) /* inputs come before their readers */
+        for (int j = 0; needed[i] && j < model->graph->nodes[i]->inputs; j++)
+            needed[model->graph->nodes[i]->input_nodes[j]->index] = true;
+}
+
+/* Says which layers and inputs no output needs: most often a forgotten `from`. */
+static enum lk_status warn_of_unused(const struct lk_reading *reading,
+                                     const struct lk_yaml *root)
+{
+    const struct lk_model *model = reading->model;
+    const char *output = model->outputs[0].node->name;
+    bool *needed = calloc((size_t)model->graph->count, sizeof *needed);
+    if (!needed)
+        return lk_fail_memory("a mark for each layer", (size_t)model->graph->count);
+    mark_needed(model, needed);
+    for (int i = 0; i < model->input_count; i++)
+        if (!needed[model->inputs[i]->index])
+            lk_log(LK_LOG_WARNING, "%s:%d: the output '%s' does not depend on input '%s'",
+                   root->where, root->line, output, model->inputs[i]->name);
+    for (int i = 0; i < reading->count; i++)
+        if (!needed[reading->layers[i].first->index])
+            lk_log(LK_LOG_WARNING, "%s:%d: the output '%s' does not need layer '%s'",
+                   root->where, reading->layers[i].entry->line, output,
+                   reading->layers[i].first->name);
+    free(needed);
+    return LK_OK;
+}
+
+static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
+{
+    static const char *const keys[] = {"name",   "input", "classes", "blocks", "layers",
+                                       "output", "loss",  "metrics", NULL};
+    LK_TRY(lk_yaml_check_keys(root, keys));
+    LK_TRY(read_classes(reading, root));
+    LK_TRY(read_name(reading, root));
+    LK_TRY(lk_inputs_read(reading, root));
+    LK_TRY(lk_blocks_read(reading, lk_yaml_find(root, "blocks")));
+    LK_TRY(read_layers(reading, root));
+    LK_TRY(lk_outputs_read(reading, root));
+    return warn_of_unused(reading, root);
+}
+
+/* Empty lines in front only keep the line numbers of a text that was cut out of a run file. */
+static enum lk_status keep_text(struct lk_model *model, const char *text, size_t bytes)
+{
+    void *memory = NULL;
+    while (bytes > 0 && (*text == '\n' || *text == '\r')) {
+        text++;
+        bytes--;
+    }
+    LK_TRY(lk_arena_allocate(&model->arena, bytes + 1, &memory));
+    model->text = memcpy(memory, text, bytes);
+    return LK_OK;
+}
+
+enum lk_status lk_model_read(const char *text, size_t bytes, const char *where,
+                             struct lk_model **model)
+{
+    struct lk_yaml_document *document = NULL;
+    struct lk_reading reading = {.model = calloc(1, sizeof *reading.model)};
+    enum lk_status status;
+    if (!reading.model)
+        return lk_fail_memory("a model", sizeof *reading.model);
+    LK_TRY_OUT(lk_graph_create(&reading.model->graph));
+    LK_TRY_OUT(lk_yaml_read(text, bytes, where, &document));
+    LK_TRY_OUT(keep_text(reading.model, text, bytes));
+    LK_TRY_OUT(read_root(&reading, lk_yaml_root(document)));
+    lk_arena_clear(&reading.growth.arena);
+    lk_yaml_destroy(document);
+    reading.model->node_count = reading.model->graph->count;
+    *model = reading.model;
+    return LK_OK;
+out:
+    lk_arena_clear(&reading.growth.arena);
+    lk_yaml_destroy(document);
+    lk_model_destroy(reading.model);
+    return status;
+}

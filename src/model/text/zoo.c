@@ -1,0 +1,153 @@
+/* Opening a model by its name: the zoo, then files. */
+#include "base/embedded.h"
+#include "base/fail.h"
+#include "base/option.h"
+#include "io/file.h"
+#include "model/text/reading.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct lk_embedded lk_zoo_files[];
+extern const char *const lk_zoo_names[]; /* the same without ".yaml"; ends with NULL */
+
+const char *lk_model_zoo(int index)
+{
+    for (int i = 0; i < index; i++)
+        if (!lk_zoo_names[i])
+            return NULL;
+    return index < 0 ? NULL : lk_zoo_names[index];
+}
+
+static const char *zoo_name(const void *names, int i)
+{
+    return ((const char *const *)names)[i];
+}
+
+static enum lk_status fail_unknown(const char *name)
+{
+    char known[512] = "";
+    size_t used = 0;
+    for (int i = 0; lk_zoo_names[i] && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 lk_zoo_names[i]);
+    const char *near = lk_nearest_name(name, zoo_name, lk_zoo_names);
+    return lk_fail(LK_E_MODEL, "no model '%s': no file, and none of the zoo (%s)%s%s%s", name,
+                   known, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* --- another shape --------------------------------------------------------------------- */
+
+/* Replaces the text by one in which `with` stands in place of `value`. */
+static enum lk_status replace(char **text, const struct lk_yaml *value, const char *with)
+{
+    size_t start, bytes;
+    lk_yaml_span(*text, value, &start, &bytes);
+    const size_t room = strlen(*text) + strlen(with) + 1;
+    char *made = malloc(room);
+    if (!made)
+        return lk_fail_memory("a model text", room);
+    snprintf(made, room, "%.*s%s%s", (int)start, *text, with, *text + start + bytes);
+    free(*text);
+    *text = made;
+    return LK_OK;
+}
+
+/* The number that stands in place `index` of the text's input, or the one asked for instead. */
+static enum lk_status dimension(const struct lk_yaml *input, int index, int64_t asked,
+                                char text[32])
+{
+    const struct lk_yaml *own = lk_yaml_item(input, index);
+    if (input->kind != LK_YAML_LIST || input->count != 3 || own->kind != LK_YAML_SCALAR)
+        return lk_yaml_fail(input, "only 'input: [height, width, channels]' can be given "
+                                   "another shape");
+    if (asked > 0)
+        snprintf(text, 32, "%lld", (long long)asked);
+    else
+        snprintf(text, 32, "%.31s", own->text);
+    return LK_OK;
+}
+
+static enum lk_status reshape_input(char **text, const struct lk_yaml *root,
+                                    const struct lk_model_shape *shape)
+{
+    const struct lk_yaml *input = lk_yaml_find(root, "input");
+    char h[32], w[32], c[32], all[112];
+    if (shape->height <= 0 && shape->width <= 0 && shape->channels <= 0)
+        return LK_OK;
+    if (!input)
+        return lk_yaml_fail(root, "'input: [height, width, channels]' is missing");
+    LK_TRY(dimension(input, 0, shape->height, h));
+    LK_TRY(dimension(input, 1, shape->width, w));
+    LK_TRY(dimension(input, 2, shape->channels, c));
+    snprintf(all, sizeof all, "[%s, %s, %s]", h, w, c);
+    return replace(text, input, all);
+}
+
+static enum lk_status reshape_classes(char **text, const struct lk_yaml *root,
+                                      const struct lk_model_shape *shape)
+{
+    const struct lk_yaml *classes = lk_yaml_find(root, "classes");
+    char number[32];
+    if (shape->classes <= 0)
+        return LK_OK;
+    if (!classes || classes->is_null)
+        return lk_yaml_fail(root,
+                            "%lld classes are asked for, but the text has no 'classes:' "
+                            "that could be changed",
+                            (long long)shape->classes);
+    snprintf(number, sizeof number, "%lld", (long long)shape->classes);
+    return replace(text, classes, number);
+}
+
+typedef enum lk_status edit(char **text, const struct lk_yaml *root,
+                            const struct lk_model_shape *shape);
+
+static enum lk_status apply(edit *change, char **text, const char *where,
+                            const struct lk_model_shape *shape)
+{
+    struct lk_yaml_document *document = NULL;
+    LK_TRY(lk_yaml_read(*text, strlen(*text), where, &document));
+    const enum lk_status status = change(text, lk_yaml_root(document), shape);
+    lk_yaml_destroy(document);
+    return status;
+}
+
+/* --- opening --------------------------------------------------------------------------- */
+
+static enum lk_status find_text(const char *name, char **text, char *where, size_t where_bytes)
+{
+    size_t bytes = 0;
+    void *data = NULL;
+    snprintf(where, where_bytes, "%s.yaml", name);
+    const struct lk_embedded *file = lk_embedded_find(lk_zoo_files, where);
+    if (file) {
+        *text = strdup(file->text);
+        return *text ? LK_OK : lk_fail_memory("a model text", file->bytes);
+    }
+    if (!lk_file_exists(name))
+        return fail_unknown(name);
+    snprintf(where, where_bytes, "%s", name);
+    LK_TRY(lk_file_read(name, LK_YAML_MOST_BYTES, &data, &bytes));
+    *text = data;
+    if (strlen(*text) == bytes)
+        return LK_OK;
+    free(data);
+    return lk_fail(LK_E_MODEL, "%s: no text: it has a zero byte", name);
+}
+
+enum lk_status lk_model_open(const char *name, const struct lk_model_shape *shape,
+                             struct lk_model **model)
+{
+    char *text = NULL, where[1024];
+    LK_TRY(find_text(name, &text, where, sizeof where));
+    enum lk_status status = LK_OK;
+    if (shape) {
+        LK_TRY_OUT(apply(reshape_input, &text, where, shape));
+        LK_TRY_OUT(apply(reshape_classes, &text, where, shape));
+    }
+    status = lk_model_read(text, strlen(text), where, model);
+out:
+    free(text);
+    return status;
+}

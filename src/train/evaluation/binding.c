@@ -1,0 +1,236 @@
+/* Binds a model's inputs and targets to the fields of a data set. */
+#include "train/evaluation/binding.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <string.h>
+
+struct binding {
+    const struct lk_model *model;
+    const struct lk_data_info *data;
+    struct lk_feed *feed;
+};
+
+/* --- finding a field --------------------------------------------------------------------- */
+
+/* "image uint8 [28, 28, 1], label int32 []" of the fields with that role. */
+static void list_fields(const struct lk_data_info *data, enum lk_field_role role, char *text,
+                        size_t bytes)
+{
+    size_t used = 0;
+    snprintf(text, bytes, "none");
+    for (int i = 0; i < data->field_count && used < bytes; i++) {
+        const struct lk_field *field = &data->fields[i];
+        char shape[96];
+        lk_shape_print(&field->shape, shape, sizeof shape);
+        if (field->role == role)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s %s %s", used ? ", " : "",
+                                     field->name, lk_dtype_name(field->dtype), shape);
+    }
+}
+
+/* Whether a field only holds the length of another one. */
+static bool is_length(const struct lk_data_info *data, int index)
+{
+    for (int i = 0; i < data->field_count; i++)
+        if (data->fields[i].length == index)
+            return true;
+    return false;
+}
+
+/* The only field of a role and, unless it is -1, of a type; -1: none or several. */
+static int only_field(const struct lk_data_info *data, enum lk_field_role role, int dtype)
+{
+    int found = -1;
+    for (int i = 0; i < data->field_count; i++) {
+        const struct lk_field *field = &data->fields[i];
+        if (field->role != role || (dtype >= 0 && field->dtype != (enum lk_dtype)dtype) ||
+            is_length(data, i))
+            continue;
+        if (found >= 0)
+            return -1;
+        found = i;
+    }
+    return found;
+}
+
+/* A node's name has no dot: the input "tokens_length" takes the field "tokens.length". */
+static int field_named(const struct lk_data_info *data, const char *name)
+{
+    static const char ending[] = "_length";
+    const size_t length = strlen(name), end = sizeof ending - 1;
+    char dotted[96];
+    const int field = lk_field_find(data->fields, data->field_count, name);
+    if (field >= 0 || length <= end || strcmp(name + length - end, ending) != 0)
+        return field;
+    snprintf(dotted, sizeof dotted, "%.*s.length", (int)(length - end), name);
+    return lk_field_find(data->fields, data->field_count, dotted);
+}
+
+static enum lk_status fail_to_find(const struct binding *b, enum lk_field_role role,
+                                   const char *what, const char *name)
+{
+    char list[512];
+    list_fields(b->data, role, list, sizeof list);
+    return lk_fail(LK_E_SHAPE,
+                   "data '%s' has no field for %s '%s' of model '%s', by name or as the only "
+                   "one of its kind; there are: %s",
+                   b->data->name, what, name, lk_model_name(b->model), list);
+}
+
+static enum lk_status add_row(struct binding *b, const struct lk_node *node, int field,
+                              bool converts)
+{
+    if (b->feed->count == LK_MOST_INPUTS)
+        return lk_fail(LK_E_UNSUPPORTED, "more than %d inputs and targets", LK_MOST_INPUTS);
+    b->feed->rows[b->feed->count++] = (struct lk_feed_row){node, field, converts};
+    return LK_OK;
+}
+
+/* --- inputs ------------------------------------------------------------------------------ */
+
+/* Images may be larger than the model's input if they are cropped on the way, as a SPEC or a
+ * pipeline can ask for. */
+static enum lk_status check_image(const struct binding *b, const struct lk_node *node,
+                                  const struct lk_field *field)
+{
+    const struct lk_shape x = node->shapes.y;
+    const int64_t *f = field->shape.dim;
+    const bool is_same = x.dim[1] == f[0] && x.dim[2] == f[1];
+    const bool is_cropped = b->data->decodes && x.dim[1] <= f[0] && x.dim[2] <= f[1];
+    if (x.dim[0] == f[2] && (is_same || is_cropped))
+        return LK_OK;
+    return lk_fail(LK_E_SHAPE,
+                   "data '%s' has images of %lldx%lldx%lld, model '%s' expects "
+                   "%lldx%lldx%lld; set input and classes in a run file for another size",
+                   b->data->name, (long long)f[0], (long long)f[1], (long long)f[2],
+                   lk_model_name(b->model), (long long)x.dim[1], (long long)x.dim[2],
+                   (long long)x.dim[0]);
+}
+
+/* Numbers may have another shape of as many elements: [] and [1], [784] and [28, 28]. */
+static enum lk_status check_numbers(const struct binding *b, const struct lk_node *node,
+                                    const struct lk_field *field, bool *converts)
+{
+    const struct lk_input *input = &node->input;
+    const int64_t count = lk_shape_count(&input->shape);
+    char wanted[96], found[96];
+    *converts = input->dtype == LK_F32 && field->dtype == LK_I32 && count == 1;
+    const bool is_same = input->dtype == LK_F32 ? lk_shape_count(&field->shape) == count
+                                                : lk_shape_equal(&field->shape, &input->shape);
+    if (is_same && (field->dtype == input->dtype || *converts))
+        return LK_OK;
+    lk_shape_print(&input->shape, wanted, sizeof wanted);
+    lk_shape_print(&field->shape, found, sizeof found);
+    return lk_fail(LK_E_SHAPE, "field '%s' of data '%s' is %s %s, model '%s' expects %s %s",
+                   field->name, b->data->name, lk_dtype_name(field->dtype), found,
+                   lk_model_name(b->model), lk_dtype_name(input->dtype), wanted);
+}
+
+static enum lk_status bind_input(struct binding *b, const struct lk_node *node)
+{
+    int field = field_named(b->data, node->name);
+    bool converts = false;
+    if (field < 0)
+        field = only_field(b->data, LK_FIELD_INPUT, (int)node->input.dtype);
+    if (field < 0 && b->model->input_count == 1)
+        field = only_field(b->data, LK_FIELD_INPUT, -1);
+    if (field < 0)
+        return fail_to_find(b, LK_FIELD_INPUT, "input", node->name);
+    const struct lk_field *found = &b->data->fields[field];
+    if (node->input.dtype == LK_U8 && found->dtype == LK_U8)
+        LK_TRY(check_image(b, node, found));
+    else
+        LK_TRY(check_numbers(b, node, found, &converts));
+    return add_row(b, node, field, converts);
+}
+
+/* --- targets ----------------------------------------------------------------------------- */
+
+static enum lk_status check_classes(const struct binding *b,
+                                    const struct lk_model_output *output,
+                                    const struct lk_field *field)
+{
+    const int64_t most =
+        output->shape.form == LK_FORM_CHOICE ? 2 : (int64_t)output->shape.width;
+    if (field->classes <= most)
+        return LK_OK;
+    return lk_fail(LK_E_SHAPE, "data '%s' has %lld classes, model '%s' predicts %lld",
+                   b->data->name, (long long)field->classes, lk_model_name(b->model),
+                   (long long)most);
+}
+
+static bool is_class_form(enum lk_metric_form form)
+{
+    return form == LK_FORM_CLASS || form == LK_FORM_CHOICE;
+}
+
+static enum lk_status check_target(const struct binding *b,
+                                   const struct lk_model_output *output,
+                                   const struct lk_field *field, bool *converts)
+{
+    const struct lk_metric_shape *shape = &output->shape;
+    const struct lk_shape steps = {1, {shape->steps}};
+    const int64_t count = lk_shape_count(&field->shape);
+    char found[96];
+    *converts = false;
+    lk_shape_print(&field->shape, found, sizeof found);
+    if (!is_class_form(shape->form)) {
+        *converts = field->dtype == LK_I32 && count == 1 && shape->width == 1;
+        if ((field->dtype == LK_F32 || *converts) && count == shape->steps * shape->width)
+            return LK_OK;
+        return lk_fail(LK_E_SHAPE,
+                       "label '%s' of data '%s' is %s %s, %s of output '%s' takes %lld numbers",
+                       field->name, b->data->name, lk_dtype_name(field->dtype), found,
+                       output->loss.kind->name, output->name,
+                       (long long)(shape->steps * shape->width));
+    }
+    const bool is_sequence = output->node->shapes.y.rank == 2;
+    if (field->dtype == LK_I32 &&
+        (is_sequence ? lk_shape_equal(&field->shape, &steps) : count == 1))
+        return check_classes(b, output, field);
+    return lk_fail(LK_E_SHAPE,
+                   "label '%s' of data '%s' is %s %s, %s of output '%s' takes a class%s",
+                   field->name, b->data->name, lk_dtype_name(field->dtype), found,
+                   output->loss.kind->name, output->name, is_sequence ? " for each step" : "");
+}
+
+static enum lk_status bind_target(struct binding *b, const struct lk_model_output *output,
+                                  int losses, int *target)
+{
+    int field = field_named(b->data, output->name);
+    bool converts;
+    if (field < 0 || b->data->fields[field].role != LK_FIELD_LABEL)
+        field = losses == 1 ? only_field(b->data, LK_FIELD_LABEL, -1) : -1;
+    if (field < 0)
+        return fail_to_find(b, LK_FIELD_LABEL, "output", output->name);
+    LK_TRY(check_target(b, output, &b->data->fields[field], &converts));
+    *target = field;
+    return output->target ? add_row(b, output->target, field, converts) : LK_OK;
+}
+
+enum lk_status lk_binding_make_inputs(const struct lk_model *model, const struct lk_data *data,
+                                      struct lk_feed *feed)
+{
+    struct binding b = {.model = model, .data = lk_data_info(data), .feed = feed};
+    *feed = (struct lk_feed){0};
+    for (int i = 0; i < model->input_count; i++)
+        LK_TRY(bind_input(&b, model->inputs[i]));
+    return LK_OK;
+}
+
+enum lk_status lk_binding_make(const struct lk_model *model, const struct lk_data *data,
+                               struct lk_feed *feed, int targets[LK_MOST_OUTPUTS])
+{
+    struct binding b = {.model = model, .data = lk_data_info(data), .feed = feed};
+    int losses = 0;
+    LK_TRY(lk_binding_make_inputs(model, data, feed));
+    for (int i = 0; i < model->output_count; i++)
+        losses += model->outputs[i].loss.kind != NULL;
+    for (int i = 0; i < model->output_count; i++) {
+        targets[i] = -1;
+        if (model->outputs[i].loss.kind)
+            LK_TRY(bind_target(&b, &model->outputs[i], losses, &targets[i]));
+    }
+    return LK_OK;
+}

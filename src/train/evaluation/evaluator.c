@@ -1,0 +1,240 @@
+/* An evaluator: a replica that only predicts, batch by batch, over a data set or over arrays.
+ */
+#include "train/evaluation/parts.h"
+
+#include "base/fail.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The first input that takes images; NULL: none does. */
+static const struct lk_node *find_images(const struct lk_model *model)
+{
+    for (int i = 0; i < model->input_count; i++)
+        if (model->inputs[i]->input.dtype == LK_U8)
+            return model->inputs[i];
+    return NULL;
+}
+
+struct lk_data_options lk_data_wanted(const struct lk_model *model,
+                                      const struct lk_pipeline *pipeline)
+{
+    const struct lk_node *images = find_images(model);
+    if (!images)
+        return (struct lk_data_options){0};
+    const struct lk_shape x = images->shapes.y;
+    const int *size = pipeline->resize;
+    return (struct lk_data_options){.height = size[0] ? size[0] : (int)x.dim[1],
+                                    .width = size[0] ? size[1] : (int)x.dim[2],
+                                    .channels = (int)x.dim[0],
+                                    .decode = pipeline->decodes_full ? "full" : NULL,
+                                    .part_height = pipeline->part[0],
+                                    .part_width = pipeline->part[1],
+                                    .parts_by_chance = pipeline->parts_by_chance};
+}
+
+enum lk_status lk_model_transform(const struct lk_model *model,
+                                  const struct lk_pipeline *pipeline,
+                                  struct lk_transform *transform)
+{
+    const struct lk_node *images = find_images(model);
+    const struct lk_shape x = images ? images->shapes.y : (struct lk_shape){3, {1, 1, 1}};
+    const int *crop = pipeline->crop;
+    if (crop[0] && (x.dim[1] != crop[0] || x.dim[2] != crop[1]))
+        return lk_fail(LK_E_ARGUMENT,
+                       "the pipeline crops to %dx%d, the model takes images of %lldx%lld",
+                       crop[0], crop[1], (long long)x.dim[1], (long long)x.dim[2]);
+    return lk_pipeline_transform(pipeline, (int)x.dim[0], transform);
+}
+
+/* --- making it --------------------------------------------------------------------------- */
+
+static enum lk_status create_judged(struct lk_evaluator *evaluator, int index)
+{
+    struct lk_judged *j = &evaluator->judged[index];
+    j->output = &evaluator->model->outputs[index];
+    j->elements = lk_shape_count(&j->output->node->shapes.y);
+    j->field = -1;
+    const size_t count = (size_t)evaluator->batch * (size_t)j->elements;
+    j->predictions = malloc(count * sizeof *j->predictions);
+    j->converted = malloc((size_t)evaluator->batch * sizeof *j->converted);
+    return j->predictions && j->converted
+               ? LK_OK
+               : lk_fail_memory("predictions", count * sizeof(float));
+}
+
+static enum lk_status create(struct lk_evaluator *evaluator,
+                             const struct lk_evaluator_config *c)
+{
+    struct lk_replica_config config = {
+        .device = c->device,
+        .batch = c->batch,
+        .shards = 1,
+        .transform = c->transform,
+        .real = LK_F32,
+        .weights_of = c->weights_of,
+        .choices = c->choices,
+    };
+    lk_model_output_nodes(c->model, config.outputs);
+    for (int i = 0; i < c->model->output_count; i++)
+        LK_TRY(create_judged(evaluator, i));
+    LK_TRY(lk_replica_create(&config, &evaluator->replica));
+    return lk_replica_build(evaluator->replica);
+}
+
+enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
+                                   struct lk_evaluator **evaluator)
+{
+    struct lk_evaluator *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("an evaluator", sizeof *made);
+    made->model = config->model;
+    made->batch = config->batch;
+    made->pipeline = config->pipeline;
+    made->of_classes = -1;
+    const enum lk_status status = create(made, config);
+    if (status != LK_OK) {
+        lk_evaluator_destroy(made);
+        return status;
+    }
+    *evaluator = made;
+    return LK_OK;
+}
+
+void lk_evaluator_destroy(struct lk_evaluator *evaluator)
+{
+    if (!evaluator)
+        return;
+    lk_replica_destroy(evaluator->replica);
+    for (int i = 0; i < LK_MOST_OUTPUTS; i++) {
+        struct lk_judged *j = &evaluator->judged[i];
+        free(j->predictions);
+        free(j->converted);
+        lk_metric_destroy(j->loss);
+        for (int m = 0; m < LK_MOST_METRICS; m++)
+            lk_metric_destroy(j->metrics[m]);
+    }
+    free(evaluator->confusion);
+    free(evaluator);
+}
+
+struct lk_replica *lk_evaluator_replica(struct lk_evaluator *evaluator)
+{
+    return evaluator->replica;
+}
+
+void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context)
+{
+    evaluator->beat = beat;
+    evaluator->watcher = context;
+}
+
+/* --- predicting -------------------------------------------------------------------------- */
+
+/* Predicts the `count` samples that lie in slot 0; to[o]: predictions of output o,
+ * [count][elements]. */
+static enum lk_status predict_slot(struct lk_evaluator *evaluator, int64_t count,
+                                   float *const *to)
+{
+    struct lk_replica *replica = evaluator->replica;
+    LK_TRY(lk_replica_load(replica, 0, count));
+    LK_TRY(lk_replica_forward(replica, 0));
+    for (int i = 0; i < evaluator->model->output_count; i++) {
+        struct lk_shape shape;
+        const struct lk_buffer *y = lk_replica_output(replica, i, &shape);
+        LK_TRY(lk_tiled_read(y, lk_replica_tiling(replica), &shape, LK_F32, count, to[i]));
+    }
+    return lk_replica_wait_slot(replica, 0);
+}
+
+enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t count,
+                                    const void *const *inputs, float *const *outputs)
+{
+    const struct lk_model *model = evaluator->model;
+    for (int64_t i = 0; i < count; i += evaluator->batch) {
+        const int64_t n = lk_least(evaluator->batch, count - i);
+        float *to[LK_MOST_OUTPUTS];
+        for (int j = 0; j < model->input_count; j++) {
+            const struct lk_node *node = model->inputs[j];
+            const size_t bytes =
+                (size_t)lk_shape_count(&node->input.shape) * lk_dtype_bytes(node->input.dtype);
+            void *slot = lk_replica_slot(evaluator->replica, node, 0);
+            if (slot)
+                memcpy(slot, (const char *)inputs[j] + (size_t)i * bytes, (size_t)n * bytes);
+        }
+        for (int j = 0; j < model->output_count; j++)
+            to[j] = outputs[j] + i * evaluator->judged[j].elements;
+        LK_TRY(predict_slot(evaluator, n, to));
+    }
+    return LK_OK;
+}
+
+/* Reads a batch, its inputs and targets, and predicts. */
+static enum lk_status predict_batch(struct lk_evaluator *evaluator, int64_t batch,
+                                    int64_t count)
+{
+    float *to[LK_MOST_OUTPUTS];
+    void *fields[LK_MOST_FIELDS];
+    memcpy(fields, evaluator->targets, sizeof fields);
+    for (int i = 0; i < evaluator->model->output_count; i++)
+        to[i] = evaluator->judged[i].predictions;
+    LK_TRY(lk_feed_read(&evaluator->feed, evaluator->replica, 0, evaluator->batches,
+                        (struct lk_batch_range){batch, 0, count}, fields));
+    return predict_slot(evaluator, count, to);
+}
+
+enum lk_status lk_evaluator_for_batches(struct lk_evaluator *evaluator,
+                                        const struct lk_data *data, void *context,
+                                        enum lk_status (*use)(struct lk_evaluator *evaluator,
+                                                              void *context, int64_t first,
+                                                              int64_t count))
+{
+    const struct lk_node *images = find_images(evaluator->model);
+    const struct lk_batches_options options = {
+        .size = (int)evaluator->batch,
+        .height = images ? (int)images->shapes.y.dim[1] : 0,
+        .width = images ? (int)images->shapes.y.dim[2] : 0,
+        .threads = LK_BATCHES_AUTO,
+        .eval_pipeline = evaluator->pipeline,
+        .end = lk_divide_up(lk_data_info(data)->count, evaluator->batch),
+    };
+    LK_TRY(lk_batches_create(data, &options, &evaluator->batches));
+    enum lk_status status = LK_OK;
+    for (int64_t batch = 0; batch < options.end && status == LK_OK; batch++) {
+        const int64_t count = lk_batches_size(evaluator->batches, batch);
+        status = predict_batch(evaluator, batch, count);
+        if (status == LK_OK)
+            status = use(evaluator, context, batch * evaluator->batch, count);
+        if (evaluator->beat)
+            evaluator->beat(evaluator->watcher);
+    }
+    lk_batches_destroy(evaluator->batches);
+    evaluator->batches = NULL;
+    return status;
+}
+
+struct visitor {
+    void *context;
+    enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs);
+};
+
+static enum lk_status visit_batch(struct lk_evaluator *evaluator, void *context, int64_t first,
+                                  int64_t count)
+{
+    const struct visitor *visitor = context;
+    for (int64_t i = 0; i < count; i++) {
+        const float *outputs[LK_MOST_OUTPUTS];
+        for (int o = 0; o < evaluator->model->output_count; o++)
+            outputs[o] = evaluator->judged[o].predictions + i * evaluator->judged[o].elements;
+        LK_TRY(visitor->visit(visitor->context, first + i, outputs));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_evaluator_each(struct lk_evaluator *evaluator, const struct lk_data *data,
+                                 void *context,
+                                 enum lk_status (*visit)(void *, int64_t, const float *const *))
+{
+    struct visitor visitor = {context, visit};
+    LK_TRY(lk_binding_make_inputs(evaluator->model, data, &evaluator->feed));
+    return lk_evaluator_for_batches(evaluator, data, &visitor, visit_batch);
+}

@@ -1,0 +1,64 @@
+/* Predictions of a model over a data set, and what they are worth. Floor 8. */
+#ifndef LK_TRAIN_EVALUATION_EVALUATOR_H
+#define LK_TRAIN_EVALUATION_EVALUATOR_H
+
+#include "data/stages/pipeline.h"
+#include "model/model.h"
+#include "train/evaluation/binding.h"
+#include <lockstep/train.h>
+
+struct lk_evaluator;
+
+struct lk_evaluator_config {
+    struct lk_device *device;
+    struct lk_model *model;
+    int64_t batch; /* most samples at a time */
+    /* of images, nothing by chance; copied. NULL: as they are */
+    const struct lk_transform *transform;
+    const char *pipeline; /* of its samples, as batches take it, outlives it; NULL: none */
+    struct lk_replica *weights_of; /* uses this one's and must go before it; NULL: its own */
+    struct lk_choices *choices;    /* outlive it; NULL: as a replica has it */
+};
+
+/* Prepares, builds and allocates a replica for prediction; weights of its own are not yet set.
+ * fails: as lk_replica_create(); LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
+                                                 struct lk_evaluator **evaluator);
+void lk_evaluator_destroy(struct lk_evaluator *evaluator);
+
+struct lk_replica *lk_evaluator_replica(struct lk_evaluator *evaluator);
+
+/* Predictions [count][elements] of each output, in host order. inputs[i]: [count] samples of
+ * the model's input i as struct lk_input has them; waits. */
+LK_MUST_CHECK enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t count,
+                                                  const void *const *inputs,
+                                                  float *const *outputs);
+
+/* From now on calls beat(context) after each batch of a run. */
+void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context);
+
+/* Losses, metrics and confusion over all samples of `data`; the result's pointers live until
+ * the next call. fails: LK_E_SHAPE where the data does not fit the model; LK_E_MODEL where an
+ * output without `loss:` is no vector of class probabilities */
+LK_MUST_CHECK enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator,
+                                              const struct lk_data *data,
+                                              struct lk_evaluation *result);
+
+/* Calls visit() for each sample of `data` in its order, with predictions of all outputs; ends
+ * where it does not return LK_OK. Labels are not read. fails: LK_E_SHAPE */
+LK_MUST_CHECK enum lk_status lk_evaluator_each(
+    struct lk_evaluator *evaluator, const struct lk_data *data, void *context,
+    enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs));
+
+/* Images of the channels that the model takes, and of its size or what the pipeline resizes
+ * to. */
+struct lk_data_options lk_data_wanted(const struct lk_model *model,
+                                      const struct lk_pipeline *pipeline);
+
+/* What a device does to a model's images, and whether the pipeline crops to their size.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_model_transform(const struct lk_model *model,
+                                                const struct lk_pipeline *pipeline,
+                                                struct lk_transform *transform);
+
+#endif

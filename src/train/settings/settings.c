@@ -1,0 +1,343 @@
+/* The table of settings, and reading and printing them. */
+#include "train/settings/settings.h"
+
+#include "base/fail.h"
+#include "data/stages/pipeline.h"
+#include "mirror/staleness.h"
+#include "products/kernel/choice.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a loss that is summed over samples: gradients of logits are at most 1. */
+#define FIRST_LOSS_SCALE 0x1p12
+enum { STEPS_TO_DOUBLE = 500 };
+
+#define AT(field) .offset = offsetof(struct lk_settings, field)
+#define TEXT(field)                                                                            \
+    .kind = LK_OPTION_TEXT, AT(field), .count = sizeof((struct lk_settings *)0)->field
+
+static const char *const tunes[] = {"off", "quick", NULL};
+static const char *const precisions[] = {"float", "mixed", NULL};
+static const char *const modes[] = {"sync", "async", NULL};
+static const char *const all_reduces[] = {"tree", "mpi", NULL};
+
+const struct lk_option lk_settings_table[] = {
+    {.name = "model", TEXT(model), .standard = "", .help = "zoo name or model file"},
+    {.name = "input",
+     .kind = LK_OPTION_INT,
+     AT(input),
+     .count = 3,
+     .max = 16384,
+     .standard = "0",
+     .help = "height, width, channels of a zoo model's images"},
+    {.name = "classes",
+     .kind = LK_OPTION_INT,
+     AT(classes),
+     .max = 1 << 20,
+     .standard = "0",
+     .help = "classes of a zoo model; 0: its own"},
+    {.name = "data", TEXT(data), .standard = "", .help = "training data, a SPEC"},
+    {.name = "validation",
+     TEXT(validation),
+     .standard = "",
+     .help = "validation data, a SPEC; none: the test part of data; off: no validation"},
+    {.name = "max_bad",
+     TEXT(max_bad),
+     .standard = "1%",
+     .help = "broken image files that are left out, a share or a number; more end the run"},
+    {.name = "pipeline",
+     TEXT(pipeline),
+     .standard = "",
+     .help = "stages of training images: rotate 10 | crop padding=4 | flip horizontal | "
+             "brightness 0.2 | normalize -1..1"},
+    {.name = "augment",
+     TEXT(pipeline),
+     .standard = "",
+     .help = "the same, short: flip=horizontal padding=4 rotate=10 brightness=0.2"},
+    {.name = "eval_pipeline",
+     TEXT(eval_pipeline),
+     .standard = "",
+     .help = "stages of evaluation; none: size and normalize of pipeline, and the middle"},
+    {.name = "data_cache",
+     TEXT(data_cache),
+     .standard = "none",
+     .help = "keep decoded, resized samples: none, memory, or a file"},
+    {.name = "data_threads",
+     .kind = LK_OPTION_INT,
+     AT(data_threads),
+     .min = -1,
+     .max = 1024,
+     .standard = "-1",
+     .help = "threads that read batches ahead; -1: a core each where images are decoded"},
+    {.name = "prefetch",
+     .kind = LK_OPTION_INT,
+     AT(prefetch),
+     .max = 1024,
+     .standard = "0",
+     .help = "batches that these threads hold in memory; 0: four"},
+    {.name = "run", TEXT(run), .standard = "", .help = "run directory"},
+    {.name = "device", TEXT(device), .standard = "", .help = "devices: 0, 0,2, all, gpu, cpu"},
+    {.name = "epochs",
+     .kind = LK_OPTION_INT,
+     AT(epochs),
+     .min = 1,
+     .max = 1e9,
+     .standard = "5",
+     .help = "times through the training data"},
+    {.name = "steps",
+     .kind = LK_OPTION_INT,
+     AT(steps),
+     .max = 1e15,
+     .standard = "0",
+     .help = "stop after this many steps; 0: after the epochs"},
+    {.name = "batch_size",
+     .kind = LK_OPTION_INT,
+     AT(batch_size),
+     .min = 1,
+     .max = 1 << 24,
+     .standard = "512",
+     .help = "samples a step, over all devices"},
+    {.name = "shards",
+     .kind = LK_OPTION_INT,
+     AT(shards),
+     .max = 256,
+     .standard = "0",
+     .help = "parts of a batch with sums of their own, a power of two; 0: by the batch size"},
+    {.name = "split",
+     TEXT(split),
+     .standard = "measured",
+     .help = "shares of the devices: measured; all: measured, and none is sent home where one "
+             "alone is "
+             "faster; equal; or weights 2:1:1"},
+    {.name = "check_every",
+     .kind = LK_OPTION_INT,
+     AT(check_every),
+     .max = 1e15,
+     .standard = "50",
+     .help = "steps between comparisons of the devices' parameters; 0: none"},
+    {.name = "math",
+     .kind = LK_OPTION_CHOICE,
+     AT(math),
+     .standard = "normal",
+     .choices = lk_math_names,
+     .help = "strict: direct sums only; normal: other algorithms where they are faster; fast: "
+             "products of reduced precision too"},
+    {.name = "tune",
+     .kind = LK_OPTION_CHOICE,
+     AT(tune),
+     .standard = "quick",
+     .choices = tunes,
+     .help = "quick: blockings of kernels are measured before a long run, no bit depends on "
+             "them; off"},
+    {.name = "precision",
+     .kind = LK_OPTION_CHOICE,
+     AT(precision),
+     .standard = "float",
+     .choices = precisions,
+     .help = "float; mixed: activations and their gradients are kept as halves"},
+    {.name = "loss_scale",
+     .kind = LK_OPTION_REAL,
+     AT(loss_scale),
+     .max = 1 << 24,
+     .standard = "0",
+     .help = "precision mixed: the loss is multiplied by it, a power of two; 0: by what fits, "
+             "found while training"},
+    {.name = "mode",
+     .kind = LK_OPTION_CHOICE,
+     AT(mode),
+     .standard = "sync",
+     .choices = modes,
+     .help = "sync: devices in lockstep; async: without waiting for one another, bits differ "
+             "from run to run"},
+    {.name = "max_staleness",
+     .kind = LK_OPTION_INT,
+     AT(max_staleness),
+     .min = -1,
+     .max = LK_MOST_STALENESS,
+     .standard = "-1",
+     .help = "mode async: updates that a gradient may miss; -1: twice the devices"},
+    {.name = "all_reduce",
+     .kind = LK_OPTION_CHOICE,
+     AT(all_reduce),
+     .standard = "tree",
+     .choices = all_reduces,
+     .help = "sums over ranks: tree, the same bits at any number of them, or mpi's own"},
+    {.name = "optimizer",
+     TEXT(optimizer),
+     .standard = "adam",
+     .help = "kind and its options: adam beta_1=0.9"},
+    {.name = "lr",
+     .kind = LK_OPTION_REAL,
+     AT(lr),
+     .max = 1e6,
+     .standard = "0",
+     .help = "learning rate; 0: the optimizer's own"},
+    {.name = "scale_lr",
+     .kind = LK_OPTION_INT,
+     AT(scale_lr),
+     .max = 1 << 24,
+     .standard = "0",
+     .help = "the learning rate is for batches of so many samples and grows with the batch, "
+             "rising over 5 epochs where the schedule has no warmup; 0: it does not grow"},
+    {.name = "schedule",
+     TEXT(schedule),
+     .standard = "",
+     .help = "learning rate over time: kind=cosine steps=1000 warmup=100"},
+    {.name = "seed",
+     .kind = LK_OPTION_INT,
+     AT(seed),
+     .max = 9e15,
+     .standard = "0",
+     .help = "of weights, shuffling and dropout"},
+    {.name = "shuffle",
+     .kind = LK_OPTION_BOOL,
+     AT(shuffle),
+     .standard = "true",
+     .help = "a new order every epoch"},
+    {.name = "drop_remainder",
+     .kind = LK_OPTION_BOOL,
+     AT(drop_remainder),
+     .standard = "false",
+     .help = "leave out the last batch of an epoch where it is not full"},
+    {.name = "checkpoint_every",
+     .kind = LK_OPTION_INT,
+     AT(checkpoint_every),
+     .max = 1e15,
+     .standard = "0",
+     .help = "steps between checkpoints; 0: every epoch"},
+    {.name = "fresh",
+     .kind = LK_OPTION_BOOL,
+     AT(fresh),
+     .standard = "false",
+     .help = "start over in a run directory that has checkpoints"},
+    {.name = "profile",
+     TEXT(profile),
+     .standard = "",
+     .help = "file for a trace of kernels and transfers, for chrome://tracing and Perfetto"},
+    {.name = "profile_steps",
+     .kind = LK_OPTION_INT,
+     AT(profile_steps),
+     .max = 1e15,
+     .standard = "50",
+     .help = "steps in the trace, from the second one on; 0: all"},
+    {0},
+};
+
+struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings)
+{
+    const bool is_fixed = settings->loss_scale > 0;
+    if (settings->precision != LK_PRECISION_MIXED)
+        return (struct lk_loss_scale){0};
+    return (struct lk_loss_scale){.first = is_fixed ? settings->loss_scale : FIRST_LOSS_SCALE,
+                                  .every = is_fixed ? 0 : STEPS_TO_DOUBLE};
+}
+
+enum lk_status lk_settings_create(struct lk_settings **settings)
+{
+    struct lk_settings *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("settings", sizeof *made);
+    lk_options_default(lk_settings_table, made);
+    *settings = made;
+    return LK_OK;
+}
+
+void lk_settings_destroy(struct lk_settings *settings)
+{
+    if (!settings)
+        return;
+    free(settings->model_text);
+    free(settings);
+}
+
+enum lk_status lk_settings_copy(const struct lk_settings *settings, struct lk_settings **copy)
+{
+    struct lk_settings *made = malloc(sizeof *made);
+    if (!made)
+        return lk_fail_memory("settings", sizeof *made);
+    *made = *settings;
+    if (settings->model_text && !(made->model_text = strdup(settings->model_text))) {
+        free(made);
+        return lk_fail_memory("settings", sizeof *made);
+    }
+    *copy = made;
+    return LK_OK;
+}
+
+/* Equal pipelines become equal texts; what they say of batches becomes settings. */
+static enum lk_status set_pipeline(struct lk_settings *settings, const char *name,
+                                   const char *value, bool is_training)
+{
+    struct lk_pipeline p;
+    char text[sizeof settings->pipeline];
+    LK_TRY(lk_pipeline_parse(value, is_training, &p));
+    if (!lk_pipeline_print(&p, text, sizeof text))
+        return lk_fail(LK_E_ARGUMENT, "option '%s': more than %zu characters", name,
+                       sizeof text - 1);
+    LK_TRY(lk_option_set(lk_settings_table, settings, name, text));
+    if (p.says_shuffle)
+        settings->shuffle = p.shuffles;
+    if (p.says_batch) {
+        settings->batch_size = p.batch;
+        settings->drop_remainder = p.drops_remainder;
+    }
+    if (*p.cache)
+        memcpy(settings->data_cache, p.cache, sizeof p.cache);
+    if (p.epochs)
+        settings->epochs = p.epochs;
+    if (p.prefetch)
+        settings->prefetch = p.prefetch;
+    if (p.says_threads)
+        settings->data_threads = p.threads;
+    return LK_OK;
+}
+
+enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
+                               const char *value)
+{
+    if (strcmp(name, "eval_pipeline") == 0)
+        return set_pipeline(settings, name, value, false);
+    if (strcmp(name, "pipeline") == 0 || strcmp(name, "augment") == 0)
+        return set_pipeline(settings, name, value, true);
+    LK_TRY(lk_option_set(lk_settings_table, settings, name, value));
+    if (strcmp(name, "model") == 0) {
+        free(settings->model_text);
+        settings->model_text = NULL;
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_settings_get(const struct lk_settings *settings, const char *name,
+                               char *value, size_t bytes)
+{
+    char text[1024];
+    const struct lk_option *row = lk_option_find(lk_settings_table, name);
+    if (!row)
+        return lk_fail(LK_E_ARGUMENT, "unknown setting '%s'", name);
+    lk_option_print(row, settings, text, sizeof text);
+    if (strlen(text) >= bytes)
+        return lk_fail(LK_E_ARGUMENT, "setting '%s' has %zu characters", name, strlen(text));
+    memcpy(value, text, strlen(text) + 1);
+    return LK_OK;
+}
+
+const char *lk_setting_name(int index)
+{
+    return index >= 0 && index < LK_COUNT(lk_settings_table) ? lk_settings_table[index].name
+                                                             : NULL;
+}
+
+const char *lk_setting_help(int index)
+{
+    return index >= 0 && index < LK_COUNT(lk_settings_table) ? lk_settings_table[index].help
+                                                             : NULL;
+}
+
+void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
+                                 const char **options)
+{
+    const size_t length = strcspn(settings->optimizer, " ");
+    snprintf(kind, 64, "%.*s", (int)(length < 63 ? length : 63), settings->optimizer);
+    *options = settings->optimizer + length;
+}

@@ -1,0 +1,56 @@
+/* Everything that decides a run, as one struct behind one option table. Floor 8. */
+#ifndef LK_TRAIN_SETTINGS_SETTINGS_H
+#define LK_TRAIN_SETTINGS_SETTINGS_H
+
+#include "base/option.h"
+#include "optim/optimizer.h"
+#include <lockstep/model.h>
+#include <lockstep/train.h>
+
+enum lk_train_mode { LK_TRAIN_SYNC, LK_TRAIN_ASYNC };
+enum lk_tune_setting { LK_TUNE_OFF, LK_TUNE_QUICK };
+enum lk_precision { LK_PRECISION_FLOAT, LK_PRECISION_MIXED };
+enum lk_all_reduce { LK_ALL_REDUCE_TREE, LK_ALL_REDUCE_MPI };
+
+struct lk_settings {
+    char model[512], data[512], validation[512], run[512], device[256];
+    char max_bad[16], optimizer[256], schedule[256], split[256];
+    char data_cache[512];
+    char pipeline[1024], eval_pipeline[1024]; /* as lk_pipeline_print() has them */
+    int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
+    int64_t classes;
+    int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
+    int64_t check_every, scale_lr, max_staleness;
+    double lr;         /* 0: the optimizer's own */
+    double loss_scale; /* 0: found while training */
+    int mode, all_reduce, math, tune, precision;
+    int64_t prefetch;
+    bool shuffle, drop_remainder, fresh;
+    char profile[512];
+    int64_t profile_steps;
+    char *model_text;      /* of an inline model in a run file; NULL: none */
+    char model_where[512]; /* that file */
+};
+
+/* The table over struct lk_settings. */
+extern const struct lk_option lk_settings_table[];
+
+/* A copy of all settings, independent of the original. */
+LK_MUST_CHECK enum lk_status lk_settings_copy(const struct lk_settings *settings,
+                                              struct lk_settings **copy);
+
+/* The settings as a run file that lk_settings_read() takes. The caller frees the text. */
+LK_MUST_CHECK enum lk_status lk_settings_print(const struct lk_settings *settings, char **text);
+
+/* How the loss is scaled: not at all (first 0) where activations are not halves. */
+struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings);
+
+/* Splits "adam beta_1=0.9" into the kind and the rest, which may be "". */
+void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
+                                 const char **options);
+
+/* Opens the settings' model. fails: LK_E_ARGUMENT where none is named, as lk_model_open() */
+LK_MUST_CHECK enum lk_status lk_settings_open_model(const struct lk_settings *settings,
+                                                    struct lk_model **model);
+
+#endif
