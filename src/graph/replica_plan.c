@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-static int add_blob(struct lk_replica *replica, size_t bytes, int first, int last)
+static int add_live_range(struct lk_replica *replica, size_t bytes, int first, int last)
 {
     if (bytes == 0)
         return -1;
@@ -58,7 +58,7 @@ static void plan_value(struct lk_replica *replica, int value, size_t bytes)
     if (!is_live(s, value))
         return;
     replica->activation[value] =
-        add_blob(replica, bytes, v->producer, last_read(replica, value));
+        add_live_range(replica, bytes, v->producer, last_read(replica, value));
     for (int i = s->step_count - 1; i >= 0 && v->wants_gradient; i--)
         for (int j = 0; j < s->steps[i].shapes.inputs; j++) {
             if (s->steps[i].x[j] != value)
@@ -66,9 +66,9 @@ static void plan_value(struct lk_replica *replica, int value, size_t bytes)
             const int time = backward_time(replica, i);
             if (replica->gradient[value] < 0)
                 replica->gradient[value] =
-                    add_blob(replica, bytes, time, backward_time(replica, v->producer));
+                    add_live_range(replica, bytes, time, backward_time(replica, v->producer));
             else
-                replica->prepared[i].extra_dx[j] = add_blob(replica, bytes, time, time);
+                replica->prepared[i].extra_dx[j] = add_live_range(replica, bytes, time, time);
         }
 }
 
@@ -77,11 +77,11 @@ static void plan_step(struct lk_replica *replica, int i)
     struct lk_prepared *p = &replica->prepared[i];
     const bool backward = replica->schedule.steps[i].has_backward;
     const int back = backward_time(replica, i);
-    p->saved = backward ? add_blob(replica, p->setup.saved_bytes, i, back) : -1;
-    p->forward_workspace = add_blob(replica, p->setup.workspace_bytes, i, i);
+    p->saved = backward ? add_live_range(replica, p->setup.saved_bytes, i, back) : -1;
+    p->forward_workspace = add_live_range(replica, p->setup.workspace_bytes, i, i);
     p->backward_workspace =
-        backward ? add_blob(replica, p->setup.workspace_bytes, back, back) : -1;
-    p->extra_dw = add_blob(replica, lk_replica_extra_dw_bytes(replica, i), back, back);
+        backward ? add_live_range(replica, p->setup.workspace_bytes, back, back) : -1;
+    p->extra_dw = add_live_range(replica, lk_replica_extra_dw_bytes(replica, i), back, back);
 }
 
 enum lk_dtype lk_replica_stored(const struct lk_replica *replica)

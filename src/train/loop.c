@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SHADOW_SECONDS = 10, LOOKED_AT_STEPS = 10 };
+enum { SNAPSHOT_SECONDS = 10, LOOKED_AT_STEPS = 10 };
 
 /* --- steps ------------------------------------------------------------------------------ */
 
@@ -127,7 +127,7 @@ static enum lk_status run_steps(struct lk_trainer *trainer, int64_t last)
     trainer->last_finish = lk_seconds();
     LK_TRY(begin_step(trainer, begun));
     while (trainer->done < last) {
-        if (is_asked_to_stop(trainer) || lk_seconds() - trainer->snapshot_at > SHADOW_SECONDS)
+        if (is_asked_to_stop(trainer) || lk_seconds() - trainer->snapshot_at > SNAPSHOT_SECONDS)
             last = begun;
         last = lk_least(last, trainer->stop_after);
         LK_TRY(begin_steps(trainer, &begun, last));

@@ -64,7 +64,7 @@ enum lk_status lk_trainer_take_snapshot(struct lk_trainer *trainer)
     return lk_team_call(trainer->team, take_snapshot, trainer);
 }
 
-static enum lk_status write_shadow(struct lk_trainer *trainer)
+static enum lk_status write_snapshot(struct lk_trainer *trainer)
 {
     char path[1024];
     const char *folder = lk_run_folder_checkpoints(trainer->folder);
@@ -83,7 +83,7 @@ enum lk_status lk_trainer_save(struct lk_trainer *trainer)
     if (!*lk_run_folder_checkpoints(trainer->folder))
         return LK_OK;
     LK_TRY(lk_trainer_take_snapshot(trainer));
-    LK_TRY(write_shadow(trainer));
+    LK_TRY(write_snapshot(trainer));
     lk_profile_span(trainer->profile, "trainer", "checkpoint", trainer->done, start,
                     lk_seconds());
     return LK_OK;
@@ -94,7 +94,7 @@ enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer)
     if (!trainer->snapshot)
         return LK_OK;
     trainer->done = lk_snapshot_step(trainer->snapshot);
-    return write_shadow(trainer);
+    return write_snapshot(trainer);
 }
 
 static enum lk_status differs(const char *what, long long there, long long asked)
