@@ -9,7 +9,7 @@ const char *figure_text(const struct lk_figure *figure, char text[32])
     static const char *const shares[] = {"accuracy", "top_k", "precision", "recall"};
     snprintf(text, 32, "%.6g", figure->value);
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-        if (strcmp(figure->name, shares[i]) == 0)
+        if (strncmp(figure->name, shares[i], strlen(shares[i])) == 0)
             snprintf(text, 32, "%.2f %%", 100 * figure->value);
     if (isnan(figure->value))
         snprintf(text, 32, "not defined");

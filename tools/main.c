@@ -5,18 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&train_command,
-                                                 &eval_command,
-                                                 &predict_command,
-                                                 &summary_command,
-                                                 &data_command,
-                                                 &devices_command,
-                                                 &bench_command,
-                                                 &scale_command,
-                                                 &selftest_command,
-                                                 &convert_command,
-                                                 &tune_command,
-                                                 NULL};
+static const struct command *const commands[] = {
+    &train_command,    &eval_command,    &predict_command, &summary_command,
+    &data_command,     &devices_command, &bench_command,   &scale_command,
+    &selftest_command, &convert_command, &tune_command,    NULL};
 
 /* Promised by the interface, not built yet: refused in words of their own. */
 static const char *const later[] = {"report", "export", "serve", NULL};

@@ -208,8 +208,9 @@ static int run(const struct arguments *arguments)
 {
     int64_t top = 1;
     if (arguments->word_count < 2)
-        return wrong_usage(arguments->command,
-                           "needs a RUN directory or CHECKPOINT file and at least one image");
+        return wrong_usage(
+            arguments->command,
+            "needs a RUN directory or CHECKPOINT file and at least one image or SPEC");
     int result = option_number(arguments, "top", 1, 1 << 20, &top);
     if (result != DONE)
         return result;

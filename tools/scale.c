@@ -1,8 +1,8 @@
 /* lockstep scale: what synchronous training on more devices like this one would take. */
 #include "command.h"
 #include "terminal/json.h"
-#include "train/progress.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <lockstep/bench.h>
 #include <stdio.h>

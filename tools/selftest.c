@@ -1,7 +1,7 @@
 /* lockstep selftest: every kernel against known answers, on each chosen device. */
 #include "command.h"
-#include "train/drill.h"
 #include "terminal/terminal.h"
+#include "train/drill.h"
 #include <lockstep/accuracy.h>
 #include <lockstep/bench.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* lockstep summary: a model's layers, shapes, parameters, work and memory. */
 #include "command.h"
-#include "train/progress.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -38,12 +38,14 @@ struct top_options {
 };
 
 struct share {
-    double right; /* of each sample, the share of its living steps or units */
+    double right;    /* of each sample, the share of its living steps or units */
+    int64_t samples; /* that have some */
 };
 
 static double share_of(struct lk_metric *metric)
 {
-    return ((struct share *)metric->state)->right / (double)metric->samples;
+    const struct share *share = metric->state;
+    return share->right / (double)share->samples;
 }
 
 /* How many numbers are larger than that of `place`, or as large and before it; a NaN there is
@@ -58,8 +60,17 @@ static int64_t rank_of(const float *y, int64_t width, int64_t place)
     return before;
 }
 
-static double right_classes(const struct lk_metric *metric, const float *y, const void *target,
-                            int64_t most)
+static void add_share(struct lk_metric *metric, int64_t right, int64_t alive)
+{
+    struct share *share = metric->state;
+    if (alive == 0)
+        return;
+    share->right += (double)right / (double)alive;
+    share->samples++;
+}
+
+static void add_classes(struct lk_metric *metric, const float *y, const void *target,
+                        int64_t most)
 {
     const struct lk_metric_shape *shape = &metric->shape;
     int64_t right = 0, alive = 0;
@@ -70,33 +81,44 @@ static double right_classes(const struct lk_metric *metric, const float *y, cons
         alive++;
         right += rank_of(y + t * shape->width, shape->width, wanted) < most;
     }
-    return alive ? (double)right / (double)alive : 0;
+    add_share(metric, right, alive);
 }
 
-static double right_sides(const struct lk_metric *metric, const float *y, const void *target)
+static void add_sides(struct lk_metric *metric, const float *y, const void *target)
 {
+    const float border = metric->shape.border;
     int64_t right = 0, alive = 0;
     for (int64_t i = 0; i < metric->shape.steps * metric->shape.width; i++) {
         const int wanted = wanted_side(&metric->shape, target, i);
         alive += wanted >= 0;
-        right += wanted >= 0 && !isnan(y[i]) && (y[i] > 0.5F) == wanted;
+        right += wanted >= 0 && !isnan(y[i]) && (y[i] > border) == wanted;
     }
-    return alive ? (double)right / (double)alive : 0;
+    add_share(metric, right, alive);
 }
 
 static enum lk_status add_accuracy(struct lk_metric *metric, const float *y, const void *target)
 {
-    struct share *share = metric->state;
-    share->right += CLASSES >> metric->shape.form & 1 ? right_classes(metric, y, target, 1)
-                                                      : right_sides(metric, y, target);
+    if (CLASSES >> metric->shape.form & 1)
+        add_classes(metric, y, target, 1);
+    else
+        add_sides(metric, y, target);
     return LK_OK;
 }
 
 static enum lk_status add_top(struct lk_metric *metric, const float *y, const void *target)
 {
     const struct top_options *o = metric->options;
-    ((struct share *)metric->state)->right += right_classes(metric, y, target, o->k);
+    add_classes(metric, y, target, o->k);
     return LK_OK;
+}
+
+static enum lk_status check_top(const void *options, const struct lk_metric_shape *shape)
+{
+    const struct top_options *o = options;
+    if (o->k <= shape->width)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "the best %lld of %lld classes", (long long)o->k,
+                   (long long)shape->width);
 }
 
 /* --- precision and recall ---------------------------------------------------------------- */
@@ -142,9 +164,9 @@ static void count_sides(struct lk_metric *metric, const float *y, const void *ta
         const int wanted = wanted_side(&metric->shape, target, i);
         if (wanted < 0)
             continue;
-        counts->said += y[i] > 0.5F;
+        counts->said += y[i] > metric->shape.border;
         counts->wanted += wanted;
-        counts->right += wanted && y[i] > 0.5F;
+        counts->right += wanted && y[i] > metric->shape.border;
     }
 }
 
@@ -243,6 +265,7 @@ const struct lk_metric_kind lk_metric_classes[] = {
      .state_bytes = sizeof(struct share),
      .forms = CLASSES,
      .is_larger_better = true,
+     .check = check_top,
      .add = add_top,
      .result = share_of,
      .help = "share of samples whose class is among the k most probable"},

@@ -8,11 +8,13 @@
 
 struct mean {
     double sum;
+    int64_t samples; /* that have a living step */
 };
 
 static double mean_of(struct lk_metric *metric)
 {
-    return ((struct mean *)metric->state)->sum / (double)metric->samples;
+    const struct mean *mean = metric->state;
+    return mean->sum / (double)mean->samples;
 }
 
 /* NaN stays NaN. */
@@ -23,9 +25,18 @@ static double minus_log(float p)
 
 /* --- cross-entropy over classes ---------------------------------------------------------- */
 
-static double entropy_of_class(const struct lk_metric_shape *shape, const float *y,
-                               const int32_t *label)
+static void add_mean(struct lk_metric *metric, double sum, int64_t count)
 {
+    struct mean *mean = metric->state;
+    if (count == 0)
+        return;
+    mean->sum += sum / (double)count;
+    mean->samples++;
+}
+
+static void add_class(struct lk_metric *metric, const float *y, const int32_t *label)
+{
+    const struct lk_metric_shape *shape = &metric->shape;
     double sum = 0;
     int64_t alive = 0;
     for (int64_t t = 0; t < shape->steps; t++)
@@ -33,24 +44,24 @@ static double entropy_of_class(const struct lk_metric_shape *shape, const float 
             sum += minus_log(y[t * shape->width + label[t]]);
             alive++;
         }
-    return alive ? sum / (double)alive : 0;
+    add_mean(metric, sum, alive);
 }
 
-static double entropy_of_weights(const struct lk_metric_shape *shape, const float *y,
-                                 const float *weight)
+static void add_weights(struct lk_metric *metric, const float *y, const float *weight)
 {
+    const struct lk_metric_shape *shape = &metric->shape;
     double sum = 0;
     for (int64_t i = 0; i < shape->steps * shape->width; i++)
         sum += weight[i] == 0 ? 0 : (double)weight[i] * minus_log(y[i]);
-    return sum / (double)shape->steps;
+    add_mean(metric, sum, shape->steps);
 }
 
 static enum lk_status add_entropy(struct lk_metric *metric, const float *y, const void *target)
 {
-    struct mean *mean = metric->state;
-    mean->sum += metric->shape.form == LK_FORM_CLASS
-                     ? entropy_of_class(&metric->shape, y, target)
-                     : entropy_of_weights(&metric->shape, y, target);
+    if (metric->shape.form == LK_FORM_CLASS)
+        add_class(metric, y, target);
+    else
+        add_weights(metric, y, target);
     return LK_OK;
 }
 
@@ -80,7 +91,7 @@ static enum lk_status add_numbers(struct lk_metric *metric, const float *y, cons
             sum += loss((double)y[i], t, delta);
             alive++;
         }
-    ((struct mean *)metric->state)->sum += alive ? sum / (double)alive : 0;
+    add_mean(metric, sum, alive);
     return LK_OK;
 }
 
@@ -152,20 +163,23 @@ enum {
     VALUES = 1 << LK_FORM_VALUES,
 };
 
-#define MEAN(name_, forms_, add_, help_)                                                       \
+#define MEAN(name_, forms_, add_, class_, border_, help_)                                      \
     {                                                                                          \
         .name = (name_), .options = none, .state_bytes = sizeof(struct mean),                  \
-        .forms = (forms_), .add = (add_), .result = mean_of, .help = (help_)                   \
+        .forms = (forms_), .takes_class = (class_), .border = (border_), .add = (add_),        \
+        .result = mean_of, .help = (help_)                                                     \
     }
 
 /* source: the losses of those names of Keras; Huber, Annals of Mathematical Statistics 35
  * (1964)
  */
 const struct lk_metric_kind lk_metric_losses[] = {
-    MEAN("cross_entropy", CLASSES, add_entropy, "-log of the right class's probability"),
-    MEAN("binary_cross_entropy", SIDES, add_binary, "-log of the right side's probability"),
-    MEAN("mean_squared_error", SIDES | VALUES, add_squared, "mean of (y - t)^2"),
-    MEAN("mean_absolute_error", SIDES | VALUES, add_absolute, "mean of |y - t|"),
+    MEAN("cross_entropy", CLASSES, add_entropy, true, 0.5F,
+         "-log of the right class's probability"),
+    MEAN("binary_cross_entropy", SIDES, add_binary, true, 0.5F,
+         "-log of the right side's probability"),
+    MEAN("mean_squared_error", SIDES | VALUES, add_squared, false, 0.5F, "mean of (y - t)^2"),
+    MEAN("mean_absolute_error", SIDES | VALUES, add_absolute, false, 0.5F, "mean of |y - t|"),
     {.name = "root_mean_squared_error",
      .options = none,
      .state_bytes = sizeof(struct mean),
@@ -181,6 +195,6 @@ const struct lk_metric_kind lk_metric_losses[] = {
      .add = add_huber,
      .result = mean_of,
      .help = "(y - t)^2 / 2 up to delta, linear beyond"},
-    MEAN("hinge", SIDES | VALUES, add_hinge, "max(0, 1 - y t), t being -1 or 1"),
+    MEAN("hinge", SIDES | VALUES, add_hinge, true, 0, "max(0, 1 - y t), t being -1 or 1"),
     {0},
 };

@@ -13,7 +13,7 @@ enum { LK_MOST_METRICS = 8 };
 /* A figure of an output's evaluation, as the text asks for it. */
 struct lk_model_metric {
     const struct lk_metric_kind *kind;
-    const char *options;
+    const char *options, *label; /* "k="2" ", "top_k(k=2)" */
 };
 
 /* A node that predicts, what it is trained for, and by which figures it is judged. */

@@ -6,6 +6,7 @@
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { WARMUP_EPOCHS = 5 };
 
@@ -95,6 +96,44 @@ static void scale_rate(struct lk_trainer *trainer)
 
 static const struct lk_pipeline no_pipeline = {0};
 
+static bool is_read(const struct lk_trainer *trainer, const char *name)
+{
+    const struct lk_data_info *info = lk_data_info(trainer->load.train);
+    for (int i = 0; i < trainer->feed.count; i++)
+        if (strcmp(info->fields[trainer->feed.rows[i].field].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The pipeline with what is measured over the training data, of the fields that the model
+ * reads: other data need not have the rest. */
+static enum lk_status resolve(struct lk_trainer *trainer, const char *text, bool is_training,
+                              char **resolved)
+{
+    struct lk_pipeline pipeline;
+    struct lk_standardize numbers;
+    int kept = 0;
+    LK_TRY(lk_pipeline_resolve(trainer->load.train, text, resolved));
+    LK_TRY(lk_pipeline_parse(*resolved, is_training, &pipeline));
+    if (!pipeline.standardizes)
+        return LK_OK;
+    LK_TRY(lk_standardize_parse(pipeline.standardize, &numbers));
+    for (int i = 0; i < numbers.field_count; i++)
+        if (is_read(trainer, numbers.fields[i].name))
+            numbers.fields[kept++] = numbers.fields[i];
+    numbers.field_count = kept;
+    pipeline.standardizes = kept > 0;
+    free(*resolved);
+    *resolved = malloc(LK_PIPELINE_TEXT);
+    if (!*resolved)
+        return lk_fail_memory("a pipeline", LK_PIPELINE_TEXT);
+    if (!lk_standardize_print(&numbers, pipeline.standardize, sizeof pipeline.standardize) ||
+        !lk_pipeline_print(&pipeline, *resolved, LK_PIPELINE_TEXT))
+        return lk_fail(LK_E_ARGUMENT, "the pipeline has more than %d characters",
+                       LK_PIPELINE_TEXT - 1);
+    return LK_OK;
+}
+
 static enum lk_status open_batches(struct lk_trainer *trainer)
 {
     const struct lk_settings *s = trainer->settings;
@@ -113,8 +152,8 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     LK_TRY(lk_binding_make(trainer->model, trainer->load.train, &trainer->feed, targets));
     if (trainer->load.validation)
         LK_TRY(lk_binding_make(trainer->model, trainer->load.validation, &unused, targets));
-    LK_TRY(lk_pipeline_resolve(trainer->load.train, s->pipeline, &trainer->text));
-    LK_TRY(lk_pipeline_resolve(trainer->load.train, s->eval_pipeline, &trainer->eval_text));
+    LK_TRY(resolve(trainer, s->pipeline, true, &trainer->text));
+    LK_TRY(resolve(trainer, s->eval_pipeline, false, &trainer->eval_text));
     options.pipeline = trainer->text;
     LK_TRY(lk_data_fingerprint(trainer->load.train, &trainer->feed, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));
@@ -207,12 +246,26 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
                               &trainer->eval_transform);
 }
 
+static bool predicts_one_class(const struct lk_model *model)
+{
+    bool does = false;
+    for (int i = 0; i < model->output_count; i++)
+        does |= model->outputs[i].loss_node && model->outputs[i].shape.form == LK_FORM_CLASS &&
+                model->outputs[i].shape.steps == 1;
+    return does;
+}
+
 static enum lk_status add_loss(struct lk_trainer *trainer)
 {
     const struct lk_pipeline *p = &trainer->pipeline;
     const struct lk_model *model = trainer->model;
     LK_TRY(
         lk_model_add_losses(trainer->model, p->is_one_hot ? p->smoothing : -1, &trainer->loss));
+    if (p->is_one_hot && !predicts_one_class(model))
+        return lk_fail(LK_E_ARGUMENT,
+                       "the pipeline's one_hot is for an output that predicts one class a "
+                       "sample, model '%s' has none",
+                       lk_model_name(model));
     for (int i = 0; i < model->output_count; i++)
         trainer->has_accuracy |=
             model->outputs[i].loss_node && model->outputs[i].shape.form != LK_FORM_VALUES;

@@ -86,7 +86,7 @@ class TabularTest(ProgramTest):
         self.assertEqual([c['name'] for c in found['classes']], SPECIES)
         metrics = found['outputs'][0]['metrics']
         self.assertEqual(metrics['accuracy'], found['accuracy'])
-        self.assertGreater(metrics['top_k'], 0.99)
+        self.assertGreater(metrics['top_k(k=2)'], 0.99)
         self.assertEqual(self.events('run', 'eval')[-1]['outputs']['softmax_1']['metrics'],
                          metrics)
 
@@ -152,6 +152,31 @@ class TabularTest(ProgramTest):
         self.run_program('train', 'steps.yaml', '--data', 'npy:steps', '--batch-size', '32',
                          '--lr', '0.05', '--epochs', '10', '--run', 'run')
         self.assertGreater(self.judged('run')['accuracy'], 0.95)
+
+    def test_what_is_read(self):
+        """Numbers that the model does not read are no part of the run, nor is a label that has
+        an input's name; several inputs do not share a field unasked."""
+        self.put('part.yaml', CLASSES.replace('input: [3]', 'input: {x: [2]}'))
+        data = 'csv:penguins,fields=x:flipper+culmen,rest:depth,label=species'
+        self.run_program('train', 'part.yaml', '--data', data, '--pipeline', 'standardize',
+                         '--batch-size', '64', '--lr', '0.05', '--epochs', '8', '--run', 'run')
+        other = 'csv:penguins,fields=x:flipper+culmen,label=species'
+        self.assertEqual(self.judged('run')['loss'],
+                         self.judged('run', '--data', other)['loss'])
+        self.put('label.yaml', CLASSES.replace('input: [3]', 'input: {label: [1]}'))
+        self.refused(3, "field 'numbers' of data", 'train', 'label.yaml', '--data',
+                     'csv:penguins,fields=flipper,culmen,label=heavy', '--steps', '1')
+        self.put('two.yaml', CLASSES.replace(
+            'input: [3]', 'input: {left: [3], right: [3]}').replace(
+                'layers:\n', 'layers:\n  - {add: , from: [left, right]}\n'))
+        self.refused(3, "no field for input 'left'", 'train', 'two.yaml', '--data',
+                     FIELDS + 'label=species', '--steps', '1')
+        self.refused(2, 'one_hot is for an output that predicts one class', 'train',
+                     'mass.yaml', '--data', FIELDS + 'label=mass,label_type=number',
+                     '--pipeline', 'one_hot smoothing=0.1', '--steps', '1')
+        self.refused(3, "is one of 3 classes, mean_squared_error of output 'dense_2' takes a "
+                     'number', 'train', 'mass.yaml', '--data', FIELDS + 'label=species',
+                     '--steps', '1')
 
     def test_lengths(self):
         """A field that tells another's length is an input like others."""

@@ -58,6 +58,7 @@ static struct lk_metric *make(const char *name, const char *options,
 static double compute(const char *name, const char *options, struct lk_metric_shape shape,
                       const float *y, const void *targets, int samples)
 {
+    shape.border = 0.5F;
     struct lk_metric *metric = make(name, options, shape);
     const size_t step = lk_metric_target_bytes(&shape);
     double found[2];
@@ -113,39 +114,40 @@ static void agrees_with_scikit_learn(void **state)
                                                            : scores;
         const double found =
             compute(cases[i].name, cases[i].options,
-                    (struct lk_metric_shape){cases[i].form, 1, is_class ? K : 1}, y,
+                    (struct lk_metric_shape){cases[i].form, 1, is_class ? K : 1, 0}, y,
                     targets[cases[i].form], N);
         if (!(fabs(found - cases[i].expected) <= 1e-13 * fabs(cases[i].expected)))
             fail_msg("%s %s, form %d: %.17g, expected %.17g", cases[i].name, cases[i].options,
                      (int)cases[i].form, found, cases[i].expected);
     }
-    assert_true(fabs(compute("hinge", "", (struct lk_metric_shape){LK_FORM_UNITS, 1, 1}, values,
-                             units, N) -
+    assert_true(fabs(compute("hinge", "", (struct lk_metric_shape){LK_FORM_UNITS, 1, 1, 0},
+                             values, units, N) -
                      3.0962000108137726) < 1e-12);
 }
 
-/* Steps without a label count nowhere; a sample's loss is the mean of the others. */
+/* Steps without a label count nowhere, nor do samples without any; a sample's loss is the mean
+ * of its others. */
 static void leaves_masked_steps_out(void **state)
 {
-    static const float y[2][3][2] = {{{0.25F, 0.75F}, {0.5F, 0.5F}, {1, 0}},
+    static const float y[3][3][2] = {{{0.25F, 0.75F}, {0.5F, 0.5F}, {1, 0}},
                                      {{0.5F, 0.5F}, {0.125F, 0.875F}, {0, 1}}};
-    static const int32_t labels[2][3] = {{1, -1, -1}, {0, 0, 1}};
-    const struct lk_metric_shape shape = {LK_FORM_CLASS, 3, 2};
+    static const int32_t labels[3][3] = {{1, -1, -1}, {0, 0, 1}, {-1, -1, -1}};
+    const struct lk_metric_shape shape = {LK_FORM_CLASS, 3, 2, 0};
     const double first = -log(0.75), second = (-log(0.5) - log(0.125) - log(1)) / 3;
     (void)state;
-    assert_true(fabs(compute("cross_entropy", "", shape, y[0][0], labels, 2) -
+    assert_true(fabs(compute("cross_entropy", "", shape, y[0][0], labels, 3) -
                      (first + second) / 2) < 1e-15);
-    assert_true(fabs(compute("accuracy", "", shape, y[0][0], labels, 2) - (1 + 2.0 / 3) / 2) <
+    assert_true(fabs(compute("accuracy", "", shape, y[0][0], labels, 3) - (1 + 2.0 / 3) / 2) <
                 1e-15);
-    assert_true(compute("recall", "class=1", shape, y[0][0], labels, 2) == 1);
-    assert_true(compute("precision", "class=0", shape, y[0][0], labels, 2) == 1);
+    assert_true(compute("recall", "class=1", shape, y[0][0], labels, 3) == 1);
+    assert_true(compute("precision", "class=0", shape, y[0][0], labels, 3) == 1);
 }
 
 static void says_what_is_not_defined(void **state)
 {
     static const float y[2] = {0.25F, 0.25F}, nan[2] = {NAN, 0.5F};
     static const int32_t none[2] = {0, 0}, both[2] = {0, 1};
-    const struct lk_metric_shape shape = {LK_FORM_CHOICE, 1, 1};
+    const struct lk_metric_shape shape = {LK_FORM_CHOICE, 1, 1, 0};
     (void)state;
     assert_true(isnan(compute("auc", "", shape, y, none, 2)));
     assert_true(isnan(compute("auc", "", shape, nan, both, 2)));
@@ -153,7 +155,7 @@ static void says_what_is_not_defined(void **state)
     assert_true(isnan(compute("recall", "", shape, y, none, 2)));
     assert_true(isnan(compute("precision", "", shape, y, both, 2)));
     assert_true(isnan(compute("cross_entropy", "",
-                              (struct lk_metric_shape){LK_FORM_CLASS, 1, 2}, nan, none, 1)));
+                              (struct lk_metric_shape){LK_FORM_CLASS, 1, 2, 0}, nan, none, 1)));
     assert_true(compute("accuracy", "", shape, nan, both, 1) == 0);
 }
 
@@ -166,15 +168,15 @@ static void refuses(void **state)
     } cases[] = {
         {"accuracy",
          "",
-         {LK_FORM_VALUES, 1, 1},
+         {LK_FORM_VALUES, 1, 1, 0},
          "accuracy is not defined for an output that "
          "predicts numbers"},
-        {"mean_squared_error", "", {LK_FORM_CLASS, 1, 3}, "predicts one class of several"},
-        {"auc", "", {LK_FORM_CLASS, 1, 3}, "defined for two classes, not for 3"},
-        {"recall", "class=3", {LK_FORM_CLASS, 1, 3}, "class 3 of an output of 3 classes"},
-        {"top_k", "k=0", {LK_FORM_CLASS, 1, 3}, "0 is not in 1.."},
-        {"huber", "delta=-1", {LK_FORM_VALUES, 1, 3}, "huber: option 'delta': -1 is not in"},
-        {"huber", "k=1", {LK_FORM_VALUES, 1, 3}, "unknown option 'k'"},
+        {"mean_squared_error", "", {LK_FORM_CLASS, 1, 3, 0}, "predicts one class of several"},
+        {"auc", "", {LK_FORM_CLASS, 1, 3, 0}, "defined for two classes, not for 3"},
+        {"recall", "class=3", {LK_FORM_CLASS, 1, 3, 0}, "class 3 of an output of 3 classes"},
+        {"top_k", "k=0", {LK_FORM_CLASS, 1, 3, 0}, "0 is not in 1.."},
+        {"huber", "delta=-1", {LK_FORM_VALUES, 1, 3, 0}, "huber: option 'delta': -1 is not in"},
+        {"huber", "k=1", {LK_FORM_VALUES, 1, 3, 0}, "unknown option 'k'"},
     };
     const struct lk_metric_kind *kind = NULL;
     (void)state;

@@ -235,6 +235,7 @@ static void reads_what_is_asked_for(void **state)
     assert_int_equal(o[2].shape.form, LK_FORM_VALUES);
     assert_int_equal(o[3].shape.form, LK_FORM_CHOICE);
     assert_int_equal(o[0].metric_count, 2);
+    assert_string_equal(o[0].metrics[1].label, "top_k(k=2)");
     assert_string_equal(o[1].metrics[0].kind->name, "accuracy");
     assert_string_equal(o[2].metrics[0].kind->name, "mean_absolute_error");
     assert_string_equal(o[3].metrics[0].kind->name, "auc");
@@ -270,8 +271,12 @@ static void refuses(void **state)
          "m.yaml:6: option 'k': 0 is not"},
         {BOTH "loss: huber\n", "m.yaml:6: {output: loss, ...} expected, found 'huber'"},
         {BOTH "loss: {b: huber}\n", "m.yaml:6: unknown key 'b'"},
-        {BOTH "loss: {a: huber}\nmetrics: {p: accuracy}\n",
-         "m.yaml:7: output 'p' has metrics, but no loss"},
+        {BOTH "loss: {a: huber}\n", "m.yaml:6: output 'p' has no loss"},
+        {TOP "loss: {}\n", "m.yaml:5: a name or {name: {options}} expected, found a map"},
+        {TOP "metrics: [recall, {top_k: {k: 2}}, recall]\n", "m.yaml:5: metric recall twice"},
+        {TOP "metrics: {top_k: {k: 4}}\n", "m.yaml:5: the best 4 of 3 classes"},
+        {TOP "loss: {huber: {target: class}}\n",
+         "m.yaml:5: huber compares with numbers, not with a class"},
         {"input: [5]\nlayers:\n- {dense: {units: 1}, name: a}\nmetrics: accuracy\n",
          "cross-entropy takes a vector of at least 2 class probabilities"},
         {"input: {x: {shape: [5], type: uint8}}\nlayers: [relu]\n",

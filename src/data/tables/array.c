@@ -195,7 +195,7 @@ static void note_range(struct lk_array *array, const int32_t *values, int64_t co
 }
 
 /* The range of whole numbers, all of which have to fit. */
-static enum lk_status transform(struct lk_array *array)
+static enum lk_status find_range(struct lk_array *array)
 {
     int32_t *piece = malloc(PIECE * sizeof *piece);
     enum lk_status status = piece ? LK_OK : lk_fail_memory("numbers", PIECE * sizeof *piece);
@@ -220,7 +220,7 @@ enum lk_status lk_array_open_input(struct lk_array *array)
     if (array->shape.rank == 0)
         array->shape = (struct lk_shape){1, {1}};
     array->least = array->most = 0;
-    return array->dtype == LK_I32 ? transform(array) : LK_OK;
+    return array->dtype == LK_I32 ? find_range(array) : LK_OK;
 }
 
 enum lk_status lk_array_open_label(struct lk_array *array)

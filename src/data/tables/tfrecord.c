@@ -174,14 +174,14 @@ static void see_record(void *context, const void *data, size_t bytes)
 static enum lk_status look_for_classes(struct table *table)
 {
     int64_t longest = 1;
-    bool colours = false;
+    bool has_classes = false;
     for (int i = 0; i < table->groups.count; i++) {
         const struct part *part = &table->parts[i];
         if (part->is_class && part->length > longest)
             longest = part->length;
-        colours = colours || part->is_class;
+        has_classes = has_classes || part->is_class;
     }
-    if (!colours)
+    if (!has_classes)
         return LK_OK;
     struct seeing seeing = {.table = table, .status = LK_OK};
     seeing.values = calloc((size_t)longest, sizeof *seeing.values);

@@ -119,12 +119,21 @@ static enum lk_status read_input(struct lk_reading *reading, const char *name,
     return LK_OK;
 }
 
+/* {shape: [4], type: float32}: the one input itself, and no map of names. */
+static bool is_description(const struct lk_yaml *inputs)
+{
+    const struct lk_yaml *shape = lk_yaml_find(inputs, "shape");
+    return shape && shape->kind == LK_YAML_LIST &&
+           (inputs->count == 1 || lk_yaml_find(inputs, "type") ||
+            lk_yaml_find(inputs, "scale") || lk_yaml_find(inputs, "shift"));
+}
+
 enum lk_status lk_inputs_read(struct lk_reading *reading, const struct lk_yaml *root)
 {
     const struct lk_yaml *inputs = lk_yaml_find(root, "input");
     if (!inputs)
         return lk_yaml_fail(root, "'input: [height, width, channels]' is missing");
-    if (inputs->kind != LK_YAML_MAP)
+    if (inputs->kind != LK_YAML_MAP || is_description(inputs))
         return read_input(reading, NULL, inputs);
     if (inputs->count == 0)
         return lk_yaml_fail(inputs, "'input' names no input");

@@ -20,8 +20,8 @@ static void measure(struct lk_model_output *output, enum lk_metric_form form)
     const struct lk_shape *y = &output->node->shapes.y;
     const int64_t count = lk_shape_count(y), width = y->rank ? y->dim[y->rank - 1] : 1;
     const bool is_class = form == LK_FORM_CLASS || form == LK_FORM_DISTRIBUTION;
-    output->shape =
-        (struct lk_metric_shape){form, is_class ? count / width : 1, is_class ? width : count};
+    output->shape = (struct lk_metric_shape){form, is_class ? count / width : 1,
+                                             is_class ? width : count, 0.5F};
 }
 
 /* --- which nodes ------------------------------------------------------------------------- */
@@ -115,10 +115,34 @@ static enum lk_status read_figure(const struct lk_reading *reading, const struct
     return LK_OK;
 }
 
+/* "top_k(k=2)", of options as they are kept: `k="2" `. */
+static void make_label(const struct figure *figure, char label[OPTIONS_BYTES])
+{
+    size_t used = (size_t)snprintf(label, OPTIONS_BYTES, "%s", figure->kind->name);
+    const char *from = figure->options;
+    for (char before = '('; *from && used + 3 < OPTIONS_BYTES; from++) {
+        if (*from == '"')
+            continue;
+        if (*from == ' ' && !from[1])
+            break;
+        if (before) {
+            label[used++] = before;
+            before = '\0';
+        }
+        label[used++] = *from == ' ' ? ',' : *from;
+    }
+    if (*figure->options)
+        label[used++] = ')';
+    label[used] = '\0';
+}
+
 static enum lk_status keep(struct lk_model *model, const struct figure *figure,
                            struct lk_model_metric *kept)
 {
+    char label[OPTIONS_BYTES];
+    make_label(figure, label);
     kept->kind = figure->kind;
+    LK_TRY(lk_arena_text(&model->arena, label, &kept->label));
     return lk_arena_text(&model->arena, figure->options, &kept->options);
 }
 
@@ -160,6 +184,9 @@ static enum lk_status choose_form(const struct lk_reading *reading, const struct
     const int rank = output->node->shapes.y.rank;
     int target = BY_LOSS;
     LK_TRY(read_target(reading, figure, &target));
+    if (target == CLASS && !kind->takes_class)
+        return lk_yaml_fail(figure->target, "%s compares with numbers, not with a class",
+                            kind->name);
     if (suits(kind, LK_FORM_CLASS)) {
         if (is_single || rank > 2)
             return lk_yaml_fail(figure->name_at,
@@ -178,6 +205,7 @@ static enum lk_status choose_form(const struct lk_reading *reading, const struct
         const bool is_choice = target == CLASS || (target == BY_LOSS && is_single);
         measure(output, is_choice ? LK_FORM_CHOICE : LK_FORM_UNITS);
     }
+    output->shape.border = kind->border;
     return LK_OK;
 }
 
@@ -211,13 +239,17 @@ static enum lk_status add_metric(struct lk_reading *reading, const struct lk_yam
                                  struct lk_model_output *output)
 {
     struct figure figure;
-    if (!output->loss.kind)
-        return lk_yaml_fail(value, "output '%s' has metrics, but no loss", output->name);
     if (output->metric_count == LK_MOST_METRICS)
         return lk_yaml_fail(value, "more than %d metrics", LK_MOST_METRICS);
     LK_TRY(read_figure(reading, value, false, &figure));
     LK_TRY(try_metric(&figure, &output->shape));
-    return keep(reading->model, &figure, &output->metrics[output->metric_count++]);
+    struct lk_model_metric *metric = &output->metrics[output->metric_count];
+    LK_TRY(keep(reading->model, &figure, metric));
+    for (int i = 0; i < output->metric_count; i++)
+        if (strcmp(output->metrics[i].label, metric->label) == 0)
+            return lk_yaml_fail(value, "metric %s twice", metric->label);
+    output->metric_count++;
+    return LK_OK;
 }
 
 static enum lk_status read_metrics(struct lk_reading *reading, const struct lk_yaml *value,
@@ -237,7 +269,7 @@ static void add_standard_metric(struct lk_model_output *output)
     const bool is_number = output->shape.form == LK_FORM_VALUES;
     if (lk_metric_find(is_number ? "mean_absolute_error" : "accuracy", &kind) == LK_OK)
         output->metrics[output->metric_count++] =
-            (struct lk_model_metric){.kind = kind, .options = ""};
+            (struct lk_model_metric){.kind = kind, .options = "", .label = kind->name};
 }
 
 /* Calls for what stands behind `key`: of the one output, or of each by its name. */
@@ -282,6 +314,7 @@ enum lk_status lk_output_set_standard(const struct lk_model *model,
                        model->name, output->node->name, text);
     LK_TRY(lk_metric_find("cross_entropy", &output->loss.kind));
     output->loss.options = "";
+    output->loss.label = output->loss.kind->name;
     measure(output, LK_FORM_CLASS);
     if (output->metric_count == 0)
         add_standard_metric(output);
@@ -299,6 +332,11 @@ enum lk_status lk_outputs_read(struct lk_reading *reading, const struct lk_yaml 
         for (int i = 0; i < model->output_count; i++)
             LK_TRY(lk_yaml_at(root, lk_output_set_standard(model, &model->outputs[i])));
     LK_TRY(for_each(reading, root, "loss", are_named, read_loss));
+    for (int i = 0; i < model->output_count && model->says_loss; i++)
+        if (!model->outputs[i].loss.kind)
+            return lk_yaml_fail(lk_yaml_find(root, "loss"),
+                                "output '%s' has no loss; what is not trained is no output",
+                                model->outputs[i].name);
     for (int i = 0; i < model->output_count && metrics; i++)
         model->outputs[i].metric_count = 0;
     LK_TRY(for_each(reading, root, "metrics", are_named, read_metrics));

@@ -65,10 +65,11 @@ void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, cons
 /* A share that has not begun when it is to be computed anew need not be computed twice. */
 static bool replaces_last(const struct lk_command_queue *queue, const struct lk_command *order)
 {
+    if (order->kind != LK_COMMAND_BEGIN || queue->count == 0)
+        return false;
     const struct lk_command *last =
         &queue->orders[(queue->first + queue->count - 1) % LK_MOST_COMMANDS];
-    return order->kind == LK_COMMAND_BEGIN && queue->count > 0 &&
-           last->kind == LK_COMMAND_BEGIN && last->share.step == order->share.step;
+    return last->kind == LK_COMMAND_BEGIN && last->share.step == order->share.step;
 }
 
 void lk_worker_send(struct lk_worker *worker, const struct lk_command *order)

@@ -127,14 +127,37 @@ static enum lk_status check_numbers(const struct binding *b, const struct lk_nod
                    lk_model_name(b->model), lk_dtype_name(input->dtype), wanted);
 }
 
+/* A field of inputs, of the node's name. */
+static int input_named(const struct binding *b, const struct lk_node *node)
+{
+    const int field = field_named(b->data, node->name);
+    return field >= 0 && b->data->fields[field].role == LK_FIELD_INPUT ? field : -1;
+}
+
+/* Of the inputs that no field is named after, one of each type may take the only field of that
+ * type that no other is named after; a model's only input whatever field is the only one. */
+static int unnamed_field(const struct binding *b, const struct lk_node *node)
+{
+    const struct lk_model *model = b->model;
+    int found = only_field(b->data, LK_FIELD_INPUT, (int)node->input.dtype);
+    if (found < 0 && model->input_count == 1)
+        found = only_field(b->data, LK_FIELD_INPUT, -1);
+    for (int i = 0; i < model->input_count && found >= 0; i++) {
+        const struct lk_node *other = model->inputs[i];
+        const int named = input_named(b, other);
+        if (other != node &&
+            (named == found || (named < 0 && other->input.dtype == node->input.dtype)))
+            found = -1;
+    }
+    return found;
+}
+
 static enum lk_status bind_input(struct binding *b, const struct lk_node *node)
 {
-    int field = field_named(b->data, node->name);
+    int field = input_named(b, node);
     bool converts = false;
     if (field < 0)
-        field = only_field(b->data, LK_FIELD_INPUT, (int)node->input.dtype);
-    if (field < 0 && b->model->input_count == 1)
-        field = only_field(b->data, LK_FIELD_INPUT, -1);
+        field = unnamed_field(b, node);
     if (field < 0)
         return fail_to_find(b, LK_FIELD_INPUT, "input", node->name);
     const struct lk_field *found = &b->data->fields[field];
@@ -177,6 +200,13 @@ static enum lk_status check_target(const struct binding *b,
     lk_shape_print(&field->shape, found, sizeof found);
     if (!is_class_form(shape->form)) {
         *converts = field->dtype == LK_I32 && count == 1 && shape->width == 1;
+        if (*converts &&
+            (field->class_names || (shape->form == LK_FORM_UNITS && field->classes > 2)))
+            return lk_fail(LK_E_SHAPE,
+                           "label '%s' of data '%s' is one of %lld classes, %s of output '%s' "
+                           "takes a number; label_type=number reads whole numbers as such",
+                           field->name, b->data->name, (long long)field->classes,
+                           output->loss.kind->name, output->name);
         if ((field->dtype == LK_F32 || *converts) && count == shape->steps * shape->width)
             return LK_OK;
         return lk_fail(LK_E_SHAPE,

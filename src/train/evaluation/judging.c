@@ -143,7 +143,7 @@ static void report(struct lk_evaluator *evaluator, struct lk_evaluation *result)
         found->figure_count = j->output->metric_count;
         found->figures = j->figures;
         for (int m = 0; m < j->output->metric_count; m++) {
-            j->figures[m] = (struct lk_figure){j->output->metrics[m].kind->name,
+            j->figures[m] = (struct lk_figure){j->output->metrics[m].label,
                                                lk_metric_result(j->metrics[m])};
             if (isnan(result->accuracy) && strcmp(j->figures[m].name, "accuracy") == 0)
                 result->accuracy = j->figures[m].value;
