@@ -71,7 +71,7 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const
     snprintf(text, sizeof text,
              "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
              "-DPAD_X=%d -DSRC_H=%d -DSRC_W=%d -DOUT_H=%d -DOUT_W=%d -DDATA=%d -DRELU=%d "
-             "-DNB=%d -DSTREAM=%d%s",
+             "-DCOLUMNS=%d -DSTREAM=%d%s",
              (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
              (int)y->pad, (int)x->pad, (int)(is_data ? y->out : y->in),
              (int)(is_data ? x->out : x->in), (int)height, (int)width, is_data,

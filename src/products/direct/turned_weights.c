@@ -28,12 +28,12 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
 static void choose_group(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                          struct turned *w)
 {
-    const int64_t channels = w->of.block_channels, taps = s->axis[0].taps * s->axis[1].taps;
+    const int64_t channels = w->of.block.rows, taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t most = lk_divide_up(s->channels, channels);
     int64_t blocks = lk_least(2, w->of.blocks), rows;
     for (;;) {
-        rows = SUMS_BYTES / (w->of.vectors * blocks * taps * channels * vector);
+        rows = SUMS_BYTES / (w->of.block.columns * blocks * taps * channels * vector);
         if (rows > 0 || blocks == 1)
             break;
         blocks--;
@@ -41,14 +41,14 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
     rows = rows < 1 ? 1 : lk_least(rows, most);
     if (rows == most)
         blocks = lk_least(w->of.blocks,
-                          SUMS_BYTES / (w->of.vectors * taps * channels * rows * vector));
+                          SUMS_BYTES / (w->of.block.columns * taps * channels * rows * vector));
     if (blocks < 1)
         blocks = 1;
     rows = lk_divide_up(most, lk_divide_up(most, rows));
     w->of.blocks_each = lk_divide_up(w->of.blocks, lk_divide_up(w->of.blocks, blocks));
     w->of.group_channels = rows * channels;
-    w->sums_bytes =
-        (size_t)(w->of.vectors * w->of.blocks_each * taps * w->of.group_channels * vector);
+    w->sums_bytes = (size_t)(w->of.block.columns * w->of.blocks_each * taps *
+                             w->of.group_channels * vector);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -66,13 +66,13 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     choose_group(setup, s, w);
     w->strip = lk_divide_up(x->out, lk_divide_up(x->out, STRIP));
     w->rows_each = lk_least(y->out, PIXELS / w->strip);
-    w->staged_bytes = (size_t)(w->of.vectors * w->strip * w->rows_each * setup->tiling.vector *
-                               setup->tiling.vector) *
+    w->staged_bytes = (size_t)(w->of.block.columns * w->strip * w->rows_each *
+                               setup->tiling.vector * setup->tiling.vector) *
                       lk_dtype_bytes(setup->real);
     const int64_t areas = lk_divide_up(x->out, w->strip) * lk_divide_up(y->out, w->rows_each);
     lk_filter_blocks_cut(setup, s, areas, &w->of);
-    snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DGRADIENT=%d", (int)w->of.block_channels,
-             (int)w->of.vectors, (int)w->gradient);
+    snprintf(text, sizeof text, "-DROWS=%d -DCOLUMNS=%d -DGRADIENT=%d", w->of.block.rows,
+             w->of.block.columns, (int)w->gradient);
     LK_TRY(lk_product_kernel(setup, "products/direct/turned_weights", "conv2d_products", text,
                              &w->kernel));
     return lk_partial_sums_prepare(setup, &w->of.parts, &job->count);
