@@ -11,7 +11,7 @@
  *                      of dz[c, i, j] * x[c, i*STEP_Y + ...]: a lane's sum in this order, then
  *                      the lanes as a tree
  *
- *   x: [tiles][channels][SRC_H][SRC_W]; y: [tiles][channels][OUT_H][OUT_W] (weights: dz)
+ *   x: [tiles][channels][IN_H][IN_W]; y: [tiles][channels][OUT_H][OUT_W] (weights: dz)
  *
  * A block is COLUMNS pixels, a multiple of STEP_X. The compiler leaves out the taps outside of
  * the first and the last block. STREAM: outputs are written past the caches. GATED: they are 0
@@ -19,7 +19,7 @@
  *
  * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: run of channels_each
  * channels, 1: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X SRC_H SRC_W OUT_H OUT_W DATA RELU
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W DATA RELU
  *     COLUMNS STREAM GATED
  */
 #include "lib/hints.cl"
@@ -45,10 +45,10 @@ INLINE int row_of(int i, int r)
 {
 #if DATA
     const int t = i + PAD_Y - r * GAP_Y;
-    return t >= 0 && t % STEP_Y == 0 && t / STEP_Y < SRC_H ? t / STEP_Y : -1;
+    return t >= 0 && t % STEP_Y == 0 && t / STEP_Y < IN_H ? t / STEP_Y : -1;
 #else
     const int row = i * STEP_Y + r * GAP_Y - PAD_Y;
-    return row >= 0 && row < SRC_H ? row : -1;
+    return row >= 0 && row < IN_H ? row : -1;
 #endif
 }
 
@@ -56,7 +56,7 @@ INLINE int row_of(int i, int r)
 INLINE bool is_edge(int b)
 {
     return COLUMN(b, 0, DATA ? TAPS_X - 1 : 0) < 0 ||
-           COLUMN(b, COLUMNS - 1, DATA ? 0 : TAPS_X - 1) >= SRC_W;
+           COLUMN(b, COLUMNS - 1, DATA ? 0 : TAPS_X - 1) >= IN_W;
 }
 
 /* Where a pass reads a pixel for each output, those of a later block come with this one; planes
@@ -64,7 +64,7 @@ INLINE bool is_edge(int b)
  * LEAD: of x, how far the last row of taps is ahead of the output. */
 #define FETCHES (STEP_Y * STEP_X == 1)
 #define PIXELS ((int)sizeof(S) * PARTS < 64 ? 64 / ((int)sizeof(S) * PARTS) : 1)
-#define LEAD ((DATA ? PAD_Y : (TAPS_Y - 1) * GAP_Y - PAD_Y) * SRC_W)
+#define LEAD ((DATA ? PAD_Y : (TAPS_Y - 1) * GAP_Y - PAD_Y) * IN_W)
 
 INLINE void fetch_block(__global const S *from)
 {
@@ -79,7 +79,7 @@ INLINE void add_row(V a[COLUMNS], __global const S *x, __global const real *w, i
         const V f = w[s * channels];
         UNROLL for (int j = 0; j < COLUMNS; j++) {
             const int column = COLUMN(b, j, s);
-            if (IS_WHOLE(j, s) && (!edge || (column >= 0 && column < SRC_W)))
+            if (IS_WHOLE(j, s) && (!edge || (column >= 0 && column < IN_W)))
                 a[j] = FMA(f, LOAD(x + column * PARTS), a[j]);
         }
     }
@@ -97,7 +97,7 @@ INLINE void block(__global const S *x, __global const real *w, V bias, __global 
     V a[COLUMNS];
     const int to = (i * OUT_W + b * COLUMNS) * PARTS;
     if (FETCHES)
-        fetch_block(x + (i * SRC_W + b * COLUMNS + LEAD + 64) * PARTS);
+        fetch_block(x + (i * IN_W + b * COLUMNS + LEAD + 64) * PARTS);
     if (GATED)
         fetch_block(gate + to + 64 * PARTS);
     UNROLL for (int j = 0; j < COLUMNS; j++)
@@ -105,7 +105,7 @@ INLINE void block(__global const S *x, __global const real *w, V bias, __global 
     UNROLL for (int r = 0; r < TAPS_Y; r++) {
         const int row = row_of(i, r);
         if (row >= 0)
-            add_row(a, x + row * (SRC_W * PARTS), w + r * TAPS_X * channels, channels, b, edge);
+            add_row(a, x + row * (IN_W * PARTS), w + r * TAPS_X * channels, channels, b, edge);
     }
     UNROLL for (int j = 0; j < COLUMNS; j++)
         if (!edge || b * COLUMNS + j < OUT_W)
@@ -120,7 +120,7 @@ BODY void convolve_group(__global const S *restrict x, int x_first,
     const size_t image = (size_t)tile * channels + c;
     const int i1 = min((group_0 + 1) * rows_each, OUT_H);
     const V first = bias ? bias[c] : (real)0;
-    x += x_first / VECTOR + image * (SRC_H * SRC_W * PARTS) + PART;
+    x += x_first / VECTOR + image * (IN_H * IN_W * PARTS) + PART;
     y += image * (OUT_H * OUT_W * PARTS) + PART;
     gate = GATED ? gate + image * (OUT_H * OUT_W * PARTS) + PART : 0;
     w += c;
@@ -157,17 +157,17 @@ INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const S *x, __global const
 {
     dz += (i * OUT_W + b * COLUMNS) * PARTS;
     if (FETCHES && r0 <= TAPS_Y / 2 && TAPS_Y / 2 < r1) {
-        fetch_block(x + (i * SRC_W + b * COLUMNS + LEAD + 48) * PARTS);
+        fetch_block(x + (i * IN_W + b * COLUMNS + LEAD + 48) * PARTS);
         fetch_block(dz + 48 * PARTS);
     }
-    x += (i * STEP_Y - PAD_Y) * (SRC_W * PARTS);
+    x += (i * STEP_Y - PAD_Y) * (IN_W * PARTS);
     UNROLL for (int j = 0; j < COLUMNS; j++)
         if (!edge || b * COLUMNS + j < OUT_W) {
             const V d = LOAD(dz + j * PARTS);
             UNROLL for (int r = r0; r < r1; r++)
                 UNROLL for (int s = 0; s < TAPS_X; s++) {
-                    const int column = COLUMN(b, j, s), at = r * GAP_Y * SRC_W + column;
-                    if (!edge || (column >= 0 && column < SRC_W))
+                    const int column = COLUMN(b, j, s), at = r * GAP_Y * IN_W + column;
+                    if (!edge || (column >= 0 && column < IN_W))
                         a[r][s] = FMA(d, LOAD(x + at * PARTS), a[r][s]);
                 }
         }
@@ -200,7 +200,7 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
         a[n / TAPS_X][n % TAPS_X] = (V)0;
     for (int t = t0; t < t1; t++) {
         const size_t image = (size_t)t * channels + c;
-        __global const S *from = x + image * (SRC_H * SRC_W * PARTS) + PART;
+        __global const S *from = x + image * (IN_H * IN_W * PARTS) + PART;
         __global const S *d = dz + dz_first / VECTOR + image * (OUT_H * OUT_W * PARTS) + PART;
         for (int i = 0; i < OUT_H; i++) {
             if (AT_ONCE && row_of(i, 0) >= 0 && row_of(i, TAPS_Y - 1) >= 0) {

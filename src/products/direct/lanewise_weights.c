@@ -3,6 +3,7 @@
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 /* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache. In the first:
@@ -127,21 +128,20 @@ static enum lk_status prepare_parts(const struct lk_product_setup *setup,
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    char text[256];
+    char geometry[LK_GEOMETRY_BYTES], text[512];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct lanewise), state));
     struct lanewise *w = *state;
     const struct lk_product_shape *s = &w->shape;
     w->shape = *job->shape;
     w->gradient = job->gradient;
-    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    const struct lk_geometry numbers = lk_geometry_of(job->shape->axis);
     choose_block(setup, s, w);
     choose_area(setup, s, w);
     choose_group(setup, s, w);
     choose_parts(setup, s, w);
+    lk_geometry_print(&numbers, LK_GEOMETRY_TAPS | LK_GEOMETRY_STEPS, geometry);
     snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d "
-             "-DGRADIENT=%d -DROWS=%d -DCOLUMNS=%d -DROWS_EACH=%d -DSTRIP=%d",
-             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
+             "%s -DGRADIENT=%d -DROWS=%d -DCOLUMNS=%d -DROWS_EACH=%d -DSTRIP=%d", geometry,
              (int)w->gradient, w->block.rows, w->block.columns, (int)w->rows_each,
              (int)w->strip);
     LK_TRY(lk_product_kernel(setup, "products/direct/lanewise_weights", "conv2d_lanewise", text,

@@ -3,6 +3,7 @@
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 struct staged {
@@ -123,27 +124,23 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
                                      const struct lk_product_shape *s, struct staged *w)
 {
     struct blocking b;
-    char text[512];
-    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    char geometry[LK_GEOMETRY_BYTES], text[512];
+    const struct lk_geometry numbers = lk_geometry_of(s->axis);
     choose_register_block(setup, s, &b);
     choose_area(setup, s, &b);
     choose_group(setup, s, &b, w);
     /* Parts belong to the numerics: they follow from the shape and the class alone. */
-    w->parts.count = s->groups * s->filters * s->channels * y->taps * x->taps;
+    w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
     const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);
     const int64_t tiles = setup->tiling.shard_tiles;
     w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
     w->parts.parts = lk_divide_up(tiles, w->part_tiles);
+    lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
     snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
-             "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DROWS=%d "
-             "-DCOLUMNS=%d "
-             "-DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d -DLEFT=%d -DRIGHT=%d -DCHECK=%d "
-             "-DGRADIENT=%d -DSTAGED=%d",
-             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
-             (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
-             (int)s->groups, b.block.rows, b.block.columns, (int)b.strip, (int)b.rows,
+             "%s -DGROUPS=%d -DROWS=%d -DCOLUMNS=%d -DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d "
+             "-DLEFT=%d -DRIGHT=%d -DCHECK=%d -DGRADIENT=%d -DSTAGED=%d",
+             geometry, (int)s->groups, b.block.rows, b.block.columns, (int)b.strip, (int)b.rows,
              (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient, w->is_staged);
     return lk_product_kernel(setup, "products/direct/staged_weights", "conv2d_weights", text,
                              &w->kernel);
