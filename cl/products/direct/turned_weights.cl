@@ -22,6 +22,7 @@
  * 2: part.
  * -D: ROWS COLUMNS GRADIENT
  */
+#include "products/kernel/geometry_table.h"
 #include "lib/hints.cl"
 #include "lib/real.cl"
 
@@ -235,24 +236,23 @@ KERNEL void conv2d_products(__global const V *restrict x, __global const V *rest
                             int dy_first, __global const V *restrict y,
                             __global const B *restrict at, __global real *restrict out,
                             int out_first, int out_stride, int channels, int filters,
-                            int groups, int taps_y, int taps_x, int step_y, int step_x,
-                            int gap_y, int gap_x, int pad_y, int pad_x, int in_y, int in_x,
-                            int out_y, int out_x, int strip, int rows_each, int wide,
-                            int blocks, int blocks_each, int group_channels, int shard_tiles,
-                            int areas_each, __local V *sums, __local V *turned)
+                            int groups, struct lk_geometry of, int strip, int rows_each,
+                            int wide, int blocks, int blocks_each, int group_channels,
+                            int shard_tiles, int areas_each, __local V *sums,
+                            __local V *turned)
 {
     const struct sizes s = {channels,
                             filters,
                             groups * filters,
                             groups,
-                            (int2)(taps_x, taps_y),
-                            (int2)(step_x, step_y),
-                            (int2)(gap_x, gap_y),
-                            (int2)(pad_x, pad_y),
-                            (int2)(in_x, in_y),
-                            (int2)(out_x, out_y)};
-    const int down = (out_y + rows_each - 1) / rows_each;
-    const struct cut cut = {strip, rows_each, down, (out_x + strip - 1) / strip * down};
+                            (int2)(of.taps_x, of.taps_y),
+                            (int2)(of.step_x, of.step_y),
+                            (int2)(of.gap_x, of.gap_y),
+                            (int2)(of.pad_x, of.pad_y),
+                            (int2)(of.in_w, of.in_h),
+                            (int2)(of.out_w, of.out_h)};
+    const int down = (of.out_h + rows_each - 1) / rows_each;
+    const struct cut cut = {strip, rows_each, down, (of.out_w + strip - 1) / strip * down};
     weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, s, cut,
                 (int4)(wide, blocks, blocks_each, 0), group_channels, shard_tiles, areas_each,
                 sums, turned, get_group_id(0), get_group_id(1), get_group_id(2));

@@ -3,6 +3,7 @@
 #include "products/direct/filter_blocks.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 /* Pixels of an area: with three vectors of filters they fill half a first-level cache. They
@@ -90,20 +91,17 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 {
     const struct turned *w = state;
     const struct lk_product_shape *s = &w->shape;
-    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    const struct lk_geometry geometry = lk_geometry_of(s->axis);
     const struct lk_tiling *t = &setup->tiling;
     LK_TRY(LK_ENQUEUE(
         w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x), LK_BUF(run->dz),
         LK_INT(run->dz_first), LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
         LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
         LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
-        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->taps),
-        LK_INT(x->taps), LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap),
-        LK_INT(y->pad), LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out),
-        LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->of.wide),
-        LK_INT(w->of.blocks), LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels),
-        LK_INT(t->shard_tiles), LK_INT(w->of.areas_each), LK_LOCAL(w->sums_bytes),
-        LK_LOCAL(w->staged_bytes)));
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_STRUCT(&geometry),
+        LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->of.wide), LK_INT(w->of.blocks),
+        LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels), LK_INT(t->shard_tiles),
+        LK_INT(w->of.areas_each), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
     return lk_partial_sums_enqueue(setup, &w->of.parts, run->workspace, run->dw,
                                    run->dw_stride);
 }
