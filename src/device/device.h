@@ -125,12 +125,13 @@ const char *lk_kernels_hash(void);
  */
 LK_MUST_CHECK enum lk_status lk_device_build(struct lk_device *device);
 
-enum lk_arg_kind { LK_ARG_BUFFER, LK_ARG_INT, LK_ARG_REAL, LK_ARG_LOCAL };
+enum lk_arg_kind { LK_ARG_BUFFER, LK_ARG_INT, LK_ARG_REAL, LK_ARG_LOCAL, LK_ARG_STRUCT };
 
 struct lk_arg {
     enum lk_arg_kind kind;
     const struct lk_buffer *buffer; /* BUFFER; NULL: the kernel gets a null pointer */
-    int64_t number;                 /* INT: the int; LOCAL: bytes of local memory */
+    int64_t number;   /* INT: the int; LOCAL: bytes of local memory; STRUCT: its bytes */
+    const void *data; /* STRUCT */
     double real;
 };
 
@@ -149,6 +150,11 @@ struct lk_arg {
 #define LK_LOCAL(n)                                                                            \
     {                                                                                          \
         .kind = LK_ARG_LOCAL, .number = (int64_t)(n)                                           \
+    }
+/* One struct by value, of ints alone, which lie alike in C and OpenCL C. */
+#define LK_STRUCT(p)                                                                           \
+    {                                                                                          \
+        .kind = LK_ARG_STRUCT, .data = (p), .number = (int64_t)sizeof *(p)                     \
     }
 
 /* The size of a launch: work-groups in each dimension, and work-items of a group, all of them

@@ -69,6 +69,8 @@ static cl_int set_arg(const struct lk_kernel *kernel, int index, const struct lk
         return clSetKernelArg(kernel->kernel, at, sizeof single, &single);
     case LK_ARG_LOCAL:
         return clSetKernelArg(kernel->kernel, at, (size_t)arg->number, NULL);
+    case LK_ARG_STRUCT:
+        return clSetKernelArg(kernel->kernel, at, (size_t)arg->number, arg->data);
     }
     return CL_INVALID_VALUE;
 }

@@ -102,7 +102,7 @@ static float *run(struct lk_probe *p, const struct numbers *m, int pass, int64_t
 }
 
 struct taken {
-    const char *name;
+    const char *name; /* of a family */
     bool is;
 };
 
@@ -110,7 +110,7 @@ static void look(void *context, const char *key, const char *text)
 {
     struct taken *taken = context;
     (void)key;
-    taken->is |= strcmp(text, taken->name) == 0;
+    taken->is |= lk_candidate_is_kin(text, taken->name);
 }
 
 static void check(struct lk_device *device, struct numbers *m, const char *algorithm, int pass,

@@ -1,4 +1,4 @@
-/* The register block of conv2d_weights: CB channels, MB filters and one row of taps, its
+/* The register block of conv2d_weights: ROWS channels, COLUMNS filters and one row of taps, its
  * operands and the order of its sums. Needs lib/real.cl, lib/sum.cl, taps.cl and the names
  * that staged_weights.cl defines. */
 
@@ -9,7 +9,7 @@ struct area {
 
 /* The operands of a register block: those of channel and filter 0. */
 struct block {
-    __global const S *x[CB];
+    __global const S *x[ROWS];
     __global const S *dy, *y;
     __global const B *at;
     __local const V *dz;
@@ -33,11 +33,11 @@ INLINE V gradient(__global const S *dy, __global const S *y, __global const B *a
 
 /* One output pixel. The operands that are fewer stay in registers. xs: column 0 of the input
  * row of each channel. */
-INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const S *xs[CB],
-                      __local const V *dz, int i, int j, bool edge)
+INLINE void add_pixel(V a[ROWS][COLUMNS][TAPS_X], const struct block *b,
+                      __global const S *xs[ROWS], __local const V *dz, int i, int j, bool edge)
 {
-    V d[MB];
-    UNROLL for (int m = 0; m < MB; m++)
+    V d[COLUMNS];
+    UNROLL for (int m = 0; m < COLUMNS; m++)
 #if STAGED
         d[m] = dz[m];
 #else
@@ -46,46 +46,46 @@ INLINE void add_pixel(V a[CB][MB][TAPS_X], const struct block *b, __global const
                                          b->at + (size_t)m * DY_PLANE * PARTS, i, j)
                               : (V)0;
 #endif
-#if MB > CB * TAPS_X
-    UNROLL for (int m = 0; m < MB; m++)
-        UNROLL for (int c = 0; c < CB; c++)
+#if COLUMNS > ROWS * TAPS_X
+    UNROLL for (int m = 0; m < COLUMNS; m++)
+        UNROLL for (int c = 0; c < ROWS; c++)
             UNROLL for (int s = 0; s < TAPS_X; s++)
                 if (!edge || inside(j, s))
                     a[c][m][s] = FMA(d[m], LOAD(xs[c] + X_AT(j, s)), a[c][m][s]);
 #else
-    UNROLL for (int c = 0; c < CB; c++)
+    UNROLL for (int c = 0; c < ROWS; c++)
         UNROLL for (int s = 0; s < TAPS_X; s++)
             if (!edge || inside(j, s))
-                UNROLL for (int m = 0; m < MB; m++)
+                UNROLL for (int m = 0; m < COLUMNS; m++)
                     a[c][m][s] = FMA(d[m], LOAD(xs[c] + X_AT(j, s)), a[c][m][s]);
 #endif
 }
 
 /* Adds the products of an area with tap row r. */
-INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area area, int r)
+INLINE void add_area(V a[ROWS][COLUMNS][TAPS_X], const struct block *b, struct area area, int r)
 {
     const int top = PAD_Y - r * GAP_Y, bottom = IN_H - 1 + top;
     const int i0 = max(area.i0, top > 0 ? (top + STEP_Y - 1) / STEP_Y : 0);
     const int i1 = min(area.i1, bottom < 0 ? 0 : bottom / STEP_Y + 1);
-    __global const S *xs[CB];
-    UNROLL for (int c = 0; c < CB; c++)
+    __global const S *xs[ROWS];
+    UNROLL for (int c = 0; c < ROWS; c++)
         xs[c] = b->x[c] + (i0 * STEP_Y - top) * (IN_W * PARTS);
-    __local const V *row = b->dz + (i0 - area.i0) * (STRIP * MB);
+    __local const V *row = b->dz + (i0 - area.i0) * (STRIP * COLUMNS);
     for (int i = i0; i < i1; i++) {
         __local const V *dz = row;
         const bool left = WHOLE || area.j0 == 0, right = WHOLE || area.j1 == OUT_W;
         const int j0 = left ? LEFT : area.j0, j1 = right ? OUT_W - RIGHT : area.j1;
         if (LEFT > 0 && left)
             UNROLL for (int j = 0; j < LEFT; j++)
-                add_pixel(a, b, xs, dz + j * MB, i, j, true);
-        dz += (j0 - (WHOLE ? 0 : area.j0)) * MB;
-        for (int j = j0; j < j1; j++, dz += MB)
+                add_pixel(a, b, xs, dz + j * COLUMNS, i, j, true);
+        dz += (j0 - (WHOLE ? 0 : area.j0)) * COLUMNS;
+        for (int j = j0; j < j1; j++, dz += COLUMNS)
             add_pixel(a, b, xs, dz, i, j, CHECK);
         if (RIGHT > 0 && right)
             UNROLL for (int j = 0; j < RIGHT; j++)
-                add_pixel(a, b, xs, dz + j * MB, i, OUT_W - RIGHT + j, true);
-        row += STRIP * MB;
-        UNROLL for (int c = 0; c < CB; c++)
+                add_pixel(a, b, xs, dz + j * COLUMNS, i, OUT_W - RIGHT + j, true);
+        row += STRIP * COLUMNS;
+        UNROLL for (int c = 0; c < ROWS; c++)
             xs[c] += STEP_Y * IN_W * PARTS;
     }
 }
@@ -94,7 +94,7 @@ INLINE void add_area(V a[CB][MB][TAPS_X], const struct block *b, struct area are
 INLINE struct block block_at(struct block tile, int c, int k, int channels, int filters)
 {
     __global const S *x = tile.x[0];
-    UNROLL for (int m = 0; m < CB; m++)
+    UNROLL for (int m = 0; m < ROWS; m++)
         tile.x[m] = x + (size_t)min(c + m, channels - 1) * (IN_PLANE * PARTS);
     const size_t to = (size_t)k * (DY_PLANE * PARTS);
     tile.dy += to;
@@ -110,7 +110,7 @@ INLINE struct block tile_at(__global const S *x, __global const S *dy, __global 
 {
     const size_t to = image * filters * (DY_PLANE * PARTS) + PART;
     struct block tile;
-    UNROLL for (int c = 0; c < CB; c++) /* of one null in part Clover's compiler dies */
+    UNROLL for (int c = 0; c < ROWS; c++) /* of one null in part Clover's compiler dies */
         tile.x[c] = x + image * channels * (IN_PLANE * PARTS) + PART;
     tile.dy = dy + to;
     tile.y = GRADIENT == 1 ? y + to : 0;
@@ -121,12 +121,12 @@ INLINE struct block tile_at(__global const S *x, __global const S *dy, __global 
 #define TILE_AT(t) tile_at(x, dy, y, at, (size_t)(t)*GROUPS + g, channels, filters)
 
 /* Adds the lanes of a block's sums. */
-INLINE void store(const V a[CB][MB][TAPS_X], __global real *out, int c, int k, int r,
+INLINE void store(const V a[ROWS][COLUMNS][TAPS_X], __global real *out, int c, int k, int r,
                   int channels, int filters, int all_filters, __local V *scratch)
 {
-    UNROLL for (int m = 0; m < CB; m++)
+    UNROLL for (int m = 0; m < ROWS; m++)
         UNROLL for (int s = 0; s < TAPS_X; s++)
-            UNROLL for (int i = 0; i < MB; i++) {
+            UNROLL for (int i = 0; i < COLUMNS; i++) {
                 const real sum = sum_lanes(a[m][i][s], scratch);
                 const int tap = ((c + m) * TAPS_Y + r) * TAPS_X + s;
                 if (PART == 0 && c + m < channels && k + i < filters)

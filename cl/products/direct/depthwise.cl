@@ -11,33 +11,33 @@
  *                      of dz[c, i, j] * x[c, i*STEP_Y + ...]: a lane's sum in this order, then
  *                      the lanes as a tree
  *
- *   x: [tiles][channels][SRC_H][SRC_W]; y: [tiles][channels][OUT_H][OUT_W] (weights: dz)
+ *   x: [tiles][channels][IN_H][IN_W]; y: [tiles][channels][OUT_H][OUT_W] (weights: dz)
  *
- * A block is NB columns, a multiple of STEP_X. The compiler leaves out the taps outside of the
- * first and the last block. STREAM: outputs are written past the caches. GATED: they are 0
+ * A block is COLUMNS pixels, a multiple of STEP_X. The compiler leaves out the taps outside of
+ * the first and the last block. STREAM: outputs are written past the caches. GATED: they are 0
  * where `gate`, of y's layout, is not above 0.
  *
  * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: run of channels_each
  * channels, 1: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X SRC_H SRC_W OUT_H OUT_W DATA RELU NB
- *     STREAM GATED
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W DATA RELU
+ *     COLUMNS STREAM GATED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/put.cl"
 #include "lib/sum.cl"
 
-#define BLOCKS ((OUT_W + NB - 1) / NB)
+#define BLOCKS ((OUT_W + COLUMNS - 1) / COLUMNS)
 
 #if DATA
 /* Rounded down, for numbers that are not below -1024 steps. */
 #define FLOOR(t) (((t) + 1024 * STEP_X) / STEP_X - 1024)
 #define REACH(j, s) ((j) + PAD_X - (s) * GAP_X)
 #define IS_WHOLE(j, s) ((REACH(j, s) + 1024 * STEP_X) % STEP_X == 0)
-#define COLUMN(b, j, s) ((b) * (NB / STEP_X) + FLOOR(REACH(j, s)))
+#define COLUMN(b, j, s) ((b) * (COLUMNS / STEP_X) + FLOOR(REACH(j, s)))
 #else
 #define IS_WHOLE(j, s) true
-#define COLUMN(b, j, s) (((b) * NB + (j)) * STEP_X + (s) * GAP_X - PAD_X)
+#define COLUMN(b, j, s) (((b) * COLUMNS + (j)) * STEP_X + (s) * GAP_X - PAD_X)
 #endif
 
 /* The row of x that tap r of output row i reads, or -1. */
@@ -45,10 +45,10 @@ INLINE int row_of(int i, int r)
 {
 #if DATA
     const int t = i + PAD_Y - r * GAP_Y;
-    return t >= 0 && t % STEP_Y == 0 && t / STEP_Y < SRC_H ? t / STEP_Y : -1;
+    return t >= 0 && t % STEP_Y == 0 && t / STEP_Y < IN_H ? t / STEP_Y : -1;
 #else
     const int row = i * STEP_Y + r * GAP_Y - PAD_Y;
-    return row >= 0 && row < SRC_H ? row : -1;
+    return row >= 0 && row < IN_H ? row : -1;
 #endif
 }
 
@@ -56,7 +56,7 @@ INLINE int row_of(int i, int r)
 INLINE bool is_edge(int b)
 {
     return COLUMN(b, 0, DATA ? TAPS_X - 1 : 0) < 0 ||
-           COLUMN(b, NB - 1, DATA ? 0 : TAPS_X - 1) >= SRC_W;
+           COLUMN(b, COLUMNS - 1, DATA ? 0 : TAPS_X - 1) >= IN_W;
 }
 
 /* Where a pass reads a pixel for each output, those of a later block come with this one; planes
@@ -64,22 +64,22 @@ INLINE bool is_edge(int b)
  * LEAD: of x, how far the last row of taps is ahead of the output. */
 #define FETCHES (STEP_Y * STEP_X == 1)
 #define PIXELS ((int)sizeof(S) * PARTS < 64 ? 64 / ((int)sizeof(S) * PARTS) : 1)
-#define LEAD ((DATA ? PAD_Y : (TAPS_Y - 1) * GAP_Y - PAD_Y) * SRC_W)
+#define LEAD ((DATA ? PAD_Y : (TAPS_Y - 1) * GAP_Y - PAD_Y) * IN_W)
 
 INLINE void fetch_block(__global const S *from)
 {
-    UNROLL for (int j = 0; j < NB; j += PIXELS)
+    UNROLL for (int j = 0; j < COLUMNS; j += PIXELS)
         PREFETCH(from + j * PARTS);
 }
 
-INLINE void add_row(V a[NB], __global const S *x, __global const real *w, int channels, int b,
-                    bool edge)
+INLINE void add_row(V a[COLUMNS], __global const S *x, __global const real *w, int channels,
+                    int b, bool edge)
 {
     UNROLL for (int s = 0; s < TAPS_X; s++) {
         const V f = w[s * channels];
-        UNROLL for (int j = 0; j < NB; j++) {
+        UNROLL for (int j = 0; j < COLUMNS; j++) {
             const int column = COLUMN(b, j, s);
-            if (IS_WHOLE(j, s) && (!edge || (column >= 0 && column < SRC_W)))
+            if (IS_WHOLE(j, s) && (!edge || (column >= 0 && column < IN_W)))
                 a[j] = FMA(f, LOAD(x + column * PARTS), a[j]);
         }
     }
@@ -94,21 +94,21 @@ INLINE V activate(V v)
 INLINE void block(__global const S *x, __global const real *w, V bias, __global S *y,
                   __global const S *gate, int channels, int i, int b, bool edge)
 {
-    V a[NB];
-    const int to = (i * OUT_W + b * NB) * PARTS;
+    V a[COLUMNS];
+    const int to = (i * OUT_W + b * COLUMNS) * PARTS;
     if (FETCHES)
-        fetch_block(x + (i * SRC_W + b * NB + LEAD + 64) * PARTS);
+        fetch_block(x + (i * IN_W + b * COLUMNS + LEAD + 64) * PARTS);
     if (GATED)
         fetch_block(gate + to + 64 * PARTS);
-    UNROLL for (int j = 0; j < NB; j++)
+    UNROLL for (int j = 0; j < COLUMNS; j++)
         a[j] = bias;
     UNROLL for (int r = 0; r < TAPS_Y; r++) {
         const int row = row_of(i, r);
         if (row >= 0)
-            add_row(a, x + row * (SRC_W * PARTS), w + r * TAPS_X * channels, channels, b, edge);
+            add_row(a, x + row * (IN_W * PARTS), w + r * TAPS_X * channels, channels, b, edge);
     }
-    UNROLL for (int j = 0; j < NB; j++)
-        if (!edge || b * NB + j < OUT_W)
+    UNROLL for (int j = 0; j < COLUMNS; j++)
+        if (!edge || b * COLUMNS + j < OUT_W)
             PUT(y + to + j * PARTS, GATE(gate + to + j * PARTS, activate(a[j])));
 }
 
@@ -120,7 +120,7 @@ BODY void convolve_group(__global const S *restrict x, int x_first,
     const size_t image = (size_t)tile * channels + c;
     const int i1 = min((group_0 + 1) * rows_each, OUT_H);
     const V first = bias ? bias[c] : (real)0;
-    x += x_first / VECTOR + image * (SRC_H * SRC_W * PARTS) + PART;
+    x += x_first / VECTOR + image * (IN_H * IN_W * PARTS) + PART;
     y += image * (OUT_H * OUT_W * PARTS) + PART;
     gate = GATED ? gate + image * (OUT_H * OUT_W * PARTS) + PART : 0;
     w += c;
@@ -155,19 +155,19 @@ KERNEL void conv2d_depthwise(__global const S *restrict x, int x_first,
 INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const S *x, __global const S *dz, int i,
                         int r0, int r1, int b, bool edge)
 {
-    dz += (i * OUT_W + b * NB) * PARTS;
+    dz += (i * OUT_W + b * COLUMNS) * PARTS;
     if (FETCHES && r0 <= TAPS_Y / 2 && TAPS_Y / 2 < r1) {
-        fetch_block(x + (i * SRC_W + b * NB + LEAD + 48) * PARTS);
+        fetch_block(x + (i * IN_W + b * COLUMNS + LEAD + 48) * PARTS);
         fetch_block(dz + 48 * PARTS);
     }
-    x += (i * STEP_Y - PAD_Y) * (SRC_W * PARTS);
-    UNROLL for (int j = 0; j < NB; j++)
-        if (!edge || b * NB + j < OUT_W) {
+    x += (i * STEP_Y - PAD_Y) * (IN_W * PARTS);
+    UNROLL for (int j = 0; j < COLUMNS; j++)
+        if (!edge || b * COLUMNS + j < OUT_W) {
             const V d = LOAD(dz + j * PARTS);
             UNROLL for (int r = r0; r < r1; r++)
                 UNROLL for (int s = 0; s < TAPS_X; s++) {
-                    const int column = COLUMN(b, j, s), at = r * GAP_Y * SRC_W + column;
-                    if (!edge || (column >= 0 && column < SRC_W))
+                    const int column = COLUMN(b, j, s), at = r * GAP_Y * IN_W + column;
+                    if (!edge || (column >= 0 && column < IN_W))
                         a[r][s] = FMA(d, LOAD(x + at * PARTS), a[r][s]);
                 }
         }
@@ -200,7 +200,7 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
         a[n / TAPS_X][n % TAPS_X] = (V)0;
     for (int t = t0; t < t1; t++) {
         const size_t image = (size_t)t * channels + c;
-        __global const S *from = x + image * (SRC_H * SRC_W * PARTS) + PART;
+        __global const S *from = x + image * (IN_H * IN_W * PARTS) + PART;
         __global const S *d = dz + dz_first / VECTOR + image * (OUT_H * OUT_W * PARTS) + PART;
         for (int i = 0; i < OUT_H; i++) {
             if (AT_ONCE && row_of(i, 0) >= 0 && row_of(i, TAPS_Y - 1) >= 0) {

@@ -1,15 +1,15 @@
-/* Blocks of filters whose sums a weight gradient makes at once. Needs lib/real.cl and NV, the
- * most vectors of filters in a block. */
+/* Blocks of filters whose sums a weight gradient makes at once. Needs lib/real.cl and COLUMNS,
+ * the most vectors of filters in a block. */
 
-/* Vectors v to v + n of filters: of the blocks the first `wide` have NV, others two. */
+/* Vectors v to v + n of filters: of the blocks the first `wide` have COLUMNS, others two. */
 struct block {
     int v, n;
 };
 
 INLINE struct block block_at(int b, int wide)
 {
-    const struct block block = {b < wide ? NV * b : NV * wide + 2 * (b - wide),
-                                b < wide ? NV : 2};
+    const struct block block = {b < wide ? COLUMNS * b : COLUMNS * wide + 2 * (b - wide),
+                                b < wide ? COLUMNS : 2};
     return block;
 }
 

@@ -5,22 +5,22 @@
  *   y[k, i, j] = bias[k] + sum over c, r, s of
  *       w[k, c, r, s] * x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X]
  *
- * Taps outside the image are left out, not multiplied by zero. Then relu (RELU) and, where ROWS
- * is 2, a max-pool over 2x2 outputs: `at` keeps which won, 0..3 in row-major order, or 4 where
- * relu cut it off.
+ * Taps outside the image are left out, not multiplied by zero. Then relu (RELU) and, where
+ * PIXEL_ROWS is 2, a max-pool over 2x2 outputs: `at` keeps which won, 0..3 in row-major order,
+ * or 4 where relu cut it off.
  *
  *   x: [tiles][GROUPS][channels][IN_H][IN_W]
- *   w: [GROUPS][blocks][channels][TAPS_Y][TAPS_X][MR]
+ *   w: [GROUPS][blocks][channels][TAPS_Y][TAPS_X][ROWS]
  *   y: [tiles][GROUPS][filters][PLANE] from y_first on, rows PITCH, columns OUT_STEP apart
  *
- * A register block is MR filters, ROWS rows and NV columns. Of the blocks of a row, LEFT see
- * the left edge or lie before one that does, RIGHT the right edge or are narrower.
- * STREAM: the outputs are too large for caches, so they are written past them. GATED: they are
- * 0 where `gate`, of y's layout, is not above 0.
+ * A register block is ROWS filters, COLUMNS pixels and PIXEL_ROWS of these. Of the blocks of a
+ * row, LEFT see the left edge or lie before one that does, RIGHT the right edge or are
+ * narrower. STREAM: the outputs are too large for caches, so they are written past them. GATED:
+ * they are 0 where `gate`, of y's layout, is not above 0.
  *
  * Group ids: 0: run of rows_each row blocks, 1: run of blocks_each filter blocks, 2: tile.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
- *     OUT_STEP GROUPS RELU MR NV ROWS LEFT RIGHT STREAM GATED
+ *     OUT_STEP GROUPS RELU ROWS COLUMNS PIXEL_ROWS LEFT RIGHT STREAM GATED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -28,17 +28,17 @@
 #include "lib/greatest.cl"
 #include "products/direct/taps.cl"
 
-#define BLOCKS ((OUT_W + NV - 1) / NV)
-#define TAIL (OUT_W - (BLOCKS - 1) * NV)
-#define SPAN_Y ((ROWS - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
-#define ROW_STEP (ROWS == 1 ? GAP_Y : 1)
+#define BLOCKS ((OUT_W + COLUMNS - 1) / COLUMNS)
+#define TAIL (OUT_W - (BLOCKS - 1) * COLUMNS)
+#define SPAN_Y ((PIXEL_ROWS - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
+#define ROW_STEP (PIXEL_ROWS == 1 ? GAP_Y : 1)
 
 #define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X) * PARTS)
 #define X_ROW (IN_W * PARTS)
 #define X_PLANE (IN_H * IN_W * PARTS)
 #define OUT_AT(i, j) (((size_t)(i)*PLANE + (j)*OUT_STEP) * PARTS)
 
-/* A row of outputs of MR filters. */
+/* A row of outputs of ROWS filters. */
 struct job {
     __global const S *x;       /* channel 0, row `row`, which may lie outside */
     __global const real *w;    /* of the filters */
@@ -51,13 +51,13 @@ struct job {
 };
 
 /* Adds the products of a row of taps with an input row. */
-INLINE void add_taps(V a[MR][NV], __global const S *x, __global const real *w, int x0, int n,
-                     bool edge)
+INLINE void add_taps(V a[ROWS][COLUMNS], __global const S *x, __global const real *w, int x0,
+                     int n, bool edge)
 {
     UNROLL for (int s = 0; s < TAPS_X; s++)
-        UNROLL for (int i = 0; i < MR; i++) {
-            const V f = w[s * MR + i];
-            UNROLL for (int j = 0; j < NV; j++)
+        UNROLL for (int i = 0; i < ROWS; i++) {
+            const V f = w[s * ROWS + i];
+            UNROLL for (int j = 0; j < COLUMNS; j++)
                 if (j < n && (!edge || inside(x0 + j, s)))
                     a[i][j] = FMA(f, LOAD(x + X_AT(j, s)), a[i][j]);
         }
@@ -65,7 +65,8 @@ INLINE void add_taps(V a[MR][NV], __global const S *x, __global const real *w, i
 
 /* One loop over channels and input rows: with two, the sums would leave the registers. What
  * gates the outputs is fetched beside it, a line a turn: many at once would be dropped. */
-INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n, bool edge)
+INLINE void add_products(V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, int x0, int n,
+                         bool edge)
 {
     const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
     const int last = min(SPAN_Y, IN_H - job->row);
@@ -75,21 +76,21 @@ INLINE void add_products(V a[ROWS][MR][NV], const struct job *job, int x0, int n
     int u = first, gates = 0;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
         PREFETCH(x + job->ahead);
-        if (GATED && gates < MR * NV) {
-            const int i = min(gates % MR, job->filters - 1), j = min(gates / MR, n - 1);
+        if (GATED && gates < ROWS * COLUMNS) {
+            const int i = min(gates % ROWS, job->filters - 1), j = min(gates / ROWS, n - 1);
             PREFETCH(job->gate + OUT_AT(i, x0 + j));
             gates++;
         }
-        UNROLL for (int m = 0; m < ROWS; m++) {
+        UNROLL for (int m = 0; m < PIXEL_ROWS; m++) {
             const int v = u - m * STEP_Y, r = v / GAP_Y;
-            if (ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
-                add_taps(a[m], x, w + r * (TAPS_X * MR), x0, n, edge);
+            if (PIXEL_ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
+                add_taps(a[m], x, w + r * (TAPS_X * ROWS), x0, n, edge);
         }
         x += ROW_STEP * X_ROW;
         u += ROW_STEP;
         if (u >= last) {
             x += X_PLANE - count * ROW_STEP * X_ROW;
-            w += TAPS_Y * TAPS_X * MR;
+            w += TAPS_Y * TAPS_X * ROWS;
             u = first;
         }
     }
@@ -100,12 +101,12 @@ INLINE V activate(V v)
     return RELU ? (v < (V)0 ? (V)0 : v) : v;
 }
 
-#if ROWS == 2
-INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
+#if PIXEL_ROWS == 2
+INLINE void store(const V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, int x0, int n)
 {
-    UNROLL for (int i = 0; i < MR; i++)
+    UNROLL for (int i = 0; i < ROWS; i++)
         if (i < job->filters)
-            UNROLL for (int j = 0; j < NV && j < n; j += 2) {
+            UNROLL for (int j = 0; j < COLUMNS && j < n; j += 2) {
                 const size_t to = ((size_t)i * PLANE + (x0 + j) / 2) * PARTS;
                 I which;
                 const V most =
@@ -116,11 +117,11 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
             }
 }
 #else
-INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
+INLINE void store(const V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, int x0, int n)
 {
-    UNROLL for (int i = 0; i < MR; i++)
+    UNROLL for (int i = 0; i < ROWS; i++)
         if (i < job->filters)
-            UNROLL for (int j = 0; j < NV; j++)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
                 if (j < n)
                     PUT(job->y + OUT_AT(i, x0 + j),
                         GATE(job->gate + OUT_AT(i, x0 + j), activate(a[0][i][j])));
@@ -130,11 +131,11 @@ INLINE void store(const V a[ROWS][MR][NV], const struct job *job, int x0, int n)
 /* The compiler unrolls loops before it knows n, so none ends there. */
 INLINE void block(const struct job *job, int x0, int n, bool edge)
 {
-    V a[ROWS][MR][NV];
-    UNROLL for (int i = 0; i < MR; i++) {
+    V a[PIXEL_ROWS][ROWS][COLUMNS];
+    UNROLL for (int i = 0; i < ROWS; i++) {
         const V bias = job->bias ? job->bias[min(i, job->filters - 1)] : (real)0;
-        UNROLL for (int m = 0; m < ROWS; m++)
-            UNROLL for (int j = 0; j < NV; j++)
+        UNROLL for (int m = 0; m < PIXEL_ROWS; m++)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
                 a[m][i][j] = bias;
     }
     add_products(a, job, x0, n, edge);
@@ -143,7 +144,7 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
 
 /* A row of outputs of all filters of a group. */
 struct row {
-    struct job job; /* of the first MR filters */
+    struct job job; /* of the first ROWS filters */
     int blocks, unit;
     int next; /* from its inputs to those of the next row */
 };
@@ -158,20 +159,20 @@ INLINE int columns_before(int j)
  * Beside its products each of the first blocks of filters fetches a column that comes next. */
 INLINE void over_filters(const struct row *row, int x0, int n, bool edge)
 {
-    const bool wraps = x0 + NV >= OUT_W;
-    const int j0 = wraps ? 0 : columns_before(x0 + NV);
-    const int j1 = columns_before(wraps ? NV : x0 + 2 * NV);
+    const bool wraps = x0 + COLUMNS >= OUT_W;
+    const int j0 = wraps ? 0 : columns_before(x0 + COLUMNS);
+    const int j1 = columns_before(wraps ? COLUMNS : x0 + 2 * COLUMNS);
     const int next = (wraps ? row->next : 0) + (j0 + PAD_X - x0 * STEP_X) * PARTS;
     struct job job = row->job;
     for (int b = 0; b < row->blocks; b++) {
         job.ahead = b < j1 - j0 ? next + b * PARTS : 0;
         block(&job, x0, n, edge);
         job.w += row->unit;
-        job.bias = job.bias ? job.bias + MR : 0;
-        job.y += (size_t)MR * PLANE * PARTS;
-        job.at = job.at ? job.at + (size_t)MR * PLANE * PARTS : 0;
-        job.gate = GATED ? job.gate + (size_t)MR * PLANE * PARTS : 0;
-        job.filters -= MR;
+        job.bias = job.bias ? job.bias + ROWS : 0;
+        job.y += (size_t)ROWS * PLANE * PARTS;
+        job.at = job.at ? job.at + (size_t)ROWS * PLANE * PARTS : 0;
+        job.gate = GATED ? job.gate + (size_t)ROWS * PLANE * PARTS : 0;
+        job.filters -= ROWS;
     }
 }
 
@@ -179,22 +180,22 @@ INLINE void over_filters(const struct row *row, int x0, int n, bool edge)
 INLINE void blocks_of_row(const struct row *row)
 {
 #if LEFT > 0
-    over_filters(row, 0, BLOCKS == 1 ? TAIL : NV, true);
+    over_filters(row, 0, BLOCKS == 1 ? TAIL : COLUMNS, true);
 #endif
 #if LEFT > 1
     for (int b = 1; b < LEFT; b++)
-        over_filters(row, b * NV, NV, true);
+        over_filters(row, b * COLUMNS, COLUMNS, true);
 #endif
 #if BLOCKS > LEFT + RIGHT
     for (int b = LEFT; b < BLOCKS - RIGHT; b++)
-        over_filters(row, b * NV, NV, false);
+        over_filters(row, b * COLUMNS, COLUMNS, false);
 #endif
 #if RIGHT > 1
     for (int b = BLOCKS - RIGHT; b < BLOCKS - 1; b++)
-        over_filters(row, b * NV, NV, true);
+        over_filters(row, b * COLUMNS, COLUMNS, true);
 #endif
 #if RIGHT > 0
-    over_filters(row, (BLOCKS - 1) * NV, TAIL, true);
+    over_filters(row, (BLOCKS - 1) * COLUMNS, TAIL, true);
 #endif
 }
 
@@ -205,34 +206,36 @@ BODY void gather_group(__global const S *restrict x, int x_first,
                        int filters, int rows_each, int blocks_each, int group_0, int group_1,
                        int group_2)
 {
-    const int blocks = (filters + MR - 1) / MR, runs = (blocks + blocks_each - 1) / blocks_each;
+    const int blocks = (filters + ROWS - 1) / ROWS;
+    const int runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
     const size_t image = (size_t)group_2 * GROUPS + g;
-    const int unit = MR * channels * (TAPS_Y * TAPS_X);
+    const int unit = ROWS * channels * (TAPS_Y * TAPS_X);
     x += x_first / VECTOR + image * channels * (IN_H * IN_W * PARTS) + PART;
     w += w_first + (size_t)g * blocks * unit;
     y += (image * filters * PLANE + y_first) * PARTS + PART;
     at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
     gate = GATED ? gate + (image * filters * PLANE + y_first) * PARTS + PART : 0;
     bias = bias ? bias + g * filters : 0;
-    const int rows = OUT_H / ROWS, i0 = group_0 * rows_each, i1 = min(i0 + rows_each, rows);
+    const int rows = OUT_H / PIXEL_ROWS;
+    const int i0 = group_0 * rows_each, i1 = min(i0 + rows_each, rows);
     for (int i = i0; i < i1; i++) {
-        const int first = i * ROWS * STEP_Y - PAD_Y;
-        const size_t to = ((size_t)b0 * MR * PLANE + i * PITCH) * PARTS;
+        const int first = i * PIXEL_ROWS * STEP_Y - PAD_Y;
+        const size_t to = ((size_t)b0 * ROWS * PLANE + i * PITCH) * PARTS;
         const struct row row = {{.x = x + first * (IN_W * PARTS),
                                  .w = w + (size_t)b0 * unit,
-                                 .bias = bias ? bias + b0 * MR : 0,
+                                 .bias = bias ? bias + b0 * ROWS : 0,
                                  .y = y + to,
                                  .at = at ? at + to : 0,
                                  .gate = GATED ? gate + to : 0,
                                  .channels = channels,
                                  .row = first,
-                                 .filters = filters - b0 * MR},
+                                 .filters = filters - b0 * ROWS},
                                 min(blocks_each, blocks - b0),
                                 unit,
-                                i + 1 < rows ? ROWS * STEP_Y * X_ROW
+                                i + 1 < rows ? PIXEL_ROWS * STEP_Y * X_ROW
                                              : GROUPS * channels * X_PLANE -
-                                                   i * ROWS * STEP_Y * X_ROW};
+                                                   i * PIXEL_ROWS * STEP_Y * X_ROW};
         blocks_of_row(&row);
     }
 }

@@ -17,22 +17,22 @@
  * three of them with 0, its input is selected lane by lane, rows of the pool last, so that taps
  * share selections: 21 for 3x3 taps, and 9 products.
  *
- * A register block is a channel, RB rows of taps and MB filters. A group copies x of an area
- * and of its channels to local memory, zeros around the image, and goes over it with all its
- * filters. The sums of all its blocks rest in local memory meanwhile. dz of the block that
+ * A register block is a channel, ROWS rows of taps and COLUMNS filters. A group copies x of an
+ * area and of its channels to local memory, zeros around the image, and goes over it with all
+ * its filters. The sums of all its blocks rest in local memory meanwhile. dz of the block that
  * follows, and x of the area that does, are fetched ahead.
  *
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
  * 2: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X GRADIENT RB MB ROWS_EACH STRIP
+ * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X GRADIENT ROWS COLUMNS ROWS_EACH STRIP
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "products/direct/select.cl"
 #include "lib/sum.cl"
 
-#define UNIT (RB * TAPS_X * MB) /* sums of a register block, behind which those of bias */
-#define UNITS_Y (TAPS_Y / RB)
+#define UNIT (ROWS * TAPS_X * COLUMNS) /* sums of a register block; those of bias follow */
+#define UNITS_Y (TAPS_Y / ROWS)
 #define EXTENT(outputs, taps, step, gap) (((outputs)-1) * (step) + ((taps)-1) * (gap) + 1)
 #define HEIGHT EXTENT(ROWS_EACH, TAPS_Y, STEP_Y, GAP_Y) /* of an area's inputs */
 #define WIDTH EXTENT(STRIP, TAPS_X, STEP_X, GAP_X)
@@ -152,20 +152,20 @@ INLINE V meets(__local const V *x, int r, int s, const struct gradient *z)
 /* Adds the products of an area with a register block, and dy to the bias's sums where
  * is_first. from: of its filters in dy; ahead: how far from there dy of the next ones is. */
 INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
-                     __global const S *y, __global const B *at, const size_t from[MB],
+                     __global const S *y, __global const B *at, const size_t from[COLUMNS],
                      long ahead, const struct area *area, int width, bool is_first)
 {
-    V a[RB][TAPS_X][MB], bias[MB];
+    V a[ROWS][TAPS_X][COLUMNS], bias[COLUMNS];
     UNROLL for (int n = 0; n < UNIT; n++)
         ((V *)a)[n] = sums[n];
-    UNROLL for (int m = 0; m < MB; m++)
+    UNROLL for (int m = 0; m < COLUMNS; m++)
         bias[m] = is_first ? sums[UNIT + m] : (V)0;
     for (int i = 0; i < area->i1 - area->i0; i++) {
         __local const V *now = x + i * (POOL * STEP_Y * WIDTH);
         const int end = i * width + area->j1 - area->j0;
         for (int j = i * width; j < end; j++, now += POOL * STEP_X) {
-            struct gradient z[MB];
-            UNROLL for (int m = 0; m < MB; m++) {
+            struct gradient z[COLUMNS];
+            UNROLL for (int m = 0; m < COLUMNS; m++) {
                 z[m] = gradient_at(dy, y, at, from[m] + j);
                 if (is_first)
                     bias[m] += z[m].d;
@@ -176,15 +176,15 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
                 PREFETCH(at + from[m] + j + ahead);
 #endif
             }
-            UNROLL for (int r = 0; r < RB; r++)
+            UNROLL for (int r = 0; r < ROWS; r++)
                 UNROLL for (int s = 0; s < TAPS_X; s++)
-                    UNROLL for (int m = 0; m < MB; m++)
+                    UNROLL for (int m = 0; m < COLUMNS; m++)
                         a[r][s][m] = FMA(z[m].d, meets(now, r, s, &z[m]), a[r][s][m]);
         }
     }
     UNROLL for (int n = 0; n < UNIT; n++)
         sums[n] = ((V *)a)[n];
-    UNROLL for (int m = 0; m < MB && is_first; m++)
+    UNROLL for (int m = 0; m < COLUMNS && is_first; m++)
         sums[UNIT + m] = bias[m];
 }
 
@@ -192,10 +192,10 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
 INLINE void store(__global real *out, __global real *bias, __local const V *sums, int filters,
                   int all_filters)
 {
-    for (int tap = 0; tap < RB * TAPS_X; tap++)
-        for (int m = 0; m < min(MB, filters); m++)
-            out[(size_t)tap * all_filters + m] = sum_vector(sums[tap * MB + m]);
-    for (int m = 0; bias && m < min(MB, filters); m++)
+    for (int tap = 0; tap < ROWS * TAPS_X; tap++)
+        for (int m = 0; m < min(COLUMNS, filters); m++)
+            out[(size_t)tap * all_filters + m] = sum_vector(sums[tap * COLUMNS + m]);
+    for (int m = 0; bias && m < min(COLUMNS, filters); m++)
         bias[m] = sum_vector(sums[UNIT + m]);
 }
 
@@ -215,10 +215,10 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
     const int u0 = group_2 / parts * areas + group_2 % parts * areas_each;
     const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * areas);
     const int units = (c1 - c0) * UNITS_Y;
-    const int blocks = (k1 - k0 + MB - 1) / MB, rows = (c1 - c0) * HEIGHT;
+    const int blocks = (k1 - k0 + COLUMNS - 1) / COLUMNS, rows = (c1 - c0) * HEIGHT;
     const int share = (rows + blocks - 1) / blocks;
     dy += dy_first / VECTOR;
-    for (int n = 0; n < blocks * units * (UNIT + MB); n++)
+    for (int n = 0; n < blocks * units * (UNIT + COLUMNS); n++)
         sums[n] = (V)0;
     for (int u = u0; u < u1; u++) {
         const struct area area = area_at(x, u, g, &s);
@@ -226,17 +226,17 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
         __local V *to = sums;
         stage(staged, &area, c0, c1, &s);
         for (int b = 0; b < blocks; b++) {
-            const int k = k0 + b * MB;
-            const size_t then = b < blocks - 1 ? place(&area, min(k + MB, k1 - 1), &s)
+            const int k = k0 + b * COLUMNS;
+            const size_t then = b < blocks - 1 ? place(&area, min(k + COLUMNS, k1 - 1), &s)
                                                : place(&next, k0, &s);
-            size_t from[MB];
-            UNROLL for (int m = 0; m < MB; m++)
+            size_t from[COLUMNS];
+            UNROLL for (int m = 0; m < COLUMNS; m++)
                 from[m] = place(&area, min(k + m, k1 - 1), &s);
             fetch_inputs(&next, c0, b * share, min((b + 1) * share, rows), &s);
             const long ahead = (long)then - (long)from[0];
-            for (int n = 0; n < units; n++, to += UNIT + MB) {
+            for (int n = 0; n < units; n++, to += UNIT + COLUMNS) {
                 __local const V *inputs =
-                    staged + (n / UNITS_Y * HEIGHT + n % UNITS_Y * (RB * GAP_Y)) * WIDTH;
+                    staged + (n / UNITS_Y * HEIGHT + n % UNITS_Y * (ROWS * GAP_Y)) * WIDTH;
                 if (n == 0)
                     add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz.x, true);
                 else
@@ -248,9 +248,9 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
     bias = bias && group_1 == 0
                ? bias + bias_first + (size_t)group_2 * bias_stride + g * s.filters
                : 0;
-    for (int k = k0; k < k1; k += MB)
-        for (int n = 0; n < units; n++, sums += UNIT + MB) {
-            const int row = (c0 + n / UNITS_Y) * TAPS_Y + n % UNITS_Y * RB;
+    for (int k = k0; k < k1; k += COLUMNS)
+        for (int n = 0; n < units; n++, sums += UNIT + COLUMNS) {
+            const int row = (c0 + n / UNITS_Y) * TAPS_Y + n % UNITS_Y * ROWS;
             store(out + (size_t)row * TAPS_X * (s.groups * s.filters) + k,
                   n == 0 && bias ? bias + k : 0, sums, k1 - k, s.groups * s.filters);
         }

@@ -6,26 +6,26 @@
  *
  *   x: [tiles][groups][channels][in_plane]; pixel q is read at q / width * in_row +
  *      q % width * in_step
- *   w: [groups][blocks][channels][MR], or (ROWS) where they are: filters w_row apart, a
+ *   w: [groups][blocks][channels][ROWS], or (IN_PLACE) where they are: filters w_row apart, a
  *      channel's next to each other
  *   y: [tiles][groups][all_filters][height * width], from filter `filter_first` on; where
  *      `cell` > 1 pixel q is the first of a cell of cell.y x cell.x outputs, the others being 0
  *
- * A panel is the inputs of NV pixels, [channels][NV], in local memory. While a group goes over
- * one with all its filters, MR at a time, it copies the next one, a channel every few steps of
- * products, which hides both the copying and the memory. STREAM: outputs are too large for
- * caches and are written past them. GATED: they are 0 where `gate`, of y's layout, is not
- * above 0.
+ * A panel is the inputs of COLUMNS pixels, [channels][COLUMNS], in local memory. While a group
+ * goes over one with all its filters, ROWS at a time, it copies the next one, a channel every
+ * few steps of products, which hides both the copying and the memory. STREAM: outputs are too
+ * large for caches and are written past them. GATED: they are 0 where `gate`, of y's layout, is
+ * not above 0.
  *
  * Group ids: 0: one of panel_runs runs of panels of pixels; 1: group, run of blocks_each
  * filter blocks; 2: tile.
- * -D: MR RELU STREAM ROWS GATED
+ * -D: ROWS RELU STREAM IN_PLACE GATED
  */
 #include "lib/real.cl"
 #include "lib/hints.cl"
 #include "lib/put.cl"
 
-#define NV 3
+#define COLUMNS 3
 #define AHEAD 16 /* channels that are fetched before they are copied */
 
 /* Sizes, in vectors and pixels. */
@@ -36,15 +36,15 @@ struct sizes {
 
 /* Where the pixels of a panel lie in a plane of x. */
 struct panel {
-    int first, count, from[NV];
+    int first, count, from[COLUMNS];
 };
 
 INLINE struct panel panel_at(int n, const struct sizes *s)
 {
     struct panel p;
-    p.first = n * NV;
-    p.count = min(NV, s->pixels - p.first);
-    UNROLL for (int j = 0; j < NV; j++) {
+    p.first = n * COLUMNS;
+    p.count = min(COLUMNS, s->pixels - p.first);
+    UNROLL for (int j = 0; j < COLUMNS; j++) {
         const int q = min(p.first + j, s->pixels - 1);
         p.from[j] = q / s->width * s->in_row + q % s->width * s->in_step;
     }
@@ -63,18 +63,18 @@ INLINE void copy_channel(struct copy *copy, const struct sizes *s)
 {
     const int c = copy->channel++, ahead = c + AHEAD;
     __global const S *x = copy->x + (size_t)c * s->in_plane;
-    __local V *to = copy->to + c * NV;
-    UNROLL for (int j = 0; j < NV; j++)
+    __local V *to = copy->to + c * COLUMNS;
+    UNROLL for (int j = 0; j < COLUMNS; j++)
         to[j] = LOAD(x + copy->now.from[j]);
     const bool is_now = ahead < s->channels;
     const int *from = is_now ? copy->now.from : copy->then.from;
     const int fetched = is_now ? ahead : min(ahead - s->channels, s->channels - 1);
     x = copy->x + (size_t)fetched * s->in_plane;
-    UNROLL for (int j = 0; j < NV; j++)
+    UNROLL for (int j = 0; j < COLUMNS; j++)
         PREFETCH(x + from[j]);
 }
 
-/* MR filters, of which those from `first` to `last` are to be written. */
+/* ROWS filters, of which those from `first` to `last` are to be written. */
 struct job {
     __global const real *w, *bias;
     __global S *y;
@@ -82,7 +82,7 @@ struct job {
     int first, last, w_row; /* of w: from one filter to the next */
 };
 
-#define W_STEP (ROWS ? 1 : MR) /* from one channel to the next */
+#define W_STEP (IN_PLACE ? 1 : ROWS) /* from one channel to the next */
 
 INLINE V activate(V v)
 {
@@ -105,20 +105,20 @@ INLINE void fill_cell(const struct job *job, int q, const struct sizes *s)
 INLINE void block(__local const V *x, const struct job *job, const struct sizes *s,
                   struct copy *copy, int q, int n)
 {
-    V a[MR][NV];
-    int to[NV];
+    V a[ROWS][COLUMNS];
+    int to[COLUMNS];
     const int plane = s->out.x * s->out.y;
     const bool cells = s->cell.x * s->cell.y > 1;
-    UNROLL for (int j = 0; j < NV; j++)
+    UNROLL for (int j = 0; j < COLUMNS; j++)
         to[j] = cells ? (q + j) / s->width * s->cell.y * s->out.x +
                             (q + j) % s->width * s->cell.x
                       : q + j;
-    UNROLL for (int i = 0; i < MR; i++)
-        UNROLL for (int j = 0; j < NV; j++)
+    UNROLL for (int i = 0; i < ROWS; i++)
+        UNROLL for (int j = 0; j < COLUMNS; j++)
             a[i][j] = 0;
     if (job->bias)
-        UNROLL for (int i = 0; i < MR; i++)
-            UNROLL for (int j = 0; j < NV; j++)
+        UNROLL for (int i = 0; i < ROWS; i++)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
                 a[i][j] = job->bias[min(i, job->last - 1)];
     __global const real *w = job->w;
     int gates = 0;
@@ -126,22 +126,23 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
         if (copy->channel < s->channels)
             copy_channel(copy, s);
         const int c1 = min(c0 + copy->each, s->channels);
-        for (int c = c0; c < c1; c++, x += NV, w += W_STEP) {
-            if (GATED && gates < MR * n) { /* a line at a time: many at once would be dropped */
-                PREFETCH(job->gate + min(gates % MR, job->last - 1) * plane + to[gates / MR]);
+        for (int c = c0; c < c1; c++, x += COLUMNS, w += W_STEP) {
+            if (GATED && gates < ROWS * n) { /* by lines: many at once would be dropped */
+                PREFETCH(job->gate + min(gates % ROWS, job->last - 1) * plane +
+                         to[gates / ROWS]);
                 gates++;
             }
-            UNROLL for (int i = 0; i < MR; i++) {
-                const V f = ROWS ? w[i * job->w_row] : w[i];
-                UNROLL for (int j = 0; j < NV; j++)
+            UNROLL for (int i = 0; i < ROWS; i++) {
+                const V f = IN_PLACE ? w[i * job->w_row] : w[i];
+                UNROLL for (int j = 0; j < COLUMNS; j++)
                     if (j < n)
                         a[i][j] = FMA(f, x[j], a[i][j]);
             }
         }
     }
-    UNROLL for (int i = 0; i < MR; i++)
+    UNROLL for (int i = 0; i < ROWS; i++)
         if (i >= job->first && i < job->last)
-            UNROLL for (int j = 0; j < NV; j++)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
                 if (j < n)
                     PUT(job->y + i * plane + to[j],
                         GATE(job->gate + i * plane + to[j], activate(a[i][j])));
@@ -155,8 +156,8 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
 INLINE struct job job_at(__global const real *w, int w_row, __global const real *bias,
                          __global S *y, __global const S *gate, const struct sizes *s, int b)
 {
-    const int k = b * MR, before = ROWS ? max(0, k + MR - s->filters) : 0;
-    __global const real *from = ROWS ? w + (size_t)(k - before) * w_row
+    const int k = b * ROWS, before = IN_PLACE ? max(0, k + ROWS - s->filters) : 0;
+    __global const real *from = IN_PLACE ? w + (size_t)(k - before) * w_row
                                      : w + (size_t)k * s->channels;
     const size_t to = (size_t)(k - before) * s->out.x * s->out.y;
     return (struct job){.w = from,
@@ -164,15 +165,15 @@ INLINE struct job job_at(__global const real *w, int w_row, __global const real 
                         .y = y + to,
                         .gate = GATED ? gate + to : 0,
                         .first = before,
-                        .last = min(MR, s->filters - k + before),
+                        .last = min(ROWS, s->filters - k + before),
                         .w_row = w_row};
 }
 
 INLINE void some_pixels(__local const V *x, const struct job *job, const struct sizes *s,
                         struct copy *copy, int q, int n)
 {
-    if (n >= NV)
-        block(x, job, s, copy, q, NV);
+    if (n >= COLUMNS)
+        block(x, job, s, copy, q, COLUMNS);
     else if (n == 2)
         block(x, job, s, copy, q, 2);
     else
@@ -186,11 +187,11 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
                           struct sizes s, int groups, int panel_runs, int blocks_each,
                           __local V *copied, int group_0, int group_1, int group_2)
 {
-    const int blocks = (s.filters + MR - 1) / MR;
+    const int blocks = (s.filters + ROWS - 1) / ROWS;
     const int runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
     const int b1 = min(b0 + blocks_each, blocks);
-    const int plane = s.out.x * s.out.y, panels = (s.pixels + NV - 1) / NV;
+    const int plane = s.out.x * s.out.y, panels = (s.pixels + COLUMNS - 1) / COLUMNS;
     const int n0 = (int)((long)group_0 * panels / panel_runs);
     const int n1 = (int)((group_0 + 1L) * panels / panel_runs);
     const size_t image = (size_t)group_2 * groups + g;
@@ -199,7 +200,7 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
     y += (image * s.all_filters + s.filter_first) * plane;
     gate = GATED ? gate + (image * s.all_filters + s.filter_first) * plane : 0;
     bias = bias ? bias + g * s.all_filters + s.filter_first : 0;
-    const int size = NV * s.channels, copies = (s.channels + b1 - b0 - 1) / (b1 - b0);
+    const int size = COLUMNS * s.channels, copies = (s.channels + b1 - b0 - 1) / (b1 - b0);
     struct copy copy = {.x = x, .to = copied, .now = panel_at(n0, &s),
                         .then = panel_at(min(n0 + 1, n1 - 1), &s),
                         .each = (s.channels + copies - 1) / copies};

@@ -4,10 +4,10 @@
 
 /* Where products read x, and how far apart the channels of an area lie there. */
 #if IN_PLACE == 1
-#define ROWS __global
+#define X_SPACE __global
 #define ROW(s) ((size_t)(s)->in_plane)
 #else
-#define ROWS __local
+#define X_SPACE __local
 #define ROW(s) ((size_t)AREA)
 #endif
 
@@ -46,7 +46,7 @@ INLINE struct area area_at(const struct inputs *in, int u, int g, const struct s
 }
 
 /* An area's channels from c0 on. */
-INLINE ROWS const V *rows_at(const struct area *area, __local const V *copied, int c0,
+INLINE X_SPACE const V *rows_at(const struct area *area, __local const V *copied, int c0,
                              const struct sizes *s)
 {
 #if IN_PLACE == 1

@@ -12,19 +12,19 @@
  *   dz: [tiles][groups][filters][pixels], which is dy or, where GRADIENT is 1, dy where y > 0
  *   out: [parts] out_stride apart, k innermost
  *
- * A group has in local memory a block of dz transposed, [pixels][lanes][filters], which is NV
- * vectors of filters or, behind `wide` such blocks, 2, its sums and, where IN_PLACE is 0, an
- * area of x, [channels][AREA]; else areas lie side by side in x and are read there. While the
- * products with one block are summed, MR channels after each other, the next block is
+ * A group has in local memory a block of dz transposed, [pixels][lanes][filters], which is
+ * COLUMNS vectors of filters or, behind `wide` such blocks, 2, its sums and, where IN_PLACE is
+ * 0, an area of x, [channels][AREA]; else areas lie side by side in x and are read there. While
+ * the products with one block are summed, ROWS channels after each other, the next block is
  * transposed, the next area of x copied, and what follows them fetched, some of each with every
  * pixel: the multiplications hide it. It should be as much with each: processors drop what they
  * are asked to fetch while many lines are on their way. Where RUN is 4 (else 1) as many areas
  * are fetched together, row by row: lines of a page come sooner than lines of many pages. The
- * last MR channels may be some that the block before them has as well; that one stores these.
+ * last ROWS channels may be some that the block before them has as well; that one stores these.
  *
  * Group ids: 0: group, run of blocks_each blocks of filters; 1: run of group_channels channels;
  * 2: part.
- * -D: MR NV AREA RUN IN_PLACE GRADIENT
+ * -D: ROWS COLUMNS AREA RUN IN_PLACE GRADIENT
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -32,16 +32,16 @@
 #include "lib/transpose.cl"
 #include "products/direct/pointwise_inputs.cl"
 
-/* Adds the products of MR channels and n vectors of filters with an area, which may be the
+/* Adds the products of ROWS channels and n vectors of filters with an area, which may be the
  * first. */
-INLINE void add_products(__local V *sums, ROWS const V *x, __local const V *dz, int count,
+INLINE void add_products(__local V *sums, X_SPACE const V *x, __local const V *dz, int count,
                          struct work *work, const struct sizes *s, bool first, int n)
 {
     const size_t row = ROW(s) * VECTOR;
-    ROWS const real *f = (ROWS const real *)x;
-    V a[MR][NV];
-    UNROLL for (int m = 0; m < MR; m++)
-        UNROLL for (int v = 0; v < NV; v++)
+    X_SPACE const real *f = (X_SPACE const real *)x;
+    V a[ROWS][COLUMNS];
+    UNROLL for (int m = 0; m < ROWS; m++)
+        UNROLL for (int v = 0; v < COLUMNS; v++)
             a[m][v] = (V)0;
     for (int j = 0; j < count; j++) {
         for (int i = 0; i < work->copies && work->channel < work->channels; i++)
@@ -49,25 +49,25 @@ INLINE void add_products(__local V *sums, ROWS const V *x, __local const V *dz, 
         for (int i = 0; i < work->units_each && work->units > 0; i++)
             transpose_unit(work, s);
         for (int l = 0; l < VECTOR; l++, f++, dz += n)
-            UNROLL for (int m = 0; m < MR; m++) {
+            UNROLL for (int m = 0; m < ROWS; m++) {
                 const V e = f[m * row];
-                UNROLL for (int v = 0; v < NV; v++)
+                UNROLL for (int v = 0; v < COLUMNS; v++)
                     if (v < n)
                         a[m][v] = FMA(e, dz[v], a[m][v]);
             }
     }
-    UNROLL for (int m = 0; m < MR; m++)
-        UNROLL for (int v = 0; v < NV; v++)
+    UNROLL for (int m = 0; m < ROWS; m++)
+        UNROLL for (int v = 0; v < COLUMNS; v++)
             if (v < n)
                 sums[m * n + v] = first ? a[m][v] : sums[m * n + v] + a[m][v];
 }
 
-/* The sums of MR channels from c on, but for the first ones, and n vectors of filters from k
+/* The sums of ROWS channels from c on, but for the first ones, and n vectors of filters from k
  * on. */
 INLINE void store(__global real *out, __local const V *sums, int c, int skipped, int k, int n,
                   const struct sizes *s)
 {
-    for (int m = skipped; m < MR; m++)
+    for (int m = skipped; m < ROWS; m++)
         for (int v = 0; v < n; v++) {
             const int k0 = k + v * VECTOR;
             store_filters(out + (size_t)(c + m) * s->groups * s->filters + k0,
@@ -111,9 +111,9 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
                       struct share share, int g, int u0, int u1, __local V *sums, __local V *x,
                       __local V *dz)
 {
-    const int channels = share.c1 - share.c0, c_blocks = (channels + MR - 1) / MR;
+    const int channels = share.c1 - share.c0, c_blocks = (channels + ROWS - 1) / ROWS;
     const int blocks = share.b1 - share.b0;
-    const int x_size = channels * AREA, dz_size = NV * VECTOR * AREA;
+    const int x_size = channels * AREA, dz_size = COLUMNS * VECTOR * AREA;
     struct area areas[3] = {area_at(&in, u0, g, &s), area_at(&in, min(u0 + 1, u1 - 1), g, &s)};
     struct work work = {.area = areas, .then = areas + 1, .x = x, .c0 = share.c0,
                         .channels = channels};
@@ -128,7 +128,7 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
         transpose_unit(&work, &s);
     for (int u = u0; u < u1; u++) {
         const int gaps = c_blocks * areas[0].count, count = areas[0].count;
-        ROWS const V *now = rows_at(areas, x + (u - u0) % 2 * x_size, share.c0, &s);
+        X_SPACE const V *now = rows_at(areas, x + (u - u0) % 2 * x_size, share.c0, &s);
         __local V *to = sums;
         areas[2] = area_at(&in, min(u + 2, u1 - 1), g, &s);
         start_run(&work, &in, u + 1, g, &s);
@@ -146,10 +146,10 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
             work.turned = dz + (1 - parity) * dz_size;
             work.units = wraps && u + 1 == u1 ? 0 : work.units;
             work.units_each = (work.units - 1) / gaps + 1;
-            for (int c = 0; c < c_blocks; c++, to += MR * n) {
-                ROWS const V *from = now + min(c * MR, channels - MR) * ROW(&s);
-                if (n == NV)
-                    add_products(to, from, block, count, &work, &s, u == u0, NV);
+            for (int c = 0; c < c_blocks; c++, to += ROWS * n) {
+                X_SPACE const V *from = now + min(c * ROWS, channels - ROWS) * ROW(&s);
+                if (n == COLUMNS)
+                    add_products(to, from, block, count, &work, &s, u == u0, COLUMNS);
                 else
                     add_products(to, from, block, count, &work, &s, u == u0, 2);
             }
@@ -160,9 +160,9 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
     for (int b = share.b0; b < share.b1; b++)
         for (int c = 0; c < c_blocks; c++) {
             const struct block block = block_at(b, share.wide);
-            const int first = min(c * MR, channels - MR);
-            store(out, sums, share.c0 + first, c * MR - first, block.v * VECTOR, block.n, &s);
-            sums += MR * block.n;
+            const int first = min(c * ROWS, channels - ROWS);
+            store(out, sums, share.c0 + first, c * ROWS - first, block.v * VECTOR, block.n, &s);
+            sums += ROWS * block.n;
         }
 }
 

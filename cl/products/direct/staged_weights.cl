@@ -10,17 +10,17 @@
  *   dz: GRADIENT 0: dy itself, [tiles][GROUPS][filters][OUT_H][OUT_W]; 1: dy where y > 0;
  *       2: dy of a 2x2 max-pool, expanded by the numbers `at` (4: none)
  *
- * A register block is CB channels, MB filters and one row of taps. Where STAGED a group copies
- * dz of MB filters, ROWS_EACH rows and a strip (or TILES_EACH whole tiles) to local memory,
- * filters interleaved, and goes over all its channels with it. The sums of all its blocks rest
- * in local memory meanwhile. What comes next is fetched ahead, a little with every block: a
- * burst of it would keep the products waiting.
+ * A register block is ROWS channels, COLUMNS filters and one row of taps. Where STAGED a group
+ * copies dz of COLUMNS filters, ROWS_EACH rows and a strip (or TILES_EACH whole tiles) to local
+ * memory, filters interleaved, and goes over all its channels with it. The sums of all its
+ * blocks rest in local memory meanwhile. What comes next is fetched ahead, a little with every
+ * block: a burst of it would keep the products waiting.
  *
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
  * 2: part.
  * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS GRADIENT
- *     CB MB STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge, CHECK: all may,
- *     STAGED: through local memory, for CPUs; without, sums stay in registers
+ *     ROWS COLUMNS STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge, CHECK: all
+ *     may, STAGED: through local memory, for CPUs; without, sums stay in registers
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -29,7 +29,7 @@
 
 #define IN_PLANE (IN_H * IN_W)
 #define OUT_PLANE (OUT_H * OUT_W)
-#define UNIT (CB * MB * TAPS_X) /* sums of a register block */
+#define UNIT (ROWS * COLUMNS * TAPS_X) /* sums of a register block */
 #if GRADIENT == 2
 #define DY_PLANE ((OUT_H / 2) * (OUT_W / 2))
 #else
@@ -40,34 +40,34 @@
 #include "products/direct/block.cl"
 
 #if STAGED
-#define STAGE (ROWS_EACH * STRIP * MB) /* values of a tile */
+#define STAGE (ROWS_EACH * STRIP * COLUMNS) /* values of a tile */
 
 /* Copies dz of an area to local memory, filters interleaved; 0 for filters past the last. */
 #if GRADIENT == 2
 /* Areas of pooled outputs begin and end between pools. */
 INLINE void stage(__local V *to, const struct block *b, struct area area)
 {
-    UNROLL for (int m = 0; m < MB; m++, to++)
+    UNROLL for (int m = 0; m < COLUMNS; m++, to++)
         for (int i = 0; i < area.i1 - area.i0; i += 2)
             for (int j = 0; j < area.j1 - area.j0; j += 2) {
                 const int from =
                     m * DY_PLANE + (area.i0 + i) / 2 * (OUT_W / 2) + (area.j0 + j) / 2;
                 const I which = m < b->filters ? TO_I(b->at[from]) : (I)4;
                 const V d = m < b->filters ? LOAD(b->dy + from) : (V)0;
-                __local V *pixel = to + (i * STRIP + j) * MB;
+                __local V *pixel = to + (i * STRIP + j) * COLUMNS;
                 pixel[0] = which == (I)0 ? d : (V)0;
-                pixel[MB] = which == (I)1 ? d : (V)0;
-                pixel[STRIP * MB] = which == (I)2 ? d : (V)0;
-                pixel[(STRIP + 1) * MB] = which == (I)3 ? d : (V)0;
+                pixel[COLUMNS] = which == (I)1 ? d : (V)0;
+                pixel[STRIP * COLUMNS] = which == (I)2 ? d : (V)0;
+                pixel[(STRIP + 1) * COLUMNS] = which == (I)3 ? d : (V)0;
             }
 }
 #else
 INLINE void stage(__local V *to, const struct block *b, struct area area)
 {
-    UNROLL for (int m = 0; m < MB; m++)
+    UNROLL for (int m = 0; m < COLUMNS; m++)
         for (int i = area.i0; i < area.i1; i++)
             for (int j = area.j0; j < area.j1; j++)
-                to[((i - area.i0) * STRIP + j - area.j0) * MB + m] =
+                to[((i - area.i0) * STRIP + j - area.j0) * COLUMNS + m] =
                     m < b->filters ? gradient(b->dy + m * DY_PLANE, b->y + m * DY_PLANE,
                                               b->at + m * DY_PLANE, i, j)
                                    : (V)0;
@@ -78,7 +78,7 @@ INLINE void stage(__local V *to, const struct block *b, struct area area)
 INLINE struct block tiles_on(struct block b, int q, int2 size)
 {
     const size_t to = (size_t)q * GROUPS * size.y * DY_PLANE;
-    UNROLL for (int c = 0; c < CB; c++)
+    UNROLL for (int c = 0; c < ROWS; c++)
         b.x[c] += (size_t)q * GROUPS * size.x * IN_PLANE;
     b.dy += to;
     b.y = GRADIENT == 1 ? b.y + to : 0;
@@ -101,7 +101,7 @@ INLINE struct area area_at(int n)
 INLINE void fetch_gradients(const struct block *b, struct area area, int part, int parts)
 {
     const int pool = GRADIENT == 2 ? 2 : 1, height = (area.i1 - area.i0) / pool;
-    const int filters = min(MB, b->filters), rows = height * filters;
+    const int filters = min(COLUMNS, b->filters), rows = height * filters;
     const int each = (rows + parts - 1) / parts;
     for (int n = part * each; n < min((part + 1) * each, rows); n++) {
         const int row =
@@ -148,27 +148,28 @@ INLINE void add_group(__local V *sums, __local V *staged, const struct turn *now
     const int c0 = range.x, c1 = range.y, k0 = range.z, k1 = range.w;
     const struct block tile = now->tile, next = now->next;
     const struct area area = now->area, next_area = now->next_area;
-    const int tiles = now->tiles, rows = (c1 - c0) * ROWS_READ, runs = (c1 - c0 + CB - 1) / CB;
-    const int share = (rows - 1) / ((k1 - k0 + MB - 1) / MB * runs) + 1;
+    const int tiles = now->tiles, rows = (c1 - c0) * ROWS_READ,
+              runs = (c1 - c0 + ROWS - 1) / ROWS;
+    const int share = (rows - 1) / ((k1 - k0 + COLUMNS - 1) / COLUMNS * runs) + 1;
     int row = 0;
-    for (int k = k0; k < k1; k += MB) {
-        const bool last = k + MB >= k1;
+    for (int k = k0; k < k1; k += COLUMNS) {
+        const bool last = k + COLUMNS >= k1;
         struct block b = block_at(tile, c0, k, size.x, size.y);
         b.dz = staged;
         for (int q = 0; q < tiles; q++) {
             const struct block from = tiles_on(b, q, size);
             stage(staged + q * STAGE, &from, area);
         }
-        const struct block then = block_at(last ? next : tile, c0, last ? k0 : k + MB, size.x,
-                                           size.y);
-        for (int c = c0; c < c1; c += CB, row += share) {
+        const struct block then =
+            block_at(last ? next : tile, c0, last ? k0 : k + COLUMNS, size.x, size.y);
+        for (int c = c0; c < c1; c += ROWS, row += share) {
             b = block_at(tile, c, k, size.x, size.y);
             b.dz = staged;
-            fetch_gradients(&then, last ? next_area : area, (c - c0) / CB, runs);
+            fetch_gradients(&then, last ? next_area : area, (c - c0) / ROWS, runs);
             fetch_inputs(next.x[0] + (size_t)c0 * IN_PLANE, next_area, row,
                          min(row + share, rows));
             for (int r = 0; r < TAPS_Y; r++, sums += UNIT) {
-                V a[CB][MB][TAPS_X];
+                V a[ROWS][COLUMNS][TAPS_X];
                 UNROLL for (int m = 0; m < UNIT; m++)
                     ((V *)a)[m] = now->first ? (V)0 : sums[m];
                 for (int q = 0; q < tiles; q++) {
@@ -211,19 +212,19 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
         add_group(sums, staged, &now, (int4)(c0, c1, k0, k1), (int2)(channels, filters));
     }
     __local V *at_sum = sums;
-    for (int k = k0; k < k1; k += MB)
-        for (int c = c0; c < c1; c += CB)
+    for (int k = k0; k < k1; k += COLUMNS)
+        for (int c = c0; c < c1; c += ROWS)
             for (int r = 0; r < TAPS_Y; r++, at_sum += UNIT) {
-                V a[CB][MB][TAPS_X];
+                V a[ROWS][COLUMNS][TAPS_X];
                 UNROLL for (int m = 0; m < UNIT; m++)
                     ((V *)a)[m] = at_sum[m];
                 store(a, out, c, k, r, c1, k1, GROUPS * filters, sums);
             }
 #else
-    for (int k = k0; k < k1; k += MB)
-        for (int c = c0; c < c1; c += CB)
+    for (int k = k0; k < k1; k += COLUMNS)
+        for (int c = c0; c < c1; c += ROWS)
             for (int r = 0; r < TAPS_Y; r++) {
-                V a[CB][MB][TAPS_X];
+                V a[ROWS][COLUMNS][TAPS_X];
                 UNROLL for (int m = 0; m < UNIT; m++)
                     ((V *)a)[m] = (V)0;
                 for (int t = t0; t < t1; t++)

@@ -13,15 +13,16 @@
  *       2: dy of a 2x2 max-pool, expanded by the numbers `at` (4: none)
  *
  * A group transposes dz of an area and of its filters, VECTOR by VECTOR, to local memory,
- * [blocks][pixels][lanes][filters], a block being NV vectors of filters or, behind `wide` of
- * them, 2. A register block is MR channels and such a block: inputs are read in place, lane by
- * lane. The sums of the group rest in local memory. What comes next is fetched ahead, a little
- * with every block.
+ * [blocks][pixels][lanes][filters], a block being COLUMNS vectors of filters or, behind `wide`
+ * of them, 2. A register block is ROWS channels and such a block: inputs are read in place,
+ * lane by lane. The sums of the group rest in local memory. What comes next is fetched ahead, a
+ * little with every block.
  *
  * Group ids: 0: group, run of blocks_each blocks of filters; 1: run of group_channels channels;
  * 2: part.
- * -D: MR NV GRADIENT
+ * -D: ROWS COLUMNS GRADIENT
  */
+#include "products/kernel/geometry_table.h"
 #include "lib/hints.cl"
 #include "lib/real.cl"
 
@@ -65,16 +66,16 @@ INLINE struct reads reads_of(const struct area *area, int2 tap, const struct siz
     return reads;
 }
 
-/* Adds the products of MR channels, of which x is the first and `left` are there, and n vectors
- * of filters with an area. */
+/* Adds the products of ROWS channels, of which x is the first and `left` are there, and n
+ * vectors of filters with an area. */
 INLINE void add_products(__local V *sums, __local const V *dz, __global const V *x, int left,
                          const struct reads *reads, const struct sizes *s, int n)
 {
-    __global const V *xs[MR];
-    V a[MR][NV];
-    UNROLL for (int m = 0; m < MR; m++) {
+    __global const V *xs[ROWS];
+    V a[ROWS][COLUMNS];
+    UNROLL for (int m = 0; m < ROWS; m++) {
         xs[m] = x + (size_t)min(m, left - 1) * (s->in.x * s->in.y) + reads->x;
-        UNROLL for (int v = 0; v < NV; v++)
+        UNROLL for (int v = 0; v < COLUMNS; v++)
             a[m][v] = (V)0;
     }
     dz += reads->dz * (VECTOR * n);
@@ -83,15 +84,15 @@ INLINE void add_products(__local V *sums, __local const V *dz, __global const V 
         int from = i * reads->x_stride;
         for (int j = 0; j < reads->columns; j++, from += s->step.x, d += VECTOR * n)
             UNROLL for (int l = 0; l < VECTOR; l++)
-                UNROLL for (int m = 0; m < MR; m++) {
+                UNROLL for (int m = 0; m < ROWS; m++) {
                     const V e = ((__global const real *)(xs[m] + from))[l];
-                    UNROLL for (int v = 0; v < NV; v++)
+                    UNROLL for (int v = 0; v < COLUMNS; v++)
                         if (v < n)
                             a[m][v] = FMA(e, d[l * n + v], a[m][v]);
                 }
     }
-    UNROLL for (int m = 0; m < MR; m++)
-        UNROLL for (int v = 0; v < NV; v++)
+    UNROLL for (int m = 0; m < ROWS; m++)
+        UNROLL for (int v = 0; v < COLUMNS; v++)
             if (v < n)
                 sums[m * n + v] += a[m][v];
 }
@@ -161,7 +162,7 @@ INLINE void store(__global real *out, __local const V *sums, int c, int c1, int 
                   int n, const struct sizes *s)
 {
     const int taps = s->taps.x * s->taps.y;
-    for (int m = 0; m < min(MR, c1 - c); m++)
+    for (int m = 0; m < min(ROWS, c1 - c); m++)
         for (int v = 0; v < n; v++) {
             const int k0 = k + v * VECTOR;
             store_filters(out + ((size_t)(c + m) * taps + tap) * s->all_filters + k0,
@@ -184,9 +185,9 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
     const int all = shard_tiles * cut.count, parts = (all + areas_each - 1) / areas_each;
     const int u0 = group_2 / parts * all + group_2 % parts * areas_each;
     const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * all);
-    const int c_blocks = (c1 - c0 + MR - 1) / MR, taps = s.taps.x * s.taps.y;
+    const int c_blocks = (c1 - c0 + ROWS - 1) / ROWS, taps = s.taps.x * s.taps.y;
     const int shares = taps * c_blocks;
-    const int all_sums = taps * c_blocks * MR * (block_at(b1, wide).v - block_at(b0, wide).v);
+    const int all_sums = taps * c_blocks * ROWS * (block_at(b1, wide).v - block_at(b0, wide).v);
     dy += dy_first / VECTOR;
     out += out_first + (size_t)group_2 * out_stride + g * s.filters;
     for (int i = 0; i < all_sums; i++)
@@ -208,14 +209,14 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
             for (int tap = 0; tap < taps; tap++) {
                 const int2 place = (int2)(tap % s.taps.x, tap / s.taps.x);
                 const struct reads reads = reads_of(&area, place, &s);
-                for (int c = c0; c < c1; c += MR, to += MR * block.n) {
+                for (int c = c0; c < c1; c += ROWS, to += ROWS * block.n) {
                     __global const V *from = area.x + (size_t)c * (s.in.x * s.in.y);
                     fetch_gradients(is_last ? &next : &area, then, share, shares, &s);
                     if (is_last)
                         fetch_inputs(&next, rows, c0, c1, share, shares, &s);
                     share++;
-                    if (block.n == NV)
-                        add_products(to, turned, from, s.channels - c, &reads, &s, NV);
+                    if (block.n == COLUMNS)
+                        add_products(to, turned, from, s.channels - c, &reads, &s, COLUMNS);
                     else
                         add_products(to, turned, from, s.channels - c, &reads, &s, 2);
                 }
@@ -224,10 +225,10 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
     }
     for (int b = b0; b < b1; b++)
         for (int tap = 0; tap < taps; tap++)
-            for (int c = c0; c < c1; c += MR) {
+            for (int c = c0; c < c1; c += ROWS) {
                 const struct block block = block_at(b, wide);
                 store(out, sums, c, c1, tap, block.v * VECTOR, block.n, &s);
-                sums += MR * block.n;
+                sums += ROWS * block.n;
             }
 }
 
@@ -235,24 +236,23 @@ KERNEL void conv2d_products(__global const V *restrict x, __global const V *rest
                             int dy_first, __global const V *restrict y,
                             __global const B *restrict at, __global real *restrict out,
                             int out_first, int out_stride, int channels, int filters,
-                            int groups, int taps_y, int taps_x, int step_y, int step_x,
-                            int gap_y, int gap_x, int pad_y, int pad_x, int in_y, int in_x,
-                            int out_y, int out_x, int strip, int rows_each, int wide,
-                            int blocks, int blocks_each, int group_channels, int shard_tiles,
-                            int areas_each, __local V *sums, __local V *turned)
+                            int groups, struct lk_geometry of, int strip, int rows_each,
+                            int wide, int blocks, int blocks_each, int group_channels,
+                            int shard_tiles, int areas_each, __local V *sums,
+                            __local V *turned)
 {
     const struct sizes s = {channels,
                             filters,
                             groups * filters,
                             groups,
-                            (int2)(taps_x, taps_y),
-                            (int2)(step_x, step_y),
-                            (int2)(gap_x, gap_y),
-                            (int2)(pad_x, pad_y),
-                            (int2)(in_x, in_y),
-                            (int2)(out_x, out_y)};
-    const int down = (out_y + rows_each - 1) / rows_each;
-    const struct cut cut = {strip, rows_each, down, (out_x + strip - 1) / strip * down};
+                            (int2)(of.taps_x, of.taps_y),
+                            (int2)(of.step_x, of.step_y),
+                            (int2)(of.gap_x, of.gap_y),
+                            (int2)(of.pad_x, of.pad_y),
+                            (int2)(of.in_w, of.in_h),
+                            (int2)(of.out_w, of.out_h)};
+    const int down = (of.out_h + rows_each - 1) / rows_each;
+    const struct cut cut = {strip, rows_each, down, (of.out_w + strip - 1) / strip * down};
     weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, s, cut,
                 (int4)(wide, blocks, blocks_each, 0), group_channels, shard_tiles, areas_each,
                 sums, turned, get_group_id(0), get_group_id(1), get_group_id(2));

@@ -95,12 +95,12 @@ INLINE Q activate_quad(Q v)
 #define GATE(p, v) (v)
 #endif
 
-INLINE void store(const Q acc[TM / 4][TN / 4][4], __global S *y, __global const S *gate,
+INLINE void store(const Q acc[ROWS / 4][COLUMNS / 4][4], __global S *y, __global const S *gate,
                   int tiles, int filters, int out_height, int out_width, int plane, int y_row,
                   int y_column)
 {
     const size_t image = (size_t)get_num_groups(2) * filters * plane;
-    UNROLL for (int j = 0; j < TN / 4; j++) {
+    UNROLL for (int j = 0; j < COLUMNS / 4; j++) {
         const struct place at =
             place_of(get_group_id(0) * BN + COLUMN_QUAD(my_column(), j) * 4, out_height,
                      out_width);
@@ -108,7 +108,7 @@ INLINE void store(const Q acc[TM / 4][TN / 4][4], __global S *y, __global const 
             continue;
         const size_t first = at.tile * image * LANES +
                              (size_t)(at.i * y_row + at.j * y_column) * LANES + at.lane;
-        UNROLL for (int i = 0; i < TM; i++) {
+        UNROLL for (int i = 0; i < ROWS; i++) {
             const int k = get_group_id(1) * BM + ROW_QUAD(my_row(), i / 4) * 4 + i % 4;
             const size_t to = first + (size_t)k * plane * LANES;
             if (k < filters)
@@ -144,17 +144,17 @@ INLINE Q greatest_quad(Q v0, Q v1, Q v2, Q v3, uchar4 *which)
 
 /* A pool's pixels lie with several work-items: they meet in local memory, a row of every
  * work-item at a time. */
-INLINE void store_pooled(const Q acc[TM / 4][TN / 4][4], __local Q *met, __global S *y,
+INLINE void store_pooled(const Q acc[ROWS / 4][COLUMNS / 4][4], __local Q *met, __global S *y,
                          __global uchar *won, int tiles, int filters, int out_height,
                          int out_width, int plane)
 {
     const size_t image = (size_t)get_num_groups(2) * filters * plane;
-    UNROLL for (int i = 0; i < TM; i++) {
+    UNROLL for (int i = 0; i < ROWS; i++) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL for (int j = 0; j < TN / 4; j++)
+        UNROLL for (int j = 0; j < COLUMNS / 4; j++)
             met[my_row() * B_QUADS + COLUMN_QUAD(my_column(), j)] = acc[i / 4][j][i % 4];
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int q = get_local_id(0); q < BM / TM * (B_QUADS / 4); q += GROUP) {
+        for (int q = get_local_id(0); q < BM / ROWS * (B_QUADS / 4); q += GROUP) {
             const int row = q / (B_QUADS / 4), at = q % (B_QUADS / 4);
             const int first = at / (RUN / 4) * RUN + at % (RUN / 4);
             __local const Q *v = met + row * B_QUADS + first;
@@ -219,13 +219,13 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
     __local const Q *my_a = slices + my_left(), *my_b = slices + BK * A_PITCH + my_right();
     __local Q *to_a = slices + PLACE(id, A_QUADS);
     __local Q *to_b = slices + BK * A_PITCH + PLACE(id, B_QUADS);
-    Q acc[TM / 4][TN / 4][4], a_next[A_TURNS], b_next[B_TURNS];
+    Q acc[ROWS / 4][COLUMNS / 4][4], a_next[A_TURNS], b_next[B_TURNS];
     int now = 0; /* of local memory, that is read */
 
-    UNROLL for (int m = 0; m < TM; m++) {
+    UNROLL for (int m = 0; m < ROWS; m++) {
         const int n = k0 + ROW_QUAD(my_row(), m / 4) * 4 + m % 4;
         const Q first = bias ? bias[g * filters + min(n, filters - 1)] : 0;
-        UNROLL for (int n = 0; n < TN / 4; n++)
+        UNROLL for (int n = 0; n < COLUMNS / 4; n++)
             acc[m / 4][n][m % 4] = first;
     }
 

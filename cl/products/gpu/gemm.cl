@@ -1,8 +1,8 @@
-/* A work-group of the GPU class sums a block of BM x BN results, each work-item TM x TN of
- * them: slices of BK products a result come through local memory, two slices in turns, one read
- * while the other is filled. Needs lib/real.cl.
- * -D: BM BN BK TM TN. Which are chosen changes no sum's order. PAD: unused Qs in a row. MATRIX,
- * where matrix units are to do it: see matrix.cl. */
+/* A work-group of the GPU class sums a block of BM x BN results, each work-item
+ * ROWS x COLUMNS of them: slices of BK products a result come through local memory, two slices
+ * in turns, one read while the other is filled. Needs lib/real.cl.
+ * -D: BM BN BK ROWS COLUMNS. Which are chosen changes no sum's order. PAD: unused Qs in a row.
+ * MATRIX, where matrix units are to do it: see matrix.cl. */
 
 typedef PASTE(REAL, 4) Q;
 /* A Q at p, a pointer to S in global memory. Halves come and go four at a time: vload_half4
@@ -28,7 +28,7 @@ INLINE void store_quad(__global ushort4 *p, Q v)
 #endif
 #define ELEMENT(q, i) ((i) == 0 ? (q).x : (i) == 1 ? (q).y : (i) == 2 ? (q).z : (q).w)
 
-#define GROUP ((BM / TM) * (BN / TN))
+#define GROUP ((BM / ROWS) * (BN / COLUMNS))
 #define A_QUADS (BM / 4) /* Qs in a row of the left slice, BM results of one product */
 #define B_QUADS (BN / 4)
 #define A_ROWS (GROUP / A_QUADS) /* rows of the left slice that the group brings at a time */
@@ -42,7 +42,7 @@ INLINE void store_quad(__global ushort4 *p, Q v)
 #if GROUP % A_QUADS || GROUP % B_QUADS || BK % A_ROWS || BK % B_ROWS || LANES % 4
 #error "block sizes do not fit together"
 #endif
-#if (BN / TN) % 8 || (BM / TM) % 4
+#if (BN / COLUMNS) % 8 || (BM / ROWS) % 4
 #error "work-items are laid out in patches of 4 x 8"
 #endif
 
@@ -69,27 +69,28 @@ INLINE void store_quad(__global ushort4 *p, Q v)
 #define APART(pair)
 #endif
 
-/* A work-item's results: rows 4 ROW_QUAD(my_row(), i) + m, m < 4, i < TM/4, in Qs of columns
- * COLUMN_QUAD(my_column(), j), j < TN/4. Its first Q of either slice: my_left(), my_right(). */
+/* A work-item's results: rows 4 ROW_QUAD(my_row(), i) + m, m < 4, i < ROWS/4, in Qs of columns
+ * COLUMN_QUAD(my_column(), j), j < COLUMNS/4. Its first Q of either slice: my_left(),
+ * my_right(). */
 #ifdef MATRIX
 #include "products/gpu/matrix.cl"
 #else
 #define EXCHANGE 0
-#define ROW_QUAD(row, i) ((i) * (BM / TM) + (row))
-#define COLUMN_QUAD(column, j) ((j) * (BN / TN) + (column))
+#define ROW_QUAD(row, i) ((i) * (BM / ROWS) + (row))
+#define COLUMN_QUAD(column, j) ((j) * (BN / COLUMNS) + (column))
 
 /* In patches of 4 x 8, neighbouring work-items read 4 + 8 Qs: no bank of local memory is asked
  * twice. */
 INLINE int my_row(void)
 {
     const int id = get_local_id(0);
-    return id / 8 % 4 + id / (4 * (BN / TN)) * 4;
+    return id / 8 % 4 + id / (4 * (BN / COLUMNS)) * 4;
 }
 
 INLINE int my_column(void)
 {
     const int id = get_local_id(0);
-    return id % 8 + id / 32 % (BN / TN / 8) * 8;
+    return id % 8 + id / 32 % (BN / COLUMNS / 8) * 8;
 }
 
 INLINE int my_left(void)
@@ -120,17 +121,17 @@ INLINE void add_quad(Q acc[4], Q left, Q right)
 
 /* acc[i][j][m] += the products of a slice, from the work-item's first Qs on. exchange:
  * EXCHANGE Qs of local memory. */
-INLINE void add_slice(__local const Q *a, __local const Q *b, Q acc[TM / 4][TN / 4][4],
+INLINE void add_slice(__local const Q *a, __local const Q *b, Q acc[ROWS / 4][COLUMNS / 4][4],
                       __local Q *exchange)
 {
     UNROLL for (int e = 0; e < BK; e++) {
         IN_ORDER;
-        Q right[TN / 4];
-        UNROLL for (int j = 0; j < TN / 4; j++)
+        Q right[COLUMNS / 4];
+        UNROLL for (int j = 0; j < COLUMNS / 4; j++)
             right[j] = b[e * B_PITCH + COLUMN_QUAD(0, j)];
-        UNROLL for (int i = 0; i < TM / 4; i++) {
+        UNROLL for (int i = 0; i < ROWS / 4; i++) {
             const Q left = a[e * A_PITCH + ROW_QUAD(0, i)];
-            UNROLL for (int j = 0; j < TN / 4; j++)
+            UNROLL for (int j = 0; j < COLUMNS / 4; j++)
                 add_quad(acc[i][j], left, right[j]);
         }
     }

@@ -13,7 +13,7 @@
  * of the warp, column c of product j its column 4 c + j, and t + 4 h row 2 t + h of the slices:
  * so all is read in Qs, no two from one bank, and a work-item's results are Qs.
  */
-#if BM % 64 || BN % 32 || BK % 8 || TM != 8 || TN != 8 || REAL_BYTES != 4
+#if BM % 64 || BN % 32 || BK % 8 || ROWS != 8 || COLUMNS != 8 || REAL_BYTES != 4
 #error "block sizes do not fit warps"
 #endif
 #define WARP ((int)get_local_id(0) / 32)

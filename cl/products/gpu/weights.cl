@@ -80,11 +80,11 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
     __local const Q *my_a = slices + my_left(), *my_b = slices + BK * A_PITCH + my_right();
     __local real *to_a = (__local real *)(slices + quad * 4 * A_PITCH) + row;
     __local real *to_b = (__local real *)(slices + BK * A_PITCH + quad * 4 * B_PITCH) + row;
-    Q acc[TM / 4][TN / 4][4], a_next[M_TURNS], b_next[N_TURNS];
+    Q acc[ROWS / 4][COLUMNS / 4][4], a_next[M_TURNS], b_next[N_TURNS];
     bool on[M_TURNS];
     int now = 0; /* half of local memory that is read */
-    UNROLL for (int m = 0; m < TM; m++)
-        UNROLL for (int n = 0; n < TN / 4; n++)
+    UNROLL for (int m = 0; m < ROWS; m++)
+        UNROLL for (int n = 0; n < COLUMNS / 4; n++)
             acc[m / 4][n][m % 4] = 0;
 
 #define FETCH()                                                                                \
@@ -134,8 +134,8 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
     }
 
     out += out_first + (size_t)get_group_id(2) * out_stride + g * filters;
-    UNROLL for (int m = 0; m < TM; m++)
-        UNROLL for (int n = 0; n < TN; n++) {
+    UNROLL for (int m = 0; m < ROWS; m++)
+        UNROLL for (int n = 0; n < COLUMNS; n++) {
             const int e = m0 + ROW_QUAD(my_row(), m / 4) * 4 + m % 4;
             const int k = n0 + COLUMN_QUAD(my_column(), n / 4) * 4 + n % 4;
             const Q four = acc[m / 4][n / 4][m % 4];

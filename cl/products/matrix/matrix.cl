@@ -8,17 +8,17 @@
  *   dense_bias      db[s,k] = sum_n z[k,n], the same
  *
  * n counts the lanes of all tiles, a panel is WIDTH neighbouring units k.
- * -D: ROWS x COLS: values V a work-item sums at once; RELU (0, 1); for dense_product (which is
- * then the only kernel) instead BIAS, FORWARD (0, 1), PIECES of ROWS that a group does, DEPTH
- * it goes at a time (all, where halves are stored), PACK (0, 1): w through local memory. No
- * sum's order depends on any of them.
+ * -D: ROWS x COLUMNS: values V a work-item sums at once; RELU (0, 1); for dense_product (which
+ * is then the only kernel) instead BIAS, FORWARD (0, 1), PIECES of ROWS that a group does,
+ * DEPTH it goes at a time (all, where halves are stored), PACK (0, 1): w through local memory.
+ * No sum's order depends on any of them.
  * Group ids: dense_product: 0: PIECES * ROWS units, 1: `step` tiles; dense_gradient: 0:
  * panel, 1: tile; dense_weight: 0: panel, 1: `step` channels, 2: shard; dense_bias: 0: panel,
  * 1: shard.
  */
 #include "lib/real.cl"
 
-#define WIDTH (COLS * LANES)
+#define WIDTH (COLUMNS * LANES)
 /* Where unrolling gains nothing and compiling what it makes takes long. */
 #define ROLLED _Pragma("unroll 1")
 
@@ -57,16 +57,17 @@ INLINE void pack(__global const real *w, __local real *packed, int m0, int rows,
 
 /* acc += A x over n steps of d; a[i] steps by `next`. */
 INLINE void multiply(A_SPACE const real *const a[ROWS], int next,
-                     __global const S *const x[COLS], int n, V acc[ROWS][COLS])
+                     __global const S *const x[COLUMNS], int n, V acc[ROWS][COLUMNS])
 {
     int at = 0;
     for (int d = 0; d < n; d++, at += next) {
-        V column[COLS];
-        UNROLL for (int j = 0; j < COLS; j++) column[j] = LOAD(x[j] + d * PARTS);
+        V column[COLUMNS];
+        UNROLL for (int j = 0; j < COLUMNS; j++) column[j] = LOAD(x[j] + d * PARTS);
         UNROLL for (int i = 0; i < ROWS; i++)
         {
             const V value = (V)(a[i][at]);
-            UNROLL for (int j = 0; j < COLS; j++) acc[i][j] = FMA(value, column[j], acc[i][j]);
+            UNROLL for (int j = 0; j < COLUMNS; j++) acc[i][j] =
+                FMA(value, column[j], acc[i][j]);
         }
     }
 }
@@ -90,18 +91,18 @@ struct product {
 #define A_NEXT (PACK ? ROWS : FORWARD ? p->rows : 1)
 
 /* The sums begin with zero, the bias, or what the depth before left in y. */
-INLINE void start(const struct product *p, __global S *const y[COLS], const size_t row[ROWS],
-                  V acc[ROWS][COLS])
+INLINE void start(const struct product *p, __global S *const y[COLUMNS], const size_t row[ROWS],
+                  V acc[ROWS][COLUMNS])
 {
     if (p->d > 0) {
-        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
-            LOAD(y[j] + row[i] * PARTS);
+        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
+            acc[i][j] = LOAD(y[j] + row[i] * PARTS);
         return;
     }
     UNROLL for (int i = 0; i < ROWS; i++)
     {
         const V value = BIAS ? (V)(p->bias[p->m + row[i]]) : (V)(0);
-        UNROLL for (int j = 0; j < COLS; j++) acc[i][j] = value;
+        UNROLL for (int j = 0; j < COLUMNS; j++) acc[i][j] = value;
     }
 }
 
@@ -109,22 +110,22 @@ INLINE void sum_block(const struct product *p, A_SPACE const real *w, int n)
 {
     const V least = p->d + n == p->depth ? (V)(p->least) : (V)(-INFINITY);
     A_SPACE const real *a[ROWS];
-    __global const S *x[COLS];
-    __global S *y[COLS];
-    size_t row[ROWS], a_row[ROWS], tile[COLS];
-    V acc[ROWS][COLS];
+    __global const S *x[COLUMNS];
+    __global S *y[COLUMNS];
+    size_t row[ROWS], a_row[ROWS], tile[COLUMNS];
+    V acc[ROWS][COLUMNS];
     place(row, ROWS, p->rows - 1 - p->m, 1);
     place(a_row, ROWS, PACK ? ROWS : p->rows - 1 - p->m, A_ROW);
-    place(tile, COLS, p->last - 1 - p->t, 1);
+    place(tile, COLUMNS, p->last - 1 - p->t, 1);
     UNROLL for (int i = 0; i < ROWS; i++) a[i] = w + A_FIRST + a_row[i];
-    UNROLL for (int j = 0; j < COLS; j++)
+    UNROLL for (int j = 0; j < COLUMNS; j++)
     {
         x[j] = p->x + ((p->t + tile[j]) * p->depth + p->d) * PARTS + PART;
         y[j] = p->y + ((p->t + tile[j]) * p->rows + p->m) * PARTS + PART;
     }
     start(p, y, row, acc);
     multiply(a, A_NEXT, x, n, acc);
-    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++)
+    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
         STORE(y[j] + row[i] * PARTS, acc[i][j] < least ? least : acc[i][j]);
 }
 
@@ -140,7 +141,7 @@ BODY void sum_blocks(__global const real *restrict w, __global const real *restr
 #if PACK
         pack(w + (size_t)p.d * rows, packed, m0, rows, n);
 #endif
-        for (p.t = first; p.t < last; p.t += COLS)
+        for (p.t = first; p.t < last; p.t += COLUMNS)
             for (p.m = m0; p.m < m_end; p.m += ROWS)
 #if PACK
                 sum_block(&p, packed + (p.m - m0) * DEPTH, n);
@@ -168,24 +169,24 @@ struct loose {
 
 /* Stores rows of sums, the first of them `left` before the last unit. Where some are past that
  * a short loop leaves them out. */
-INLINE void store_rows(const V sums[][COLS], __global real *to, const size_t at[], int rows,
+INLINE void store_rows(const V sums[][COLUMNS], __global real *to, const size_t at[], int rows,
                        int left)
 {
-    if (left >= (COLS - 1) * LANES + VECTOR) {
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLS; j++)(
+    if (left >= (COLUMNS - 1) * LANES + VECTOR) {
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < COLUMNS; j++)(
             (__global struct loose *)(to + at[i] + j * LANES))
             ->v = sums[i][j];
         return;
     }
 #if VECTOR > 1
-    V rest[ROWS][COLS];
+    V rest[ROWS][COLUMNS];
     size_t begin[ROWS];
     UNROLL for (int i = 0; i < rows; i++)
     {
         begin[i] = at[i];
-        UNROLL for (int j = 0; j < COLS; j++) rest[i][j] = sums[i][j];
+        UNROLL for (int j = 0; j < COLUMNS; j++) rest[i][j] = sums[i][j];
     }
-    ROLLED for (int i = 0; i < rows; i++) ROLLED for (int j = 0; j < COLS; j++)
+    ROLLED for (int i = 0; i < rows; i++) ROLLED for (int j = 0; j < COLUMNS; j++)
     {
         __global real *out = to + begin[i] + j * LANES;
         const real *from = (const real *)&rest[i][j];
@@ -234,22 +235,22 @@ BODY void sum_weights(__global const stored *restrict x,
     __global const real *z =
         workspace + turned(tiles, units) + ((size_t)panel * tiles + t0) * LANES * WIDTH;
     for (int c = group * step; c < c_end; c += ROWS) {
-        V acc[ROWS][COLS];
+        V acc[ROWS][COLUMNS];
         size_t at[ROWS];
         place(at, ROWS, channels - 1 - c, LANES);
-        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
-            0;
+        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
+            acc[i][j] = 0;
         for (int t = 0; t < shard_tiles; t++) {
             __global const stored *xs = x + ((t0 + t) * channels + c) * LANES;
             __global const V *zs = (__global const V *)(z + (size_t)t * LANES * WIDTH) + PART;
-            ROLLED for (int l = 0; l < LANES; l++, zs += COLS * PARTS)
+            ROLLED for (int l = 0; l < LANES; l++, zs += COLUMNS * PARTS)
             {
-                V row[COLS];
-                UNROLL for (int j = 0; j < COLS; j++) row[j] = zs[j * PARTS];
+                V row[COLUMNS];
+                UNROLL for (int j = 0; j < COLUMNS; j++) row[j] = zs[j * PARTS];
                 UNROLL for (int i = 0; i < ROWS; i++)
                 {
                     const V value = (V)(LOAD_LANE(xs + at[i] + l));
-                    UNROLL for (int j = 0; j < COLS; j++) acc[i][j] =
+                    UNROLL for (int j = 0; j < COLUMNS; j++) acc[i][j] =
                         FMA(value, row[j], acc[i][j]);
                 }
             }
@@ -276,13 +277,13 @@ KERNEL void dense_bias(__global const real *restrict workspace, __global real *r
     const int k = panel * WIDTH + PART * VECTOR;
     __global const V *z =
         (__global const V *)(workspace + turned(tiles, units)) +
-        ((size_t)panel * tiles + (size_t)shard * shard_tiles) * LANES * COLS * PARTS + PART;
+        ((size_t)panel * tiles + (size_t)shard * shard_tiles) * LANES * COLUMNS * PARTS + PART;
     size_t at[1]; /* an array of constants is one too many for Clover */
     at[0] = 0;
-    V acc[1][COLS];
-    UNROLL for (int j = 0; j < COLS; j++) acc[0][j] = 0;
+    V acc[1][COLUMNS];
+    UNROLL for (int j = 0; j < COLUMNS; j++) acc[0][j] = 0;
     for (size_t n = 0; n < (size_t)shard_tiles * LANES; n++)
-        UNROLL for (int j = 0; j < COLS; j++) acc[0][j] += z[(n * COLS + j) * PARTS];
+        UNROLL for (int j = 0; j < COLUMNS; j++) acc[0][j] += z[(n * COLUMNS + j) * PARTS];
     store_rows(acc, db + (size_t)shard * stride + k, at, 1, units - k);
 }
 #endif

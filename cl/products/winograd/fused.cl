@@ -12,15 +12,15 @@
  *   u: as pack.cl makes it
  *
  * A unit is `unit` Winograd tiles, a multiple of EACH, of one batch tile or several,
- * TRANSPOSED, all of these. Groups have equal parts of all (unit, block of MR output channels),
- * so that few units are shared. They do EACH tiles at a time: a job. A group keeps
- * v[p][EACH / NV][ins][NV] and m[p][EACH / NV][outs][NV] in scratch of its own, which stays in
- * the caches, and sums of tiles that overlap, [outs][out_h][out_w]: inputs are transformed,
- * multiplied with MR x NV sums in registers, transformed back. Meanwhile the next job's inputs
- * are fetched.
+ * TRANSPOSED, all of these. Groups have equal parts of all (unit, block of ROWS output
+ * channels), so that few units are shared. They do EACH tiles at a time: a job. A group keeps
+ * v[p][EACH / COLUMNS][ins][COLUMNS] and m[p][EACH / COLUMNS][outs][COLUMNS] in scratch of its
+ * own, which stays in the caches, and sums of tiles that overlap, [outs][out_h][out_w]: inputs
+ * are transformed, multiplied with ROWS x COLUMNS sums in registers, transformed back.
+ * Meanwhile the next job's inputs are fetched.
  *
  * Group ids: 0: of any number of groups.
- * -D: TILE; EACH; MR, NV: register block; SOURCE: of dy, as inputs.cl has it, with
+ * -D: TILE; EACH; ROWS, COLUMNS: register block; SOURCE: of dy, as inputs.cl has it, with
  *     y or `at` of the forward pass as `gate` and `won`; POOL; STREAM: outputs are written past
  *     the caches; GATED: y is 0 where `y_gate`, of its layout, is not above 0; TRANSPOSED
  */
@@ -36,27 +36,27 @@
 
 #define WEIGHTS_AHEAD 1024 /* reals */
 
-/* m[MR][NV] = sum over n of u[n][MR] * v[n][NV]. */
+/* m[ROWS][COLUMNS] = sum over n of u[n][ROWS] * v[n][COLUMNS]. */
 INLINE void multiply(__global const V *v, __global const real *u, __global V *m, int ins)
 {
-    V a[MR][NV];
-    UNROLL for (int i = 0; i < MR; i++)
-        UNROLL for (int j = 0; j < NV; j++)
+    V a[ROWS][COLUMNS];
+    UNROLL for (int i = 0; i < ROWS; i++)
+        UNROLL for (int j = 0; j < COLUMNS; j++)
             a[i][j] = (V)0;
     for (int n = 0; n < ins; n++) {
-        if ((n & (16 / MR - 1)) == 0)
+        if ((n & (16 / ROWS - 1)) == 0)
             PREFETCH(u + WEIGHTS_AHEAD);
-        UNROLL for (int i = 0; i < MR; i++) {
+        UNROLL for (int i = 0; i < ROWS; i++) {
             const V f = u[i];
-            UNROLL for (int j = 0; j < NV; j++)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
                 a[i][j] = FMA(f, v[j], a[i][j]);
         }
-        v += NV;
-        u += MR;
+        v += COLUMNS;
+        u += ROWS;
     }
-    UNROLL for (int i = 0; i < MR; i++)
-        UNROLL for (int j = 0; j < NV; j++)
-            m[i * NV + j] = a[i][j];
+    UNROLL for (int i = 0; i < ROWS; i++)
+        UNROLL for (int j = 0; j < COLUMNS; j++)
+            m[i * COLUMNS + j] = a[i][j];
 }
 
 /* --- jobs ------------------------------------------------------------------------------ */
@@ -91,7 +91,7 @@ struct cursor {
 
 INLINE int blocks_of(const struct sizes *s)
 {
-    return (s->outs + MR - 1) / MR;
+    return (s->outs + ROWS - 1) / ROWS;
 }
 
 INLINE int tiles_of(const struct sizes *s)
@@ -108,13 +108,14 @@ INLINE struct job next_job(const struct sizes *s, struct cursor *at)
     const int q0 = unit * s->unit + at->q;
     struct job job;
     job.count = min(EACH, tiles_of(s) - q0);
-    job.k0 = first * MR;
-    job.k1 = min(last * MR, s->outs);
+    job.k0 = first * ROWS;
+    job.k1 = min(last * ROWS, s->outs);
     for (int i = 0; i < job.count; i++) {
         const int t = (q0 + i) / squares, q = (q0 + i) % squares;
         job.places[i].y0 = q / s->across * TILE;
         job.places[i].x0 = q % s->across * TILE;
-        job.places[i].run = min(min(job.count - i, NV - i % NV), s->across - q % s->across);
+        job.places[i].run =
+            min(min(job.count - i, COLUMNS - i % COLUMNS), s->across - q % s->across);
         job.places[i].in = t * winograd_plane(&s->from, SOURCE) * s->ins;
         job.places[i].out = (size_t)t * s->outs * (s->out_h >> POOL) * (s->out_w >> POOL);
     }
@@ -144,7 +145,7 @@ INLINE void transform_inputs(const struct sizes *s, const struct job *job, __glo
             const struct winograd_window from =
                 winograd_window_at(s->from, at->in + n * winograd_plane(&s->from, SOURCE),
                                    at->y0 - PAD_OF(y), at->x0 - PAD_OF(x), SOURCE);
-            __global V *to = v + ((size_t)(i / NV) * s->ins + n) * NV + i % NV;
+            __global V *to = v + ((size_t)(i / COLUMNS) * s->ins + n) * COLUMNS + i % COLUMNS;
 #if TRANSPOSED
             run = 1;
             winograd_gradients(&from, to, step, SOURCE);
@@ -198,17 +199,18 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
                          __global const real *u, __global const V *v, size_t v_step,
                          __global V *m, size_t m_step)
 {
-    const int blocks = blocks_of(s), columns = (job->count + NV - 1) / NV;
+    const int blocks = blocks_of(s), columns = (job->count + COLUMNS - 1) / COLUMNS;
     const int rows = next ? s->ins * READ : 0;
-    const int runs = POSITIONS * ((job->k1 - job->k0 + MR - 1) / MR);
+    const int runs = POSITIONS * ((job->k1 - job->k0 + ROWS - 1) / ROWS);
     const int gates = GATED ? (job->k1 - job->k0) * HEIGHT : 0;
     int due = 0, row = 0, due_gates = 0, gate = 0;
     for (int p = 0; p < POSITIONS; p++)
-        for (int k = job->k0; k < job->k1; k += MR) {
+        for (int k = job->k0; k < job->k1; k += ROWS) {
             for (int j = 0; j < columns; j++)
-                multiply(v + p * v_step + (size_t)j * s->ins * NV,
-                         u + ((size_t)p * blocks + k / MR) * s->ins * MR,
-                         m + p * m_step + ((size_t)j * blocks * MR + k - job->k0) * NV, s->ins);
+                multiply(v + p * v_step + (size_t)j * s->ins * COLUMNS,
+                         u + ((size_t)p * blocks + k / ROWS) * s->ins * ROWS,
+                         m + p * m_step + ((size_t)j * blocks * ROWS + k - job->k0) * COLUMNS,
+                         s->ins);
             for (due += rows; due >= runs; due -= runs)
                 fetch_inputs(s, next, row++);
             for (due_gates += gates; due_gates >= runs; due_gates -= runs)
@@ -233,7 +235,8 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
                                      bias ? bias[k] : (real)0,
                                      least};
             __global const V *from =
-                m + ((size_t)(i / NV) * blocks_of(s) * MR + k - job->k0) * NV + i % NV;
+                m + ((size_t)(i / COLUMNS) * blocks_of(s) * ROWS + k - job->k0) * COLUMNS +
+                i % COLUMNS;
 #if TRANSPOSED
             const struct overlap with = {at->y0 > 0, at->x0 > 0, at->y0 + TILE < s->from.height,
                                          at->x0 + TILE < s->from.width,
@@ -250,7 +253,7 @@ BODY void winograd_group(struct sizes s, __global const real *restrict u,
                          int relu, int group_0, int groups_0)
 {
     const int blocks = blocks_of(&s);
-    const size_t v_step = (size_t)EACH * s.ins + 4, m_step = (size_t)EACH * blocks * MR + 4;
+    const size_t v_step = (size_t)EACH * s.ins + 4, m_step = (size_t)EACH * blocks * ROWS + 4;
     const size_t overlaps = TRANSPOSED ? (size_t)s.outs * s.out_h * s.out_w : 0;
     __global V *v = scratch + group_0 * (POSITIONS * (v_step + m_step) + overlaps);
     __global V *m = v + POSITIONS * v_step;

@@ -10,13 +10,13 @@
  *   x: [tiles][channels][in_h][in_w]; dz: [tiles][filters][out_h][out_w], or what SOURCE says
  *   out: [parts] out_stride apart, [channels][3][3][filters]
  *
- * Groups have equal parts of all (part, block of block_channels, block of PANELS * NV vectors
- * of filters). A group keeps v[p][block_channels], z[p][PANELS][lane][NV] and
- * m[p][block_channels][PANELS * NV] in scratch of its own. The next tile's inputs are fetched
- * beside the products.
+ * Groups have equal parts of all (part, block of block_channels, block of PANELS * COLUMNS
+ * vectors of filters). A group keeps v[p][block_channels], z[p][PANELS][lane][COLUMNS] and
+ * m[p][block_channels][PANELS * COLUMNS] in scratch of its own. The next tile's inputs are
+ * fetched beside the products.
  *
  * Group ids: 0: of any number of groups.
- * -D: TILE; SOURCE, as inputs.cl has it; MR, NV: register block; PANELS
+ * -D: TILE; SOURCE, as inputs.cl has it; ROWS, COLUMNS: register block; PANELS
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -26,7 +26,7 @@
 #include "products/winograd/products.cl"
 
 #define PAD 4 /* keeps positions from sharing sets of a cache */
-#define VECTORS (PANELS * NV)
+#define VECTORS (PANELS * COLUMNS)
 
 struct sizes {
     struct winograd_window x, dz;
@@ -80,19 +80,19 @@ INLINE void add_slice(const struct sizes *s, const struct block *b, const struct
                       const struct slice *next, const struct scratch *own, bool first)
 {
     make_v(r, s->x, own->v, own->v_step, s->channels, b->c0,
-           b->c0 + (b->c1 - b->c0 + MR - 1) / MR * MR, r->q0, r->q1);
+           b->c0 + (b->c1 - b->c0 + ROWS - 1) / ROWS * ROWS, r->q0, r->q1);
     for (int n = 0; n < VECTORS; n++)
-        make_z(r, s->dz, own->z + (size_t)(n / NV) * (VECTOR * NV) + n % NV, s->filters,
-               b->k0 + n * VECTOR, r->q0, r->q1, own->z_step, own->stage);
+        make_z(r, s->dz, own->z + (size_t)(n / COLUMNS) * (VECTOR * COLUMNS) + n % COLUMNS,
+               s->filters, b->k0 + n * VECTOR, r->q0, r->q1, own->z_step, own->stage);
     for (int p = 0; p < POSITIONS; p++) {
         if (next)
             fetch_share(s, b, next, p);
         for (int panel = 0; panel < PANELS; panel++)
-            for (int c = 0; c < b->c1 - b->c0; c += MR)
+            for (int c = 0; c < b->c1 - b->c0; c += ROWS)
                 multiply((__global const real *)(own->v + p * own->v_step + c), VECTOR,
-                         own->z + p * own->z_step + panel * (VECTOR * NV),
-                         own->m + p * own->m_step + c * VECTORS + panel * NV, VECTORS, MR,
-                         VECTOR, first);
+                         own->z + p * own->z_step + panel * (VECTOR * COLUMNS),
+                         own->m + p * own->m_step + c * VECTORS + panel * COLUMNS, VECTORS,
+                         ROWS, VECTOR, first);
     }
 }
 
@@ -149,7 +149,7 @@ KERNEL void conv2d_winograd_fused(__global const S *restrict x, __global const S
                             {0, 0, 1, shard_tiles, 0, out_h, out_w, pad_y, pad_x}};
     const struct scratch own = {.v = scratch + scratch_first / VECTOR,
                                 .v_step = (size_t)block_channels + PAD,
-                                .z_step = PANELS * VECTOR * NV + PAD,
+                                .z_step = PANELS * VECTOR * COLUMNS + PAD,
                                 .m_step = (size_t)block_channels * VECTORS + PAD,
                                 .stage = stage};
     fused_group(s, out + out_first, out_stride, own, shards, get_group_id(0),

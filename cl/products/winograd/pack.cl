@@ -1,29 +1,29 @@
 /* Weights of a Winograd convolution on CPUs, transformed:
  *
- *   u[p][b][n][i] = (G w G')[p] of output channel b*MR + i and input channel n, p of POSITIONS;
- *                   0 where there is no such output channel
+ *   u[p][b][n][i] = (G w G')[p] of output channel b*ROWS + i and input channel n, p of
+ *                   POSITIONS; 0 where there is no such output channel
  *   w: element (n, r, s, k) at w_first + n*in_step + r*row_step + s*column_step + k*out_step
  *
- * Group ids: 0: b. -D: TILE; MR.
+ * Group ids: 0: b. -D: TILE; ROWS.
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "products/winograd/transforms.cl"
 
-#define ROW (VECTOR / MR) /* input channels that a vector of weights holds */
+#define ROW (VECTOR / ROWS) /* input channels that a vector of weights holds */
 
 struct weights {
     __global const real *w;
     int ins, outs, in_step, row_step, column_step, out_step;
 };
 
-/* Of MR output channels and ROW input channels. */
+/* Of ROWS output channels and ROW input channels. */
 INLINE V gather_taps(__global const real *w, int in_step, int out_step, int ins, int outs)
 {
     real t[VECTOR];
     UNROLL for (int m = 0; m < ROW; m++)
-        UNROLL for (int i = 0; i < MR; i++)
-            t[m * MR + i] = m < ins && i < outs ? w[m * in_step + i * out_step] : (real)0;
+        UNROLL for (int i = 0; i < ROWS; i++)
+            t[m * ROWS + i] = m < ins && i < outs ? w[m * in_step + i * out_step] : (real)0;
     return *(const V *)t;
 }
 
@@ -32,11 +32,11 @@ INLINE V taps(const struct weights *from, int n, int k, int r, int s)
 {
     __global const real *w = from->w + n * from->in_step + r * from->row_step +
                              s * from->column_step + k * from->out_step;
-    const bool whole = n + ROW <= from->ins && k + MR <= from->outs;
+    const bool whole = n + ROW <= from->ins && k + ROWS <= from->outs;
     if (whole && from->out_step == 1)
-        return gather_taps(w, from->in_step, 1, ROW, MR);
+        return gather_taps(w, from->in_step, 1, ROW, ROWS);
     if (whole && from->in_step == 1)
-        return gather_taps(w, 1, from->out_step, ROW, MR);
+        return gather_taps(w, 1, from->out_step, ROW, ROWS);
     return gather_taps(w, from->in_step, from->out_step, from->ins - n, from->outs - k);
 }
 
@@ -46,13 +46,13 @@ BODY void pack_group(__global const real *restrict w, int w_first, __global real
 {
     const struct weights from = {w + w_first, ins, outs, in_step, row_step, column_step,
                                  out_step};
-    const size_t step = (size_t)groups_0 * ins * MR;
-    u += u_first + (size_t)group_0 * ins * MR;
+    const size_t step = (size_t)groups_0 * ins * ROWS;
+    u += u_first + (size_t)group_0 * ins * ROWS;
     for (int n = 0; n < ins; n += ROW) {
         V t[SIDE][3];
         UNROLL for (int s = 0; s < 3; s++) {
             V column[SIDE];
-#define W(r) taps(&from, n, group_0 * MR, r, s)
+#define W(r) taps(&from, n, group_0 * ROWS, r, s)
             WINOGRAD_G(column, W);
 #undef W
             UNROLL for (int i = 0; i < SIDE; i++)
@@ -64,11 +64,11 @@ BODY void pack_group(__global const real *restrict w, int w_first, __global real
             WINOGRAD_G(row, W);
 #undef W
             UNROLL for (int j = 0; j < SIDE; j++) {
-                __global real *to = u + (i * SIDE + j) * step + (size_t)n * MR;
+                __global real *to = u + (i * SIDE + j) * step + (size_t)n * ROWS;
                 if (ins % ROW == 0)
                     STREAM_STORE((__global V *)to, row[j]);
                 else
-                    for (int l = 0; l < (ins - n) * MR; l++)
+                    for (int l = 0; l < (ins - n) * ROWS; l++)
                         to[l] = ((const real *)&row[j])[l];
             }
         }

@@ -1,6 +1,6 @@
 /* The steps of Winograd's weight gradient on CPUs, see weights.cl. Needs
  * lib/hints.cl, lib/real.cl, lib/transpose.cl, transforms.cl, inputs.cl. -D:
- * TILE; SOURCE; MR, NV: register block
+ * TILE; SOURCE; ROWS, COLUMNS: register block
  */
 /* Where the squares of a round lie. */
 struct slice {
@@ -72,35 +72,35 @@ INLINE void make_z(const struct slice *r, struct winograd_window dz, __global V 
                 UNROLL for (int i = 0; i < SIDE; i++)
                     s[i][j] = column[i];
             }
-            winograd_gradient_rows(s, z + ((size_t)(q - r->q0) * VECTOR + l) * NV, step);
+            winograd_gradient_rows(s, z + ((size_t)(q - r->q0) * VECTOR + l) * COLUMNS, step);
         }
     }
 }
 
-/* m[MR][NV] of channels whose values of v are `row` apart; `left` of them are there. */
+/* m[ROWS][COLUMNS] of channels whose values of v are `row` apart; `left` of them are there. */
 INLINE void multiply(__global const real *v, size_t row, __global const V *z, __global V *m,
                      size_t m_row, int left, int depth, bool first)
 {
-    V a[MR][NV];
-    size_t rows[MR];
-    UNROLL for (int i = 0; i < MR; i++) {
+    V a[ROWS][COLUMNS];
+    size_t rows[ROWS];
+    UNROLL for (int i = 0; i < ROWS; i++) {
         rows[i] = (size_t)min(i, left - 1) * row;
-        UNROLL for (int j = 0; j < NV; j++)
+        UNROLL for (int j = 0; j < COLUMNS; j++)
             a[i][j] = (V)0;
     }
     for (int n0 = 0; n0 < depth; n0 += VECTOR) {
-        UNROLL for (int i = 0; i < MR; i++)
-            PREFETCH(v + (rows[i] + MR * row + n0));
+        UNROLL for (int i = 0; i < ROWS; i++)
+            PREFETCH(v + (rows[i] + ROWS * row + n0));
         _Pragma("unroll 4") for (int n = n0; n < n0 + VECTOR; n++)
-            UNROLL for (int i = 0; i < MR; i++) {
+            UNROLL for (int i = 0; i < ROWS; i++) {
                 const V f = v[rows[i] + n];
-                UNROLL for (int j = 0; j < NV; j++)
-                    a[i][j] = FMA(f, z[n * NV + j], a[i][j]);
+                UNROLL for (int j = 0; j < COLUMNS; j++)
+                    a[i][j] = FMA(f, z[n * COLUMNS + j], a[i][j]);
             }
     }
-    UNROLL for (int i = 0; i < MR; i++)
+    UNROLL for (int i = 0; i < ROWS; i++)
         if (i < left)
-            UNROLL for (int j = 0; j < NV; j++)
+            UNROLL for (int j = 0; j < COLUMNS; j++)
                 m[i * m_row + j] = first ? a[i][j] : m[i * m_row + j] + a[i][j];
 }
 

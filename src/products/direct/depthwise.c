@@ -2,6 +2,7 @@
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 /* Outputs larger than this are written past the caches, so that the lines they replace need not
@@ -59,23 +60,22 @@ static int64_t choose_block(const struct lk_product_setup *setup, const struct d
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const char *name,
                                      struct depthwise *d)
 {
-    char text[384];
-    const struct lk_product_axis *y = &d->shape.axis[0], *x = &d->shape.axis[1];
+    char geometry[LK_GEOMETRY_BYTES], text[384];
     const bool is_data = d->pass == LK_PASS_DATA;
-    const int64_t height = is_data ? y->in : y->out, width = is_data ? x->in : x->out;
+    struct lk_product_axis axis[2] = {d->shape.axis[0], d->shape.axis[1]};
+    for (int i = 0; i < 2 && is_data; i++) { /* what is read and written */
+        axis[i].in = d->shape.axis[i].out;
+        axis[i].out = d->shape.axis[i].in;
+    }
+    const struct lk_geometry numbers = lk_geometry_of(axis);
     const int64_t reals =
-        height * width * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
+        axis[0].out * axis[1].out * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
     const bool stream = setup->tiling.vector > 1 &&
                         (size_t)reals * lk_dtype_bytes(lk_product_stored(setup)) > CACHED_BYTES;
-    const int64_t block = choose_block(setup, d, width, is_data ? x->step : 1);
-    snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
-             "-DPAD_X=%d -DSRC_H=%d -DSRC_W=%d -DOUT_H=%d -DOUT_W=%d -DDATA=%d -DRELU=%d "
-             "-DNB=%d -DSTREAM=%d%s",
-             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
-             (int)y->pad, (int)x->pad, (int)(is_data ? y->out : y->in),
-             (int)(is_data ? x->out : x->in), (int)height, (int)width, is_data,
-             d->pass == LK_PASS_FORWARD && d->shape.relu, (int)block, stream,
+    const int64_t block = choose_block(setup, d, axis[1].out, is_data ? axis[1].step : 1);
+    lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
+    snprintf(text, sizeof text, "%s -DDATA=%d -DRELU=%d -DCOLUMNS=%d -DSTREAM=%d%s", geometry,
+             is_data, d->pass == LK_PASS_FORWARD && d->shape.relu, (int)block, stream,
              d->is_gated ? " -DGATED=1" : "");
     return lk_product_kernel(setup, "products/direct/depthwise", name, text, &d->kernel);
 }

@@ -22,7 +22,7 @@ struct lk_direct_gather {
     int64_t packed_first, packed_count; /* packed weights in the workspace */
     int64_t packed_blocks;              /* how many blocks of filters are packed at once */
     const char *blocking;               /* asked for: "filters x columns"; "": by rule */
-    int block, columns;                 /* register block */
+    struct lk_product_block block;      /* filters x pixels */
     bool in_place;                      /* single taps: reads weights where they are */
     struct lk_kernel *pack, *gather;
 };

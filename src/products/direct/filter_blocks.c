@@ -60,10 +60,11 @@ void lk_filter_blocks_choose(const struct lk_product_setup *setup,
     const int64_t twos = vectors % 3 == 0 || are_four       ? 0
                          : vectors % 3 == 2 || vectors == 1 ? 1
                                                             : 2;
-    w->vectors = are_four ? 4 : 3;
-    w->wide = vectors < 2 * twos ? 0 : (vectors - 2 * twos) / w->vectors;
+    w->block.columns = are_four ? 4 : 3;
+    w->wide = vectors < 2 * twos ? 0 : (vectors - 2 * twos) / w->block.columns;
     w->blocks = w->wide + twos;
-    w->block_channels = lk_least(are_points && are_four ? 4 : sums / w->vectors, s->channels);
+    w->block.rows =
+        (int)lk_least(are_points && are_four ? 4 : sums / w->block.columns, s->channels);
 }
 
 /* Parts, such that there are about PARTS work-groups, belong to the numerics: they follow from

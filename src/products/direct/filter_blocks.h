@@ -8,8 +8,8 @@
 enum { LK_FILTER_SUMS_BYTES = 256 << 10 };
 
 struct lk_filter_blocks {
-    int64_t vectors, wide, blocks; /* of filters: `wide` of so many vectors, then of two */
-    int64_t block_channels;        /* with the vectors, the register block */
+    struct lk_product_block block; /* channels x vectors of filters */
+    int64_t wide, blocks; /* of filters: `wide` of block.columns vectors, then of two */
     int64_t blocks_each, group_channels; /* of a work-group */
     int64_t areas_each;                  /* of a part */
     struct lk_partial_sums parts;
@@ -19,7 +19,7 @@ struct lk_filter_blocks {
 bool lk_filter_blocks_fit(const struct lk_product_setup *setup,
                           const struct lk_product_shape *shape);
 
-/* vectors, wide, blocks, block_channels. */
+/* block, wide, blocks. */
 void lk_filter_blocks_choose(const struct lk_product_setup *setup,
                              const struct lk_product_shape *shape, bool are_points,
                              struct lk_filter_blocks *blocks);

@@ -3,21 +3,23 @@
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 /* Blocks of a row that see the left or right edge; see cl/products/direct/gather.cl. */
 static void find_edges(const struct lk_direct_gather *g, int64_t *left, int64_t *right)
 {
     const struct lk_product_axis *x = &g->axis[1];
-    const int64_t blocks = lk_divide_up(x->out, g->columns);
+    const int64_t blocks = lk_divide_up(x->out, g->block.columns);
     const int64_t reach = (x->taps - 1) * x->gap;
     *left = *right = 0;
     for (int64_t b = 0; b < blocks; b++) {
-        const int64_t first = b * g->columns, last = lk_least(first + g->columns, x->out) - 1;
+        const int64_t first = b * g->block.columns;
+        const int64_t last = lk_least(first + g->block.columns, x->out) - 1;
         if (x->taps > 0 && first * x->step - x->pad < 0)
             *left = b + 1;
         if (*right == 0 && ((x->taps > 0 && last * x->step + reach - x->pad >= x->in) ||
-                            last - first + 1 < g->columns))
+                            last - first + 1 < g->block.columns))
             *right = blocks - b;
     }
     if (blocks > 1)
@@ -28,20 +30,18 @@ static void find_edges(const struct lk_direct_gather *g, int64_t *left, int64_t 
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
                                      struct lk_direct_gather *g)
 {
-    char text[512];
+    char geometry[LK_GEOMETRY_BYTES], text[512];
+    const struct lk_geometry numbers = lk_geometry_of(g->axis);
     int64_t left, right;
     find_edges(g, &left, &right);
-    const struct lk_product_axis *y = &g->axis[0], *x = &g->axis[1];
+    lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
     snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
-             "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DPLANE=%d -DPITCH=%d "
-             "-DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DMR=%d -DNV=%d -DROWS=%d -DLEFT=%d "
-             "-DRIGHT=%d -DSTREAM=%d%s",
-             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
-             (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
-             (int)g->plane, (int)(g->out_step[0] * g->plane_width), (int)g->out_step[1],
-             (int)g->groups, g->relu, g->block, g->columns, g->pool ? 2 : 1, (int)left,
-             (int)right, g->stream, g->is_gated ? " -DGATED=1" : "");
+             "%s -DPLANE=%d -DPITCH=%d -DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DROWS=%d "
+             "-DCOLUMNS=%d -DPIXEL_ROWS=%d -DLEFT=%d -DRIGHT=%d -DSTREAM=%d%s",
+             geometry, (int)g->plane, (int)(g->out_step[0] * g->plane_width),
+             (int)g->out_step[1], (int)g->groups, g->relu, g->block.rows, g->block.columns,
+             g->pool ? 2 : 1, (int)left, (int)right, g->stream,
+             g->is_gated ? " -DGATED=1" : "");
     return lk_product_kernel(setup, "products/direct/gather", "conv2d_gather", text,
                              &g->gather);
 }
@@ -79,7 +79,8 @@ static enum lk_status enqueue(const struct lk_product_setup *setup,
                               const struct lk_direct_gather *g,
                               const struct lk_direct_gather_run *run)
 {
-    const int64_t rows = g->axis[0].out >> g->pool, blocks = lk_divide_up(g->outs, g->block);
+    const int64_t rows = g->axis[0].out >> g->pool;
+    const int64_t blocks = lk_divide_up(g->outs, g->block.rows);
     if (g->pack)
         LK_TRY(lk_direct_enqueue_pack(setup, g, run, 0, blocks));
     int64_t rows_each, blocks_each;

@@ -3,6 +3,7 @@
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 /* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache. In the first:
@@ -23,7 +24,7 @@ enum { MOST_CHANNELS = 3, MOST_TAPS = 25 };
 struct lanewise {
     struct lk_product_shape shape;
     enum lk_gradient gradient;
-    int64_t unit_rows, unit_filters;       /* register block */
+    struct lk_product_block block;         /* rows of taps x filters */
     int64_t strip, rows_each;              /* of an area */
     int64_t group_channels, group_filters; /* of a work-group */
     int64_t areas_each;                    /* of a part */
@@ -52,16 +53,16 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
 }
 
 /* As many rows of taps as registers hold, then filters. */
-static void choose_unit(const struct lk_product_setup *setup, const struct lk_product_shape *s,
-                        struct lanewise *w)
+static void choose_block(const struct lk_product_setup *setup, const struct lk_product_shape *s,
+                         struct lanewise *w)
 {
     const int64_t y = s->axis[0].taps, x = s->axis[1].taps;
     const int64_t sums = lk_direct_gather_sums(setup);
     const int64_t most = w->gradient == LK_GRADIENT_POOLED ? 2 : 4;
-    w->unit_rows = lk_least(y, sums / x);
-    while (y % w->unit_rows)
-        w->unit_rows--;
-    w->unit_filters = lk_least(most, lk_least(s->filters, sums / (w->unit_rows * x)));
+    w->block.rows = (int)lk_least(y, sums / x);
+    while (y % w->block.rows)
+        w->block.rows--;
+    w->block.columns = (int)lk_least(most, lk_least(s->filters, sums / (w->block.rows * x)));
 }
 
 static void choose_area(const struct lk_product_setup *setup, const struct lk_product_shape *s,
@@ -74,7 +75,7 @@ static void choose_area(const struct lk_product_setup *setup, const struct lk_pr
     w->strip = lk_direct_even_share(x->out, pooled ? POOLED_STRIP : STRIP, unit);
     const int64_t room = (pooled ? POOLED_BYTES : AREA_BYTES) / vector;
     const int64_t inputs = extent(x, w->strip) * (pooled ? 1 : s->channels); /* of a row */
-    const int64_t gradients = pooled ? 0 : 2 * w->unit_filters * w->strip;
+    const int64_t gradients = pooled ? 0 : 2 * w->block.columns * w->strip;
     const int64_t rows =
         (room - inputs * (extent(y, 1) - y->step)) / (inputs * y->step + gradients);
     w->rows_each = lk_direct_even_share(y->out, rows, unit);
@@ -88,9 +89,9 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
     const int64_t inputs = vector * extent(&s->axis[0], w->rows_each) *
                            extent(&s->axis[1], w->strip); /* of a channel */
     w->group_channels = lk_direct_even_share(s->channels, INPUTS_BYTES / inputs, 1);
-    const int64_t units = w->group_channels * (s->axis[0].taps / w->unit_rows);
+    const int64_t units = w->group_channels * (s->axis[0].taps / w->block.rows);
     const int64_t sums = vector * (w->group_channels * taps + units); /* of a filter */
-    w->group_filters = lk_direct_even_share(s->filters, SUMS_BYTES / sums, w->unit_filters);
+    w->group_filters = lk_direct_even_share(s->filters, SUMS_BYTES / sums, w->block.columns);
     w->sums_bytes = (size_t)(sums * w->group_filters);
     w->staged_bytes = (size_t)(inputs * w->group_channels);
 }
@@ -127,22 +128,21 @@ static enum lk_status prepare_parts(const struct lk_product_setup *setup,
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               void **state)
 {
-    char text[256];
+    char geometry[LK_GEOMETRY_BYTES], text[512];
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct lanewise), state));
     struct lanewise *w = *state;
     const struct lk_product_shape *s = &w->shape;
     w->shape = *job->shape;
     w->gradient = job->gradient;
-    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
-    choose_unit(setup, s, w);
+    const struct lk_geometry numbers = lk_geometry_of(job->shape->axis);
+    choose_block(setup, s, w);
     choose_area(setup, s, w);
     choose_group(setup, s, w);
     choose_parts(setup, s, w);
+    lk_geometry_print(&numbers, LK_GEOMETRY_TAPS | LK_GEOMETRY_STEPS, geometry);
     snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d "
-             "-DGRADIENT=%d -DRB=%d -DMB=%d -DROWS_EACH=%d -DSTRIP=%d",
-             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
-             (int)w->gradient, (int)w->unit_rows, (int)w->unit_filters, (int)w->rows_each,
+             "%s -DGRADIENT=%d -DROWS=%d -DCOLUMNS=%d -DROWS_EACH=%d -DSTRIP=%d", geometry,
+             (int)w->gradient, w->block.rows, w->block.columns, (int)w->rows_each,
              (int)w->strip);
     LK_TRY(lk_product_kernel(setup, "products/direct/lanewise_weights", "conv2d_lanewise", text,
                              &w->kernel));

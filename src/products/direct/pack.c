@@ -21,8 +21,8 @@ static void read_blocking(struct lk_direct_gather *g, int sums)
     if (sscanf(g->blocking, "%dx%d", &block, &columns) != 2 || block < 1 || columns < 1 ||
         block > sums || columns > sums / block)
         return;
-    g->block = (int)lk_least(block, g->outs);
-    g->columns = (int)lk_least(columns, g->axis[1].out);
+    g->block.rows = (int)lk_least(block, g->outs);
+    g->block.columns = (int)lk_least(columns, g->axis[1].out);
 }
 
 void lk_direct_choose_block(const struct lk_product_setup *setup, struct lk_direct_gather *g)
@@ -32,12 +32,12 @@ void lk_direct_choose_block(const struct lk_product_setup *setup, struct lk_dire
     const size_t bytes = (size_t)(g->plane * g->outs * g->groups * setup->tiling.tiles) * row;
     g->stream = setup->tiling.vector > 1 && bytes > CACHED_BYTES;
     if (g->pool) {
-        g->block = (int)lk_least(sums / 4 < 4 ? sums / 4 : 4, g->outs);
-        g->columns = 2;
+        g->block.rows = (int)lk_least(sums / 4 < 4 ? sums / 4 : 4, g->outs);
+        g->block.columns = 2;
         return;
     }
-    g->block = (int)lk_least(sums == 24 ? 8 : 4, g->outs);
-    g->columns = (int)lk_least(lk_least(sums / g->block, 8), g->axis[1].out);
+    g->block.rows = (int)lk_least(sums == 24 ? 8 : 4, g->outs);
+    g->block.columns = (int)lk_least(lk_least(sums / g->block.rows, 8), g->axis[1].out);
     read_blocking(g, sums);
 }
 
@@ -45,8 +45,9 @@ void lk_direct_choose_block(const struct lk_product_setup *setup, struct lk_dire
 enum lk_status lk_direct_prepare_pack(const struct lk_product_setup *setup,
                                       struct lk_direct_gather *g, int64_t most_blocks)
 {
-    const int64_t block = g->groups * g->block * g->ins * g->axis[0].taps * g->axis[1].taps;
-    g->packed_blocks = lk_least(lk_divide_up(g->outs, g->block), most_blocks);
+    const int64_t block =
+        g->groups * g->block.rows * g->ins * g->axis[0].taps * g->axis[1].taps;
+    g->packed_blocks = lk_least(lk_divide_up(g->outs, g->block.rows), most_blocks);
     g->packed_count = g->in_place ? 0 : g->packed_blocks * block;
     if (g->packed_count == 0)
         return LK_OK;
@@ -64,7 +65,8 @@ enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
                                       const struct lk_direct_gather_run *run, int64_t block,
                                       int64_t blocks)
 {
-    const int64_t first = block * g->block, outs = lk_least(blocks * g->block, g->outs - first);
+    const int64_t first = block * g->block.rows;
+    const int64_t outs = lk_least(blocks * g->block.rows, g->outs - first);
     /* Runs along what lies next to each other in memory. */
     const bool is_cpu = setup->tiling.vector > 1, along_ins = g->from.in_step == 1;
     const int64_t blocks_each = !is_cpu ? 1 : along_ins ? 2 : 8;
@@ -73,8 +75,8 @@ enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
         {lk_divide_up(blocks, blocks_each), g->groups, lk_divide_up(g->ins, ins_each)},
         lk_product_items(setup)};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
-                      LK_INT(g->packed_first), LK_INT(g->block), LK_INT(outs), LK_INT(g->ins),
-                      LK_INT(g->axis[0].taps), LK_INT(g->axis[1].taps),
+                      LK_INT(g->packed_first), LK_INT(g->block.rows), LK_INT(outs),
+                      LK_INT(g->ins), LK_INT(g->axis[0].taps), LK_INT(g->axis[1].taps),
                       LK_INT(g->from.group_step), LK_INT(g->from.out_step),
                       LK_INT(g->from.in_step), LK_INT(g->from.first + first * g->from.out_step),
                       LK_INT(g->from.row_step), LK_INT(g->from.column_step),

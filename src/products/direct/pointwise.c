@@ -39,15 +39,15 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
 {
     char text[96];
     lk_direct_choose_block(setup, g);
-    g->block = (int)lk_least(g->block, lk_direct_gather_sums(setup) / PANEL);
+    g->block.rows = (int)lk_least(g->block.rows, lk_direct_gather_sums(setup) / PANEL);
     g->in_place = g->from.in_step == 1;
-    const int64_t blocks = lk_divide_up(g->outs, g->block);
+    const int64_t blocks = lk_divide_up(g->outs, g->block.rows);
     const int64_t bytes =
-        g->groups * blocks * g->block * g->ins * (int64_t)lk_dtype_bytes(setup->real);
+        g->groups * blocks * g->block.rows * g->ins * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t parts = g->in_place ? 1 : lk_divide_up(bytes, PACKED_BYTES);
     LK_TRY(lk_direct_prepare_pack(setup, g, lk_divide_up(blocks, parts)));
-    snprintf(text, sizeof text, "-DMR=%d -DRELU=%d -DSTREAM=%d -DROWS=%d%s", g->block, g->relu,
-             g->stream, g->in_place, g->is_gated ? " -DGATED=1" : "");
+    snprintf(text, sizeof text, "-DROWS=%d -DRELU=%d -DSTREAM=%d -DIN_PLACE=%d%s",
+             g->block.rows, g->relu, g->stream, g->in_place, g->is_gated ? " -DGATED=1" : "");
     return lk_product_kernel(setup, "products/direct/pointwise", "conv2d_pointwise", text,
                              &g->gather);
 }
@@ -88,25 +88,26 @@ static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
     const struct lk_grid grid = {
         {panel_runs, g->groups * lk_divide_up(blocks, blocks_each), setup->tiling.tiles},
         lk_product_items(setup)};
-    const int64_t first = block * g->block, packed_group = blocks * g->block * g->ins;
+    const int64_t first = block * g->block.rows, packed_group = blocks * g->block.rows * g->ins;
     return LK_ENQUEUE(
         g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
         LK_BUF(g->in_place ? run->w : run->workspace),
         LK_INT(g->in_place ? g->from.first : g->packed_first),
         LK_INT(g->in_place ? g->from.group_step : packed_group), LK_INT(g->from.out_step),
         LK_BUF(run->bias), LK_BUF(run->y), LK_BUF(g->is_gated ? run->gate : NULL),
-        LK_INT(g->ins), LK_INT(lk_least(blocks * g->block, g->outs - first)), LK_INT(g->outs),
-        LK_INT(first), LK_INT(y->in * x->in), LK_INT(y->step * x->in), LK_INT(x->step),
-        LK_INT(x->out), LK_INT(pixels), LK_INT(g->out_step[0]), LK_INT(g->out_step[1]),
-        LK_INT(g->plane / g->plane_width), LK_INT(g->plane_width), LK_INT(g->groups),
-        LK_INT(panel_runs), LK_INT(blocks_each), LK_LOCAL(2 * panel_bytes(setup, g)));
+        LK_INT(g->ins), LK_INT(lk_least(blocks * g->block.rows, g->outs - first)),
+        LK_INT(g->outs), LK_INT(first), LK_INT(y->in * x->in), LK_INT(y->step * x->in),
+        LK_INT(x->step), LK_INT(x->out), LK_INT(pixels), LK_INT(g->out_step[0]),
+        LK_INT(g->out_step[1]), LK_INT(g->plane / g->plane_width), LK_INT(g->plane_width),
+        LK_INT(g->groups), LK_INT(panel_runs), LK_INT(blocks_each),
+        LK_LOCAL(2 * panel_bytes(setup, g)));
 }
 
 static enum lk_status enqueue(const struct lk_product_setup *setup,
                               const struct lk_direct_gather *g,
                               const struct lk_direct_gather_run *run)
 {
-    const int64_t all = lk_divide_up(g->outs, g->block);
+    const int64_t all = lk_divide_up(g->outs, g->block.rows);
     for (int64_t block = 0; block < all; block += g->packed_blocks) {
         const int64_t blocks = lk_least(all - block, g->packed_blocks);
         if (g->pack)

@@ -48,19 +48,21 @@ static int run_of(const struct lk_product_shape *s)
 static void choose_group(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                          struct pointwise *w)
 {
-    const int64_t lanes = setup->tiling.vector, rows = w->of.block_channels;
+    const int64_t lanes = setup->tiling.vector, rows = w->of.block.rows;
     const int64_t vector = lanes * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t runs = lk_divide_up(s->channels, POINT_CHANNELS);
     w->of.group_channels = lk_divide_up(lk_divide_up(s->channels, rows), runs) * rows;
     while (s->channels % w->of.group_channels > 0 && s->channels % w->of.group_channels < rows)
         w->of.group_channels += rows; /* the last run has a whole block */
-    const int64_t most = POINT_SUMS_BYTES / (w->of.vectors * w->of.group_channels * vector);
+    const int64_t most =
+        POINT_SUMS_BYTES / (w->of.block.columns * w->of.group_channels * vector);
     w->of.blocks_each =
         lk_divide_up(w->of.blocks, lk_divide_up(w->of.blocks, most < 1 ? 1 : most));
-    w->sums_bytes = (size_t)(w->of.vectors * w->of.blocks_each * w->of.group_channels * vector);
+    w->sums_bytes =
+        (size_t)(w->of.block.columns * w->of.blocks_each * w->of.group_channels * vector);
     w->copied_bytes =
         (size_t)(are_in_place(s) ? vector : 2 * w->of.group_channels * AREA * vector);
-    w->staged_bytes = (size_t)((2 * w->of.vectors * AREA + 1) * lanes * vector);
+    w->staged_bytes = (size_t)((2 * w->of.block.columns * AREA + 1) * lanes * vector);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -77,8 +79,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     choose_group(setup, s, w);
     lk_filter_blocks_cut(setup, s, lk_divide_up(s->axis[0].out * s->axis[1].out, AREA), &w->of);
     snprintf(text, sizeof text,
-             "-DMR=%d -DNV=%d -DAREA=%d -DRUN=%d -DIN_PLACE=%d -DGRADIENT=%d",
-             (int)w->of.block_channels, (int)w->of.vectors, AREA, run_of(s), are_in_place(s),
+             "-DROWS=%d -DCOLUMNS=%d -DAREA=%d -DRUN=%d -DIN_PLACE=%d -DGRADIENT=%d",
+             w->of.block.rows, w->of.block.columns, AREA, run_of(s), are_in_place(s),
              (int)w->gradient);
     LK_TRY(lk_product_kernel(setup, "products/direct/pointwise_weights",
                              "conv2d_pointwise_weights", text, &w->kernel));

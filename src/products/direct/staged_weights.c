@@ -3,6 +3,7 @@
 #include "products/direct/direct.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 struct staged {
@@ -18,8 +19,8 @@ struct staged {
 
 /* Register block and cache block. */
 struct blocking {
-    int64_t channels, filters;
-    int64_t strip, rows, tiles; /* tiles: at once, of images that are small */
+    struct lk_product_block block; /* channels x filters, of a row of taps */
+    int64_t strip, rows, tiles;    /* tiles: at once, of images that are small */
     int64_t left, right;
     bool check;
 };
@@ -32,10 +33,11 @@ static void choose_register_block(const struct lk_product_setup *setup,
     const int64_t taps = s->axis[1].taps;
     /* Six filters go over a loaded input best, four where six would leave many idle. */
     const int64_t six = lk_divide_up(s->filters, 6) * 6, four = lk_divide_up(s->filters, 4) * 4;
-    b->filters = sums == 24 && (six - four) * 16 <= s->filters ? 6 : 4;
-    b->filters = lk_least(lk_least(b->filters, s->filters), taps < sums ? sums / taps : 1);
-    b->channels =
-        lk_least(s->channels, taps * b->filters < sums ? sums / (taps * b->filters) : 1);
+    b->block.columns = sums == 24 && (six - four) * 16 <= s->filters ? 6 : 4;
+    b->block.columns =
+        (int)lk_least(lk_least(b->block.columns, s->filters), taps < sums ? sums / taps : 1);
+    b->block.rows = (int)lk_least(
+        s->channels, taps * b->block.columns < sums ? sums / (taps * b->block.columns) : 1);
 }
 
 /* Columns of outputs that see an edge; where they would meet, every column is checked. */
@@ -67,11 +69,11 @@ static void choose_area(const struct lk_product_setup *setup, const struct lk_pr
     const int64_t room = lk_least((is_row ? 12 : 24) << 10, local / 2), most = is_row ? 32 : 16;
     const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
     b->strip = lk_divide_up(lk_divide_up(x->out, lk_divide_up(x->out, most)), unit) * unit;
-    b->rows = room / (b->strip * b->filters * vector) / unit * unit;
+    b->rows = room / (b->strip * b->block.columns * vector) / unit * unit;
     b->rows = lk_least(s->axis[0].out, b->rows < unit ? unit : b->rows);
     b->tiles = 1;
     if (b->rows == s->axis[0].out && b->strip == x->out)
-        b->tiles = lk_least(8, room / (b->strip * b->rows * b->filters * vector));
+        b->tiles = lk_least(8, room / (b->strip * b->rows * b->block.columns * vector));
     if (b->tiles < 1)
         b->tiles = 1;
     find_edges(x, b);
@@ -85,15 +87,15 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
     const size_t local = lk_device_info(setup->device)->local_bytes;
     const size_t vector = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
     const size_t taps = (size_t)(s->axis[0].taps * s->axis[1].taps);
-    const size_t staged = vector * (size_t)(b->strip * b->rows * b->tiles * b->filters);
+    const size_t staged = vector * (size_t)(b->strip * b->rows * b->tiles * b->block.columns);
     const size_t room = local < staged ? 0 : local - staged;
     const size_t most = room < local / 2 ? room : local / 2;
-    w->group_channels = b->channels;
-    w->group_filters = b->filters;
+    w->group_channels = b->block.rows;
+    w->group_filters = b->block.columns;
     w->sums_bytes = vector * (size_t)lk_product_items(setup);
     w->staged_bytes = vector;
-    w->is_staged =
-        setup->tiling.vector > 1 && (size_t)(b->channels * b->filters) * taps * vector <= most;
+    w->is_staged = setup->tiling.vector > 1 &&
+                   (size_t)(b->block.rows * b->block.columns) * taps * vector <= most;
     if (!w->is_staged)
         return;
     w->staged_bytes = staged;
@@ -110,37 +112,35 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
             break;
         }
     }
-    w->group_filters = lk_direct_even_share(s->filters, w->group_filters, b->filters);
-    w->group_channels = lk_direct_even_share(s->channels, w->group_channels, b->channels);
-    w->sums_bytes = vector * taps *
-                    (size_t)(lk_divide_up(w->group_channels, b->channels) * b->channels *
-                             lk_divide_up(w->group_filters, b->filters) * b->filters);
+    w->group_filters = lk_direct_even_share(s->filters, w->group_filters, b->block.columns);
+    w->group_channels = lk_direct_even_share(s->channels, w->group_channels, b->block.rows);
+    w->sums_bytes =
+        vector * taps *
+        (size_t)(lk_divide_up(w->group_channels, b->block.rows) * b->block.rows *
+                 lk_divide_up(w->group_filters, b->block.columns) * b->block.columns);
 }
 
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
                                      const struct lk_product_shape *s, struct staged *w)
 {
     struct blocking b;
-    char text[512];
-    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    char geometry[LK_GEOMETRY_BYTES], text[512];
+    const struct lk_geometry numbers = lk_geometry_of(s->axis);
     choose_register_block(setup, s, &b);
     choose_area(setup, s, &b);
     choose_group(setup, s, &b, w);
     /* Parts belong to the numerics: they follow from the shape and the class alone. */
-    w->parts.count = s->groups * s->filters * s->channels * y->taps * x->taps;
+    w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
     const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);
     const int64_t tiles = setup->tiling.shard_tiles;
     w->part_tiles = lk_divide_up(tiles, lk_least(tiles, lk_divide_up(wanted, groups)));
     w->parts.parts = lk_divide_up(tiles, w->part_tiles);
+    lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
     snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DSTEP_Y=%d -DSTEP_X=%d -DGAP_Y=%d -DGAP_X=%d -DPAD_Y=%d "
-             "-DPAD_X=%d -DIN_H=%d -DIN_W=%d -DOUT_H=%d -DOUT_W=%d -DGROUPS=%d -DCB=%d -DMB=%d "
-             "-DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d -DLEFT=%d -DRIGHT=%d -DCHECK=%d "
-             "-DGRADIENT=%d -DSTAGED=%d",
-             (int)y->taps, (int)x->taps, (int)y->step, (int)x->step, (int)y->gap, (int)x->gap,
-             (int)y->pad, (int)x->pad, (int)y->in, (int)x->in, (int)y->out, (int)x->out,
-             (int)s->groups, (int)b.channels, (int)b.filters, (int)b.strip, (int)b.rows,
+             "%s -DGROUPS=%d -DROWS=%d -DCOLUMNS=%d -DSTRIP=%d -DROWS_EACH=%d -DTILES_EACH=%d "
+             "-DLEFT=%d -DRIGHT=%d -DCHECK=%d -DGRADIENT=%d -DSTAGED=%d",
+             geometry, (int)s->groups, b.block.rows, b.block.columns, (int)b.strip, (int)b.rows,
              (int)b.tiles, (int)b.left, (int)b.right, b.check, (int)w->gradient, w->is_staged);
     return lk_product_kernel(setup, "products/direct/staged_weights", "conv2d_weights", text,
                              &w->kernel);

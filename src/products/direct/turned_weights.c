@@ -3,6 +3,7 @@
 #include "products/direct/filter_blocks.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 /* Pixels of an area: with three vectors of filters they fill half a first-level cache. They
@@ -28,12 +29,12 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
 static void choose_group(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                          struct turned *w)
 {
-    const int64_t channels = w->of.block_channels, taps = s->axis[0].taps * s->axis[1].taps;
+    const int64_t channels = w->of.block.rows, taps = s->axis[0].taps * s->axis[1].taps;
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t most = lk_divide_up(s->channels, channels);
     int64_t blocks = lk_least(2, w->of.blocks), rows;
     for (;;) {
-        rows = SUMS_BYTES / (w->of.vectors * blocks * taps * channels * vector);
+        rows = SUMS_BYTES / (w->of.block.columns * blocks * taps * channels * vector);
         if (rows > 0 || blocks == 1)
             break;
         blocks--;
@@ -41,14 +42,14 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
     rows = rows < 1 ? 1 : lk_least(rows, most);
     if (rows == most)
         blocks = lk_least(w->of.blocks,
-                          SUMS_BYTES / (w->of.vectors * taps * channels * rows * vector));
+                          SUMS_BYTES / (w->of.block.columns * taps * channels * rows * vector));
     if (blocks < 1)
         blocks = 1;
     rows = lk_divide_up(most, lk_divide_up(most, rows));
     w->of.blocks_each = lk_divide_up(w->of.blocks, lk_divide_up(w->of.blocks, blocks));
     w->of.group_channels = rows * channels;
-    w->sums_bytes =
-        (size_t)(w->of.vectors * w->of.blocks_each * taps * w->of.group_channels * vector);
+    w->sums_bytes = (size_t)(w->of.block.columns * w->of.blocks_each * taps *
+                             w->of.group_channels * vector);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -66,13 +67,13 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     choose_group(setup, s, w);
     w->strip = lk_divide_up(x->out, lk_divide_up(x->out, STRIP));
     w->rows_each = lk_least(y->out, PIXELS / w->strip);
-    w->staged_bytes = (size_t)(w->of.vectors * w->strip * w->rows_each * setup->tiling.vector *
-                               setup->tiling.vector) *
+    w->staged_bytes = (size_t)(w->of.block.columns * w->strip * w->rows_each *
+                               setup->tiling.vector * setup->tiling.vector) *
                       lk_dtype_bytes(setup->real);
     const int64_t areas = lk_divide_up(x->out, w->strip) * lk_divide_up(y->out, w->rows_each);
     lk_filter_blocks_cut(setup, s, areas, &w->of);
-    snprintf(text, sizeof text, "-DMR=%d -DNV=%d -DGRADIENT=%d", (int)w->of.block_channels,
-             (int)w->of.vectors, (int)w->gradient);
+    snprintf(text, sizeof text, "-DROWS=%d -DCOLUMNS=%d -DGRADIENT=%d", w->of.block.rows,
+             w->of.block.columns, (int)w->gradient);
     LK_TRY(lk_product_kernel(setup, "products/direct/turned_weights", "conv2d_products", text,
                              &w->kernel));
     return lk_partial_sums_prepare(setup, &w->of.parts, &job->count);
@@ -90,20 +91,17 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
 {
     const struct turned *w = state;
     const struct lk_product_shape *s = &w->shape;
-    const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
+    const struct lk_geometry geometry = lk_geometry_of(s->axis);
     const struct lk_tiling *t = &setup->tiling;
     LK_TRY(LK_ENQUEUE(
         w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x), LK_BUF(run->dz),
         LK_INT(run->dz_first), LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
         LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
         LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
-        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->taps),
-        LK_INT(x->taps), LK_INT(y->step), LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap),
-        LK_INT(y->pad), LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out),
-        LK_INT(x->out), LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->of.wide),
-        LK_INT(w->of.blocks), LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels),
-        LK_INT(t->shard_tiles), LK_INT(w->of.areas_each), LK_LOCAL(w->sums_bytes),
-        LK_LOCAL(w->staged_bytes)));
+        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_STRUCT(&geometry),
+        LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->of.wide), LK_INT(w->of.blocks),
+        LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels), LK_INT(t->shard_tiles),
+        LK_INT(w->of.areas_each), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
     return lk_partial_sums_enqueue(setup, &w->of.parts, run->workspace, run->dw,
                                    run->dw_stride);
 }

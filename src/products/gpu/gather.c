@@ -6,6 +6,7 @@
 #include "products/gpu/weights.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 enum { MOST_TAPS = 64, UNIT = 8 };
@@ -85,16 +86,16 @@ static enum lk_status prepare_step(const struct lk_product_setup *setup, const c
     const struct lk_gpu_product product = gather_product(setup, g, matrix);
     const int taps_y = (int)g->axis[0].taps, taps_x = (int)g->axis[1].taps;
     const int unit = g->ins < UNIT ? 1 : UNIT;
-    char tile[96], text[256];
+    const struct lk_geometry numbers = lk_geometry_of(g->axis);
+    char geometry[LK_GEOMETRY_BYTES], tile[96], text[512];
     LK_TRY(check_columns(setup, product.columns));
     if (!lk_gpu_tile_choose(setup, &product, blocking, &step->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
     lk_gpu_tile_print(&step->tile, matrix, tile, sizeof tile);
-    snprintf(text, sizeof text,
-             "-DTAPS_Y=%d -DTAPS_X=%d -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s%s", taps_y,
-             taps_x, unit,
-             g->ins % unit == 0 && g->ins * taps_y * taps_x % step->tile.depth == 0, g->relu,
-             g->pool, g->is_gated ? " -DGATED=1" : "", tile);
+    lk_geometry_print(&numbers, LK_GEOMETRY_TAPS, geometry);
+    snprintf(text, sizeof text, "%s -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s%s", geometry,
+             unit, g->ins % unit == 0 && g->ins * taps_y * taps_x % step->tile.depth == 0,
+             g->relu, g->pool, g->is_gated ? " -DGATED=1" : "", tile);
     LK_TRY(lk_product_kernel(setup, "products/gpu/gather", "conv2d_gpu", text, &g->gather));
     step->pitch = g->from.column_step;
     step->group_step = g->from.group_step;

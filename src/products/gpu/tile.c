@@ -10,10 +10,10 @@ static const struct shipped {
     struct lk_gpu_tile tile;
     double share;
 } shipped[] = {
-    {{128, 128, 8, 8, 8}, 0.87},
-    {{64, 128, 8, 8, 8}, 0.86},
-    {{64, 64, 16, 4, 4}, 0.75},
-    {{32, 32, 8, 4, 4}, 0.65},
+    {{128, 128, 8, {8, 8}}, 0.87},
+    {{64, 128, 8, {8, 8}}, 0.86},
+    {{64, 64, 16, {4, 4}}, 0.75},
+    {{32, 32, 8, {4, 4}}, 0.65},
 };
 enum { LARGE, HALF, SMALL, TINY, SHIPPED };
 
@@ -41,7 +41,7 @@ static unsigned tiles_of(const struct lk_device_info *info)
 
 int lk_gpu_tile_items(const struct lk_gpu_tile *t)
 {
-    return t->rows / t->item_rows * (t->columns / t->item_columns);
+    return t->rows / t->block.rows * (t->columns / t->block.columns);
 }
 
 /* Two slices of both operands; a weight gradient's rows are four numbers longer, and those that
@@ -60,7 +60,7 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_gpu_produ
 {
     const struct lk_device_info *info = lk_device_info(setup->device);
     const int unit = p->use == LK_GPU_WEIGHTS ? t->depth : 4;
-    const bool fits_warps = t->item_rows == 8 && t->item_columns == 8;
+    const bool fits_warps = t->block.rows == 8 && t->block.columns == 8;
     return setup->tiling.vector == 1 && setup->tiling.lanes % unit == 0 &&
            (fits_warps || !p->matrix) && (size_t)lk_gpu_tile_items(t) <= info->group_items &&
            local_bytes(setup, p, t) <= info->local_bytes;
@@ -126,6 +126,6 @@ void lk_gpu_tile_print(const struct lk_gpu_tile *t, int matrix, char *text, size
     char units[16] = "";
     if (matrix)
         snprintf(units, sizeof units, " -DMATRIX=%d", matrix);
-    snprintf(text, bytes, " -DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d%s", t->rows, t->columns,
-             t->depth, t->item_rows, t->item_columns, units);
+    snprintf(text, bytes, " -DBM=%d -DBN=%d -DBK=%d -DROWS=%d -DCOLUMNS=%d%s", t->rows,
+             t->columns, t->depth, t->block.rows, t->block.columns, units);
 }

@@ -8,9 +8,10 @@
 #include "products/kernel/kernel.h"
 
 /* A work-group does rows x columns results in slices of `depth` products, a work-item
- * item_rows x item_columns of them. */
+ * block.rows x block.columns of them. */
 struct lk_gpu_tile {
-    int rows, columns, depth, item_rows, item_columns;
+    int rows, columns, depth;
+    struct lk_product_block block;
 };
 
 /* What is multiplied. The two kernels differ in local memory and in what compilers make of

@@ -4,6 +4,7 @@
 #include "products/gpu/weights.h"
 
 #include "base/fail.h"
+#include "products/kernel/geometry.h"
 #include <stdio.h>
 
 /* Parts belong to the numerics: they follow from the shape and the shard alone. */
@@ -37,12 +38,13 @@ enum lk_status lk_gpu_weights_prepare(const struct lk_product_setup *setup,
 {
     const struct lk_product_shape *s = job->shape;
     const struct lk_gpu_product product = lk_gpu_weights_product(setup, s, matrix);
-    char tile[96], text[192];
+    const struct lk_geometry numbers = lk_geometry_of(s->axis);
+    char geometry[LK_GEOMETRY_BYTES], tile[96], text[512];
     if (!lk_gpu_tile_choose(setup, &product, job->blocking, &w->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
     lk_gpu_tile_print(&w->tile, matrix, tile, sizeof tile);
-    snprintf(text, sizeof text, "-DTAPS_Y=%d -DTAPS_X=%d%s", (int)s->axis[0].taps,
-             (int)s->axis[1].taps, tile);
+    lk_geometry_print(&numbers, LK_GEOMETRY_TAPS, geometry);
+    snprintf(text, sizeof text, "%s%s", geometry, tile);
     LK_TRY(lk_product_kernel(setup, "products/gpu/weights", "conv2d_gpu_weights", text,
                              &w->kernel));
     w->parts = (struct lk_partial_sums){.parts = count_parts(setup, s, &w->part_pixels),

@@ -63,6 +63,12 @@ struct lk_product_job {
     bool gives_db;        /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
 };
 
+/* A register block: the sums that a work-item makes at once. In kernels ROWS and COLUMNS;
+ * README.md says what they count. */
+struct lk_product_block {
+    int rows, columns;
+};
+
 /* Those that the pass needs, x for DATA that is gated; dz: stored numbers from dz_first on, for
  * which a kernel that takes dy gets dy, y or at. */
 struct lk_product_run {

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "device/fft.h"
+#include "products/kernel/geometry.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -98,12 +99,15 @@ static enum lk_status make(const struct lk_product_setup *setup, const struct ff
                            const char *name, const int64_t in[2], const int64_t at[2],
                            const int64_t from[2], struct lk_kernel **kernel)
 {
-    char text[320];
+    char geometry[LK_GEOMETRY_BYTES], text[512];
+    const int height = (int)in[0], width = (int)in[1];
+    const struct lk_geometry numbers = {
+        .in_h = height, .in_w = width, .out_h = height, .out_w = width};
+    lk_geometry_print(&numbers, LK_GEOMETRY_PLANES, geometry);
     snprintf(text, sizeof text,
-             "-DSIDE_H=%d -DSIDE_W=%d -DIN_H=%d -DIN_W=%d -DAT_Y=%d -DAT_X=%d -DOUT_H=%d "
-             "-DOUT_W=%d -DFROM_Y=%d -DFROM_X=%d",
-             (int)fft->side[0], (int)fft->side[1], (int)in[0], (int)in[1], (int)at[0],
-             (int)at[1], (int)in[0], (int)in[1], (int)from[0], (int)from[1]);
+             "%s -DSIDE_H=%d -DSIDE_W=%d -DAT_Y=%d -DAT_X=%d -DFROM_Y=%d -DFROM_X=%d", geometry,
+             (int)fft->side[0], (int)fft->side[1], (int)at[0], (int)at[1], (int)from[0],
+             (int)from[1]);
     return lk_product_kernel(setup, "products/library/fft", name, text, kernel);
 }
 

@@ -8,20 +8,16 @@
 /* Of local memory, where half of it is as much, for so many rows of weights. */
 enum { PACKED_BYTES = 24 << 10, PACKED_ROWS = 24 };
 
-/* Sums a work-item holds: rows x columns vectors. */
-struct block {
-    int rows, columns;
-};
-
 /* As many sums as the registers hold beside the operands: 24 where a vector fills a 64-byte
  * register, else 12, over no more columns than there are. */
-static struct block choose_block(const struct lk_product_setup *setup, int64_t columns)
+static struct lk_product_block choose_block(const struct lk_product_setup *setup,
+                                            int64_t columns)
 {
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
     const int sums = bytes == 64 ? 24 : 12;
     if (setup->tiling.vector == 1)
-        return (struct block){8, 1};
-    struct block block = {.columns = sums / 6};
+        return (struct lk_product_block){8, 1};
+    struct lk_product_block block = {.columns = sums / 6};
     while (block.columns > 1 && block.columns / 2 >= columns)
         block.columns /= 2;
     block.rows = sums / block.columns < 12 ? sums / block.columns : 12;
@@ -40,11 +36,11 @@ static int64_t choose_step(const struct lk_product_setup *setup, int64_t count, 
 }
 
 /* What the gradients share: how wide a panel of turned gradients is. */
-static struct block choose_panel(const struct lk_product_setup *setup, int64_t units,
-                                 int64_t *panels)
+static struct lk_product_block choose_panel(const struct lk_product_setup *setup, int64_t units,
+                                            int64_t *panels)
 {
     const int64_t lanes = setup->tiling.lanes;
-    const struct block block = choose_block(setup, lk_divide_up(units, lanes));
+    const struct lk_product_block block = choose_block(setup, lk_divide_up(units, lanes));
     *panels = lk_divide_up(units, block.columns * lanes);
     return block;
 }
@@ -54,8 +50,8 @@ static enum lk_status panel_kernel(const struct lk_product_setup *setup, const c
 {
     char text[80];
     int64_t panels;
-    const struct block block = choose_panel(setup, units, &panels);
-    snprintf(text, sizeof text, "-DRELU=%d -DROWS=%d -DCOLS=%d", is_masked, block.rows,
+    const struct lk_product_block block = choose_panel(setup, units, &panels);
+    snprintf(text, sizeof text, "-DRELU=%d -DROWS=%d -DCOLUMNS=%d", is_masked, block.rows,
              block.columns);
     return lk_product_kernel(setup, "products/matrix/matrix", name, text, kernel);
 }
@@ -68,7 +64,7 @@ enum lk_status lk_matrix_transpose_prepare(const struct lk_product_setup *setup,
 {
     const int64_t lanes = setup->tiling.lanes, n = setup->tiling.tiles * lanes;
     turn->units = shape->filters;
-    const struct block block = choose_panel(setup, turn->units, &turn->panels);
+    const struct lk_product_block block = choose_panel(setup, turn->units, &turn->panels);
     turn->count = ((turn->is_masked ? turn->units : 0) +
                    (turn->turns ? turn->panels * block.columns * lanes : 0)) *
                   n;
@@ -93,7 +89,7 @@ enum lk_status lk_matrix_transpose_enqueue(const struct lk_product_setup *setup,
 struct product {
     struct lk_product_shape shape;
     bool forward;
-    struct block block;
+    struct lk_product_block block;
     int pieces;
     struct lk_kernel *kernel;
 };
@@ -125,7 +121,7 @@ static enum lk_status prepare_product(const struct lk_product_setup *setup,
     const int depth =
         setup->stores_half ? INT32_MAX / 2 : (int)(row / lk_dtype_bytes(setup->real));
     snprintf(text, sizeof text,
-             "-DFORWARD=%d -DBIAS=%d -DROWS=%d -DCOLS=%d -DPIECES=%d -DDEPTH=%d -DPACK=%d",
+             "-DFORWARD=%d -DBIAS=%d -DROWS=%d -DCOLUMNS=%d -DPIECES=%d -DDEPTH=%d -DPACK=%d",
              p->forward, p->forward && p->shape.bias, p->block.rows, p->block.columns,
              p->pieces, depth, is_packed(setup, p->forward));
     return lk_product_kernel(setup, "products/matrix/matrix", "dense_product", text,
@@ -172,7 +168,7 @@ const struct lk_product_verbs lk_matrix_product = {.cost = cost,
 
 struct weights {
     struct lk_product_shape shape;
-    struct block block;
+    struct lk_product_block block;
     int64_t panels;
     struct lk_kernel *weights, *bias;
 };

@@ -14,7 +14,7 @@ struct winograd {
 };
 
 enum {
-    ROWS = 4,
+    ROWS = 4,                /* of the register block */
     EACH = 4,                /* Winograd tiles that are transformed together */
     CACHED_BYTES = 12 << 20, /* larger outputs do not stay in the caches */
 };
@@ -65,11 +65,11 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     const double y = (double)(t->tiles * t->lanes) *
                      (double)(w->g.outs * w->g.out[0] * w->g.out[1]) *
                      (double)lk_dtype_bytes(lk_product_stored(setup));
-    snprintf(text, sizeof text, "-DTILE=%d -DMR=%d", (int)tile, ROWS);
+    snprintf(text, sizeof text, "-DTILE=%d -DROWS=%d", (int)tile, ROWS);
     LK_TRY(lk_product_kernel(setup, "products/winograd/pack", "conv2d_winograd_pack", text,
                              &w->pack));
     snprintf(text, sizeof text,
-             "-DTILE=%d -DEACH=%d -DMR=%d -DNV=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d "
+             "-DTILE=%d -DEACH=%d -DROWS=%d -DCOLUMNS=%d -DPOOL=%d -DSTREAM=%d -DSOURCE=%d "
              "-DTRANSPOSED=%d%s",
              (int)tile, EACH, ROWS, columns, w->g.pool, y > CACHED_BYTES, w->g.source,
              w->g.transposed, w->g.is_gated ? " -DGATED=1" : "");

@@ -18,9 +18,9 @@ enum {
 
 struct fused {
     struct lk_product_shape shape;
-    int64_t tile, squares; /* squares: of a shard */
-    int source;            /* as enum lk_gradient */
-    int rows, columns;     /* of the register block */
+    int64_t tile, squares;         /* squares: of a shard */
+    int source;                    /* as enum lk_gradient */
+    struct lk_product_block block; /* channels x vectors of filters */
     int64_t panels, block_channels, blocks;
     int64_t groups, scratch_first;
     struct lk_partial_sums parts;
@@ -39,17 +39,18 @@ static void choose_blocks(const struct lk_product_setup *setup,
     const int64_t vector = setup->tiling.vector, bytes = (int64_t)lk_dtype_bytes(setup->real);
     const int64_t vectors = lk_divide_up(s->filters, vector);
     const bool wide = vector * bytes == 64;
-    w->columns = (int)lk_least(vectors, wide ? 4 : 2);
-    w->rows = wide && w->columns <= 2 ? 8 : 4;
-    const int64_t panel = w->columns * vector;
+    w->block.columns = (int)lk_least(vectors, wide ? 4 : 2);
+    w->block.rows = wide && w->block.columns <= 2 ? 8 : 4;
+    const int64_t panel = w->block.columns * vector;
     const int64_t most = BLOCK_FILTERS / panel < 1 ? 1 : BLOCK_FILTERS / panel;
     const int64_t panels = lk_divide_up(s->filters, panel);
     const int64_t f_blocks = lk_divide_up(panels, most);
     w->panels = lk_divide_up(panels, f_blocks);
-    int64_t fit = SUMS_BYTES / (positions_of(w) * w->panels * panel * bytes) / w->rows;
-    fit = (fit < 1 ? 1 : fit) * w->rows;
+    int64_t fit = SUMS_BYTES / (positions_of(w) * w->panels * panel * bytes) / w->block.rows;
+    fit = (fit < 1 ? 1 : fit) * w->block.rows;
     const int64_t c_blocks = lk_divide_up(s->channels, fit);
-    w->block_channels = lk_divide_up(lk_divide_up(s->channels, c_blocks), w->rows) * w->rows;
+    w->block_channels =
+        lk_divide_up(lk_divide_up(s->channels, c_blocks), w->block.rows) * w->block.rows;
     w->blocks = c_blocks * f_blocks;
 }
 
@@ -86,7 +87,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     w->squares = lk_divide_up(s->axis[0].out, tile) * lk_divide_up(s->axis[1].out, tile) *
                  t->shard_tiles;
     choose_blocks(setup, s, w);
-    const int64_t filters = w->panels * w->columns * t->vector;
+    const int64_t filters = w->panels * w->block.columns * t->vector;
     w->parts =
         (struct lk_partial_sums){.parts = lk_least(lk_divide_up(MOST_PARTS, w->blocks),
                                                    lk_divide_up(w->squares, LEAST_SQUARES)),
@@ -101,8 +102,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     job->count = of_parts + w->groups * positions_of(w) *
                                 ((w->block_channels + 3 * PAD) * t->vector +
                                  filters * (t->vector + w->block_channels));
-    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DMR=%d -DNV=%d -DPANELS=%d", (int)tile,
-             w->source, w->rows, w->columns, (int)w->panels);
+    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DROWS=%d -DCOLUMNS=%d -DPANELS=%d",
+             (int)tile, w->source, w->block.rows, w->block.columns, (int)w->panels);
     return lk_product_kernel(setup, "products/winograd/fused_weights", "conv2d_winograd_fused",
                              text, &w->kernel);
 }

@@ -14,9 +14,9 @@ enum {
 
 struct weights {
     struct lk_product_shape shape;
-    int64_t tile, squares; /* squares: of a batch tile */
-    int source;            /* as enum lk_gradient */
-    int rows, columns;     /* of the register block */
+    int64_t tile, squares;         /* squares: of a batch tile */
+    int source;                    /* as enum lk_gradient */
+    struct lk_product_block block; /* channels x vectors of filters */
     int64_t panels;
     int64_t shards, room;                 /* of a round: shards, tiles of each */
     int64_t v_first, z_first, m_first;    /* in the workspace */
@@ -31,7 +31,7 @@ static void choose_round(const struct lk_product_setup *setup, struct weights *w
     const struct lk_tiling *t = &setup->tiling;
     const int64_t vector = t->vector * (int64_t)lk_dtype_bytes(setup->real);
     const int64_t positions = (w->tile + 2) * (w->tile + 2), all = t->shard_tiles * w->squares;
-    const int64_t filters = w->panels * w->columns * t->vector;
+    const int64_t filters = w->panels * w->block.columns * t->vector;
     const int64_t term = positions * (s->channels + filters) * vector;
     const int64_t sums = positions * s->channels * filters * (vector / t->vector);
     const int64_t room =
@@ -53,9 +53,9 @@ static void choose_register_block(const struct lk_product_setup *setup, struct w
 {
     const int64_t vectors = lk_divide_up(w->shape.filters, setup->tiling.vector);
     const bool wide = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real) == 64;
-    w->columns = (int)lk_least(vectors, wide ? 4 : 2);
-    w->rows = wide && w->columns <= 2 ? 8 : 4;
-    w->panels = lk_divide_up(vectors, w->columns);
+    w->block.columns = (int)lk_least(vectors, wide ? 4 : 2);
+    w->block.rows = wide && w->block.columns <= 2 ? 8 : 4;
+    w->panels = lk_divide_up(vectors, w->block.columns);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -77,8 +77,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     w->z_first = w->v_first + w->shards * w->v_stride * vector;
     w->m_first = w->z_first + w->shards * w->z_stride * vector;
     job->count = w->m_first - job->first + w->shards * w->m_stride * vector;
-    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DMR=%d -DNV=%d", (int)tile, w->source,
-             w->rows, w->columns);
+    snprintf(text, sizeof text, "-DTILE=%d -DSOURCE=%d -DROWS=%d -DCOLUMNS=%d", (int)tile,
+             w->source, w->block.rows, w->block.columns);
     const char *source = "products/winograd/weights";
     LK_TRY(lk_product_kernel(setup, source, "conv2d_winograd_terms", text, &w->terms));
     LK_TRY(lk_product_kernel(setup, source, "conv2d_winograd_products", text, &w->products));
@@ -105,9 +105,10 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup,
     const struct lk_product_axis *y = &w->shape.axis[0], *x = &w->shape.axis[1];
     const int64_t channels = w->shape.channels, filters = w->shape.filters;
     const int items = lk_product_items(setup);
-    const struct lk_grid terms = {{lk_divide_up(channels, CHANNELS) + w->panels * w->columns,
-                                   lk_divide_up(r.q1 - r.q0, BLOCK), r.shards},
-                                  items};
+    const struct lk_grid terms = {
+        {lk_divide_up(channels, CHANNELS) + w->panels * w->block.columns,
+         lk_divide_up(r.q1 - r.q0, BLOCK), r.shards},
+        items};
     const struct lk_grid products = {{w->panels, (w->tile + 2) * (w->tile + 2), r.shards},
                                      items};
     const size_t stage = lk_winograd_stage_bytes(setup, w->tile);
