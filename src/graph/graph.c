@@ -92,6 +92,13 @@ enum lk_status lk_graph_add_input(struct lk_graph *graph, const struct lk_input 
     return LK_OK;
 }
 
+size_t lk_input_bytes(const struct lk_input *input)
+{
+    const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
+    return is_label ? sizeof(int32_t)
+                    : (size_t)lk_shape_count(&input->shape) * lk_dtype_bytes(input->dtype);
+}
+
 static void name_after_op(struct lk_node *node)
 {
     int number = 1;

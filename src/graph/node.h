@@ -33,4 +33,7 @@ static inline const struct lk_node *lk_node_owner(const struct lk_node *node)
     return node->weights_of ? node->weights_of : node;
 }
 
+/* Bytes of one sample of an input, as the host has it: a label is the number of its class. */
+size_t lk_input_bytes(const struct lk_input *input);
+
 #endif

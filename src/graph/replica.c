@@ -83,15 +83,6 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
     return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", step->node->name);
 }
 
-/* The input as the host has it: a label is the number of its class, even where the graph takes
- * a number for each class. */
-static size_t sample_bytes(const struct lk_input *input)
-{
-    const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
-    return is_label ? sizeof(int32_t)
-                    : (size_t)lk_shape_count(&input->shape) * lk_dtype_bytes(input->dtype);
-}
-
 static enum lk_status list_inputs(struct lk_replica *replica)
 {
     for (int v = 0; v < replica->schedule.value_count; v++) {
@@ -111,7 +102,7 @@ static enum lk_status list_inputs(struct lk_replica *replica)
             .node = node,
             .value = v,
             .records = records,
-            .bytes = records + batch * sample_bytes(&node->input),
+            .bytes = records + batch * lk_input_bytes(&node->input),
         };
     }
     return LK_OK;

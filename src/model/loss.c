@@ -55,7 +55,6 @@ static enum lk_status add_loss(struct lk_model *model, struct lk_model_output *o
                                double smoothing)
 {
     char options[1200] = "";
-    struct lk_node *const inputs[] = {output->node, output->target};
     if (output->shape.form == LK_FORM_CLASS)
         warn_of_raw_output(model, output);
     if (!output->target)
@@ -65,7 +64,7 @@ static enum lk_status add_loss(struct lk_model *model, struct lk_model_output *o
         snprintf(options + strlen(options), sizeof options - strlen(options), "weight=%.17g",
                  output->weight);
     return lk_graph_add_many(model->graph, output->loss.kind->name, 2,
-                             (struct lk_node *[]){inputs[0], output->target}, options,
+                             (struct lk_node *[]){output->node, output->target}, options,
                              &output->loss_node);
 }
 

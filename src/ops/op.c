@@ -2,6 +2,7 @@
 #include "ops/op.h"
 
 #include "base/fail.h"
+#include "ops/products.h"
 #include <string.h>
 
 static const char *op_name(const void *ops, int i)
@@ -25,13 +26,8 @@ enum lk_status lk_op_find(const char *name, const struct lk_op **op)
 enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const char *source,
                             const char *name, const char *options, struct lk_kernel **kernel)
 {
-    const struct lk_kernel_spec spec = {.source = source,
-                                        .name = name,
-                                        .options = options,
-                                        .real_bytes = (int)lk_dtype_bytes(setup->real),
-                                        .lanes = setup->tiling.lanes,
-                                        .stores_half = setup->stores_half};
-    return lk_kernel_create(setup->device, &spec, kernel);
+    const struct lk_product_setup product = lk_op_products(setup, NULL);
+    return lk_product_kernel(&product, source, name, options, kernel);
 }
 
 enum lk_dtype lk_op_stored(const struct lk_op_setup *setup)

@@ -5,15 +5,6 @@
 #include "data/batches/batches.h"
 #include <string.h>
 
-/* Of one sample, as the host has it. */
-static size_t input_bytes(const struct lk_node *node)
-{
-    const struct lk_input *input = &node->input;
-    const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
-    return is_label ? sizeof(int32_t)
-                    : (size_t)lk_shape_count(&input->shape) * lk_dtype_bytes(input->dtype);
-}
-
 /* The first row with the field of row i whose input is needed. */
 static int first_of_field(const struct lk_feed *feed, struct lk_replica *replica, int slot,
                           int i)
@@ -54,7 +45,7 @@ void lk_feed_finish(const struct lk_feed *feed, struct lk_replica *replica, int 
         void *memory = lk_replica_slot(replica, row->input, slot);
         if (memory && first != i)
             memcpy(memory, lk_replica_slot(replica, feed->rows[first].input, slot),
-                   (size_t)count * input_bytes(row->input));
+                   (size_t)count * lk_input_bytes(&row->input->input));
     }
     for (int i = 0; i < feed->count; i++) {
         const struct lk_feed_row *row = &feed->rows[i];

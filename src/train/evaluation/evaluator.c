@@ -155,8 +155,7 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
         float *to[LK_MOST_OUTPUTS];
         for (int j = 0; j < model->input_count; j++) {
             const struct lk_node *node = model->inputs[j];
-            const size_t bytes =
-                (size_t)lk_shape_count(&node->input.shape) * lk_dtype_bytes(node->input.dtype);
+            const size_t bytes = lk_input_bytes(&node->input);
             void *slot = lk_replica_slot(evaluator->replica, node, 0);
             if (slot)
                 memcpy(slot, (const char *)inputs[j] + (size_t)i * bytes, (size_t)n * bytes);
