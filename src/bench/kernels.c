@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "bench/cases.h"
 #include "bench/timing.h"
-#include "device/blas.h"
+#include "device/library/blas.h"
 #include "ops/probe.h"
 #include "train/tuning.h"
 #include <inttypes.h>

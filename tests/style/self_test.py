@@ -42,7 +42,7 @@ BAD = [
     ("cl/ops/a.cl", '/* a */\n#include "optim/b.cl"\n', "not lib/"),
     ("cl/ops/a.cl", '/* a */\n#include "optim/b.h"\n', "not lib/"),
     ("src/graph/a.c", "#include <CL/cl.h>\n", "belongs to src/device/opencl.h alone"),
-    ("src/device/a.c", "# include <clblast_c.h>\n", "belongs to src/device/blas.c alone"),
+    ("src/device/a.c", "# include <clblast_c.h>\n", "src/device/library/blas.c alone"),
     ("src/model/a.c", "#include <jansson.h>\n", "belongs to src/io/safetensors.c"),
     ("tools/a.c", "#include <zlib.h>\n", "belongs to src/io/gzip.c alone"),
     ("src/io/a.c", "#include <hdf5.h>\n", "<hdf5.h> is not a known header"),

@@ -27,6 +27,7 @@ FLOORS = {
 # A hall is a room cut into smaller ones, "src/data/sources": these in their order, the lowest
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
+    "device": [[""], ["library", "program"], ["open"]],
     "data": [["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "io": [[""], ["image", "records"]],
@@ -46,10 +47,10 @@ DOORS = {"accuracy": "bench", "batches": "data", "convert": "data", "field": "da
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {
     "CL/": ["src/device/opencl.h"],
-    "clblast_c.h": ["src/device/blas.c"],
+    "clblast_c.h": ["src/device/library/blas.c"],
     "emmintrin.h": ["src/mirror/tree_sum.c"],
     "immintrin.h": ["src/io/image/resize_avx2.c"],
-    "clFFT.h": ["src/device/fft.c"],
+    "clFFT.h": ["src/device/library/fft.c"],
     "Random123/": ["src/base/random.c"],
     "zlib.h": ["src/io/gzip.c"],
     "openssl/": ["src/io/sha256.c"],

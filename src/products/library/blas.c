@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "device/blas.h"
+#include "device/library/blas.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

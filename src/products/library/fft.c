@@ -7,7 +7,7 @@
 #include "products/library/library.h"
 
 #include "base/fail.h"
-#include "device/fft.h"
+#include "device/library/fft.h"
 #include "products/kernel/geometry.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Compiled programs in files of the cache folder, named by a hash of all that decides them. */
-#include "device/program_cache.h"
+#include "device/program/cache.h"
 
 #include "base/folder.h"
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* Matrix products by CLBlast: its tiles, its scratch memory, and enqueuing a product. */
-#include "device/blas.h"
+#include "device/library/blas.h"
 
 #include "base/fail.h"
 #include "device/opencl.h"

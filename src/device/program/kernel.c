@@ -1,5 +1,5 @@
 /* Creates kernels and enqueues them with checked arguments. */
-#include "device/kernel.h"
+#include "device/program/kernel.h"
 
 #include "base/fail.h"
 #include "device/opencl.h"
@@ -7,14 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-double lk_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 enum lk_status lk_kernel_create(struct lk_device *device, const struct lk_kernel_spec *spec,
                                 struct lk_kernel **kernel)

@@ -1,6 +1,6 @@
 /* Fourier transforms of images by the library clFFT. Floor 1. Knows no tensor. */
-#ifndef LK_DEVICE_FFT_H
-#define LK_DEVICE_FFT_H
+#ifndef LK_DEVICE_LIBRARY_FFT_H
+#define LK_DEVICE_LIBRARY_FFT_H
 
 #include "device/device.h"
 

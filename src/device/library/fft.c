@@ -1,5 +1,5 @@
 /* Fourier transforms of batches of images by clFFT. */
-#include "device/fft.h"
+#include "device/library/fft.h"
 
 #include "base/fail.h"
 #include "device/opencl.h"

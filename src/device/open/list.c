@@ -1,5 +1,5 @@
 /* Lists of devices as users write them. */
-#include "device/list.h"
+#include "device/open/list.h"
 
 #include "base/fail.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef LK_DEVICE_PROGRAM_CACHE_H
 #define LK_DEVICE_PROGRAM_CACHE_H
 
-#include "device/kernel.h"
+#include "device/program/kernel.h"
 
 /* Whether this platform's programs are cached here: where the platform does not do it, unless
  * LOCKSTEP_PROGRAM_CACHE=1 or 0 says otherwise. */

@@ -1,6 +1,6 @@
 /* Lists of devices as users write them: "0,1", "0/2", "gpu". Floor 1. Private to src/device. */
-#ifndef LK_DEVICE_LIST_H
-#define LK_DEVICE_LIST_H
+#ifndef LK_DEVICE_OPEN_LIST_H
+#define LK_DEVICE_OPEN_LIST_H
 
 #include "device/opencl.h"
 

@@ -1,5 +1,5 @@
 /* Compares CLBlast's products with known answers, and counts who uses which tiles. */
-#include "device/blas.h"
+#include "device/library/blas.h"
 
 #include "base/fail.h"
 #include "device/opencl.h"

@@ -1,6 +1,6 @@
 /* Matrix products by CLBlast, a library of tuned OpenCL kernels. Floor 1. Knows no tensor. */
-#ifndef LK_DEVICE_BLAS_H
-#define LK_DEVICE_BLAS_H
+#ifndef LK_DEVICE_LIBRARY_BLAS_H
+#define LK_DEVICE_LIBRARY_BLAS_H
 
 #include "device/device.h"
 

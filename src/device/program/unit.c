@@ -3,8 +3,8 @@
  * time. */
 #include "base/fail.h"
 #include "base/text.h"
-#include "device/kernel.h"
-#include "device/program_cache.h"
+#include "device/program/cache.h"
+#include "device/program/kernel.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Programs and kernels inside the device room. Floor 1. */
-#ifndef LK_DEVICE_KERNEL_H
-#define LK_DEVICE_KERNEL_H
+#ifndef LK_DEVICE_PROGRAM_KERNEL_H
+#define LK_DEVICE_PROGRAM_KERNEL_H
 
 #include "base/embedded.h"
 #include "device/device.h"

@@ -1,12 +1,12 @@
 /* Compiles one program, or loads it from the cache on disk, and reports the compiler's errors.
  */
-#include "device/kernel.h"
+#include "device/program/kernel.h"
 
 #include "base/embedded.h"
 #include "base/fail.h"
 #include "base/folder.h"
 #include "base/log.h"
-#include "device/program_cache.h"
+#include "device/program/cache.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

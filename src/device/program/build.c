@@ -1,7 +1,7 @@
 /* Builds the programs of all announced kernels, on at most as many threads as the host has
  * cores. */
 #include "base/fail.h"
-#include "device/kernel.h"
+#include "device/program/kernel.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
