@@ -5,7 +5,7 @@
 #include "bench/cases.h"
 #include "bench/timing.h"
 #include "device/library/blas.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include "train/tuning.h"
 #include <inttypes.h>
 #include <stdio.h>

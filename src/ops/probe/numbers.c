@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "base/half.h"
 #include "base/random.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include <stdlib.h>
 
 enum { BLOCK = 1 << 16 }; /* random numbers, repeated where an array is longer */

@@ -1,7 +1,7 @@
 /* The self-test from the inside. Tests of it change results on the device, to see that it then
  * fails. Floor 9. */
-#ifndef LK_BENCH_SELFTEST_H
-#define LK_BENCH_SELFTEST_H
+#ifndef LK_BENCH_SELFTEST_SELFTEST_H
+#define LK_BENCH_SELFTEST_SELFTEST_H
 
 #include "device/device.h"
 #include <lockstep/bench.h>

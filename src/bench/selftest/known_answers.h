@@ -1,8 +1,8 @@
 /* Operations with known answers: one row each. Inputs are small integers, so that sums are
  * exact in float in any order and every device gives the same bits; functions that are not
  * exact are compared with the host's. Floor 9. Knows no device. */
-#ifndef LK_BENCH_KNOWN_ANSWERS_H
-#define LK_BENCH_KNOWN_ANSWERS_H
+#ifndef LK_BENCH_SELFTEST_KNOWN_ANSWERS_H
+#define LK_BENCH_SELFTEST_KNOWN_ANSWERS_H
 
 #include "ops/op.h"
 

@@ -1,5 +1,5 @@
 /* Prepares, allocates and runs a single operation without a graph. */
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 
 #include "base/fail.h"
 #include <stdio.h>

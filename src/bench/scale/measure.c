@@ -2,7 +2,7 @@
  * measures when each bucket is ready. */
 #include "base/fail.h"
 #include "bench/samples.h"
-#include "bench/scale.h"
+#include "bench/scale/scale.h"
 #include "bench/timing.h"
 #include "optim/optimizer.h"
 #include "tensor/elementwise.h"

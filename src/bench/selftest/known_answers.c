@@ -1,6 +1,6 @@
 /* The answers that the self-test knows: a row for each kind of operation, and for each row of
  * the tables of functions and losses. */
-#include "bench/known_answers.h"
+#include "bench/selftest/known_answers.h"
 
 #include "base/fail.h"
 #include "ops/eltwise.h"

@@ -1,7 +1,7 @@
 /* A probe: one operation on a device without a graph, with buffers of its own, to be timed or
  * tested. Floor 4. */
-#ifndef LK_OPS_PROBE_H
-#define LK_OPS_PROBE_H
+#ifndef LK_OPS_PROBE_PROBE_H
+#define LK_OPS_PROBE_PROBE_H
 
 #include "ops/op.h"
 

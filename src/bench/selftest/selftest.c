@@ -1,9 +1,9 @@
 /* Runs every known answer, and every part that is no operation, on a device. */
-#include "bench/selftest.h"
+#include "bench/selftest/selftest.h"
 
 #include "base/fail.h"
-#include "bench/known_answers.h"
-#include "ops/probe.h"
+#include "bench/selftest/known_answers.h"
+#include "ops/probe/probe.h"
 #include <inttypes.h>
 #include <stdio.h>
 

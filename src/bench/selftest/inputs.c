@@ -1,5 +1,5 @@
 /* Makes the inputs of operations with known answers, and compares results. */
-#include "bench/known_answers.h"
+#include "bench/selftest/known_answers.h"
 
 #include "base/random.h"
 #include <math.h>

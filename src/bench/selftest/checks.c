@@ -1,8 +1,8 @@
 /* Known-answer tests of what is no operation: tiles of batches, sums over shards, optimizers.
  */
 #include "base/fail.h"
-#include "bench/known_answers.h"
-#include "bench/selftest.h"
+#include "bench/selftest/known_answers.h"
+#include "bench/selftest/selftest.h"
 #include "mirror/shards.h"
 #include "optim/optimizer.h"
 #include <math.h>

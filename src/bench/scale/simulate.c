@@ -1,5 +1,5 @@
 /* Simulates a training step on several devices and hosts, bucket by bucket. */
-#include "bench/scale.h"
+#include "bench/scale/scale.h"
 
 #include "team/stepper/exchange.h"
 #include "team/team.h"

@@ -1,6 +1,6 @@
 /* Predicts the training speed for each number of devices of a list. */
 #include "base/fail.h"
-#include "bench/scale.h"
+#include "bench/scale/scale.h"
 #include "mirror/shards.h"
 #include <math.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  * all-gather: 2 (H - 1) / H of its bytes). When the last bucket is summed, the sums go back
  * over the links, and a device updates by each as it comes. Knows no device, no clock and no
  * model. */
-#ifndef LK_BENCH_SCALE_H
-#define LK_BENCH_SCALE_H
+#ifndef LK_BENCH_SCALE_SCALE_H
+#define LK_BENCH_SCALE_SCALE_H
 
 #include "graph/replica.h"
 #include "mirror/tree.h"
