@@ -19,7 +19,7 @@ enum { BATCH = LK_KNOWN_BATCH };
 struct problem {
     const struct lk_known_answer *known;
     struct lk_op_shapes shapes;
-    struct lk_named_sets data;
+    struct lk_known_arrays data;
     double *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
 };
 

@@ -1,4 +1,4 @@
-/* Teams of devices that are made of host memory: real threads, orders, waiting and adding up,
+/* Teams of devices that are made of host memory: real threads, commands, waiting and adding up,
  * but no OpenCL. A device "computes" whole numbers, so that weights are right to the bit. */
 #ifndef TEST_TEAM_FAKES_H
 #define TEST_TEAM_FAKES_H

@@ -21,7 +21,7 @@ static void read_options(const struct lk_known_answer *known, void *options)
 }
 
 static void expect_function(const struct lk_known_answer *known,
-                            const struct lk_named_sets *data, double *y, double *dx)
+                            const struct lk_known_arrays *data, double *y, double *dx)
 {
     const struct lk_function_oracle *f = lk_function_oracle_find(known->op);
     const int64_t count = LK_KNOWN_BATCH * lk_shape_count(&known->x);
@@ -33,7 +33,7 @@ static void expect_function(const struct lk_known_answer *known,
     }
 }
 
-static void expect_loss(const struct lk_known_answer *known, const struct lk_named_sets *data,
+static void expect_loss(const struct lk_known_answer *known, const struct lk_known_arrays *data,
                         double *y, double *dx)
 {
     const struct lk_loss_oracle *loss =
@@ -64,7 +64,7 @@ static double softmax(const float *x, int64_t classes, double *y)
 }
 
 static void expect_softmax(const struct lk_known_answer *known,
-                           const struct lk_named_sets *data, double *y, double *dx)
+                           const struct lk_known_arrays *data, double *y, double *dx)
 {
     const int64_t classes = known->x.dim[0];
     for (int64_t n = 0; n < LK_KNOWN_BATCH; n++) {
@@ -80,7 +80,7 @@ static void expect_softmax(const struct lk_known_answer *known,
 
 /* One channel c of one shard: gamma = w[0], beta = w[1], the standard epsilon. */
 static void expect_channel(const struct lk_known_answer *known,
-                           const struct lk_named_sets *data, int64_t c, int64_t first,
+                           const struct lk_known_arrays *data, int64_t c, int64_t first,
                            double *y, double *dx)
 {
     const int64_t plane = known->x.dim[1] * known->x.dim[2], step = known->x.dim[0] * plane;
@@ -108,7 +108,7 @@ static void expect_channel(const struct lk_known_answer *known,
 }
 
 static void expect_batch_norm(const struct lk_known_answer *known,
-                              const struct lk_named_sets *data, double *y, double *dx)
+                              const struct lk_known_arrays *data, double *y, double *dx)
 {
     for (int64_t c = 0; c < known->x.dim[0]; c++)
         for (int s = 0; s < LK_KNOWN_SHARDS; s++)
@@ -144,7 +144,7 @@ static void probability_loss(const float *x, int64_t classes, int32_t label, dou
 }
 
 /* The mean over the steps of each sample whose label is a class; a vector is one step. */
-static void expect_mean(const struct lk_known_answer *known, const struct lk_named_sets *data,
+static void expect_mean(const struct lk_known_answer *known, const struct lk_known_arrays *data,
                         double *y, double *dx, step_loss *loss)
 {
     const int64_t classes = known->x.dim[known->x.rank - 1];
@@ -167,20 +167,20 @@ static void expect_mean(const struct lk_known_answer *known, const struct lk_nam
 }
 
 static void expect_logit_loss(const struct lk_known_answer *known,
-                              const struct lk_named_sets *data, double *y, double *dx)
+                              const struct lk_known_arrays *data, double *y, double *dx)
 {
     expect_mean(known, data, y, dx, logit_loss);
 }
 
 static void expect_probability_loss(const struct lk_known_answer *known,
-                                    const struct lk_named_sets *data, double *y, double *dx)
+                                    const struct lk_known_arrays *data, double *y, double *dx)
 {
     expect_mean(known, data, y, dx, probability_loss);
 }
 
 /* Two losses, of which the second counts half. */
 static void expect_sum_of_losses(const struct lk_known_answer *known,
-                                 const struct lk_named_sets *data, double *y, double *dx)
+                                 const struct lk_known_arrays *data, double *y, double *dx)
 {
     (void)known;
     for (int64_t n = 0; n < LK_KNOWN_BATCH; n++) {

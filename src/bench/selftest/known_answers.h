@@ -9,7 +9,7 @@
 enum { LK_KNOWN_BATCH = 40, LK_KNOWN_SHARDS = 2 };
 
 /* Host arrays in the order of samples: x, dy: [LK_KNOWN_BATCH][shape]. */
-struct lk_named_sets {
+struct lk_known_arrays {
     float *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
     int32_t *labels;
 };
@@ -30,7 +30,7 @@ struct lk_known_answer {
     /* Or the answers in double, y and dx of input 0; they must be met but for a few units in
      * the last place of max(1, |answer|), or to the bit where they are exact. Of what is a row
      * of a table, `oracle` names the row where `op` has not its name. */
-    void (*expect)(const struct lk_known_answer *known, const struct lk_named_sets *data,
+    void (*expect)(const struct lk_known_answer *known, const struct lk_known_arrays *data,
                    double *y, double *dx);
     bool is_exact;
     const char *oracle;

@@ -13,7 +13,7 @@ struct trial {
     const struct lk_tamper *tamper;
     const char *name;
     struct lk_probe probe;
-    struct lk_named_sets data;
+    struct lk_known_arrays data;
     char *detail;
     size_t bytes;
 };
@@ -40,7 +40,7 @@ static enum lk_status fill_inputs(struct trial *trial)
 {
     const struct lk_op_shapes *s = &trial->probe.setup.shapes;
     const struct lk_op_run *run = &trial->probe.runs[0];
-    struct lk_named_sets *data = &trial->data;
+    struct lk_known_arrays *data = &trial->data;
     for (int i = 0; i < s->inputs; i++) {
         if (s->x_dtype[i] == LK_F32) {
             LK_TRY(fill_tiles(trial, LK_DRAW_X + i, &s->x[i], run->x[i], &data->x[i]));

@@ -11,11 +11,11 @@ static const double look_seconds = 1;
 /* Wakes all that have nothing to do; the threads of others look at the queue themselves. */
 void lk_async_wake(struct lk_team *team)
 {
-    const struct lk_command order = {.kind = LK_COMMAND_WORK, .run = lk_async_work};
+    const struct lk_command command = {.kind = LK_COMMAND_WORK, .run = lk_async_work};
     for (int i = 0; i < team->count; i++)
         if (team->workers[i]->state == LK_WORKER_READY) {
             lk_worker_change(team->workers[i], LK_WORKER_WORK, NULL);
-            lk_worker_send(team->workers[i], &order);
+            lk_worker_send(team->workers[i], &command);
         }
     pthread_cond_broadcast(&team->changed);
 }

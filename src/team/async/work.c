@@ -128,9 +128,9 @@ static enum lk_status go_round(struct lk_worker *worker)
     return LK_OK;
 }
 
-enum lk_status lk_async_work(struct lk_worker *worker, const struct lk_command *order)
+enum lk_status lk_async_work(struct lk_worker *worker, const struct lk_command *command)
 {
-    (void)order;
+    (void)command;
     enum lk_status status = LK_OK;
     pthread_mutex_lock(&worker->team->mutex);
     while (status == LK_OK && worker->state == LK_WORKER_WORKING &&

@@ -49,7 +49,7 @@ static enum lk_status wait_for_devices(struct lk_team *team, double until, bool 
  * as an unreadable sample. The mutex is held. */
 static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is_whole)
 {
-    const double until = team->clock.ordered_at + lk_team_limit(team, is_any_new(team));
+    const double until = team->clock.sent_at + lk_team_limit(team, is_any_new(team));
     for (bool is_late = false;;) {
         bool is_complete = true;
         *is_whole = lose_failed(team, arrived, is_late) == 0;
@@ -191,7 +191,7 @@ static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
     *is_whole = lk_worker_is_at_work(worker); /* else a call has found it lost */
     if (!*is_whole)
         return LK_OK;
-    team->clock.ordered_at = lk_team_seconds(team); /* before, nobody waited for it */
+    team->clock.sent_at = lk_team_seconds(team); /* before, nobody waited for it */
     lk_team_order_end(team, worker, false);
     LK_TRY(await_arrivals(team, team->buckets + 1, is_whole));
     if (!*is_whole)

@@ -1,5 +1,5 @@
 /* Steps in lockstep, for the files that make them up and for the team above. Floor 7. The
- * trainer's thread orders, collects and commits; what the devices' threads do for it is in
+ * trainer's thread commands, collects and commits; what the devices' threads do for it is in
  * struct lk_team_acts. A device that is alone is the only sharer of a step. */
 #ifndef LK_TEAM_LOCKSTEP_LOCKSTEP_H
 #define LK_TEAM_LOCKSTEP_LOCKSTEP_H
@@ -76,13 +76,13 @@ LK_MUST_CHECK enum lk_status lk_team_call_back(struct lk_team *team, struct lk_w
 /* --- acts of a device's thread ------------------------------------------------------------ */
 
 LK_MUST_CHECK enum lk_status lk_share_begin(struct lk_worker *worker,
-                                            const struct lk_command *order);
+                                            const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_share_end(struct lk_worker *worker,
-                                          const struct lk_command *order);
+                                          const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_alone_begin(struct lk_worker *worker,
-                                            const struct lk_command *order);
+                                            const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_alone_end(struct lk_worker *worker,
-                                          const struct lk_command *order);
+                                          const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_alone_change(void *context, struct lk_worker *worker);
 
 #endif

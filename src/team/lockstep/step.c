@@ -1,5 +1,5 @@
-/* A team's steps on the trainer's thread: shares are ordered, what they bring is collected, and
- * a step counts when all is there and right; else it is begun anew. */
+/* A team's steps on the trainer's thread: shares are sent out, what they bring is collected,
+ * and a step counts when all is there and right; else it is begun anew. */
 #include "team/lockstep/ranks.h"
 
 #include "base/fail.h"
@@ -18,20 +18,20 @@ static bool is_alone(const struct lk_team *team)
 static void order_begin(struct lk_team *team, struct lk_worker *worker,
                         const struct lk_team_step *step)
 {
-    const struct lk_command order = {
+    const struct lk_command command = {
         .kind = LK_COMMAND_BEGIN,
         .run = is_alone(team) ? team->acts->begin_alone : team->acts->begin_share,
         .share = {.step = step->step, .samples = step->samples, .run = worker->share},
         .ticket = team->queue.ticket,
         .lr = step->lr,
     };
-    lk_worker_send(worker, &order);
+    lk_worker_send(worker, &command);
 }
 
 void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weights)
 {
     const struct lk_team_step *step = &team->queue.steps[0];
-    const struct lk_command order = {
+    const struct lk_command command = {
         .kind = LK_COMMAND_END,
         .run = is_alone(team) ? team->acts->end_alone : team->acts->end_share,
         .share = {.step = step->step, .samples = step->samples},
@@ -39,7 +39,7 @@ void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weig
         .lr = step->lr,
         .weights = weights,
     };
-    lk_worker_send(worker, &order);
+    lk_worker_send(worker, &command);
 }
 
 /* The oldest step is the one at work from now on: every device has a share of it, also those
@@ -49,7 +49,7 @@ static void give_shares(struct lk_team *team, bool is_ordered)
 {
     lk_team_assign_shards(team);
     team->queue.ticket++;
-    team->clock.ordered_at = lk_team_seconds(team);
+    team->clock.sent_at = lk_team_seconds(team);
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))
@@ -68,16 +68,16 @@ static void order_begun(struct lk_team *team)
 {
     struct lk_step_queue *queue = &team->queue;
     const struct lk_team_step *next = &queue->steps[1];
-    if (queue->begun > 0 && queue->ordered == 0) {
+    if (queue->begun > 0 && queue->sent == 0) {
         give_shares(team, false);
-        queue->ordered = 1;
+        queue->sent = 1;
     }
-    if (queue->begun > 1 && queue->ordered == 1 && is_alone(team) && lk_team_left(team) > 0) {
+    if (queue->begun > 1 && queue->sent == 1 && is_alone(team) && lk_team_left(team) > 0) {
         order_begin(team, lk_team_only(team), next);
-        queue->ordered = 2;
+        queue->sent = 2;
     }
     queue->pending = (struct lk_step_share){0};
-    if (queue->begun > queue->ordered)
+    if (queue->begun > queue->sent)
         queue->pending = (struct lk_step_share){.step = next->step, .samples = next->samples};
 }
 
@@ -145,7 +145,7 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
 static void count_step(struct lk_team *team)
 {
     const int64_t step = team->queue.steps[0].step, every = team->config.check_every;
-    const double seconds = lk_team_seconds(team) - team->clock.ordered_at;
+    const double seconds = lk_team_seconds(team) - team->clock.sent_at;
     const bool is_own = is_alone(team);
     team->queue.committed = step;
     if (!is_own) {
@@ -174,14 +174,14 @@ static void go_on(struct lk_team *team)
     struct lk_step_queue *queue = &team->queue;
     queue->steps[0] = queue->steps[1];
     queue->begun--;
-    queue->ordered--;
+    queue->sent--;
     if (team->trial.is_one_faster) {
         team->trial.is_one_faster = false;
         pthread_mutex_unlock(&team->mutex);
         lk_team_go_alone(team, team->workers[team->trial.fastest]);
         pthread_mutex_lock(&team->mutex);
     }
-    if (queue->ordered > 0)
+    if (queue->sent > 0)
         give_shares(team, true);
     order_begun(team);
 }
@@ -254,7 +254,7 @@ static enum lk_status begin_anew(struct lk_team *team, bool *had_no_numbers)
     if (is_alone(team) && lk_team_resting(team) > 0)
         return call_back(team, has_no_numbers);
     team->counts.repeated_steps++;
-    team->queue.ordered = 0;
+    team->queue.sent = 0;
     order_begun(team);
     return LK_OK;
 }
@@ -292,13 +292,13 @@ enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first, int64_t las
     for (int64_t number = first; number <= last && status == LK_OK; number++) {
         team->recall.describe(team->recall.context, number, &queue->steps[0]);
         queue->begun = 1;
-        queue->ordered = 0;
+        queue->sent = 0;
         order_begun(team);
         status = lk_lockstep_end(team, &result);
     }
     memcpy(queue->steps, before.steps, sizeof before.steps);
     queue->begun = before.begun;
-    queue->ordered = 0;
+    queue->sent = 0;
     if (status == LK_OK) {
         lk_team_enter(team, LK_TEAM_SHARED);
         order_begun(team);

@@ -10,12 +10,13 @@ enum { LONG_LIMITS = 20 };
 static void order_call(struct lk_worker *worker,
                        enum lk_status (*call)(void *, struct lk_worker *), void *context)
 {
-    const struct lk_command order = {.kind = LK_COMMAND_CALL, .call = call, .context = context};
+    const struct lk_command command = {
+        .kind = LK_COMMAND_CALL, .call = call, .context = context};
     lk_worker_change(worker, LK_WORKER_CALL, NULL);
     if (worker->state == LK_WORKER_FAILED)
         return;
     worker->report.status = LK_OK;
-    lk_worker_send(worker, &order);
+    lk_worker_send(worker, &command);
 }
 
 /* Waits for the call's end; the mutex is held. A device that is in trouble is lost. */

@@ -24,10 +24,10 @@ struct lk_stepper_change {
  * put others in its place and drive a team without a device. "Share": sums are added on the
  * host; "alone": they stay on the device. */
 struct lk_team_acts {
-    enum lk_status (*begin_share)(struct lk_worker *worker, const struct lk_command *order);
-    enum lk_status (*end_share)(struct lk_worker *worker, const struct lk_command *order);
-    enum lk_status (*begin_alone)(struct lk_worker *worker, const struct lk_command *order);
-    enum lk_status (*end_alone)(struct lk_worker *worker, const struct lk_command *order);
+    enum lk_status (*begin_share)(struct lk_worker *worker, const struct lk_command *command);
+    enum lk_status (*end_share)(struct lk_worker *worker, const struct lk_command *command);
+    enum lk_status (*begin_alone)(struct lk_worker *worker, const struct lk_command *command);
+    enum lk_status (*end_alone)(struct lk_worker *worker, const struct lk_command *command);
 
     /* Calls; context: a struct lk_training_state, for which reading takes memory. */
     enum lk_status (*read)(void *context, struct lk_worker *worker);
@@ -38,9 +38,9 @@ struct lk_team_acts {
 /* Steps that are begun and not ended, the oldest first. */
 struct lk_step_queue {
     struct lk_team_step steps[2];
-    int begun, ordered; /* ordered: devices have a command to begin them, a device that is alone
-                           for both */
-    struct lk_step_share pending; /* the second, where it was not ordered; step 0: none */
+    int begun, sent; /* sent: devices have a command to begin them, a device that is alone for
+                      * both */
+    struct lk_step_share pending; /* the second, where it was not sent; step 0: none */
     int64_t ticket;               /* of the oldest one's last try */
     int64_t committed;            /* the last step that counts */
 };
@@ -48,7 +48,7 @@ struct lk_step_queue {
 struct lk_team_clock {
     double hang_seconds;
     double step_seconds;      /* running estimate; 0: no step was done */
-    double ordered_at;        /* lk_team_seconds() */
+    double sent_at;           /* lk_team_seconds() */
     double committed_at;      /* lk_seconds() */
     double looked_at, lapsed; /* see lk_team_seconds() */
     bool has_worked;          /* a step was done: kernels are compiled */
@@ -114,7 +114,7 @@ struct lk_team {
     int buckets;
     int64_t values[LK_MOST_BUCKETS + 1]; /* of each arrival: the metrics first */
 
-    /* Guarded by the mutex, as every worker's state, orders and deliveries are. */
+    /* Guarded by the mutex, as every worker's state, commands and deliveries are. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum lk_team_phase phase; /* lk_team_enter() alone writes it */

@@ -30,7 +30,7 @@ static const uint8_t follows[LK_WORKER_STATES][LK_WORKER_EVENTS] = {
     [READY] = {ON(CALL, CALLED), ON(SHARE, COMPUTING), ON(WORK, WORKING), ON(REST, RESTING),
                ON(LOSE, LOST), ON(QUIT, ENDED), ON(UPDATED, READY), ON(FAIL, FAILED),
                ON(STOP, STOPPED)},
-    /* Orders that lay before the call in the queue may end, or fail, before it begins. What
+    /* Commands that lay before the call in the queue may end, or fail, before it begins. What
      * stops there is repeated after the call and stops again. */
     [CALLED] = {ON(LOSE, LOST), ON(RETURN, READY), ON(DELIVER, CALLED), ON(UPDATED, CALLED),
                 ON(DONE, CALLED), ON(FAIL, FAILED), ON(STOP, CALLED)},
@@ -49,7 +49,7 @@ static const uint8_t follows[LK_WORKER_STATES][LK_WORKER_EVENTS] = {
     [STOPPED] = {ON(CALL, CALLED), ON(SHARE, STOPPED), ON(COMMIT, STOPPED), ON(REST, RESTING),
                  ON(LOSE, LOST), ON(DELIVER, STOPPED), ON(UPDATED, STOPPED), ON(DONE, STOPPED),
                  ON(FAIL, FAILED), ON(STOP, STOPPED)},
-    /* It takes no order any more; whoever waits for it takes it out. */
+    /* It takes no command any more; whoever waits for it takes it out. */
     [FAILED] = {ON(CALL, FAILED), ON(SHARE, FAILED), ON(COMMIT, FAILED), ON(UPDATED, FAILED),
                 ON(REST, LOST), ON(LOSE, LOST)},
     /* Its last update may still end, or fail, after it was sent to rest. */

@@ -15,7 +15,7 @@ enum lk_worker_state {
     LK_WORKER_DELIVERED, /* all sums of that share are with the host */
     LK_WORKER_UPDATING,  /* the step counts, and it brings its parameters up to date */
     LK_WORKER_WORKING,   /* without lockstep: takes groups of shards from the queue */
-    LK_WORKER_STOPPED,   /* an order failed for a reason that is not the device's own */
+    LK_WORKER_STOPPED,   /* a command failed for a reason that is not the device's own */
     LK_WORKER_FAILED,  /* the device is in trouble and was not taken out yet; its thread ends */
     LK_WORKER_RESTING, /* sent home, since another device goes on alone */
     LK_WORKER_LOST,    /* left behind: nobody waits for it, nobody touches what it has */
@@ -26,10 +26,10 @@ enum lk_worker_state {
 enum lk_worker_event {
     /* from the trainer's thread */
     LK_WORKER_START,     /* its thread starts */
-    LK_WORKER_CALL,      /* a call is ordered */
-    LK_WORKER_SHARE,     /* a share of the oldest step is ordered, or the step begun anew */
-    LK_WORKER_COMMIT,    /* the step counts, and the update is ordered */
-    LK_WORKER_WORK,      /* work without lockstep is ordered */
+    LK_WORKER_CALL,      /* a call is sent */
+    LK_WORKER_SHARE,     /* a share of the oldest step is sent, or the step begun anew */
+    LK_WORKER_COMMIT,    /* the step counts, and the update is sent */
+    LK_WORKER_WORK,      /* work without lockstep is sent */
     LK_WORKER_REST,      /* another device goes on alone, or is to judge this one */
     LK_WORKER_CALL_BACK, /* it takes part again */
     LK_WORKER_LOSE,      /* it hangs, or what it sends is wrong */
@@ -40,8 +40,8 @@ enum lk_worker_event {
     LK_WORKER_DELIVER, /* the last sum of the share that is wanted has come */
     LK_WORKER_UPDATED, /* the update is on its way on the device */
     LK_WORKER_DONE,    /* without lockstep: nothing is left to do */
-    LK_WORKER_FAIL,    /* an order failed since the device is in trouble */
-    LK_WORKER_STOP,    /* an order failed for another reason */
+    LK_WORKER_FAIL,    /* a command failed since the device is in trouble */
+    LK_WORKER_STOP,    /* a command failed for another reason */
     LK_WORKER_EVENTS
 };
 

@@ -1,4 +1,4 @@
-/* A device's host thread: it takes orders from a queue and carries them out. */
+/* A device's host thread: it takes commands from a queue and carries them out. */
 #include "team/workers/worker.h"
 
 #include "base/fail.h"
@@ -60,39 +60,40 @@ void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, cons
         leave_behind(worker, why);
 }
 
-/* --- orders ----------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------- */
 
 /* A share that has not begun when it is to be computed anew need not be computed twice. */
-static bool replaces_last(const struct lk_command_queue *queue, const struct lk_command *order)
+static bool replaces_last(const struct lk_command_queue *queue,
+                          const struct lk_command *command)
 {
-    if (order->kind != LK_COMMAND_BEGIN || queue->count == 0)
+    if (command->kind != LK_COMMAND_BEGIN || queue->count == 0)
         return false;
     const struct lk_command *last =
-        &queue->orders[(queue->first + queue->count - 1) % LK_MOST_COMMANDS];
-    return last->kind == LK_COMMAND_BEGIN && last->share.step == order->share.step;
+        &queue->commands[(queue->first + queue->count - 1) % LK_MOST_COMMANDS];
+    return last->kind == LK_COMMAND_BEGIN && last->share.step == command->share.step;
 }
 
-void lk_worker_send(struct lk_worker *worker, const struct lk_command *order)
+void lk_worker_send(struct lk_worker *worker, const struct lk_command *command)
 {
     struct lk_command_queue *queue = &worker->queue;
     if (worker->state == LK_WORKER_FAILED)
         return;
-    queue->count -= replaces_last(queue, order);
+    queue->count -= replaces_last(queue, command);
     assert(queue->count < LK_MOST_COMMANDS);
-    queue->orders[(queue->first + queue->count++) % LK_MOST_COMMANDS] = *order;
+    queue->commands[(queue->first + queue->count++) % LK_MOST_COMMANDS] = *command;
     pthread_cond_signal(&queue->filled);
 }
 
-/* Waits for an order; the mutex is held. */
-static struct lk_command next_order(struct lk_worker *worker)
+/* Waits for a command; the mutex is held. */
+static struct lk_command next_command(struct lk_worker *worker)
 {
     struct lk_command_queue *queue = &worker->queue;
     while (queue->count == 0)
         pthread_cond_wait(&queue->filled, &worker->team->mutex);
-    const struct lk_command order = queue->orders[queue->first];
+    const struct lk_command command = queue->commands[queue->first];
     queue->first = (queue->first + 1) % LK_MOST_COMMANDS;
     queue->count--;
-    return order;
+    return command;
 }
 
 bool lk_is_device_failure(enum lk_status status)
@@ -100,34 +101,34 @@ bool lk_is_device_failure(enum lk_status status)
     return status == LK_E_DEVICE || status == LK_E_DEVICE_MEMORY || status == LK_E_BUILD;
 }
 
-static enum lk_worker_event event_of(const struct lk_command *order, enum lk_status status)
+static enum lk_worker_event event_of(const struct lk_command *command, enum lk_status status)
 {
-    if (order->kind == LK_COMMAND_CALL)
+    if (command->kind == LK_COMMAND_CALL)
         return LK_WORKER_RETURN;
     return lk_is_device_failure(status) ? LK_WORKER_FAIL : LK_WORKER_STOP;
 }
 
-/* Says how an order has ended; the mutex is held. What a step or work has brought was said by
- * the order itself. */
-static void end_order(struct lk_worker *worker, const struct lk_command *order,
-                      enum lk_status status)
+/* Says how a command has ended; the mutex is held. What a step or work has brought was said by
+ * the command itself. */
+static void end_command(struct lk_worker *worker, const struct lk_command *command,
+                        enum lk_status status)
 {
     struct lk_worker_report *report = &worker->report;
-    if (status != LK_OK || order->kind == LK_COMMAND_CALL)
+    if (status != LK_OK || command->kind == LK_COMMAND_CALL)
         report->status = status;
     if (status != LK_OK) {
         snprintf(report->text, sizeof report->text, "%s", lk_error_text());
         lk_error_clear();
     }
-    if (status != LK_OK || order->kind == LK_COMMAND_CALL)
-        lk_worker_change(worker, event_of(order, status), report->text);
-    if (status != LK_OK || order->kind == LK_COMMAND_CALL || order->kind == LK_COMMAND_WORK)
+    if (status != LK_OK || command->kind == LK_COMMAND_CALL)
+        lk_worker_change(worker, event_of(command, status), report->text);
+    if (status != LK_OK || command->kind == LK_COMMAND_CALL || command->kind == LK_COMMAND_WORK)
         pthread_cond_broadcast(&worker->team->changed); /* nobody waits for another's end */
 }
 
-static bool goes_on(const struct lk_worker *worker, const struct lk_command *order)
+static bool goes_on(const struct lk_worker *worker, const struct lk_command *command)
 {
-    return order->kind != LK_COMMAND_QUIT && worker->state != LK_WORKER_LOST &&
+    return command->kind != LK_COMMAND_QUIT && worker->state != LK_WORKER_LOST &&
            worker->state != LK_WORKER_FAILED;
 }
 
@@ -135,19 +136,19 @@ static void *run(void *context)
 {
     struct lk_worker *worker = context;
     pthread_mutex_t *mutex = &worker->team->mutex;
-    struct lk_command order;
+    struct lk_command command;
     pthread_mutex_lock(mutex);
     do {
         enum lk_status status = LK_OK;
-        order = next_order(worker);
+        command = next_command(worker);
         pthread_mutex_unlock(mutex);
-        if (order.kind == LK_COMMAND_CALL)
-            status = order.call(order.context, worker);
-        else if (order.kind != LK_COMMAND_QUIT)
-            status = order.run(worker, &order);
+        if (command.kind == LK_COMMAND_CALL)
+            status = command.call(command.context, worker);
+        else if (command.kind != LK_COMMAND_QUIT)
+            status = command.run(worker, &command);
         pthread_mutex_lock(mutex);
-        end_order(worker, &order, status);
-    } while (goes_on(worker, &order));
+        end_command(worker, &command, status);
+    } while (goes_on(worker, &command));
     pthread_mutex_unlock(mutex);
     return NULL;
 }

@@ -25,7 +25,7 @@ struct lk_command {
     enum lk_status (*call)(void *context, struct lk_worker *worker);
     void *context;
     enum lk_status (*run)(struct lk_worker *worker,
-                          const struct lk_command *order); /* others */
+                          const struct lk_command *command); /* others */
     struct lk_step_share share;
     int64_t ticket; /* the number of a try: sums that come with an older one are not wanted */
     double lr;
@@ -43,7 +43,7 @@ struct lk_arrival {
 enum { LK_MOST_COMMANDS = 8 };
 
 struct lk_command_queue {
-    struct lk_command orders[LK_MOST_COMMANDS];
+    struct lk_command commands[LK_MOST_COMMANDS];
     int first, count;
     pthread_cond_t filled; /* wakes this worker's thread and no other */
 };
@@ -123,8 +123,8 @@ LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, 
 /* Whether a failure is the device's own, so that another one may succeed. */
 bool lk_is_device_failure(enum lk_status status);
 
-/* Gives an order; the team's mutex is held. A device that has failed takes none. */
-void lk_worker_send(struct lk_worker *worker, const struct lk_command *order);
+/* Gives a command; the team's mutex is held. A device that has failed takes none. */
+void lk_worker_send(struct lk_worker *worker, const struct lk_command *command);
 
 /* On its thread: `count` arrivals of the share with this ticket are on the host by now. False
  * where nobody waits for them any more. */
