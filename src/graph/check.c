@@ -156,12 +156,12 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
 /* The tiling of training, so that the same kernels are checked; of fewer samples if those would
  * take too much memory. */
 static struct lk_tiling tiling_of(const struct lk_check_config *c,
-                                  const struct lk_scheduled_op *step)
+                                  const struct lk_scheduled_op *scheduled)
 {
     const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
-    double numbers = (double)lk_shape_count(&step->shapes.y);
-    for (int i = 0; i < step->shapes.inputs; i++)
-        numbers += (double)lk_shape_count(&step->shapes.x[i]);
+    double numbers = (double)lk_shape_count(&scheduled->shapes.y);
+    for (int i = 0; i < scheduled->shapes.inputs; i++)
+        numbers += (double)lk_shape_count(&scheduled->shapes.x[i]);
     const double samples = MOST_BYTES / (sizeof(float) * numbers);
     if ((double)c->batch <= samples)
         return run;
@@ -169,21 +169,21 @@ static struct lk_tiling tiling_of(const struct lk_check_config *c,
     return lk_tiling_resize(&run, (tiles > 1 ? tiles : 1) * run.lanes, 1);
 }
 
-static enum lk_status check_step(const struct lk_check_config *c, struct lk_schedule *schedule,
-                                 int i)
+static enum lk_status check_op(const struct lk_check_config *c, struct lk_schedule *schedule,
+                               int i)
 {
-    const struct lk_scheduled_op *step = &schedule->steps[i];
+    const struct lk_scheduled_op *scheduled = &schedule->ops[i];
     struct lk_op_setup like;
     struct lk_probe probe = {0};
     enum lk_status status;
     lk_schedule_describe(schedule, i, &like);
     like.device = c->device;
-    like.tiling = tiling_of(c, step);
+    like.tiling = tiling_of(c, scheduled);
     like.real = LK_F32;
     like.stores_half = c->stores_half;
     like.training = true;
     like.choices = c->choices;
-    LK_TRY_OUT(lk_probe_open_like(&probe, step->op, &like,
+    LK_TRY_OUT(lk_probe_open_like(&probe, scheduled->op, &like,
                                   like.tiling.shards * like.tiling.shard_samples));
     lk_schedule_note_gates(schedule, i, &probe.setup);
     LK_TRY_OUT(lk_device_build(c->device));
@@ -198,12 +198,13 @@ out:
 
 /* To draw and read the weights of larger layers would delay training by seconds, and take
  * memory that no plan has counted. */
-static bool is_checked(const struct lk_scheduled_op *step)
+static bool is_checked(const struct lk_scheduled_op *scheduled)
 {
     double weights = 0;
-    for (int j = 0; j < step->shapes.params; j++)
-        weights += (double)lk_shape_count(&step->shapes.param[j].shape);
-    return step->shapes.scales && step->has_backward && sizeof(float) * weights <= MOST_BYTES;
+    for (int j = 0; j < scheduled->shapes.params; j++)
+        weights += (double)lk_shape_count(&scheduled->shapes.param[j].shape);
+    return scheduled->shapes.scales && scheduled->has_backward &&
+           sizeof(float) * weights <= MOST_BYTES;
 }
 
 enum lk_status lk_graph_check(const struct lk_check_config *config)
@@ -212,9 +213,9 @@ enum lk_status lk_graph_check(const struct lk_check_config *config)
     enum lk_status status;
     LK_TRY_OUT(
         lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule));
-    for (int i = schedule.step_count - 1; i >= 0; i--)
-        if (is_checked(&schedule.steps[i]))
-            LK_TRY_OUT(check_step(config, &schedule, i));
+    for (int i = schedule.op_count - 1; i >= 0; i--)
+        if (is_checked(&schedule.ops[i]))
+            LK_TRY_OUT(check_op(config, &schedule, i));
 out:
     lk_schedule_clear(&schedule);
     return status;

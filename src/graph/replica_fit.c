@@ -10,7 +10,7 @@
 static size_t live_bytes(const struct lk_replica *replica)
 {
     size_t most = 0;
-    for (int time = -1; time <= 2 * replica->schedule.step_count; time++) {
+    for (int time = -1; time <= 2 * replica->schedule.op_count; time++) {
         size_t sum = 0;
         for (int i = 0; i < replica->live_range_count; i++)
             if (replica->live_ranges[i].first <= time && time <= replica->live_ranges[i].last)

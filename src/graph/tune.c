@@ -233,43 +233,43 @@ static enum lk_status tune_choice(struct lk_tuner *tuner, double *ms, bool *hear
 
 /* --- a graph ---------------------------------------------------------------------------- */
 
-static void describe(struct lk_tuner *tuner, const struct lk_scheduled_op *step)
+static void describe(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled)
 {
     const struct lk_tune_config *c = tuner->config;
     const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
     const int lanes = run.lanes;
     const double room = UNIT_FLOPS * lk_device_info(c->device)->compute_units;
-    const int64_t wanted = (int64_t)(room / (step->shapes.flops + 1)) / lanes * lanes;
+    const int64_t wanted = (int64_t)(room / (scheduled->shapes.flops + 1)) / lanes * lanes;
     tuner->samples = lk_least(wanted < lanes ? lanes : wanted, c->batch);
-    tuner->op = step->op;
+    tuner->op = scheduled->op;
     tuner->like = (struct lk_op_setup){.device = c->device,
-                                       .node = step->node->name,
-                                       .options = step->options,
-                                       .shapes = step->shapes,
+                                       .node = scheduled->node->name,
+                                       .options = scheduled->options,
+                                       .shapes = scheduled->shapes,
                                        .tiling = lk_tiling_resize(&run, tuner->samples, 1),
                                        .real = LK_F32,
                                        .stores_half = c->stores_half,
                                        .training = c->training,
-                                       .wants_dw = step->wants_dw};
-    memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);
+                                       .wants_dw = scheduled->wants_dw};
+    memcpy(tuner->like.wants_dx, scheduled->wants_dx, sizeof tuner->like.wants_dx);
 }
 
-bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *step, int index)
+bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled, int index)
 {
-    describe(tuner, step);
-    if (!step->op->choice || !step->op->choice(&tuner->like, index, &tuner->choice))
+    describe(tuner, scheduled);
+    if (!scheduled->op->choice || !scheduled->op->choice(&tuner->like, index, &tuner->choice))
         return false;
     prune(tuner->config, &tuner->choice);
-    if (step->op->device_choice && !tuner->shared.decides &&
-        step->op->device_choice(&tuner->like, &tuner->shared))
+    if (scheduled->op->device_choice && !tuner->shared.decides &&
+        scheduled->op->device_choice(&tuner->like, &tuner->shared))
         prune(tuner->config, &tuner->shared);
     return true;
 }
 
-static enum lk_status tune_step(struct lk_tuner *tuner, const struct lk_scheduled_op *step)
+static enum lk_status tune_op(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled)
 {
     char text[LK_CHOICE_TEXT_BYTES];
-    for (int i = 0; lk_tuner_begin(tuner, step, i); i++) {
+    for (int i = 0; lk_tuner_begin(tuner, scheduled, i); i++) {
         double ms[LK_MOST_CANDIDATES] = {0};
         bool heard = false;
         if (lk_tuner_is_time_up(tuner) || tuner->choice.count < 2 ||
@@ -280,7 +280,7 @@ static enum lk_status tune_step(struct lk_tuner *tuner, const struct lk_schedule
         tuner->expected = NULL;
         LK_TRY(status);
         if (heard)
-            LK_TRY(lk_tuner_note(tuner, step, i, ms));
+            LK_TRY(lk_tuner_note(tuner, scheduled, i, ms));
     }
     return LK_OK;
 }
@@ -293,9 +293,9 @@ enum lk_status lk_tune(const struct lk_tune_config *config)
     enum lk_status status;
     LK_TRY_OUT(lk_schedule_make((const struct lk_node *[]){config->output, NULL},
                                 config->training, &schedule));
-    for (int i = 0; i < schedule.step_count; i++)
-        if (schedule.steps[i].op->choice)
-            LK_TRY_OUT(tune_step(&tuner, &schedule.steps[i]));
+    for (int i = 0; i < schedule.op_count; i++)
+        if (schedule.ops[i].op->choice)
+            LK_TRY_OUT(tune_op(&tuner, &schedule.ops[i]));
     LK_TRY_OUT(lk_tuner_choose_shared(&tuner));
 out:
     free(tuner.passes);

@@ -16,10 +16,10 @@ static const struct lk_candidate *find(const struct lk_choice *choice, const cha
     return NULL;
 }
 
-enum lk_status lk_tuner_note(struct lk_tuner *tuner, const struct lk_scheduled_op *step,
+enum lk_status lk_tuner_note(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled,
                              int index, const double *ms)
 {
-    struct lk_tuner_pass pass = {.step = step, .index = index};
+    struct lk_tuner_pass pass = {.scheduled = scheduled, .index = index};
     const struct lk_choice *choice = &tuner->choice;
     if (!tuner->shared.decides)
         return LK_OK;
@@ -66,7 +66,7 @@ static enum lk_status measure_pass(struct lk_tuner *tuner, const struct lk_tuner
                                    double *ms)
 {
     double first;
-    if (!lk_tuner_begin(tuner, pass->step, pass->index))
+    if (!lk_tuner_begin(tuner, pass->scheduled, pass->index))
         return LK_OK;
     const struct lk_candidate *one = find(&tuner->choice, tuner->shared.decides);
     tuner->shared_name = tuner->shared.candidates[1].name; /* other passes may take it */
@@ -117,7 +117,7 @@ static enum lk_status choose_again(struct lk_tuner *tuner, const struct lk_tuner
                                    double ms)
 {
     char now[LK_CHOICE_TEXT_BYTES] = "";
-    if (!lk_tuner_begin(tuner, pass->step, pass->index))
+    if (!lk_tuner_begin(tuner, pass->scheduled, pass->index))
         return LK_OK;
     const bool is_faster = pass->other_ms == 0 || ms < LK_TUNER_CLEARLY * pass->other_ms;
     const char *fastest = is_faster ? tuner->shared.decides : pass->other;

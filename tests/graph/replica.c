@@ -190,12 +190,12 @@ static void frozen_nodes_have_no_gradient(void **state)
     struct lk_schedule schedule;
     lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_1"), false);
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
-    for (int i = 0; i < schedule.step_count; i++) {
-        const struct lk_scheduled_op *step = &schedule.steps[i];
-        const bool is_frozen = strcmp(step->node->name, "conv2d_1") == 0;
-        const bool is_before = is_frozen || strcmp(step->node->name, "tanh_1") == 0;
-        assert_int_equal(step->has_backward, !is_before);
-        assert_int_equal(step->wants_dw, !is_frozen && step->shapes.params > 0);
+    for (int i = 0; i < schedule.op_count; i++) {
+        const struct lk_scheduled_op *scheduled = &schedule.ops[i];
+        const bool is_frozen = strcmp(scheduled->node->name, "conv2d_1") == 0;
+        const bool is_before = is_frozen || strcmp(scheduled->node->name, "tanh_1") == 0;
+        assert_int_equal(scheduled->has_backward, !is_before);
+        assert_int_equal(scheduled->wants_dw, !is_frozen && scheduled->shapes.params > 0);
     }
     lk_schedule_clear(&schedule);
     lk_graph_destroy(net.graph);
@@ -208,13 +208,13 @@ static void operations_are_absorbed(void **state)
     struct lk_schedule schedule;
     /* conv, tanh, conv, add, conv, conv with pool, dropout, dense, softmax with the loss */
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
-    assert_int_equal(schedule.step_count, 9);
-    assert_true(schedule.steps[8].shapes.is_loss);
+    assert_int_equal(schedule.op_count, 9);
+    assert_true(schedule.ops[8].shapes.is_loss);
     lk_schedule_clear(&schedule);
     /* predicting: dropout is a view, and labels are not needed */
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.probabilities, NULL}, false,
                                &schedule));
-    assert_int_equal(schedule.step_count, 8);
+    assert_int_equal(schedule.op_count, 8);
     for (int v = 0; v < schedule.value_count; v++)
         assert_true(schedule.values[v].input != net.labels);
     lk_schedule_clear(&schedule);
@@ -227,14 +227,14 @@ static unsigned find_gates(const struct lk_node *output)
     struct lk_schedule schedule;
     unsigned found = 0;
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){output, NULL}, true, &schedule));
-    for (int i = 0; i < schedule.step_count; i++)
-        if (strcmp(schedule.steps[i].op->name, "conv2d") == 0)
-            found |= (unsigned)schedule.steps[i].asks_gate[0] << i;
+    for (int i = 0; i < schedule.op_count; i++)
+        if (strcmp(schedule.ops[i].op->name, "conv2d") == 0)
+            found |= (unsigned)schedule.ops[i].asks_gate[0] << i;
     lk_schedule_clear(&schedule);
     return found;
 }
 
-/* Of a relu that one step alone reads, which is then told that it need not. */
+/* Of a relu that one operation alone reads, which is then told that it need not. */
 static void gradients_are_gated_by_readers(void **state)
 {
     (void)state;
