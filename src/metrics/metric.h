@@ -9,18 +9,19 @@
 /* What an output predicts, and the form of the targets beside it. */
 enum lk_metric_form {
     LK_FORM_CLASS, /* a probability for each of `width` classes; targets: int32, the class of
-                    * each step; below 0: the step counts nowhere */
-    LK_FORM_DISTRIBUTION, /* the same; targets: float [steps][width], what each class weighs */
-    LK_FORM_CHOICE, /* one probability each; targets: int32 [steps][width], 0 or 1, below 0:
-                     * counts nowhere */
-    LK_FORM_UNITS,  /* one probability each; targets: float [steps][width], 0 or 1 */
-    LK_FORM_VALUES, /* numbers; targets: float [steps][width] */
+                    * each time step; below 0: it counts nowhere */
+    LK_FORM_DISTRIBUTION, /* the same; targets: float [time_steps][width], what each class
+                             weighs */
+    LK_FORM_CHOICE, /* one probability each; targets: int32 [time_steps][width], 0 or 1, below
+                     * 0: counts nowhere */
+    LK_FORM_UNITS,  /* one probability each; targets: float [time_steps][width], 0 or 1 */
+    LK_FORM_VALUES, /* numbers; targets: float [time_steps][width] */
 };
 
-/* Of one sample: predictions y [steps][width]. */
+/* Of one sample: predictions y [time_steps][width]. */
 struct lk_metric_shape {
     enum lk_metric_form form;
-    int64_t steps, width;
+    int64_t time_steps, width;
     float border; /* of yes and no: predictions above it say yes; 0.5 of probabilities */
 };
 

@@ -251,7 +251,7 @@ static bool predicts_one_class(const struct lk_model *model)
     bool does = false;
     for (int i = 0; i < model->output_count; i++)
         does |= model->outputs[i].loss_node && model->outputs[i].shape.form == LK_FORM_CLASS &&
-                model->outputs[i].shape.steps == 1;
+                model->outputs[i].shape.time_steps == 1;
     return does;
 }
 

@@ -46,8 +46,8 @@ void lk_known_fill(const struct lk_known_answer *known, int which, int64_t count
                    float *values);
 
 /* Labels are classes, as many as the last axis of x has, or 2 where that is one number: one for
- * a vector [k], one for each step of [t, k], some of which are -1. labels: [LK_KNOWN_BATCH] of
- * that shape. */
+ * a vector [k], one for each time step of [t, k], some of which are -1. labels:
+ * [LK_KNOWN_BATCH] of that shape. */
 struct lk_shape lk_known_label_shape(const struct lk_known_answer *known);
 void lk_known_labels(const struct lk_known_answer *known, int32_t *labels);
 

@@ -30,7 +30,7 @@ void lk_array_close(struct lk_array *array);
 LK_MUST_CHECK enum lk_status lk_array_open_input(struct lk_array *array);
 
 /* Opens that of a label, and keeps it in memory. Whole numbers [n] are a class each, those of
- * more axes a class for each step; floats are numbers. fails: as lk_array_open_input();
+ * more axes a class for each time step; floats are numbers. fails: as lk_array_open_input();
  * LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_array_open_label(struct lk_array *array);
 

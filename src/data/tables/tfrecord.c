@@ -25,7 +25,7 @@ struct member {
 struct origin {
     int first, count;
     int64_t length; /* of all its members */
-    bool is_class;  /* a class, or a class for each step */
+    bool is_class;  /* a class, or a class for each time step */
     struct lk_labels labels;
 };
 

@@ -193,7 +193,7 @@ static enum lk_status check_target(const struct binding *b,
                                    const struct lk_field *field, bool *converts)
 {
     const struct lk_metric_shape *shape = &output->shape;
-    const struct lk_shape steps = {1, {shape->steps}};
+    const struct lk_shape time_steps = {1, {shape->time_steps}};
     const int64_t count = lk_shape_count(&field->shape);
     char found[96];
     *converts = false;
@@ -207,22 +207,22 @@ static enum lk_status check_target(const struct binding *b,
                            "takes a number; label_type=number reads whole numbers as such",
                            field->name, b->data->name, (long long)field->classes,
                            output->loss.kind->name, output->name);
-        if ((field->dtype == LK_F32 || *converts) && count == shape->steps * shape->width)
+        if ((field->dtype == LK_F32 || *converts) && count == shape->time_steps * shape->width)
             return LK_OK;
         return lk_fail(LK_E_SHAPE,
                        "label '%s' of data '%s' is %s %s, %s of output '%s' takes %lld numbers",
                        field->name, b->data->name, lk_dtype_name(field->dtype), found,
                        output->loss.kind->name, output->name,
-                       (long long)(shape->steps * shape->width));
+                       (long long)(shape->time_steps * shape->width));
     }
     const bool is_sequence = output->node->shapes.y.rank == 2;
     if (field->dtype == LK_I32 &&
-        (is_sequence ? lk_shape_equal(&field->shape, &steps) : count == 1))
+        (is_sequence ? lk_shape_equal(&field->shape, &time_steps) : count == 1))
         return check_classes(b, output, field);
-    return lk_fail(LK_E_SHAPE,
-                   "label '%s' of data '%s' is %s %s, %s of output '%s' takes a class%s",
-                   field->name, b->data->name, lk_dtype_name(field->dtype), found,
-                   output->loss.kind->name, output->name, is_sequence ? " for each step" : "");
+    return lk_fail(
+        LK_E_SHAPE, "label '%s' of data '%s' is %s %s, %s of output '%s' takes a class%s",
+        field->name, b->data->name, lk_dtype_name(field->dtype), found, output->loss.kind->name,
+        output->name, is_sequence ? " for each time step" : "");
 }
 
 static enum lk_status bind_target(struct binding *b, const struct lk_model_output *output,

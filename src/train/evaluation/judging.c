@@ -33,7 +33,7 @@ static enum lk_status prepare_judged(struct lk_evaluator *evaluator, int index)
     LK_TRY(make_metric(&output->loss, &output->shape, &j->loss));
     for (int m = 0; m < output->metric_count; m++)
         LK_TRY(make_metric(&output->metrics[m], &output->shape, &j->metrics[m]));
-    const bool is_class = output->shape.form == LK_FORM_CLASS && output->shape.steps == 1;
+    const bool is_class = output->shape.form == LK_FORM_CLASS && output->shape.time_steps == 1;
     if (evaluator->of_classes < 0 && is_class && output->shape.width <= MOST_CLASSES)
         evaluator->of_classes = index;
     return LK_OK;
@@ -77,8 +77,8 @@ static enum lk_status judge(struct lk_evaluator *evaluator, int index,
         return LK_OK;
     const struct lk_metric_shape *shape = &j->output->shape;
     const char *target = targets_of(evaluator, j, fields, count);
-    const size_t step = lk_metric_target_bytes(shape);
-    for (int64_t i = 0; i < count; i++, target += step) {
+    const size_t bytes = lk_metric_target_bytes(shape);
+    for (int64_t i = 0; i < count; i++, target += bytes) {
         const float *y = j->predictions + i * j->elements;
         LK_TRY(lk_metric_add(j->loss, y, target));
         for (int m = 0; m < j->output->metric_count; m++)
