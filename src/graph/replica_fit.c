@@ -107,7 +107,7 @@ static enum lk_status check_fits(const struct lk_replica *replica)
 {
     const struct lk_replica_bytes need = lk_replica_bytes(replica);
     const struct lk_device_info *info = lk_device_info(replica->config.device);
-    const int passes = replica->config.passes ? replica->config.passes : 1;
+    const int passes = replica->config.micro_batches ? replica->config.micro_batches : 1;
     char in_passes[64] = "", advice[64] = "no batch size would";
     if (fits(replica))
         return LK_OK;

@@ -325,7 +325,7 @@ static void names_a_batch_that_fits(void **state)
 {
     static const struct {
         int64_t batch;
-        int shards, passes;
+        int shards, micro_batches;
     } cases[] = {{INT64_C(1) << 31, 1, 0}, {INT64_C(1) << 31, 8, 4}, {1234567891, 256, 0}};
     (void)state;
     struct lk_device *device = NULL;
@@ -337,16 +337,16 @@ static void names_a_batch_that_fits(void **state)
                                            .outputs = {net.loss},
                                            .batch = cases[i].batch,
                                            .shards = cases[i].shards,
-                                           .passes = cases[i].passes,
+                                           .micro_batches = cases[i].micro_batches,
                                            .training = true};
-        const int passes = config.passes ? config.passes : 1;
+        const int micro_batches = config.micro_batches ? config.micro_batches : 1;
         assert_int_equal(lk_replica_create(&config, &replica), LK_E_DEVICE_MEMORY);
         const char *found = strstr(lk_error_text(), "a batch size of ");
         assert_non_null(found);
         const int64_t batch = atoll(found + strlen("a batch size of "));
-        assert_int_equal(batch % passes, 0);
+        assert_int_equal(batch % micro_batches, 0);
         lk_error_clear();
-        config.batch = batch / passes;
+        config.batch = batch / micro_batches;
         ASSERT_OK(lk_replica_create(&config, &replica));
         lk_replica_destroy(replica);
         config.batch += config.batch / 4;

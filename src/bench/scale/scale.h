@@ -20,8 +20,8 @@ struct lk_scale_costs {
     int shards; /* of a batch */
     int buckets;
     double bytes[LK_MOST_BUCKETS]; /* of a bucket's sum over any subtree */
-    /* ready[n][b]: from the start of a pass over n shards (upload, forward, backward) until
-     * bucket b's sums over subtrees are ready; 0: not measured. */
+    /* ready[n][b]: from the start of a micro-batch of n shards (upload, forward, backward)
+     * until bucket b's sums over subtrees are ready; 0: not measured. */
     double ready[LK_MOST_SHARDS + 1][LK_MOST_BUCKETS];
     double update[LK_MOST_BUCKETS];
     double fixed;   /* of a step: the host's work between the last bucket and the next start */

@@ -5,10 +5,10 @@
 #include "team/team.h"
 #include "tensor/tensor.h"
 
-/* The shards of one of several devices. They take two passes if they cross a multiple of the
- * number that the device computes at a time. */
+/* The shards of one of several devices. They take two micro-batches if they cross a multiple of
+ * the number that the device computes at a time. */
 struct share {
-    int passes, sizes[2], terms;
+    int micro_batches, sizes[2], terms;
 };
 
 /* Equal parts, the first ones larger. */
@@ -21,10 +21,10 @@ static struct share share_of(int shards, int devices, int device)
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     struct share share = {0};
     for (int first = run.first; first < run.first + run.count;) {
-        const struct lk_shard_run pass = lk_shard_run_pass(run, first, most);
-        share.sizes[share.passes++] = pass.count;
-        share.terms += lk_subtrees_of(pass.first, pass.count, subtrees);
-        first += pass.count;
+        const struct lk_shard_run at_once = lk_shard_run_at_once(run, first, most);
+        share.sizes[share.micro_batches++] = at_once.count;
+        share.terms += lk_subtrees_of(at_once.first, at_once.count, subtrees);
+        first += at_once.count;
     }
     return share;
 }
@@ -34,7 +34,7 @@ void lk_scale_want(int shards, int devices, bool wanted[LK_MOST_SHARDS + 1])
     const int working = (int)lk_least(devices, shards);
     for (int d = 0; d < working; d++) {
         const struct share share = share_of(shards, working, d);
-        for (int i = 0; i < share.passes; i++)
+        for (int i = 0; i < share.micro_batches; i++)
             wanted[share.sizes[i]] = true;
     }
 }
@@ -66,9 +66,9 @@ static int deliver(struct simulation *s, int device, int bucket)
     const struct share share = share_of(c->shards, s->devices, device);
     struct lk_scale_moment ready = {0};
     spend(&ready, LK_SCALE_FIXED, c->fixed);
-    if (share.passes == 2)
+    if (share.micro_batches == 2)
         spend(&ready, LK_SCALE_COMPUTE, c->ready[share.sizes[0]][c->buckets - 1]);
-    spend(&ready, LK_SCALE_COMPUTE, c->ready[share.sizes[share.passes - 1]][bucket]);
+    spend(&ready, LK_SCALE_COMPUTE, c->ready[share.sizes[share.micro_batches - 1]][bucket]);
     s->links[device] = later(&ready, &s->links[device]);
     spend(&s->links[device], LK_SCALE_LINK,
           1e-9 * share.terms * c->bytes[bucket] / s->wires->link_gbs);

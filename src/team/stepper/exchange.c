@@ -30,7 +30,7 @@ struct lk_exchange {
     uint32_t checksums[LK_MOST_BUCKETS + 1];
 };
 
-struct lk_shard_run lk_shard_run_pass(struct lk_shard_run run, int first, int most)
+struct lk_shard_run lk_shard_run_at_once(struct lk_shard_run run, int first, int most)
 {
     const int end = run.first + run.count, stop = (first / most + 1) * most;
     return (struct lk_shard_run){first, (stop < end ? stop : end) - first};
@@ -56,13 +56,13 @@ static int count_terms(struct lk_shard_run run, int most)
     struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
     int count = 0, found = 0;
     for (int first = run.first; first < run.first + run.count;) {
-        const struct lk_shard_run pass = lk_shard_run_pass(run, first, most);
-        const int piece_count = lk_subtrees_of(pass.first, pass.count, pieces);
+        const struct lk_shard_run at_once = lk_shard_run_at_once(run, first, most);
+        const int piece_count = lk_subtrees_of(at_once.first, at_once.count, pieces);
         for (int i = 0; i < piece_count; i++) {
             found = count + 1 > found ? count + 1 : found;
             push(open, &count, pieces[i]);
         }
-        first += pass.count;
+        first += at_once.count;
     }
     return found;
 }
@@ -175,18 +175,18 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
     return LK_OK;
 }
 
-/* Adds the subtrees of a pass to the terms of the passes before: each is put behind them, then
- * added to its other half if that is there. Returns how many terms there are now. */
-static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
-                               const struct lk_shard_slice *slice, struct lk_shard_run pass,
-                               int *terms)
+/* Adds the subtrees of a micro-batch to the terms of those before: each is put behind them,
+ * then added to its other half if that is there. Returns how many terms there are now. */
+static enum lk_status sum_micro_batch(struct lk_exchange *e, const struct parcel *p,
+                                      const struct lk_shard_slice *slice,
+                                      struct lk_shard_run at_once, int *terms)
 {
     struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
     struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
-    int count = lk_subtrees_of(e->run.first, pass.first - e->run.first, open);
-    const int piece_count = lk_subtrees_of(pass.first, pass.count, pieces);
+    int count = lk_subtrees_of(e->run.first, at_once.first - e->run.first, open);
+    const int piece_count = lk_subtrees_of(at_once.first, at_once.count, pieces);
     for (int i = 0; i < piece_count; i++) {
-        const struct lk_subtree piece = {pieces[i].first - pass.first, pieces[i].count};
+        const struct lk_subtree piece = {pieces[i].first - at_once.first, pieces[i].count};
         int64_t at = e->head + count * p->count;
         LK_TRY(lk_shard_sum_enqueue(e->sum, piece, slice, y, at));
         for (int joins = push(open, &count, pieces[i]); joins > 0; joins--, at -= p->count)
@@ -197,15 +197,15 @@ static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
 }
 
 enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *e, int bucket,
-                                          struct lk_shard_run pass)
+                                          struct lk_shard_run at_once)
 {
     const struct parcel *p = &e->parcels[bucket];
     struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
     struct lk_shard_slice slice;
     int terms = 0;
-    LK_TRY(find_slice(e, bucket, pass.count, &slice));
-    LK_TRY(sum_pass(e, p, &slice, pass, &terms));
-    if (pass.first + pass.count < e->run.first + e->run.count)
+    LK_TRY(find_slice(e, bucket, at_once.count, &slice));
+    LK_TRY(sum_micro_batch(e, p, &slice, at_once, &terms));
+    if (at_once.first + at_once.count < e->run.first + e->run.count)
         return LK_OK;
     for (int i = 0; i < terms; i++)
         LK_TRY(

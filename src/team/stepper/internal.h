@@ -26,9 +26,9 @@ struct lk_stepper {
 
     /* one of several: slots[0].marks are those of a share */
     struct lk_exchange *exchange;
-    int slot; /* that the next pass loads */
+    int slot; /* that the next micro-batch is loaded from */
     struct lk_step_share fetched;
-    bool is_fetched;             /* the first pass of `fetched` lies in `slot` */
+    bool is_fetched;             /* the first micro-batch of `fetched` lies in `slot` */
     double fetched_ms, input_ms; /* reading what was prefetched; of the last share */
 };
 

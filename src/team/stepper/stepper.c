@@ -17,7 +17,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .outputs = {c->loss},
         .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
         .shards = shards,
-        .passes = c->shards / shards,
+        .micro_batches = c->shards / shards,
         .transform = c->transform,
         .real = c->real,
         .stores_half = c->loss_scale.first > 0,
