@@ -78,25 +78,25 @@ enum lk_transfer_buffer_writer { LK_DEVICE_WRITES, LK_HOST_WRITES, LK_HOST_UPLOA
  * LK_E_DEVICE_MEMORY, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
                                                        enum lk_transfer_buffer_writer writer,
-                                                       struct lk_transfer_buffer **shared);
-void lk_transfer_buffer_destroy(struct lk_transfer_buffer *shared);
-struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *shared);
+                                                       struct lk_transfer_buffer **transfer);
+void lk_transfer_buffer_destroy(struct lk_transfer_buffer *transfer);
+struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *transfer);
 
 /* Begins the host's turn: hands it the first `bytes` bytes once all kernels enqueued before
  * have run, while those enqueued later go on. Does nothing in the host's turn. Does not wait.
  */
 LK_MUST_CHECK enum lk_status
-lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *shared, size_t bytes);
+lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *transfer, size_t bytes);
 
 /* Waits until the memory has come to the host; *memory is valid until the host's turn ends.
  * fails: LK_E_DEVICE, also where the transfer to the device before it had failed */
-LK_MUST_CHECK enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *shared,
+LK_MUST_CHECK enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer,
                                                      void **memory);
 
 /* Begins the device's turn: kernels enqueued later wait for the first `bytes` bytes and see
  * what the host has written. Does nothing in the device's turn. Does not wait. */
 LK_MUST_CHECK enum lk_status
-lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *shared, size_t bytes);
+lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *transfer, size_t bytes);
 
 /* --- kernels --------------------------------------------------------------------------- */
 

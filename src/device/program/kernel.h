@@ -12,9 +12,8 @@ struct lk_program {
     const struct lk_embedded *source;
     char *options;
     cl_program program; /* NULL: not built yet; may be shared with others */
-    int unit;           /* in a program built of several sources kernels are called NAME_<unit>;
-                         * 0: this source alone, NAME */
-    bool is_wanted;     /* the build that is running needs it */
+    int unit; /* in a unity build kernels are called NAME_<unit>; 0: this source alone, NAME */
+    bool is_wanted; /* the build that is running needs it */
 };
 
 struct lk_kernel {
@@ -35,7 +34,7 @@ enum lk_status lk_program_find(struct lk_device *device, const struct lk_kernel_
 /* Compiles the program, or takes it from the cache on disk. fails: LK_E_BUILD */
 enum lk_status lk_program_build(struct lk_device *device, struct lk_program *program);
 
-/* Compiles all wanted programs as one, in which each source's names are made its own (unit.c).
+/* Compiles all wanted programs as one, in which each source's names are made its own (unity.c).
  * Where that fails the programs stay unbuilt, and lk_program_build() of each tells why. */
 void lk_programs_build_together(struct lk_device *device);
 

@@ -78,12 +78,12 @@ int lk_exchange_terms(int shards, int most)
     return found;
 }
 
-static enum lk_status create_shared(struct lk_exchange *e, size_t bytes,
-                                    enum lk_transfer_buffer_writer writer,
-                                    struct lk_transfer_buffer **shared)
+static enum lk_status create_transfer_buffer(struct lk_exchange *e, size_t bytes,
+                                             enum lk_transfer_buffer_writer writer,
+                                             struct lk_transfer_buffer **transfer)
 {
-    LK_TRY(lk_transfer_buffer_create(e->device, bytes, writer, shared));
-    return lk_buffer_enqueue_fill(lk_transfer_buffer_on_device(*shared), 0);
+    LK_TRY(lk_transfer_buffer_create(e->device, bytes, writer, transfer));
+    return lk_buffer_enqueue_fill(lk_transfer_buffer_on_device(*transfer), 0);
 }
 
 static enum lk_status create_parcels(struct lk_exchange *e)
@@ -95,13 +95,14 @@ static enum lk_status create_parcels(struct lk_exchange *e)
         p->first = bucket.first;
         p->count = bucket.count;
         const size_t reals = (size_t)(e->head + e->most_terms * p->count);
-        LK_TRY(create_shared(e, reals * e->real_bytes, LK_DEVICE_WRITES, &p->terms));
+        LK_TRY(create_transfer_buffer(e, reals * e->real_bytes, LK_DEVICE_WRITES, &p->terms));
         if (b == e->buckets)
             break;
-        LK_TRY(create_shared(e, (size_t)p->count * e->real_bytes, LK_HOST_WRITES, &p->result));
+        LK_TRY(create_transfer_buffer(e, (size_t)p->count * e->real_bytes, LK_HOST_WRITES,
+                                      &p->result));
         LK_TRY(lk_transfer_buffer_enqueue_to_host(p->result, (size_t)p->count * e->real_bytes));
     }
-    return create_shared(e, sizeof e->checksums, LK_DEVICE_WRITES, &e->checks);
+    return create_transfer_buffer(e, sizeof e->checksums, LK_DEVICE_WRITES, &e->checks);
 }
 
 static enum lk_status create(struct lk_exchange *e, int shards)

@@ -1,6 +1,6 @@
-/* Builds several sources as one program. PoCL compiles one program at a time and spends 0.1 s
- * of each on OpenCL's own header: as one program, those of a model build in a fraction of the
- * time. */
+/* Unity builds: several sources, the units, compiled as one program. PoCL compiles one program
+ * at a time and spends 0.1 s of each on OpenCL's own header: as one program, those of a model
+ * build in a fraction of the time. */
 #include "base/fail.h"
 #include "base/text.h"
 #include "device/program/cache.h"
