@@ -31,7 +31,7 @@ HALLS = {
              ["batches", "convert", "survey"]],
     "io": [[""], ["image", "records"]],
     "model": [[""], ["checkpoint", "text"]],
-    "products": [["kernel"], ["direct", "library", "matrix"], ["gpu"], ["winograd"], [""]],
+    "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings"], [""]],
 }
