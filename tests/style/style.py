@@ -34,7 +34,7 @@ HALLS = {
     "io": [[""], ["image", "records"]],
     "model": [[""], ["checkpoint", "text"]],
     "ops": [[""], ["probe"]],
-    "products": [["kernel"], ["direct", "library", "matrix"], ["gpu"], ["winograd"], [""]],
+    "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings"], [""]],
 }

@@ -210,6 +210,14 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(s) * waste / (job->pass == LK_PASS_WEIGHTS ? 0.75 : 0.8);
 }
 
+bool lk_gpu_takes_matrix(const struct lk_product_setup *setup,
+                         const struct lk_product_shape *shape)
+{
+    const struct lk_product_job forward = {.shape = shape, .pass = LK_PASS_FORWARD};
+    return setup->tiling.vector == 1 && fits(setup, &forward) &&
+           cost(setup, &forward) < lk_direct_gather_verbs.cost(setup, &forward);
+}
+
 static double matrix_cost(const struct lk_product_setup *setup,
                           const struct lk_product_job *job)
 {

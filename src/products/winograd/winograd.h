@@ -38,7 +38,4 @@ bool lk_winograd_fits(const struct lk_product_setup *setup, const struct lk_prod
 double lk_winograd_cost(const struct lk_product_setup *setup, const struct lk_product_job *job,
                         double products, double each, double shared);
 
-extern const struct lk_product_verbs lk_winograd_fused, lk_winograd_fused_weights,
-    lk_winograd_weights, lk_winograd_gpu;
-
 #endif
