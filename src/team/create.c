@@ -203,13 +203,14 @@ static enum lk_status create_arrivals(struct lk_team *team)
 {
     const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
     team->buckets = lk_replica_bucket_count(replica);
-    for (int b = 0; b <= team->buckets; b++)
-        team->values[b] = b == 0 ? LK_PAD : lk_replica_bucket(replica, b - 1).count;
+    team->values[LK_ARRIVAL_METRICS] = LK_PAD;
+    for (int b = 0; b < team->buckets; b++)
+        team->values[LK_ARRIVAL_BUCKETS + b] = lk_replica_bucket(replica, b).count;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))
             continue;
-        const size_t count = (size_t)team->buckets + 1;
+        const size_t count = (size_t)(LK_ARRIVAL_BUCKETS + team->buckets);
         worker->delivery.arrivals = calloc(count, sizeof *worker->delivery.arrivals);
         if (!worker->delivery.arrivals)
             return lk_fail_memory("arrivals", count * sizeof *worker->delivery.arrivals);

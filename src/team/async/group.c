@@ -39,7 +39,14 @@ bool lk_async_dequeue_group(struct lk_worker *worker)
     return true;
 }
 
-/* Waits until all sums of the group are in host memory. */
+static enum lk_status await(struct lk_worker *worker, int bucket, int arrival)
+{
+    struct lk_arrival *a = &worker->delivery.arrivals[arrival];
+    return lk_exchange_wait(lk_stepper_exchange(worker->stepper), bucket, a->terms,
+                            &a->checksums, &a->count);
+}
+
+/* Computes a group and waits until all its sums are in host memory. */
 static enum lk_status compute(struct lk_worker *worker, const struct lk_step_share *share)
 {
     struct lk_team *team = worker->team;
@@ -50,11 +57,9 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
     LK_TRY(lk_stepper_begin(worker->stepper, team->batches, share));
     lk_worker_note(worker, "enqueue", share->step, start, lk_seconds());
     const double begun = lk_seconds();
-    for (int i = 0; i <= team->buckets; i++) { /* the metrics come first */
-        struct lk_arrival *arrival = &worker->delivery.arrivals[i];
-        LK_TRY(lk_exchange_wait(exchange, i == 0 ? team->buckets : i - 1, arrival->terms,
-                                &arrival->checksums, &arrival->count));
-    }
+    LK_TRY(await(worker, lk_exchange_metrics(exchange), LK_ARRIVAL_METRICS));
+    for (int b = 0; b < team->buckets; b++)
+        LK_TRY(await(worker, b, LK_ARRIVAL_BUCKETS + b));
     lk_worker_be_slow(worker, lk_seconds() - start);
     worker->delivery.times = lk_stepper_share_times(worker->stepper);
     if (!(worker->delivery.times.compute_ms > 0)) /* a driver without times */
@@ -68,25 +73,23 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
 /* --- adding up -----------------------------------------------------------------------------
  */
 
-/* Adds up a bucket of a group, or arrival 0, its metrics. */
-static enum lk_status add_bucket(struct lk_worker *worker, int arrival, void *memory,
-                                 uint32_t *checksum, bool *is_finite)
+/* Adds up an arrival of a group. */
+static enum lk_status add_arrival(struct lk_worker *worker, int arrival, void *memory,
+                                  uint32_t *checksum, bool *is_finite)
 {
     struct lk_team *team = worker->team;
     const struct lk_arrival *a = &worker->delivery.arrivals[arrival];
-    const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
     const struct lk_shard_run run = lk_async_member(worker)->group.share.run;
     uint32_t found[LK_MOST_SHARDS];
     struct lk_reduction_result sum = {
         .subtree = {run.first, run.count}, .copies = &memory, .copy_count = 1};
-    const struct lk_reduction_job job = {
-        .dtype = team->config.real,
-        .count = arrival ? lk_replica_bucket(replica, arrival - 1).count : LK_PAD,
-        .terms = a->terms,
-        .term_count = a->count,
-        .sums = &sum,
-        .sum_count = 1,
-        .checksums = found};
+    const struct lk_reduction_job job = {.dtype = team->config.real,
+                                         .count = team->values[arrival],
+                                         .terms = a->terms,
+                                         .term_count = a->count,
+                                         .sums = &sum,
+                                         .sum_count = 1,
+                                         .checksums = found};
     LK_TRY(lk_reducer_sum(team->reducer, &job));
     *checksum = sum.checksum;
     *is_finite &= sum.is_finite;
@@ -116,11 +119,11 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
     uint32_t unused;
     const double start = lk_seconds();
     outcome->is_finite = true;
-    LK_TRY(add_bucket(worker, 0, &metrics, &unused, &outcome->is_finite));
+    LK_TRY(add_arrival(worker, LK_ARRIVAL_METRICS, &metrics, &unused, &outcome->is_finite));
     for (int b = 0; b < worker->team->buckets; b++) {
         const size_t at = (size_t)lk_replica_bucket(replica, b).first * real;
-        LK_TRY(add_bucket(worker, b + 1, (char *)update->gradient + at, &update->sums[b],
-                          &outcome->is_finite));
+        LK_TRY(add_arrival(worker, LK_ARRIVAL_BUCKETS + b, (char *)update->gradient + at,
+                           &update->sums[b], &outcome->is_finite));
     }
     update->samples = group->samples;
     update->lr = group->lr;

@@ -28,7 +28,7 @@ LK_MUST_CHECK enum lk_status lk_team_collect(struct lk_team *team, void *metrics
                                              bool *is_whole);
 
 /* Tells a device to end the oldest step. */
-void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weights);
+void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weights);
 
 /* Of this rank's devices, in the step at work. */
 void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *times);

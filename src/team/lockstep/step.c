@@ -8,15 +8,15 @@
 
 enum { MOST_TRIES = 8 };
 
-/* --- ordering --------------------------------------------------------------------------- */
+/* --- sending commands ------------------------------------------------------------------- */
 
 static bool is_alone(const struct lk_team *team)
 {
     return team->phase == LK_TEAM_ALONE;
 }
 
-static void order_begin(struct lk_team *team, struct lk_worker *worker,
-                        const struct lk_team_step *step)
+static void send_begin(struct lk_team *team, struct lk_worker *worker,
+                       const struct lk_team_step *step)
 {
     const struct lk_command command = {
         .kind = LK_COMMAND_BEGIN,
@@ -28,7 +28,7 @@ static void order_begin(struct lk_team *team, struct lk_worker *worker,
     lk_worker_send(worker, &command);
 }
 
-void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weights)
+void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weights)
 {
     const struct lk_team_step *step = &team->queue.steps[0];
     const struct lk_command command = {
@@ -45,7 +45,7 @@ void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weig
 /* The oldest step is the one at work from now on: every device has a share of it, also those
  * without a shard, which need its sums. A device that is alone may have been given it before.
  */
-static void give_shares(struct lk_team *team, bool is_ordered)
+static void give_shares(struct lk_team *team, bool is_sent)
 {
     lk_team_assign_shards(team);
     team->queue.ticket++;
@@ -57,14 +57,14 @@ static void give_shares(struct lk_team *team, bool is_ordered)
         worker->delivery.ticket = team->queue.ticket;
         worker->delivery.arrived = 0;
         lk_worker_change(worker, LK_WORKER_SHARE, NULL);
-        if (!is_ordered)
-            order_begin(team, worker, &team->queue.steps[0]);
+        if (!is_sent)
+            send_begin(team, worker, &team->queue.steps[0]);
     }
 }
 
 /* Gives the devices the steps that they may have: of several that share a step, the oldest, and
  * they read the next one's samples; one that is alone enqueues the next one behind it. */
-static void order_begun(struct lk_team *team)
+static void send_begun(struct lk_team *team)
 {
     struct lk_step_queue *queue = &team->queue;
     const struct lk_team_step *next = &queue->steps[1];
@@ -73,7 +73,7 @@ static void order_begun(struct lk_team *team)
         queue->sent = 1;
     }
     if (queue->begun > 1 && queue->sent == 1 && is_alone(team) && lk_team_left(team) > 0) {
-        order_begin(team, lk_team_only(team), next);
+        send_begin(team, lk_team_only(team), next);
         queue->sent = 2;
     }
     queue->pending = (struct lk_step_share){0};
@@ -88,7 +88,7 @@ enum lk_status lk_lockstep_begin(struct lk_team *team, const struct lk_team_step
         return lk_fail(LK_E_ARGUMENT, "step %lld is begun before step %lld is ended",
                        (long long)step->step, (long long)queue->steps[0].step);
     queue->steps[queue->begun++] = *step;
-    order_begun(team);
+    send_begun(team);
     return LK_OK;
 }
 
@@ -162,7 +162,7 @@ static void count_step(struct lk_team *team)
         if (is_own)
             lk_worker_change(worker, LK_WORKER_UPDATED, NULL);
         else
-            lk_team_order_end(team, worker, every > 0 && step % every == 0);
+            lk_team_send_end(team, worker, every > 0 && step % every == 0);
     }
     if (team->clock.has_worked)
         lk_team_note_step(team, seconds);
@@ -183,7 +183,7 @@ static void go_on(struct lk_team *team)
     }
     if (queue->sent > 0)
         give_shares(team, true);
-    order_begun(team);
+    send_begun(team);
 }
 
 /* Devices whose gradients were changed twice in a step are no longer trusted. */
@@ -255,7 +255,7 @@ static enum lk_status begin_anew(struct lk_team *team, bool *had_no_numbers)
         return call_back(team, has_no_numbers);
     team->counts.repeated_steps++;
     team->queue.sent = 0;
-    order_begun(team);
+    send_begun(team);
     return LK_OK;
 }
 
@@ -293,7 +293,7 @@ enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first, int64_t las
         team->recall.describe(team->recall.context, number, &queue->steps[0]);
         queue->begun = 1;
         queue->sent = 0;
-        order_begun(team);
+        send_begun(team);
         status = lk_lockstep_end(team, &result);
     }
     memcpy(queue->steps, before.steps, sizeof before.steps);
@@ -301,7 +301,7 @@ enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first, int64_t las
     queue->sent = 0;
     if (status == LK_OK) {
         lk_team_enter(team, LK_TEAM_SHARED);
-        order_begun(team);
+        send_begun(team);
     }
     pthread_mutex_unlock(&team->mutex);
     return status;

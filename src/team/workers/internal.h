@@ -112,7 +112,7 @@ struct lk_team {
     struct lk_profile *profile;
     struct lk_reducer *reducer;
     int buckets;
-    int64_t values[LK_MOST_BUCKETS + 1]; /* of each arrival: the metrics first */
+    int64_t values[LK_ARRIVAL_BUCKETS + LK_MOST_BUCKETS]; /* of each arrival: how many */
 
     /* Guarded by the mutex, as every worker's state, commands and deliveries are. */
     pthread_mutex_t mutex;

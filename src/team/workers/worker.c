@@ -176,7 +176,7 @@ bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count)
     if (is_wanted) {
         delivery->arrived += count;
         delivery->came_at = lk_seconds();
-        if (delivery->arrived == team->buckets + 1)
+        if (delivery->arrived == LK_ARRIVAL_BUCKETS + team->buckets)
             lk_worker_change(worker, LK_WORKER_DELIVER, NULL);
         pthread_cond_broadcast(&team->changed);
     }

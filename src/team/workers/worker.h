@@ -32,7 +32,10 @@ struct lk_command {
     bool weights; /* of an update: make the weights' checksum */
 };
 
-/* A bucket that has come from a device. */
+/* What a device brings in a step, in the order in which it comes: the metrics (sums of the loss
+ * and of right answers), then its sums of each bucket; bucket b is LK_ARRIVAL_BUCKETS + b. */
+enum { LK_ARRIVAL_METRICS, LK_ARRIVAL_BUCKETS };
+
 struct lk_arrival {
     struct lk_term terms[LK_MOST_SHARDS];
     const uint32_t *checksums;
@@ -58,10 +61,10 @@ struct lk_worker_report {
 /* What has come to the host of the step at work. The thread writes the arrivals and then their
  * number; the trainer's thread reads those that are counted. */
 struct lk_delivery {
-    int64_t ticket; /* of the share whose arrivals these are */
-    int arrived;    /* how many: the metrics first, then buckets in their order */
-    struct lk_arrival *arrivals;
-    const uint32_t *checks; /* of the step before, once the metrics are there */
+    int64_t ticket;              /* of the share whose arrivals these are */
+    int arrived;                 /* how many */
+    struct lk_arrival *arrivals; /* [LK_ARRIVAL_BUCKETS + buckets] */
+    const uint32_t *checks;      /* of the step before, once the metrics are there */
     struct lk_share_times times;
     struct lk_step_result result; /* of one that is alone: it has no other arrivals */
     double came_at; /* lk_seconds() of the last arrival, from which on the device waits; of one
