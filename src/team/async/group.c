@@ -1,4 +1,5 @@
-/* A group of shards: taken, computed, added up, and made the log's next entry. */
+/* What a device does with a group of shards: takes it, computes it, adds it up and makes it
+ * the log's next entry. */
 #include "team/async/internal.h"
 
 #include "base/fail.h"
@@ -6,23 +7,24 @@
 #include "tensor/elementwise.h"
 #include <string.h>
 
-/* So many groups in a row whose sums only other devices found finite mean that a device is at
- * fault. (Where training diverges, the device with the newest parameters is the first to see
- * it.) */
+/* A device is at fault when the sums of so many groups in a row were not finite on it and
+ * finite on another device. (A single such group proves nothing: where training diverges,
+ * the device with the newest parameters is the first to see it.) */
 enum { MOST_DOUBTS = 3 };
 
 /* --- computing -----------------------------------------------------------------------------
  */
 
-/* Whether the device may take the next group: not one whose sums were not finite on this
- * device, if there is another one to try it. */
+/* Whether the device may take the next group. A group whose sums were not finite on this
+ * device goes to another one, where there is one. */
 static bool may_take(const struct lk_worker *worker)
 {
     const struct lk_team *team = worker->team;
     return team->async->queue[0].doubted != worker->position + 1 || lk_team_left(team) < 2;
 }
 
-/* Not while a device adds to the log, since what else may begin depends on that. */
+/* Takes nothing while a device adds to the log: whether another group may begin depends on
+ * what is added. */
 bool lk_async_dequeue_group(struct lk_worker *worker)
 {
     struct lk_async *async = worker->team->async;
@@ -137,8 +139,9 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
 /* --- the log -------------------------------------------------------------------------------
  */
 
-/* Nobody else adds, the entry's last update has been applied everywhere, and no device in the
- * middle of a group would get further behind than it may. */
+/* Whether the log may get another entry: no other device is adding one, the entry that it
+ * would overwrite has been applied everywhere, and no device in the middle of a group would
+ * fall further behind than the bound on staleness allows. */
 static bool may_add(const struct lk_worker *worker)
 {
     const struct lk_team *team = worker->team;
@@ -196,9 +199,9 @@ static void refuse(struct lk_worker *worker, bool has_changed)
     lk_async_return(team->async, worker->position);
 }
 
-/* A device is at fault if its sums were not finite and this device's are, by the same
- * parameters, or several times in a row by others. If no device finds finite sums, training has
- * diverged, and the update is made as it is. */
+/* Judges the device on which this group's sums were not finite before. It is at fault if
+ * they are finite here with the same parameters, or if that happened several times in a row.
+ * If no device finds finite sums, training has diverged, and the update is made as it is. */
 static void judge_doubted(struct lk_worker *worker, bool is_finite)
 {
     struct lk_team *team = worker->team;

@@ -11,8 +11,8 @@
  * small as it gets by then. */
 enum { MOST_OVERFLOWS = 40 };
 
-/* Loses the devices that have failed and, where it is `late`, those that have brought fewer
- * than `arrived` arrivals. Returns how many. */
+/* Takes out the devices that have failed and, where it is `late`, those that have brought
+ * fewer than `arrived` arrivals. Returns how many. */
 static int lose_failed(struct lk_team *team, int arrived, bool late)
 {
     int lost = 0;
@@ -24,7 +24,7 @@ static int lose_failed(struct lk_team *team, int arrived, bool late)
     return lost;
 }
 
-/* Whether a device computes its first share. */
+/* Whether a device computes for the first time, and so may still be compiling kernels. */
 static bool is_any_new(const struct lk_team *team)
 {
     bool is_any = false;
@@ -115,7 +115,7 @@ static bool are_numbers(const void *values, int64_t count, enum lk_dtype dtype)
 static void doubt(const struct lk_reduction_job *job, struct lk_worker **owners)
 {
     for (int i = 0; i < job->term_count; i++)
-        owners[i]->evidence.no_numbers |=
+        owners[i]->evidence.not_finite |=
             !are_numbers(job->terms[i].values, job->count, job->dtype);
 }
 
@@ -163,7 +163,7 @@ static enum lk_status reduce(struct lk_team *team, int arrival, void *metrics, b
     if (!is_finite && may_overflow)
         team->judgement.has_overflowed = true;
     else if (*is_right && !is_finite && !team->judgement.has_diverged) {
-        team->judgement.has_no_numbers = true;
+        team->judgement.is_not_finite = true;
         *is_right = false;
         doubt(&job, owners);
     }
@@ -183,8 +183,9 @@ static enum lk_status take_arrival(struct lk_team *team, int arrival, void *metr
     return team->job.ranks && *is_right ? lk_team_ranks_send(team, arrival) : LK_OK;
 }
 
-/* One device is alone: it has added up and updated by itself. Its result tells whether the sums
- * were finite; only devices that rest could check more. */
+/* Waits for the result of the device that is alone: it has added up and updated by itself.
+ * The result tells whether its sums were finite, which matters only where devices rest that
+ * could check them. */
 static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
 {
     struct lk_worker *worker = lk_team_only(team);
@@ -200,8 +201,8 @@ static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
     worker->delivery.came_at = start;
     team->reduce_seconds = 1e-3 * worker->delivery.result.reduce_ms;
     if (lk_team_resting(team) > 0 && !team->judgement.has_diverged)
-        team->judgement.has_no_numbers = !isfinite(worker->delivery.result.loss);
-    *is_whole = !team->judgement.has_no_numbers;
+        team->judgement.is_not_finite = !isfinite(worker->delivery.result.loss);
+    *is_whole = !team->judgement.is_not_finite;
     return LK_OK;
 }
 

@@ -1,5 +1,5 @@
-/* The ranks of a job: a team computes its rank's run of shards, and sums are finished over all
- * ranks. What a rank has sent stays as it is while a step is computed again. */
+/* A step over several ranks: a team computes its rank's run of shards, and sums are finished
+ * over all ranks. What a rank has sent stays as it is while a step is computed again. */
 #include "team/lockstep/ranks.h"
 
 #include "base/fail.h"
@@ -150,7 +150,8 @@ enum lk_status lk_team_ranks_wait(struct lk_team *team, double until, bool *is_l
     return status;
 }
 
-/* A sum over all ranks to all devices that are left, as the reducer copies a single term. */
+/* Copies a sum over all ranks to all devices that are left: the reducer does so with a
+ * single term. */
 static enum lk_status hand_out(struct lk_team *team, int arrival)
 {
     const struct lk_rank_arrival *sums = &team->job.ranks->arrivals[arrival];

@@ -45,7 +45,8 @@ static enum lk_status prefetch(struct lk_worker *worker)
                : LK_OK;
 }
 
-/* Before the last bucket is known to be there, since the step's report follows it. */
+/* Takes the share's times. Called before the last bucket is announced, because the step is
+ * reported as soon as that has come. */
 static void take_times(struct lk_worker *worker, double start, double begun)
 {
     struct lk_share_times *times = &worker->delivery.times;

@@ -5,7 +5,8 @@
 #include "tensor/elementwise.h"
 #include <stdlib.h>
 
-/* A bucket on its way: a checksum for each term, padded to `head` reals, then the terms. */
+/* The sums of a bucket on their way to the host: a checksum for each term, padded to `head`
+ * reals, then the terms. */
 struct parcel {
     int64_t first, count; /* reals of a term: of the gradients, or metrics */
     struct lk_transfer_buffer *terms, *result;
@@ -26,7 +27,7 @@ struct lk_exchange {
     struct lk_shard_run run;
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     int count;
-    bool is_weighed; /* checks have the weights' sum */
+    bool is_weighed; /* the last checksums include that of the weights */
     uint32_t checksums[LK_MOST_BUCKETS + 1];
 };
 

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 
-/* A call's limit in multiples of the hang limit: it may build kernels. */
+/* How long a call may take, in multiples of the hang limit: it may build kernels. */
 enum { LONG_LIMITS = 20 };
 
 /* Queues a call; the mutex is held. A device that has failed does not carry it out. */
