@@ -13,7 +13,7 @@ static const struct lk_source *const sources[] = {
     &lk_source_idx, &lk_source_folder, &lk_source_csv,       &lk_source_tfrecord,
     &lk_source_npy, &lk_source_text,   &lk_source_synthetic, NULL};
 
-/* The kinds, then the known names: what a SPEC may begin with. */
+/* What a SPEC may begin with: the kinds, then the known names. */
 static const char *beginning(const void *context, int i)
 {
     (void)context;
@@ -68,7 +68,8 @@ static enum lk_status read_nothing(void *context, int64_t index)
     return data->source->read(data->state, index, nowhere);
 }
 
-/* Broken samples of a source that has fields; where they are known they are told at once. */
+/* Prepares counting broken samples of a source that has fields; if it knows which are broken,
+ * they are noted at once. */
 static enum lk_status open_broken(struct lk_data *data, const struct lk_data_request *request)
 {
     const char *wanted = request->wanted->max_bad;
@@ -142,7 +143,7 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
     return refuse_spec(spec, word);
 }
 
-/* What most sources have: an image, and its class. */
+/* The fields of sources that leave them open: an image and its class. */
 static void make_standard_fields(struct lk_data *data)
 {
     struct lk_data_info *info = &data->info;
@@ -162,7 +163,7 @@ static void make_standard_fields(struct lk_data *data)
     info->field_count = LK_COUNT(data->standard);
 }
 
-/* What the info says of images and classes, of a source that has fields. */
+/* Fills the info's image size and classes from the fields of a source that has its own. */
 static void describe_by_fields(struct lk_data_info *info)
 {
     info->height = info->width = info->channels = info->classes = 0;

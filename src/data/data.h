@@ -17,8 +17,8 @@ struct lk_data {
     size_t sample_bytes; /* of the image; 0: there is none */
 };
 
-/* As lk_data_read() of one sample of image files, but another part of its image. NULL: that
- * is not wanted. */
+/* As lk_data_read() of one sample of image files, but with another rectangle of its image. What
+ * is NULL is not wanted. */
 LK_MUST_CHECK enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
                                                const struct lk_image_crop *part,
                                                uint8_t *sample, int32_t *label);

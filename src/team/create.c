@@ -29,13 +29,15 @@ int lk_team_most_shards(int shards, int devices)
     return most;
 }
 
-/* One device of one rank: it is alone from the first step on. */
+/* Whether the only device of the only rank trains: it is alone from the first step on. */
 static bool is_single(const struct lk_team *team)
 {
     return team->job.all == 1 && !team->config.is_async;
 }
 
-/* Plans, and builds where it is time, with half as many shards at a time until they fit. */
+/* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
+ * at each try. With `build` its kernels and memory are made too, which may also fail for
+ * lack of memory. */
 static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;
@@ -166,7 +168,7 @@ static const char *keep(char *text, size_t bytes, const char *from)
     return text;
 }
 
-/* The caller's texts may go. */
+/* Copies the configuration's texts, which the caller may free. */
 static void keep_config(struct lk_team *team, const struct lk_team_config *from)
 {
     struct lk_team_config *c = &team->config;
@@ -198,18 +200,19 @@ enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_tea
     return LK_OK;
 }
 
-/* All replicas have the same buckets. */
+/* Room for what each device brings in a step; all replicas have the same buckets. */
 static enum lk_status create_arrivals(struct lk_team *team)
 {
     const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
     team->buckets = lk_replica_bucket_count(replica);
-    for (int b = 0; b <= team->buckets; b++)
-        team->values[b] = b == 0 ? LK_PAD : lk_replica_bucket(replica, b - 1).count;
+    team->values[LK_ARRIVAL_METRICS] = LK_PAD;
+    for (int b = 0; b < team->buckets; b++)
+        team->values[LK_ARRIVAL_BUCKETS + b] = lk_replica_bucket(replica, b).count;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))
             continue;
-        const size_t count = (size_t)team->buckets + 1;
+        const size_t count = (size_t)(LK_ARRIVAL_BUCKETS + team->buckets);
         worker->delivery.arrivals = calloc(count, sizeof *worker->delivery.arrivals);
         if (!worker->delivery.arrivals)
             return lk_fail_memory("arrivals", count * sizeof *worker->delivery.arrivals);
@@ -243,7 +246,8 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-/* A lost device's memory and its thread, which may hang, are left as they are. */
+/* Ends a worker's thread and frees what it has. What belongs to a lost device stays as it
+ * is, since its thread may hang in the driver. False: it stays. */
 static bool end_worker(struct lk_team *team, struct lk_worker *worker)
 {
     const struct lk_command quit = {.kind = LK_COMMAND_QUIT};

@@ -119,7 +119,8 @@ static enum lk_status begin_share(struct lk_worker *worker, const struct lk_comm
 {
     struct fake *fake = fake_of(worker);
     struct lk_delivery *delivery = &worker->delivery;
-    struct lk_arrival *metrics = &delivery->arrivals[0], *bucket = &delivery->arrivals[1];
+    struct lk_arrival *metrics = &delivery->arrivals[LK_ARRIVAL_METRICS],
+                      *bucket = &delivery->arrivals[LK_ARRIVAL_BUCKETS];
     const struct lk_shard_run run = command->share.run;
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     enum fake_trouble wrong;
@@ -257,7 +258,7 @@ struct lk_team *fake_team(int count, enum lk_team_phase phase)
     team->clock.hang_seconds = 0.05; /* a call, or what is new, may take 20 times as long */
     team->job.all = count;
     team->buckets = 1;
-    team->values[0] = team->values[1] = LK_PAD;
+    team->values[LK_ARRIVAL_METRICS] = team->values[LK_ARRIVAL_BUCKETS] = LK_PAD;
     check(lk_reducer_create(1, &team->reducer) == LK_OK);
     check(lk_team_init_split(team) == LK_OK);
     for (int i = 0; i < count; i++) {

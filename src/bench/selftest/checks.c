@@ -51,7 +51,7 @@ out:
     return status;
 }
 
-static enum lk_status test_images(const struct lk_selftest_check *part,
+static enum lk_status test_images(const struct lk_selftest_check *check,
                                   struct lk_device *device, const struct lk_tamper *tamper,
                                   char *detail, size_t bytes)
 {
@@ -72,7 +72,7 @@ static enum lk_status test_images(const struct lk_selftest_check *part,
     LK_TRY_OUT(put(device, sizeof images, images, &from));
     LK_TRY_OUT(put(device, lk_tiled_bytes(&tiling, &shape, LK_F32), NULL, &y));
     LK_TRY_OUT(load(device, &tiling, &shape, from, y));
-    spoil(tamper, part->name, y);
+    spoil(tamper, check->name, y);
     LK_TRY_OUT(lk_tiled_read(y, &tiling, &shape, LK_F32, BATCH, found));
     lk_known_compare(found, expected, BATCH * PIXELS, false, detail, bytes);
 out:
@@ -100,7 +100,7 @@ out:
     return status;
 }
 
-static enum lk_status test_shards(const struct lk_selftest_check *part,
+static enum lk_status test_shards(const struct lk_selftest_check *check,
                                   struct lk_device *device, const struct lk_tamper *tamper,
                                   char *detail, size_t bytes)
 {
@@ -114,7 +114,7 @@ static enum lk_status test_shards(const struct lk_selftest_check *part,
     LK_TRY_OUT(put(device, sizeof values, values, &x));
     LK_TRY_OUT(put(device, sizeof found, NULL, &y));
     LK_TRY_OUT(sum(device, x, y));
-    spoil(tamper, part->name, y);
+    spoil(tamper, check->name, y);
     LK_TRY_OUT(lk_buffer_read(y, 0, sizeof found, found));
     lk_known_compare(found, expected, COUNT, false, detail, bytes);
 out:
@@ -181,7 +181,7 @@ out:
     return status;
 }
 
-static enum lk_status test_optimizer(const struct lk_selftest_check *part,
+static enum lk_status test_optimizer(const struct lk_selftest_check *check,
                                      struct lk_device *device, const struct lk_tamper *tamper,
                                      char *detail, size_t bytes)
 {
@@ -190,13 +190,13 @@ static enum lk_status test_optimizer(const struct lk_selftest_check *part,
     fill(LK_DRAW_W, COUNT, weights);
     fill(LK_DRAW_DY, COUNT, gradients);
     for (int i = 0; i < COUNT; i++)
-        expected[i] = expect_weight(part->optimizer, weights[i], gradients[i] * SCALE);
+        expected[i] = expect_weight(check->optimizer, weights[i], gradients[i] * SCALE);
     struct lk_buffer *w = NULL, *g = NULL;
     enum lk_status status;
     LK_TRY_OUT(put(device, sizeof weights, weights, &w));
     LK_TRY_OUT(put(device, sizeof gradients, gradients, &g));
-    LK_TRY_OUT(update(device, part->optimizer, w, g));
-    spoil(tamper, part->name, w);
+    LK_TRY_OUT(update(device, check->optimizer, w, g));
+    spoil(tamper, check->name, w);
     LK_TRY_OUT(lk_buffer_read(w, 0, sizeof weights, weights));
     lk_known_compare(weights, expected, COUNT, false, detail, bytes);
 out:

@@ -30,7 +30,7 @@ struct lk_selftest_check {
     const char *optimizer; /* its kind; NULL: none */
 
     /* Runs the test; leaves detail "" if all is right. fails: as the kernels do */
-    enum lk_status (*run)(const struct lk_selftest_check *part, struct lk_device *device,
+    enum lk_status (*run)(const struct lk_selftest_check *check, struct lk_device *device,
                           const struct lk_tamper *tamper, char *detail, size_t bytes);
 };
 

@@ -1,4 +1,4 @@
-/* Measuring what the stage "standardize" needs over a data set. */
+/* Measures mean and deviation for the stage "standardize" over a data set. */
 #include "data/stages/standardize.h"
 
 #include "base/fail.h"
@@ -14,7 +14,7 @@
 
 enum { AT_ONCE = 64 };
 
-/* Sets names and counts of what is measured: all inputs of floats. */
+/* Lists the fields to be measured: all inputs of floats. */
 static enum lk_status choose_fields(struct lk_standardize *s, const struct lk_data_info *info)
 {
     int used = 0;
@@ -69,7 +69,7 @@ static enum lk_status read_all(const struct lk_data *data, const struct lk_stand
     return LK_OK;
 }
 
-/* What is the same in all samples stays so: as 0. */
+/* A number that is the same in all samples becomes 0: its deviation is taken as 1. */
 static void take_moments(struct lk_standardize *s, const struct lk_moments *moments)
 {
     for (int i = 0; i < s->field_count; i++) {
@@ -123,7 +123,8 @@ static const char *trim(const char *text, size_t *length)
     return text;
 }
 
-/* Puts the measured stage where "standardize" stands, and leaves the others as they are. */
+/* Replaces the stage "standardize" of a pipeline's text by the measured one; others stay as
+ * they are. */
 static enum lk_status replace(const char *text, const char *measured, char **resolved)
 {
     static const char name[] = "standardize";

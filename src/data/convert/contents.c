@@ -1,4 +1,5 @@
-/* Sums over what a shard holds, and reading one back to compare them. */
+/* What is remembered of a shard's records as they are written, and reading a shard back to
+ * compare. */
 #include "data/convert/contents.h"
 
 #include "base/fail.h"
@@ -25,7 +26,7 @@ void lk_shard_contents_clear(struct lk_shard_contents *contents, int classes)
     memset(contents->counts, 0, (size_t)classes * sizeof *contents->counts);
 }
 
-/* Reading back. */
+/* A shard that is being read back. */
 struct reading {
     const struct lk_conversion *c;
     struct lk_shard_contents *contents;
@@ -53,7 +54,8 @@ static void see_record(void *context, const void *data, size_t bytes)
     lk_error_clear();
 }
 
-/* From the disk, where the system lets its memory of the file go. */
+/* Reads from the disk rather than from the system's cache of the file, where the system lets
+ * that go. */
 enum lk_status lk_shard_contents_read(const struct lk_conversion *c, const char *path,
                                       struct lk_shard_contents *contents)
 {

@@ -1,4 +1,5 @@
-/* Samples from image files: finding their shape, decoding, keeping, replacing broken ones. */
+/* Samples from image files: finds their shape, decodes them, keeps them, replaces broken
+ * ones. */
 #include "data/images/images.h"
 
 #include "base/fail.h"
@@ -21,7 +22,7 @@ struct lk_images {
     size_t bytes; /* of a sample */
     struct lk_broken *broken;
     int decode; /* enum lk_image_decoding */
-    struct lk_image_crop part;
+    struct lk_image_crop crop;
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
@@ -60,9 +61,8 @@ static enum lk_status measure_first(const struct lk_images *images, int shape[3]
     return status;
 }
 
-/* Into images->info. A file has grey or colours, with or without a transparency that is
- * dropped.
- */
+/* Finds the shape of samples, into images->info. A file has grey or colours, and perhaps a
+ * transparency, which is dropped. */
 static enum lk_status find_shape(struct lk_images *images, const struct lk_image_options *o,
                                  const struct lk_data_options *wanted)
 {
@@ -110,10 +110,10 @@ struct lk_decoding lk_images_decoding(const struct lk_images *images)
                                 images->decode == LK_DECODE_FULL};
 }
 
-/* What of a sample is wanted, and where it goes; NULL: nowhere. */
+/* What is wanted of a sample, and where it goes; NULL: it is not wanted. */
 struct wanted {
     const struct lk_images *images;
-    const struct lk_image_crop *part;
+    const struct lk_image_crop *crop;
     uint8_t *sample;
     int32_t *label;
 };
@@ -127,7 +127,7 @@ static enum lk_status read_file(void *context, int64_t index)
     LK_TRY(images->source->fetch(images->state, index, &encoded));
     enum lk_status status = lk_images_check_label(images, &encoded);
     if (status == LK_OK)
-        status = lk_decode_sample(&decoding, &encoded, wanted->part, wanted->sample);
+        status = lk_decode_sample(&decoding, &encoded, wanted->crop, wanted->sample);
     free(encoded.data);
     if (status == LK_OK && wanted->label)
         *wanted->label = (int32_t)encoded.label;
@@ -135,10 +135,10 @@ static enum lk_status read_file(void *context, int64_t index)
 }
 
 static enum lk_status read_good(const struct lk_images *images, int64_t index,
-                                const struct lk_image_crop *part, uint8_t *sample,
+                                const struct lk_image_crop *crop, uint8_t *sample,
                                 int32_t *label)
 {
-    struct wanted wanted = {images, part, sample, label};
+    struct wanted wanted = {images, crop, sample, label};
     return lk_broken_read(images->broken, index, read_file, &wanted);
 }
 
@@ -148,7 +148,7 @@ static enum lk_status read_for_cache(void *context, int64_t index, uint8_t *samp
                                      int32_t *label)
 {
     const struct lk_images *images = context;
-    return read_good(images, index, &images->part, sample, label);
+    return read_good(images, index, &images->crop, sample, label);
 }
 
 static bool is_bad(void *context, int64_t index)
@@ -157,13 +157,14 @@ static bool is_bad(void *context, int64_t index)
     return lk_broken_has(images->broken, index);
 }
 
-/* What tells the samples from all others: where they come from, and what is made of them. */
+/* A hash of where the samples come from and how they are made: a cache of other samples has
+ * another one. */
 static enum lk_status identify(const struct lk_images *images, char text[LK_SHA256_TEXT])
 {
     const struct lk_data_info *info = &images->info;
     const int64_t shape[] = {info->count,          info->height,        info->width,
                              info->channels,       info->classes,       images->decode,
-                             images->part.size[0], images->part.size[1]};
+                             images->crop.size[0], images->crop.size[1]};
     struct lk_sha256 sum = {0};
     LK_TRY(lk_sha256_init(&sum));
     lk_sha256_add(&sum, LK_VERSION, strlen(LK_VERSION) + 1);
@@ -176,7 +177,7 @@ static enum lk_status identify(const struct lk_images *images, char text[LK_SHA2
     return LK_OK;
 }
 
-/* What was broken when the file was made is so again, and counts. */
+/* Samples that were broken when the cache was made count as broken again. */
 static enum lk_status take_bad(const struct lk_images *images)
 {
     for (int64_t i = 0; i < images->info.count; i++)
@@ -221,7 +222,7 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
     images->decode = o->decode;
     if (wanted->decode && strcmp(wanted->decode, lk_image_decodings[LK_DECODE_FULL]) == 0)
         images->decode = LK_DECODE_FULL;
-    images->part = (struct lk_image_crop){.size = {wanted->part_height, wanted->part_width},
+    images->crop = (struct lk_image_crop){.size = {wanted->part_height, wanted->part_width},
                                           .is_middle = true};
     const char *cache = *o->cache ? o->cache : wanted->cache;
     if (cache && *cache && strcmp(cache, "none") != 0 && wanted->parts_by_chance)
@@ -266,7 +267,7 @@ void lk_images_destroy(struct lk_images *images)
 
 struct lk_image_crop lk_images_crop(const struct lk_images *images)
 {
-    return images->part;
+    return images->crop;
 }
 
 bool lk_images_are_kept(const struct lk_images *images)
@@ -279,14 +280,14 @@ static enum lk_status read_kept(const struct lk_images *images, int64_t index, u
 {
     if (images->cache && lk_cache_find(images->cache, index, sample, label))
         return LK_OK;
-    LK_TRY(read_good(images, index, &images->part, sample, label));
+    LK_TRY(read_good(images, index, &images->crop, sample, label));
     if (images->cache)
         lk_cache_put(images->cache, index, sample, *label);
     return LK_OK;
 }
 
 enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
-                              const struct lk_image_crop *part, uint8_t *sample, int32_t *label)
+                              const struct lk_image_crop *crop, uint8_t *sample, int32_t *label)
 {
     int32_t unused;
     uint8_t *pixels = sample;
@@ -295,7 +296,7 @@ enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
     if (!sample && !(pixels = malloc(images->bytes)))
         return lk_fail_memory("a sample", images->bytes);
     label = label ? label : &unused;
-    const enum lk_status status = part ? read_good(images, index, part, pixels, label)
+    const enum lk_status status = crop ? read_good(images, index, crop, pixels, label)
                                        : read_kept(images, index, pixels, label);
     if (!sample)
         free(pixels);

@@ -78,8 +78,8 @@ static enum lk_status add_file(struct table *table, const char *path, const char
                         named >= 0 ? named : (int32_t)number);
 }
 
-/* Calls `see` with path and label of every line of a copy of the text. A first line whose path
- * is no image's is a heading. */
+/* Calls `see` with the path and label of every line of a copy of the text. If the path in the
+ * first line is not that of an image, the line is a heading. */
 static enum lk_status see_lines(struct table *table,
                                 enum lk_status (*see)(struct table *, const char *,
                                                       const char *))

@@ -11,16 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Deeper than people nest; a link to a folder above itself ends here. */
+/* More levels than people make; it ends a link to a folder above itself. */
 enum { MOST_DEPTH = 32, MOST_PATH = 4096 };
 
 struct listing {
     struct lk_files *files;
-    int64_t others; /* files that are passed over */
+    int64_t others; /* files that are no images */
     char other[256];
 };
 
-/* The names in a folder, but hidden ones, sorted; for lk_names_clear(), after a failure too. */
+/* Lists the names in a folder, sorted, without hidden ones. The caller clears them, after a
+ * failure too. */
 static enum lk_status list_names(const char *path, struct lk_names *names)
 {
     enum lk_status status = LK_OK;
@@ -97,7 +98,7 @@ static enum lk_status list_folders(const char *path, struct lk_names *folders)
     return status;
 }
 
-/* Where the request's part lies: `part`, and the folder whose folders are the classes. */
+/* Finds the folder of the request's part: the one whose subfolders are the classes. */
 static enum lk_status find_part(const struct lk_data_request *request, char part[MOST_PATH],
                                 char classes[MOST_PATH])
 {

@@ -1,4 +1,5 @@
-/* What all sources do with the text of a SPEC: options behind commas, short names, refusals. */
+/* What all sources do with the text of a SPEC: options behind commas, short names, error
+ * messages. */
 #include "data/sources/source.h"
 
 #include "base/fail.h"

@@ -95,7 +95,7 @@ static bool is_number(const char *label, long *number)
     return end != label && !*end && *label >= '0' && *label <= '9' && *number < LK_MOST_CLASSES;
 }
 
-/* Cuts the file into lines, whose labels end in '\0' from here on; `see` is given each. */
+/* Cuts the file into lines, and each line's label off by a '\0'; calls `see` for each. */
 static enum lk_status see_lines(struct text *text,
                                 enum lk_status (*see)(struct text *, const char *label,
                                                       struct line line))
@@ -174,7 +174,7 @@ static enum lk_status load(struct text *text)
     return LK_OK;
 }
 
-/* Classes by the labels of this file. */
+/* Finds the classes among the labels of this file. */
 static enum lk_status find_classes(struct text *text)
 {
     text->count = 0;
@@ -186,7 +186,7 @@ static enum lk_status find_classes(struct text *text)
     return LK_OK;
 }
 
-/* Those of train.txt for the test part too: it may lack some. */
+/* Takes the classes of train.txt for the test part too: a test set may lack some. */
 static enum lk_status take_training_classes(const char *spec, struct text *text)
 {
     struct text *train = calloc(1, sizeof *train);
@@ -235,7 +235,8 @@ static enum lk_status read_text(const struct lk_data_request *request, const cha
     return see_lines(text, add_line);
 }
 
-/* As many bytes as are asked for, or as a model takes whose samples are rows. */
+/* How many bytes a sample has: as many as are asked for, or as a model takes whose samples are
+ * rows. */
 static int64_t choose_length(const struct lk_data_request *request, const struct options *given)
 {
     const struct lk_data_options *wanted = request->wanted;

@@ -111,7 +111,8 @@ static enum lk_status records_about(const void *state, int64_t index,
                                             lk_tfrecord_path(file), (long long)index);
 }
 
-/* Other keys than expected are the same in all records: said at once. */
+/* Tries the keys with a first record: wrong keys would be wrong in all records, so they are
+ * reported at once. */
 static enum lk_status try_keys(const struct lk_records *records)
 {
     void *data;

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What files that cannot be read from the middle may take in memory, all together. */
+/* The memory that files may take, all together, that can only be read from their beginning, as
+ * compressed ones. */
 static const size_t most_inflated = (size_t)4 << 30;
 
 static enum lk_status open_file(struct lk_records *records, const char *path, size_t *inflated,
@@ -56,7 +57,8 @@ enum lk_status lk_records_open_files(struct lk_records *records, const char *pat
     return status;
 }
 
-/* How many files there are by the name of one, "train-00003-of-00016.tfrecord"; 0: not told. */
+/* How many files a set has, by the name of one, "train-00003-of-00016.tfrecord"; 0: the name
+ * does not tell. */
 static int files_of(const struct lk_tfrecord *file)
 {
     const char *path = lk_tfrecord_path(file), *slash = strrchr(path, '/');
@@ -65,7 +67,7 @@ static int files_of(const struct lk_tfrecord *file)
     return of && sscanf(of, "-of-%d", &count) == 1 && count > 0 ? count : 0;
 }
 
-/* A part of a folder is read whole or not at all. */
+/* The files of a part are read all or not at all. */
 enum lk_status lk_records_check_files(const struct lk_records *records, const char *folder)
 {
     const int wanted = files_of(records->files[0]);

@@ -36,7 +36,7 @@ static void count_label(struct lk_survey_finder *finder, int64_t label)
         finder->unlabelled++;
 }
 
-/* Those in the sample that was read: one, or one for each step. */
+/* Counts the labels of the sample that was read: one, or one for each time step. */
 static void count_labels(struct lk_survey_finder *finder)
 {
     const int field = finder->scan->label;
@@ -71,7 +71,8 @@ static enum lk_status add_note(struct lk_survey_scan *scan, struct lk_survey_not
     return status;
 }
 
-/* A file with the ending of one format may hold the other one, which reads just as well. */
+/* Notes a file whose ending says one format and whose bytes are of another, which reads just as
+ * well. */
 static enum lk_status check_name(struct lk_survey_finder *finder, int64_t index,
                                  const char *where, const char *format)
 {
@@ -192,7 +193,7 @@ enum lk_status lk_survey_inspect(struct lk_survey_finder *finder, int64_t number
     return add_note(scan, &scan->survey->bad, index, why);
 }
 
-/* Of a source that has fields; the label of a broken sample is none. */
+/* Reads the labels of a source that has fields; a broken sample has none. */
 static enum lk_status read_labels(struct lk_survey_finder *finder, int64_t index)
 {
     const struct lk_survey_scan *scan = finder->scan;

@@ -1,4 +1,4 @@
-/* What the numbers of fields are: count, mean, deviation, smallest and largest. */
+/* Describes the numbers of fields: count, mean, deviation, smallest and largest. */
 #include "data/survey/survey.h"
 
 #include "base/fail.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* A field of more numbers than these is described as a whole. */
+/* A field with more numbers than these is described as a whole. */
 enum { MOST_ELEMENTS = 64 };
 
 static bool is_described(const struct lk_field *field)
@@ -15,7 +15,7 @@ static bool is_described(const struct lk_field *field)
     return field->dtype == LK_F32;
 }
 
-/* Rows of a field. */
+/* How many descriptions a field gets. */
 static int64_t count_rows(const struct lk_field *field)
 {
     const int64_t elements = lk_field_count(field);

@@ -125,7 +125,7 @@ static void sort_notes(struct lk_survey_notes *notes)
         qsort(notes->items, (size_t)notes->count, sizeof *notes->items, compare_notes);
 }
 
-/* Those not known are sorted to the front. */
+/* Finds the smallest, median and largest size; unknown sizes are sorted to the front. */
 static void describe_sizes(struct lk_survey_scan *scan)
 {
     struct lk_survey *survey = scan->survey;

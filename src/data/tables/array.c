@@ -1,4 +1,4 @@
-/* Arrays of .npy files: types, shapes, and numbers that have to fit those of fields. */
+/* Arrays in .npy files: their types and shapes, and conversion to those of fields. */
 #include "data/tables/array.h"
 
 #include "base/fail.h"
@@ -156,7 +156,7 @@ static enum lk_status convert(const struct lk_array *array, int64_t element,
         return LK_OK;
     }
     const int64_t value = lk_npy_integer(npy, from);
-    /* Of several steps -1 says that one has no label. */
+    /* with several time steps, -1 says that one has no label */
     const int least = array->elements > 1 ? -1 : 0;
     if (array->is_label && (value < least || value >= LK_MOST_CLASSES))
         return lk_fail(LK_E_DATA, "'%s': label %lld of sample %lld is not in %d..%d",
@@ -194,7 +194,7 @@ static void note_range(struct lk_array *array, const int32_t *values, int64_t co
     }
 }
 
-/* The range of whole numbers, all of which have to fit. */
+/* Finds the range of whole numbers; all of them have to fit. */
 static enum lk_status find_range(struct lk_array *array)
 {
     int32_t *piece = malloc(PIECE * sizeof *piece);

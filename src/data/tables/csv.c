@@ -17,7 +17,7 @@ enum { MOST_FILE_BYTES = 1 << 30, MOST_PATH = 4096, MOST_COLUMNS = 1 << 16, MOST
 struct origin {
     int first, count;
     bool is_class;
-    size_t at; /* of a row: where its numbers, or its class, begin */
+    size_t at; /* where its numbers, or its class, begin in a row */
     struct lk_labels labels;
 };
 
@@ -32,7 +32,8 @@ struct csv {
     char *text;   /* of the file, while it is read */
     char **cells; /* [header.count + 1] of a line */
     int64_t count, room;
-    int64_t *rows;          /* [count] a row of `values`; below 0: -1 - a row of `faults` */
+    int64_t *rows;          /* [count]: the number of a row of `values`; below 0: the line is
+                             * broken, -1 - number of its entry in `faults` */
     struct lk_names faults; /* why lines are broken */
     float *values;          /* [rows that are whole][width], classes as int32 */
     int64_t whole, values_room;
@@ -64,7 +65,8 @@ static void csv_close(void *state)
 
 /* --- lines ----------------------------------------------------------------------------- */
 
-/* Cuts a line into at most `most` cells; their number, or -1: a quote does not end. */
+/* Cuts a line into at most `most` cells; returns their number, or -1 where a quote does not
+ * end. */
 static int split(char *line, char **cells, int most)
 {
     int count = 0;
@@ -152,7 +154,7 @@ static enum lk_status load(struct csv *csv)
     if (zero)
         return lk_fail(LK_E_DATA, "'%s': a byte that is zero, at %zu: no text", csv->path,
                        (size_t)(zero - csv->text));
-    if (strncmp(csv->text, mark, strlen(mark)) == 0) /* of UTF-8 */
+    if (strncmp(csv->text, mark, strlen(mark)) == 0) /* the byte order mark of UTF-8 */
         memmove(csv->text, csv->text + strlen(mark), bytes + 1 - strlen(mark));
     return read_header(csv);
 }
@@ -209,7 +211,7 @@ static enum lk_status find_columns(struct csv *csv)
     return LK_OK;
 }
 
-/* The file of a part. */
+/* Finds the file of a part. */
 static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH])
 {
     static const char *const tests[] = {"test", "val", "valid"};
@@ -229,7 +231,8 @@ static enum lk_status find_file(const char *spec, enum lk_data_part part, char p
 
 /* --- labels ---------------------------------------------------------------------------- */
 
-/* A label of one column: what it is follows from its values, of lines that have all columns. */
+/* Whether label i is of one column: what it means then follows from the values in lines that
+ * have all columns. */
 static bool is_single_label(const struct csv *csv, int i)
 {
     return csv->groups.items[i].role == LK_FIELD_LABEL && csv->origins[i].count == 1;
@@ -246,7 +249,7 @@ static enum lk_status see_labels(struct csv *csv, int64_t line, int cells)
     return LK_OK;
 }
 
-/* Why a line is no sample, in `why`; "": its input columns are all numbers. */
+/* Checks a line: why it is no sample, in `why`; "": its inputs are all numbers. */
 static void check_inputs(const struct csv *csv, int cells, char why[512])
 {
     double number;
@@ -328,7 +331,7 @@ static enum lk_status open_file(struct csv *csv, const char *spec, enum lk_data_
     return find_columns(csv);
 }
 
-/* Those of the training part for the test part too: it may lack some. */
+/* Takes the classes of the training part for the test part too: a test set may lack some. */
 static enum lk_status take_training_labels(struct csv *csv, const char *spec)
 {
     struct csv *train = calloc(1, sizeof *train);
@@ -370,7 +373,8 @@ static enum lk_status make_room(struct csv *csv)
     return LK_OK;
 }
 
-/* Keeps why a line is broken; of very many the last message stands for those behind it. */
+/* Notes why a line is broken. After very many messages the last one serves for all further
+ * lines. */
 static enum lk_status add_fault(struct csv *csv, int64_t line, const char *why)
 {
     char text[MOST_PATH + 600];
@@ -381,7 +385,7 @@ static enum lk_status add_fault(struct csv *csv, int64_t line, const char *why)
     return LK_OK;
 }
 
-/* The numbers of a line whose inputs have been checked, into `row`. */
+/* Reads the numbers of a line, whose inputs have been checked, into `row`. */
 static enum lk_status take_values(const struct csv *csv, float *row)
 {
     for (int i = 0; i < csv->groups.count; i++) {

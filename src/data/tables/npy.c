@@ -137,7 +137,7 @@ static const char *type_name(enum lk_dtype dtype)
     return dtype == LK_U8 ? "image" : dtype == LK_I32 ? "tokens" : "numbers";
 }
 
-/* Whole numbers of an input may be classes, as tokens are. */
+/* How many classes an input has: its whole numbers may be classes, as tokens are. */
 static int64_t input_classes(const struct lk_array *array)
 {
     const bool fits =

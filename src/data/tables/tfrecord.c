@@ -31,7 +31,7 @@ struct origin {
 
 struct table {
     struct lk_records records;
-    struct lk_image_options image_options; /* of which records know the part */
+    struct lk_image_options image_options; /* records find their files by its `part` */
     struct lk_table_options options;
     struct lk_groups groups;
     struct member *members; /* [groups.members.count] */
@@ -61,7 +61,7 @@ static const char *kind_name(enum lk_example_kind kind)
                                        : "nothing";
 }
 
-/* How many items a list has; -1: it is malformed. Of bytes one counts. */
+/* How many items a list has; -1: it is malformed. A list of bytes counts as one item. */
 static int64_t list_length(const struct lk_example_list *list)
 {
     struct lk_example_bytes value;
@@ -71,7 +71,7 @@ static int64_t list_length(const struct lk_example_list *list)
                                            : lk_example_ints(list, NULL, 0);
 }
 
-/* The list of a member, as long as it is to be. fails: LK_E_DATA */
+/* Finds the list of a member in a record, and checks its length. fails: LK_E_DATA */
 static enum lk_status find_list(const struct member *member, struct lk_example_bytes record,
                                 struct lk_example_list *list)
 {
@@ -84,7 +84,8 @@ static enum lk_status find_list(const struct member *member, struct lk_example_b
                    kind_name(member->kind));
 }
 
-/* What the record has under a key is what all have to have. */
+/* Learns kind and length of a member's list from a record; in all other records they have to be
+ * the same. */
 static enum lk_status learn_member(struct member *member, enum lk_field_role role,
                                    struct lk_example_bytes record)
 {
@@ -106,7 +107,7 @@ static enum lk_status learn_member(struct member *member, enum lk_field_role rol
 
 /* --- labels ---------------------------------------------------------------------------- */
 
-/* Bytes of a label as text; false: they are too long, or hold a zero. */
+/* Takes the bytes of a label as text; false: they are too many, or one is zero. */
 static bool take_word(const struct lk_example_list *list, char word[256])
 {
     struct lk_example_bytes bytes;
@@ -118,7 +119,7 @@ static bool take_word(const struct lk_example_list *list, char word[256])
     return true;
 }
 
-/* Whole numbers of a label are classes; LK_E_DATA: one is none, whatever the others are. */
+/* Takes a whole number of a label as a class; LK_E_DATA: it cannot be one. */
 static enum lk_status take_class(const struct table *table, int64_t value, int64_t *class)
 {
     if (__builtin_add_overflow(value, table->options.offset, class) || *class < 0 ||
@@ -134,7 +135,7 @@ struct seeing {
     enum lk_status status;
 };
 
-/* Of one record the values of one label. */
+/* Notes the values of one label in one record. */
 static enum lk_status see_label(const struct seeing *seeing, struct origin *origin,
                                 struct lk_example_bytes record)
 {
@@ -143,7 +144,7 @@ static enum lk_status see_label(const struct seeing *seeing, struct origin *orig
     struct lk_example_list list;
     char word[256];
     if (find_list(member, record, &list) != LK_OK)
-        return LK_OK; /* it is said to be broken when it is read */
+        return LK_OK; /* the record counts as broken when it is read */
     if (member->kind == LK_EXAMPLE_BYTES)
         return origin->labels.has_given || !take_word(&list, word)
                    ? LK_OK
@@ -170,7 +171,7 @@ static void see_record(void *context, const void *data, size_t bytes)
         }
 }
 
-/* Classes are those of the records of this part. */
+/* Reads the records of this part to find the classes. */
 static enum lk_status look_for_classes(struct table *table)
 {
     int64_t longest = 1;
@@ -200,7 +201,8 @@ static enum lk_status look_for_classes(struct table *table)
 
 /* --- fields ---------------------------------------------------------------------------- */
 
-/* Floats are numbers, words classes, whole numbers classes unless numbers are asked for. */
+/* Decides what a label is: floats are numbers, words are classes, whole numbers are classes
+ * unless numbers are asked for. */
 static enum lk_status learn_label(struct table *table, struct origin *origin)
 {
     const struct member *member = &table->members[origin->first];
@@ -224,7 +226,7 @@ static enum lk_status learn_label(struct table *table, struct origin *origin)
     return lk_labels_decide(&origin->labels, LK_LABEL_CLASS, o->classes);
 }
 
-/* Whole numbers alone are tokens, unless the SPEC lists more than them for "numbers". */
+/* Whether a field is tokens: it is one list of whole numbers and nothing else. */
 static bool is_tokens(const struct table *table, int i)
 {
     const struct lk_group *group = &table->groups.items[i];
@@ -280,7 +282,7 @@ static enum lk_status make_fields(struct table *table)
     return LK_OK;
 }
 
-/* Everything that is the same in all records, from the first one that can be read. */
+/* Learns what is the same in all records from the first one that can be read. */
 static enum lk_status learn(struct table *table)
 {
     const struct lk_groups *groups = &table->groups;
@@ -331,7 +333,7 @@ static enum lk_status open_records(struct table *table, const char *spec,
     return learn(table);
 }
 
-/* Those of the training part for the test part too: it may lack some. */
+/* Takes the classes of the training part for the test part too: it may lack some. */
 static enum lk_status take_training_labels(struct table *table, const char *spec)
 {
     struct table *train = calloc(1, sizeof *train);
@@ -401,7 +403,7 @@ static enum lk_status table_open(struct lk_data_request *request, struct lk_data
 
 /* --- reading --------------------------------------------------------------------------- */
 
-/* The class of a label of bytes. */
+/* Finds the class of a label that is text. */
 static enum lk_status read_word(const struct origin *origin, const struct lk_example_list *list,
                                 int32_t *class)
 {
@@ -411,7 +413,7 @@ static enum lk_status read_word(const struct origin *origin, const struct lk_exa
     return lk_labels_find(&origin->labels, word, class);
 }
 
-/* Whole numbers of a list, each as what the field has. */
+/* Reads a list of whole numbers, converted to what the field has. */
 static enum lk_status read_ints(const struct table *table, int i, const struct member *member,
                                 const struct lk_example_list *list, void *to)
 {
@@ -452,7 +454,7 @@ static enum lk_status read_floats(const struct member *member,
     return LK_OK;
 }
 
-/* Field i of a record, 4 bytes a number. */
+/* Reads field i of a record, 4 bytes a number. */
 static enum lk_status read_field(const struct table *table, int i,
                                  struct lk_example_bytes record, uint8_t *to)
 {
@@ -472,7 +474,8 @@ static enum lk_status read_field(const struct table *table, int i,
     return LK_OK;
 }
 
-/* A record is broken as a whole: what is not wanted is looked at too. */
+/* Reads all fields of a record, even those that are not wanted: a record is broken as a
+ * whole. */
 static enum lk_status read_record(const struct table *table, struct lk_example_bytes record,
                                   void *const to[])
 {

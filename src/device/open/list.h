@@ -4,10 +4,10 @@
 
 #include "device/opencl.h"
 
-/* Device number `index`, or sub-device number `part` of `parts` equal ones that it is divided
+/* Device number `index`, or sub-device number `sub` of `subs` equal ones that it is divided
  * into. */
 struct lk_device_entry {
-    int index, part, parts;
+    int index, sub, subs;
 };
 
 /* All devices of this machine, ids[known], and those that a list names, entries[count], in its

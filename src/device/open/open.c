@@ -25,29 +25,29 @@ static bool can_be_cut(cl_device_id id)
     return false;
 }
 
-/* Replaces the device by one of `entry.parts` equal sub-devices. They are asked for by counts
+/* Replaces the device by one of `entry.subs` equal sub-devices. They are asked for by counts
  * of compute units, since CL_DEVICE_PARTITION_EQUALLY makes one more of the units left over. */
-static enum lk_status take_part(struct lk_device *device, struct lk_device_entry entry)
+static enum lk_status take_sub_device(struct lk_device *device, struct lk_device_entry entry)
 {
-    cl_device_id parts[LK_MOST_DEVICES];
+    cl_device_id subs[LK_MOST_DEVICES];
     cl_uint made = 0;
-    const int units = device->info.compute_units / entry.parts;
+    const int units = device->info.compute_units / entry.subs;
     cl_device_partition_property how[LK_MOST_DEVICES + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
     if (units < 1)
         return lk_fail(LK_E_ARGUMENT, "device %d has %d compute units, not enough for %d parts",
-                       entry.index, device->info.compute_units, entry.parts);
+                       entry.index, device->info.compute_units, entry.subs);
     if (!can_be_cut(device->id))
         return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts", entry.index);
-    for (int i = 0; i < entry.parts; i++)
+    for (int i = 0; i < entry.subs; i++)
         how[1 + i] = units; /* zeros end the counts and the properties */
-    const cl_int error = clCreateSubDevices(device->id, how, LK_MOST_DEVICES, parts, &made);
+    const cl_int error = clCreateSubDevices(device->id, how, LK_MOST_DEVICES, subs, &made);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts: %s", entry.index,
                        lk_opencl_name(error));
     for (int i = 0; i < (int)made; i++)
-        if (i != entry.part)
-            clReleaseDevice(parts[i]);
-    device->id = parts[entry.part];
+        if (i != entry.sub)
+            clReleaseDevice(subs[i]);
+    device->id = subs[entry.sub];
     device->is_sub_device = true;
     return LK_OK;
 }
@@ -58,8 +58,8 @@ static enum lk_status start(struct lk_device *device, struct lk_device_entry ent
     char group[32];
     cl_device_fp_config fp = 0;
     LK_TRY(lk_opencl_describe(device->id, entry.index, &device->info));
-    if (entry.parts > 1) {
-        LK_TRY(take_part(device, entry));
+    if (entry.subs > 1) {
+        LK_TRY(take_sub_device(device, entry));
         LK_TRY(lk_opencl_describe(device->id, entry.index, &device->info));
     }
     device->is_pocl = lk_pocl_is(device->info.platform);

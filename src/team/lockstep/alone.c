@@ -33,7 +33,7 @@ enum lk_status lk_alone_end(struct lk_worker *worker, const struct lk_command *c
     worker->delivery.times = (struct lk_share_times){.input_ms = worker->input_ms[slot],
                                                      .transfer_ms = result.transfer_ms,
                                                      .compute_ms = result.compute_ms};
-    (void)lk_worker_deliver(worker, command->ticket, team->buckets + 1);
+    (void)lk_worker_deliver(worker, command->ticket, LK_ARRIVAL_BUCKETS + team->buckets);
     return LK_OK;
 }
 

@@ -8,10 +8,10 @@ static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_com
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     struct lk_delivery *delivery = &worker->delivery;
-    struct lk_arrival *arrival = &delivery->arrivals[0];
+    struct lk_arrival *arrival = &delivery->arrivals[LK_ARRIVAL_METRICS];
     arrival->count = 0;
     if (command->share.run.count > 0)
-        LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
+        LK_TRY(lk_exchange_wait(exchange, lk_exchange_metrics(exchange), arrival->terms,
                                 &arrival->checksums, &arrival->count));
     delivery->checks = NULL;
     if (worker->has_updated)
@@ -24,7 +24,7 @@ static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_comm
                                   int bucket)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
-    struct lk_arrival *arrival = &worker->delivery.arrivals[bucket + 1];
+    struct lk_arrival *arrival = &worker->delivery.arrivals[LK_ARRIVAL_BUCKETS + bucket];
     arrival->count = 0;
     if (command->share.run.count > 0)
         LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
@@ -45,7 +45,8 @@ static enum lk_status prefetch(struct lk_worker *worker)
                : LK_OK;
 }
 
-/* Before the last bucket is known to be there, since the step's report follows it. */
+/* Takes the share's times. Called before the last bucket is announced, because the step is
+ * reported as soon as that has come. */
 static void take_times(struct lk_worker *worker, double start, double begun)
 {
     struct lk_share_times *times = &worker->delivery.times;

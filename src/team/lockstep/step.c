@@ -8,15 +8,15 @@
 
 enum { MOST_TRIES = 8 };
 
-/* --- ordering --------------------------------------------------------------------------- */
+/* --- sending commands ------------------------------------------------------------------- */
 
 static bool is_alone(const struct lk_team *team)
 {
     return team->phase == LK_TEAM_ALONE;
 }
 
-static void order_begin(struct lk_team *team, struct lk_worker *worker,
-                        const struct lk_team_step *step)
+static void send_begin(struct lk_team *team, struct lk_worker *worker,
+                       const struct lk_team_step *step)
 {
     const struct lk_command command = {
         .kind = LK_COMMAND_BEGIN,
@@ -28,7 +28,7 @@ static void order_begin(struct lk_team *team, struct lk_worker *worker,
     lk_worker_send(worker, &command);
 }
 
-void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weights)
+void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weights)
 {
     const struct lk_team_step *step = &team->queue.steps[0];
     const struct lk_command command = {
@@ -42,10 +42,10 @@ void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weig
     lk_worker_send(worker, &command);
 }
 
-/* The oldest step is the one at work from now on: every device has a share of it, also those
- * without a shard, which need its sums. A device that is alone may have been given it before.
- */
-static void give_shares(struct lk_team *team, bool is_ordered)
+/* Makes the oldest step the one at work: every device gets a share of it, even an empty one,
+ * since it needs the sums. Where it `is_sent`, a device that is alone has had the command
+ * before. */
+static void give_shares(struct lk_team *team, bool is_sent)
 {
     lk_team_assign_shards(team);
     team->queue.ticket++;
@@ -57,14 +57,15 @@ static void give_shares(struct lk_team *team, bool is_ordered)
         worker->delivery.ticket = team->queue.ticket;
         worker->delivery.arrived = 0;
         lk_worker_change(worker, LK_WORKER_SHARE, NULL);
-        if (!is_ordered)
-            order_begin(team, worker, &team->queue.steps[0]);
+        if (!is_sent)
+            send_begin(team, worker, &team->queue.steps[0]);
     }
 }
 
-/* Gives the devices the steps that they may have: of several that share a step, the oldest, and
- * they read the next one's samples; one that is alone enqueues the next one behind it. */
-static void order_begun(struct lk_team *team)
+/* Sends the devices the steps that they may have by now. Devices that share a step get the
+ * oldest one, and read the samples of the next meanwhile; one that is alone enqueues the
+ * next one behind it. */
+static void send_begun(struct lk_team *team)
 {
     struct lk_step_queue *queue = &team->queue;
     const struct lk_team_step *next = &queue->steps[1];
@@ -73,7 +74,7 @@ static void order_begun(struct lk_team *team)
         queue->sent = 1;
     }
     if (queue->begun > 1 && queue->sent == 1 && is_alone(team) && lk_team_left(team) > 0) {
-        order_begin(team, lk_team_only(team), next);
+        send_begin(team, lk_team_only(team), next);
         queue->sent = 2;
     }
     queue->pending = (struct lk_step_share){0};
@@ -88,7 +89,7 @@ enum lk_status lk_lockstep_begin(struct lk_team *team, const struct lk_team_step
         return lk_fail(LK_E_ARGUMENT, "step %lld is begun before step %lld is ended",
                        (long long)step->step, (long long)queue->steps[0].step);
     queue->steps[queue->begun++] = *step;
-    order_begun(team);
+    send_begun(team);
     return LK_OK;
 }
 
@@ -128,7 +129,7 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
                                       .accuracy = correct / samples,
                                       .tries = tries,
                                       .device_count = team->job.all};
-    if (is_alone(team)) { /* the device has divided */
+    if (is_alone(team)) { /* it has divided by the number of samples already */
         const struct lk_step_result *own = &lk_team_only(team)->delivery.result;
         result->loss = own->loss;
         result->accuracy = own->accuracy;
@@ -141,7 +142,7 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
 
 /* --- ending ----------------------------------------------------------------------------- */
 
-/* From here on the step counts. One that is alone has updated by itself. */
+/* From here on the step counts. A device that is alone has updated by itself. */
 static void count_step(struct lk_team *team)
 {
     const int64_t step = team->queue.steps[0].step, every = team->config.check_every;
@@ -162,13 +163,13 @@ static void count_step(struct lk_team *team)
         if (is_own)
             lk_worker_change(worker, LK_WORKER_UPDATED, NULL);
         else
-            lk_team_order_end(team, worker, every > 0 && step % every == 0);
+            lk_team_send_end(team, worker, every > 0 && step % every == 0);
     }
     if (team->clock.has_worked)
         lk_team_note_step(team, seconds);
 }
 
-/* The step after this one begins before anybody reports this one. */
+/* Goes on to the next step, which begins before this one is reported to anybody. */
 static void go_on(struct lk_team *team)
 {
     struct lk_step_queue *queue = &team->queue;
@@ -183,10 +184,10 @@ static void go_on(struct lk_team *team)
     }
     if (queue->sent > 0)
         give_shares(team, true);
-    order_begun(team);
+    send_begun(team);
 }
 
-/* Devices whose gradients were changed twice in a step are no longer trusted. */
+/* Takes out devices whose gradients were changed on their way twice in a step. */
 static void lose_struck(struct lk_team *team)
 {
     for (int i = 0; i < team->count; i++)
@@ -195,15 +196,16 @@ static void lose_struck(struct lk_team *team)
                              "what it sends does not arrive unchanged");
 }
 
-/* Devices whose shards gave numbers on another one; or, where they gave none there either, the
- * training has diverged. */
+/* Gives the verdict on devices whose sums were not finite: one is lost if its shards gave
+ * finite sums on another device. Where they did not there either, training has diverged and
+ * no device is to blame. */
 static void judge_doubted(struct lk_team *team, bool are_others_right)
 {
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
-        if (worker->evidence.no_numbers && are_others_right && worker->share.count == 0)
+        if (worker->evidence.not_finite && are_others_right && worker->share.count == 0)
             lk_worker_change(worker, LK_WORKER_LOSE, "it computes no numbers where others do");
-        worker->evidence.no_numbers = false;
+        worker->evidence.not_finite = false;
     }
 }
 
@@ -224,8 +226,8 @@ static enum lk_status commit(struct lk_team *team, const void *metrics, int trie
     return LK_OK;
 }
 
-/* The one that was alone is lost, or is in doubt and rests until the others have judged it:
- * they do what it has left undone, and the step at work. */
+/* The device that was alone is lost, or its sums were not finite and it rests until the
+ * others have judged it: these repeat what it has left undone, and the step at work. */
 static enum lk_status call_back(struct lk_team *team, bool is_doubt)
 {
     struct lk_worker *doubted = is_doubt ? lk_team_only(team) : NULL;
@@ -233,29 +235,29 @@ static enum lk_status call_back(struct lk_team *team, bool is_doubt)
     const enum lk_status status = lk_team_call_back(team, doubted);
     pthread_mutex_lock(&team->mutex);
     if (doubted) {
-        doubted->evidence.no_numbers = true;
+        doubted->evidence.not_finite = true;
         team->counts.repeated_steps++;
     }
     return status;
 }
 
-/* Begins the oldest step anew. *had_no_numbers: an earlier try gave none, by a device or by
- * nature: then others find none either. */
-static enum lk_status begin_anew(struct lk_team *team, bool *had_no_numbers)
+/* Begins the oldest step anew. *was_not_finite: the sums of an earlier try were not finite.
+ * If those of this one, by other devices, are not either, the training itself has diverged. */
+static enum lk_status begin_anew(struct lk_team *team, bool *was_not_finite)
 {
     struct lk_judgement *judgement = &team->judgement;
-    const bool has_no_numbers = judgement->has_no_numbers;
-    judgement->has_no_numbers = false;
-    if (*had_no_numbers && has_no_numbers) {
-        judgement->has_diverged = true; /* so be it */
+    const bool is_not_finite = judgement->is_not_finite;
+    judgement->is_not_finite = false;
+    if (*was_not_finite && is_not_finite) {
+        judgement->has_diverged = true; /* the step is made as it is */
         judge_doubted(team, false);
     }
-    *had_no_numbers |= has_no_numbers;
+    *was_not_finite |= is_not_finite;
     if (is_alone(team) && lk_team_resting(team) > 0)
-        return call_back(team, has_no_numbers);
+        return call_back(team, is_not_finite);
     team->counts.repeated_steps++;
     team->queue.sent = 0;
-    order_begun(team);
+    send_begun(team);
     return LK_OK;
 }
 
@@ -263,8 +265,8 @@ enum lk_status lk_lockstep_end(struct lk_team *team, struct lk_team_result *resu
 {
     double metrics[LK_PAD];
     const int64_t lost_before = team->counts.lost;
-    bool had_no_numbers = false;
-    team->judgement.has_no_numbers = false;
+    bool was_not_finite = false;
+    team->judgement.is_not_finite = false;
     for (int tries = 1;; tries++) {
         bool is_whole = false;
         team->judgement.has_overflowed = false;
@@ -278,7 +280,7 @@ enum lk_status lk_lockstep_end(struct lk_team *team, struct lk_team_result *resu
         if (tries - lost >= MOST_TRIES) /* each of which has cost no device */
             return lk_fail(LK_E_DEVICE, "step %lld has failed %d times",
                            (long long)team->queue.steps[0].step, tries);
-        LK_TRY(begin_anew(team, &had_no_numbers));
+        LK_TRY(begin_anew(team, &was_not_finite));
     }
 }
 
@@ -293,7 +295,7 @@ enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first, int64_t las
         team->recall.describe(team->recall.context, number, &queue->steps[0]);
         queue->begun = 1;
         queue->sent = 0;
-        order_begun(team);
+        send_begun(team);
         status = lk_lockstep_end(team, &result);
     }
     memcpy(queue->steps, before.steps, sizeof before.steps);
@@ -301,7 +303,7 @@ enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first, int64_t las
     queue->sent = 0;
     if (status == LK_OK) {
         lk_team_enter(team, LK_TEAM_SHARED);
-        order_begun(team);
+        send_begun(team);
     }
     pthread_mutex_unlock(&team->mutex);
     return status;

@@ -5,7 +5,8 @@
 #include "tensor/elementwise.h"
 #include <stdlib.h>
 
-/* A bucket on its way: a checksum for each term, padded to `head` reals, then the terms. */
+/* The sums of a bucket on their way to the host: a checksum for each term, padded to `head`
+ * reals, then the terms. */
 struct parcel {
     int64_t first, count; /* reals of a term: of the gradients, or metrics */
     struct lk_transfer_buffer *terms, *result;
@@ -26,7 +27,7 @@ struct lk_exchange {
     struct lk_shard_run run;
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     int count;
-    bool is_weighed; /* checks have the weights' sum */
+    bool is_weighed; /* the last checksums include that of the weights */
     uint32_t checksums[LK_MOST_BUCKETS + 1];
 };
 
@@ -36,8 +37,9 @@ struct lk_shard_run lk_shard_run_at_once(struct lk_shard_run run, int first, int
     return (struct lk_shard_run){first, (stop < end ? stop : end) - first};
 }
 
-/* Puts a subtree behind the open ones, whose other halves are not there yet; as long as it is
- * the other half of the last of these, joins the two. Returns how often it has joined some. */
+/* `open` are subtrees whose other halves are not there yet. Puts one behind them and, as long
+ * as the last two are the halves of a larger subtree, joins these. Returns how often it joined.
+ */
 static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
 {
     int joins = 0;
@@ -53,14 +55,14 @@ static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
 /* The most terms that are held at once while the run is computed. */
 static int count_terms(struct lk_shard_run run, int most)
 {
-    struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], added[LK_MOST_SUBTREES];
     int count = 0, found = 0;
     for (int first = run.first; first < run.first + run.count;) {
         const struct lk_shard_run at_once = lk_shard_run_at_once(run, first, most);
-        const int piece_count = lk_subtrees_of(at_once.first, at_once.count, pieces);
-        for (int i = 0; i < piece_count; i++) {
+        const int added_count = lk_subtrees_of(at_once.first, at_once.count, added);
+        for (int i = 0; i < added_count; i++) {
             found = count + 1 > found ? count + 1 : found;
-            push(open, &count, pieces[i]);
+            push(open, &count, added[i]);
         }
         first += at_once.count;
     }
@@ -153,6 +155,11 @@ static size_t parcel_bytes(const struct lk_exchange *e, const struct parcel *p)
     return (size_t)(e->head + e->count * p->count) * e->real_bytes;
 }
 
+int lk_exchange_metrics(const struct lk_exchange *exchange)
+{
+    return exchange->buckets;
+}
+
 enum lk_status lk_exchange_begin(struct lk_exchange *e, struct lk_shard_run run)
 {
     for (int b = 0; b <= e->buckets; b++)
@@ -182,15 +189,15 @@ static enum lk_status sum_micro_batch(struct lk_exchange *e, const struct parcel
                                       const struct lk_shard_slice *slice,
                                       struct lk_shard_run at_once, int *terms)
 {
-    struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], added[LK_MOST_SUBTREES];
     struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
     int count = lk_subtrees_of(e->run.first, at_once.first - e->run.first, open);
-    const int piece_count = lk_subtrees_of(at_once.first, at_once.count, pieces);
-    for (int i = 0; i < piece_count; i++) {
-        const struct lk_subtree piece = {pieces[i].first - at_once.first, pieces[i].count};
+    const int added_count = lk_subtrees_of(at_once.first, at_once.count, added);
+    for (int i = 0; i < added_count; i++) {
+        const struct lk_subtree subtree = {added[i].first - at_once.first, added[i].count};
         int64_t at = e->head + count * p->count;
-        LK_TRY(lk_shard_sum_enqueue(e->sum, piece, slice, y, at));
-        for (int joins = push(open, &count, pieces[i]); joins > 0; joins--, at -= p->count)
+        LK_TRY(lk_shard_sum_enqueue(e->sum, subtree, slice, y, at));
+        for (int joins = push(open, &count, added[i]); joins > 0; joins--, at -= p->count)
             LK_TRY(lk_shard_sum_enqueue_join(e->sum, y, at - p->count, at, p->count));
     }
     *terms = count;

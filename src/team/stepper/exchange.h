@@ -35,10 +35,14 @@ int lk_exchange_terms(int shards, int most);
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,
                                                struct lk_shard_run run);
 
+/* The number under which the metrics (sums of the loss and of right answers) travel as if they
+ * were a bucket: the one behind the last bucket. */
+int lk_exchange_metrics(const struct lk_exchange *exchange);
+
 /* Adds up a bucket's gradients of one micro-batch along the tree, together with those of the
- * micro-batches before. Buckets are those of the replica; number lk_replica_bucket_count() is
- * the metrics (loss and right answers), which are there after forward. With the run's last one
- * the sums are sent to the host. Enqueues. */
+ * micro-batches before. Buckets are those of the replica, and lk_exchange_metrics(), which is
+ * there after forward. With the run's last micro-batch the sums are sent to the host. Enqueues.
+ */
 LK_MUST_CHECK enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *exchange,
                                                         int bucket,
                                                         struct lk_shard_run at_once);

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 
-/* The samples of a micro-batch: none behind the end of a short batch. */
+/* The samples of a micro-batch; fewer, or none, at the end of a short batch. */
 static struct lk_micro_batch micro_batch_of(const struct lk_stepper *stepper,
                                             const struct lk_step_share *given,
                                             struct lk_shard_run at_once)
@@ -101,8 +101,8 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
     return stepper->exchange;
 }
 
-/* Whether gradients overflowed, so that the update is left out, is known only when all of them
- * are there. */
+/* Brings the sums to the device and checks all of them for overflow before any update: only
+ * then is it known whether the update is left out. */
 static enum lk_status enqueue_results(struct lk_stepper *stepper)
 {
     for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {

@@ -7,9 +7,10 @@
 #include <stdbool.h>
 
 enum lk_worker_state {
-    LK_WORKER_REFUSED,   /* none: what lk_worker_next() says of an event that may not happen */
+    LK_WORKER_REFUSED,   /* not a state: the answer of lk_worker_next() to an event that may
+                          * not happen */
     LK_WORKER_NEW,       /* its thread has not started */
-    LK_WORKER_READY,     /* at work, and nothing that was asked of it is waited for */
+    LK_WORKER_READY,     /* at work, and nobody waits for anything from it */
     LK_WORKER_CALLED,    /* carries out a call */
     LK_WORKER_COMPUTING, /* has been given its share of the oldest step */
     LK_WORKER_DELIVERED, /* all sums of that share are with the host */
@@ -45,8 +46,8 @@ enum lk_worker_event {
     LK_WORKER_EVENTS
 };
 
-/* The state behind an event. The same state: it comes late or changes nothing.
- * LK_WORKER_REFUSED: it may not happen, who sends it is wrong. */
+/* The state after an event. The same state: the event came late or changes nothing.
+ * LK_WORKER_REFUSED: the event may not happen here, its sender has a bug. */
 enum lk_worker_state lk_worker_next(enum lk_worker_state state, enum lk_worker_event event);
 
 /* One word each, for messages and tests. */
@@ -59,7 +60,7 @@ enum lk_team_phase {
     LK_TEAM_TRIAL_ALL,    /* they do, and it is measured how fast: shares still settle */
     LK_TEAM_TRIAL_ONE,    /* the fastest computes all shards, the others only update */
     LK_TEAM_ALONE,        /* one device is at work; the others rest, where there are any */
-    LK_TEAM_CALLING_BACK, /* those that rested do again what the one alone has done */
+    LK_TEAM_CALLING_BACK, /* those that rested repeat the steps of the one that was alone */
     LK_TEAM_ASYNC,        /* without lockstep */
     LK_TEAM_PHASES
 };

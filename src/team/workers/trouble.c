@@ -1,4 +1,5 @@
-/* Injects faults, for tests and for the drills of `lockstep selftest --faults`. */
+/* Makes a device fail, hang or be slow where the environment asks for it: for tests, and for
+ * the drills of `lockstep selftest --faults`. */
 #include "team/workers/worker.h"
 
 #include "base/fail.h"

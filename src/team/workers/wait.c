@@ -1,4 +1,4 @@
-/* How long a team waits for its devices, who is left of them, and in which phase it is. */
+/* How long a team waits for its devices, which of them are left, and the team's phase. */
 #include "team/workers/internal.h"
 
 #include "base/fail.h"
@@ -10,7 +10,8 @@
  * then; others in multiples of a usual step. */
 enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10 };
 
-/* Seconds between two looks at the devices; that many more were no watching. */
+/* Seconds from one look at the devices to the next; if more than lapse_seconds pass between
+ * two, the whole process was stopped meanwhile. */
 static const double look_seconds = 1, lapse_seconds = 2;
 
 /* --- who is left ------------------------------------------------------------------------ */

@@ -32,20 +32,21 @@ bool lk_worker_is_at_work(const struct lk_worker *worker)
     return true;
 }
 
-/* What has to be done when a device is lost, whoever found it. */
+/* Leaves a lost device behind, whichever thread found it lost. */
 static void leave_behind(struct lk_worker *worker, const char *why)
 {
     struct lk_team *team = worker->team;
     if (worker->device)
         lk_device_abandon(worker->device);
     if (!team->async)
-        team->clock.step_seconds = 0; /* the others have more to do, which may be new to them */
+        team->clock.step_seconds = 0; /* the others compute more from now on, perhaps with
+                                       * kernels that they have not compiled */
     team->counts.lost++;
     const int left = lk_team_left(team) + lk_team_resting(team);
     lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
            worker->device ? lk_device_info(worker->device)->name : "not opened", why, left,
            left == 1 ? " is" : "s are");
-    pthread_cond_broadcast(&team->changed); /* nobody need wait for it any more */
+    pthread_cond_broadcast(&team->changed); /* wakes those that wait for it */
 }
 
 void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, const char *why)
@@ -62,7 +63,8 @@ void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, cons
 
 /* --- commands --------------------------------------------------------------------------- */
 
-/* A share that has not begun when it is to be computed anew need not be computed twice. */
+/* Whether the queue's last command is to begin the same step. It is then replaced, so that a
+ * share that is to be computed anew and has not begun is not computed twice. */
 static bool replaces_last(const struct lk_command_queue *queue,
                           const struct lk_command *command)
 {
@@ -108,8 +110,8 @@ static enum lk_worker_event event_of(const struct lk_command *command, enum lk_s
     return lk_is_device_failure(status) ? LK_WORKER_FAIL : LK_WORKER_STOP;
 }
 
-/* Says how a command has ended; the mutex is held. What a step or work has brought was said by
- * the command itself. */
+/* Notes how a command has ended; the mutex is held. What a step has brought the command
+ * itself has handed over. */
 static void end_command(struct lk_worker *worker, const struct lk_command *command,
                         enum lk_status status)
 {
@@ -123,7 +125,8 @@ static void end_command(struct lk_worker *worker, const struct lk_command *comma
     if (status != LK_OK || command->kind == LK_COMMAND_CALL)
         lk_worker_change(worker, event_of(command, status), report->text);
     if (status != LK_OK || command->kind == LK_COMMAND_CALL || command->kind == LK_COMMAND_WORK)
-        pthread_cond_broadcast(&worker->team->changed); /* nobody waits for another's end */
+        pthread_cond_broadcast(&worker->team->changed); /* who waits for the device looks
+                                                         * again */
 }
 
 static bool goes_on(const struct lk_worker *worker, const struct lk_command *command)
@@ -176,7 +179,7 @@ bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count)
     if (is_wanted) {
         delivery->arrived += count;
         delivery->came_at = lk_seconds();
-        if (delivery->arrived == team->buckets + 1)
+        if (delivery->arrived == LK_ARRIVAL_BUCKETS + team->buckets)
             lk_worker_change(worker, LK_WORKER_DELIVER, NULL);
         pthread_cond_broadcast(&team->changed);
     }

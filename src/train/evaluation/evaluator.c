@@ -1,6 +1,6 @@
 /* An evaluator: a replica that only predicts, batch by batch, over a data set or over arrays.
  */
-#include "train/evaluation/parts.h"
+#include "train/evaluation/internal.h"
 
 #include "base/fail.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Compares what an evaluator predicts with targets: losses, metrics and a confusion matrix, all
  * on the host. */
-#include "train/evaluation/parts.h"
+#include "train/evaluation/internal.h"
 
 #include "base/fail.h"
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The inside of an evaluator, for the two files that make it up. Floor 8. Private to
  * src/train/evaluation. */
-#ifndef LK_TRAIN_EVALUATION_PARTS_H
-#define LK_TRAIN_EVALUATION_PARTS_H
+#ifndef LK_TRAIN_EVALUATION_INTERNAL_H
+#define LK_TRAIN_EVALUATION_INTERNAL_H
 
 #include "train/evaluation/evaluator.h"
 
