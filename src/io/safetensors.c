@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/fail.h"
 #include "io/file.h"
+#include "io/safetensors_sum.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,6 +101,7 @@ static enum lk_status read_header(struct file *file, char **text, size_t *bytes)
         free(made);
         return status;
     }
+    made[length] = '\0';
     file->start = sizeof length + length;
     file->bytes = size - file->start;
     *text = made;
@@ -252,7 +254,7 @@ static enum lk_status check_cover(const struct file *file)
     return status;
 }
 
-static enum lk_status parse(struct file *file, const char *text, size_t bytes)
+static enum lk_status parse(struct file *file, char *text, size_t bytes)
 {
     json_error_t error;
     if (bytes == 0 || text[0] != '{')
@@ -265,6 +267,8 @@ static enum lk_status parse(struct file *file, const char *text, size_t bytes)
     if (status == LK_OK)
         status = take_tensors(file, header);
     json_decref(header);
+    if (status == LK_OK && lk_safetensors_text(&file->public, LK_SAFETENSORS_SUM))
+        status = lk_safetensors_check_sum(text, bytes);
     return status == LK_OK ? check_cover(file) : status;
 }
 
