@@ -38,8 +38,8 @@ static void leave_behind(struct lk_worker *worker, const char *why)
     struct lk_team *team = worker->team;
     if (worker->device)
         lk_device_abandon(worker->device);
-    if (!team->async)
-        team->clock.step_seconds = 0; /* the others have more to do, which may be new to them */
+    if (!team->async) /* the others have more to do, which may be new to them */
+        team->clock.step_seconds = team->clock.fastest_seconds = 0;
     team->counts.lost++;
     const int left = lk_team_left(team) + lk_team_resting(team);
     lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
