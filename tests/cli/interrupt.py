@@ -33,8 +33,7 @@ class Interrupt(ProgramTest):
                 return
 
     def ends_at_the_second(self, running):
-        """The second one, half a second after the first, ends it within a second; a busy machine
-        is given more."""
+        """Within a second; a busy machine is given more."""
         running.send_signal(signal.SIGINT)
         time.sleep(0.5)
         self.assertIsNone(running.poll(), 'the first one has ended it')
