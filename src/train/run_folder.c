@@ -3,6 +3,7 @@
 
 #include "base/build.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include <errno.h>
@@ -37,6 +38,7 @@ static enum lk_status lock(struct lk_run_folder *folder)
 static enum lk_status make_folders(struct lk_run_folder *folder)
 {
     folder->is_new = !lk_folder_exists(folder->path);
+    LK_TRY(lk_run_folder_check(folder->path));
     LK_TRY(lk_folder_make(folder->checkpoints));
     if (access(folder->checkpoints, W_OK) != 0)
         return lk_file_fail("write in", folder->checkpoints);
@@ -152,16 +154,31 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
 }
 
 /* Whether a line of metrics.jsonl is still true for a run that goes on after `step`. The last
- * evaluation of a finished run is not, nor is its end: both will be written again. */
-static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished)
+ * evaluation of a finished run is not, nor is its end: both will be written again. Counts the
+ * steps that are told of. */
+static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished,
+                  int64_t *steps)
 {
     json_t *json = json_loadb(line, bytes, 0, NULL);
     const json_t *number = json_object_get(json, "step");
     const char *event = json_string_value(json_object_get(json, "event"));
     const int64_t at = json_is_integer(number) ? json_integer_value(number) : -1;
     const bool is_last = is_finished && at == step && event && strcmp(event, "eval") == 0;
+    const bool is_step = event && strcmp(event, "step") == 0;
     json_decref(json);
+    *steps += is_step && at >= 1 && at <= step;
     return at >= 0 && at <= step && !is_last; /* "end" has no step */
+}
+
+/* Somebody has removed the file, or a part of it. */
+static void warn_of_lost_steps(const struct lk_run_folder *folder, int64_t found, int64_t step)
+{
+    if (found < step)
+        lk_log(
+            LK_LOG_WARNING,
+            "'%s' tells of %lld of the %lld steps that the run has done: the others are lost "
+            "from it",
+            folder->metrics, (long long)found, (long long)step);
 }
 
 /* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line. */
@@ -170,19 +187,23 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 {
     void *data = NULL;
     size_t bytes = 0, kept = 0;
-    if (!lk_file_exists(folder->metrics))
+    int64_t steps = 0;
+    if (!lk_file_exists(folder->metrics)) {
+        warn_of_lost_steps(folder, 0, step);
         return LK_OK;
+    }
     LK_TRY(lk_file_read(folder->metrics, MOST_METRICS_BYTES, &data, &bytes));
     char *text = data;
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
         const size_t length = end ? (size_t)(end - (text + at)) + 1 : bytes - at;
-        if (end && holds(text + at, length, step, is_finished)) {
+        if (end && holds(text + at, length, step, is_finished, &steps)) {
             memmove(text + kept, text + at, length);
             kept += length;
         }
         at += length;
     }
+    warn_of_lost_steps(folder, steps, step);
     const enum lk_status status =
         kept == bytes ? LK_OK : lk_file_write(folder->metrics, text, kept);
     free(data);
@@ -197,11 +218,10 @@ enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
     if (!folder->path[0])
         return LK_OK;
     folder->has_begun = true;
+    LK_TRY(write_environment(folder, environment)); /* first: lk_run_folder_check() */
     LK_TRY(write_config(folder, settings));
-    LK_TRY(write_environment(folder, environment));
     LK_TRY(cut_metrics(folder, step, is_finished));
-    folder->file = fopen(folder->metrics, "a");
-    return folder->file ? LK_OK : lk_file_fail("append to", folder->metrics);
+    return lk_file_append(folder->metrics, &folder->file);
 }
 
 /* A finite number, or null: JSON has neither NaN nor infinity. */

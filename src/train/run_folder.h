@@ -9,10 +9,14 @@ struct lk_run_folder;
 
 /* Makes the directory and those in it; nothing there is changed. An empty path keeps no files:
  * all functions below then do nothing. fails: LK_E_IO (unwritable, no directory, another
- * process trains there) */
+ * process trains there); LK_E_ARGUMENT: it has files that a run would replace */
 LK_MUST_CHECK enum lk_status lk_run_folder_open(const char *path,
                                                 struct lk_run_folder **folder);
 void lk_run_folder_close(struct lk_run_folder *folder);
+
+/* Whether a run may replace the files that stand in a folder, which need not exist.
+ * fails: LK_E_IO: one is no file; LK_E_ARGUMENT: one is somebody else's */
+LK_MUST_CHECK enum lk_status lk_run_folder_check(const char *folder);
 
 /* "" for no directory. */
 const char *lk_run_folder_path(const struct lk_run_folder *folder);

@@ -68,7 +68,7 @@ LIBRARIES = {
 # Headers of C11 and POSIX; sys/file.h for flock().
 SYSTEM = set(
     """assert ctype dirent errno fcntl float ftw glob inttypes langinfo limits locale
-    math pthread setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio
+    math poll pthread sched setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio
     stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/stat sys/time
     sys/types sys/wait time unistd""".split()
 )

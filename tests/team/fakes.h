@@ -15,6 +15,7 @@ enum fake_trouble {
     FAKE_HANGS,   /* for ever */
     FAKE_NAN,     /* computes no numbers, from then on */
     FAKE_CHANGES, /* what it sends does not arrive unchanged, `times` times */
+    FAKE_IS_SLOW, /* works `after_ms` each time, which it does not say */
     FAKE_DIVERGES /* its weights change unasked, so that its replica is wrong */
 };
 

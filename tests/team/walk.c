@@ -92,6 +92,21 @@ static void test_lost_in_a_step(void **state)
     }
 }
 
+/* A device that needs many times what another one does is no measure of a usual step. The first
+ * two steps may take 20 times the hang limit, as kernels may be compiled in them. */
+static void test_slow_beyond_measure(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const int slow_ms = i == 0 ? 300 : 20; /* 100 times as long as the others is too long */
+        struct lk_team *team = fake_team(2, LK_TEAM_SHARED);
+        fake_plan(team, 1, (struct fake_plan){FAKE_IS_SLOW, FAKE_BEGIN, 1, slow_ms, 0});
+        ASSERT_OK(fake_train(team, 1, STEPS, &last));
+        assert_ends(team, i == 0 ? "wo" : "ww", LK_WORKER_LOST, STEPS);
+        fake_destroy(team);
+    }
+}
+
 /* The last update is asked for by whoever calls next. */
 static void test_hangs_while_updating(void **state)
 {
@@ -494,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_undisturbed),
         cmocka_unit_test(test_lost_while_ready),
         cmocka_unit_test(test_lost_in_a_step),
+        cmocka_unit_test(test_slow_beyond_measure),
         cmocka_unit_test(test_hangs_while_updating),
         cmocka_unit_test(test_fails_while_updating),
         cmocka_unit_test(test_failed_gets_a_step),

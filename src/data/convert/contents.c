@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "io/crc32c.h"
+#include "io/file.h"
 #include "io/records/example.h"
 #include "io/records/tfrecord.h"
 
@@ -62,11 +63,10 @@ enum lk_status lk_shard_contents_read(const struct lk_conversion *c, const char 
     struct lk_tfrecord *file;
     struct reading reading = {c, contents, NULL};
     lk_shard_contents_clear(contents, c->class_count);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        close(fd);
-    }
+    int fd;
+    LK_TRY(lk_file_open(path, &fd));
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
     LK_TRY(lk_tfrecord_open(path, 0, &file));
     enum lk_status status = lk_tfrecord_each(file, see_record, &reading);
     if (status == LK_OK && lk_tfrecord_tail(file) > 0)

@@ -7,7 +7,6 @@
 #include "io/crc32c.h"
 #include "io/file.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -132,11 +131,10 @@ static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_s
     *fault = "not there";
     if (cache->file >= 0)
         close(cache->file);
-    cache->file = open(cache->path, O_RDONLY | O_CLOEXEC);
-    if (cache->file < 0 && lk_file_exists(cache->path))
-        return lk_file_fail("read", cache->path);
-    if (cache->file < 0)
+    cache->file = -1;
+    if (access(cache->path, F_OK) != 0)
         return LK_OK;
+    LK_TRY(lk_file_open(cache->path, &cache->file));
     const bool has_begin = read_at(cache->file, 0, begin, sizeof begin);
     if (!has_begin || memcmp(begin, lk_cache_magic, sizeof lk_cache_magic) != 0)
         return lk_fail(LK_E_DATA,

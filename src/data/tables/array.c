@@ -5,7 +5,6 @@
 #include "data/sources/source.h"
 #include "io/file.h"
 
-#include <fcntl.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +28,8 @@ static enum lk_status open_header(struct lk_array *array)
 {
     static uint8_t none[1];
     struct stat about;
-    array->file = open(array->path, O_RDONLY | O_CLOEXEC);
-    if (array->file < 0 || fstat(array->file, &about) != 0)
+    LK_TRY(lk_file_open(array->path, &array->file));
+    if (fstat(array->file, &about) != 0)
         return lk_file_fail("read", array->path);
     const size_t room = LK_NPY_MOST_HEADER + 12;
     uint8_t *header = malloc(room);

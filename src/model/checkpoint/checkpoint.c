@@ -48,7 +48,8 @@ int64_t *lk_checkpoint_number(const struct lk_checkpoint_field *field,
     return (int64_t *)(void *)((char *)about + field->offset);
 }
 
-enum { ENTRIES = LK_CHECKPOINT_TEXTS + LK_CHECKPOINT_NUMBERS + 2 /* format, state_sha256 */ };
+/* And format, state_sha256, the header's own sum. */
+enum { ENTRIES = LK_CHECKPOINT_TEXTS + LK_CHECKPOINT_NUMBERS + 3 };
 
 /* Metadata of a checkpoint, and the texts it points to. */
 struct metadata {
@@ -62,6 +63,7 @@ static void fill_metadata(const struct lk_checkpoint *from, struct metadata *met
     struct lk_checkpoint about = *from;
     int used = 0;
     metadata->entries[used++] = (struct lk_safetensors_text){"format", LK_CHECKPOINT_FORMAT};
+    metadata->entries[used++] = (struct lk_safetensors_text){LK_SAFETENSORS_SUM, ""};
     metadata->entries[used++] = (struct lk_safetensors_text){"state_sha256", metadata->state};
     for (int i = 0; i < LK_CHECKPOINT_TEXTS; i++) {
         const char *text = *lk_checkpoint_text(&lk_checkpoint_texts[i], &about);

@@ -4,7 +4,8 @@
  * Arrays, in this order: every parameter ("conv2d_1.weight", as it lies on the device), then
  * the optimizer's state of the trainable ones ("optimizer.m.conv2d_1.weight") and, where there
  * is one, the scale of the loss ("optimizer.scaling.loss.state"). Metadata: what
- * struct lk_checkpoint says, and the sums of both. Knows no data set and no run. */
+ * struct lk_checkpoint says, and the sums of both and of the header. Knows no data set and no
+ * run. */
 #ifndef LK_MODEL_CHECKPOINT_CHECKPOINT_H
 #define LK_MODEL_CHECKPOINT_CHECKPOINT_H
 

@@ -5,7 +5,9 @@
 
 #include "model/checkpoint/checkpoint.h"
 
-#define LK_CHECKPOINT_FORMAT "lockstep-checkpoint-1"
+#define LK_CHECKPOINT_FORMAT "lockstep-checkpoint-2"
+/* Had no checksum of the header; read all the same. */
+#define LK_CHECKPOINT_FORMAT_1 "lockstep-checkpoint-1"
 
 struct lk_checkpoint_field {
     const char *key;

@@ -49,13 +49,22 @@ static bool is_missing(const struct lk_checkpoint_file *file,
     return field->is_newer && !lk_safetensors_text(file->tensors, field->key);
 }
 
+/* Opening the file has compared the header's sum, where there is one. */
+static enum lk_status check_format(const struct lk_checkpoint_file *file)
+{
+    const char *text = lk_safetensors_text(file->tensors, "format"), *sum;
+    if (text && strcmp(text, LK_CHECKPOINT_FORMAT_1) == 0)
+        return LK_OK;
+    if (text && strcmp(text, LK_CHECKPOINT_FORMAT) == 0)
+        return find_text(file, LK_SAFETENSORS_SUM, &sum);
+    return lk_fail(LK_E_DATA, "%s: expected a checkpoint of format %s, found %s%.40s",
+                   file->path, LK_CHECKPOINT_FORMAT, text ? "format " : "other arrays",
+                   text ? text : "");
+}
+
 static enum lk_status read_metadata(struct lk_checkpoint_file *file)
 {
-    const char *text = lk_safetensors_text(file->tensors, "format");
-    if (!text || strcmp(text, LK_CHECKPOINT_FORMAT) != 0)
-        return lk_fail(LK_E_DATA, "%s: expected a checkpoint of format %s, found %s%.40s",
-                       file->path, LK_CHECKPOINT_FORMAT, text ? "format " : "other arrays",
-                       text ? text : "");
+    LK_TRY(check_format(file));
     for (int i = 0; i < LK_CHECKPOINT_TEXTS; i++) {
         const struct lk_checkpoint_field *field = &lk_checkpoint_texts[i];
         if (!is_missing(file, field))

@@ -257,8 +257,9 @@ enum lk_status lk_async_do_group(struct lk_worker *worker)
     if (!lk_worker_is_at_work(worker) || status != LK_OK)
         return status;
     member->since = 0;
+    const double seconds = lk_team_seconds(team) - start;
     if (member->has_computed)
-        lk_team_note_step(team, lk_team_seconds(team) - start);
+        lk_team_note_step(team, seconds, seconds);
     member->has_computed = true;
     return add_update(worker);
 }

@@ -142,11 +142,30 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
 
 /* --- ending ----------------------------------------------------------------------------- */
 
+/* What the fastest of several devices has needed for its shards; 0: there is none. */
+static double fastest_share(const struct lk_team *team)
+{
+    double fastest = 0;
+    int sharers = 0;
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        const struct lk_share_times *t = &worker->delivery.times;
+        const double ms = t->input_ms + t->transfer_ms + t->compute_ms;
+        if (!lk_worker_is_at_work(worker) || worker->share.count == 0)
+            continue;
+        sharers++;
+        if (ms > 0 && (fastest == 0 || ms < 1e3 * fastest))
+            fastest = 1e-3 * ms;
+    }
+    return sharers > 1 ? fastest : 0;
+}
+
 /* From here on the step counts. A device that is alone has updated by itself. */
 static void count_step(struct lk_team *team)
 {
     const int64_t step = team->queue.steps[0].step, every = team->config.check_every;
     const double seconds = lk_team_seconds(team) - team->clock.sent_at;
+    const double fastest = fastest_share(team);
     const bool is_own = is_alone(team);
     team->queue.committed = step;
     if (!is_own) {
@@ -166,7 +185,7 @@ static void count_step(struct lk_team *team)
             lk_team_send_end(team, worker, every > 0 && step % every == 0);
     }
     if (team->clock.has_worked)
-        lk_team_note_step(team, seconds);
+        lk_team_note_step(team, seconds, fastest);
 }
 
 /* Goes on to the next step, which begins before this one is reported to anybody. */

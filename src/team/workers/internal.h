@@ -47,6 +47,7 @@ struct lk_step_queue {
 struct lk_team_clock {
     double hang_seconds;
     double step_seconds;      /* running estimate; 0: no step was done */
+    double fastest_seconds;   /* of the device that is done first; 0: there was one alone */
     double sent_at;           /* lk_team_seconds() */
     double committed_at;      /* lk_seconds() */
     double looked_at, lapsed; /* see lk_team_seconds() */
@@ -151,9 +152,9 @@ double lk_team_seconds(struct lk_team *team);
  * is held. False: lk_team_seconds() has passed `until`. */
 bool lk_team_wait(struct lk_team *team, double until);
 
-/* Updates the estimate of a step's time, from which hang limits follow; it rises fast and falls
- * slowly. */
-void lk_team_note_step(struct lk_team *team, double seconds);
+/* Updates the estimates of a step's time, from which hang limits follow: that of all rises fast
+ * and falls slowly, that of the fastest device (0: there is none to compare) the other way. */
+void lk_team_note_step(struct lk_team *team, double seconds, double fastest);
 
 /* Seconds after which a device that is at work counts as hanging; is_new: its kernels may
  * have to be compiled first. */

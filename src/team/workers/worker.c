@@ -38,9 +38,8 @@ static void leave_behind(struct lk_worker *worker, const char *why)
     struct lk_team *team = worker->team;
     if (worker->device)
         lk_device_abandon(worker->device);
-    if (!team->async)
-        team->clock.step_seconds = 0; /* the others compute more from now on, perhaps with
-                                       * kernels that they have not compiled */
+    if (!team->async) /* the others compute more now, perhaps with kernels yet to be compiled */
+        team->clock.step_seconds = team->clock.fastest_seconds = 0;
     team->counts.lost++;
     const int left = lk_team_left(team) + lk_team_resting(team);
     lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
