@@ -14,8 +14,10 @@ WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Werror', '-fsyntax-only']
 
 
 def run(*command, cwd=None, **environment):
+    """Without the library's place that meson tells its tests."""
+    inherited = {k: v for k, v in os.environ.items() if k != 'LD_LIBRARY_PATH'}
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False,
-                          env={**os.environ, **environment})
+                          env={**inherited, **environment})
     if done.returncode != 0:
         raise AssertionError(f'{command}\n{done.stdout}{done.stderr}')
     return done.stdout
@@ -44,7 +46,11 @@ class Installed(unittest.TestCase):
         with open(cls.pc, 'w') as file:
             file.write(text.replace('prefix=' + prefix, 'prefix=' + cls.folder + prefix, 1))
         cls.include = cls.folder + prefix + '/include'
+        cls.program, = glob.glob(cls.folder + '/**/bin/lockstep', recursive=True)
         cls.library, = glob.glob(cls.folder + '/**/liblockstep.so', recursive=True)
+        # Programs find it by themselves, except where the loader looks anyway.
+        library_path = {'LD_LIBRARY_PATH': os.path.dirname(cls.library)}
+        cls.environment = library_path if prefix == '/usr' else {}
 
     def flags(self, *options):
         path = os.path.dirname(self.pc) + ':' + os.environ.get('PKG_CONFIG_PATH', '')
@@ -63,7 +69,7 @@ class Example(Installed):
             file.write(code)
         run('cc', '-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', 'digits.c', '-o',
             'digits', *flags, cwd=folder)
-        text = run('./digits', cwd=folder, LD_LIBRARY_PATH=os.path.dirname(self.library))
+        text = run('./digits', cwd=folder, **self.environment)
         losses = [float(x) for x in re.findall(r'^step \d+ of 282  loss (\S+)$', text, re.M)]
         self.assertEqual(len(losses), 14)
         self.assertLess(losses[-1], losses[0] / 2)
@@ -81,6 +87,15 @@ class Example(Installed):
         needed, static = self.build_and_run('static', flags)
         self.assertNotIn('liblockstep', needed)
         self.assertEqual(shared, static)
+
+
+class Program(Installed):
+    def test_finds_its_library(self):
+        text = run(self.program, 'train', '--help', **self.environment)
+        self.assertIn('lockstep train', text)
+        libraries = run('ldd', self.program, **self.environment)
+        loaded = re.search(r'liblockstep\S* => (\S+)', libraries)
+        self.assertEqual(os.path.realpath(loaded[1]), os.path.realpath(self.library))
 
 
 class FrontDoor(Installed):

@@ -165,7 +165,7 @@ static void forces_the_class(void **state)
     assert_true(info.device_class == LK_CLASS_GPU && info.vector == 1);
     setenv("LOCKSTEP_CLASS", "cpu", 1);
     for (int vector = 4; vector <= 16; vector *= 2) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", vector);
         setenv("LOCKSTEP_VECTOR", text, 1);
         assert_ok(lk_device_query(0, &info));

@@ -5,7 +5,9 @@
 #include "device/small.h"
 
 #include <CL/cl_layer.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char layer_name[] = "a small device for Lockstep's tests";
@@ -34,6 +36,75 @@ static cl_int CL_API_CALL get_device_info(cl_device_id id, cl_device_info what, 
     return CL_SUCCESS;
 }
 
+/* --- local memory that kernels are given as arguments --------------------------------------
+ * PoCL from 5.0 on does not count it in CL_KERNEL_LOCAL_MEM_SIZE. */
+
+struct local_arg {
+    cl_kernel kernel;
+    cl_uint index;
+    size_t bytes;
+    struct local_arg *next;
+};
+
+static struct local_arg *local_args;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct local_arg *find_or_add(cl_kernel kernel, cl_uint index)
+{
+    struct local_arg *arg = local_args;
+    while (arg && (arg->kernel != kernel || arg->index != index))
+        arg = arg->next;
+    if (arg || !(arg = malloc(sizeof *arg)))
+        return arg;
+    *arg = (struct local_arg){.kernel = kernel, .index = index, .next = local_args};
+    return local_args = arg;
+}
+
+/* A buffer that is not there is an argument of NULL, too; it has the size of a handle. */
+static cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t bytes,
+                                         const void *value)
+{
+    const cl_int error = target->clSetKernelArg(kernel, index, bytes, value);
+    if (error != CL_SUCCESS || value)
+        return error;
+    pthread_mutex_lock(&mutex);
+    struct local_arg *arg = find_or_add(kernel, index);
+    if (arg)
+        arg->bytes = bytes;
+    pthread_mutex_unlock(&mutex);
+    return arg ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+}
+
+static cl_int CL_API_CALL release_kernel(cl_kernel kernel)
+{
+    cl_uint owners = 1;
+    target->clGetKernelInfo(kernel, CL_KERNEL_REFERENCE_COUNT, sizeof owners, &owners, NULL);
+    pthread_mutex_lock(&mutex);
+    for (struct local_arg **at = &local_args; owners == 1 && *at;) {
+        struct local_arg *arg = *at;
+        if (arg->kernel != kernel) {
+            at = &arg->next;
+            continue;
+        }
+        *at = arg->next;
+        free(arg);
+    }
+    pthread_mutex_unlock(&mutex);
+    return target->clReleaseKernel(kernel);
+}
+
+static size_t given_bytes(cl_kernel kernel)
+{
+    size_t bytes = 0;
+    pthread_mutex_lock(&mutex);
+    for (const struct local_arg *arg = local_args; arg; arg = arg->next)
+        bytes += arg->kernel == kernel ? arg->bytes : 0;
+    pthread_mutex_unlock(&mutex);
+    return bytes;
+}
+
+/* --- launches ----------------------------------------------------------------------------- */
+
 static cl_int refuse(cl_kernel kernel, const char *what, size_t found, cl_int error)
 {
     char name[128] = "";
@@ -58,6 +129,8 @@ static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kerne
                                                  sizeof bytes, &bytes, NULL);
     if (error != CL_SUCCESS)
         return error;
+    if (bytes < given_bytes(kernel))
+        bytes = given_bytes(kernel);
     if (items > GROUP_ITEMS)
         return refuse(kernel, "work-items a group", items, CL_INVALID_WORK_GROUP_SIZE);
     if (bytes > LOCAL_BYTES)
@@ -75,6 +148,8 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch
         return CL_INVALID_VALUE;
     target = below;
     dispatch.clGetDeviceInfo = get_device_info;
+    dispatch.clSetKernelArg = set_kernel_arg;
+    dispatch.clReleaseKernel = release_kernel;
     dispatch.clEnqueueNDRangeKernel = enqueue_kernel;
     *layer_count = sizeof dispatch / sizeof(void *);
     *layer = &dispatch;
