@@ -159,7 +159,8 @@ def check_include(path, header, quoted):
     area, room = path.split("/")[0], room_of(path)
     if area == "cl":
         folder = path.removeprefix("cl/").rpartition("/")[0]
-        shared = header.startswith("lib/") or header.endswith(("_table.h", "/args.h"))  # of src/
+        read_by_c = header.endswith(("_table.h", "/args.h"))
+        shared = header.startswith("lib/") or read_by_c
         if shared or header.rpartition("/")[0] == folder != "":
             return []
         return [f"a kernel includes '{header}', not lib/ nor a piece beside it"]

@@ -117,10 +117,10 @@ static enum lk_status enqueue_taps(const struct lk_product_setup *setup, const s
                                    const struct lk_product_run *run)
 {
     const struct lk_grid grid = {{w->g.ins, 1, 1}, lk_product_items(setup)};
+    const struct lk_winograd_from from = lk_winograd_from(&w->g);
     return LK_ENQUEUE(w->other, grid, LK_BUF(run->w), LK_INT(w->g.w_first),
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(w->pitch),
-                      LK_INT(w->g.outs), LK_INT(w->g.in_step), LK_INT(w->g.row_step),
-                      LK_INT(w->g.column_step), LK_INT(w->g.out_step));
+                      LK_STRUCT(&from));
 }
 
 /* Of single taps over an image of one row. */
@@ -165,6 +165,7 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup, const 
                                     int64_t count)
 {
     const struct lk_winograd_geometry *g = &w->g;
+    const struct lk_geometry numbers = lk_winograd_numbers(g);
     const struct lk_grid of_ins = {{count, g->ins, 1}, lk_product_items(setup)};
     const struct lk_grid of_outs = {{count, g->outs, 1}, lk_product_items(setup)};
     LK_TRY(LK_ENQUEUE(w->inputs, of_ins, LK_BUF(g->forward ? run->x : run->dz),
@@ -172,14 +173,13 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup, const 
                       LK_BUF(g->source == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(g->source == LK_GRADIENT_POOLED ? run->at : NULL),
                       LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(first),
-                      LK_INT(w->room), LK_INT(g->in[0]), LK_INT(g->in[1]), LK_INT(g->out[0]),
-                      LK_INT(g->out[1]), LK_INT(g->pad[0]), LK_INT(g->pad[1])));
+                      LK_INT(w->room), LK_STRUCT(&numbers)));
     LK_TRY(enqueue_products(setup, w, run, count));
-    return LK_ENQUEUE(
-        w->results, of_outs, LK_BUF(run->workspace), LK_INT(w->m_first),
-        LK_BUF(g->forward ? run->bias : NULL), LK_BUF(g->forward ? run->y : run->dx),
-        LK_BUF(g->forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL), LK_INT(first),
-        LK_INT(w->room), LK_INT(g->out[0]), LK_INT(g->out[1]), LK_INT(g->relu));
+    return LK_ENQUEUE(w->results, of_outs, LK_BUF(run->workspace), LK_INT(w->m_first),
+                      LK_BUF(g->forward ? run->bias : NULL),
+                      LK_BUF(g->forward ? run->y : run->dx),
+                      LK_BUF(g->forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL),
+                      LK_INT(first), LK_INT(w->room), LK_INT(g->relu), LK_STRUCT(&numbers));
 }
 
 /* --- weight gradient ------------------------------------------------------------------- */
@@ -190,6 +190,7 @@ static enum lk_status enqueue_sums(const struct lk_product_setup *setup, const s
                                    int64_t count)
 {
     const struct lk_winograd_geometry *g = &w->g;
+    const struct lk_geometry numbers = lk_winograd_numbers(g);
     const struct lk_grid of_ins = {{count, g->ins, 1}, lk_product_items(setup)};
     const struct lk_grid of_outs = {{count, g->outs, 1}, lk_product_items(setup)};
     const struct lk_grid products = {{lk_divide_up(g->outs, w->tile.columns),
@@ -203,13 +204,12 @@ static enum lk_status enqueue_sums(const struct lk_product_setup *setup, const s
                                      .part_pixels = count};
     LK_TRY(LK_ENQUEUE(w->inputs, of_ins, LK_BUF(run->x), LK_INT(0), LK_BUF(NULL), LK_BUF(NULL),
                       LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(first), LK_INT(count),
-                      LK_INT(g->in[0]), LK_INT(g->in[1]), LK_INT(g->out[0]), LK_INT(g->out[1]),
-                      LK_INT(g->pad[0]), LK_INT(g->pad[1])));
+                      LK_STRUCT(&numbers)));
     LK_TRY(LK_ENQUEUE(w->other, of_outs, LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_BUF(g->source == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(g->source == LK_GRADIENT_POOLED ? run->at : NULL),
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(first), LK_INT(count),
-                      LK_INT(g->out[0]), LK_INT(g->out[1])));
+                      LK_STRUCT(&numbers)));
     return LK_ENQUEUE(w->products, products, LK_BUF(run->workspace), LK_INT(w->v_first),
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_BUF(run->workspace),
                       LK_INT(w->m_first), LK_INT(g->ins * g->outs), LK_STRUCT(&args),
