@@ -240,6 +240,17 @@ def check_opencl(path, code):
         yield line_of(code, match.start()), f"'{match[0]}' outside src/device"
 
 
+def check_args(path, code):
+    """Structs that kernels take by value lie alike in C and OpenCL C: all of one type."""
+    if not path.endswith("/args.h"):
+        return
+    for struct in re.finditer(r"^struct \w+ \{(.*?)^\};", code, re.M | re.S):
+        for member in re.finditer(r"[^;]+;", struct[1]):
+            if not re.match(r"\s*(lk_int \w+(, \w+)*;|\w+\(\w+\)\s*;?)", member[0]):
+                line = line_of(code, struct.start(1) + member.start() + 1)
+                yield line, "a member of a kernel's struct is not an lk_int"
+
+
 def check_header(path, text):
     opening = OPENING.match(text)
     if not opening:
@@ -306,6 +317,7 @@ def check_file(path, text):
         yield from check_functions(path, code)
         yield from check_quiet(path, code)
         yield from check_opencl(path, code)
+        yield from check_args(path, code)
     if suffix == ".h":
         yield from check_header(path, text)
         yield from check_public(path, text)
