@@ -3,6 +3,7 @@
 #ifndef LK_DEVICE_DEVICE_H
 #define LK_DEVICE_DEVICE_H
 
+#include "device/args.h"
 #include <lockstep/device.h>
 
 struct lk_buffer;
@@ -130,8 +131,8 @@ enum lk_arg_kind { LK_ARG_BUFFER, LK_ARG_INT, LK_ARG_REAL, LK_ARG_LOCAL, LK_ARG_
 struct lk_arg {
     enum lk_arg_kind kind;
     const struct lk_buffer *buffer; /* BUFFER; NULL: the kernel gets a null pointer */
-    int64_t number;   /* INT: the int; LOCAL: bytes of local memory; STRUCT: its bytes */
-    const void *data; /* STRUCT */
+    int64_t number;     /* INT: the int; LOCAL: bytes of local memory; STRUCT: its numbers */
+    const lk_int *data; /* STRUCT */
     double real;
 };
 
@@ -151,10 +152,12 @@ struct lk_arg {
     {                                                                                          \
         .kind = LK_ARG_LOCAL, .number = (int64_t)(n)                                           \
     }
-/* One struct by value, of ints alone, which lie alike in C and OpenCL C. */
+/* One struct by value. It is declared once for both languages, in a header called args.h, all
+ * of lk_int: int64_t here, each of which is checked as LK_INT() is, and int there. */
 #define LK_STRUCT(p)                                                                           \
     {                                                                                          \
-        .kind = LK_ARG_STRUCT, .data = (p), .number = (int64_t)sizeof *(p)                     \
+        .kind = LK_ARG_STRUCT, .data = (const lk_int *)(p),                                    \
+        .number = (int64_t)(sizeof *(p) / sizeof(lk_int))                                      \
     }
 
 /* The size of a launch: work-groups in each dimension, and work-items of a group, all of them

@@ -157,7 +157,8 @@ def check_include(path, header, quoted):
     area, room = path.split("/")[0], room_of(path)
     if area == "cl":
         folder = path.removeprefix("cl/").rpartition("/")[0]
-        shared = header.startswith("lib/") or header.endswith("_table.h")  # rows, of src/
+        read_by_c = header.endswith(("_table.h", "/args.h"))
+        shared = header.startswith("lib/") or read_by_c
         if shared or header.rpartition("/")[0] == folder != "":
             return []
         return [f"a kernel includes '{header}', not lib/ nor a piece beside it"]
@@ -237,6 +238,17 @@ def check_opencl(path, code):
         yield line_of(code, match.start()), f"'{match[0]}' outside src/device"
 
 
+def check_args(path, code):
+    """Structs that kernels take by value lie alike in C and OpenCL C: all of one type."""
+    if not path.endswith("/args.h"):
+        return
+    for struct in re.finditer(r"^struct \w+ \{(.*?)^\};", code, re.M | re.S):
+        for member in re.finditer(r"[^;]+;", struct[1]):
+            if not re.match(r"\s*(lk_int \w+(, \w+)*;|\w+\(\w+\)\s*;?)", member[0]):
+                line = line_of(code, struct.start(1) + member.start() + 1)
+                yield line, "a member of a kernel's struct is not an lk_int"
+
+
 def check_header(path, text):
     opening = OPENING.match(text)
     if not opening:
@@ -303,6 +315,7 @@ def check_file(path, text):
         yield from check_functions(path, code)
         yield from check_quiet(path, code)
         yield from check_opencl(path, code)
+        yield from check_args(path, code)
     if suffix == ".h":
         yield from check_header(path, text)
         yield from check_public(path, text)

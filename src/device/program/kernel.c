@@ -44,6 +44,35 @@ void lk_kernel_destroy(struct lk_kernel *kernel)
     free(kernel);
 }
 
+enum { MOST_NUMBERS = 32 }; /* of a struct */
+
+static bool is_int(int64_t number)
+{
+    return number >= INT_MIN && number <= INT_MAX;
+}
+
+/* The first number of an argument that is no int; NULL: there is none. */
+static const int64_t *too_large(const struct lk_arg *arg)
+{
+    if (arg->kind == LK_ARG_INT)
+        return is_int(arg->number) ? NULL : &arg->number;
+    for (int64_t i = 0; arg->kind == LK_ARG_STRUCT && i < arg->number; i++)
+        if (!is_int(arg->data[i]))
+            return &arg->data[i];
+    return NULL;
+}
+
+/* Its numbers lie in a kernel as ints do in an array. */
+static cl_int set_struct(const struct lk_kernel *kernel, cl_uint at, const struct lk_arg *arg)
+{
+    cl_int numbers[MOST_NUMBERS];
+    if (arg->number > MOST_NUMBERS)
+        return CL_INVALID_ARG_SIZE;
+    for (int64_t i = 0; i < arg->number; i++)
+        numbers[i] = (cl_int)arg->data[i];
+    return clSetKernelArg(kernel->kernel, at, (size_t)arg->number * sizeof *numbers, numbers);
+}
+
 static cl_int set_arg(const struct lk_kernel *kernel, int index, const struct lk_arg *arg)
 {
     const cl_uint at = (cl_uint)index;
@@ -62,7 +91,7 @@ static cl_int set_arg(const struct lk_kernel *kernel, int index, const struct lk
     case LK_ARG_LOCAL:
         return clSetKernelArg(kernel->kernel, at, (size_t)arg->number, NULL);
     case LK_ARG_STRUCT:
-        return clSetKernelArg(kernel->kernel, at, (size_t)arg->number, arg->data);
+        return set_struct(kernel, at, arg);
     }
     return CL_INVALID_VALUE;
 }
@@ -82,10 +111,10 @@ enum lk_status lk_kernel_enqueue(struct lk_kernel *kernel, struct lk_grid grid,
         global[d] = (size_t)grid.groups[d] * local[d];
     }
     for (int i = 0; i < count; i++) {
-        if (args[i].kind == LK_ARG_INT &&
-            (args[i].number > INT_MAX || args[i].number < INT_MIN))
+        const int64_t *large = too_large(&args[i]);
+        if (large)
             return lk_fail(LK_E_ARGUMENT, "kernel '%s': argument %d is too large: %lld",
-                           kernel->name, i, (long long)args[i].number);
+                           kernel->name, i, (long long)*large);
         const cl_int error = set_arg(kernel, i, &args[i]);
         if (error != CL_SUCCESS)
             return lk_fail(LK_E_DEVICE, "kernel '%s', argument %d: %s", kernel->name, i,

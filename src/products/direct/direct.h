@@ -3,6 +3,7 @@
 #ifndef LK_PRODUCTS_DIRECT_H
 #define LK_PRODUCTS_DIRECT_H
 
+#include "products/direct/args.h"
 #include "products/kernel/kernel.h"
 #include "products/kernel/partial_sums.h"
 

@@ -4,8 +4,10 @@
  *
  * NUMBER(part, NAME of the option, name of the member): taps of a filter, steps of outputs and
  *   gaps of taps over the inputs, zeros around these, sizes of what is read and written */
-#ifndef LK_PRODUCTS_GEOMETRY_TABLE_H
-#define LK_PRODUCTS_GEOMETRY_TABLE_H
+#ifndef LK_PRODUCTS_KERNEL_ARGS_H
+#define LK_PRODUCTS_KERNEL_ARGS_H
+
+#include "device/args.h"
 
 /* clang-format off */
 #define LK_GEOMETRY(NUMBER)                                                                    \
@@ -17,8 +19,7 @@
     NUMBER(PLANES, OUT_H, out_h) NUMBER(PLANES, OUT_W, out_w)
 /* clang-format on */
 
-/* OpenCL's int is of 32 bits, and so is that of C wherever OpenCL is. */
-#define LK_GEOMETRY_MEMBER(part, NAME, name) int name;
+#define LK_GEOMETRY_MEMBER(part, NAME, name) lk_int name;
 struct lk_geometry {
     LK_GEOMETRY(LK_GEOMETRY_MEMBER)
 };
