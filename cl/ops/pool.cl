@@ -29,7 +29,7 @@ INLINE int last_window(int pixel, int before, int stride, int count)
     return min((pixel + before) / stride, count - 1);
 }
 
-/* Real pixels of a window that starts at `start`. */
+/* How many pixels of a window that starts at `start` lie in the image. */
 INLINE int pixels_seen(int start, int size, int pixels)
 {
     return min(start + size, pixels) - max(start, 0);
@@ -49,8 +49,8 @@ struct greatest {
     I position;
 };
 
-/* Of the window's pixels in rows r0 to r1 and columns s0 to s1; x: its first pixel. Fetches the
- * window below. */
+/* The largest of the window's pixels in rows r0 to r1 and columns s0 to s1, and its place; x:
+ * the window's first pixel. Fetches the window below meanwhile. */
 INLINE struct greatest find_greatest(__global const S *x, int width, int r0, int r1, int s0,
                                      int s1)
 {

@@ -31,7 +31,7 @@
 #include "lib/alive.cl"
 #include "lib/loss.cl"
 
-/* The largest of the channels and the number of the first that is. */
+/* The largest of the channels, and the number of the first that is. */
 INLINE V largest(__global const S *x, int channels, I *where)
 {
     V most = LOAD(x + PART);
@@ -180,14 +180,14 @@ KERNEL void entropy_mean(__global const V *restrict each, __global const int *re
 
 #else
 
-/* Whether lanes have a sample, and targets that say something. */
+/* Which lanes have a sample and a target with some weight. */
 INLINE I are_alive(V weight, int samples, int shard_samples, int shard_tiles)
 {
     return alive_lanes(get_group_id(0), samples, shard_samples, shard_tiles) > (V)(0) &&
            weight > (V)(0);
 }
 
-/* The sum of the channels. */
+/* The sum of a target over the channels. */
 INLINE V weight_of(__global const S *t, int channels)
 {
     V sum = (V)(0);
@@ -196,7 +196,7 @@ INLINE V weight_of(__global const S *t, int channels)
     return sum;
 }
 
-/* t e, and 0 where t is, whatever e. */
+/* t times e; 0 where t is 0, even if e is infinite. */
 INLINE V weighed(V t, V e)
 {
     return t != (V)(0) ? t * e : (V)(0);

@@ -39,9 +39,10 @@ struct lk_data_options {
     const char *max_bad;         /* how many may be broken: "1%" (NULL), "3" */
     const char *cache;           /* decoded samples: "none" (NULL), "memory", or a file */
     const char *decode;          /* JPEGs: "scaled" (NULL), or "full", in their own size */
-    int part_height, part_width; /* the middle of an image is scaled, so many of its pixels; 0:
-                                  * all of it. Of smaller images what there is */
-    bool parts_by_chance;        /* whoever reads says where parts lie: no sample is kept */
+    int part_height, part_width; /* a crop: the middle of an image, so many of its pixels, is
+                                  * scaled; 0: all of it. Of smaller images what there is */
+    bool parts_by_chance;        /* the caller chooses each crop's place, so no sample is
+                                  * kept */
 };
 
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),
@@ -87,8 +88,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_data_read(const struct lk_data *data,
 /* Samples found to be broken until now. */
 LK_API int64_t lk_data_bad(const struct lk_data *data);
 
-/* Writes the order of an epoch: a permutation of 0..count-1 that depends on nothing but (seed,
- * epoch, count). count: below 2^32. source: Fisher-Yates, Knuth TAOCP 2, 3.4.2 P */
+/* Writes the order of an epoch: a permutation of 0..count-1, a function of (seed, epoch, count)
+ * alone. count: below 2^32. source: Fisher-Yates, Knuth TAOCP 2, 3.4.2 P */
 LK_API void lk_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t *order);
 
 /* Reads a PNG or JPEG file that has exactly the height and width of shape[3] = {h, w, c};

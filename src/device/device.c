@@ -46,7 +46,9 @@ enum lk_status lk_device_finish(struct lk_device *device)
 {
     const cl_command_queue queues[] = {device->queue, device->transfer, device->upload};
     cl_int error = CL_SUCCESS;
-    for (int i = 0; i < LK_COUNT(queues); i++) { /* no command may use memory freed below */
+    for (int i = 0; i < LK_COUNT(queues); i++) { /* all are waited for even after an error:
+                                                  * no command may use memory that is freed
+                                                  * below */
         const cl_int found = clFinish(queues[i]);
         error = error == CL_SUCCESS ? found : error;
     }

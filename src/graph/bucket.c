@@ -14,8 +14,8 @@ static int owner(const struct lk_replica *replica, int param)
     return 0;
 }
 
-/* The bucket of the tracked parameters. They are few, so it is finished only when all of them
- * are there. */
+/* Makes a bucket of the tracked parameters. They are few, so it is finished only when all their
+ * gradients are there. */
 static void add_tracked(struct lk_replica *replica)
 {
     const int64_t first = replica->trainable_count, end = replica->gradient_count;

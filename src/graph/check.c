@@ -1,5 +1,5 @@
-/* Compares three sums that Euler's theorem makes equal, for each operation of a graph on a
- * device. */
+/* Checks a device's operations: compares three sums that Euler's theorem makes equal, for each
+ * operation of a graph. */
 #include "graph/check.h"
 
 #include "base/fail.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The error allowed of a sum, relative to the root of the sum of its terms' squares (its size
- * if the terms were random): far above rounding errors, in float, and with halves or reduced
- * products. */
+/* The error allowed of a sum, relative to the root of the sum of its terms' squares (the size
+ * to be expected if the terms were random). Far above rounding errors, in float, and with
+ * halves or reduced products. */
 static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
 
 /* The most bytes of inputs and outputs: of larger batches only as many samples as fit are
@@ -38,12 +38,12 @@ static void add(struct sum *sum, double term)
 struct factors {
     const struct lk_buffer *a, *b;
     enum lk_dtype dtype;
-    int64_t count, stride; /* numbers, and from one share to the next */
+    int64_t count, stride; /* how many numbers; from one shard's row to the next */
     int shards;
     bool is_gated;
 };
 
-/* The part of such arrays that the host holds at a time. */
+/* As much of such arrays as the host holds at a time. */
 struct block {
     float a[BLOCK], b[BLOCK];
     double terms[BLOCK];
@@ -124,7 +124,7 @@ static enum lk_status compare(const struct lk_probe *probe, const struct sum *y,
                    s->node, y->value, what, other->value);
 }
 
-/* After a forward and a backward pass. */
+/* Compares the sums after forward and backward. */
 static enum lk_status compare_sums(const struct lk_probe *probe)
 {
     const struct lk_op_setup *s = &probe->setup;
@@ -196,8 +196,8 @@ out:
     return status;
 }
 
-/* To draw and read the weights of larger layers would delay training by seconds, and take
- * memory that no plan has counted. */
+/* Whether the operation is checked. Drawing and reading the weights of a larger layer would
+ * delay training by seconds, and take memory that no plan has counted. */
 static bool is_checked(const struct lk_scheduled_op *scheduled)
 {
     double weights = 0;

@@ -128,7 +128,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     return bytes;
 }
 
-/* Where values have several readers, their gradients are added. */
+/* Prepares what adds up the gradients of values with several readers. */
 static enum lk_status prepare_forks(struct lk_replica *replica)
 {
     const struct lk_kernel_spec accumulate = {
@@ -147,7 +147,7 @@ static enum lk_status prepare_forks(struct lk_replica *replica)
                : LK_OK;
 }
 
-/* Kernels for inputs that only some graphs have. */
+/* Announces loader kernels that only some graphs' inputs need. */
 static enum lk_status add_kernels(struct lk_loader *loader, const struct lk_input *input)
 {
     if (input->dtype != LK_F32)

@@ -6,8 +6,8 @@
 #include "graph/replica.h"
 #include "graph/schedule.h"
 
-/* Parameters start at multiples of this many elements: 512 bytes of floats, the coarsest
- * alignment of sub-buffers among known devices, so that the layout is the same on all. */
+/* Parameters start at multiples of this many elements. 512 bytes of floats is the coarsest
+ * alignment of sub-buffers among known devices, so the layout is the same on all. */
 enum { LK_PARAM_ALIGN = 128 };
 
 /* An operation of the schedule on this device. Numbers of live ranges; -1: none. */

@@ -1,4 +1,4 @@
-/* Running a replica: everything here enqueues and returns. */
+/* Runs a replica forward and backward: everything here enqueues and returns. */
 #include "base/fail.h"
 #include "graph/replica_internal.h"
 #include <stddef.h>
@@ -35,7 +35,8 @@ static enum lk_status load_numbers(struct lk_replica *replica, const struct lk_i
                : lk_loader_enqueue_one_hot(replica->loader, &labels, &about->shape, y);
 }
 
-/* The slot is the host's again as soon as the kernels have read it. */
+/* Loads an input from its slot, which the host may fill again as soon as the kernels have read
+ * it. */
 static enum lk_status load_input(struct lk_replica *replica, int index, int slot)
 {
     struct lk_replica_input *input = &replica->inputs[index];
@@ -138,7 +139,7 @@ enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
     return LK_OK;
 }
 
-/* dx += extra, where a value has several readers. */
+/* dx += extra: the gradient of another reader of the value. */
 static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *extra,
                                  struct lk_buffer *dx)
 {

@@ -4,7 +4,8 @@
 #include "base/fail.h"
 #include <string.h>
 
-/* Inputs come before their readers, so one pass from the back reaches everything. */
+/* Marks the nodes that the outputs need. Inputs come before their readers, so one walk from the
+ * back reaches everything. */
 static void mark_needed(const struct lk_node *const *outputs, bool *needed)
 {
     const struct lk_graph *graph = outputs[0]->graph;
@@ -115,7 +116,7 @@ static void remove_op(struct lk_schedule *schedule, int at)
         schedule->values[schedule->ops[i].y].producer = i;
 }
 
-/* Lets operation i absorb the one behind it, as long as it will. */
+/* Lets operation i absorb the one behind it, for as long as that succeeds. */
 static enum lk_status fuse(struct lk_schedule *schedule, int i)
 {
     struct lk_scheduled_op *scheduled = &schedule->ops[i];

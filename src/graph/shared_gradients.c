@@ -1,6 +1,7 @@
-/* Gradients of parameters that several operations use. Operations write theirs with "=": the
- * last use, whose backward is the first, writes the gradients themselves, each other one writes
- * beside them, and that is added at once, so that the order of sums is that of the schedule. */
+/* Gradients of parameters that several operations use. Operations write gradients with "=". So
+ * the last use, which runs backward first, writes into the replica's gradients. Each other use
+ * writes to memory of its own, which is added at once: sums are made in the order of the
+ * schedule. */
 #include "base/fail.h"
 #include "graph/replica_internal.h"
 #include <string.h>
@@ -114,7 +115,8 @@ void lk_replica_clear_shared(struct lk_replica *replica)
     }
 }
 
-/* Zeros, as other values lay there: what is between parameters is added, too, and stays 0. */
+/* Sets the extra memory to zeros first: what lies between parameters is added, too, and has to
+ * stay 0. */
 enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i,
                                          struct lk_op_run *run)
 {

@@ -12,7 +12,8 @@ enum { ROUNDS = 5 };
 
 static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this long */
     UNIT_FLOPS = 1e9,     /* forward, of a probe's samples for each compute unit */
-    HOPELESS = 4,         /* times the least estimated cost: not worth measuring */
+    HOPELESS = 4,         /* candidates of more than so many times the least estimated cost are
+                           * not measured */
     FULL_ERROR = 1e-3,    /* of a candidate against the direct sums, relative to their RMS */
     REDUCED_ERROR = 2e-2; /* where products may be of reduced precision */
 
@@ -30,8 +31,8 @@ static const struct lk_buffer *result_of(const struct lk_tuner *tuner,
     return tuner->choice.dx ? run->dx[0] : tuner->choice.dw ? run->dw[0] : run->y;
 }
 
-/* Numbers of the result; of a weight gradient, whose buffer is longer, as many as a pass
- * writes. */
+/* How many numbers the result has; of a weight gradient, whose buffer is longer, as many as a
+ * pass writes. */
 static int64_t count_of(const struct lk_tuner *tuner, const struct lk_probe *probe)
 {
     if (tuner->choice.dw)
@@ -40,7 +41,7 @@ static int64_t count_of(const struct lk_tuner *tuner, const struct lk_probe *pro
                      lk_dtype_bytes(lk_op_stored(&probe->setup)));
 }
 
-/* Root mean square of a - b over that of b; of bits that are no numbers: infinite. */
+/* Root mean square of a - b, relative to that of b; infinite where there is a NaN. */
 static double error_of(const float *a, const float *b, size_t count)
 {
     double error = 0, norm = 0;
@@ -51,8 +52,8 @@ static double error_of(const float *a, const float *b, size_t count)
     return error == 0 ? 0 : isfinite(error) && norm > 0 ? sqrt(error / norm) : INFINITY;
 }
 
-/* Whether the result is that of the first candidate; for the first one itself the result is
- * kept. */
+/* Compares the result with that of the first candidate; the first candidate's own is kept for
+ * that. */
 static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe,
                             const struct lk_candidate *candidate, bool *is_right)
 {
@@ -109,8 +110,8 @@ static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *
     return LK_OK;
 }
 
-/* Sets what the candidate depends on, such as a library's tiles: those to be tried, or those
- * known to be the fastest. */
+/* Sets the device's choice on which the candidate depends, such as a library's tiles: to the
+ * one being tried, or to the one known as the fastest. */
 static enum lk_status set_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
 {
     char text[LK_CHOICE_TEXT_BYTES] = "";
@@ -122,7 +123,7 @@ static enum lk_status set_shared(const struct lk_tuner *tuner, struct lk_choices
     return LK_OK;
 }
 
-/* Whether the device really runs what was to be tried, and no replacement for it. */
+/* Whether the device has really run what was to be tried, and not a replacement. */
 static bool has_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
 {
     char text[LK_CHOICE_TEXT_BYTES] = "";

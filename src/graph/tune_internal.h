@@ -1,4 +1,5 @@
-/* What the files of the tuner share. Floor 5. Private to src/graph/tune*.c. */
+/* The inside of the tuner, for the files that make it up. Floor 5. Private to
+ * src/graph/tune*.c. */
 #ifndef LK_GRAPH_TUNE_INTERNAL_H
 #define LK_GRAPH_TUNE_INTERNAL_H
 
@@ -7,8 +8,8 @@
 #include "ops/op.h"
 #include "products/kernel/choice.h"
 
-/* A pass whose choice was made, and one of whose candidates depends on a choice that is made
- * for the whole device (such as the tiles of CLBlast): it is made again if that one changes. */
+/* A pass that has chosen, and one of whose candidates depends on a choice made for the whole
+ * device (such as the tiles of CLBlast): if that one changes, the pass chooses again. */
 struct lk_tuner_pass {
     const struct lk_scheduled_op *scheduled;
     int index;           /* of the operation's choices */

@@ -1,4 +1,5 @@
-/* A choice that is the device's: what it is best at in all passes of the model together. */
+/* Makes a choice for the whole device: the candidate with which all passes of the model
+ * together are the fastest. */
 #include "graph/tune_internal.h"
 
 #include "base/fail.h"
@@ -69,7 +70,9 @@ static enum lk_status measure_pass(struct lk_tuner *tuner, const struct lk_tuner
     if (!lk_tuner_begin(tuner, pass->scheduled, pass->index))
         return LK_OK;
     const struct lk_candidate *one = find(&tuner->choice, tuner->shared.decides);
-    tuner->shared_name = tuner->shared.candidates[1].name; /* other passes may take it */
+    tuner->shared_name = tuner->shared.candidates[1].name; /* one of the others; other passes
+                                                            * may find another one the
+                                                            * fastest */
     enum lk_status status = measure(tuner, &tuner->choice.candidates[0], &first);
     for (int i = 1; status == LK_OK && one && i < tuner->shared.count; i++) {
         if (ms[i] < 0 || lk_tuner_is_time_up(tuner))

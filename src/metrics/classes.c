@@ -1,4 +1,4 @@
-/* Shares of right answers: accuracy, top k, precision and recall. */
+/* Fractions of right answers: accuracy, top k, precision and recall. */
 #include "metrics/metric.h"
 
 #include "base/fail.h"
@@ -22,7 +22,7 @@ static int64_t wanted_class(const struct lk_metric_shape *shape, const void *tar
     return label < shape->width ? label : -1;
 }
 
-/* 1, 0, or -1: it counts nowhere. */
+/* The target of a yes-or-no output: 1, 0, or -1: it counts nowhere. */
 static int wanted_side(const struct lk_metric_shape *shape, const void *target, int64_t i)
 {
     if (shape->form == LK_FORM_UNITS)
@@ -39,7 +39,7 @@ struct top_options {
 
 struct fraction {
     double right;    /* sum over samples: of its time steps, or units, that are right */
-    int64_t samples; /* that have some */
+    int64_t samples; /* samples of which some time step or unit has a target */
 };
 
 static double mean_of(struct lk_metric *metric)
@@ -124,11 +124,12 @@ static enum lk_status check_top(const void *options, const struct lk_metric_shap
 /* --- precision and recall ---------------------------------------------------------------- */
 
 struct class_options {
-    int64_t of; /* class; -1: the mean over all that are there */
+    int64_t of; /* the class asked for; -1: the mean over all classes that are there */
 };
 
 struct counts {
-    int64_t right, said, wanted; /* positives: found, predicted, there */
+    int64_t right, said, wanted; /* right: predicted and there; said: predicted; wanted:
+                                  * there */
 };
 
 static enum lk_status check_class(const void *options, const struct lk_metric_shape *shape)
@@ -141,7 +142,7 @@ static enum lk_status check_class(const void *options, const struct lk_metric_sh
     return LK_OK;
 }
 
-/* Of each class, or the one of sides, in metric->memory. */
+/* The counts, in metric->memory: of each class, or of yes alone. */
 static enum lk_status counts_of(struct lk_metric *metric, struct counts **counts)
 {
     const bool has_classes = CLASSES >> metric->shape.form & 1;
@@ -191,8 +192,8 @@ static enum lk_status add_counts(struct lk_metric *metric, const float *y, const
     return LK_OK;
 }
 
-/* The mean over classes that are there or were predicted; of one that was asked for NaN where
- * there is nothing to divide by. */
+/* Precision or recall: the mean over classes that are there or were predicted; of a single
+ * class that was asked for, NaN where there is nothing to divide by. */
 static double mean_over_classes(struct lk_metric *metric, bool is_recall)
 {
     const struct class_options *o = metric->options;

@@ -18,7 +18,7 @@ static double mean_of(struct lk_metric *metric)
     return mean->sum / (double)mean->samples;
 }
 
-/* NaN stays NaN. */
+/* -log(p), clipped; NaN stays NaN. */
 static double minus_log(float p)
 {
     return -log(p < FLT_MIN ? FLT_MIN : p);

@@ -22,7 +22,7 @@ enum lk_metric_form {
 struct lk_metric_shape {
     enum lk_metric_form form;
     int64_t time_steps, width;
-    float border; /* of yes and no: predictions above it say yes; 0.5 of probabilities */
+    float border; /* predictions above it say yes; 0.5 where they are probabilities */
 };
 
 struct lk_metric;
@@ -35,7 +35,7 @@ struct lk_metric_kind {
     unsigned forms; /* bits 1 << form that it is defined for */
     bool is_larger_better;
     bool takes_class; /* as a loss: a target may be an integer, the class or yes and no */
-    float border;     /* of yes and no in what this loss trains */
+    float border;     /* the border between yes and no in what this loss trains */
     const char *help;
 
     /* (optional) fails: LK_E_ARGUMENT for options that do not fit the shape */

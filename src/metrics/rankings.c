@@ -63,8 +63,8 @@ static int by_score(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The share of pairs of a positive and a negative in which the positive has the higher score;
- * equal ones count half. NaN where there is no such pair, or a score is no number.
+/* The fraction of pairs of a positive and a negative in which the positive has the higher
+ * score; equal scores count half. NaN where there is no such pair, or a score is not a number.
  * source: Hanley and McNeil, Radiology 143 (1982) */
 static double auc(struct lk_metric *metric)
 {

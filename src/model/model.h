@@ -20,7 +20,7 @@ struct lk_model_metric {
 struct lk_model_output {
     const char *name; /* of the text; of labels too, where data have several */
     struct lk_node *node;
-    struct lk_model_metric loss; /* kind NULL: it is not trained */
+    struct lk_model_metric loss; /* kind NULL: the output is not trained */
     double weight;               /* of its loss among those of all outputs */
     struct lk_metric_shape shape;
     struct lk_model_metric metrics[LK_MOST_METRICS];
@@ -37,7 +37,8 @@ struct lk_model {
     int node_count; /* of the text: labels and losses not counted */
     struct lk_model_output outputs[LK_MOST_OUTPUTS];
     int output_count;
-    bool says_loss;       /* the text does: else cross-entropy over classes is taken */
+    bool says_loss;       /* the text says what is trained for; else cross-entropy over classes
+                           * is taken */
     struct lk_node *loss; /* of all outputs; NULL: not added yet */
 };
 

@@ -1,4 +1,4 @@
-/* Whether two models are one: by their graphs, whatever words their texts use. */
+/* Compares two models by their graphs, whatever words their texts use. */
 #include "base/fail.h"
 #include "graph/node.h"
 #include "model/model.h"
@@ -23,7 +23,7 @@ static bool is_same_operation(const struct lk_node *a, const struct lk_node *b)
         is_same = a->input_nodes[i]->index == b->input_nodes[i]->index;
     if (lk_node_owner(a)->index != lk_node_owner(b)->index)
         return false;
-    /* Whether a node without parameters is frozen makes no difference. */
+    /* it makes no difference whether a node without parameters is frozen */
     return is_same && (a->shapes.params == 0 || a->is_trainable == b->is_trainable);
 }
 

@@ -1,4 +1,4 @@
-/* The geometry of a convolution, and why there is none. */
+/* Works out the geometry of a convolution, or says why there is none. */
 #include "ops/activation.h"
 #include "ops/conv2d.h"
 

@@ -80,7 +80,8 @@ static struct lk_product_shape shape_of(const struct lk_op_setup *setup)
     return lk_matrix_shape(x->dim[x->rank - 1], o->units, o->bias, o->activation == LK_RELU);
 }
 
-/* Where a device takes a matrix for a convolution of one pixel, they share what was tuned. */
+/* The setup of the layer's products. A device that takes a matrix for a convolution of one
+ * pixel keeps what was tuned for both under one key. */
 static struct lk_product_setup setup_of(const struct lk_op_setup *setup, char problem[],
                                         size_t bytes)
 {

@@ -185,7 +185,7 @@ static bool absorb_sigmoid(void *options, const char *next, const char *next_opt
     return true;
 }
 
-/* Only what has the options of the sigmoid takes a loss over, and with it a second input. */
+/* Only functions with the options of the sigmoid absorb a loss, which brings a second input. */
 #define absorb_none NULL
 #define absorb_leaky_relu NULL
 #define absorb_elu NULL

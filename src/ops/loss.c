@@ -9,7 +9,7 @@
 
 enum answers { YES_OR_NO, NUMBERS };
 
-/* Elements of a chunk: of forward, part of the numerics, since chunks are summed apart. */
+/* Elements of a chunk. Forward sums chunks apart, so SUMMED decides bits. */
 enum { SUMMED = 1024, WRITTEN = 64 };
 
 #define ANSWERS(name_, options_, answers_, ...) {#name_, answers_},
@@ -60,7 +60,7 @@ static bool says_yes_or_no(const char *name)
     return false;
 }
 
-/* One number each is one shape: [] and [1] are the same. */
+/* Whether prediction and target have the same shape; [] and [1] are the same, one number. */
 static bool are_alike(const struct lk_shape *x, const struct lk_shape *t)
 {
     return lk_shape_equal(x, t) || (lk_shape_count(x) == 1 && lk_shape_count(t) == 1);
@@ -129,7 +129,7 @@ void lk_loss_release(struct lk_op_setup *setup)
     setup->state = NULL;
 }
 
-/* Which lanes have a sample, where no label says it. */
+/* Arguments that tell which lanes have a sample, where no label tells it. */
 #define SAMPLES(setup, run)                                                                    \
     LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                             \
         LK_INT((setup)->tiling.shard_tiles)

@@ -1,7 +1,7 @@
-/* Softmax over the channels, and cross-entropy against int32 labels, one a sample or one a
- * step, or a target for every class: of probabilities (cross_entropy), of logits
- * (softmax_cross_entropy), or behind a softmax that takes it over.
- * source: Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
+/* Softmax over the channels, and cross-entropy. Targets are int32 labels, one for each sample
+ * or time step, or a number for each class; predictions are probabilities (cross_entropy),
+ * logits (softmax_cross_entropy), or what a softmax that absorbs the loss has computed. source:
+ * Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
 #include "base/fail.h"
 #include "ops/loss.h"
 #include <string.h>
@@ -9,7 +9,7 @@
 enum { NO_LOSS, CROSS_ENTROPY };
 
 struct options {
-    int loss;      /* of a softmax: the loss that it has taken over */
+    int loss;      /* of a softmax: the loss that it has absorbed */
     double weight; /* of the gradient of a loss */
 };
 
@@ -94,7 +94,7 @@ struct state {
     struct lk_kernel *forward, *backward;
     struct lk_kernel *mean; /* over time steps: the loss of a sample from those of its steps */
     int64_t channels, time_steps;
-    bool is_dense; /* a loss against targets */
+    bool is_dense; /* a loss whose target is a number for each class */
 };
 
 static enum lk_status create(struct lk_op_setup *setup, const char *forward,
@@ -114,7 +114,7 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     return LK_OK;
 }
 
-/* Which lanes have a sample, where no label says it. */
+/* Arguments that tell which lanes have a sample, where no label tells it. */
 #define SAMPLES(setup, run)                                                                    \
     LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                             \
         LK_INT((setup)->tiling.shard_tiles)

@@ -1,5 +1,5 @@
-/* The algorithms of a run: they decide bits, so a run that goes on takes those of its
- * checkpoint, and all ranks those of rank 0. */
+/* Chooses the algorithms of a run. They decide bits, so a run that goes on takes those of its
+ * checkpoint, and all ranks take those of rank 0. */
 #include "train/trainer_internal.h"
 
 #include "base/fail.h"
@@ -49,7 +49,7 @@ struct tuning {
     char last[sizeof((struct lk_device_info *)0)->name];
 };
 
-/* One device of each kind. */
+/* Tunes on one device of each kind. */
 static enum lk_status tune(void *context, struct lk_worker *worker)
 {
     struct tuning *t = context;
@@ -70,7 +70,7 @@ static enum lk_status tune(void *context, struct lk_worker *worker)
         worth > 0 ? lk_tuning_quick(&run, worth, trainer->blockings) : LK_OK;
     if (status == LK_OK || status == LK_E_MEMORY || status == LK_E_DEVICE)
         return status;
-    lk_error_clear(); /* it trains as it is */
+    lk_error_clear(); /* it trains without tuning */
     return LK_OK;
 }
 
@@ -103,7 +103,7 @@ static enum lk_status check(void *context, struct lk_worker *worker)
         return status;
     lk_log(LK_LOG_WARNING, "the numbers of device %d are not checked: %s", worker->position,
            lk_error_text());
-    lk_error_clear(); /* training may need less */
+    lk_error_clear(); /* training may need less memory than the check */
     return LK_OK;
 }
 

@@ -71,7 +71,8 @@ void lk_run_folder_close(struct lk_run_folder *folder)
         return;
     if (folder->file)
         fclose(folder->file);
-    if (folder->is_new && !folder->has_begun) { /* new and empty: removed again */
+    if (folder->is_new && !folder->has_begun) { /* the directory is new and empty, so it is
+                                                 * removed again */
         rmdir(folder->checkpoints);
         rmdir(folder->path);
     }
@@ -289,7 +290,8 @@ static json_t *output_json(const struct lk_output_evaluation *o)
                      "metrics", metrics);
 }
 
-/* With the figures of each output by its name, where they are more than loss and accuracy. */
+/* With the figures of each output under its name, where there are more than loss and
+ * accuracy. */
 static json_t *evaluation_line(const struct lk_event *e)
 {
     json_t *json =

@@ -1,4 +1,4 @@
-/* Saving a trainer's state and going on from it. */
+/* Saves a trainer's state, and goes on from a saved one. */
 #include "base/build.h"
 #include "base/fail.h"
 #include "base/log.h"

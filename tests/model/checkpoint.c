@@ -61,7 +61,7 @@ static void clear(struct rig *rig)
 /* All of the optimizer's state on the host. */
 static float *state_of(const struct rig *rig, size_t *bytes)
 {
-    *bytes = (size_t)(rig->info->slots * rig->info->stride) * sizeof(float);
+    *bytes = (size_t)(rig->info->arrays * rig->info->stride) * sizeof(float);
     float *state = calloc(1, *bytes);
     assert_non_null(state);
     ok(lk_buffer_read(rig->info->state, 0, *bytes, state));
@@ -74,10 +74,10 @@ static void fill_state(const struct rig *rig)
     size_t bytes;
     float *state = state_of(rig, &bytes);
     const struct lk_param *param;
-    for (int slot = 0; slot < rig->info->slots; slot++)
+    for (int k = 0; k < rig->info->arrays; k++)
         for (int i = 0; (param = lk_replica_param(rig->replica, i)) != NULL; i++)
             for (int64_t e = 0; param->is_trainable && e < param->count; e++) {
-                const int64_t at = slot * rig->info->stride + param->offset + e;
+                const int64_t at = k * rig->info->stride + param->offset + e;
                 state[at] = (float)(at + 1) / 7;
             }
     ok(lk_buffer_write(rig->info->state, 0, bytes, state));

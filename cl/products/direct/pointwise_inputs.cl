@@ -155,7 +155,7 @@ INLINE void transpose_fours(struct work *work, const struct lk_point_weights *s)
         work->fours[work->stage * 4 + f] = t[f];
 }
 
-/* The lanes l, l + 4, ... of a pixel from there. */
+/* Finishes the transposition of a pixel: lanes l, l + 4, ... come from the fours. */
 INLINE void transpose_rest(const struct work *work, int l)
 {
     __local V *to = work->turned + (work->j * VECTOR + l) * work->n + work->v;

@@ -1,5 +1,5 @@
-/* What CLBlast's products leave to do: y = max(y + bias, least), [tiles][filters][pixels].
- * Group ids: 0: filter, 1: tile. */
+/* Finishes CLBlast's products: y = max(y + bias, least), [tiles][filters][pixels]. Group ids:
+ * 0: filter, 1: tile. */
 #include "lib/real.cl"
 
 KERNEL void conv2d_finish(__global V *restrict y, __global const real *restrict bias,

@@ -84,8 +84,8 @@ struct job {
     int count, k0, k1; /* places; output channels */
 };
 
-/* Part of a group's work: blocks of output channels, counted over all units, and the tile of
- * their unit where the next job begins. */
+/* What is left of a group's work: blocks of output channels, counted over all units, and the
+ * tile of the unit with which the next job begins. */
 struct cursor {
     long first, end;
     int q;
@@ -137,7 +137,7 @@ INLINE struct job next_job(const struct sizes *s, struct cursor *at)
 #define PAD_OF(axis) s->pad_##axis
 #endif
 
-/* v of a job. */
+/* Makes v of a job. */
 INLINE void transform_inputs(const struct sizes *s, const struct job *job, __global V *v,
                              size_t step)
 {
@@ -220,7 +220,7 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
         }
 }
 
-/* y of a job. */
+/* Makes y of a job. */
 INLINE void transform_outputs(const struct sizes *s, const struct job *job,
                               __global const real *bias, V least, __global V *m, size_t step)
 {

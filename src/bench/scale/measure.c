@@ -1,4 +1,4 @@
-/* Runs a device's part of a training step again and again, as a worker of a team does, and
+/* Runs a device's share of a training step again and again, as a worker of a team does, and
  * measures when each bucket is ready. */
 #include "base/fail.h"
 #include "bench/samples.h"
@@ -22,7 +22,7 @@ struct meter {
     struct lk_stepper *stepper;
     struct lk_replica *replica;
     struct lk_exchange *exchange;
-    /* of next to nothing, to time what every step waits for */
+    /* a very small one, to time what every transfer waits for */
     struct lk_transfer_buffer *parcel;
     struct lk_timestamp *start, *end;
     struct lk_timestamp *ready[LK_MOST_BUCKETS], *arrived[LK_MOST_BUCKETS],
@@ -197,8 +197,9 @@ static void note_step(struct meter *m, int size)
     }
 }
 
-/* Measures the fixed cost of a step, between the last bucket's arrival and the next start,
- * without transfer and addition: hands a tiny piece of memory to the host and back. */
+/* Measures the fixed cost of a step, between the last bucket's arrival and the next start:
+ * hands a tiny piece of memory to the host and back, so that transfer and addition hardly
+ * count. */
 static enum lk_status time_trips(struct meter *m, double *seconds)
 {
     void *memory;

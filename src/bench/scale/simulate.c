@@ -5,13 +5,14 @@
 #include "team/team.h"
 #include "tensor/tensor.h"
 
-/* The shards of one of several devices. They take two micro-batches if they cross a multiple of
- * the number that the device computes at a time. */
+/* The share of one device. Its shards are computed in two micro-batches if they cross a
+ * multiple of the number that the device computes at a time. */
 struct share {
     int micro_batches, sizes[2], terms;
 };
 
-/* Equal parts, the first ones larger. */
+/* Divides shards equally among devices; where that leaves some over, the first devices get one
+ * more. */
 static struct share share_of(int shards, int devices, int device)
 {
     const int most = lk_team_most_shards(shards, devices);

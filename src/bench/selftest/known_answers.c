@@ -1,5 +1,5 @@
-/* The answers that the self-test knows: a row for each kind of operation, and for each row of
- * the tables of functions and losses. */
+/* The table of known answers: a row for each kind of operation, and for each row of the tables
+ * of functions and losses. */
 #include "bench/selftest/known_answers.h"
 
 #include "base/fail.h"
@@ -11,7 +11,7 @@
 
 /* --- rows of the tables of functions and losses ----------------------------------------- */
 
-/* The options of the row, which are right, or the operation would have refused them. */
+/* Reads the options of the row. They are right, or the operation would have refused them. */
 static void read_options(const struct lk_known_answer *known, void *options)
 {
     const struct lk_op *op;
@@ -39,7 +39,7 @@ static void expect_loss(const struct lk_known_answer *known, const struct lk_kno
     const struct lk_loss_oracle *loss =
         lk_loss_oracle_find(known->oracle ? known->oracle : known->op);
     const int64_t count = lk_shape_count(&known->x);
-    const double delta = 1; /* as is standard */
+    const double delta = 1; /* the standard delta */
     for (int64_t n = 0; n < LK_KNOWN_BATCH; n++) {
         y[2 * n] = y[2 * n + 1] = 0;
         for (int64_t i = n * count; i < (n + 1) * count; i++) {
@@ -78,7 +78,8 @@ static void expect_softmax(const struct lk_known_answer *known,
     }
 }
 
-/* One channel c of one shard: gamma = w[0], beta = w[1], the standard epsilon. */
+/* Batch normalization of channel c in one shard: gamma = w[0], beta = w[1], the standard
+ * epsilon. */
 static void expect_channel(const struct lk_known_answer *known,
                            const struct lk_known_arrays *data, int64_t c, int64_t first,
                            double *y, double *dx)
@@ -124,7 +125,7 @@ static bool is_correct(const float *x, int64_t classes, int32_t label)
     return largest == label;
 }
 
-/* Of one step: loss and correctness; the gradient goes to dx. */
+/* Of one time step: returns loss and correctness, writes the gradient to dx. */
 typedef void step_loss(const float *x, int64_t classes, int32_t label, double y[2], double *dx);
 
 static void logit_loss(const float *x, int64_t classes, int32_t label, double y[2], double *dx)
@@ -143,7 +144,8 @@ static void probability_loss(const float *x, int64_t classes, int32_t label, dou
         dx[k] = k == label ? -1 / (double)x[label] : 0;
 }
 
-/* The mean over the steps of each sample whose label is a class; a vector is one step. */
+/* The mean over those time steps of each sample whose label is a class; a vector is one time
+ * step. */
 static void expect_mean(const struct lk_known_answer *known, const struct lk_known_arrays *data,
                         double *y, double *dx, step_loss *loss)
 {
@@ -221,7 +223,8 @@ enum { ABOUT, EXACTLY };
     AGAINST(#op_, low, high, ROW(10), .inputs = 2),                                            \
     LABELLED_##answers_(#op_, low, high)
 
-/* Made by the plain loops of tests/bench/known_answers.c, which prints wrong ones. */
+/* tests/bench/known_answers.c computes the hashes by plain loops, and prints those that
+ * differ. */
 const struct lk_known_answer lk_known_answers[] = {
     EXACT("conv2d", "filters=5 kernel=3", IMAGE(3, 9, 8),
           SUMS(0xb2fd9bbc2df55365, 0x2756dfc4a021e625, 0xb2f8958d15b08e95)),

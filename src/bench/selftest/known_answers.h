@@ -27,9 +27,9 @@ struct lk_known_answer {
     /* Exact: sums of the bits of y, of all dx, and of all dw summed over shards. */
     uint64_t y, dx, dw;
 
-    /* Or the answers in double, y and dx of input 0; they must be met but for a few units in
-     * the last place of max(1, |answer|), or to the bit where they are exact. Of what is a row
-     * of a table, `oracle` names the row where `op` has not its name. */
+    /* Or the answers in double, y and dx of input 0. They must be met within a few units in the
+     * last place of max(1, |answer|), or to the bit where is_exact. `oracle`: the row's name in
+     * its table, where that is not `op`. */
     void (*expect)(const struct lk_known_answer *known, const struct lk_known_arrays *data,
                    double *y, double *dx);
     bool is_exact;

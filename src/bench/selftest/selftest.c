@@ -1,4 +1,4 @@
-/* Runs every known answer, and every part that is no operation, on a device. */
+/* Runs every known answer, and every check of something that is no operation, on a device. */
 #include "bench/selftest/selftest.h"
 
 #include "base/fail.h"

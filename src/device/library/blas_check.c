@@ -198,7 +198,7 @@ void lk_blas_release_tiles(struct lk_device *device)
     device->blas_use = NULL;
 }
 
-/* Whether the failure is one that no other tiles would avoid. */
+/* Whether no other tiles can avoid the failure. */
 static bool is_final(const struct lk_device *device, int real_bytes)
 {
     const int tiles = real_bytes == 4 && device->blas_use ? device->blas_use->tiles : 0;

@@ -31,7 +31,7 @@ static enum lk_status check(clfftStatus status, const char *what)
     return lk_fail(LK_E_DEVICE, "%s: clFFT error %d", what, (int)status);
 }
 
-/* Lengths and strides have the fastest axis first. */
+/* Describes the plan to clFFT, whose lengths and strides have the fastest axis first. */
 static enum lk_status describe(struct lk_fft *fft, int direction, size_t h, size_t w,
                                size_t batch)
 {

@@ -16,8 +16,8 @@ static enum lk_status fail_at(const char *where, const char *what, size_t at)
     return lk_fail(LK_E_DATA, "'%s': broken image: %s at byte %zu", where, what, at);
 }
 
-/* Needed since stb_image checks no checksum, and allocates as much as a chunk's length says
- * before it looks whether the file has the bytes. */
+/* Needed since stb_image checks no checksum, and allocates what a chunk's length says before it
+ * looks whether the file has so many bytes. */
 enum lk_status lk_png_check(const uint8_t *data, size_t bytes, const char *where)
 {
     size_t at = 8; /* behind the signature */

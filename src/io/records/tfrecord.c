@@ -34,7 +34,7 @@ struct scan {
     uint8_t *window;
     int64_t at; /* where the window begins */
     int64_t held;
-    int64_t step; /* how much to read next */
+    int64_t step; /* how much of the file to read next */
 };
 
 static uint64_t little_endian(const uint8_t *b, int bytes)

@@ -1,4 +1,4 @@
-/* Writing checkpoints, and what is told in them beside the arrays. */
+/* Writes checkpoints: arrays, and the metadata that go with them. */
 #include "model/checkpoint/checkpoint.h"
 
 #include "base/build.h"

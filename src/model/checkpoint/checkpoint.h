@@ -1,11 +1,10 @@
-/* Checkpoints: all from which a run goes on with the same bits, in one safetensors file.
- * Floor 6.
+/* Checkpoints: all that a run needs to go on with the same bits, in one safetensors file. Knows
+ * no data set and no run. Floor 6.
  *
  * Arrays, in this order: every parameter ("conv2d_1.weight", as it lies on the device), then
  * the optimizer's state of the trainable ones ("optimizer.m.conv2d_1.weight") and, where there
- * is one, the scale of the loss ("optimizer.scaling.loss.state"). Metadata: what
- * struct lk_checkpoint says, and the sums of both and of the header. Knows no data set and no
- * run. */
+ * is one, the scale of the loss ("optimizer.scaling.loss.state"). Metadata: what struct
+ * lk_checkpoint says, and checksums of both and of the header. */
 #ifndef LK_MODEL_CHECKPOINT_CHECKPOINT_H
 #define LK_MODEL_CHECKPOINT_CHECKPOINT_H
 

@@ -1,4 +1,4 @@
-/* A folder of checkpoints: which is the newest, which can go. */
+/* A folder of checkpoints: finds the newest, removes those that are not kept. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
@@ -106,7 +106,8 @@ enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes
     return LK_OK;
 }
 
-/* "step-00000123.safetensors.PID-N.tmp": a writer that was killed leaves it. */
+/* Whether a file was left by a writer that was killed:
+ * "step-00000123.safetensors.PID-N.tmp". */
 static bool is_left_over(const char *name)
 {
     const size_t length = strlen(name);

@@ -1,4 +1,4 @@
-/* Opening checkpoints, and taking over what they hold. */
+/* Opens checkpoints, checks them, and copies what they hold to a device. */
 #include "model/checkpoint/checkpoint.h"
 
 #include "base/fail.h"
@@ -78,7 +78,7 @@ static enum lk_status read_metadata(struct lk_checkpoint_file *file)
     if (!lk_safetensors_text(file->tensors, "updates"))
         file->about.updates = file->about.step;
     if (!lk_safetensors_text(file->tensors, "choices"))
-        file->about.choices = "math strict\n"; /* they knew no other */
+        file->about.choices = "math strict\n"; /* files so old know no other */
     return LK_OK;
 }
 

@@ -1,4 +1,4 @@
-/* What a probe computes with: random numbers, and 0 where gates have none. */
+/* Fills a probe's buffers: random numbers, and 0 where a gated gradient has to be 0. */
 #include "base/fail.h"
 #include "base/half.h"
 #include "base/random.h"
@@ -56,7 +56,7 @@ static enum lk_status fill_halves(struct lk_buffer *buffer, bool clipped)
     return status;
 }
 
-/* clipped: as a relu leaves them. */
+/* Fills a buffer; clipped: negative numbers become 0, as behind a relu. */
 static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype, bool clipped)
 {
     struct lk_buffer *filled = (struct lk_buffer *)buffer;
@@ -83,7 +83,7 @@ static enum lk_status write(const struct lk_buffer *buffer, enum lk_dtype dtype,
     return status;
 }
 
-/* dy = 0 where y is not > 0. */
+/* Sets dy to 0 where y is not > 0. */
 static enum lk_status gate(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const enum lk_dtype stored = lk_op_stored(setup);

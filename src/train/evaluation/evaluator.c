@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first input that takes images; NULL: none does. */
+/* The first input that takes images; NULL: there is none. */
 static const struct lk_node *find_images(const struct lk_model *model)
 {
     for (int i = 0; i < model->input_count; i++)
