@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 struct lk_run_folder {
@@ -22,17 +23,31 @@ struct lk_run_folder {
     bool is_new, has_begun;
 };
 
-enum { MOST_METRICS_BYTES = 1 << 30 };
+enum { MOST_METRICS_BYTES = 1 << 30, WAIT_SECONDS = 10, TRIES_PER_SECOND = 20 };
 
-/* Two processes in one directory would mix their metrics and remove each other's files. */
+/* File systems without locks are not refused. */
+static bool is_held(int file)
+{
+    return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+/* Two processes in one directory would mix their metrics and remove each other's files. One
+ * that was killed holds its lock until its memory is released, which may take a second. */
 static enum lk_status lock(struct lk_run_folder *folder)
 {
     folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->lock < 0)
         return lk_file_fail("open", folder->path);
-    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-        return LK_OK; /* file systems without locks are not refused */
-    return lk_fail(LK_E_IO, "another process trains into it");
+    for (int tries = 0; is_held(folder->lock); tries++) {
+        if (tries == 0)
+            lk_log(LK_LOG_INFO,
+                   "another process trains into run directory '%s': waiting up to %d s for it",
+                   folder->path, WAIT_SECONDS);
+        if (tries == WAIT_SECONDS * TRIES_PER_SECOND)
+            return lk_fail(LK_E_IO, "another process trains into it");
+        nanosleep(&(struct timespec){.tv_nsec = 1000000000 / TRIES_PER_SECOND}, NULL);
+    }
+    return LK_OK;
 }
 
 static enum lk_status make_folders(struct lk_run_folder *folder)

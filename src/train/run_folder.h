@@ -8,8 +8,9 @@
 struct lk_run_folder;
 
 /* Makes the directory and those in it; nothing there is changed. An empty path keeps no files:
- * all functions below then do nothing. fails: LK_E_IO (unwritable, no directory, another
- * process trains there); LK_E_ARGUMENT: it has files that a run would replace */
+ * all functions below then do nothing. Waits some seconds for another process that trains there
+ * to end. fails: LK_E_IO (unwritable, no directory, another process trains there);
+ * LK_E_ARGUMENT: it has files that a run would replace */
 LK_MUST_CHECK enum lk_status lk_run_folder_open(const char *path,
                                                 struct lk_run_folder **folder);
 void lk_run_folder_close(struct lk_run_folder *folder);

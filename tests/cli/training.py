@@ -1,10 +1,12 @@
 """Training, going on after an interruption, evaluating and predicting with the program."""
 import ctypes
+import fcntl
 import json
 import os
 import resource
 import signal
 import subprocess
+import time
 
 import program
 from program import DATA, MODEL, PROGRAM, ProgramTest, png
@@ -247,6 +249,41 @@ class Interrupt(ProgramTest):
         self.assertEqual(process.wait(20), 3)
         self.assertIn('File too large', process.stderr.read())
         self.assertEqual(os.listdir(self.path('run/checkpoints')), [])
+
+
+class Held(ProgramTest):
+    """A run directory that another process holds, as one does that was just killed."""
+
+    SAID = "another process trains into run directory 'run': waiting up to 10 s for it"
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.path('run'))
+        self.lock = os.open(self.path('run'), os.O_RDONLY)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+
+    def test_released(self):
+        process = subprocess.Popen(
+            [PROGRAM, 'train', 'tiny.yaml', '--data', DATA, '--run', 'run', '--steps', '1'],
+            cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        said = process.stderr.readline()
+        os.close(self.lock)
+        said += process.communicate(timeout=100)[1]
+        self.assertEqual(process.returncode, 0, said)
+        self.assertEqual(said.count(self.SAID), 1, said)
+        self.assertEqual(self.events('run', 'end')[0]['steps'], 1)
+
+    def test_kept(self):
+        self.addCleanup(os.close, self.lock)
+        start = time.monotonic()
+        done = self.train('--run', 'run', status=3)
+        self.assertGreater(time.monotonic() - start, 10)
+        self.assertEqual(done.stderr.count(self.SAID), 1, done.stderr)
+        self.assertIn("run directory 'run': another process trains into it", done.stderr)
+        self.assertEqual(os.listdir(self.path('run/checkpoints')), [])
+        self.assertEqual(os.listdir(self.path('run')), ['checkpoints'])
 
 
 class Trained(ProgramTest):

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = """clang-19 libclang-cpp19 libclang-common-19-dev libllvm19 libclc-19 libclc-19-dev
-    intel-opencl-icd libigc1 libigdfcl1 libigdgmm12 libopencl-clang14 libllvmspirvlib14"""
+PACKAGES = {
+    "clang": "clang-19 libclang-cpp19 libclang-common-19-dev libllvm19 libclc-19 libclc-19-dev",
+    "ocloc": "intel-opencl-icd libigc1 libigdfcl1 libigdgmm12 libopencl-clang14 "
+             "libllvmspirvlib14 libclang-cpp14 libllvm14",
+}  # fmt: skip
 
 
 def tools_folder():
-    cache = os.environ.get("LOCKSTEP_CACHE", os.path.expanduser("~/.cache/lockstep"))
-    return Path(os.environ.get("LOCKSTEP_GPU_COMPILERS", cache + "/gpu-compilers"))
+    """No part of $LOCKSTEP_CACHE, which one empties for runs from a cold start."""
+    default = os.path.expanduser("~/.cache/lockstep/gpu-compilers")
+    return Path(os.environ.get("LOCKSTEP_GPU_COMPILERS", default))
 
 
 def run(words):
@@ -37,13 +41,18 @@ def find_tool(name):
 
 
 def fetch():
-    """Unpacks the compilers' Debian packages below tools_folder(): nothing is installed."""
+    """Unpacks the compilers' Debian packages below tools_folder(): nothing is installed. Not
+    every release has all."""
     folder = tools_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as packages:
-        subprocess.run(["apt-get", "download", *PACKAGES.split()], cwd=packages, check=True)
-        for package in Path(packages).glob("*.deb"):
-            subprocess.run(["dpkg", "-x", package, folder], check=True)
+    for tool, names in PACKAGES.items():
+        with tempfile.TemporaryDirectory() as packages:
+            done = subprocess.run(["apt-get", "download", *names.split()], cwd=packages)
+            if done.returncode != 0:
+                print(f"no {tool}: its Debian packages could not be fetched")
+                continue
+            for package in Path(packages).glob("*.deb"):
+                subprocess.run(["dpkg", "-x", package, folder], check=True)
 
 
 class Compiler(NamedTuple):
