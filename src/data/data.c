@@ -85,8 +85,21 @@ static enum lk_status open_broken(struct lk_data *data, const struct lk_data_req
     return LK_OK;
 }
 
+/* A file for samples that would never be written must be a mistake; memory is all the same. */
+static enum lk_status check_cache(const struct lk_data *data,
+                                  const struct lk_data_request *request)
+{
+    const char *cache = request->wanted->cache;
+    if (request->part != LK_DATA_TRAIN || !cache || !*cache || strcmp(cache, "none") == 0 ||
+        strcmp(cache, "memory") == 0)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "cache '%s': %s data is not decoded, so none of it is kept",
+                   cache, data->source->kind);
+}
+
 static enum lk_status open_fields(struct lk_data *data, struct lk_data_request *request)
 {
+    LK_TRY(check_cache(data, request));
     LK_TRY(data->source->open(request, &data->info, &data->state));
     if (!data->source->can_break)
         return LK_OK;
@@ -132,6 +145,8 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
     char word[64];
     const size_t length = strcspn(spec, ":");
     snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), spec);
+    if (wanted->max_bad)
+        LK_TRY(lk_broken_check_most(wanted->max_bad));
     for (int i = 0; spec[length] == ':' && sources[i]; i++)
         if (strcmp(word, sources[i]->kind) == 0) {
             data->source = sources[i];

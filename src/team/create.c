@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "team/async/async.h"
 #include "team/lockstep/ranks.h"
 #include "tensor/elementwise.h"
@@ -84,7 +85,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     worker->team = team;
     worker->position = position;
     worker->state = LK_WORKER_NEW;
-    lk_worker_read_faults(worker);
+    LK_TRY(lk_worker_read_faults(worker));
     return lk_worker_start(worker);
 }
 
@@ -148,9 +149,24 @@ static const struct lk_team_acts acts = {
 
 /* --- creating ----------------------------------------------------------------------------- */
 
+/* Seconds of $LOCKSTEP_HANG_SECONDS, or 30. */
+static enum lk_status read_hang_seconds(double *seconds)
+{
+    const char *text = getenv("LOCKSTEP_HANG_SECONDS");
+    char *end = NULL;
+    *seconds = 30;
+    if (!text || !*text)
+        return LK_OK;
+    *seconds = lk_number_read(text, &end);
+    if (*end || !(*seconds > 0 && *seconds <= 1e6))
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "LOCKSTEP_HANG_SECONDS='%s' in the environment: expected seconds above 0", text);
+    return LK_OK;
+}
+
 static enum lk_status init(struct lk_team *team)
 {
-    const char *hang = getenv("LOCKSTEP_HANG_SECONDS");
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
@@ -158,7 +174,7 @@ static enum lk_status init(struct lk_team *team)
     pthread_mutex_init(&team->mutex, NULL);
     pthread_cond_init(&team->changed, &clock);
     pthread_condattr_destroy(&clock);
-    team->clock.hang_seconds = hang && atof(hang) > 0 ? atof(hang) : 30;
+    LK_TRY(read_hang_seconds(&team->clock.hang_seconds));
     return lk_reducer_create(cores < 1 ? 1 : cores > 8 ? 8 : (int)cores, &team->reducer);
 }
 

@@ -2,6 +2,7 @@
 #include "train/run_folder.h"
 
 #include "base/build.h"
+#include "base/escape.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
@@ -137,6 +138,18 @@ static enum lk_status write_json(const char *path, json_t *json)
     const enum lk_status status = lk_file_write(path, text, strlen(text));
     free(text);
     return status;
+}
+
+/* A text that may be a path, which need not be UTF-8. */
+static json_t *text_json(const char *text)
+{
+    char *escaped = malloc(LK_ESCAPED_BYTES(strlen(text)));
+    if (!escaped)
+        return NULL;
+    lk_escape(text, escaped);
+    json_t *json = json_string(escaped);
+    free(escaped);
+    return json;
 }
 
 static json_t *about_device(const struct lk_device_info *device)
@@ -330,15 +343,15 @@ static json_t *event_line(const struct lk_event *e)
 {
     switch (e->kind) {
     case LK_EVENT_START:
-        return json_pack("{s:s, s:I, s:s}", "event", "start", "step", (json_int_t)e->step,
-                         "text", e->text);
+        return json_pack("{s:s, s:I, s:o}", "event", "start", "step", (json_int_t)e->step,
+                         "text", text_json(e->text));
     case LK_EVENT_STEP:
         return step_line(e);
     case LK_EVENT_EVALUATION:
         return with_loss_scale(evaluation_line(e), e);
     case LK_EVENT_CHECKPOINT:
-        return json_pack("{s:s, s:I, s:s}", "event", "checkpoint", "step", (json_int_t)e->step,
-                         "file", e->file);
+        return json_pack("{s:s, s:I, s:o}", "event", "checkpoint", "step", (json_int_t)e->step,
+                         "file", text_json(e->file));
     case LK_EVENT_DEVICES:
         return json_pack("{s:s, s:I, s:s}", "event", "devices", "step", (json_int_t)e->step,
                          "text", e->text);

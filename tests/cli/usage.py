@@ -72,6 +72,30 @@ class CommandLine(ProgramTest):
                      environment={'LOCKSTEP_EPOCHS': 'many'})
         self.refused(2, 'adam', 'train', 'mlp', '--data', DATA, '--optimizer', 'adma')
 
+    def test_useless_settings(self):
+        """What has no use for this data must make sense all the same."""
+        for command in ['train', 'tiny.yaml', '--data', DATA], ['data', DATA]:
+            self.refused(2, "'zzz'", *command, '--max-bad', 'zzz')
+        self.refused(2, "max_bad 'zzz'", 'train', 'tiny.yaml', '--data', DATA, '--set',
+                     'max_bad=zzz')
+        for cache in ['--set', 'data_cache=zzz'], ['--cache', 'zzz']:
+            self.refused(2, ["cache 'zzz'", 'synthetic'], 'train', 'tiny.yaml', '--data', DATA,
+                         *cache)
+        self.train('--steps', '1', '--cache', 'memory')
+
+    def test_environment(self):
+        for name, values in {'LOCKSTEP_SLOW': ['garbage', '1', '1:', '1:x', '1:3x', '-1:3',
+                                               '0:nan', '0:0.5'],
+                             'LOCKSTEP_FAIL': ['garbage', '1', '1:0', '1:5:hung', '1:5,,'],
+                             'LOCKSTEP_HANG_SECONDS': ['garbage', '0', '-1', '5s', 'nan']
+                             }.items():
+            for value in values:
+                self.refused(2, [name, f"'{value}'", 'expected'], 'train', 'tiny.yaml',
+                             '--data', DATA, environment={name: value})
+        self.train('--steps', '2', environment={
+            'LOCKSTEP_SLOW': '0:1.5', 'LOCKSTEP_FAIL': '1:5,2:6:hang',
+            'LOCKSTEP_HANG_SECONDS': '7.5'})
+
     def test_words(self):
         self.refused(2, 'MODEL', 'train')
         self.refused(2, 'found 2 words', 'train', 'mlp', 'vgg16')

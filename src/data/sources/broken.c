@@ -33,6 +33,12 @@ static enum lk_status parse_max_bad(const char *text, int64_t count, int64_t *mo
     return LK_OK;
 }
 
+enum lk_status lk_broken_check_most(const char *max_bad)
+{
+    int64_t most;
+    return parse_max_bad(max_bad, 1, &most);
+}
+
 enum lk_status lk_broken_create(const struct lk_broken_config *config,
                                 struct lk_broken **broken)
 {

@@ -17,6 +17,9 @@ struct lk_broken_config {
     bool takes_files;    /* a sample whose file cannot be opened is broken, too */
 };
 
+/* Whether a text says how many samples may be broken. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_broken_check_most(const char *max_bad);
+
 /* fails: LK_E_ARGUMENT max_bad; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_broken_create(const struct lk_broken_config *config,
                                               struct lk_broken **broken);

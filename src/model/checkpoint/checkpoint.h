@@ -36,7 +36,7 @@ struct lk_checkpoint {
 };
 
 /* Writes a checkpoint; the file is whole or not there. Waits for the device. optimizer NULL:
- * parameters alone. fails: LK_E_IO, LK_E_ARGUMENT (a text is no UTF-8), LK_E_DEVICE */
+ * parameters alone. fails: LK_E_IO, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_checkpoint_write(const char *path,
                                                  const struct lk_checkpoint *about,
                                                  const struct lk_replica *replica,

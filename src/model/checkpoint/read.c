@@ -1,6 +1,8 @@
 /* Opens checkpoints, checks them, and copies what they hold to a device. */
 #include "model/checkpoint/checkpoint.h"
 
+#include "base/arena.h"
+#include "base/escape.h"
 #include "base/fail.h"
 #include "model/checkpoint/arrays.h"
 #include "model/checkpoint/fields.h"
@@ -12,6 +14,7 @@
 struct lk_checkpoint_file {
     char path[1024];
     struct lk_safetensors *tensors;
+    struct lk_arena texts; /* those that were escaped */
     struct lk_checkpoint about;
 };
 
@@ -43,6 +46,21 @@ static enum lk_status find_number(const struct lk_checkpoint_file *file, const c
     return LK_OK;
 }
 
+/* A text that was escaped as it was; files of format 1 have none. */
+static enum lk_status unescape(struct lk_checkpoint_file *file, const char **text)
+{
+    void *memory;
+    const size_t bytes = strlen(*text) + 1;
+    if (!strstr(*text, "\\x") ||
+        strcmp(lk_safetensors_text(file->tensors, "format"), LK_CHECKPOINT_FORMAT) != 0)
+        return LK_OK;
+    LK_TRY(lk_arena_allocate(&file->texts, bytes, &memory));
+    memcpy(memory, *text, bytes);
+    lk_unescape(memory);
+    *text = memory;
+    return LK_OK;
+}
+
 static bool is_missing(const struct lk_checkpoint_file *file,
                        const struct lk_checkpoint_field *field)
 {
@@ -67,8 +85,11 @@ static enum lk_status read_metadata(struct lk_checkpoint_file *file)
     LK_TRY(check_format(file));
     for (int i = 0; i < LK_CHECKPOINT_TEXTS; i++) {
         const struct lk_checkpoint_field *field = &lk_checkpoint_texts[i];
-        if (!is_missing(file, field))
-            LK_TRY(find_text(file, field->key, lk_checkpoint_text(field, &file->about)));
+        const char **text = lk_checkpoint_text(field, &file->about);
+        if (is_missing(file, field))
+            continue;
+        LK_TRY(find_text(file, field->key, text));
+        LK_TRY(unescape(file, text));
     }
     for (int i = 0; i < LK_CHECKPOINT_NUMBERS; i++) {
         const struct lk_checkpoint_field *field = &lk_checkpoint_numbers[i];
@@ -154,6 +175,7 @@ void lk_checkpoint_close(struct lk_checkpoint_file *file)
     if (!file)
         return;
     lk_safetensors_close(file->tensors);
+    lk_arena_clear(&file->texts);
     free(file);
 }
 

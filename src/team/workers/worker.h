@@ -140,8 +140,9 @@ bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count);
 /* Called on the device's thread by long calls, to show that they do not hang. */
 void lk_worker_heartbeat(void *worker);
 
-/* Reads from the environment which faults tests want (LOCKSTEP_SLOW, LOCKSTEP_FAIL). */
-void lk_worker_read_faults(struct lk_worker *worker);
+/* Reads from the environment which faults tests want (LOCKSTEP_SLOW, LOCKSTEP_FAIL).
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_worker_read_faults(struct lk_worker *worker);
 
 /* On its thread: makes the device as slow as LOCKSTEP_SLOW asks for, by waiting that much
  * longer than `seconds`; fails or hangs where LOCKSTEP_FAIL asks for it. fails: LK_E_DEVICE */

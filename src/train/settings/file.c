@@ -1,5 +1,6 @@
 /* Run files: settings as YAML, read and written. */
 #include "io/file.h"
+#include "base/escape.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "model/text/yaml.h"
@@ -100,6 +101,8 @@ static enum lk_status set_one(struct lk_settings *settings, const struct lk_yaml
     enum lk_status status = value_text(entry, &text);
     if (status == LK_OK && text.failed)
         status = lk_fail_memory("a setting", text.room);
+    if (status == LK_OK && text.bytes)
+        lk_unescape(text.bytes);
     if (status == LK_OK)
         status = lk_yaml_at(
             entry, lk_settings_set(settings, entry->key, text.bytes ? text.bytes : ""));
@@ -194,11 +197,12 @@ static void append_quoted(struct lk_text *text, const char *value)
 static void append_setting(struct lk_text *text, const struct lk_option *row,
                            const struct lk_settings *settings, const char *indent)
 {
-    char value[1024];
+    char value[1024], escaped[LK_ESCAPED_BYTES(sizeof value)];
     lk_option_print(row, settings, value, sizeof value);
+    lk_escape(value, escaped);
     lk_text_append(text, "%s%s: ", indent, row->name);
     if (row->kind == LK_OPTION_TEXT)
-        append_quoted(text, value);
+        append_quoted(text, escaped);
     else if (row->count > 1)
         lk_text_append(text, "[%s]", value);
     else

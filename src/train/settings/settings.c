@@ -2,6 +2,7 @@
 #include "train/settings/settings.h"
 
 #include "base/fail.h"
+#include "data/sources/broken.h"
 #include "data/stages/pipeline.h"
 #include "mirror/staleness.h"
 #include "products/kernel/choice.h"
@@ -300,6 +301,8 @@ enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
         return set_pipeline(settings, name, value, false);
     if (strcmp(name, "pipeline") == 0 || strcmp(name, "augment") == 0)
         return set_pipeline(settings, name, value, true);
+    if (strcmp(name, "max_bad") == 0)
+        LK_TRY(lk_broken_check_most(value));
     LK_TRY(lk_option_set(lk_settings_table, settings, name, value));
     if (strcmp(name, "model") == 0) {
         free(settings->model_text);
