@@ -148,6 +148,8 @@ struct lk_predictor_port {
     const char *name;
     struct lk_shape shape;
     bool is_class;
+    const char *const *class_names; /* [named_classes]: of the data that it was trained on */
+    int64_t named_classes;          /* 0: its classes have no names */
 };
 
 /* Output `index`; false past the last. */

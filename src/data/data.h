@@ -4,6 +4,7 @@
 #define LK_DATA_DATA_H
 
 #include "data/images/images.h"
+#include "data/labels.h"
 
 struct lk_data {
     const struct lk_source *source;
@@ -11,11 +12,16 @@ struct lk_data {
     struct lk_images *images; /* NULL: the source has fields, not image files */
     struct lk_broken *broken; /* NULL: no sample is */
     struct lk_data_info info;
-    struct lk_field standard[2]; /* of a source that leaves them open: image, class */
+    struct lk_field fields[LK_MOST_FIELDS]; /* info.fields */
+    struct lk_label_rule rules[LK_MOST_FIELDS];
+    bool has_rules; /* some field has one */
     size_t field_bytes[LK_MOST_FIELDS];
     int image, label;    /* the fields of lk_data_read(); -1: there is none */
     size_t sample_bytes; /* of the image; 0: there is none */
 };
+
+/* The first label of classes, which the info tells about; -1: there is none. */
+int lk_data_first_classes(const struct lk_data *data);
 
 /* As lk_data_read() of one sample of image files, but another part of its image. NULL: that
  * is not wanted. */

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/classes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,7 +150,10 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
                                          .threads = (int)s->data_threads,
                                          .prefetch = (int)s->prefetch};
     LK_TRY(lk_data_load_join(&trainer->load));
+    LK_TRY(lk_trainer_read_classes(trainer));
     LK_TRY(lk_binding_make(trainer->model, trainer->load.train, &trainer->feed, targets));
+    LK_TRY(lk_binding_take_classes(trainer->model, trainer->load.train, targets));
+    LK_TRY(lk_model_print_classes(trainer->model, &trainer->classes_text));
     if (trainer->load.validation)
         LK_TRY(lk_binding_make(trainer->model, trainer->load.validation, &unused, targets));
     LK_TRY(resolve(trainer, s->pipeline, true, &trainer->text));
@@ -348,6 +352,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_choices_destroy(trainer->tuned);
     lk_choices_destroy(trainer->blockings);
     free(trainer->choices_text);
+    free(trainer->classes_text);
     free(trainer->text);
     free(trainer->eval_text);
     free(trainer);

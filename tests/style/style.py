@@ -59,7 +59,7 @@ LIBRARIES = {
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/train/run_folder.c", "tools/terminal/json.h"],
+                  "src/model/classes.c", "src/train/run_folder.c", "tools/terminal/json.h"],
 }  # fmt: skip
 
 # Headers of C11 and POSIX; sys/file.h for flock().
