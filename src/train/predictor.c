@@ -1,5 +1,6 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
+#include "data/photo.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
@@ -178,6 +179,19 @@ void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3], 
     for (int i = 0; i < 3; i++)
         shape[i] = i < input.shape.rank ? input.shape.dim[i] : 1;
     *classes = (int)lk_shape_count(&output.shape);
+}
+
+enum lk_status lk_predictor_read_image(const struct lk_predictor *predictor, const char *path,
+                                       uint8_t *pixels)
+{
+    struct lk_field input = {0};
+    (void)lk_predictor_input(predictor, 0, &input);
+    if (input.dtype != LK_U8)
+        return lk_fail(LK_E_ARGUMENT, "model '%s' takes no image",
+                       lk_model_name(predictor->model));
+    const int shape[] = {(int)input.shape.dim[0], (int)input.shape.dim[1],
+                         (int)input.shape.dim[2]};
+    return lk_photo_read(path, predictor->data, &predictor->pipeline, shape, pixels);
 }
 
 enum lk_status lk_predictor_run(struct lk_predictor *predictor, int64_t count,

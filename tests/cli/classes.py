@@ -83,8 +83,7 @@ class Classes(ProgramTest):
     def test_order_of_a_file(self):
         """A list of names in another order changes no label, so that a run goes on."""
         self.put('names.txt', '\n'.join(reversed(KINDS)) + '\n')
-        self.teach('--steps', '10')
-        self.teach('--steps', '5', '--fresh')
+        self.teach('--steps', '5')
         again = self.data('all.csv', ',classes=names.txt')
         self.run_program('train', 'kinds.yaml', '--data', again, *TRAIN, '--run', 'run',
                          '--steps', '10')
@@ -161,6 +160,64 @@ class Classes(ProgramTest):
                          ['dark', 'gr\\xE4y', 'light'])
         self.assertEqual([c['samples'] for c in found['classes']], [0, 20, 20])
         self.assertGreater(found['accuracy'], 0.9)
+
+    def photographs(self, sizes):
+        """Images whose left or right half is bright, in train and test, of other sizes."""
+        chance = random.Random(5)
+        for part in 'train', 'test':
+            for side in 'left', 'right':
+                os.makedirs(self.path(f'halves/{part}/{side}'))
+                for k in range(24):
+                    w, h = chance.choice(sizes)
+                    grain = [chance.randrange(60) for _ in range(w * h)]
+                    self.put(f'halves/{part}/{side}/{k:02}.png', png(w, h, lambda x, y: grain[
+                        y * w + x] + 150 * ((2 * x >= w) == (side == 'right'))))
+
+    def test_predicts_photographs(self):
+        """As the evaluation sees them: of any size, resized, and cropped to their middle; by
+        name, by folder, by pattern and as a data set."""
+        self.photographs([(40, 28), (30, 36), (64, 50), (16, 16)])
+        self.put('pictures.yaml', PICTURES.replace('classes: 3', 'classes: 2'))
+        for run, data, stages in (('plain', '', 'normalize -1..1'),
+                                  ('sized', ',size=12x14', 'normalize -1..1'),
+                                  ('resized', '', 'resize 12x10 | crop 8x8 | normalize -1..1'),
+                                  ('part', '', 'center_crop 15x12 | resize 8x8')):
+            self.run_program('train', 'pictures.yaml', '--data', 'folder:halves' + data,
+                             '--epochs', '20', '--batch-size', '16', '--lr', '0.03', '--run',
+                             run, '--pipeline', stages)
+            def say(*words, run=run):
+                return json.loads(self.run_program('predict', run, *words, '--json').stdout)
+            found = say('halves/test')
+            names = [f'halves/test/{side}/{k:02}.png' for side in ('left', 'right')
+                     for k in range(24)]
+            self.assertEqual([f['file'] for f in found], names)
+            as_data = say('folder:halves' + data)
+            self.assertEqual([f['predictions'] for f in found],
+                             [s['predictions'] for s in as_data])
+            right = sum(f['predictions'][0]['name'] in f['file'] for f in found)
+            judged = json.loads(self.run_program('eval', run, '--json').stdout)
+            self.assertEqual(right / len(found), judged['accuracy'])
+            self.assertGreater(right, 40)
+            self.assertEqual(say('halves/test/right/0*.png', names[0]),
+                             [f for f in found if 'right/0' in f['file']] + found[:1])
+        said = self.run_program('predict', 'plain', names[0], '--top', '5').stdout
+        self.assertRegex(said, r'^halves/test/left/00.png: left, probability [\d.]+; '
+                               r'right, probability [\d.]+\n$')
+
+    def test_predicts_the_rest(self):
+        """What cannot be predicted is named, and does not keep the rest from it."""
+        self.photographs([(20, 20)])
+        self.put('pictures.yaml', PICTURES.replace('classes: 3', 'classes: 2'))
+        self.run_program('train', 'pictures.yaml', '--data', 'folder:halves', '--steps', '2',
+                         '--batch-size', '16', '--run', 'run')
+        self.put('bad.png', b'no image')
+        os.mkdir(self.path('empty'))
+        done = self.run_program('predict', 'run', 'nix.png', 'bad.png', 'empty', '*.jpg',
+                                'halves/test/left/00.png', 'csv:nix', status=3)
+        self.assertEqual(len(done.stdout.splitlines()), 1)
+        for said in ("'nix.png'", "'bad.png'", "no .png, .jpg or .jpeg file below 'empty'",
+                     "no file matches '*.jpg'", "'nix'"):
+            self.assertIn(said, done.stderr)
 
 
 if __name__ == '__main__':

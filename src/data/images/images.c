@@ -25,7 +25,7 @@ struct lk_images {
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
-static enum lk_status parse_size(const char *text, struct lk_data_info *info)
+enum lk_status lk_images_parse_size(const char *text, int size[2])
 {
     char more;
     int height, width;
@@ -36,8 +36,8 @@ static enum lk_status parse_size(const char *text, struct lk_data_info *info)
         return lk_fail(LK_E_ARGUMENT,
                        "size '%s': expected height x width of at most %d, such as 96x96", text,
                        MOST_SIDE);
-    info->height = height;
-    info->width = width;
+    size[0] = height;
+    size[1] = width;
     return LK_OK;
 }
 
@@ -67,11 +67,11 @@ static enum lk_status find_shape(struct lk_images *images, const struct lk_image
                                  const struct lk_data_options *wanted)
 {
     struct lk_data_info *info = &images->info;
-    int shape[3] = {0};
-    info->height = wanted->height;
-    info->width = wanted->width;
+    int shape[3] = {0}, size[2] = {wanted->height, wanted->width};
+    LK_TRY(lk_images_parse_size(o->size, size));
+    info->height = size[0];
+    info->width = size[1];
     info->channels = o->channels ? (int)o->channels : wanted->channels;
-    LK_TRY(parse_size(o->size, info));
     if (info->height == 0 || info->channels == 0)
         LK_TRY(measure_first(images, shape));
     if (info->height == 0) {

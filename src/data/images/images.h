@@ -26,6 +26,10 @@ LK_MUST_CHECK enum lk_status lk_images_read(const struct lk_images *images, int6
                                             const struct lk_image_crop *part, uint8_t *sample,
                                             int32_t *label);
 
+/* Reads "96x96", height and width, of a SPEC's option `size`; "" leaves `size` as it is.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_images_parse_size(const char *text, int size[2]);
+
 /* The rectangle that the options asked for, of which samples are cached. */
 struct lk_image_crop lk_images_crop(const struct lk_images *images);
 

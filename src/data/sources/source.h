@@ -125,6 +125,9 @@ char *lk_source_find_options(char *text);
 LK_MUST_CHECK enum lk_status lk_source_parse_options(const struct lk_option *table, char *text,
                                                      void *options);
 
+/* The value of an option in the text of a SPEC; false: it is not there, or too long. */
+bool lk_source_find_option(const char *text, const char *name, char *value, size_t bytes);
+
 /* Whether ",name=" of that option is in the text of a SPEC. */
 bool lk_source_has_option(const char *text, const char *name);
 
