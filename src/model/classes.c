@@ -66,6 +66,11 @@ static bool are_numbers(const char *const *names, int64_t count)
     return true;
 }
 
+bool lk_output_has_words(const struct lk_model_output *output)
+{
+    return !are_numbers(output->class_names, output->class_count);
+}
+
 struct named {
     const char *name;
     int32_t number;
@@ -116,6 +121,11 @@ enum lk_status lk_output_find_classes(const struct lk_model_output *output,
     for (int64_t i = 0; i < count && status == LK_OK; i++)
         status = find(output, sorted, names[i], &numbers[i]);
     free(sorted);
+    if (status == LK_E_DATA && !lk_output_has_words(output)) {
+        lk_error_clear();
+        *is_matched = false;
+        return LK_OK;
+    }
     return status;
 }
 

@@ -15,8 +15,12 @@ LK_MUST_CHECK enum lk_status lk_output_name_classes(struct lk_model *model,
                                                     struct lk_model_output *output,
                                                     const char *const *names, int64_t count);
 
-/* The output's class of each name, if it has names and these are more than "0", "1", ..., which
- * keep their numbers. fails: LK_E_DATA for a name that is none of the output's */
+/* Whether the names are more than "0", "1", ..., as of data whose classes are numbers. */
+bool lk_output_has_words(const struct lk_model_output *output);
+
+/* The output's class of each name. Numbers are kept (is_matched: false) where the output has no
+ * names, where the given ones are but numbers, and where the output's are and do not match.
+ * fails: LK_E_DATA for a name that is none of the output's */
 LK_MUST_CHECK enum lk_status lk_output_find_classes(const struct lk_model_output *output,
                                                     const char *const *names, int64_t count,
                                                     int32_t *numbers, bool *is_matched);

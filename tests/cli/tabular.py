@@ -125,7 +125,7 @@ class TabularTest(ProgramTest):
         self.assertGreater(outputs['heavy']['metrics']['auc'], 0.95)
         said = self.run_program('predict', 'one', FIELDS[:-1]).stdout.splitlines()
         self.assertEqual(len(said), 150)
-        self.assertRegex(said[0], r'^sample 0: species class \d, probability [\d.]+; '
+        self.assertRegex(said[0], r'^sample 0: species [a-z]+, probability [\d.]+; '
                                   r'mass [-\d.e+]+; heavy [-\d.e]+$')
 
     def test_changed_loss(self):

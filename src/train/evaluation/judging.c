@@ -3,6 +3,7 @@
 #include "train/evaluation/parts.h"
 
 #include "base/fail.h"
+#include "model/classes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,10 +174,10 @@ enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, struct lk_data *
         const struct lk_field *field = &info->fields[j->field];
         result->classes = (int)j->output->shape.width;
         result->confusion = evaluator->confusion;
-        if (j->output->class_count > 0) {
-            result->class_names = j->output->class_names;
-            result->named_classes = (int)j->output->class_count;
-        } else if (field->class_names && field->classes == result->classes) {
+        result->class_names = j->output->class_names;
+        result->named_classes = (int)j->output->class_count;
+        if (!lk_output_has_words(j->output) && field->class_names &&
+            field->classes == result->classes) {
             result->class_names = field->class_names;
             result->named_classes = result->classes;
         }
