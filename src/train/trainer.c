@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "data/batches/measure.h"
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
@@ -109,12 +110,12 @@ static bool is_read(const struct lk_trainer *trainer, const char *name)
 /* The pipeline with what is measured over the training data, of the fields that the model
  * reads: other data need not have the rest. */
 static enum lk_status resolve(struct lk_trainer *trainer, const char *text, bool is_training,
-                              char **resolved)
+                              struct lk_standardize *known, char **resolved)
 {
     struct lk_pipeline pipeline;
     struct lk_standardize numbers;
     int kept = 0;
-    LK_TRY(lk_pipeline_resolve(trainer->load.train, text, resolved));
+    LK_TRY(lk_pipeline_resolve_again(trainer->load.train, text, known, resolved));
     LK_TRY(lk_pipeline_parse(*resolved, is_training, &pipeline));
     if (!pipeline.standardizes)
         return LK_OK;
@@ -141,6 +142,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     const struct lk_data_options size = lk_data_wanted(trainer->model, &no_pipeline);
     int targets[LK_MOST_OUTPUTS];
     struct lk_feed unused;
+    struct lk_standardize known = {0};
     struct lk_batches_options options = {.size = (int)s->batch_size,
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
@@ -156,8 +158,8 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     LK_TRY(lk_model_print_classes(trainer->model, &trainer->classes_text));
     if (trainer->load.validation)
         LK_TRY(lk_binding_make(trainer->model, trainer->load.validation, &unused, targets));
-    LK_TRY(resolve(trainer, s->pipeline, true, &trainer->text));
-    LK_TRY(resolve(trainer, s->eval_pipeline, false, &trainer->eval_text));
+    LK_TRY(resolve(trainer, s->pipeline, true, &known, &trainer->text));
+    LK_TRY(resolve(trainer, s->eval_pipeline, false, &known, &trainer->eval_text));
     options.pipeline = trainer->text;
     LK_TRY(lk_data_fingerprint(trainer->load.train, &trainer->feed, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));

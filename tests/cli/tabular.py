@@ -178,6 +178,16 @@ class TabularTest(ProgramTest):
                      'number', 'train', 'mass.yaml', '--data', FIELDS + 'label=species',
                      '--steps', '1')
 
+    def test_measures_once(self):
+        """What training and evaluation standardize by is measured in one pass over the data."""
+        self.put('flat.csv', 'a,b,c\n' + ''.join(f'{i},7,{i % 3}\n' for i in range(90)))
+        self.put('flat.yaml', CLASSES.replace('input: [3]', 'input: [2]'))
+        done = self.run_program('train', 'flat.yaml', '--data', 'csv:flat.csv,fields=a,b,'
+                                'label=c', '--pipeline', 'standardize', '--batch-size', '30',
+                                '--val', 'csv:flat.csv,fields=a,b,label=c', '--steps', '3',
+                                '--run', 'run')
+        self.assertEqual(done.stderr.count("number 1 of 'numbers' is 7 in all samples"), 1)
+
     def test_lengths(self):
         """A field that tells another's length is an input like others."""
         chance = random.Random(7)
