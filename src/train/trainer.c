@@ -252,13 +252,29 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
                               &trainer->eval_transform);
 }
 
-static bool predicts_one_class(const struct lk_model *model)
+/* Whether the pipeline's one_hot suits what is trained: one class a sample, or a weight for
+ * each class. A class for each step is refused rather than left as it is without a word. */
+static enum lk_status check_one_hot(const struct lk_model *model)
 {
-    bool does = false;
-    for (int i = 0; i < model->output_count; i++)
-        does |= model->outputs[i].loss_node && model->outputs[i].shape.form == LK_FORM_CLASS &&
-                model->outputs[i].shape.steps == 1;
-    return does;
+    bool is_used = false;
+    for (int i = 0; i < model->output_count; i++) {
+        const struct lk_model_output *output = &model->outputs[i];
+        const enum lk_metric_form form = output->shape.form;
+        if (!output->loss_node)
+            continue;
+        if (form == LK_FORM_CLASS && output->node->shapes.y.rank > 1)
+            return lk_fail(LK_E_ARGUMENT,
+                           "the pipeline's one_hot is for one class a sample; output '%s' of "
+                           "model '%s' predicts a class for each step, whose labels cannot be "
+                           "smoothed",
+                           output->name, lk_model_name(model));
+        is_used |= form == LK_FORM_CLASS || form == LK_FORM_DISTRIBUTION;
+    }
+    return is_used ? LK_OK
+                   : lk_fail(LK_E_ARGUMENT,
+                             "the pipeline's one_hot is for an output that predicts one class "
+                             "a sample, model '%s' has none",
+                             lk_model_name(model));
 }
 
 static enum lk_status add_loss(struct lk_trainer *trainer)
@@ -267,11 +283,8 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
     const struct lk_model *model = trainer->model;
     LK_TRY(
         lk_model_add_losses(trainer->model, p->is_one_hot ? p->smoothing : -1, &trainer->loss));
-    if (p->is_one_hot && !predicts_one_class(model))
-        return lk_fail(LK_E_ARGUMENT,
-                       "the pipeline's one_hot is for an output that predicts one class a "
-                       "sample, model '%s' has none",
-                       lk_model_name(model));
+    if (p->is_one_hot)
+        LK_TRY(check_one_hot(model));
     for (int i = 0; i < model->output_count; i++)
         trainer->has_accuracy |=
             model->outputs[i].loss_node && model->outputs[i].shape.form != LK_FORM_VALUES;

@@ -47,7 +47,7 @@ enum lk_status lk_labels_limit(struct lk_data *data, const struct lk_model_outpu
     char taker[128];
     snprintf(taker, sizeof taker, "%.50s of output '%.50s'", output->loss.kind->name,
              output->name);
-    if (output->shape.form == LK_FORM_UNITS || output->shape.form == LK_FORM_DISTRIBUTION)
+    if (output->shape.form == LK_FORM_UNITS)
         return lk_data_limit_labels(data, field, 0, 1, taker);
     if (found->dtype == LK_I32 && found->classes == 0 && classes > 0) /* below 0: masked */
         return lk_data_limit_labels(data, field, INT32_MIN, (double)classes - 1, taker);
