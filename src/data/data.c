@@ -103,7 +103,9 @@ static enum lk_status open_source(struct lk_data *data, const char *text,
 {
     struct lk_data_request request = {.text = text, .part = part, .wanted = wanted};
     if (data->source->of_fields && lk_source_has_option(text, "fields"))
-        data->source = data->source->of_fields;
+        data->source = data->source->of_image_and_fields && lk_source_has_option(text, "image")
+                           ? data->source->of_image_and_fields
+                           : data->source->of_fields;
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
     if (wanted->part_height)
@@ -196,6 +198,10 @@ static void describe_fields(struct lk_data *data)
     data->image = data->label = -1;
     if (info->fields) {
         memcpy(data->fields, info->fields, (size_t)info->field_count * sizeof *data->fields);
+        for (int i = 0; data->images && i < info->field_count; i++)
+            if (lk_field_is_image(&data->fields[i]))
+                data->fields[i].shape =
+                    (struct lk_shape){3, {info->height, info->width, info->channels}};
         describe_by_fields(data);
     } else {
         make_standard_fields(data);
@@ -277,12 +283,11 @@ static enum lk_status apply_rules(const struct lk_data *data, int64_t index, voi
 }
 
 enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
-                                 const struct lk_image_crop *part, uint8_t *sample,
-                                 int32_t *label)
+                                 const struct lk_image_crop *part,
+                                 void *const to[LK_MOST_FIELDS])
 {
     LK_TRY(check_index(data, index));
-    LK_TRY(lk_images_read(data->images, index, part, sample, label));
-    void *const to[] = {[LK_FIELD_IMAGE] = sample, [LK_FIELD_CLASS] = label};
+    LK_TRY(lk_images_read_fields(data->images, index, part, to));
     return apply_rules(data, index, to);
 }
 
@@ -315,8 +320,7 @@ static enum lk_status read_one(const struct lk_data *data, int64_t index, void *
 {
     struct reading reading = {data, to};
     if (data->images)
-        return lk_images_read(data->images, index, NULL, to[LK_FIELD_IMAGE],
-                              to[LK_FIELD_CLASS]);
+        return lk_images_read_fields(data->images, index, NULL, to);
     return data->broken ? lk_broken_read(data->broken, index, read_sample, &reading)
                         : read_sample(&reading, index);
 }

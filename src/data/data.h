@@ -23,11 +23,10 @@ struct lk_data {
 /* The first label of classes, which the info tells about; -1: there is none. */
 int lk_data_first_classes(const struct lk_data *data);
 
-/* As lk_data_read() of one sample of image files, but another part of its image. NULL: that
- * is not wanted. */
+/* As lk_data_read_fields() of one sample of image files, but another part of its image. */
 LK_MUST_CHECK enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
                                                const struct lk_image_crop *part,
-                                               uint8_t *sample, int32_t *label);
+                                               void *const to[LK_MOST_FIELDS]);
 
 /* fails: LK_E_ARGUMENT the data has no image or no label that is one class, saying what it has
  */

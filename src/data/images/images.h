@@ -30,6 +30,13 @@ LK_MUST_CHECK enum lk_status lk_images_read(const struct lk_images *images, int6
  * fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_images_parse_size(const char *text, int size[2]);
 
+/* As lk_images_read(), of all fields of a source that has them beside the image: to[i] that of
+ * field i; NULL: it is not wanted. Of one without, those of an image and its class. */
+LK_MUST_CHECK enum lk_status lk_images_read_fields(const struct lk_images *images,
+                                                   int64_t index,
+                                                   const struct lk_image_crop *part,
+                                                   void *const to[LK_MOST_FIELDS]);
+
 /* The rectangle that the options asked for, of which samples are cached. */
 struct lk_image_crop lk_images_crop(const struct lk_images *images);
 

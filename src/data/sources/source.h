@@ -13,13 +13,15 @@
 struct lk_image_options {
     char size[32]; /* "96x96": height x width; "": as is asked for, else as the first image */
     int64_t channels;
-    char max_bad[16];            /* "1%" of the samples, or how many */
-    char classes[512];           /* a file of names, or how many; "": as they are found */
-    char cache[512];             /* "memory", or a file; "": as is asked for, "none" */
-    int decode;                  /* enum lk_image_decoding */
-    char part[64];               /* folder: the subfolder to read */
-    char image[128], label[128]; /* tfrecord: keys */
-    int64_t offset;              /* added to labels as they are in the file */
+    char max_bad[16];             /* "1%" of the samples, or how many */
+    char classes[512];            /* a file of names, or how many; "": as they are found */
+    char cache[512];              /* "memory", or a file; "": as is asked for, "none" */
+    int decode;                   /* enum lk_image_decoding */
+    char part[64];                /* folder: the subfolder to read */
+    char image[128], label[1024]; /* tfrecord: keys */
+    int64_t offset;               /* added to labels as they are in the file */
+    char fields[8192];            /* tfrecord: keys of numbers beside the image */
+    char label_type[16];
 };
 
 enum lk_image_decoding { LK_DECODE_SCALED, LK_DECODE_FULL };
@@ -91,14 +93,16 @@ struct lk_source {
     /* One of two, for sample `index`, which lies in the set; any thread. Its fields, each to
      * to[i] unless that is NULL, though LK_E_DATA says of all of it that it is broken; or the
      * image file it is in, which others decode. The label, where it is known without the file,
-     * is there though that cannot be read. */
+     * is there though that cannot be read. A source with both has fields, of which `read`
+     * leaves the image alone, and no label beside them. */
     enum lk_status (*read)(const void *state, int64_t index, void *const to[]);
     enum lk_status (*fetch)(const void *state, int64_t index, struct lk_encoded *encoded);
     bool can_break;    /* samples that are read may be broken: they are counted and replaced */
     bool knows_broken; /* which ones is known at once: reading no field of one tells */
 
-    /* Reads the SPEC where it has the option fields=; NULL: there is no such option. */
-    const struct lk_source *of_fields;
+    /* Reads the SPEC where it has the option fields=; NULL: there is no such option. Beside
+     * image= the other one, where there is one. */
+    const struct lk_source *of_fields, *of_image_and_fields;
 
     /* The label alone; NULL: only whoever fetches or reads the sample knows it. */
     int64_t (*label)(const void *state, int64_t index);
@@ -115,7 +119,8 @@ extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_fold
     lk_source_csv, lk_source_tfrecord, lk_source_npy, lk_source_text;
 
 /* Those that take the place of a source of image files: see of_fields. */
-extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields;
+extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields,
+    lk_source_tfrecord_image_and_fields;
 
 /* Where ",name=" of the first option begins in the text of a SPEC; its end: nowhere. */
 char *lk_source_find_options(char *text);
