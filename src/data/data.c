@@ -117,7 +117,9 @@ static enum lk_status open_source(struct lk_data *data, const char *text,
 {
     struct lk_data_request request = {.text = text, .part = part, .wanted = wanted};
     if (data->source->of_fields && lk_source_has_option(text, "fields"))
-        data->source = data->source->of_fields;
+        data->source = data->source->of_image_and_fields && lk_source_has_option(text, "image")
+                           ? data->source->of_image_and_fields
+                           : data->source->of_fields;
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
     if (wanted->part_height)
@@ -162,49 +164,65 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
 static void make_standard_fields(struct lk_data *data)
 {
     struct lk_data_info *info = &data->info;
-    data->standard[LK_FIELD_IMAGE] =
+    data->fields[LK_FIELD_IMAGE] =
         (struct lk_field){.name = "image",
                           .dtype = LK_U8,
                           .shape = {3, {info->height, info->width, info->channels}},
                           .role = LK_FIELD_INPUT,
                           .length = -1};
-    data->standard[LK_FIELD_CLASS] = (struct lk_field){.name = "label",
-                                                       .dtype = LK_I32,
-                                                       .role = LK_FIELD_LABEL,
-                                                       .length = -1,
-                                                       .classes = info->classes,
-                                                       .class_names = info->class_names};
-    info->fields = data->standard;
-    info->field_count = LK_COUNT(data->standard);
+    data->fields[LK_FIELD_CLASS] = (struct lk_field){.name = "label",
+                                                     .dtype = LK_I32,
+                                                     .role = LK_FIELD_LABEL,
+                                                     .length = -1,
+                                                     .classes = info->classes,
+                                                     .class_names = info->class_names};
+    info->field_count = 2;
+}
+
+int lk_data_first_classes(const struct lk_data *data)
+{
+    for (int i = 0; i < data->info.field_count; i++)
+        if (data->fields[i].role == LK_FIELD_LABEL && data->fields[i].classes > 0)
+            return i;
+    return -1;
 }
 
 /* Fills the info's image size and classes from the fields of a source that has its own. */
-static void describe_by_fields(struct lk_data_info *info)
+static void describe_by_fields(struct lk_data *data)
 {
+    struct lk_data_info *info = &data->info;
     info->height = info->width = info->channels = info->classes = 0;
     info->class_names = NULL;
     for (int i = info->field_count - 1; i >= 0; i--) {
-        const struct lk_field *field = &info->fields[i];
+        const struct lk_field *field = &data->fields[i];
         if (lk_field_is_image(field)) {
             info->height = (int)field->shape.dim[0];
             info->width = (int)field->shape.dim[1];
             info->channels = (int)field->shape.dim[2];
         }
-        if (field->role == LK_FIELD_LABEL && field->classes > 0) {
-            info->classes = (int)field->classes;
-            info->class_names = field->class_names;
-        }
+    }
+    const int label = lk_data_first_classes(data);
+    if (label >= 0) {
+        info->classes = (int)data->fields[label].classes;
+        info->class_names = data->fields[label].class_names;
     }
 }
 
 static void describe_fields(struct lk_data *data)
 {
-    const struct lk_data_info *info = &data->info;
+    struct lk_data_info *info = &data->info;
     data->image = data->label = -1;
-    if (info->fields)
-        describe_by_fields(&data->info);
-    else
+    if (info->fields) {
+        memcpy(data->fields, info->fields, (size_t)info->field_count * sizeof *data->fields);
+        for (int i = 0; data->images && i < info->field_count; i++)
+            if (lk_field_is_image(&data->fields[i]))
+                data->fields[i].shape =
+                    (struct lk_shape){3, {info->height, info->width, info->channels}};
+        describe_by_fields(data);
+    } else {
         make_standard_fields(data);
+    }
+    info->fields = data->fields;
     for (int i = info->field_count - 1; i >= 0; i--) {
         data->field_bytes[i] = lk_field_bytes(&info->fields[i]);
         if (lk_field_is_image(&info->fields[i]))
@@ -247,6 +265,8 @@ void lk_data_close(struct lk_data *data)
             lk_broken_destroy(data->broken);
         lk_images_destroy(data->images);
         data->source->close(data->state);
+        for (int i = 0; i < LK_MOST_FIELDS; i++)
+            lk_label_rule_clear(&data->rules[i]);
     }
     free(data);
 }
@@ -269,12 +289,22 @@ static enum lk_status check_index(const struct lk_data *data, int64_t index)
                    (long long)index, (long long)data->info.count - 1);
 }
 
+static enum lk_status apply_rules(const struct lk_data *data, int64_t index, void *const to[])
+{
+    for (int f = 0; data->has_rules && f < data->info.field_count; f++)
+        if (to[f])
+            LK_TRY(lk_label_rule_apply(&data->rules[f], data->info.name, &data->fields[f],
+                                       index, to[f]));
+    return LK_OK;
+}
+
 enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
-                                 const struct lk_image_crop *part, uint8_t *sample,
-                                 int32_t *label)
+                                 const struct lk_image_crop *part,
+                                 void *const to[LK_MOST_FIELDS])
 {
     LK_TRY(check_index(data, index));
-    return lk_images_read(data->images, index, part, sample, label);
+    LK_TRY(lk_images_read_fields(data->images, index, part, to));
+    return apply_rules(data, index, to);
 }
 
 enum lk_status lk_data_check_image(const struct lk_data *data)
@@ -306,8 +336,7 @@ static enum lk_status read_one(const struct lk_data *data, int64_t index, void *
 {
     struct reading reading = {data, to};
     if (data->images)
-        return lk_images_read(data->images, index, NULL, to[LK_FIELD_IMAGE],
-                              to[LK_FIELD_CLASS]);
+        return lk_images_read_fields(data->images, index, NULL, to);
     return data->broken ? lk_broken_read(data->broken, index, read_sample, &reading)
                         : read_sample(&reading, index);
 }
@@ -322,6 +351,7 @@ enum lk_status lk_data_read_fields(const struct lk_data *data, const int64_t *in
         for (int f = 0; f < data->info.field_count; f++)
             sample[f] = to[f] ? (uint8_t *)to[f] + (size_t)i * data->field_bytes[f] : NULL;
         LK_TRY(read_one(data, indices[i], sample));
+        LK_TRY(apply_rules(data, indices[i], sample));
     }
     return LK_OK;
 }

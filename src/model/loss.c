@@ -19,7 +19,8 @@ static void warn_of_raw_output(const struct lk_model *model,
                model->name, output->node->name);
 }
 
-/* Targets as the host has them: classes as integers, or smoothed over all classes; numbers. */
+/* Targets as the host has them: classes as integers, or smoothed over all classes; numbers,
+ * those of a weight for each class smoothed in the same way. */
 static struct lk_input describe_target(const struct lk_model_output *output, double smoothing)
 {
     const struct lk_shape *y = &output->node->shapes.y;
@@ -35,6 +36,10 @@ static struct lk_input describe_target(const struct lk_model_output *output, dou
     if (!is_class && output->shape.form != LK_FORM_CHOICE)
         made =
             (struct lk_input){.dtype = LK_F32, .shape = *y, .scale = 1, .takes_numbers = true};
+    if (output->shape.form == LK_FORM_DISTRIBUTION && smoothing > 0) {
+        made.scale = 1 - smoothing;
+        made.shift = smoothing / (double)output->shape.width;
+    }
     return made;
 }
 

@@ -25,6 +25,8 @@ struct lk_model_output {
     struct lk_metric_shape shape;
     struct lk_model_metric metrics[LK_MOST_METRICS];
     int metric_count;
+    const char *const *class_names;     /* [class_count], see classes.h */
+    int64_t class_count;                /* 0: its classes have no names */
     struct lk_node *target, *loss_node; /* NULL: not added yet */
 };
 

@@ -33,7 +33,8 @@ struct lk_op_shapes {
     const void *options;
     int inputs;
     struct lk_shape x[LK_MOST_INPUTS];
-    enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32 stands for real, LK_I32 for labels */
+    enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32 stands for real, LK_I32 for whole
+                                            * numbers: labels, tokens */
 
     struct lk_shape y;
     int params;

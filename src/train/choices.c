@@ -26,18 +26,11 @@ static enum lk_status read_checkpoint(struct lk_trainer *trainer)
 /* Makes a list of choices equal to that of rank 0. */
 static enum lk_status take_from_first(struct lk_world *world, struct lk_choices *choices)
 {
-    int64_t bytes = 0;
     char *text = NULL;
     const bool is_first = lk_world_rank(world) == 0;
-    if (is_first) {
+    if (is_first)
         LK_TRY(lk_choices_print(choices, &text));
-        bytes = (int64_t)strlen(text) + 1;
-    }
-    enum lk_status status = lk_world_broadcast(world, sizeof bytes, &bytes);
-    if (status == LK_OK && !is_first && !(text = malloc((size_t)bytes)))
-        status = lk_fail_memory("choices of algorithms", (size_t)bytes);
-    if (status == LK_OK)
-        status = lk_world_broadcast(world, (size_t)bytes, text);
+    enum lk_status status = lk_trainer_share_text(world, &text);
     if (status == LK_OK && !is_first)
         status = lk_choices_read(choices, text, "rank 0");
     free(text);

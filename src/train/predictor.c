@@ -1,7 +1,9 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
+#include "data/photo.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/classes.h"
 #include "train/evaluation/evaluator.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,17 @@ static enum lk_status bind_standardize(struct lk_predictor *predictor)
     return lk_standardize_bind(s, inputs, count);
 }
 
+/* A text without `loss:` predicts one class, if it is a vector of probabilities at all. */
+static enum lk_status read_classes(struct lk_model *model, const char *classes)
+{
+    if (!classes || !*classes)
+        return LK_OK;
+    for (int i = 0; i < model->output_count; i++)
+        if (!model->says_loss && !model->outputs[i].loss.kind)
+            LK_TRY(lk_output_set_standard(model, &model->outputs[i]));
+    return lk_model_read_classes(model, classes);
+}
+
 static enum lk_status open_file(struct lk_predictor *predictor,
                                 const struct lk_checkpoint_file *file, const char *device,
                                 int64_t batch)
@@ -69,6 +82,7 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
     struct lk_transform transform;
+    LK_TRY(read_classes(predictor->model, about->classes));
     if (about->eval_pipeline) {
         LK_TRY(lk_pipeline_parse(about->eval_pipeline, false, &predictor->pipeline));
         predictor->text = strdup(about->eval_pipeline);
@@ -150,7 +164,9 @@ bool lk_predictor_output(const struct lk_predictor *predictor, int index,
         .shape = found->node->shapes.y,
         .is_class = model->says_loss ? found->shape.form == LK_FORM_CLASS ||
                                            found->shape.form == LK_FORM_DISTRIBUTION
-                                     : is_vector};
+                                     : is_vector,
+        .class_names = found->class_names,
+        .named_classes = found->class_count};
     return true;
 }
 
@@ -163,6 +179,19 @@ void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3], 
     for (int i = 0; i < 3; i++)
         shape[i] = i < input.shape.rank ? input.shape.dim[i] : 1;
     *classes = (int)lk_shape_count(&output.shape);
+}
+
+enum lk_status lk_predictor_read_image(const struct lk_predictor *predictor, const char *path,
+                                       uint8_t *pixels)
+{
+    struct lk_field input = {0};
+    (void)lk_predictor_input(predictor, 0, &input);
+    if (input.dtype != LK_U8)
+        return lk_fail(LK_E_ARGUMENT, "model '%s' takes no image",
+                       lk_model_name(predictor->model));
+    const int shape[] = {(int)input.shape.dim[0], (int)input.shape.dim[1],
+                         (int)input.shape.dim[2]};
+    return lk_photo_read(path, predictor->data, &predictor->pipeline, shape, pixels);
 }
 
 enum lk_status lk_predictor_run(struct lk_predictor *predictor, int64_t count,

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/classes.h"
 #include "train/trainer_internal.h"
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
     LK_TRY(lk_choices_print(trainer->choices, &choices));
     const struct lk_checkpoint about = {
         .choices = choices,
+        .classes = trainer->classes_text,
         .model = lk_model_name(trainer->model),
         .model_text = lk_model_text(trainer->model),
         .data = trainer->settings->data,
@@ -218,6 +220,21 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     LK_TRY(check_same_run(trainer, there));
     trainer->settings->shards = there->shards; /* a run keeps its order of sums */
     return LK_OK;
+}
+
+enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer)
+{
+    const char *there = NULL;
+    if (trainer->checkpoint)
+        there = lk_checkpoint_metadata(trainer->checkpoint)->classes;
+    char *text = strdup(there ? there : "");
+    if (!text)
+        return lk_fail_memory("names of classes", there ? strlen(there) : 0);
+    enum lk_status status = lk_trainer_share_text(trainer->world, &text);
+    if (status == LK_OK)
+        status = lk_model_read_classes(trainer->model, text);
+    free(text);
+    return status;
 }
 
 /* Reads the checkpoint to a device. A scale of the loss that the settings ask for replaces the

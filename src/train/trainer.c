@@ -3,8 +3,10 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "data/batches/measure.h"
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/classes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,12 +110,12 @@ static bool is_read(const struct lk_trainer *trainer, const char *name)
 /* The pipeline with what is measured over the training data, of the fields that the model
  * reads: other data need not have the rest. */
 static enum lk_status resolve(struct lk_trainer *trainer, const char *text, bool is_training,
-                              char **resolved)
+                              struct lk_standardize *known, char **resolved)
 {
     struct lk_pipeline pipeline;
     struct lk_standardize numbers;
     int kept = 0;
-    LK_TRY(lk_pipeline_resolve(trainer->load.train, text, resolved));
+    LK_TRY(lk_pipeline_resolve_again(trainer->load.train, text, known, resolved));
     LK_TRY(lk_pipeline_parse(*resolved, is_training, &pipeline));
     if (!pipeline.standardizes)
         return LK_OK;
@@ -140,6 +142,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     const struct lk_data_options size = lk_data_wanted(trainer->model, &no_pipeline);
     int targets[LK_MOST_OUTPUTS];
     struct lk_feed unused;
+    struct lk_standardize known = {0};
     struct lk_batches_options options = {.size = (int)s->batch_size,
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
@@ -149,11 +152,14 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
                                          .threads = (int)s->data_threads,
                                          .prefetch = (int)s->prefetch};
     LK_TRY(lk_data_load_join(&trainer->load));
+    LK_TRY(lk_trainer_read_classes(trainer));
     LK_TRY(lk_binding_make(trainer->model, trainer->load.train, &trainer->feed, targets));
+    LK_TRY(lk_binding_take_classes(trainer->model, trainer->load.train, targets));
+    LK_TRY(lk_model_print_classes(trainer->model, &trainer->classes_text));
     if (trainer->load.validation)
         LK_TRY(lk_binding_make(trainer->model, trainer->load.validation, &unused, targets));
-    LK_TRY(resolve(trainer, s->pipeline, true, &trainer->text));
-    LK_TRY(resolve(trainer, s->eval_pipeline, false, &trainer->eval_text));
+    LK_TRY(resolve(trainer, s->pipeline, true, &known, &trainer->text));
+    LK_TRY(resolve(trainer, s->eval_pipeline, false, &known, &trainer->eval_text));
     options.pipeline = trainer->text;
     LK_TRY(lk_data_fingerprint(trainer->load.train, &trainer->feed, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));
@@ -246,13 +252,29 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
                               &trainer->eval_transform);
 }
 
-static bool predicts_one_class(const struct lk_model *model)
+/* Whether the pipeline's one_hot suits what is trained: one class a sample, or a weight for
+ * each class. A class for each step is refused rather than left as it is without a word. */
+static enum lk_status check_one_hot(const struct lk_model *model)
 {
-    bool does = false;
-    for (int i = 0; i < model->output_count; i++)
-        does |= model->outputs[i].loss_node && model->outputs[i].shape.form == LK_FORM_CLASS &&
-                model->outputs[i].shape.time_steps == 1;
-    return does;
+    bool is_used = false;
+    for (int i = 0; i < model->output_count; i++) {
+        const struct lk_model_output *output = &model->outputs[i];
+        const enum lk_metric_form form = output->shape.form;
+        if (!output->loss_node)
+            continue;
+        if (form == LK_FORM_CLASS && output->shape.time_steps > 1)
+            return lk_fail(LK_E_ARGUMENT,
+                           "the pipeline's one_hot is for one class a sample; output '%s' of "
+                           "model '%s' predicts a class for each step, whose labels cannot be "
+                           "smoothed",
+                           output->name, lk_model_name(model));
+        is_used |= form == LK_FORM_CLASS || form == LK_FORM_DISTRIBUTION;
+    }
+    return is_used ? LK_OK
+                   : lk_fail(LK_E_ARGUMENT,
+                             "the pipeline's one_hot is for an output that predicts one class "
+                             "a sample, model '%s' has none",
+                             lk_model_name(model));
 }
 
 static enum lk_status add_loss(struct lk_trainer *trainer)
@@ -261,11 +283,8 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
     const struct lk_model *model = trainer->model;
     LK_TRY(
         lk_model_add_losses(trainer->model, p->is_one_hot ? p->smoothing : -1, &trainer->loss));
-    if (p->is_one_hot && !predicts_one_class(model))
-        return lk_fail(LK_E_ARGUMENT,
-                       "the pipeline's one_hot is for an output that predicts one class a "
-                       "sample, model '%s' has none",
-                       lk_model_name(model));
+    if (p->is_one_hot)
+        LK_TRY(check_one_hot(model));
     for (int i = 0; i < model->output_count; i++)
         trainer->has_accuracy |=
             model->outputs[i].loss_node && model->outputs[i].shape.form != LK_FORM_VALUES;
@@ -348,6 +367,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_choices_destroy(trainer->tuned);
     lk_choices_destroy(trainer->blockings);
     free(trainer->choices_text);
+    free(trainer->classes_text);
     free(trainer->text);
     free(trainer->eval_text);
     free(trainer);

@@ -59,7 +59,7 @@ static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int
     if (!takes_parts(b))
         return lk_data_read_fields(b->data, &index, 1, to);
     lk_pipeline_draw_crop(b->options.seed, epoch, index, part.at);
-    return lk_data_read_crop(b->data, index, &part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
+    return lk_data_read_crop(b->data, index, &part, to);
 }
 
 /* whole: memory for an image that is to be rotated and cropped; NULL: it is neither. */

@@ -1,5 +1,5 @@
 /* Measures mean and deviation for the stage "standardize" over a data set. */
-#include "data/stages/standardize.h"
+#include "data/batches/measure.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -150,8 +150,8 @@ static enum lk_status replace(const char *text, const char *measured, char **res
     return LK_OK;
 }
 
-enum lk_status lk_pipeline_resolve(const struct lk_data *data, const char *text,
-                                   char **resolved)
+enum lk_status lk_pipeline_resolve_again(const struct lk_data *data, const char *text,
+                                         struct lk_standardize *known, char **resolved)
 {
     struct lk_pipeline pipeline;
     struct lk_standardize s;
@@ -163,10 +163,20 @@ enum lk_status lk_pipeline_resolve(const struct lk_data *data, const char *text,
         *resolved = strdup(text);
         return *resolved ? LK_OK : lk_fail_memory("a pipeline", strlen(text));
     }
-    LK_TRY(measure(data, &s));
-    if (!lk_standardize_print(&s, measured, sizeof measured))
+    if (!known->is_measured || known->by_field != s.by_field) {
+        LK_TRY(measure(data, &s));
+        *known = s;
+    }
+    if (!lk_standardize_print(known, measured, sizeof measured))
         return lk_fail(LK_E_ARGUMENT,
                        "stage 'standardize': its numbers take more than %d bytes",
                        LK_STANDARDIZE_TEXT);
     return replace(text, measured, resolved);
+}
+
+enum lk_status lk_pipeline_resolve(const struct lk_data *data, const char *text,
+                                   char **resolved)
+{
+    struct lk_standardize known = {0};
+    return lk_pipeline_resolve_again(data, text, &known, resolved);
 }

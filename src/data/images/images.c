@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/images/cache.h"
+#include "data/sources/field.h"
 #include "io/image/image.h"
 
 #include <stdio.h>
@@ -19,14 +20,16 @@ struct lk_images {
     const struct lk_source *source;
     const void *state;
     struct lk_data_info info;
-    size_t bytes; /* of a sample */
+    /* Of a sample: the image, then the fields beside it, where the source has any. */
+    size_t bytes, field_at[LK_MOST_FIELDS], field_bytes[LK_MOST_FIELDS];
+    int image; /* the field that it is; -1: the source has no fields */
     struct lk_broken *broken;
     int decode; /* enum lk_image_decoding */
     struct lk_image_crop crop;
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
-static enum lk_status parse_size(const char *text, struct lk_data_info *info)
+enum lk_status lk_images_parse_size(const char *text, int size[2])
 {
     char more;
     int height, width;
@@ -37,8 +40,8 @@ static enum lk_status parse_size(const char *text, struct lk_data_info *info)
         return lk_fail(LK_E_ARGUMENT,
                        "size '%s': expected height x width of at most %d, such as 96x96", text,
                        MOST_SIDE);
-    info->height = height;
-    info->width = width;
+    size[0] = height;
+    size[1] = width;
     return LK_OK;
 }
 
@@ -67,11 +70,11 @@ static enum lk_status find_shape(struct lk_images *images, const struct lk_image
                                  const struct lk_data_options *wanted)
 {
     struct lk_data_info *info = &images->info;
-    int shape[3] = {0};
-    info->height = wanted->height;
-    info->width = wanted->width;
+    int shape[3] = {0}, size[2] = {wanted->height, wanted->width};
+    LK_TRY(lk_images_parse_size(o->size, size));
+    info->height = size[0];
+    info->width = size[1];
     info->channels = o->channels ? (int)o->channels : wanted->channels;
-    LK_TRY(parse_size(o->size, info));
     if (info->height == 0 || info->channels == 0)
         LK_TRY(measure_first(images, shape));
     if (info->height == 0) {
@@ -89,6 +92,26 @@ static enum lk_status find_shape(struct lk_images *images, const struct lk_image
     return LK_OK;
 }
 
+/* Places the fields behind the image, each at a multiple of 4 bytes. */
+static void place_fields(struct lk_images *images)
+{
+    const struct lk_data_info *info = &images->info;
+    size_t at = (images->bytes + 3) / 4 * 4;
+    images->image = -1;
+    for (int f = 0; info->fields && f < info->field_count; f++) {
+        if (lk_field_is_image(&info->fields[f])) {
+            images->image = f;
+            images->field_bytes[f] = images->bytes;
+            continue;
+        }
+        images->field_at[f] = at;
+        images->field_bytes[f] = lk_field_bytes(&info->fields[f]);
+        at += images->field_bytes[f];
+    }
+    if (images->image >= 0)
+        images->bytes = at;
+}
+
 struct lk_broken *lk_images_broken(const struct lk_images *images)
 {
     return images->broken;
@@ -97,7 +120,7 @@ struct lk_broken *lk_images_broken(const struct lk_images *images)
 enum lk_status lk_images_check_label(const struct lk_images *images,
                                      const struct lk_encoded *encoded)
 {
-    if (encoded->label >= 0 && encoded->label < images->info.classes)
+    if (images->image >= 0 || (encoded->label >= 0 && encoded->label < images->info.classes))
         return LK_OK;
     return lk_fail(LK_E_DATA, "'%s': label %lld is not in 0..%d", encoded->where,
                    (long long)encoded->label, images->info.classes - 1);
@@ -118,17 +141,32 @@ struct wanted {
     int32_t *label;
 };
 
+/* The fields beside the image. */
+static enum lk_status read_beside(const struct lk_images *images, int64_t index,
+                                  uint8_t *sample)
+{
+    void *to[LK_MOST_FIELDS] = {NULL};
+    if (images->image < 0)
+        return LK_OK;
+    for (int f = 0; f < images->info.field_count; f++)
+        to[f] = f == images->image ? NULL : sample + images->field_at[f];
+    return images->source->read(images->state, index, to);
+}
+
 static enum lk_status read_file(void *context, int64_t index)
 {
     const struct wanted *wanted = context;
     const struct lk_images *images = wanted->images;
     const struct lk_decoding decoding = lk_images_decoding(images);
     struct lk_encoded encoded;
+    encoded.label = 0;
     LK_TRY(images->source->fetch(images->state, index, &encoded));
     enum lk_status status = lk_images_check_label(images, &encoded);
     if (status == LK_OK)
         status = lk_decode_sample(&decoding, &encoded, wanted->crop, wanted->sample);
     free(encoded.data);
+    if (status == LK_OK)
+        status = read_beside(images, index, wanted->sample);
     if (status == LK_OK && wanted->label)
         *wanted->label = (int32_t)encoded.label;
     return status;
@@ -219,6 +257,7 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
                                             .takes_files = true};
     LK_TRY(lk_broken_create(&broken, &images->broken));
     LK_TRY(find_shape(images, o, wanted));
+    place_fields(images);
     images->decode = o->decode;
     if (wanted->decode && strcmp(wanted->decode, lk_image_decodings[LK_DECODE_FULL]) == 0)
         images->decode = LK_DECODE_FULL;
@@ -300,5 +339,27 @@ enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
                                        : read_kept(images, index, pixels, label);
     if (!sample)
         free(pixels);
+    return status;
+}
+
+enum lk_status lk_images_read_fields(const struct lk_images *images, int64_t index,
+                                     const struct lk_image_crop *part,
+                                     void *const to[LK_MOST_FIELDS])
+{
+    bool is_wanted = false;
+    if (images->image < 0)
+        return lk_images_read(images, index, part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
+    for (int f = 0; f < images->info.field_count; f++)
+        is_wanted = is_wanted || to[f];
+    if (!is_wanted)
+        return LK_OK;
+    uint8_t *sample = malloc(images->bytes);
+    if (!sample)
+        return lk_fail_memory("a sample", images->bytes);
+    const enum lk_status status = lk_images_read(images, index, part, sample, NULL);
+    for (int f = 0; f < images->info.field_count && status == LK_OK; f++)
+        if (to[f])
+            memcpy(to[f], sample + images->field_at[f], images->field_bytes[f]);
+    free(sample);
     return status;
 }

@@ -26,6 +26,17 @@ LK_MUST_CHECK enum lk_status lk_images_read(const struct lk_images *images, int6
                                             const struct lk_image_crop *crop, uint8_t *sample,
                                             int32_t *label);
 
+/* Reads "96x96", height and width, of a SPEC's option `size`; "" leaves `size` as it is.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_images_parse_size(const char *text, int size[2]);
+
+/* As lk_images_read(), of all fields of a source that has them beside the image: to[i] that of
+ * field i; NULL: it is not wanted. Of one without, those of an image and its class. */
+LK_MUST_CHECK enum lk_status lk_images_read_fields(const struct lk_images *images,
+                                                   int64_t index,
+                                                   const struct lk_image_crop *crop,
+                                                   void *const to[LK_MOST_FIELDS]);
+
 /* The crop that the options asked for; samples with it are cached. */
 struct lk_image_crop lk_images_crop(const struct lk_images *images);
 

@@ -23,15 +23,36 @@ enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
     return lk_fail(LK_E_IO, "'%s:%s' has no test part; --val SPEC names one", kind, text);
 }
 
-char *lk_source_find_options(char *text)
+static const char *find_options(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
-    for (char *c = text; (c = strchr(c, ',')); c++) {
+    for (const char *c = text; (c = strchr(c, ',')); c++) {
         const size_t length = strspn(c + 1, letters);
         if (length > 0 && c[1 + length] == '=')
             return c;
     }
     return text + strlen(text);
+}
+
+char *lk_source_find_options(char *text)
+{
+    return text + (find_options(text) - text);
+}
+
+bool lk_source_find_option(const char *text, const char *name, char *value, size_t bytes)
+{
+    const size_t length = strlen(name);
+    for (const char *at = find_options(text), *next; *at; at = next) {
+        next = find_options(at + 1);
+        const char *from = at + 2 + length; /* behind ",name=" */
+        if (strncmp(at + 1, name, length) == 0 && at[1 + length] == '=' &&
+            (size_t)(next - from) < bytes) {
+            memcpy(value, from, (size_t)(next - from));
+            value[next - from] = '\0';
+            return true;
+        }
+    }
+    return false;
 }
 
 bool lk_source_has_option(const char *text, const char *name)

@@ -14,13 +14,15 @@ struct lk_image_options {
     char size[32]; /* "96x96": height x width; "": as the caller asks, else as the first
                     * image */
     int64_t channels;
-    char max_bad[16];            /* "1%" of the samples, or how many */
-    char classes[512];           /* a file of names, or their number; "": as they are found */
-    char cache[512];             /* "memory", or a file; "": as the caller asks, else "none" */
-    int decode;                  /* enum lk_image_decoding */
-    char part[64];               /* folder: the subfolder to read */
-    char image[128], label[128]; /* tfrecord: keys */
-    int64_t offset;              /* added to labels as they are in the file */
+    char max_bad[16];             /* "1%" of the samples, or how many */
+    char classes[512];            /* a file of names, or their number; "": as they are found */
+    char cache[512];              /* "memory", or a file; "": as the caller asks, else "none" */
+    int decode;                   /* enum lk_image_decoding */
+    char part[64];                /* folder: the subfolder to read */
+    char image[128], label[1024]; /* tfrecord: keys */
+    int64_t offset;               /* added to labels as they are in the file */
+    char fields[8192];            /* tfrecord: keys of numbers beside the image */
+    char label_type[16];
 };
 
 enum lk_image_decoding { LK_DECODE_SCALED, LK_DECODE_FULL };
@@ -90,19 +92,20 @@ struct lk_source {
                            void **state);
     void (*close)(void *state);
 
-    /* One of the two, for sample `index` of the set; any thread. `read` copies each field to
-     * to[i], unless that is NULL; LK_E_DATA says that the sample is broken as a whole. `fetch`
-     * gives the image file, which others decode, and the label where it is known without the
-     * file, even if that cannot be read. */
+    /* At least one of the two, for sample `index` of the set; any thread. `read` copies each
+     * field to to[i], unless that is NULL; LK_E_DATA says that the sample is broken as a whole.
+     * `fetch` gives the image file, which others decode, and the label where it is known
+     * without the file, even if that cannot be read. A source with both leaves the image to
+     * `fetch` and all else, the label too, to `read`. */
     enum lk_status (*read)(const void *state, int64_t index, void *const to[]);
     enum lk_status (*fetch)(const void *state, int64_t index, struct lk_encoded *encoded);
     bool can_break;    /* samples may turn out to be broken: they are counted and replaced */
     bool knows_broken; /* which ones are is known without reading: asking for no field of one
                         * tells */
 
-    /* The source that takes over where the SPEC has the option fields=; NULL: there is no such
-     * option. */
-    const struct lk_source *of_fields;
+    /* The source that takes over where the SPEC has the option fields=, and the one that does
+     * where image= stands beside it; NULL: there is no such option. */
+    const struct lk_source *of_fields, *of_image_and_fields;
 
     /* Reads the label alone; NULL: it is known only when the sample is read. */
     int64_t (*label)(const void *state, int64_t index);
@@ -119,7 +122,8 @@ extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_fold
     lk_source_csv, lk_source_tfrecord, lk_source_npy, lk_source_text;
 
 /* Sources that take over from one of image files: see of_fields. */
-extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields;
+extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields,
+    lk_source_tfrecord_image_and_fields;
 
 /* Finds ",name=" of the first option in the text of a SPEC; the text's end where there is
  * none. */
@@ -129,6 +133,9 @@ char *lk_source_find_options(char *text);
  * fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_source_parse_options(const struct lk_option *table, char *text,
                                                      void *options);
+
+/* The value of an option in the text of a SPEC; false: it is not there, or too long. */
+bool lk_source_find_option(const char *text, const char *name, char *value, size_t bytes);
 
 /* Whether ",name=" of that option is in the text of a SPEC. */
 bool lk_source_has_option(const char *text, const char *name);

@@ -37,6 +37,15 @@ LK_MUST_CHECK enum lk_status lk_records_open_files(struct lk_records *records,
 LK_MUST_CHECK enum lk_status lk_records_check_files(const struct lk_records *records,
                                                     const char *folder);
 
+/* Reads the image file under a key of record `index`, and the record's label if it has one.
+ * fails: LK_E_DATA */
+LK_MUST_CHECK enum lk_status lk_records_fetch(const struct lk_records *records, const char *key,
+                                              bool has_label, int64_t index,
+                                              struct lk_encoded *encoded);
+
+/* Adds names, lengths and times of the files to a hash. */
+void lk_records_identify(const struct lk_records *records, struct lk_sha256 *sum);
+
 /* Fills the classes in `info`: from the option, from a list of names, or from the records. */
 LK_MUST_CHECK enum lk_status lk_records_find_classes(struct lk_records *records,
                                                      const char *text,

@@ -111,7 +111,7 @@ static enum lk_status decode(struct lk_survey_finder *finder, const struct lk_en
     note_time(finder, LK_SURVEY_DECODE, begin);
     begin = now();
     const enum lk_status status = lk_image_resize(&image, NULL, info->height, info->width,
-                                                  finder->fields[LK_FIELD_IMAGE]);
+                                                  finder->fields[finder->scan->data->image]);
     note_time(finder, LK_SURVEY_RESIZE, begin);
     lk_image_clear(&image);
     return status;
@@ -126,7 +126,7 @@ static enum lk_status look_at_file(struct lk_survey_finder *finder, int64_t numb
     const double begin = now();
     enum lk_status status = data->source->fetch(data->state, index, &encoded);
     note_time(finder, LK_SURVEY_READ, begin);
-    if (scan->counts_labels)
+    if (scan->counts_labels && !data->source->read)
         count_label(finder, encoded.label);
     LK_TRY(status);
     status = measure(finder, number, &encoded);
@@ -139,6 +139,31 @@ static enum lk_status look_at_file(struct lk_survey_finder *finder, int64_t numb
                             lk_image_format(encoded.data, encoded.bytes));
     free(encoded.data);
     return status;
+}
+
+/* Fields that lie beside an image: `to` is where they all go, but the image. */
+static enum lk_status look_beside(struct lk_survey_finder *finder, int64_t index)
+{
+    const struct lk_data *data = finder->scan->data;
+    void *to[LK_MOST_FIELDS];
+    if (!data->source->read)
+        return LK_OK;
+    memcpy(to, finder->fields, sizeof to);
+    to[data->image] = NULL;
+    const enum lk_status status = data->source->read(data->state, index, to);
+    if (finder->scan->counts_labels && status == LK_OK)
+        count_labels(finder);
+    else if (finder->scan->counts_labels)
+        count_label(finder, -1);
+    return status;
+}
+
+static enum lk_status look_at_image(struct lk_survey_finder *finder, int64_t number,
+                                    int64_t index)
+{
+    const enum lk_status beside = look_beside(finder, index);
+    const enum lk_status file = look_at_file(finder, number, index);
+    return beside == LK_OK ? file : beside;
 }
 
 static enum lk_status look_at_fields(struct lk_survey_finder *finder, int64_t number,
@@ -181,7 +206,7 @@ enum lk_status lk_survey_inspect(struct lk_survey_finder *finder, int64_t number
     const struct lk_data *data = scan->data;
     const int64_t index = lk_survey_index(scan, number);
     const enum lk_status status =
-        (data->images ? look_at_file : look_at_fields)(finder, number, index);
+        (data->images ? look_at_image : look_at_fields)(finder, number, index);
     if (status == LK_OK)
         count_values(finder);
     if (!data->broken || (status != LK_E_DATA && !(status == LK_E_IO && data->images)))
@@ -217,7 +242,7 @@ enum lk_status lk_survey_find_label(struct lk_survey_finder *finder, int64_t ind
     const struct lk_data *data = finder->scan->data;
     const struct lk_source *source = data->source;
     struct lk_encoded encoded = {.label = -1};
-    if (!source->fetch)
+    if (source->read)
         return read_labels(finder, index);
     if (source->label) {
         encoded.label = source->label(data->state, index);

@@ -5,6 +5,7 @@
 #include "data/sources/field.h"
 #include "data/tables/groups.h"
 #include "data/tables/table.h"
+#include "data/tables/tfrecord.h"
 #include "io/file.h"
 
 #include <math.h>
@@ -95,7 +96,9 @@ static enum lk_status learn_member(struct member *member, enum lk_field_role rol
         return lk_records_fail_key(role == LK_FIELD_INPUT ? "numbers" : "label", member->key,
                                    record);
     if (list.kind == LK_EXAMPLE_BYTES && role == LK_FIELD_INPUT)
-        return lk_fail(LK_E_DATA, "the key '%s' holds bytes, no numbers", member->key);
+        return lk_fail(LK_E_DATA,
+                       "the key '%s' holds bytes, no numbers; image=%s reads an image",
+                       member->key, member->key);
     member->kind = list.kind;
     member->length = list_length(&list);
     if (member->length < 1 || member->length > MOST_LENGTH)
@@ -399,6 +402,12 @@ static enum lk_status table_open(struct lk_data_request *request, struct lk_data
     info->field_count = table->groups.count;
     *state = table;
     return LK_OK;
+}
+
+const struct lk_records *lk_tfrecord_table_records(const void *state)
+{
+    const struct table *table = state;
+    return &table->records;
 }
 
 /* --- reading --------------------------------------------------------------------------- */

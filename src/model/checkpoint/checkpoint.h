@@ -21,8 +21,10 @@ struct lk_checkpoint {
     const char *data_sum;                 /* a checksum that tells one data set from another */
     const char *device;                   /* name */
     const char *choices;                  /* of algorithms, as lk_choices_print() has them */
-    int64_t step;                         /* steps done */
-    int64_t epoch, index;                 /* the next sample */
+    const char *classes;  /* names, as lk_model_print_classes() has them; NULL where a file says
+                             nothing */
+    int64_t step;         /* steps done */
+    int64_t epoch, index; /* the next sample */
     int64_t seed, batch, shuffle, shards;
     int64_t mixed;          /* precision: activations are halves; 0 where a file has none */
     int64_t drop_remainder; /* read as 0 where a file has none */

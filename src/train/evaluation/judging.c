@@ -3,6 +3,7 @@
 #include "train/evaluation/internal.h"
 
 #include "base/fail.h"
+#include "model/classes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +120,7 @@ static enum lk_status take_targets(struct lk_evaluator *evaluator, const struct 
     return LK_OK;
 }
 
-static enum lk_status run(struct lk_evaluator *evaluator, const struct lk_data *data)
+static enum lk_status run(struct lk_evaluator *evaluator, struct lk_data *data)
 {
     int targets[LK_MOST_OUTPUTS];
     LK_TRY(prepare(evaluator));
@@ -154,7 +155,7 @@ static void report(struct lk_evaluator *evaluator, struct lk_evaluation *result)
     result->outputs = evaluator->found;
 }
 
-enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_data *data,
+enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, struct lk_data *data,
                                 struct lk_evaluation *result)
 {
     const struct lk_data_info *info = lk_data_info(data);
@@ -173,8 +174,13 @@ enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_
         const struct lk_field *field = &info->fields[j->field];
         result->classes = (int)j->output->shape.width;
         result->confusion = evaluator->confusion;
-        result->class_names = field->class_names;
-        result->named_classes = field->class_names ? (int)field->classes : 0;
+        result->class_names = j->output->class_names;
+        result->named_classes = (int)j->output->class_count;
+        if (!lk_output_has_words(j->output) && field->class_names &&
+            field->classes == result->classes) {
+            result->class_names = field->class_names;
+            result->named_classes = result->classes;
+        }
     }
     return LK_OK;
 }
