@@ -299,11 +299,11 @@ static enum lk_status apply_rules(const struct lk_data *data, int64_t index, voi
 }
 
 enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
-                                 const struct lk_image_crop *part,
+                                 const struct lk_image_crop *crop,
                                  void *const to[LK_MOST_FIELDS])
 {
     LK_TRY(check_index(data, index));
-    LK_TRY(lk_images_read_fields(data->images, index, part, to));
+    LK_TRY(lk_images_read_fields(data->images, index, crop, to));
     return apply_rules(data, index, to);
 }
 

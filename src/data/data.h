@@ -26,7 +26,7 @@ int lk_data_first_classes(const struct lk_data *data);
 /* As lk_data_read_fields() of one sample of image files, but with another rectangle of its
  * image. */
 LK_MUST_CHECK enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
-                                               const struct lk_image_crop *part,
+                                               const struct lk_image_crop *crop,
                                                void *const to[LK_MOST_FIELDS]);
 
 /* fails: LK_E_ARGUMENT the data has no image or no label that is one class, saying what it has

@@ -343,12 +343,12 @@ enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
 }
 
 enum lk_status lk_images_read_fields(const struct lk_images *images, int64_t index,
-                                     const struct lk_image_crop *part,
+                                     const struct lk_image_crop *crop,
                                      void *const to[LK_MOST_FIELDS])
 {
     bool is_wanted = false;
     if (images->image < 0)
-        return lk_images_read(images, index, part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
+        return lk_images_read(images, index, crop, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
     for (int f = 0; f < images->info.field_count; f++)
         is_wanted = is_wanted || to[f];
     if (!is_wanted)
@@ -356,7 +356,7 @@ enum lk_status lk_images_read_fields(const struct lk_images *images, int64_t ind
     uint8_t *sample = malloc(images->bytes);
     if (!sample)
         return lk_fail_memory("a sample", images->bytes);
-    const enum lk_status status = lk_images_read(images, index, part, sample, NULL);
+    const enum lk_status status = lk_images_read(images, index, crop, sample, NULL);
     for (int f = 0; f < images->info.field_count && status == LK_OK; f++)
         if (to[f])
             memcpy(to[f], sample + images->field_at[f], images->field_bytes[f]);
