@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_TRAIN_H
 #define LOCKSTEP_TRAIN_H
 
+#include <lockstep/data.h>
 #include <lockstep/field.h>
 #include <lockstep/status.h>
 #include <lockstep/team.h>
@@ -184,6 +185,13 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run(struct lk_predictor *predic
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor,
                                                           const char *data,
                                                           struct lk_evaluation *result);
+
+/* As lk_predictor_evaluate(), on that part of the data (NULL: of the data trained with).
+ * fails: LK_E_IO too, where there is no such part */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate_part(struct lk_predictor *predictor,
+                                                               const char *data,
+                                                               enum lk_data_part part,
+                                                               struct lk_evaluation *result);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,8 @@
 struct lk_data {
     const struct lk_source *source;
     void *state;
+    double share;             /* of its training part that is held out; 0: none */
+    bool is_held_out;         /* it has just these */
     struct lk_images *images; /* NULL: the source has fields, not image files */
     struct lk_broken *broken; /* NULL: no sample is */
     struct lk_data_info info;

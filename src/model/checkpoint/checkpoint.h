@@ -16,7 +16,7 @@
  * at least 0. Texts that were read live until lk_checkpoint_close(). */
 struct lk_checkpoint {
     const char *model, *model_text;       /* name; what lk_model_read() reads */
-    const char *data, *validation;        /* SPECs; validation "": the test part of data */
+    const char *data, *validation;        /* SPECs; validation "": a part of data */
     const char *pipeline, *eval_pipeline; /* of samples; NULL where a file says nothing */
     const char *data_sum;                 /* a checksum that tells one data set from another */
     const char *device;                   /* name */
