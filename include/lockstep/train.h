@@ -4,6 +4,7 @@
 
 #include <lockstep/data.h>
 #include <lockstep/field.h>
+#include <lockstep/settings.h>
 #include <lockstep/status.h>
 #include <lockstep/team.h>
 #include <stdbool.h>
@@ -13,35 +14,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Everything that decides a run; saved as config.yaml. */
-struct lk_settings;
-
-/* All settings at their defaults. */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_create(struct lk_settings **settings);
-LK_API void lk_settings_destroy(struct lk_settings *settings);
-
-/* Sets one: "model", "data", "validation", "run", "epochs", "batch_size", "optimizer", "lr",
- * "seed" ... (lk_setting_name() lists them). fails: LK_E_ARGUMENT with the nearest name */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_set(struct lk_settings *settings,
-                                                    const char *name, const char *value);
-
-/* Sets all that a run file (YAML: model, input, classes, data, validation, train) says.
- * fails: LK_E_MODEL with the line, LK_E_IO */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_read(struct lk_settings *settings,
-                                                     const char *path);
-
-/* Whether lk_settings_read() is for this file: YAML, a map with `model`. */
-LK_API bool lk_settings_is_run_file(const char *path);
-
-/* Writes a setting's value as text. fails: LK_E_ARGUMENT for an unknown name or no room */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_get(const struct lk_settings *settings,
-                                                    const char *name, char *value,
-                                                    size_t bytes);
-
-/* Names and one-line explanations of all settings; NULL past the last. */
-LK_API const char *lk_setting_name(int index);
-LK_API const char *lk_setting_help(int index);
 
 struct lk_evaluation;
 

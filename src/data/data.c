@@ -188,6 +188,21 @@ static enum lk_status open_divided(const char *spec, enum lk_data_part part,
     return open_spec(spec, LK_DATA_TRAIN, wanted, data);
 }
 
+bool lk_data_known_shape(const char *spec, int64_t shape[3], int64_t *classes)
+{
+    const size_t length = strcspn(spec, ",");
+    for (const struct lk_named_set *row = lk_named_sets; row->name; row++) {
+        if (strlen(row->name) != length || strncmp(spec, row->name, length) != 0)
+            continue;
+        for (int i = 0; i < 3; i++)
+            shape[i] = row->shape[i];
+        for (*classes = 0; row->class_names[*classes];)
+            ++*classes;
+        return true;
+    }
+    return false;
+}
+
 /* What most sources have: an image, and its class. */
 static void make_standard_fields(struct lk_data *data)
 {

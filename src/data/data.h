@@ -25,6 +25,10 @@ LK_MUST_CHECK enum lk_status lk_data_read_crop(const struct lk_data *data, int64
                                                const struct lk_image_crop *part,
                                                uint8_t *sample, int32_t *label);
 
+/* Height, width, channels and classes of a named set, which are known before it is opened;
+ * false: the SPEC names none. */
+bool lk_data_known_shape(const char *spec, int64_t shape[3], int64_t *classes);
+
 /* fails: LK_E_ARGUMENT the data has no image or no label that is one class, saying what it has
  */
 LK_MUST_CHECK enum lk_status lk_data_check_image(const struct lk_data *data);

@@ -29,8 +29,9 @@ static enum lk_status open_validation(struct lk_data_load *load)
 static void *load_data(void *argument)
 {
     struct lk_data_load *load = argument;
-    load->status =
-        lk_data_open_as(load->settings->data, LK_DATA_TRAIN, &load->wanted, &load->train);
+    if (!load->train)
+        load->status =
+            lk_data_open_as(load->settings->data, LK_DATA_TRAIN, &load->wanted, &load->train);
     if (load->status == LK_OK)
         load->status = open_validation(load);
     if (load->status != LK_OK) {

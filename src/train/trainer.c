@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
+#include "train/fit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,7 +275,8 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
 
 static enum lk_status create(struct lk_trainer *trainer)
 {
-    LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
+    LK_TRY(lk_settings_fit_to(trainer->settings, &trainer->load.train));
+    LK_TRY(lk_settings_open_fitted(trainer->settings, &trainer->model));
     LK_TRY(read_pipelines(trainer));
     LK_TRY(lk_lr_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_trainer_join(trainer));

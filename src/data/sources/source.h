@@ -157,6 +157,7 @@ struct lk_named_set {
     const char *url; /* https, ends in '/' */
     const struct lk_source *source;
     const char *const *class_names;
+    int shape[3]; /* height, width, channels */
     const struct lk_named_set_file *files;
 };
 

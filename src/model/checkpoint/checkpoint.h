@@ -85,6 +85,9 @@ LK_MUST_CHECK enum lk_status lk_parameters_sha256(const struct lk_replica *repli
 LK_MUST_CHECK enum lk_status lk_checkpoint_path(const char *folder, int64_t step, char *path,
                                                 size_t bytes);
 
+/* Whether the folder has a checkpoint, whole or not. */
+bool lk_checkpoint_is_there(const char *folder);
+
 /* The path of the checkpoint with the most steps that is whole; "" where there is none at all.
  * Damaged ones are passed over with a warning. fails: LK_E_DATA where all are damaged; LK_E_IO
  */

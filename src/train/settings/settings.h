@@ -49,8 +49,4 @@ struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings);
 void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
                                  const char **options);
 
-/* Opens the settings' model. fails: LK_E_ARGUMENT where none is named, as lk_model_open() */
-LK_MUST_CHECK enum lk_status lk_settings_open_model(const struct lk_settings *settings,
-                                                    struct lk_model **model);
-
 #endif
