@@ -24,6 +24,12 @@ enum lk_event_kind {
     LK_EVENT_CHECKPOINT, /* file has been written */
     LK_EVENT_DEVICES,    /* a device was lost, repaired or given other work: text says what */
     LK_EVENT_END,        /* training is over, hash is set */
+    LK_EVENT_SETTINGS,   /* the run goes on with other settings: text and changes say which */
+};
+
+/* A setting that is another one than the run had before. */
+struct lk_setting_change {
+    const char *name, *was, *is;
 };
 
 struct lk_event {
@@ -43,8 +49,10 @@ struct lk_event {
     int64_t updates;          /* of the whole run */
     double loss_scale;        /* precision mixed, of an evaluation or the end; else 0 */
     int64_t skipped_steps;    /* then: of the whole run, that overflowed and made no update */
-    const struct lk_evaluation *evaluation; /* of an evaluation: all of it */
-    const char *json;                       /* the event as a line of metrics.jsonl */
+    const struct lk_evaluation *evaluation;  /* of an evaluation: all of it */
+    const char *json;                        /* the event as a line of metrics.jsonl */
+    const struct lk_setting_change *changes; /* [change_count]: of settings */
+    int change_count;
 };
 
 /* A process that mpirun started is one rank of a job that trains one model on many hosts: each

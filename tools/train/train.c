@@ -102,6 +102,7 @@ static void watch_event(void *context, const struct lk_event *event)
     case LK_EVENT_START:
     case LK_EVENT_CHECKPOINT:
     case LK_EVENT_DEVICES:
+    case LK_EVENT_SETTINGS:
         break;
     case LK_EVENT_END:
         watch->seconds = event->seconds;
