@@ -120,6 +120,21 @@ class Files(ProgramTest):
                              '    - flatten\n    - dnese: {units: 10}\n')
         self.refused(3, "run.yaml:6: ", 'train', 'run.yaml')
 
+    def test_lines_of_options_in_run_files(self):
+        """What stands below a setting is refused with its own line, before anything begins."""
+        begin = f'model: tiny.yaml\ndata: {DATA}\ntrain:\n'
+        for text, line, said in (
+                ('  schedule: {kind: cosin, steps: 9}\n', 4, "'cosin' is none of"),
+                ('  schedule:\n    kind: cosine\n    step: 9\n', 6, "unknown option 'step'"),
+                ('  schedule:\n    cosine:\n      steps: x\n', 6, "'x' is not a whole number"),
+                ('  schedule: kind=step\n', 4, 'needs every=STEPS'),
+                ('  optimizer:\n    adam:\n      epsilon: 1e-7\n      beta1: 3\n', 7,
+                 "unknown option 'beta1'")):
+            self.put('run.yaml', begin + text)
+            self.refused(3, [f'run.yaml:{line}: ', said], 'train', 'run.yaml')
+        self.refused(2, "'cosin' is none of", 'train', 'tiny.yaml', '--data', DATA, '--set',
+                     'schedule=kind=cosin')
+
     def test_missing_data(self):
         self.refused(3, self.path('nix'), 'train', 'tiny.yaml', '--data',
                      'idx:' + self.path('nix'))

@@ -192,7 +192,7 @@ static const struct {
     {TOP "- flatten\n- dense: {units: 3, activation: dense}\n",
      "m.yaml:4: dense_2: option 'units' is missing"},
     {TOP "- dense: {units: 3}\n",
-     "m.yaml:3: dense_1: dense takes a vector [c] or a sequence [t, c], not [1, 8, 8]"},
+     "m.yaml:3: dense_1: dense takes a vector [c] or a sequence [t, c], not [8, 8, 1]"},
     {TOP "- max_pool: {size: 9}\n",
      "m.yaml:3: max_pool_1: max_pool: a kernel of height 9 does not fit an image of height 8"},
     {TOP "- {relu: , name: a}\n- {relu: , name: a}\n", "m.yaml:4: two nodes are named 'a'"},
