@@ -110,6 +110,13 @@ struct lk_evaluation {
     const struct lk_output_evaluation *outputs; /* [output_count] */
 };
 
+struct lk_model;
+
+/* Opens the model of a run directory, which is that of its newest checkpoint, or of a
+ * checkpoint file. fails: LK_E_IO where there is no checkpoint; LK_E_DATA */
+LK_API LK_MUST_CHECK enum lk_status lk_run_open_model(const char *path,
+                                                      struct lk_model **model);
+
 /* A trained model, ready to predict. */
 struct lk_predictor;
 

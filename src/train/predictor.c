@@ -41,6 +41,19 @@ static enum lk_status find_checkpoint(const char *path, char *found, size_t byte
     return LK_OK;
 }
 
+enum lk_status lk_run_open_model(const char *path, struct lk_model **model)
+{
+    char found[1024];
+    struct lk_checkpoint_file *file = NULL;
+    LK_TRY(find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_checkpoint_open(found, &file));
+    const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
+    const enum lk_status status =
+        lk_model_read(about->model_text, strlen(about->model_text), about->model, model);
+    lk_checkpoint_close(file);
+    return status;
+}
+
 /* Numbers that come without a data set are standardized here, as the data's pipeline did in
  * training. If there is one input and one field their names need not be the same. */
 static enum lk_status bind_standardize(struct lk_predictor *predictor)

@@ -241,6 +241,52 @@ class Summary(ProgramTest):
         self.refused(2, "'half' is none of float, mixed", 'summary', 'mlp', '--precision',
                      'half')
 
+    def test_json(self):
+        done = json.loads(self.run_program('summary', 'fashion-convnet', '--json',
+                                           '--batch-size', '64').stdout)
+        self.assertEqual((done['model'], done['batch_size'], done['parameters']),
+                         ('fashion-convnet', 64, 93322))
+        layer = done['layers'][1]
+        self.assertEqual((layer['name'], layer['operation'], layer['shape'],
+                          layer['parameters'], layer['activation_bytes']),
+                         ('conv2d_1', 'conv2d', [26, 26, 32], 320, 4 * 26 * 26 * 32 * 64))
+        memory = done['memory']
+        self.assertEqual(memory['total'], sum(memory[k] for k in (
+            'weights', 'gradients', 'activations', 'inputs', 'optimizer')))
+
+    def test_settings(self):
+        """Any setting of a training; of data a zoo model takes its size."""
+        text = self.run_program('summary', 'mlp', '--set', 'input=[12,10,3]', '--set',
+                                'classes=7').stdout
+        self.assertRegex(text, r'image +\(12, 10, 3\)')
+        self.assertRegex(text, r'dense_3 +\(7\)')
+        text = self.run_program('summary', 'resnet50', '--set', 'data=synthetic:digits', '--set',
+                                'batch_size=2').stdout
+        self.assertRegex(text, r'image +\(28, 28, 1\)')
+        self.assertIn('at batch size 2', text)
+        self.refused(2, "'inputs'", 'summary', 'mlp', '--set', 'inputs=3')
+
+    def test_runs(self):
+        """Run files, run directories and checkpoints; a run keeps the model it was trained
+        with."""
+        self.put('run.yaml', f'model: tiny.yaml\ndata: {DATA}\ntrain:\n  batch_size: 96\n')
+        self.assertIn('at batch size 96', self.run_program('summary', 'run.yaml').stdout)
+        self.run_program('train', 'run.yaml', '--run', 'run', '--steps', '1')
+        self.put('tiny.yaml', MODEL.replace('units: 10', 'units: 20'))
+        checkpoint, = os.listdir(self.path('run/checkpoints'))
+        for name, batch in ('run', 96), ('run/checkpoints/' + checkpoint, 512):
+            text = self.run_program('summary', name).stdout
+            self.assertRegex(text, r'dense_1 +\(10\)')
+            self.assertIn(f'at batch size {batch}', text)
+        self.assertRegex(self.run_program('summary', 'run', '--set', 'batch_size=8').stdout,
+                         r'dense_1 +\(20\)')
+        os.remove(self.path('run/checkpoints/' + checkpoint))
+        self.assertRegex(self.run_program('summary', 'run').stdout, r'dense_1 +\(20\)')
+        self.put('run.yaml', 'model: mlp\ndata: folder:nix\n')
+        done = self.run_program('summary', 'run.yaml')
+        self.assertIn('is shown in its own size: ', done.stderr)
+        self.assertRegex(done.stdout, r'image +\(28, 28, 1\)')
+
     def test_no_plan(self):
         """The output is a map: no loss fits, the table does."""
         self.put('map.yaml', 'input: [8, 8, 1]\nlayers:\n  - {relu: , name: labels}\n')

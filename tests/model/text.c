@@ -289,7 +289,7 @@ static void refuses_a_loss(void **state)
     static const struct {
         const char *text, *said;
     } cases[] = {
-        {TOP "- relu\n", "the output 'relu_1' is [1, 8, 8]"},
+        {TOP "- relu\n", "the output 'relu_1' is [8, 8, 1]"},
         {TOP "- flatten\n- dense: {units: 1}\n", "a vector of at least 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
