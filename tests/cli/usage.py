@@ -260,8 +260,8 @@ class Summary(ProgramTest):
                                 'classes=7').stdout
         self.assertRegex(text, r'image +\(12, 10, 3\)')
         self.assertRegex(text, r'dense_3 +\(7\)')
-        text = self.run_program('summary', 'resnet50', '--set', 'data=synthetic:digits', '--set',
-                                'batch_size=2').stdout
+        text = self.run_program('summary', 'resnet50', '--set', 'batch_size=2', '--set',
+                                'data=synthetic:digits').stdout
         self.assertRegex(text, r'image +\(28, 28, 1\)')
         self.assertIn('at batch size 2', text)
         self.refused(2, "'inputs'", 'summary', 'mlp', '--set', 'inputs=3')
