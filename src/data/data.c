@@ -3,8 +3,8 @@
 
 #include "base/fail.h"
 #include "base/option.h"
+#include "data/held_out.h"
 #include "data/sources/field.h"
-#include "data/sources/held_out.h"
 
 #include <stdio.h>
 #include <stdlib.h>

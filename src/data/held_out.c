@@ -1,6 +1,6 @@
 /* A source that has some of another one's samples: those that are held out of the training
  * part, or those that are not. */
-#include "data/sources/held_out.h"
+#include "data/held_out.h"
 
 #include "base/fail.h"
 #include "base/number.h"

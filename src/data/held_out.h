@@ -1,7 +1,7 @@
 /* Holding samples of a training part out for validation: "folder:DIR,val=0.2". Floor 4. Knows
  * no source but by its verbs. */
-#ifndef LK_DATA_SOURCES_HELD_OUT_H
-#define LK_DATA_SOURCES_HELD_OUT_H
+#ifndef LK_DATA_HELD_OUT_H
+#define LK_DATA_HELD_OUT_H
 
 #include "data/sources/source.h"
 
