@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_PREDICT_H
 #define LOCKSTEP_PREDICT_H
 
+#include <lockstep/data.h>
 #include <lockstep/field.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>
@@ -14,6 +15,13 @@ extern "C" {
 
 /* What an evaluation found (lockstep/train.h). */
 struct lk_evaluation;
+
+struct lk_model;
+
+/* Opens the model of a run directory, which is that of its newest checkpoint, or of a
+ * checkpoint file. fails: LK_E_IO where there is no checkpoint; LK_E_DATA */
+LK_API LK_MUST_CHECK enum lk_status lk_run_open_model(const char *path,
+                                                      struct lk_model **model);
 
 /* A trained model, ready to predict. */
 struct lk_predictor;
@@ -80,6 +88,13 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run(struct lk_predictor *predic
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor,
                                                           const char *data,
                                                           struct lk_evaluation *result);
+
+/* As lk_predictor_evaluate(), on that part of the data (NULL: of the data trained with).
+ * fails: LK_E_IO too, where there is no such part */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate_part(struct lk_predictor *predictor,
+                                                               const char *data,
+                                                               enum lk_data_part part,
+                                                               struct lk_evaluation *result);
 
 #ifdef __cplusplus
 }

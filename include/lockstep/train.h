@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_TRAIN_H
 #define LOCKSTEP_TRAIN_H
 
+#include <lockstep/settings.h>
 #include <lockstep/status.h>
 #include <lockstep/team.h>
 #include <stdbool.h>
@@ -12,35 +13,6 @@
 extern "C" {
 #endif
 
-/* Everything that decides a run; saved as config.yaml. */
-struct lk_settings;
-
-/* All settings at their defaults. */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_create(struct lk_settings **settings);
-LK_API void lk_settings_destroy(struct lk_settings *settings);
-
-/* Sets one: "model", "data", "validation", "run", "epochs", "batch_size", "optimizer", "lr",
- * "seed" ... (lk_setting_name() lists them). fails: LK_E_ARGUMENT with the nearest name */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_set(struct lk_settings *settings,
-                                                    const char *name, const char *value);
-
-/* Sets all that a run file (YAML: model, input, classes, data, validation, train) says.
- * fails: LK_E_MODEL with the line, LK_E_IO */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_read(struct lk_settings *settings,
-                                                     const char *path);
-
-/* Whether lk_settings_read() is for this file: YAML, a map with `model`. */
-LK_API bool lk_settings_is_run_file(const char *path);
-
-/* Writes a setting's value as text. fails: LK_E_ARGUMENT for an unknown name or no room */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_get(const struct lk_settings *settings,
-                                                    const char *name, char *value,
-                                                    size_t bytes);
-
-/* Names and one-line explanations of all settings; NULL past the last. */
-LK_API const char *lk_setting_name(int index);
-LK_API const char *lk_setting_help(int index);
-
 struct lk_evaluation;
 
 enum lk_event_kind {
@@ -50,6 +22,12 @@ enum lk_event_kind {
     LK_EVENT_CHECKPOINT, /* file has been written */
     LK_EVENT_DEVICES,    /* a device was lost, repaired or given other work: text says what */
     LK_EVENT_END,        /* training is over, hash is set */
+    LK_EVENT_SETTINGS,   /* the run goes on with other settings: text and changes say which */
+};
+
+/* A setting that is another one than the run had before. */
+struct lk_setting_change {
+    const char *name, *was, *is;
 };
 
 struct lk_event {
@@ -69,8 +47,10 @@ struct lk_event {
     int64_t updates;          /* of the whole run */
     double loss_scale;        /* precision mixed, of an evaluation or the end; else 0 */
     int64_t skipped_steps;    /* then: of the whole run, that overflowed and made no update */
-    const struct lk_evaluation *evaluation; /* of an evaluation: all of it */
-    const char *json;                       /* the event as a line of metrics.jsonl */
+    const struct lk_evaluation *evaluation;  /* of an evaluation: all of it */
+    const char *json;                        /* the event as a line of metrics.jsonl */
+    const struct lk_setting_change *changes; /* [change_count]: of settings */
+    int change_count;
 };
 
 /* A process that mpirun started is one rank of a job that trains one model on many hosts: each

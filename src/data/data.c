@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/option.h"
+#include "data/held_out.h"
 #include "data/sources/field.h"
 
 #include <stdio.h>
@@ -37,6 +38,23 @@ static enum lk_status refuse_spec(const char *spec, const char *word)
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known);
 }
 
+/* Opens the source of the data, and takes what is wanted of its samples. */
+static enum lk_status open_samples(struct lk_data *data, struct lk_data_request *request)
+{
+    struct lk_open_source opened = {.source = data->source, .info = &data->info};
+    LK_TRY(data->source->open(request, &data->info, &opened.state));
+    if (data->share > 0) {
+        const enum lk_status status = lk_held_out_take(&opened, data->share, data->is_held_out);
+        if (status != LK_OK) {
+            data->source->close(opened.state);
+            return lk_fail_within(status, "%s:%s", data->source->kind, request->text);
+        }
+    }
+    data->source = opened.source;
+    data->state = opened.state;
+    return LK_OK;
+}
+
 static enum lk_status open_images(struct lk_data *data, const char *text,
                                   enum lk_data_part part, const struct lk_data_options *wanted)
 {
@@ -48,7 +66,7 @@ static enum lk_status open_images(struct lk_data *data, const char *text,
         .text = path, .part = part, .options = &options, .wanted = wanted};
     enum lk_status status = lk_source_parse_options(data->source->options, path, &options);
     if (status == LK_OK)
-        status = data->source->open(&request, &data->info, &data->state);
+        status = open_samples(data, &request);
     if (status == LK_OK) {
         status = lk_images_create(data->source, data->state, &request, wanted, &data->info,
                                   &data->images);
@@ -100,14 +118,15 @@ static enum lk_status check_cache(const struct lk_data *data,
 static enum lk_status open_fields(struct lk_data *data, struct lk_data_request *request)
 {
     LK_TRY(check_cache(data, request));
-    LK_TRY(data->source->open(request, &data->info, &data->state));
+    LK_TRY(open_samples(data, request));
     if (!data->source->can_break)
         return LK_OK;
+    const char *kind = data->source->kind;
     const enum lk_status status = open_broken(data, request);
     if (status != LK_OK) {
         lk_broken_destroy(data->broken);
         data->source->close(data->state);
-        return lk_fail_within(status, "%s:%s", data->source->kind, request->text);
+        return lk_fail_within(status, "%s:%s", kind, request->text);
     }
     return LK_OK;
 }
@@ -115,11 +134,19 @@ static enum lk_status open_fields(struct lk_data *data, struct lk_data_request *
 static enum lk_status open_source(struct lk_data *data, const char *text,
                                   enum lk_data_part part, const struct lk_data_options *wanted)
 {
+    static const char *const labels[] = {"label", "label_type"};
     struct lk_data_request request = {.text = text, .part = part, .wanted = wanted};
     if (data->source->of_fields && lk_source_has_option(text, "fields"))
         data->source = data->source->of_image_and_fields && lk_source_has_option(text, "image")
                            ? data->source->of_image_and_fields
                            : data->source->of_fields;
+    for (int i = 0; data->source->of_fields && i < LK_COUNT(labels); i++)
+        if (data->source->fetch && lk_source_has_option(text, labels[i]) &&
+            !lk_option_find(data->source->options, labels[i]))
+            return lk_fail(LK_E_ARGUMENT,
+                           "%s:%s: '%s=' is for columns of numbers, which fields= names: "
+                           "fields=a,b or fields=* (all but the labels) is missing",
+                           data->source->kind, text, labels[i]);
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
     if (wanted->part_height)
@@ -158,6 +185,40 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
         if (strcmp(spec, row->name) == 0)
             return open_known(row, part, wanted, data);
     return refuse_spec(spec, word);
+}
+
+/* Opens a part of a SPEC with val=: its training part is divided; its test part is what it
+ * would be without val=, or what is held out where there is none. */
+static enum lk_status open_divided(const char *spec, enum lk_data_part part,
+                                   const struct lk_data_options *wanted, struct lk_data *data)
+{
+    const double share = data->share;
+    if ((part == LK_DATA_TEST || part == LK_DATA_TEST_OR_ALL) &&
+        !lk_source_has_option(spec, "part")) {
+        data->share = 0;
+        const enum lk_status status = open_spec(spec, LK_DATA_TEST, wanted, data);
+        if (status != LK_E_IO)
+            return status;
+        lk_error_clear();
+        *data = (struct lk_data){.share = share};
+    }
+    data->is_held_out = part != LK_DATA_TRAIN;
+    return open_spec(spec, LK_DATA_TRAIN, wanted, data);
+}
+
+bool lk_data_known_shape(const char *spec, int64_t shape[3], int64_t *classes)
+{
+    const size_t length = strcspn(spec, ",");
+    for (const struct lk_named_set *row = lk_named_sets; row->name; row++) {
+        if (strlen(row->name) != length || strncmp(spec, row->name, length) != 0)
+            continue;
+        for (int i = 0; i < 3; i++)
+            shape[i] = row->shape[i];
+        for (*classes = 0; row->class_names[*classes];)
+            ++*classes;
+        return true;
+    }
+    return false;
 }
 
 /* The fields of sources that leave them open: an image and its class. */
@@ -237,13 +298,19 @@ enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
                                const struct lk_data_options *options, struct lk_data **data)
 {
     static const struct lk_data_options standard;
-    if (part != LK_DATA_TRAIN && part != LK_DATA_TEST && part != LK_DATA_TEST_OR_ALL)
-        return lk_fail(LK_E_ARGUMENT, "data '%s': part %d is neither train nor test", spec,
-                       (int)part);
+    if ((unsigned)part > LK_DATA_VALIDATION_OR_ALL)
+        return lk_fail(LK_E_ARGUMENT, "data '%s': part %d is none of train, validation, test",
+                       spec, (int)part);
     struct lk_data *opened = calloc(1, sizeof *opened);
-    if (!opened)
-        return lk_fail_memory("a data set", sizeof *opened);
-    const enum lk_status status = open_spec(spec, part, options ? options : &standard, opened);
+    char *text = strdup(spec);
+    enum lk_status status =
+        opened && text ? LK_OK : lk_fail_memory("a data set", sizeof *opened);
+    if (status == LK_OK)
+        status = lk_held_out_parse(text, &opened->share);
+    if (status == LK_OK)
+        status = (opened->share > 0 ? open_divided : open_spec)(
+            text, part, options ? options : &standard, opened);
+    free(text);
     if (status != LK_OK) {
         free(opened);
         return status;

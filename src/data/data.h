@@ -9,6 +9,8 @@
 struct lk_data {
     const struct lk_source *source;
     void *state;
+    double share;             /* of its training part that is held out; 0: none */
+    bool is_held_out;         /* it has just these */
     struct lk_images *images; /* NULL: the source has fields, not image files */
     struct lk_broken *broken; /* NULL: no sample is */
     struct lk_data_info info;
@@ -28,6 +30,10 @@ int lk_data_first_classes(const struct lk_data *data);
 LK_MUST_CHECK enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
                                                const struct lk_image_crop *crop,
                                                void *const to[LK_MOST_FIELDS]);
+
+/* Height, width, channels and classes of a named set, which are known before it is opened;
+ * false: the SPEC names none. */
+bool lk_data_known_shape(const char *spec, int64_t shape[3], int64_t *classes);
 
 /* fails: LK_E_ARGUMENT the data has no image or no label that is one class, saying what it has
  */

@@ -47,12 +47,12 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     const struct options *o = shapes->options;
     const struct lk_shape *x = &shapes->x[0];
     char text[96];
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->x_dtype[0] != LK_F32)
         return lk_fail(LK_E_SHAPE, "batch_norm takes numbers, not labels");
     if (x->rank != 1 && x->rank != 3)
         return lk_fail(LK_E_SHAPE,
-                       "batch_norm takes a vector [c] or an image [c, h, w], not %s", text);
+                       "batch_norm takes a vector [c] or an image [h, w, c], not %s", text);
     shapes->y = *x;
     for (int j = 0; j < PARAMS; j++) {
         shapes->param[j] = params[j];

@@ -35,7 +35,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     const struct options *o = shapes->options;
     const struct lk_shape *x = &shapes->x[0];
     char text[96];
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->x_dtype[0] != LK_F32)
         return lk_fail(LK_E_SHAPE, "dense takes numbers, not labels");
     if (x->rank != 1 && x->rank != 2)

@@ -23,8 +23,8 @@ static enum lk_status check_inputs(const struct lk_op_shapes *shapes, const char
             return lk_fail(LK_E_SHAPE, "%s: real numbers expected, found labels", name);
         if (lk_shape_equal(&shapes->x[0], &shapes->x[i]))
             continue;
-        lk_shape_print(&shapes->x[0], first, sizeof first);
-        lk_shape_print(&shapes->x[i], other, sizeof other);
+        lk_shape_print_hwc(&shapes->x[0], first, sizeof first);
+        lk_shape_print_hwc(&shapes->x[i], other, sizeof other);
         return lk_fail(LK_E_SHAPE, "%s: inputs of one shape expected, found %s and %s", name,
                        first, other);
     }

@@ -75,8 +75,8 @@ enum lk_status lk_loss_infer(struct lk_op_shapes *shapes, const char *name)
                        shapes->inputs);
     if (shapes->x_dtype[0] != LK_F32)
         return lk_fail(LK_E_SHAPE, "%s takes real predictions, not labels", name);
-    lk_shape_print(x, text, sizeof text);
-    lk_shape_print(t, found, sizeof found);
+    lk_shape_print_hwc(x, text, sizeof text);
+    lk_shape_print_hwc(t, found, sizeof found);
     if (shapes->x_dtype[1] != LK_I32 && !are_alike(x, t))
         return lk_fail(LK_E_SHAPE, "%s takes a target for each prediction of %s, not %s", name,
                        text, found);

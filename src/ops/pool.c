@@ -22,8 +22,8 @@ static enum lk_status check_image(const struct lk_op_shapes *shapes, const char 
     char text[64];
     if (shapes->x[0].rank == 3 && shapes->x_dtype[0] == LK_F32)
         return LK_OK;
-    lk_shape_print(&shapes->x[0], text, sizeof text);
-    return lk_fail(LK_E_SHAPE, "%s: an image [c, h, w] expected, found %s%s", name,
+    lk_shape_print_hwc(&shapes->x[0], text, sizeof text);
+    return lk_fail(LK_E_SHAPE, "%s: an image [h, w, c] expected, found %s%s", name,
                    shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
 }
 

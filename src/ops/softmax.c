@@ -35,7 +35,7 @@ static enum lk_status check_targets(const struct lk_op_shapes *shapes)
     const struct lk_shape *x = &shapes->x[0], *labels = &shapes->x[1];
     const bool are_labels = shapes->x_dtype[1] == LK_I32;
     char text[96];
-    lk_shape_print(labels, text, sizeof text);
+    lk_shape_print_hwc(labels, text, sizeof text);
     if (x->rank == 2 && (!are_labels || labels->rank != 1 || labels->dim[0] != x->dim[0]))
         return lk_fail(
             LK_E_SHAPE,
@@ -53,7 +53,7 @@ static enum lk_status infer_loss(struct lk_op_shapes *shapes)
 {
     const struct lk_shape *x = &shapes->x[0];
     char text[96];
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->inputs != 2)
         return lk_fail(LK_E_SHAPE, "cross-entropy takes two inputs, numbers and labels, not %d",
                        shapes->inputs);
@@ -78,7 +78,7 @@ static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
     char text[96];
     if (o->loss == CROSS_ENTROPY)
         return infer_loss(shapes);
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->inputs != 1)
         return lk_fail(LK_E_SHAPE, "softmax takes one input, not %d", shapes->inputs);
     if (shapes->x_dtype[0] != LK_F32 || (x->rank != 1 && x->rank != 2))

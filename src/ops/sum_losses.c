@@ -30,7 +30,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     char text[96];
     for (int i = 0; i < shapes->inputs; i++)
         if (shapes->x_dtype[i] != LK_F32 || !lk_shape_equal(&shapes->x[i], &pair)) {
-            lk_shape_print(&shapes->x[i], text, sizeof text);
+            lk_shape_print_hwc(&shapes->x[i], text, sizeof text);
             return lk_fail(LK_E_SHAPE, "sum_losses takes losses, of shape [2], not %s%s",
                            shapes->x_dtype[i] == LK_F32 ? "" : "labels ", text);
         }

@@ -43,6 +43,7 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;
     int most = is_single(team) ? 0 : worker->most_shards;
+    char why[512] = ""; /* the first time, for all shards that it could have at a time */
     for (;;) {
         enum lk_status status =
             worker->stepper ? LK_OK : lk_worker_create_stepper(worker, most);
@@ -55,18 +56,55 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
         if (status != LK_E_DEVICE_MEMORY || most < 2)
             return status;
         most /= 2;
-        lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
-               worker->position, most, team->config.shards, lk_error_text());
+        if (!*why)
+            snprintf(why, sizeof why, "%s", lk_error_text());
         lk_error_clear();
     }
+    if (*why)
+        lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
+               worker->position, most, team->config.shards, why);
     worker->most_shards = most;
     return LK_OK;
 }
 
+/* Devices that have no room for a shard, and what the first of them lacks. */
+struct without_room {
+    bool is_one[LK_MOST_TEAM];
+    int count;
+    char why[512];
+};
+
 static enum lk_status plan(void *context, struct lk_worker *worker)
 {
-    (void)context;
-    return fit_stepper(worker, false);
+    struct without_room *without = context;
+    const enum lk_status status = fit_stepper(worker, false);
+    if (status != LK_E_DEVICE_MEMORY)
+        return status;
+    without->is_one[worker->position] = true;
+    if (without->count++ == 0)
+        snprintf(without->why, sizeof without->why, "%s", lk_error_text());
+    lk_error_clear();
+    return LK_OK;
+}
+
+static enum lk_status leave_out(void *context, struct lk_worker *worker)
+{
+    const struct without_room *without = context;
+    return without->is_one[worker->position] ? lk_fail(LK_E_DEVICE_MEMORY, "%s", without->why)
+                                             : LK_OK;
+}
+
+/* Plans on all devices, one after the other. A batch that none has room for is refused, which
+ * is no failure of a device; if some have, they train without the others. */
+static enum lk_status plan_all(struct lk_team *team)
+{
+    struct without_room without = {0};
+    LK_TRY(lk_team_call_each(team, plan, &without, false));
+    if (without.count == 0)
+        return LK_OK;
+    if (without.count < lk_team_left(team))
+        return lk_team_call_each(team, leave_out, &without, false);
+    return lk_fail(LK_E_DEVICE_MEMORY, "%s", without.why);
 }
 
 static enum lk_status build(void *context, struct lk_worker *worker)
@@ -134,7 +172,7 @@ static enum lk_status create(struct lk_team *team)
         LK_TRY(c->opened(c->context, team));
     for (int i = 0; i < team->count; i++)
         team->workers[i]->most_shards = lk_team_most_shards(c->shards, team->job.all);
-    return lk_team_call_each(team, plan, NULL, false);
+    return plan_all(team);
 }
 
 static const struct lk_team_acts acts = {

@@ -102,6 +102,15 @@ void lk_shape_print(const struct lk_shape *shape, char *text, size_t bytes)
         snprintf(text + used, bytes - used, "]");
 }
 
+void lk_shape_print_hwc(const struct lk_shape *shape, char *text, size_t bytes)
+{
+    const int64_t *d = shape->dim;
+    if (shape->rank == 3)
+        lk_shape_print(&(struct lk_shape){3, {d[1], d[2], d[0]}}, text, bytes);
+    else
+        lk_shape_print(shape, text, bytes);
+}
+
 size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *shape,
                       enum lk_dtype dtype)
 {

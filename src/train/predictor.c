@@ -11,6 +11,7 @@
 
 struct lk_predictor {
     char data[512]; /* the SPEC it was validated with */
+    char trained_with[512];
     enum lk_data_part part;
     struct lk_device *device;
     struct lk_model *model;
@@ -40,6 +41,19 @@ static enum lk_status find_checkpoint(const char *path, char *found, size_t byte
     if (!*found)
         return lk_fail(LK_E_IO, "'%s' has no checkpoint: train into it first", path);
     return LK_OK;
+}
+
+enum lk_status lk_run_open_model(const char *path, struct lk_model **model)
+{
+    char found[1024];
+    struct lk_checkpoint_file *file = NULL;
+    LK_TRY(find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_checkpoint_open(found, &file));
+    const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
+    const enum lk_status status =
+        lk_model_read(about->model_text, strlen(about->model_text), about->model, model);
+    lk_checkpoint_close(file);
+    return status;
 }
 
 /* Numbers that come without a data set are standardized here, as the data's pipeline did in
@@ -78,7 +92,8 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     const bool is_own = about->validation[0] && strcmp(about->validation, "off") != 0;
     snprintf(predictor->data, sizeof predictor->data, "%s",
              is_own ? about->validation : about->data);
-    predictor->part = is_own ? LK_DATA_TEST_OR_ALL : LK_DATA_TEST;
+    snprintf(predictor->trained_with, sizeof predictor->trained_with, "%s", about->data);
+    predictor->part = is_own ? LK_DATA_VALIDATION_OR_ALL : LK_DATA_VALIDATION;
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
     struct lk_transform transform;
@@ -258,6 +273,26 @@ enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char 
         lk_data_wanted(predictor->model, &predictor->pipeline);
     LK_TRY(lk_data_open_as(data ? data : predictor->data,
                            data ? LK_DATA_TEST_OR_ALL : predictor->part, &wanted, &opened));
+    lk_data_close(predictor->evaluated);
+    predictor->evaluated = opened;
+    return lk_evaluator_run(predictor->evaluator, opened, result);
+}
+
+/* A part that is found in place of another one is not the one that was asked for. */
+enum lk_status lk_predictor_evaluate_part(struct lk_predictor *predictor, const char *data,
+                                          enum lk_data_part part, struct lk_evaluation *result)
+{
+    struct lk_data *opened = NULL;
+    const char *spec = data ? data : predictor->trained_with;
+    const struct lk_data_options wanted =
+        lk_data_wanted(predictor->model, &predictor->pipeline);
+    LK_TRY(lk_data_open_as(spec, part, &wanted, &opened));
+    if ((part == LK_DATA_TEST || part == LK_DATA_VALIDATION) &&
+        lk_data_info(opened)->part != part) {
+        lk_data_close(opened);
+        return lk_fail(LK_E_IO, "'%s' has no %s part", spec,
+                       part == LK_DATA_TEST ? "test" : "validation");
+    }
     lk_data_close(predictor->evaluated);
     predictor->evaluated = opened;
     return lk_evaluator_run(predictor->evaluator, opened, result);

@@ -117,17 +117,6 @@ enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder)
     return LK_OK;
 }
 
-static enum lk_status write_config(const struct lk_run_folder *folder,
-                                   const struct lk_settings *settings)
-{
-    char path[544], *text = NULL;
-    snprintf(path, sizeof path, "%s/config.yaml", folder->path);
-    LK_TRY(lk_settings_print(settings, &text));
-    const enum lk_status status = lk_file_write(path, text, strlen(text));
-    free(text);
-    return status;
-}
-
 /* Writes a JSON value (which it releases) as a file. */
 static enum lk_status write_json(const char *path, json_t *json)
 {
@@ -242,14 +231,15 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                    const struct lk_settings *settings,
                                    const struct lk_environment *environment, int64_t step,
-                                   bool is_finished)
+                                   enum lk_run_progress progress,
+                                   struct lk_setting_changes *changes)
 {
     if (!folder->path[0])
         return LK_OK;
     folder->has_begun = true;
     LK_TRY(write_environment(folder, environment)); /* first: lk_run_folder_check() */
-    LK_TRY(write_config(folder, settings));
-    LK_TRY(cut_metrics(folder, step, is_finished));
+    LK_TRY(lk_run_config_write(folder->path, settings, progress, changes));
+    LK_TRY(cut_metrics(folder, step, progress == LK_RUN_IS_FINISHED));
     return lk_file_append(folder->metrics, &folder->file);
 }
 
@@ -339,6 +329,24 @@ static json_t *evaluation_line(const struct lk_event *e)
     return json;
 }
 
+/* Texts that are no UTF-8 cannot stand in JSON. */
+static json_t *text_or_null(const char *text)
+{
+    json_t *json = json_string(text);
+    return json ? json : json_null();
+}
+
+static json_t *settings_line(const struct lk_event *e)
+{
+    json_t *changes = json_object();
+    for (int i = 0; i < e->change_count; i++)
+        json_object_set_new(changes, e->changes[i].name,
+                            json_pack("{s:o, s:o}", "was", text_or_null(e->changes[i].was),
+                                      "is", text_or_null(e->changes[i].is)));
+    return json_pack("{s:s, s:I, s:o, s:o}", "event", "settings", "step", (json_int_t)e->step,
+                     "text", text_or_null(e->text), "changes", changes);
+}
+
 static json_t *event_line(const struct lk_event *e)
 {
     switch (e->kind) {
@@ -357,6 +365,8 @@ static json_t *event_line(const struct lk_event *e)
                          "text", e->text);
     case LK_EVENT_END:
         return end_line(e);
+    case LK_EVENT_SETTINGS:
+        return settings_line(e);
     }
     return NULL;
 }

@@ -34,12 +34,24 @@ struct lk_environment {
     struct lk_choices *choices;
 };
 
+/* How far a run is when it begins or goes on. */
+enum lk_run_progress { LK_RUN_BEGINS, LK_RUN_GOES_ON, LK_RUN_IS_FINISHED };
+
 /* Writes config.yaml and env.json, and opens metrics.jsonl behind the lines of steps up to
- * `step`; later ones were never saved and are dropped. */
+ * `step`; later ones were never saved and are dropped. `changes`, which is empty, tells what is
+ * another setting than before where the run goes on. */
 LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                                  const struct lk_settings *settings,
                                                  const struct lk_environment *environment,
-                                                 int64_t step, bool is_finished);
+                                                 int64_t step, enum lk_run_progress progress,
+                                                 struct lk_setting_changes *changes);
+
+/* Writes config.yaml. Of a run that goes on with other settings the old file is kept under
+ * another name; that of a run that is finished stays as it is. */
+LK_MUST_CHECK enum lk_status lk_run_config_write(const char *folder,
+                                                 const struct lk_settings *settings,
+                                                 enum lk_run_progress progress,
+                                                 struct lk_setting_changes *changes);
 
 /* An event as its line of metrics.jsonl, without the newline; the caller frees it.
  * fails: LK_E_MEMORY */

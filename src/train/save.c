@@ -132,17 +132,31 @@ static enum lk_status check_same_pipeline(const char *asked, const char *there)
                    there, asked);
 }
 
+static enum lk_status check_same_model(const struct lk_trainer *trainer,
+                                       const struct lk_checkpoint *there)
+{
+    char what[512];
+    const char *asked = lk_model_name(trainer->model);
+    LK_TRY(lk_model_differ(trainer->model, there->model_text, what, sizeof what));
+    if (!*what)
+        return LK_OK;
+    if (strcmp(there->model, asked) != 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "run directory '%s' holds another model ('%s', asked for is '%s'); use "
+                       "--fresh to start over, or another directory",
+                       trainer->settings->run, there->model, asked);
+    return lk_fail(
+        LK_E_ARGUMENT,
+        "run directory '%s' holds another model '%s' than the one asked for: %s; use "
+        "--fresh to start over, or another directory",
+        trainer->settings->run, asked, what);
+}
+
 static enum lk_status check_same_run(const struct lk_trainer *trainer,
                                      const struct lk_checkpoint *there)
 {
     const struct lk_settings *s = trainer->settings;
-    bool is_same_model;
-    LK_TRY(lk_model_compare(trainer->model, there->model_text, &is_same_model));
-    if (!is_same_model)
-        return lk_fail(LK_E_ARGUMENT,
-                       "run directory '%s' holds another model ('%s', asked for is '%s'); use "
-                       "--fresh to start over, or another directory",
-                       s->run, there->model, lk_model_name(trainer->model));
+    LK_TRY(check_same_model(trainer, there));
     if (there->batch != s->batch_size)
         return differs("batch size", there->batch, s->batch_size);
     if (there->seed != s->seed)

@@ -2,11 +2,13 @@
 #include "train/trainer_internal.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/batches/measure.h"
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
+#include "train/fit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -221,7 +223,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
     return status;
 }
 
-static enum lk_status begin_folder(struct lk_trainer *trainer)
+static enum lk_status begin_folder(struct lk_trainer *trainer,
+                                   struct lk_setting_changes *changes)
 {
     const struct lk_device_info *devices[LK_MOST_TEAM + 1] = {NULL};
     int count = 0;
@@ -231,8 +234,41 @@ static enum lk_status begin_folder(struct lk_trainer *trainer)
     const struct lk_environment environment = {.devices = devices,
                                                .ranks = lk_world_size(trainer->world),
                                                .choices = trainer->choices};
+    const enum lk_run_progress progress = trainer->done == 0 ? LK_RUN_BEGINS
+                                          : trainer->done < trainer->total_steps
+                                              ? LK_RUN_GOES_ON
+                                              : LK_RUN_IS_FINISHED;
     return lk_run_folder_begin(trainer->folder, trainer->settings, &environment, trainer->done,
-                               trainer->done == trainer->total_steps);
+                               progress, changes);
+}
+
+/* Says with which other settings the run goes on, or would have if it were not finished. */
+static enum lk_status report_changes(struct lk_trainer *trainer,
+                                     const struct lk_setting_changes *changes)
+{
+    struct lk_text text = {0};
+    if (changes->count == 0 && !changes->is_unreadable)
+        return LK_OK;
+    const bool is_finished = trainer->done >= trainer->total_steps;
+    lk_setting_changes_print(changes, &text);
+    if (changes->is_unreadable)
+        lk_text_append(&text, "config.yaml cannot be read, so what it had is not known");
+    if (*changes->kept)
+        lk_text_append(&text, "; %s has the settings before", changes->kept);
+    enum lk_status status = LK_OK;
+    if (text.failed)
+        status = lk_fail_memory("a message", text.room);
+    else if (is_finished)
+        lk_log(LK_LOG_WARNING,
+               "the run is finished after step %lld, so these settings change nothing: %s",
+               (long long)trainer->done, text.bytes);
+    else
+        status = lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_SETTINGS,
+                                                              .text = text.bytes,
+                                                              .changes = changes->items,
+                                                              .change_count = changes->count});
+    free(text.bytes);
+    return status;
 }
 
 /* Evaluation without a pipeline of its own has what follows from that of training. */
@@ -291,9 +327,10 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
     return LK_OK;
 }
 
-static enum lk_status create(struct lk_trainer *trainer)
+static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_changes *changes)
 {
-    LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
+    LK_TRY(lk_settings_fit_to(trainer->settings, &trainer->load.train));
+    LK_TRY(lk_settings_open_fitted(trainer->settings, &trainer->model));
     LK_TRY(read_pipelines(trainer));
     LK_TRY(lk_lr_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_trainer_join(trainer));
@@ -314,9 +351,10 @@ static enum lk_status create(struct lk_trainer *trainer)
         LK_TRY(lk_run_folder_start_over(trainer->folder));
     if (trainer->checkpoint)
         LK_TRY(lk_trainer_resume(trainer));
-    LK_TRY(begin_folder(trainer));
+    LK_TRY(begin_folder(trainer, changes));
     LK_TRY(lk_trainer_broadcast_state(trainer));
-    return announce(trainer);
+    LK_TRY(announce(trainer));
+    return report_changes(trainer, changes);
 }
 
 enum lk_status lk_trainer_create(const struct lk_settings *settings,
@@ -334,7 +372,9 @@ enum lk_status lk_trainer_create(const struct lk_settings *settings,
     if (status == LK_OK)
         status = lk_world_open(&made->world);
     if (status == LK_OK) {
-        status = create(made);
+        struct lk_setting_changes changes = {0};
+        status = create(made, &changes);
+        lk_setting_changes_clear(&changes);
         if (status != LK_OK)
             status = lk_world_fail(made->world, status);
     }

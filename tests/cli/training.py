@@ -155,9 +155,15 @@ class Run(ProgramTest):
         self.run_program('eval', 'run')
 
     def test_a_batch_that_does_not_fit(self):
-        done = self.refused(4, 'would fit', 'train', 'tiny.yaml', '--data', DATA,
-                            '--batch-size', '16777216', '--run', 'run')
-        self.assertRegex(done.stderr, 'a batch size of [1-9][0-9]* would fit')
+        """That is said once, in bytes, and is no failure of a device."""
+        for devices in '0', '0/2':
+            done = self.refused(4, 'would fit', 'train', 'tiny.yaml', '--data', DATA,
+                                '--batch-size', '16777216', '--run', 'run', '--device', devices)
+            self.assertRegex(done.stderr, r'batch size 16777216( in 8 passes)? needs '
+                             r'[\d.]+ [GTP]B of device memory, .* has [\d.]+ [MG]B free and '
+                             r'.* a batch size of [1-9]\d* would fit\n')
+            self.assertEqual(done.stderr.count('would fit'), 1, done.stderr)
+            self.assertNotIn('device 0 ', done.stderr)
 
     def test_finished_run(self):
         """Nothing is left to train: the same parameters, and no figures of training."""

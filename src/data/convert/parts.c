@@ -142,23 +142,38 @@ static enum lk_status add_named(struct lk_conversion *c, const char *kind, const
     return status;
 }
 
-/* Adds the training part, and the test part if there is one, of a set that is one file or list
- * for each part. */
+/* Removes the part that was added last. */
+static void drop_part(struct lk_conversion *c)
+{
+    lk_data_close(c->parts[--c->part_count].data);
+    c->parts[c->part_count] = (struct lk_convert_part){0};
+}
+
+/* Adds the parts of a set that is one file or list for each part. All but the training part may
+ * be missing, and one may be found in place of the other. */
 static enum lk_status add_pair(struct lk_conversion *c)
 {
+    static const enum lk_data_part parts[] = {LK_DATA_VALIDATION, LK_DATA_TEST};
+    static const char *const names[] = {"val", "test"};
     LK_TRY(add_part(c, "train", c->source, LK_DATA_TRAIN));
-    const enum lk_status status = add_part(c, "test", c->source, LK_DATA_TEST);
-    if (status != LK_E_IO)
-        return status;
-    lk_log(LK_LOG_INFO, "there is no test part: %s", lk_error_text());
-    lk_error_clear();
+    for (int i = 0; i < LK_COUNT(parts); i++) {
+        const enum lk_status status = add_part(c, names[i], c->source, parts[i]);
+        if (status == LK_OK && lk_data_info(c->parts[c->part_count - 1].data)->part != parts[i])
+            drop_part(c);
+        if (status == LK_OK)
+            continue;
+        if (status != LK_E_IO)
+            return status;
+        lk_log(LK_LOG_INFO, "there is no %s part: %s", names[i], lk_error_text());
+        lk_error_clear();
+    }
     return LK_OK;
 }
 
 /* Refuses options that say how pixels are wanted: they are for whoever reads the result. */
 static enum lk_status refuse_options(const char *options)
 {
-    static const char *const refused[] = {",size=", ",channels=", ",cache="};
+    static const char *const refused[] = {",size=", ",channels=", ",cache=", ",val="};
     for (int i = 0; i < LK_COUNT(refused); i++)
         if (strstr(options, refused[i]))
             return lk_fail(LK_E_ARGUMENT, "option '%.*s' does not belong to a conversion%s",

@@ -239,7 +239,12 @@ static enum lk_status open_cache(struct lk_images *images,
         return LK_OK;
     if (strcmp(cache, "memory") == 0)
         return lk_cache_open_memory(&samples, &images->cache);
-    snprintf(path, sizeof path, "%s%s", cache, request->part == LK_DATA_TRAIN ? "" : ".test");
+    const enum lk_data_part part = images->info.part;
+    const bool is_first = request->part == LK_DATA_TRAIN && part == LK_DATA_TRAIN;
+    snprintf(path, sizeof path, "%s%s", cache,
+             is_first                     ? ""
+             : part == LK_DATA_VALIDATION ? ".val"
+                                          : ".test");
     LK_TRY(identify(images, samples.sum));
     LK_TRY(lk_cache_open_file(path, &samples, &images->cache));
     return images->cache ? take_bad(images) : LK_OK;

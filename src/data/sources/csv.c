@@ -133,7 +133,7 @@ static enum lk_status read_table(struct table *table)
     const char *path = table->request->text, *slash = strrchr(path, '/');
     void *text = NULL;
     size_t bytes = 0;
-    if (table->request->part == LK_DATA_TEST)
+    if (!lk_source_takes_all(table->request->part))
         return lk_source_fail_no_test("csv", path);
     LK_TRY(lk_file_read(path, MOST_FILE_BYTES, &text, &bytes));
     table->text = text;

@@ -227,7 +227,8 @@ static enum lk_status digits_open(struct lk_data_request *request, struct lk_dat
                                   .height = SIDE,
                                   .width = SIDE,
                                   .channels = 1,
-                                  .class_names = names};
+                                  .class_names = names,
+                                  .part = part};
     *state = digits;
     return LK_OK;
 }

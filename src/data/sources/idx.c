@@ -12,7 +12,12 @@
 enum { MOST_SIDE = 4096, UBYTE = 0x08 };
 static const size_t most_bytes = (size_t)1 << 31;
 static const char *const parts[] = {
-    [LK_DATA_TRAIN] = "train", [LK_DATA_TEST] = "t10k", [LK_DATA_TEST_OR_ALL] = "t10k"};
+    [LK_DATA_TRAIN] = "train",
+    [LK_DATA_TEST] = "t10k",
+    [LK_DATA_TEST_OR_ALL] = "t10k",
+    [LK_DATA_VALIDATION] = "t10k",
+    [LK_DATA_VALIDATION_OR_ALL] = "t10k",
+};
 
 /* sides[0] is the number of samples; body points into data. */
 struct file {
@@ -163,6 +168,7 @@ static enum lk_status read_files(const char *folder, enum lk_data_part part, str
     info->height = (int)sides[1];
     info->width = (int)sides[2];
     info->channels = 1;
+    info->part = part == LK_DATA_TRAIN ? LK_DATA_TRAIN : LK_DATA_TEST;
     return LK_OK;
 }
 

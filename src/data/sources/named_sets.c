@@ -33,6 +33,7 @@ const struct lk_named_set lk_named_sets[] = {
          "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
      .source = &lk_source_idx,
      .class_names = fashion_classes,
+     .shape = {28, 28, 1},
      .files = fashion_files},
     {0},
 };

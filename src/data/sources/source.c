@@ -18,9 +18,30 @@ void lk_source_name(const char *path, char name[64])
     snprintf(name, 64, "%.*s", (int)(end - begin), path + begin);
 }
 
+const char *const *lk_source_part_names(enum lk_data_part part)
+{
+    static const char *const tests[] = {"test", "val", "valid", "validation", NULL};
+    static const char *const validations[] = {"val", "valid", "validation", "test", NULL};
+    return part == LK_DATA_VALIDATION || part == LK_DATA_VALIDATION_OR_ALL ? validations
+                                                                           : tests;
+}
+
+enum lk_data_part lk_source_part_named(const char *name)
+{
+    return strcmp(name, "test") == 0 ? LK_DATA_TEST : LK_DATA_VALIDATION;
+}
+
+bool lk_source_takes_all(enum lk_data_part part)
+{
+    return part != LK_DATA_TEST && part != LK_DATA_VALIDATION;
+}
+
 enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
 {
-    return lk_fail(LK_E_IO, "'%s:%s' has no test part; --val SPEC names one", kind, text);
+    return lk_fail(LK_E_IO,
+                   "'%s:%s' has no test part; --val SPEC names one, and val=0.2 behind a comma "
+                   "holds out a fifth of the samples",
+                   kind, text);
 }
 
 static const char *find_options(const char *text)

@@ -83,11 +83,12 @@ struct lk_source {
     const char *usage;               /* for messages: "idx:DIR" */
     const struct lk_option *options; /* of a source that fetches */
 
-    /* Opens one part of what the request names, and fills `info`; a name and class names that
-     * are there already stay. A source fills in either the fields, which live as long as the
-     * state, or height, width, channels and classes: the fields are then an image and its
-     * class. A source that fetches files leaves the shape open, and classes 0 where it does not
-     * know them. `state` is the source's own. fails: see lk_data_open() */
+    /* Opens one part of what the request names, and fills `info`, with the part that it is; a
+     * name and class names that are there already stay. A source fills in either the fields,
+     * which live as long as the state, or height, width, channels and classes: the fields are
+     * then an image and its class. A source that fetches files leaves the shape open, and
+     * classes 0 where it does not know them. `state` is the source's own.
+     * fails: see lk_data_open() */
     enum lk_status (*open)(struct lk_data_request *request, struct lk_data_info *info,
                            void **state);
     void (*close)(void *state);
@@ -143,8 +144,18 @@ bool lk_source_has_option(const char *text, const char *name);
 /* The last part of a path: a data set's short name. */
 void lk_source_name(const char *path, char name[64]);
 
-/* Returns lk_fail(LK_E_IO, ...) with the text that `text` has no test part and how to name one.
- */
+/* The names that a part other than the training part may have among files and folders, the
+ * most fitting first; NULL ends them. */
+const char *const *lk_source_part_names(enum lk_data_part part);
+
+/* The part that one of these names is of. */
+enum lk_data_part lk_source_part_named(const char *name);
+
+/* Whether a set without parts is what was asked for. */
+bool lk_source_takes_all(enum lk_data_part part);
+
+/* Returns lk_fail(LK_E_IO, ...) with the text that `text` has no part to validate or test with,
+ * and how to name one. */
 enum lk_status lk_source_fail_no_test(const char *kind, const char *text);
 
 /* A data set with a name of its own: which source reads its folder, what its classes are called
@@ -159,6 +170,7 @@ struct lk_named_set {
     const char *url; /* https, ends in '/' */
     const struct lk_source *source;
     const char *const *class_names;
+    int shape[3]; /* height, width, channels */
     const struct lk_named_set_file *files;
 };
 

@@ -22,6 +22,7 @@ struct line {
 
 struct text {
     char path[MOST_PATH];
+    enum lk_data_part part;
     char *data;
     size_t bytes;
     struct line *lines; /* [count] */
@@ -67,25 +68,29 @@ static void text_close(void *state)
 }
 
 /* The file of a part. */
-static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH])
+static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH],
+                                enum lk_data_part *found)
 {
-    static const char *const tests[] = {"test", "val", "valid"};
     const bool is_folder = lk_folder_exists(spec);
+    *found = LK_DATA_TRAIN;
     if (strlen(spec) > MOST_PATH - 16)
         return lk_fail(LK_E_ARGUMENT, "text: a path of %zu bytes", strlen(spec));
-    if (!is_folder && part == LK_DATA_TEST)
+    if (!is_folder && !lk_source_takes_all(part))
         return lk_source_fail_no_test("text", spec);
     if (!is_folder) {
         snprintf(path, MOST_PATH, "%s", spec);
         return LK_OK;
     }
     snprintf(path, MOST_PATH, "%.4000s/train.txt", spec);
-    for (int i = 0; part != LK_DATA_TRAIN && i < LK_COUNT(tests); i++) {
-        snprintf(path, MOST_PATH, "%.4000s/%s.txt", spec, tests[i]);
+    if (part == LK_DATA_TRAIN)
+        return LK_OK;
+    for (const char *const *name = lk_source_part_names(part); *name; name++) {
+        snprintf(path, MOST_PATH, "%.4000s/%s.txt", spec, *name);
+        *found = lk_source_part_named(*name);
         if (lk_file_exists(path))
             return LK_OK;
     }
-    return part == LK_DATA_TRAIN ? LK_OK : lk_source_fail_no_test("text", spec);
+    return lk_source_fail_no_test("text", spec);
 }
 
 static bool is_number(const char *label, long *number)
@@ -193,7 +198,7 @@ static enum lk_status take_training_classes(const char *spec, struct text *text)
     if (!train)
         return lk_fail_memory("a data set", sizeof *train);
     train->length = text->length;
-    enum lk_status status = find_file(spec, LK_DATA_TRAIN, train->path);
+    enum lk_status status = find_file(spec, LK_DATA_TRAIN, train->path, &train->part);
     if (status == LK_OK)
         status = load(train);
     if (status == LK_OK)
@@ -212,7 +217,7 @@ static enum lk_status read_text(const struct lk_data_request *request, const cha
                                 const struct options *given, struct text *text)
 {
     const bool is_part = lk_folder_exists(spec) && request->part != LK_DATA_TRAIN;
-    LK_TRY(find_file(spec, request->part, text->path));
+    LK_TRY(find_file(spec, request->part, text->path, &text->part));
     LK_TRY(load(text));
     if (*given->classes)
         LK_TRY(lk_names_read(&text->classes, given->classes));
@@ -289,6 +294,7 @@ static enum lk_status text_open(struct lk_data_request *request, struct lk_data_
     }
     info->name = text->name;
     info->count = text->count;
+    info->part = text->part;
     make_fields(text);
     info->fields = text->fields;
     info->field_count = LK_COUNT(text->fields);

@@ -144,7 +144,7 @@ static enum lk_status records_open(struct lk_data_request *request, struct lk_da
                                    void **state)
 {
     char pattern[4096];
-    LK_TRY(lk_records_find_part(request, pattern, sizeof pattern));
+    LK_TRY(lk_records_find_part(request, pattern, sizeof pattern, &info->part));
     struct lk_records *records = calloc(1, sizeof *records);
     if (!records)
         return lk_fail_memory("a data set", sizeof *records);

@@ -24,9 +24,11 @@ void lk_records_clear(struct lk_records *records);
 const struct lk_tfrecord *lk_records_find_file(const struct lk_records *records,
                                                int64_t *index);
 
-/* The pattern of the request's part. fails: LK_E_IO where there is none */
+/* The pattern of the request's part, and which part that is. fails: LK_E_IO where there is
+ * none */
 LK_MUST_CHECK enum lk_status lk_records_find_part(const struct lk_data_request *request,
-                                                  char *pattern, size_t room);
+                                                  char *pattern, size_t room,
+                                                  enum lk_data_part *found_part);
 
 /* Opens all files of a pattern; `lost` counts records that are cut short at the end of a
  * file. */

@@ -88,11 +88,12 @@ enum lk_status lk_records_check_files(const struct lk_records *records, const ch
 
 /* The pattern of the request's part. */
 enum lk_status lk_records_find_part(const struct lk_data_request *request, char *pattern,
-                                    size_t room)
+                                    size_t room, enum lk_data_part *found_part)
 {
     const char *text = request->text;
+    *found_part = LK_DATA_TRAIN;
     if (!lk_folder_exists(text)) {
-        if (request->part == LK_DATA_TEST)
+        if (!lk_source_takes_all(request->part))
             return lk_source_fail_no_test("tfrecord", text);
         snprintf(pattern, room, "%s", text);
         return LK_OK;
@@ -101,10 +102,10 @@ enum lk_status lk_records_find_part(const struct lk_data_request *request, char 
     snprintf(pattern, room, "%s/%s*", text, *named ? named : "train");
     if (*named || request->part == LK_DATA_TRAIN)
         return LK_OK;
-    static const char *const tests[] = {"test", "val"};
-    for (int i = 0; i < LK_COUNT(tests); i++) {
+    for (const char *const *name = lk_source_part_names(request->part); *name; name++) {
         glob_t found = {0};
-        snprintf(pattern, room, "%s/%s*", text, tests[i]);
+        *found_part = lk_source_part_named(*name);
+        snprintf(pattern, room, "%s/%s*", text, *name); /* val* has valid* too */
         const int code = glob(pattern, 0, NULL, &found);
         globfree(&found);
         if (code == 0)

@@ -23,6 +23,7 @@ struct origin {
 
 struct csv {
     char path[MOST_PATH], name[64];
+    enum lk_data_part found;
     struct lk_table_options options;
     struct lk_groups groups;
     struct origin origins[LK_MOST_FIELDS];
@@ -212,21 +213,25 @@ static enum lk_status find_columns(struct csv *csv)
 }
 
 /* Finds the file of a part. */
-static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH])
+static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH],
+                                enum lk_data_part *found)
 {
-    static const char *const tests[] = {"test", "val", "valid"};
     const bool is_folder = lk_folder_exists(spec);
+    *found = LK_DATA_TRAIN;
     if (strlen(spec) > MOST_PATH - 16)
         return lk_fail(LK_E_ARGUMENT, "csv: a path of %zu bytes", strlen(spec));
-    if (!is_folder && part == LK_DATA_TEST)
+    if (!is_folder && !lk_source_takes_all(part))
         return lk_source_fail_no_test("csv", spec);
     snprintf(path, MOST_PATH, is_folder ? "%.4000s/train.csv" : "%.4000s", spec);
-    for (int i = 0; is_folder && part != LK_DATA_TRAIN && i < LK_COUNT(tests); i++) {
-        snprintf(path, MOST_PATH, "%.4000s/%s.csv", spec, tests[i]);
+    if (part == LK_DATA_TRAIN || !is_folder)
+        return LK_OK;
+    for (const char *const *name = lk_source_part_names(part); *name; name++) {
+        snprintf(path, MOST_PATH, "%.4000s/%s.csv", spec, *name);
+        *found = lk_source_part_named(*name);
         if (lk_file_exists(path))
             return LK_OK;
     }
-    return part == LK_DATA_TRAIN || !is_folder ? LK_OK : lk_source_fail_no_test("csv", spec);
+    return lk_source_fail_no_test("csv", spec);
 }
 
 /* --- labels ---------------------------------------------------------------------------- */
@@ -326,7 +331,7 @@ static enum lk_status open_file(struct csv *csv, const char *spec, enum lk_data_
     LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_INPUT, csv->options.fields));
     if (*csv->options.label)
         LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_LABEL, csv->options.label));
-    LK_TRY(find_file(spec, part, csv->path));
+    LK_TRY(find_file(spec, part, csv->path, &csv->found));
     LK_TRY(load(csv));
     return find_columns(csv);
 }
@@ -485,6 +490,7 @@ static enum lk_status csv_open(struct lk_data_request *request, struct lk_data_i
     info->count = csv->count;
     info->fields = csv->fields;
     info->field_count = csv->groups.count;
+    info->part = csv->found;
     *state = csv;
     return LK_OK;
 }

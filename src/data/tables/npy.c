@@ -36,6 +36,7 @@ struct arrays {
     int count;
     struct lk_groups groups;
     struct lk_names classes;
+    enum lk_data_part part;
     char name[64];
 };
 
@@ -97,6 +98,22 @@ static enum lk_status add_group(struct arrays *arrays, const struct lk_group *gr
     return LK_OK;
 }
 
+/* "train", or the name of the part among whose files the first array is. */
+static const char *find_part(const struct lk_groups *groups, const char *folder,
+                             enum lk_data_part part)
+{
+    if (part == LK_DATA_TRAIN)
+        return "train";
+    for (const char *const *name = lk_source_part_names(part); *name; name++) {
+        char path[LK_ARRAY_MOST_PATH];
+        snprintf(path, sizeof path, "%.3500s/%.500s_%s.npy", folder, groups->members.items[0],
+                 *name);
+        if (lk_file_exists(path))
+            return *name;
+    }
+    return "test"; /* whose files are then missed by name */
+}
+
 static enum lk_status add_folder(struct arrays *arrays, const char *folder,
                                  enum lk_data_part part, const struct options *given)
 {
@@ -104,9 +121,10 @@ static enum lk_status add_folder(struct arrays *arrays, const char *folder,
         lk_groups_add(&arrays->groups, LK_FIELD_INPUT, *given->fields ? given->fields : "x"));
     if (*given->label)
         LK_TRY(lk_groups_add(&arrays->groups, LK_FIELD_LABEL, given->label));
+    const char *name = find_part(&arrays->groups, folder, part);
+    arrays->part = part == LK_DATA_TRAIN ? part : lk_source_part_named(name);
     for (int i = 0; i < arrays->groups.count; i++)
-        LK_TRY(add_group(arrays, &arrays->groups.items[i], folder,
-                         part == LK_DATA_TRAIN ? "train" : "test"));
+        LK_TRY(add_group(arrays, &arrays->groups.items[i], folder, name));
     return LK_OK;
 }
 
@@ -123,7 +141,7 @@ static enum lk_status find_files(struct arrays *arrays, const char *text,
                        "npy:%s: expected npy:X.npy,Y.npy (samples, labels), or a folder with "
                        "x_train.npy and y_train.npy",
                        text);
-    if (part == LK_DATA_TEST)
+    if (!lk_source_takes_all(part))
         return lk_source_fail_no_test("npy", text);
     if (snprintf(path, sizeof path, "%.*s", (int)(comma - text), text) >= (int)sizeof path)
         return lk_fail(LK_E_ARGUMENT, "npy: a path of more than %zu bytes", sizeof path - 1);
@@ -285,6 +303,7 @@ static enum lk_status npy_open(struct lk_data_request *request, struct lk_data_i
     info->count = arrays->items[0].npy.shape[0];
     info->fields = arrays->fields;
     info->field_count = arrays->count;
+    info->part = arrays->part;
     *state = arrays;
     return LK_OK;
 }

@@ -39,6 +39,7 @@ struct table {
     struct origin origins[LK_MOST_FIELDS];
     struct lk_field fields[LK_MOST_FIELDS];
     char name[64];
+    enum lk_data_part found;
 };
 
 static void table_close(void *state)
@@ -329,7 +330,7 @@ static enum lk_status open_records(struct table *table, const char *spec,
     table->members = calloc((size_t)table->groups.members.count, sizeof *table->members);
     if (!table->members)
         return lk_fail_memory("keys", (size_t)table->groups.members.count);
-    LK_TRY(lk_records_find_part(&request, pattern, sizeof pattern));
+    LK_TRY(lk_records_find_part(&request, pattern, sizeof pattern, &table->found));
     LK_TRY(lk_records_open_files(&table->records, pattern, lost));
     if (lk_folder_exists(spec))
         LK_TRY(lk_records_check_files(&table->records, spec));
@@ -400,6 +401,7 @@ static enum lk_status table_open(struct lk_data_request *request, struct lk_data
     info->count = table->records.count;
     info->fields = table->fields;
     info->field_count = table->groups.count;
+    info->part = table->found;
     *state = table;
     return LK_OK;
 }

@@ -16,7 +16,7 @@
  * at least 0. Texts that were read live until lk_checkpoint_close(). */
 struct lk_checkpoint {
     const char *model, *model_text;       /* name; what lk_model_read() reads */
-    const char *data, *validation;        /* SPECs; validation "": the test part of data */
+    const char *data, *validation;        /* SPECs; validation "": a part of data */
     const char *pipeline, *eval_pipeline; /* of samples; NULL where a file says nothing */
     const char *data_sum;                 /* a checksum that tells one data set from another */
     const char *device;                   /* name */
@@ -86,6 +86,9 @@ LK_MUST_CHECK enum lk_status lk_parameters_sha256(const struct lk_replica *repli
 /* "FOLDER/step-00000123.safetensors". fails: LK_E_ARGUMENT, too long */
 LK_MUST_CHECK enum lk_status lk_checkpoint_path(const char *folder, int64_t step, char *path,
                                                 size_t bytes);
+
+/* Whether the folder has a checkpoint, whole or not. */
+bool lk_checkpoint_is_there(const char *folder);
 
 /* The path of the checkpoint with the most steps that is whole; "" where there is none at all.
  * Damaged ones are passed over with a warning. fails: LK_E_DATA where all are damaged; LK_E_IO

@@ -72,6 +72,18 @@ static enum lk_status list_steps(const char *folder, int64_t **steps, int *count
     return LK_OK;
 }
 
+bool lk_checkpoint_is_there(const char *folder)
+{
+    int64_t *steps = NULL;
+    int count = 0;
+    if (!lk_folder_exists(folder) || list_steps(folder, &steps, &count) != LK_OK) {
+        lk_error_clear();
+        return false;
+    }
+    free(steps);
+    return count > 0;
+}
+
 static enum lk_status find_whole(const char *folder, const int64_t *steps, int count,
                                  char *path, size_t bytes)
 {

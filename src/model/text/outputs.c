@@ -307,7 +307,7 @@ enum lk_status lk_output_set_standard(const struct lk_model *model,
 {
     const struct lk_shape *shape = &output->node->shapes.y;
     char text[96];
-    lk_shape_print(shape, text, sizeof text);
+    lk_shape_print_hwc(shape, text, sizeof text);
     if (shape->rank != 1 || shape->dim[0] < 2)
         return lk_fail(LK_E_MODEL,
                        "model '%s': the output '%s' is %s, cross-entropy takes a vector "

@@ -42,9 +42,12 @@ static void leave_behind(struct lk_worker *worker, const char *why)
         team->clock.step_seconds = team->clock.fastest_seconds = 0;
     team->counts.lost++;
     const int left = lk_team_left(team) + lk_team_resting(team);
-    lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
-           worker->device ? lk_device_info(worker->device)->name : "not opened", why, left,
-           left == 1 ? " is" : "s are");
+    const bool lacks_room = worker->report.status == LK_E_DEVICE_MEMORY;
+    if (!lacks_room || left > 0) /* the last one's lack of room is the failure of all */
+        lk_log(LK_LOG_WARNING, "device %d (%s) %s: %s; %d device%s left", worker->position,
+               worker->device ? lk_device_info(worker->device)->name : "not opened",
+               lacks_room ? "has no room and is left out" : "is lost", why, left,
+               left == 1 ? " is" : "s are");
     pthread_cond_broadcast(&team->changed); /* wakes those that wait for it */
 }
 
