@@ -2,8 +2,9 @@
 """Turns files into a C table of strings: embed.py OUTPUT.c TABLE ROOT FILE...
 
 TABLE is an array of struct lk_embedded (src/base/embedded.h); a name is the file's path below
-ROOT. `#include "x.cl"` of a .cl file is resolved here, against ROOT, or against the src/ beside
-it where C reads the file too, so that OpenCL compilers never look for a file. Beside it stand
+ROOT. `#include "x.cl"` of a .cl file, and of what it includes, is resolved here, against ROOT,
+or against the src/ beside it where C reads the file too, so that OpenCL compilers never look
+for a file. Beside it stand
 the names that the file declares at its outermost level, and the macros that it defines, so that
 several kernel files can be put into one program. TABLE_hash is text that changes with any of
 the files.
@@ -16,7 +17,7 @@ from pathlib import Path
 
 def text_of(path, root):
     data = path.read_bytes()
-    if path.suffix != ".cl":
+    if path.suffix not in (".cl", ".h"):
         return data
 
     def included(match):

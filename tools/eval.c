@@ -106,13 +106,31 @@ static json_t *as_json(const struct lk_evaluation *e)
                      "outputs", outputs_json(e));
 }
 
+/* Evaluates what training validated with, or the part that is asked for. */
+static enum lk_status evaluate(const struct arguments *arguments,
+                               struct lk_predictor *predictor, struct lk_evaluation *evaluation)
+{
+    const char *data = option_text(arguments, "data"), *part = option_text(arguments, "part");
+    if (!part)
+        return lk_predictor_evaluate(predictor, data, evaluation);
+    const enum lk_data_part kind = strcmp(part, "train") == 0  ? LK_DATA_TRAIN
+                                   : strcmp(part, "test") == 0 ? LK_DATA_TEST
+                                                               : LK_DATA_VALIDATION;
+    return lk_predictor_evaluate_part(predictor, data, kind, evaluation);
+}
+
 static int run(const struct arguments *arguments)
 {
     int64_t batch = STANDARD_BATCH;
+    const char *part = option_text(arguments, "part");
     if (arguments->word_count != 1)
         return wrong_usage(arguments->command,
                            "needs one RUN directory or CHECKPOINT file, found %d words",
                            arguments->word_count);
+    if (part && strcmp(part, "train") != 0 && strcmp(part, "val") != 0 &&
+        strcmp(part, "test") != 0)
+        return wrong_usage(arguments->command,
+                           "option '--part' needs train, val or test, found '%s'", part);
     int status = option_number(arguments, "batch-size", 1, 1 << 24, &batch);
     if (status != DONE)
         return status;
@@ -121,7 +139,7 @@ static int run(const struct arguments *arguments)
     enum lk_status made = lk_predictor_open(
         arguments->words[0], option_text(arguments, "device"), batch, &predictor);
     if (made == LK_OK)
-        made = lk_predictor_evaluate(predictor, option_text(arguments, "data"), &evaluation);
+        made = evaluate(arguments, predictor, &evaluation);
     if (made != LK_OK)
         status = failed(made);
     else if (option_given(arguments, "json"))
@@ -133,7 +151,8 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-    {"data", "SPEC", "data whose test part counts; default: what it was trained with"},
+    {"data", "SPEC", "data whose test part counts; default: what it was validated with"},
+    {"part", "train|val|test", "this part of the data; default: what training validated with"},
     {"device", "LIST", "device to use; 'lockstep devices' lists them"},
     {"batch-size", "N", "samples at a time (default 512)"},
     {"json", NULL, "print JSON, with the confusion matrix (rows: truth)"},

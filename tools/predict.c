@@ -1,6 +1,7 @@
 /* lockstep predict: what a trained model says of image files, or of the samples of a data set.
  */
 #include "command.h"
+#include "files.h"
 #include "terminal/json.h"
 #include "terminal/terminal.h"
 #include <inttypes.h>
@@ -42,12 +43,29 @@ static int64_t ranked_class(const float *values, int64_t count, int64_t rank)
 
 /* --- text -------------------------------------------------------------------------------- */
 
-/* "class 3, probability 0.9310; class 1, probability 0.0512" of one step. */
-static void print_classes(const struct predict *p, const float *values, int64_t classes)
+/* The name of a class; NULL: it has none but its number. */
+static const char *class_name(const struct output *o, int64_t class)
+{
+    char number[24];
+    if (class >= o->port.named_classes)
+        return NULL;
+    snprintf(number, sizeof number, "%" PRId64, class);
+    return strcmp(o->port.class_names[class], number) == 0 ? NULL : o->port.class_names[class];
+}
+
+/* "glass, probability 0.9310; class 1, probability 0.0512" of one step. */
+static void print_classes(const struct predict *p, const struct output *o, const float *values,
+                          int64_t classes)
 {
     for (int64_t i = 0; i < p->top && i < classes; i++) {
         const int64_t class = ranked_class(values, classes, i);
-        printf("%s class %" PRId64 ", probability %.4f", i ? ";" : "", class, values[class]);
+        const char *name = class_name(o, class);
+        printf("%s ", i ? ";" : "");
+        if (name)
+            terminal_print(name, 0);
+        else
+            printf("class %" PRId64, class);
+        printf(", probability %.4f", values[class]);
     }
 }
 
@@ -63,7 +81,7 @@ static void print_output(const struct predict *p, const struct output *o, const 
         if (o->port.is_class && i > 0)
             printf(" |");
         if (o->port.is_class)
-            print_classes(p, values + i, classes);
+            print_classes(p, o, values + i, classes);
         else
             printf(" %.7g", (double)values[i]);
     }
@@ -91,8 +109,11 @@ static json_t *output_json(const struct predict *p, const struct output *o, cons
     }
     for (int64_t i = 0; i < p->top && i < o->count; i++) {
         const int64_t class = ranked_class(values, o->count, i);
-        json_array_append_new(list, json_pack("{s:I, s:o}", "class", (json_int_t) class,
-                                              "probability", json_number(values[class])));
+        json_t *found = json_pack("{s:I, s:o}", "class", (json_int_t) class, "probability",
+                                  json_number(values[class]));
+        if (class < o->port.named_classes)
+            json_object_set_new(found, "name", json_text(o->port.class_names[class]));
+        json_array_append_new(list, found);
     }
     return list;
 }
@@ -120,7 +141,7 @@ static enum lk_status predict_file(const struct predict *p, const char *file)
     float *to[MOST_OUTPUTS];
     for (int i = 0; i < p->output_count; i++)
         values[i] = to[i] = p->outputs[i].values;
-    enum lk_status status = lk_image_read(file, p->shape, p->image);
+    enum lk_status status = lk_predictor_read_image(p->predictor, file, p->image);
     if (status == LK_OK)
         status = lk_predictor_run_fields(p->predictor, 1, (const void *[]){p->image}, to);
     if (status != LK_OK)
@@ -149,20 +170,43 @@ static enum lk_status show_sample(void *context, int64_t sample, const float *co
     return LK_OK;
 }
 
-/* A bad file does not keep the others from being predicted. */
+/* Whether a word is a SPEC such as "folder:DIR", and no file. */
+static bool is_spec(const char *word)
+{
+    const size_t kind = strspn(word, "abcdefghijklmnopqrstuvwxyz");
+    return kind > 0 && word[kind] == ':' && !file_is_there(word);
+}
+
+static int said(enum lk_status status)
+{
+    const int result = status == LK_OK ? DONE : failed(status);
+    lk_error_clear();
+    return result;
+}
+
+/* The samples of a SPEC, or the image files that a word names. A bad file does not keep the
+ * others from being predicted. */
+static int predict_word(struct predict *p, const char *word)
+{
+    struct files files = {0};
+    p->name = word;
+    if (!p->takes_files || is_spec(word))
+        return said(lk_predictor_each(p->predictor, word, p, show_sample));
+    int result = files_add(&files, word);
+    for (int i = 0; i < files.count && (result == DONE || result == BAD_INPUT); i++) {
+        const int one = said(predict_file(p, files.paths[i]));
+        result = one == DONE ? result : one;
+    }
+    files_clear(&files);
+    return result;
+}
+
 static int predict_all(struct predict *p, const struct arguments *arguments)
 {
     int result = DONE;
-    for (int i = 1; i < arguments->word_count; i++) {
-        p->name = arguments->words[i];
-        const enum lk_status status =
-            p->takes_files ? predict_file(p, p->name)
-                           : lk_predictor_each(p->predictor, p->name, p, show_sample);
-        if (status != LK_OK)
-            result = failed(status);
-        lk_error_clear();
-        if (status != LK_OK && result != BAD_INPUT)
-            return result;
+    for (int i = 1; i < arguments->word_count && (result == DONE || result == BAD_INPUT); i++) {
+        const int one = predict_word(p, arguments->words[i]);
+        result = one == DONE ? result : one;
     }
     return result;
 }
@@ -210,7 +254,7 @@ static int run(const struct arguments *arguments)
     if (arguments->word_count < 2)
         return wrong_usage(
             arguments->command,
-            "needs a RUN directory or CHECKPOINT file and at least one image or SPEC");
+            "needs a RUN directory or CHECKPOINT file and at least one image, folder or SPEC");
     int result = option_number(arguments, "top", 1, 1 << 20, &top);
     if (result != DONE)
         return result;
@@ -241,8 +285,10 @@ const struct command predict_command = {
     .name = "predict",
     .usage = "RUN|CHECKPOINT FILE... [options]",
     .help =
-        "predict the class of PNG and JPEG images; of a model that takes other inputs, what\n"
-        "it says of the samples of data SPECs, csv:FILE,fields=a,b",
+        "predict what a trained model says of PNG and JPEG images, which are resized and\n"
+        "cropped as those that it was evaluated on. FILE: an image, a folder with images, a\n"
+        "pattern ('*.jpg'), or a data SPEC, which models of other inputs need:\n"
+        "csv:FILE,fields=a,b",
     .options = options,
     .run = run,
 };

@@ -1,16 +1,18 @@
 /* lockstep summary: a model's layers, shapes, parameters, work and memory. */
 #include "command.h"
+#include "terminal/json.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
+#include "train/train.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-enum { STANDARD_BATCH = 512 };
 
 /* What is asked for. */
 struct plan {
-    const char *device; /* LIST; NULL: any */
+    char device[512]; /* LIST; "": any */
+    bool is_told;     /* which device */
     int64_t batch;
     bool is_mixed; /* activations are halves */
 };
@@ -56,12 +58,13 @@ static const char *bytes_text(double bytes, char text[32])
     return text;
 }
 
+/* All samples of a batch. */
 static double activation_bytes(const struct lk_node_info *info, const struct plan *plan)
 {
     double elements = plan->is_mixed ? 2 : sizeof(float);
     for (int i = 0; i < info->shape.rank; i++)
         elements *= (double)info->shape.dim[i];
-    return elements;
+    return elements * (double)plan->batch;
 }
 
 static int name_width(const struct lk_graph *graph)
@@ -80,8 +83,21 @@ struct totals {
     double flops, bytes;
 };
 
-static void print_layers(const struct lk_graph *graph, const struct plan *plan,
-                         struct totals *t)
+static struct totals add_layers(const struct lk_graph *graph, const struct plan *plan)
+{
+    struct totals t = {0};
+    const struct lk_node *node;
+    for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++) {
+        const struct lk_node_info info = lk_node_info(node);
+        t.parameters += info.parameters;
+        t.trainable += info.trained;
+        t.flops += info.flops;
+        t.bytes += activation_bytes(&info, plan);
+    }
+    return t;
+}
+
+static void print_layers(const struct lk_graph *graph, const struct plan *plan)
 {
     char shape[80], parameters[32], flops[32], bytes[32];
     const int width = name_width(graph);
@@ -90,16 +106,12 @@ static void print_layers(const struct lk_graph *graph, const struct plan *plan,
            "FLOPs", "activations");
     for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++) {
         const struct lk_node_info info = lk_node_info(node);
-        const double size = activation_bytes(&info, plan) * (double)plan->batch;
+        const double size = activation_bytes(&info, plan);
         printf("%-*s  %-20s  %12s  %9s  %12s%s%s%s\n", width, info.name,
                shape_text(&info.shape, shape), count_text(info.parameters, parameters),
                rate_text(info.flops, flops), bytes_text(size, bytes),
                info.parameters && !info.is_trainable ? "  frozen" : "",
                info.weights_of ? "  weights of " : "", info.weights_of ? info.weights_of : "");
-        t->parameters += info.parameters;
-        t->trainable += info.trained;
-        t->flops += info.flops;
-        t->bytes += size;
     }
 }
 
@@ -126,22 +138,30 @@ static void print_memory(const struct lk_memory *m, const char *device)
     printf("  optimizer    %s\n", bytes_text((double)m->optimizer, text));
 }
 
+/* The plan of a model's memory on a device; not there where there is none. */
+struct planned {
+    bool is_there;
+    struct lk_memory memory;
+    char device[128];
+};
+
 /* The table stands without it: a machine without a device, or a small one, gets that too, and a
  * model that no loss fits. */
-static int plan_memory(struct lk_model *model, const struct plan *plan)
+static int plan_memory(struct lk_model *model, const struct plan *plan, struct planned *planned)
 {
     const enum lk_memory_use use =
         plan->is_mixed ? LK_MEMORY_TRAINING_MIXED : LK_MEMORY_TRAINING;
     struct lk_device *device = NULL;
-    struct lk_memory memory;
-    enum lk_status status = lk_device_open(plan->device, 0, &device);
+    enum lk_status status = lk_device_open(*plan->device ? plan->device : NULL, 0, &device);
     if (status == LK_OK)
-        status = lk_model_memory(model, device, plan->batch, 0, use, &memory);
-    if (status == LK_OK)
-        print_memory(&memory, lk_device_info(device)->name);
+        status = lk_model_memory(model, device, plan->batch, 0, use, &planned->memory);
+    if (status == LK_OK) {
+        planned->is_there = true;
+        snprintf(planned->device, sizeof planned->device, "%s", lk_device_info(device)->name);
+    }
     lk_device_close(device);
     if (status == LK_E_DEVICE_MEMORY || status == LK_E_MODEL ||
-        (status == LK_E_NO_DEVICE && !plan->device)) {
+        (status == LK_E_NO_DEVICE && !plan->is_told)) {
         say("no memory plan: %s", lk_error_text());
         lk_error_clear();
         return DONE;
@@ -149,37 +169,183 @@ static int plan_memory(struct lk_model *model, const struct plan *plan)
     return status == LK_OK ? DONE : failed(status);
 }
 
-static int summarize(const char *name, const struct plan *plan)
+static json_t *shape_json(const struct lk_shape *shape)
 {
-    struct lk_model *model = NULL;
-    struct totals totals = {0};
-    const enum lk_status status = lk_model_open(name, NULL, &model);
+    static const int last[] = {1, 2, 0}; /* as shape_text() has it */
+    json_t *items = json_array();
+    for (int i = 0; i < shape->rank; i++)
+        json_array_append_new(items, json_integer(shape->dim[shape->rank == 3 ? last[i] : i]));
+    return items;
+}
+
+static json_t *layer_json(const struct lk_node *node, const struct plan *plan)
+{
+    const struct lk_node_info info = lk_node_info(node);
+    return json_pack("{s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:b, s:o}", "name",
+                     json_text(info.name), "operation",
+                     info.op ? json_text(info.op) : json_null(), "shape",
+                     shape_json(&info.shape), "parameters", (json_int_t)info.parameters,
+                     "trainable_parameters", (json_int_t)info.trained, "flops", info.flops,
+                     "activation_bytes", activation_bytes(&info, plan), "frozen",
+                     info.parameters && !info.is_trainable, "weights_of",
+                     info.weights_of ? json_text(info.weights_of) : json_null());
+}
+
+static json_t *memory_json(const struct planned *planned)
+{
+    const struct lk_memory *m = &planned->memory;
+    if (!planned->is_there)
+        return json_null();
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "device",
+                     json_text(planned->device), "total", (json_int_t)m->total, "weights",
+                     (json_int_t)m->weights, "gradients", (json_int_t)m->gradients,
+                     "activations", (json_int_t)m->activations, "inputs", (json_int_t)m->inputs,
+                     "optimizer", (json_int_t)m->optimizer);
+}
+
+/* Layers are those of the text: planning adds a loss to the graph, so this comes before. */
+static json_t *as_json(struct lk_model *model, const struct plan *plan)
+{
+    const struct lk_graph *graph = lk_model_graph(model);
+    const struct totals t = add_layers(graph, plan);
+    json_t *layers = json_array();
+    const struct lk_node *node;
+    for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++)
+        json_array_append_new(layers, layer_json(node, plan));
+    return json_pack("{s:o, s:I, s:s, s:o, s:I, s:I, s:f, s:f}", "model",
+                     json_text(lk_model_name(model)), "batch_size", (json_int_t)plan->batch,
+                     "precision", plan->is_mixed ? "mixed" : "float", "layers", layers,
+                     "parameters", (json_int_t)t.parameters, "trainable_parameters",
+                     (json_int_t)t.trainable, "flops", t.flops, "activation_bytes", t.bytes);
+}
+
+static int summarize(struct lk_model *model, const struct plan *plan, bool prints_json)
+{
+    struct planned planned = {0};
+    json_t *json = prints_json ? as_json(model, plan) : NULL;
+    if (!prints_json) {
+        const struct totals totals = add_layers(lk_model_graph(model), plan);
+        print_layers(lk_model_graph(model), plan);
+        print_totals(&totals, plan);
+        fflush(stdout); /* stands above what may be said on stderr next */
+    }
+    const int result = plan_memory(model, plan, &planned);
+    if (json && result == DONE) {
+        json_object_set_new(json, "memory", memory_json(&planned));
+        return json_print(json, JSON_INDENT(2));
+    }
+    json_decref(json);
+    if (planned.is_there)
+        print_memory(&planned.memory, planned.device);
+    return result;
+}
+
+/* --- whose model ------------------------------------------------------------------------- */
+
+/* Whether it is a run directory; its config.yaml goes to `path`. */
+static bool find_config(const char *name, char path[1024])
+{
+    snprintf(path, 1024, "%.1000s/config.yaml", name);
+    return lk_settings_is_run_file(path);
+}
+
+/* Of a run directory the settings that it was trained with, of a run file what it says. */
+static enum lk_status read_settings(const char *name, struct lk_settings *settings)
+{
+    char path[1024];
+    if (lk_settings_is_run_file(name))
+        return lk_settings_read(settings, name);
+    if (find_config(name, path))
+        return lk_settings_read(settings, path);
+    return lk_settings_set(settings, "model", name);
+}
+
+static bool is_checkpoint(const char *name)
+{
+    static const char ending[] = ".safetensors";
+    const size_t length = strlen(name), end = sizeof ending - 1;
+    return length > end && strcmp(name + length - end, ending) == 0;
+}
+
+/* A run has the model that it was trained with, whatever has become of the file; with --set it
+ * is made anew. Data that is not there does not keep a zoo model from its own size. */
+static enum lk_status open_model(const struct arguments *arguments,
+                                 struct lk_settings *settings, struct lk_model **model)
+{
+    const char *name = arguments->words[0];
+    char config[1024];
+    const bool is_run = find_config(name, config);
+    if (is_checkpoint(name) || (is_run && !option_given(arguments, "set"))) {
+        const enum lk_status status = lk_run_open_model(name, model);
+        if (status != LK_E_IO || is_checkpoint(name))
+            return status;
+        lk_error_clear(); /* no checkpoint yet */
+    }
+    if (lk_settings_fit(settings) != LK_OK) {
+        say("the model is shown in its own size: %s", lk_error_text());
+        lk_error_clear();
+    }
+    return lk_settings_open_model(settings, model);
+}
+
+/* What the settings say, and options say otherwise. */
+static int make_plan(const struct arguments *arguments, const struct lk_settings *settings,
+                     struct plan *plan)
+{
+    const char *precision = option_text(arguments, "precision");
+    const char *device = option_text(arguments, "device");
+    char batch[32], text[32];
+    enum lk_status status = lk_settings_get(settings, "batch_size", batch, sizeof batch);
+    if (status == LK_OK)
+        status = lk_settings_get(settings, "precision", text, sizeof text);
+    if (status == LK_OK)
+        status = lk_settings_get(settings, "device", plan->device, sizeof plan->device);
     if (status != LK_OK)
         return failed(status);
-    print_layers(lk_model_graph(model), plan, &totals);
-    print_totals(&totals, plan);
-    fflush(stdout); /* stands above what may be said on stderr next */
-    const int result = plan_memory(model, plan);
+    if (precision && strcmp(precision, "mixed") != 0 && strcmp(precision, "float") != 0)
+        return wrong_usage(arguments->command,
+                           "option '--precision': '%s' is none of float, mixed", precision);
+    if (device)
+        snprintf(plan->device, sizeof plan->device, "%s", device);
+    plan->is_told = *plan->device != '\0';
+    plan->is_mixed = strcmp(precision ? precision : text, "mixed") == 0;
+    plan->batch = strtoll(batch, NULL, 10);
+    return option_number(arguments, "batch-size", 1, 1 << 24, &plan->batch);
+}
+
+static int show(const struct arguments *arguments, struct lk_settings *settings)
+{
+    struct plan plan = {0};
+    struct lk_model *model = NULL;
+    enum lk_status status = read_settings(arguments->words[0], settings);
+    if (status != LK_OK)
+        return failed(status);
+    int result = train_set_pairs(arguments, settings);
+    if (result == DONE)
+        result = make_plan(arguments, settings, &plan);
+    if (result != DONE)
+        return result;
+    status = open_model(arguments, settings, &model);
+    if (status != LK_OK)
+        return failed(status);
+    result = summarize(model, &plan, option_given(arguments, "json"));
     lk_model_destroy(model);
     return result;
 }
 
 static int run(const struct arguments *arguments)
 {
-    const char *precision = option_text(arguments, "precision");
-    struct plan plan = {.device = option_text(arguments, "device"),
-                        .batch = STANDARD_BATCH,
-                        .is_mixed = precision && strcmp(precision, "mixed") == 0};
+    struct lk_settings *settings = NULL;
     if (arguments->word_count != 1)
-        return wrong_usage(arguments->command, "needs one MODEL, found %d words",
-                           arguments->word_count);
-    if (precision && !plan.is_mixed && strcmp(precision, "float") != 0)
         return wrong_usage(arguments->command,
-                           "option '--precision': '%s' is none of float, "
-                           "mixed",
-                           precision);
-    const int result = option_number(arguments, "batch-size", 1, 1 << 24, &plan.batch);
-    return result == DONE ? summarize(arguments->words[0], &plan) : result;
+                           "needs one MODEL, RUN.yaml or RUN directory, found %d words",
+                           arguments->word_count);
+    const enum lk_status made = lk_settings_create(&settings);
+    if (made != LK_OK)
+        return failed(made);
+    const int result = show(arguments, settings);
+    lk_settings_destroy(settings);
+    return result;
 }
 
 static void more(void)
@@ -187,21 +353,23 @@ static void more(void)
     printf("MODEL is a model file or a name of the zoo:");
     for (int i = 0; lk_model_zoo(i); i++)
         printf(" %s", lk_model_zoo(i));
-    printf("\n");
+    printf("\nRUN is a run file, a run directory or a checkpoint\n");
 }
 
 static const struct option options[] = {
-    {"batch-size", "N", "samples in a batch (default 512)"},
+    {"batch-size", "N", "samples in a batch (the run's, or 512)"},
     {"device", "LIST",
      "device whose memory is planned; default: the first GPU, else the first"},
     {"precision", "float|mixed",
      "mixed keeps activations and their gradients as halves (float)"},
+    {"set", "KEY=VALUE", "a setting of 'lockstep train': input=[96,96,3] classes=6 data=SPEC"},
+    {"json", NULL, "print JSON"},
     {0},
 };
 
 const struct command summary_command = {
     .name = "summary",
-    .usage = "MODEL [options]",
+    .usage = "MODEL|RUN [options]",
     .help = "show a model's layers, shapes, parameters, work and memory",
     .options = options,
     .more = more,

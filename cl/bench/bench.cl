@@ -1,4 +1,4 @@
-/* What a device reaches at best (src/bench/peaks.c).
+/* Kernels that measure a device's peak rates (src/bench/peaks.c).
  *
  *   bench_fma    16 * rounds times: v[i] = v[i] * a + b, CHAINS independent v in registers;
  *                y[group] = their sum, so that no compiler can leave the work out
@@ -6,17 +6,17 @@
  *   bench_triad  y = x + a * z
  *
  * x, y, z: real [vectors * VECTOR]; groups of copy and triad: GROUP vectors.
- * -D: CHAINS, ITEMS, GROUP (lib/update.cl).
- */
+ * -D: CHAINS, ITEMS, GROUP (lib/update.cl). */
 #include "lib/hints.cl"
 #include "lib/real.cl"
 #include "lib/update.cl"
 
-/* Memory is read before a plain store into it; a streaming store spares that. */
+/* A plain store to memory first reads what was there; a streaming store need not. */
 #define STREAM (VECTOR > 1)
 #include "lib/put.cl"
 
-/* a and b are arguments, and |a| < 1 keeps v normal for ever. */
+/* a and b are arguments, so that nothing is computed at compile time; |a| < 1 keeps v in range
+ * for ever. */
 UPDATE_KERNEL void bench_fma(__global V *restrict y, int rounds, real a, real b)
 {
     const V factor = (V)a, summand = (V)b;

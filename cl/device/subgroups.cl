@@ -1,9 +1,9 @@
-/* Shows whether sums over lanes are right: y[g, l] = sum over l of x[g, l], for every lane.
+/* Adds the lanes of each group by lib/sum.cl, to be compared with sums on the host: y[g, l] =
+ * sum over l of x[g, l], for every lane l.
  *
  *   x, y: [groups][LANES]
  *
- * Group id 0: g. Work-items: lanes.
- */
+ * Group id 0: g. Work-items: lanes. */
 #include "lib/real.cl"
 #include "lib/sum.cl"
 

@@ -1,5 +1,5 @@
-/* y += x over stored [rows][LANES]. Group id 0: chunks of `chunk` rows; work-items: PARTS of a
- * row. */
+/* Adds gradients of a value with several readers: y += x over stored [rows][LANES]. Group id 0:
+ * chunks of `chunk` rows; work-items: PARTS of a row. */
 #include "lib/real.cl"
 
 KERNEL void accumulate(__global const S *restrict x, __global S *restrict y, int rows,

@@ -1,6 +1,6 @@
-/* The winner of a 2x2 max-pool. Needs lib/real.cl. */
+/* The largest of the four pixels of a 2x2 max-pool, and which it was. Needs lib/real.cl. */
 
-/* The first greatest of four, and its number. */
+/* The largest of four and its number; of equal ones the first. */
 INLINE V greatest(V v0, V v1, V v2, V v3, I *which)
 {
     I at = v1 > v0 ? (I)1 : (I)0;

@@ -1,6 +1,6 @@
-/* Hints to the caches. PREFETCH(p): into all of them, STREAM_STORE(p, v): past them. Where the
- * compiler makes code for a CPU: translators to SPIR-V know neither, whatever they say of
- * builtins, and some end the process. */
+/* Hints to the caches: PREFETCH(p) brings a line into all of them, STREAM_STORE(p, v) writes
+ * past them. They are empty unless the compiler makes code for a CPU: translators to SPIR-V
+ * know neither, whatever they say of builtins, and some end the process. */
 #if defined(__has_builtin) && (defined(__x86_64__) || defined(__aarch64__))
 #if __has_builtin(__builtin_prefetch)
 #define PREFETCH(p) __builtin_prefetch(p, 0, 3)

@@ -1,6 +1,6 @@
 /* What kernels of losses share: labels, clipping, the loss of a sample. Needs lib/real.cl. */
 
-/* The labels of the work-item's lanes, as wide as what comparing two V gives. */
+/* The labels of the work-item's lanes, in integers as wide as the result of comparing two V. */
 INLINE I labels_of(__global const int *labels, int row)
 {
 #if VECTOR == 1
@@ -10,13 +10,13 @@ INLINE I labels_of(__global const int *labels, int row)
 #endif
 }
 
-/* Whether a label is one of `classes`: others, -1 for one, mark what does not count. */
+/* Whether a label is one of `classes`; others, such as -1, mark what does not count. */
 INLINE I is_alive(I label, int classes)
 {
     return label >= (I)(0) && label < (I)(classes);
 }
 
-/* Writes loss and correctness of the lanes that live. */
+/* Writes loss and correctness; 0 in dead lanes. */
 INLINE void write_loss(__global V *y, int tile, V loss, V correct, I lives)
 {
     y += (size_t)tile * 2 * PARTS + PART;
@@ -32,5 +32,6 @@ INLINE V clip(V p)
     return p < LEAST ? LEAST : p > MOST ? MOST : p;
 }
 
-/* What the gradient is multiplied by, so that halves can hold it: the first number; null: 1. */
+/* The loss scale, by which gradients are multiplied so that halves can hold them: the first
+ * number; 1 where there is none. */
 #define SCALE_OF(loss_scale) ((loss_scale) ? (loss_scale)[0] : (real)1)

@@ -1,5 +1,6 @@
-/* PUT(p, v): STORE(p, v), where STREAM past the caches. GATE(p, v): v, or where GATED 0 in the
- * lanes of which p, a pointer to an S, has nothing above 0. Needs lib/hints.cl, lib/real.cl. */
+/* PUT(p, v) is STORE(p, v); with STREAM it writes past the caches. GATE(p, v) is v; with GATED
+ * it is 0 in those lanes in which p, a pointer to an S, has nothing above 0. Needs
+ * lib/hints.cl, lib/real.cl. */
 
 #if !STREAM
 #define PUT(p, v) STORE(p, v)

@@ -13,7 +13,7 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 typedef REAL real;
-/* A real with a fraction: 0.5 is a double, which not every device has. */
+/* A real constant with a fraction: 0.5 alone is a double, which not every device has. */
 #if REAL_BYTES == 8
 #define NUMBER(x) (x)
 #else
@@ -38,10 +38,10 @@ typedef PASTE(uchar, VECTOR) B;
 #define TO_B(x) PASTE(convert_uchar, VECTOR)(x)
 #endif
 
-/* How activations and their gradients are stored: as they are or (STORED_BYTES 2) as halves.
- * An array of S has as many elements as one of V. p points to an S in global memory, to a
- * `stored` for a single lane. Stores round to the nearest, ties to even, as is the default:
- * where that is asked for, libclc does it by 90 instructions instead of one. */
+/* How activations and their gradients are stored: as reals, or (STORED_BYTES 2) as halves. An
+ * array of S has as many elements as one of V. p points to an S in global memory, to a `stored`
+ * for a single lane. Stores round to nearest even, which is the default: asking for it makes
+ * libclc use 90 instructions instead of one. */
 #if defined(STORED_BYTES) && STORED_BYTES == 2
 typedef ushort stored;
 #define LOAD_LANE(p) vload_half(0, (__global const half *)(p))
@@ -80,8 +80,8 @@ typedef V S;
 #ifndef WIDE
 #define WIDE
 #endif
-/* Intel's compiler for CPUs would spread work-items, which hold vectors already, over lanes
- * once more, and dies of that in a BODY. */
+/* Keeps Intel's compiler for CPUs from vectorizing over work-items, which hold vectors already;
+ * it dies of that in a BODY. */
 #if defined(__has_attribute) && VECTOR > 1
 #if __has_attribute(intel_vec_len_hint)
 #define NOT_SPREAD __attribute__((intel_vec_len_hint(1)))
@@ -90,10 +90,10 @@ typedef V S;
 #ifndef NOT_SPREAD
 #define NOT_SPREAD
 #endif
-/* A long kernel's body, called with its group's numbers. PoCL makes three functions of a
- * kernel, with all in it that asks for such a number; what does not it compiles once, when told
- * not to inline it, in a third of the time. Local memory has to be the kernel's argument: an
- * array of the kernel's own would become one that all groups share. */
+/* The body of a long kernel, called with its group's ids. PoCL makes three copies of a kernel
+ * and of everything inlined in it that asks for ids. A body that is not inlined and asks for
+ * none is compiled once, in a third of the time. Local memory has to be an argument of the
+ * kernel: an array declared in it would become one that all groups share. */
 #if defined(__has_attribute) && VECTOR > 1
 #if __has_attribute(noinline)
 #define BODY static WIDE __attribute__((noinline))
@@ -104,7 +104,8 @@ typedef V S;
 #endif
 #define KERNEL __kernel WIDE NOT_SPREAD __attribute__((reqd_work_group_size(PARTS, 1, 1)))
 
-/* One rounding where the device has the instruction, which is all that is compared bitwise. */
+/* A multiply-add, rounded once where the device has an instruction for it; results are compared
+ * bit for bit only between such devices. */
 #if REAL_BYTES == 8 || defined(FP_FAST_FMAF) || VECTOR > 1
 #define FMA(a, b, c) fma(a, b, c)
 #else

@@ -1,9 +1,9 @@
-/* Lanes x filters, or lanes x channels, from filters x lanes as they lie in memory. Needs
- * lib/real.cl. */
+/* Transposes filters x lanes, as they lie in memory, to lanes x filters; likewise for channels.
+ * Needs lib/real.cl. */
 
 typedef PASTE(REAL, 4) Q;
 
-/* Numbers of a and b. Compilers keep such shuffles apart, each one instruction. */
+/* Shuffles of the elements of a and b, each of which becomes one instruction. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -61,8 +61,8 @@ typedef PASTE(REAL, 4) Q;
 #define FOUR_OF_EACH(v, i) ((__local const Q *)((v) + 0))[i]
 #endif
 
-/* VECTOR vectors of lanes, one a filter, become as many of filters, one a lane: each round
- * shuffles them as a pack of cards. */
+/* VECTOR vectors of lanes, one for each filter, become as many of filters, one for each lane.
+ * Each round interleaves them like the halves of a pack of cards. */
 INLINE void transpose(V t[VECTOR])
 {
     UNROLL for (int round = 1; round < VECTOR; round *= 2) {

@@ -7,10 +7,10 @@
              i##_end = min((int)(get_group_id(0) + 1) * GROUP, vectors);                       \
          i < i##_end; i += ITEMS)
 
-/* What an update needs to know where the loss is scaled, `scaling` (null: it is not): the
- * scale of the loss for the next pass; 1 / that of the gradients, or 0: there is no update; an
- * int: whether a gradient of the step was no number; steps since the scale changed; steps that
- * did not count. */
+/* Numbers in `scaling`, where the loss is scaled (null: it is not): the scale of the next
+ * step's loss; 1 / the scale of these gradients, or 0: there is no update; an int: whether some
+ * gradient of the step was not finite; steps since the scale changed; steps that made no
+ * update. */
 #define SCALING_SCALE 0
 #define SCALING_INVERSE 1
 #define SCALING_FOUND 2

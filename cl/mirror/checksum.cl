@@ -1,10 +1,9 @@
-/* A checksum of 32-bit words that every order of additions gives alike.
+/* A checksum of 32-bit words, the same in whatever order it is added up.
  *
  *   checksum        y[g] = sum of word[i] * (2 i + 1) mod 2^32, i in `each` rows of group g
  *   checksum_total  y[at] = sum of x[0..count-1]
  *
- * x: from row `first` on, rows of 32 words, numbered from there; one work-item a group.
- */
+ * x: from row `first` on, rows of 32 words, numbered from there; one work-item a group. */
 #define SINGLE_KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 
 SINGLE_KERNEL void checksum(__global const uint *restrict x, __global uint *restrict y,

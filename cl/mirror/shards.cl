@@ -12,8 +12,9 @@
 #include "lib/sum.cl"
 #include "lib/update.cl"
 
-/* Shard s joins the finished subtrees of its size to its left, as a binary counter carries:
- * level l of `open` holds a subtree of 2^l shards. */
+/* Adds shard by shard, as a binary counter carries: level l of `open` holds the sum over a
+ * finished subtree of 2^l shards, which waits for its other half. Shard s joins those of its
+ * size to its left. */
 UPDATE_KERNEL void shards_sum(__global const V *restrict x, __global V *restrict y, int vectors,
                               int stride, int shard, int x_first, int y_first)
 {

@@ -59,13 +59,13 @@ INLINE struct run run_at(const struct area *a, long p, long last)
     return run;
 }
 
-/* Every run of a part. */
+/* Loops over the runs of a part. */
 #define FOR_RUNS(run, a, part)                                                                 \
     for (long p = (long)(part) * (a)->part_pixels,                                             \
               last = min(p + (a)->part_pixels, (long)(a)->shard_tiles * (a)->pixels);          \
          p < last && (run = run_at(a, p, last), true); p += run.count)
 
-/* The shard's samples. */
+/* How many samples the shard has. */
 INLINE int shard_count(const struct area *a)
 {
     return clamp(a->samples - SHARD * a->shard_samples, 0, a->shard_samples);
@@ -95,7 +95,7 @@ struct sums {
     real plain, product;
 };
 
-/* The sums of a part for all of its work-items. */
+/* Adds a part's sums over the lanes, for all of its work-items. */
 INLINE struct sums sum_over_lanes(V plain, V product, __local V *scratch)
 {
     struct sums sums;
@@ -161,7 +161,7 @@ INLINE void store_part(const struct area *a, __global real *sums, struct sums fo
 
 INLINE struct sums add_parts(const struct area *a, __global real *sums)
 {
-    struct sums all; /* of {0, 0} Clover's compiler dies */
+    struct sums all; /* not initialized by {0, 0}: Clover's compiler dies of that */
     all.plain = all.product = 0;
     for (int part = 0; part < a->parts; part++) {
         __global const real *from = sums_at(a, sums, part);

@@ -18,7 +18,8 @@
 #define LINE(x) (alpha * x + beta)
 
 #ifdef SELECTED
-/* Of the rows; OpenCL has no macros of any number of arguments. */
+/* Numbers the rows of the table. All arguments are named, since OpenCL has no variadic
+ * macros. */
 #define NUMBERED(name, reads, options, exact, check, low, high, value, slope, c, slope_c)      \
     FUNCTION_##name,
 #define VALUE(name, reads, options, exact, check, low, high, value, slope, c, slope_c)         \
@@ -37,7 +38,7 @@ INLINE V value_of(V x, real alpha, real beta)
     return x;
 }
 
-/* `kept` is x or y, as the row says that it reads. */
+/* The derivative; `kept` is x or y, whichever the row reads. */
 INLINE V slope_of(V kept, real alpha, real beta)
 {
     enum { LK_FUNCTIONS(NUMBERED) };

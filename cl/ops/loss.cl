@@ -28,8 +28,8 @@
 #define AS_GIVEN(t) (t)
 #define AS_SIGN(t) ((t) == ZERO ? -ONE : (t))
 
-/* Of the rows, each with its four expressions in C behind those of here; OpenCL has no macros
- * of any number of arguments. */
+/* Numbers the rows of the table, each with four expressions in C behind those in OpenCL. All
+ * arguments are named, since OpenCL has no variadic macros. */
 #define NUMBERED(name, options, answers, target, low, high, value, dp, dt, right, c, d, e, f)  \
     LOSS_##name,
 #define VALUE(name, options, answers, target, low, high, value, dp, dt, right, c, d, e, f)     \

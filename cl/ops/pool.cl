@@ -12,8 +12,9 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "ops/args.h"
 
-#define FIRST_ROW ((int)get_group_id(0) * each)
+#define FIRST_ROW ((int)get_group_id(0) * a.each)
 #define PLANE ((size_t)get_group_id(2) * get_num_groups(1) + get_group_id(1))
 
 /* Windows that see a pixel: from first to last, where last may be below first. */
@@ -28,7 +29,7 @@ INLINE int last_window(int pixel, int before, int stride, int count)
     return min((pixel + before) / stride, count - 1);
 }
 
-/* Real pixels of a window that starts at `start`. */
+/* How many pixels of a window that starts at `start` lie in the image. */
 INLINE int pixels_seen(int start, int size, int pixels)
 {
     return min(start + size, pixels) - max(start, 0);
@@ -48,8 +49,8 @@ struct greatest {
     I position;
 };
 
-/* Of the window's pixels in rows r0 to r1 and columns s0 to s1; x: its first pixel. Fetches the
- * window below. */
+/* The largest of the window's pixels in rows r0 to r1 and columns s0 to s1, and its place; x:
+ * the window's first pixel. Fetches the window below meanwhile. */
 INLINE struct greatest find_greatest(__global const S *x, int width, int r0, int r1, int s0,
                                      int s1)
 {
@@ -66,50 +67,49 @@ INLINE struct greatest find_greatest(__global const S *x, int width, int r0, int
 }
 
 KERNEL void max_forward(__global const S *restrict x, __global P *restrict positions,
-                        __global S *restrict y, int height, int width, int out_h, int out_w,
-                        int before_h, int before_w, int each)
+                        __global S *restrict y, struct lk_pool a)
 {
-    x += PLANE * height * width * PARTS + PART;
-    y += PLANE * out_h * out_w * PARTS + PART;
-    for (int oh = FIRST_ROW; oh < min(FIRST_ROW + each, out_h); oh++)
-        for (int ow = 0; ow < out_w; ow++) {
-            const int h = oh * STRIDE_H - before_h, w = ow * STRIDE_W - before_w;
-            __global const S *from = x + ((long)h * width + w) * PARTS;
+    x += PLANE * a.height * a.width * PARTS + PART;
+    y += PLANE * a.out_h * a.out_w * PARTS + PART;
+    for (int oh = FIRST_ROW; oh < min(FIRST_ROW + a.each, a.out_h); oh++)
+        for (int ow = 0; ow < a.out_w; ow++) {
+            const int h = oh * STRIDE_H - a.before_h, w = ow * STRIDE_W - a.before_w;
+            __global const S *from = x + ((long)h * a.width + w) * PARTS;
             const bool is_whole =
-                h >= 0 && w >= 0 && h + SIZE_H <= height && w + SIZE_W <= width;
+                h >= 0 && w >= 0 && h + SIZE_H <= a.height && w + SIZE_W <= a.width;
             const struct greatest best =
-                is_whole ? find_greatest(from, width, 0, SIZE_H, 0, SIZE_W)
-                         : find_greatest(from, width, max(-h, 0), min(SIZE_H, height - h),
-                                         max(-w, 0), min(SIZE_W, width - w));
-            STORE(y + (size_t)(oh * out_w + ow) * PARTS, best.value);
+                is_whole ? find_greatest(from, a.width, 0, SIZE_H, 0, SIZE_W)
+                         : find_greatest(from, a.width, max(-h, 0), min(SIZE_H, a.height - h),
+                                         max(-w, 0), min(SIZE_W, a.width - w));
+            STORE(y + (size_t)(oh * a.out_w + ow) * PARTS, best.value);
 #ifdef KEEP
-            positions[(PLANE * out_h * out_w + oh * out_w + ow) * PARTS + PART] =
+            positions[(PLANE * a.out_h * a.out_w + oh * a.out_w + ow) * PARTS + PART] =
                 TO_P(best.position);
 #endif
         }
 }
 
 KERNEL void max_backward(__global const S *restrict dy, __global const P *restrict positions,
-                         __global S *restrict dx, int height, int width, int out_h, int out_w,
-                         int before_h, int before_w, int each)
+                         __global S *restrict dx, struct lk_pool a)
 {
-    dx += PLANE * height * width * PARTS + PART;
-    dy += PLANE * out_h * out_w * PARTS + PART;
-    positions += PLANE * out_h * out_w * PARTS + PART;
-    for (int h = FIRST_ROW; h < min(FIRST_ROW + each, height); h++)
-        for (int w = 0; w < width; w++) {
+    dx += PLANE * a.height * a.width * PARTS + PART;
+    dy += PLANE * a.out_h * a.out_w * PARTS + PART;
+    positions += PLANE * a.out_h * a.out_w * PARTS + PART;
+    for (int h = FIRST_ROW; h < min(FIRST_ROW + a.each, a.height); h++)
+        for (int w = 0; w < a.width; w++) {
             V sum = 0;
-            const int last_h = last_window(h, before_h, STRIDE_H, out_h);
-            const int last_w = last_window(w, before_w, STRIDE_W, out_w);
-            for (int oh = first_window(h, before_h, SIZE_H, STRIDE_H); oh <= last_h; oh++)
-                for (int ow = first_window(w, before_w, SIZE_W, STRIDE_W); ow <= last_w; ow++) {
-                    const int r = h + before_h - oh * STRIDE_H;
-                    const int s = w + before_w - ow * STRIDE_W;
-                    const size_t at = (size_t)(oh * out_w + ow) * PARTS;
+            const int last_h = last_window(h, a.before_h, STRIDE_H, a.out_h);
+            const int last_w = last_window(w, a.before_w, STRIDE_W, a.out_w);
+            const int first_w = first_window(w, a.before_w, SIZE_W, STRIDE_W);
+            for (int oh = first_window(h, a.before_h, SIZE_H, STRIDE_H); oh <= last_h; oh++)
+                for (int ow = first_w; ow <= last_w; ow++) {
+                    const int r = h + a.before_h - oh * STRIDE_H;
+                    const int s = w + a.before_w - ow * STRIDE_W;
+                    const size_t at = (size_t)(oh * a.out_w + ow) * PARTS;
                     const I here = TO_I(positions[at]) == (I)(r * SIZE_W + s);
                     sum += here ? LOAD(dy + at) : (V)0;
                 }
-            STORE(dx + (size_t)(h * width + w) * PARTS, sum);
+            STORE(dx + (size_t)(h * a.width + w) * PARTS, sum);
         }
 }
 #else
@@ -117,46 +117,45 @@ KERNEL void max_backward(__global const S *restrict dy, __global const P *restri
 #ifdef COUNT_PADDING
 #define DIVISOR(h, w) ((real)(SIZE_H * SIZE_W))
 #else
-#define DIVISOR(h, w) ((real)(pixels_seen(h, SIZE_H, height) * pixels_seen(w, SIZE_W, width)))
+#define DIVISOR(h, w)                                                                          \
+    ((real)(pixels_seen(h, SIZE_H, a.height) * pixels_seen(w, SIZE_W, a.width)))
 #endif
 
 KERNEL void average_forward(__global const S *restrict x, __global const uchar *restrict unused,
-                            __global S *restrict y, int height, int width, int out_h, int out_w,
-                            int before_h, int before_w, int each)
+                            __global S *restrict y, struct lk_pool a)
 {
-    x += PLANE * height * width * PARTS + PART;
-    y += PLANE * out_h * out_w * PARTS + PART;
-    for (int oh = FIRST_ROW; oh < min(FIRST_ROW + each, out_h); oh++)
-        for (int ow = 0; ow < out_w; ow++) {
-            const int h = oh * STRIDE_H - before_h, w = ow * STRIDE_W - before_w;
+    x += PLANE * a.height * a.width * PARTS + PART;
+    y += PLANE * a.out_h * a.out_w * PARTS + PART;
+    for (int oh = FIRST_ROW; oh < min(FIRST_ROW + a.each, a.out_h); oh++)
+        for (int ow = 0; ow < a.out_w; ow++) {
+            const int h = oh * STRIDE_H - a.before_h, w = ow * STRIDE_W - a.before_w;
             V sum = 0;
-            for (int r = max(h, 0); r < min(h + SIZE_H, height); r++) {
+            for (int r = max(h, 0); r < min(h + SIZE_H, a.height); r++) {
                 V row = 0;
-                for (int s = max(w, 0); s < min(w + SIZE_W, width); s++)
-                    row += LOAD(x + (size_t)(r * width + s) * PARTS);
+                for (int s = max(w, 0); s < min(w + SIZE_W, a.width); s++)
+                    row += LOAD(x + (size_t)(r * a.width + s) * PARTS);
                 sum += row;
             }
-            STORE(y + (size_t)(oh * out_w + ow) * PARTS, sum / DIVISOR(h, w));
+            STORE(y + (size_t)(oh * a.out_w + ow) * PARTS, sum / DIVISOR(h, w));
         }
 }
 
 KERNEL void average_backward(__global const S *restrict dy,
                              __global const uchar *restrict unused, __global S *restrict dx,
-                             int height, int width, int out_h, int out_w, int before_h,
-                             int before_w, int each)
+                             struct lk_pool a)
 {
-    dx += PLANE * height * width * PARTS + PART;
-    dy += PLANE * out_h * out_w * PARTS + PART;
-    for (int h = FIRST_ROW; h < min(FIRST_ROW + each, height); h++)
-        for (int w = 0; w < width; w++) {
+    dx += PLANE * a.height * a.width * PARTS + PART;
+    dy += PLANE * a.out_h * a.out_w * PARTS + PART;
+    for (int h = FIRST_ROW; h < min(FIRST_ROW + a.each, a.height); h++)
+        for (int w = 0; w < a.width; w++) {
             V sum = 0;
-            const int last_h = last_window(h, before_h, STRIDE_H, out_h);
-            const int last_w = last_window(w, before_w, STRIDE_W, out_w);
-            for (int oh = first_window(h, before_h, SIZE_H, STRIDE_H); oh <= last_h; oh++)
-                for (int ow = first_window(w, before_w, SIZE_W, STRIDE_W); ow <= last_w; ow++)
-                    sum += LOAD(dy + (size_t)(oh * out_w + ow) * PARTS) /
-                           DIVISOR(oh * STRIDE_H - before_h, ow * STRIDE_W - before_w);
-            STORE(dx + (size_t)(h * width + w) * PARTS, sum);
+            const int last_h = last_window(h, a.before_h, STRIDE_H, a.out_h);
+            const int last_w = last_window(w, a.before_w, STRIDE_W, a.out_w);
+            for (int oh = first_window(h, a.before_h, SIZE_H, STRIDE_H); oh <= last_h; oh++)
+                for (int ow = first_window(w, a.before_w, SIZE_W, STRIDE_W); ow <= last_w; ow++)
+                    sum += LOAD(dy + (size_t)(oh * a.out_w + ow) * PARTS) /
+                           DIVISOR(oh * STRIDE_H - a.before_h, ow * STRIDE_W - a.before_w);
+            STORE(dx + (size_t)(h * a.width + w) * PARTS, sum);
         }
 }
 #endif

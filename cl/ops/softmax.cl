@@ -7,13 +7,13 @@
  *   logits_backward   dx[k] = (e^(x[k] - m) / sum - (k == label)) times, times = scale weight
  *   entropy_forward   y = [e(label), correct], e(k) = -log(clip(x[k])), to [1e-7, 1 - 1e-7]
  *   entropy_backward  dx[k] = k == label and x[k] not clipped ? -times / x[k] : 0
- *   entropy_mean      y = sum over the steps that live / n, n: how many live; counts = n
+ *   entropy_mean      y = sum over the n time steps that have a label / n; counts = n
  *
  * correct: 1 where the first largest x is that of the label. A label outside 0 .. channels - 1
- * marks a dead lane: loss, correct and gradient are 0. Over the steps of a sequence it marks a
- * masked step: the first four then take a step for a tile, entropy_mean makes of their y that
- * of the sample, 0 where no step lives, and a gradient is divided by n. counts[tiles][LANES]
- * lie in `saved`, behind what the steps have there.
+ * marks a dead lane: loss, correct and gradient are 0. Of a sequence it marks a masked time
+ * step. There the first four kernels treat each time step like a tile of its own, entropy_mean
+ * makes the sample's y of theirs (0 where all are masked), and a gradient is divided by n.
+ * counts[tiles][LANES] lie in `saved`, behind what the time steps have there.
  * -D DENSE: the last four take targets t[k], a weight of each channel, in place of labels:
  *
  *   logits_forward, entropy_forward    y = [sum_k t[k] e(k), correct]
@@ -25,13 +25,13 @@
  * and those of targets with no sum above 0. Where t is 1 for the label and else 0, the bits are
  * those of the label.
  *
- * Group id 0: tile (softmax: and step of a sequence). Work-items: PARTS of a tile.
+ * Group id 0: tile (softmax: and time step of a sequence). Work-items: PARTS of a tile.
  */
 #include "lib/real.cl"
 #include "lib/alive.cl"
 #include "lib/loss.cl"
 
-/* The largest of the channels and the number of the first that is. */
+/* The largest of the channels, and the number of the first that is. */
 INLINE V largest(__global const S *x, int channels, I *where)
 {
     V most = LOAD(x + PART);
@@ -87,12 +87,12 @@ INLINE V at_label(__global const S *x, int channels, I label)
     return v;
 }
 
-/* What the gradient of group id 0, a tile or one of its steps, is multiplied by. */
+/* What the gradient of group id 0, a tile or one of its time steps, is multiplied by. */
 INLINE V times_of(__global const real *loss_scale, real weight, __global const V *counts,
-                  int steps)
+                  int time_steps)
 {
     const V times = (V)(SCALE_OF(loss_scale) * weight);
-    return steps > 1 ? times / counts[get_group_id(0) / steps * PARTS + PART] : times;
+    return time_steps > 1 ? times / counts[get_group_id(0) / time_steps * PARTS + PART] : times;
 }
 
 KERNEL void logits_forward(__global const S *restrict x, __global const int *restrict labels,
@@ -118,13 +118,13 @@ KERNEL void logits_forward(__global const S *restrict x, __global const int *res
 KERNEL void logits_backward(__global const S *restrict x, __global const int *restrict labels,
                             __global const V *restrict saved, __global S *restrict dx,
                             int channels, __global const real *loss_scale, real weight,
-                            int steps)
+                            int time_steps)
 {
     const int tile = get_group_id(0);
     const I label = labels_of(labels, tile), lives = is_alive(label, channels);
     const size_t at = (size_t)tile * channels * PARTS + PART;
     const V times = times_of(loss_scale, weight,
-                             saved + (size_t)get_num_groups(0) * 2 * PARTS, steps);
+                             saved + (size_t)get_num_groups(0) * 2 * PARTS, time_steps);
     saved += (size_t)tile * 2 * PARTS + PART;
     const V most = saved[0], sum = saved[PARTS];
     for (int k = 0; k < channels; k++) {
@@ -149,12 +149,12 @@ KERNEL void entropy_forward(__global const S *restrict x, __global const int *re
 KERNEL void entropy_backward(__global const S *restrict x, __global const int *restrict labels,
                              __global const V *restrict saved, __global S *restrict dx,
                              int channels, __global const real *loss_scale, real weight,
-                             int steps)
+                             int time_steps)
 {
     const int tile = get_group_id(0);
     const I label = labels_of(labels, tile);
     const size_t at = (size_t)tile * channels * PARTS + PART;
-    const V times = times_of(loss_scale, weight, saved, steps);
+    const V times = times_of(loss_scale, weight, saved, time_steps);
     for (int k = 0; k < channels; k++) {
         const V p = LOAD(x + at + k * PARTS);
         const I counts = label == (I)(k) && p >= LEAST && p <= MOST;
@@ -164,11 +164,11 @@ KERNEL void entropy_backward(__global const S *restrict x, __global const int *r
 
 KERNEL void entropy_mean(__global const V *restrict each, __global const int *restrict labels,
                          __global V *restrict y, __global V *restrict saved, int counts_at,
-                         int channels, int steps)
+                         int channels, int time_steps)
 {
     const int tile = get_group_id(0);
     V loss = (V)(0), correct = (V)(0), count = (V)(0);
-    for (int t = tile * steps; t < (tile + 1) * steps; t++) {
+    for (int t = tile * time_steps; t < (tile + 1) * time_steps; t++) {
         loss += each[(size_t)t * 2 * PARTS + PART];
         correct += each[((size_t)t * 2 + 1) * PARTS + PART];
         count += ONE_IF(is_alive(labels_of(labels, t), channels));
@@ -180,14 +180,14 @@ KERNEL void entropy_mean(__global const V *restrict each, __global const int *re
 
 #else
 
-/* Whether lanes have a sample, and targets that say something. */
+/* Which lanes have a sample and a target with some weight. */
 INLINE I are_alive(V weight, int samples, int shard_samples, int shard_tiles)
 {
     return alive_lanes(get_group_id(0), samples, shard_samples, shard_tiles) > (V)(0) &&
            weight > (V)(0);
 }
 
-/* The sum of the channels. */
+/* The sum of a target over the channels. */
 INLINE V weight_of(__global const S *t, int channels)
 {
     V sum = (V)(0);
@@ -196,7 +196,7 @@ INLINE V weight_of(__global const S *t, int channels)
     return sum;
 }
 
-/* t e, and 0 where t is, whatever e. */
+/* t times e; 0 where t is 0, even if e is infinite. */
 INLINE V weighed(V t, V e)
 {
     return t != (V)(0) ? t * e : (V)(0);

@@ -1,11 +1,11 @@
 /* The scale of the loss where activations are halves (src/optim/scaling.c).
  *
- *   scaling_check   notes where one of g is infinite or no number
- *   scaling_decide  one work-item, behind all checks of a step: whether it counts, and the
- *                   scale of the next one
+ *   scaling_check   notes whether one of g is infinite or NaN
+ *   scaling_decide  one work-item, after all checks of a step: whether the step makes an
+ * update,
+ *                   and the scale of the next one
  *
- * g: real [vectors * VECTOR]; state: `scaling` of lib/update.cl.
- */
+ * g: real [vectors * VECTOR]; state: `scaling` of lib/update.cl. */
 #include "lib/real.cl"
 #include "lib/update.cl"
 

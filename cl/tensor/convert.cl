@@ -96,15 +96,16 @@ typedef union {
     V all;
 } lanes;
 
-/* Row h of the samples of a work-item. */
+/* Row h of the samples in a work-item's lanes. */
 struct row {
     __global const uchar *first[VECTOR]; /* its first pixel, as it will be */
     int channels;                        /* from one pixel to the next, */
-    int step[VECTOR];                    /* backwards in samples that are mirrored */
+    int step[VECTOR];                    /* from one column to the next, backwards in samples
+                                          * that are mirrored */
     lanes alive, factor[3];
 };
 
-/* Through a pointer: a struct that is returned is more than Oclgrind understands. */
+/* Writes through a pointer, since Oclgrind cannot handle a struct that is returned. */
 INLINE void find_row(struct row *row, __global const uchar *x, int pixels_at, int channels,
                      int height, int width, int samples, int shard_samples, int shard_tiles)
 {
@@ -142,7 +143,7 @@ INLINE V load(const struct row *row, int w, int c)
     return TO_V(pixel.all);
 }
 
-/* Of channel c, among those of the first four. */
+/* One of the values of the first four channels: that of channel c. */
 INLINE real choose(int c, real of_0, real of_1, real of_2, real of_3)
 {
     return c == 0 ? of_0 : c == 1 ? of_1 : c == 2 ? of_2 : of_3;
@@ -158,7 +159,7 @@ INLINE V grey(const V *p)
 #endif
 }
 
-/* One stage of a pixel's values p. */
+/* Applies one stage to a pixel's values p. */
 INLINE void change(V *p, int stage, V factor, V mean)
 {
     const V to = stage == CONTRAST ? mean : stage == SATURATION ? grey(p) : (V)0;

@@ -1,4 +1,4 @@
-/* Errors of algorithms that are no plain sums. Floor 9. */
+/* Measures the rounding errors of fast algorithms against sums in double. Floor 9. */
 #ifndef LOCKSTEP_ACCURACY_H
 #define LOCKSTEP_ACCURACY_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* How far an algorithm's results are from sums in double: root mean squares of the error over
- * those of the results, inputs drawn evenly from -1 .. 1. */
+/* How far an algorithm's results are from sums in double: the root mean square of the error,
+ * relative to that of the results; inputs are drawn evenly from -1 .. 1. */
 struct lk_accuracy {
     const char *shape;            /* "conv2d [32, 14, 14] filters=32 kernel=3" */
     const char *algorithm, *pass; /* "winograd4", "forward" */

@@ -21,32 +21,34 @@ struct lk_batches_options {
     uint64_t seed;
     bool shuffle;        /* false: every epoch in index order */
     bool drop_remainder; /* leave out the last batch of an epoch where it is not full */
-    int threads;         /* that read batches ahead; 0: who wants a batch reads it */
+    int threads;         /* threads that read batches ahead; 0: they are read when they are
+                          * asked for */
     int prefetch;        /* batches that they hold in memory, at least 2; 0: four */
     int height, width;   /* samples are cropped to this size; 0: they stay as they are */
     /* What is done to samples, in its order: "rotate 10 | crop padding=4 | flip horizontal |
-     * brightness 0.2", or "rotate=10 padding=4 flip=horizontal ..."; NULL: nothing by chance.
-     */
+     * brightness 0.2", or "rotate=10 padding=4 flip=horizontal ..."; NULL: nothing at
+     * random. */
     const char *pipeline;
     int64_t end; /* no batch from this number on is read ahead; 0: there is no end */
-    /* Where `pipeline` is NULL: an evaluation's, without chance; NULL: nothing is done. */
+    /* Where `pipeline` is NULL: that of an evaluation, without anything random; NULL: nothing
+     * is done. */
     const char *eval_pipeline;
 };
 
-/* A place in the run of epochs: the next sample is number `index` of the order of `epoch`. */
+/* A place in the sequence of epochs: the next sample is number `index` of the order of
+ * `epoch`. */
 struct lk_batches_position {
     int64_t epoch, index;
 };
 
-/* Epochs of batches, numbered through from 0: what batch b holds depends on nothing but the
- * data, the options (but threads and end) and b. All functions: any thread, several at once. */
+/* Epochs of batches, numbered through from 0: what batch b holds is a function of the data, the
+ * options (but threads and end) and b alone. All functions: any thread, several at once. */
 struct lk_batches;
 
-/* Batches of a data set, which must outlive them. What is
- * cropped is the middle, with a pipeline ("" too) a part by chance, which like the rest of it
- * depends on nothing but (seed, epoch, sample).
- * fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count; the pipeline, or
- * a height or width above the samples'; LK_E_MEMORY */
+/* Batches of a data set, which must outlive them. Samples are cropped to their middle or, with
+ * a pipeline ("" too), at random: like all that is random in it, as a function of (seed, epoch,
+ * sample) alone. fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count;
+ * the pipeline, or a height or width above the samples'; LK_E_MEMORY */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data,
                                                       const struct lk_batches_options *options,
                                                       struct lk_batches **batches);
@@ -63,16 +65,16 @@ LK_API int64_t lk_batches_per_epoch(const struct lk_batches *batches);
 /* Samples in batch number `batch`: the last one of an epoch may have fewer than the others. */
 LK_API int64_t lk_batches_size(const struct lk_batches *batches, int64_t batch);
 
-/* Their fields: those of the data set, but an image in the size that batches have. They live
+/* Their fields: those of the data set, with an image in the size that batches have. They live
  * as long as the batches. */
 LK_API const struct lk_field *lk_batches_fields(const struct lk_batches *batches, int *count);
 
-/* Reads samples first..first+count-1 of a batch as devices take them: numbers standardized,
- * images turned and cropped; what devices do themselves (flip, brightness, contrast,
+/* Reads samples first..first+count-1 of a batch as devices take them: numbers are standardized,
+ * images rotated and cropped; what devices do themselves (flip, brightness, contrast,
  * saturation, normalize) is not done. to[i]: [count] samples of field i; NULL: it is not
- * wanted. The first to read of an epoch puts it in order. Readers of more than three epochs at
- * once wait for each other.
- * fails: LK_E_ARGUMENT samples that the batch does not have; as lk_data_read_fields() */
+ * wanted. The first reader of an epoch shuffles it. Readers of more than three epochs at once
+ * wait for each other. fails: LK_E_ARGUMENT samples that the batch does not have; as
+ * lk_data_read_fields() */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_read_fields(struct lk_batches *batches,
                                                            int64_t batch, int64_t first,
                                                            int64_t count,
@@ -85,8 +87,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_batches_read(struct lk_batches *batches, 
                                                     int64_t first, int64_t count,
                                                     uint8_t *samples, int32_t *labels);
 
-/* Does to samples that were read what a device will do to them, but normalize: to look at.
- * fails: LK_E_ARGUMENT as lk_batches_read() */
+/* Does to samples that were read what a device will do to them, all but normalize, so that one
+ * can look at them. fails: LK_E_ARGUMENT as lk_batches_read() */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_show(struct lk_batches *batches, int64_t batch,
                                                     int64_t first, int64_t count,
                                                     uint8_t *samples);

@@ -28,7 +28,7 @@ struct lk_conversion_options {
     void *context;
 };
 
-/* What became of a part of the set. */
+/* What has become of a part of the data set. */
 struct lk_conversion_part {
     const char *name; /* "train" */
     int64_t samples;  /* in the target */

@@ -13,9 +13,11 @@ extern "C" {
 #endif
 
 enum lk_data_part {
-    LK_DATA_TRAIN, /* a set without parts is a training part */
-    LK_DATA_TEST,
+    LK_DATA_TRAIN,       /* a set without parts is a training part */
+    LK_DATA_TEST,        /* where there is none, the validation part */
     LK_DATA_TEST_OR_ALL, /* the test part, or all of a set without parts */
+    LK_DATA_VALIDATION,  /* where there is none, the test part */
+    LK_DATA_VALIDATION_OR_ALL,
 };
 
 /* The pointers live as long as the data set. */
@@ -29,6 +31,8 @@ struct lk_data_info {
     bool decodes; /* to read a sample is to decode an image file: better done ahead */
     int field_count;
     const struct lk_field *fields; /* [field_count] */
+    enum lk_data_part part;        /* that was found: TRAIN, VALIDATION or TEST; a set without
+                                    * parts, and one that part= names, is TRAIN */
 };
 
 struct lk_data;
@@ -39,9 +43,10 @@ struct lk_data_options {
     const char *max_bad;         /* how many may be broken: "1%" (NULL), "3" */
     const char *cache;           /* decoded samples: "none" (NULL), "memory", or a file */
     const char *decode;          /* JPEGs: "scaled" (NULL), or "full", in their own size */
-    int part_height, part_width; /* the middle of an image is scaled, so many of its pixels; 0:
-                                  * all of it. Of smaller images what there is */
-    bool parts_by_chance;        /* whoever reads says where parts lie: no sample is kept */
+    int part_height, part_width; /* a crop: the middle of an image, so many of its pixels, is
+                                  * scaled; 0: all of it. Of smaller images what there is */
+    bool parts_by_chance;        /* the caller chooses each crop's place, so no sample is
+                                  * kept */
 };
 
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),
@@ -57,7 +62,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_
  * (tf.train.Example); arrays, "npy:X.npy,Y.npy"; lines of label, TAB, text, "text:FILE".
  * Behind a comma: size=96x96 channels=3 max_bad=1% classes=FILE cache=memory; folder: part=val;
  * tfrecord: image=KEY label=KEY offset=-1; text: length=128; numbers of csv, tfrecord and npy:
- * fields=a,b fields=size:a+b,colour:c label=c. options: NULL for all standards */
+ * fields=a,b fields=size:a+b,colour:c label=c. All kinds, named sets too: val=0.2 holds that
+ * share of the training part's samples out as its validation part, as much of each class, the
+ * same ones whenever it is opened. options: NULL for all standards */
 LK_API LK_MUST_CHECK enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
                                                     const struct lk_data_options *options,
                                                     struct lk_data **data);
@@ -87,8 +94,8 @@ LK_API LK_MUST_CHECK enum lk_status lk_data_read(const struct lk_data *data,
 /* Samples found to be broken until now. */
 LK_API int64_t lk_data_bad(const struct lk_data *data);
 
-/* Writes the order of an epoch: a permutation of 0..count-1 that depends on nothing but (seed,
- * epoch, count). count: below 2^32. source: Fisher-Yates, Knuth TAOCP 2, 3.4.2 P */
+/* Writes the order of an epoch: a permutation of 0..count-1, a function of (seed, epoch, count)
+ * alone. count: below 2^32. source: Fisher-Yates, Knuth TAOCP 2, 3.4.2 P */
 LK_API void lk_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t *order);
 
 /* Reads a PNG or JPEG file that has exactly the height and width of shape[3] = {h, w, c};

@@ -1,4 +1,4 @@
-/* Fields: the named, typed parts of every sample of a data set. Floor 4. Knows no data set. */
+/* Fields: the named, typed values of every sample of a data set. Floor 4. Knows no data set. */
 #ifndef LOCKSTEP_FIELD_H
 #define LOCKSTEP_FIELD_H
 
@@ -16,8 +16,8 @@ enum { LK_MOST_FIELDS = 16 };
 /* A field is what a model takes, or what its output is compared with. */
 enum lk_field_role { LK_FIELD_INPUT, LK_FIELD_LABEL };
 
-/* One named part of every sample: numbers of one type that lie together. An image is LK_U8
- * [h, w, c]. */
+/* One named value of every sample: numbers of one type that lie together. An image is LK_U8 [h,
+ * w, c]. */
 struct lk_field {
     const char *name;      /* "image", "label", "numbers", "culmen_depth_mm" */
     enum lk_dtype dtype;   /* LK_U8, LK_F32 or LK_I32 (lockstep/tensor.h) */

@@ -17,7 +17,7 @@ struct lk_node; /* belongs to its graph */
 
 /* What a batch brings for one input, as the host has it, and what the graph sees:
  *   LK_U8   images as decoded, [h][w][c] of each sample: x * scale + shift, shape [c, h, w]
- *   LK_I32  integers of any shape: a label [], a label or a token for each step [t]
+ *   LK_I32  integers of any shape: a label [], a label or a token for each time step [t]
  *   LK_F32  numbers of any shape where takes_numbers: x * scale + shift; otherwise one label a
  *           sample, which becomes a vector of shape [classes]: shift, and scale + shift in the
  *           place of the label's class */

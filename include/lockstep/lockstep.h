@@ -12,6 +12,8 @@
 #include <lockstep/file.h>
 #include <lockstep/graph.h>
 #include <lockstep/model.h>
+#include <lockstep/predict.h>
+#include <lockstep/settings.h>
 #include <lockstep/status.h>
 #include <lockstep/survey.h>
 #include <lockstep/team.h>

@@ -55,6 +55,10 @@ LK_API const char *lk_model_name(const struct lk_model *model);
 LK_API LK_MUST_CHECK enum lk_status lk_model_compare(const struct lk_model *model,
                                                      const char *text, bool *is_same);
 
+/* As lk_model_compare(): writes what the first difference is, "" where there is none. */
+LK_API LK_MUST_CHECK enum lk_status lk_model_differ(const struct lk_model *model,
+                                                    const char *text, char *what, size_t bytes);
+
 /* Adds the labels and the loss behind the output, once: cross-entropy. Training runs to *loss.
  * fails: LK_E_MODEL where the output is no vector of class probabilities */
 LK_API LK_MUST_CHECK enum lk_status

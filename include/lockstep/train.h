@@ -2,7 +2,7 @@
 #ifndef LOCKSTEP_TRAIN_H
 #define LOCKSTEP_TRAIN_H
 
-#include <lockstep/field.h>
+#include <lockstep/settings.h>
 #include <lockstep/status.h>
 #include <lockstep/team.h>
 #include <stdbool.h>
@@ -13,35 +13,6 @@
 extern "C" {
 #endif
 
-/* Everything that decides a run; saved as config.yaml. */
-struct lk_settings;
-
-/* All settings at their defaults. */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_create(struct lk_settings **settings);
-LK_API void lk_settings_destroy(struct lk_settings *settings);
-
-/* Sets one: "model", "data", "validation", "run", "epochs", "batch_size", "optimizer", "lr",
- * "seed" ... (lk_setting_name() lists them). fails: LK_E_ARGUMENT with the nearest name */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_set(struct lk_settings *settings,
-                                                    const char *name, const char *value);
-
-/* Sets all that a run file (YAML: model, input, classes, data, validation, train) says.
- * fails: LK_E_MODEL with the line, LK_E_IO */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_read(struct lk_settings *settings,
-                                                     const char *path);
-
-/* Whether lk_settings_read() is for this file: YAML, a map with `model`. */
-LK_API bool lk_settings_is_run_file(const char *path);
-
-/* Writes a setting's value as text. fails: LK_E_ARGUMENT for an unknown name or no room */
-LK_API LK_MUST_CHECK enum lk_status lk_settings_get(const struct lk_settings *settings,
-                                                    const char *name, char *value,
-                                                    size_t bytes);
-
-/* Names and one-line explanations of all settings; NULL past the last. */
-LK_API const char *lk_setting_name(int index);
-LK_API const char *lk_setting_help(int index);
-
 struct lk_evaluation;
 
 enum lk_event_kind {
@@ -51,6 +22,12 @@ enum lk_event_kind {
     LK_EVENT_CHECKPOINT, /* file has been written */
     LK_EVENT_DEVICES,    /* a device was lost, repaired or given other work: text says what */
     LK_EVENT_END,        /* training is over, hash is set */
+    LK_EVENT_SETTINGS,   /* the run goes on with other settings: text and changes say which */
+};
+
+/* A setting that is another one than the run had before. */
+struct lk_setting_change {
+    const char *name, *was, *is;
 };
 
 struct lk_event {
@@ -70,8 +47,10 @@ struct lk_event {
     int64_t updates;          /* of the whole run */
     double loss_scale;        /* precision mixed, of an evaluation or the end; else 0 */
     int64_t skipped_steps;    /* then: of the whole run, that overflowed and made no update */
-    const struct lk_evaluation *evaluation; /* of an evaluation: all of it */
-    const char *json;                       /* the event as a line of metrics.jsonl */
+    const struct lk_evaluation *evaluation;  /* of an evaluation: all of it */
+    const char *json;                        /* the event as a line of metrics.jsonl */
+    const struct lk_setting_change *changes; /* [change_count]: of settings */
+    int change_count;
 };
 
 /* A process that mpirun started is one rank of a job that trains one model on many hosts: each
@@ -129,63 +108,9 @@ struct lk_evaluation {
     const struct lk_output_evaluation *outputs; /* [output_count] */
 };
 
-/* A trained model, ready to predict. */
-struct lk_predictor;
-
-/* Opens a run directory (its newest checkpoint) or a checkpoint file on device `device`
- * (NULL: the default) for batches of up to `batch` samples. fails: LK_E_IO, LK_E_DATA */
-LK_API LK_MUST_CHECK enum lk_status lk_predictor_open(const char *path, const char *device,
-                                                      int64_t batch,
-                                                      struct lk_predictor **predictor);
-LK_API void lk_predictor_close(struct lk_predictor *predictor);
-
-/* Input `index` as it is to be given, an image as [h, w, c]; false past the last. */
-LK_API bool lk_predictor_input(const struct lk_predictor *predictor, int index,
-                               struct lk_field *input);
-
-/* An output: its name and shape, and whether its numbers are probabilities of classes. */
-struct lk_predictor_port {
-    const char *name;
-    struct lk_shape shape;
-    bool is_class;
-};
-
-/* Output `index`; false past the last. */
-LK_API bool lk_predictor_output(const struct lk_predictor *predictor, int index,
-                                struct lk_predictor_port *output);
-
-/* Calls visit() for each sample of the data SPEC's test part, or of all that there is, with
- * predictions of all outputs: outputs[o] of its shape. Labels are not needed. fails: as
- * lk_data_open_as(), LK_E_SHAPE; what visit() returns, if it is not LK_OK, ends it */
-LK_API LK_MUST_CHECK enum lk_status lk_predictor_each(
-    struct lk_predictor *predictor, const char *data, void *context,
-    enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs));
-
-/* Predictions of all outputs, to[o]: float [count][its shape]. from[i]: [count] samples of
- * input i. fails: LK_E_DEVICE */
-LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor,
-                                                            int64_t count,
-                                                            const void *const *from,
-                                                            float *const *to);
-
-/* Height, width, channels of the images of the first input, and the elements of the first
- * output: for models of one image and one vector of classes. */
-LK_API void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3],
-                               int *classes);
-
-/* Probabilities [count][classes] of images uint8 [count][h][w][c]. */
-LK_API LK_MUST_CHECK enum lk_status lk_predictor_run(struct lk_predictor *predictor,
-                                                     int64_t count, const uint8_t *images,
-                                                     float *probabilities);
-
-/* Evaluates on the data SPEC's test part (NULL: what training validated with). The
- * result's pointers live until the next evaluation or close. fails: LK_E_SHAPE where model and
- * data do not fit, as lk_data_open() */
-LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor,
-                                                          const char *data,
-                                                          struct lk_evaluation *result);
-
 #ifdef __cplusplus
 }
 #endif
+
+#include <lockstep/predict.h>
 #endif

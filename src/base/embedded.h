@@ -11,7 +11,7 @@ struct lk_embedded {
     const char *text;
     size_t bytes;
     /* Of a kernel file: the names that it declares and defines as macros, separated by blanks;
-     * device/unit.c renames them. */
+     * device/program/unity.c renames them. */
     const char *declared, *macros;
 };
 

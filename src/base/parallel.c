@@ -11,7 +11,8 @@
 
 enum { MOST_THREADS = 256 };
 
-/* What became of a piece; errors are a thread's own, so their text travels with it. */
+/* How a piece of work ended. Errors are kept for each thread, so the text is handed over with
+ * the result. */
 struct outcome {
     bool is_there;
     enum lk_status status;
@@ -55,7 +56,7 @@ static void *help(void *argument)
     return NULL;
 }
 
-/* Waits for piece i; the mutex is open while it is taken. */
+/* Waits for piece i and takes it; the mutex is released while it is taken. */
 static enum lk_status take(struct run *run, int64_t i)
 {
     const struct lk_parallel *crew = run->crew;

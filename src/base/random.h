@@ -14,7 +14,8 @@ enum lk_random_purpose {
     LK_RANDOM_DATA,
     LK_RANDOM_AUGMENT,
     LK_RANDOM_TRANSFORM,
-    LK_RANDOM_CROP
+    LK_RANDOM_CROP,
+    LK_RANDOM_HOLD_OUT
 };
 
 struct lk_random4 {

@@ -1,7 +1,7 @@
 /* Measures the errors of convolution algorithms against sums in double on the host. */
 #include "base/fail.h"
 #include "base/random.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include <lockstep/accuracy.h>
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "bench/cases.h"
 #include "bench/timing.h"
-#include "device/blas.h"
-#include "ops/probe.h"
+#include "device/library/blas.h"
+#include "ops/probe/probe.h"
 #include "train/tuning.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,9 +28,10 @@ struct bench {
     bool (*handler)(void *context, const struct lk_bench_kernel *kernel);
     void *context;
     enum lk_math math;
-    struct lk_choices *known, *blockings; /* found by tuning */
+    struct lk_choices *known, *blockings; /* what tuning has found */
     struct lk_choices *choices;           /* of the pass at hand */
-    char algorithm[LK_CHOICE_TEXT_BYTES]; /* that the pass being timed has taken */
+    char algorithm[LK_CHOICE_TEXT_BYTES]; /* the algorithm that the pass being timed has
+                                           * taken */
     bool stopped;
     int done, count;
 };

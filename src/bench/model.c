@@ -137,7 +137,7 @@ static enum lk_status enqueue(struct run *run)
     return lk_stepper_enqueue(run->stepper, slot, run->batch, 1e-3, run->step);
 }
 
-/* Waits for the last step but one. */
+/* Waits for the step before the last one that was enqueued. */
 static enum lk_status wait_for(struct run *run, int64_t step)
 {
     return lk_stepper_wait(run->stepper, (int)((step - 1) % LK_REPLICA_SLOTS), &run->last);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 enum {
-    CPU_CHAINS = 12, /* independent sums: 2 pipes of 4 cycles need 8; 16 registers hold 12 */
+    CPU_CHAINS = 12, /* independent sums: 2 pipes with a latency of 4 cycles need 8; 16
+                      * registers hold 12 */
     GPU_CHAINS = 16,
     CPU_UNITS = 8, /* work-groups for each compute unit, so that all finish at about one time */
     GPU_UNITS = 32,

@@ -1,4 +1,4 @@
-/* Repeated measurements. Floor 9. */
+/* Times work again and again, in turns with a device's peak. Floor 9. */
 #ifndef LK_BENCH_TIMING_H
 #define LK_BENCH_TIMING_H
 

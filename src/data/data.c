@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/option.h"
+#include "data/held_out.h"
 #include "data/sources/field.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static const struct lk_source *const sources[] = {
     &lk_source_idx, &lk_source_folder, &lk_source_csv,       &lk_source_tfrecord,
     &lk_source_npy, &lk_source_text,   &lk_source_synthetic, NULL};
 
-/* The kinds, then the known names: what a SPEC may begin with. */
+/* What a SPEC may begin with: the kinds, then the known names. */
 static const char *beginning(const void *context, int i)
 {
     (void)context;
@@ -37,6 +38,23 @@ static enum lk_status refuse_spec(const char *spec, const char *word)
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known);
 }
 
+/* Opens the source of the data, and takes what is wanted of its samples. */
+static enum lk_status open_samples(struct lk_data *data, struct lk_data_request *request)
+{
+    struct lk_open_source opened = {.source = data->source, .info = &data->info};
+    LK_TRY(data->source->open(request, &data->info, &opened.state));
+    if (data->share > 0) {
+        const enum lk_status status = lk_held_out_take(&opened, data->share, data->is_held_out);
+        if (status != LK_OK) {
+            data->source->close(opened.state);
+            return lk_fail_within(status, "%s:%s", data->source->kind, request->text);
+        }
+    }
+    data->source = opened.source;
+    data->state = opened.state;
+    return LK_OK;
+}
+
 static enum lk_status open_images(struct lk_data *data, const char *text,
                                   enum lk_data_part part, const struct lk_data_options *wanted)
 {
@@ -48,7 +66,7 @@ static enum lk_status open_images(struct lk_data *data, const char *text,
         .text = path, .part = part, .options = &options, .wanted = wanted};
     enum lk_status status = lk_source_parse_options(data->source->options, path, &options);
     if (status == LK_OK)
-        status = data->source->open(&request, &data->info, &data->state);
+        status = open_samples(data, &request);
     if (status == LK_OK) {
         status = lk_images_create(data->source, data->state, &request, wanted, &data->info,
                                   &data->images);
@@ -68,7 +86,8 @@ static enum lk_status read_nothing(void *context, int64_t index)
     return data->source->read(data->state, index, nowhere);
 }
 
-/* Broken samples of a source that has fields; where they are known they are told at once. */
+/* Prepares counting broken samples of a source that has fields; if it knows which are broken,
+ * they are noted at once. */
 static enum lk_status open_broken(struct lk_data *data, const struct lk_data_request *request)
 {
     const char *wanted = request->wanted->max_bad;
@@ -84,16 +103,30 @@ static enum lk_status open_broken(struct lk_data *data, const struct lk_data_req
     return LK_OK;
 }
 
+/* A file for samples that would never be written must be a mistake; memory is all the same. */
+static enum lk_status check_cache(const struct lk_data *data,
+                                  const struct lk_data_request *request)
+{
+    const char *cache = request->wanted->cache;
+    if (request->part != LK_DATA_TRAIN || !cache || !*cache || strcmp(cache, "none") == 0 ||
+        strcmp(cache, "memory") == 0)
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT, "cache '%s': %s data is not decoded, so none of it is kept",
+                   cache, data->source->kind);
+}
+
 static enum lk_status open_fields(struct lk_data *data, struct lk_data_request *request)
 {
-    LK_TRY(data->source->open(request, &data->info, &data->state));
+    LK_TRY(check_cache(data, request));
+    LK_TRY(open_samples(data, request));
     if (!data->source->can_break)
         return LK_OK;
+    const char *kind = data->source->kind;
     const enum lk_status status = open_broken(data, request);
     if (status != LK_OK) {
         lk_broken_destroy(data->broken);
         data->source->close(data->state);
-        return lk_fail_within(status, "%s:%s", data->source->kind, request->text);
+        return lk_fail_within(status, "%s:%s", kind, request->text);
     }
     return LK_OK;
 }
@@ -101,9 +134,19 @@ static enum lk_status open_fields(struct lk_data *data, struct lk_data_request *
 static enum lk_status open_source(struct lk_data *data, const char *text,
                                   enum lk_data_part part, const struct lk_data_options *wanted)
 {
+    static const char *const labels[] = {"label", "label_type"};
     struct lk_data_request request = {.text = text, .part = part, .wanted = wanted};
     if (data->source->of_fields && lk_source_has_option(text, "fields"))
-        data->source = data->source->of_fields;
+        data->source = data->source->of_image_and_fields && lk_source_has_option(text, "image")
+                           ? data->source->of_image_and_fields
+                           : data->source->of_fields;
+    for (int i = 0; data->source->of_fields && i < LK_COUNT(labels); i++)
+        if (data->source->fetch && lk_source_has_option(text, labels[i]) &&
+            !lk_option_find(data->source->options, labels[i]))
+            return lk_fail(LK_E_ARGUMENT,
+                           "%s:%s: '%s=' is for columns of numbers, which fields= names: "
+                           "fields=a,b or fields=* (all but the labels) is missing",
+                           data->source->kind, text, labels[i]);
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
     if (wanted->part_height)
@@ -131,6 +174,8 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
     char word[64];
     const size_t length = strcspn(spec, ":");
     snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), spec);
+    if (wanted->max_bad)
+        LK_TRY(lk_broken_check_most(wanted->max_bad));
     for (int i = 0; spec[length] == ':' && sources[i]; i++)
         if (strcmp(word, sources[i]->kind) == 0) {
             data->source = sources[i];
@@ -142,53 +187,103 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
     return refuse_spec(spec, word);
 }
 
-/* What most sources have: an image, and its class. */
+/* Opens a part of a SPEC with val=: its training part is divided; its test part is what it
+ * would be without val=, or what is held out where there is none. */
+static enum lk_status open_divided(const char *spec, enum lk_data_part part,
+                                   const struct lk_data_options *wanted, struct lk_data *data)
+{
+    const double share = data->share;
+    if ((part == LK_DATA_TEST || part == LK_DATA_TEST_OR_ALL) &&
+        !lk_source_has_option(spec, "part")) {
+        data->share = 0;
+        const enum lk_status status = open_spec(spec, LK_DATA_TEST, wanted, data);
+        if (status != LK_E_IO)
+            return status;
+        lk_error_clear();
+        *data = (struct lk_data){.share = share};
+    }
+    data->is_held_out = part != LK_DATA_TRAIN;
+    return open_spec(spec, LK_DATA_TRAIN, wanted, data);
+}
+
+bool lk_data_known_shape(const char *spec, int64_t shape[3], int64_t *classes)
+{
+    const size_t length = strcspn(spec, ",");
+    for (const struct lk_named_set *row = lk_named_sets; row->name; row++) {
+        if (strlen(row->name) != length || strncmp(spec, row->name, length) != 0)
+            continue;
+        for (int i = 0; i < 3; i++)
+            shape[i] = row->shape[i];
+        for (*classes = 0; row->class_names[*classes];)
+            ++*classes;
+        return true;
+    }
+    return false;
+}
+
+/* The fields of sources that leave them open: an image and its class. */
 static void make_standard_fields(struct lk_data *data)
 {
     struct lk_data_info *info = &data->info;
-    data->standard[LK_FIELD_IMAGE] =
+    data->fields[LK_FIELD_IMAGE] =
         (struct lk_field){.name = "image",
                           .dtype = LK_U8,
                           .shape = {3, {info->height, info->width, info->channels}},
                           .role = LK_FIELD_INPUT,
                           .length = -1};
-    data->standard[LK_FIELD_CLASS] = (struct lk_field){.name = "label",
-                                                       .dtype = LK_I32,
-                                                       .role = LK_FIELD_LABEL,
-                                                       .length = -1,
-                                                       .classes = info->classes,
-                                                       .class_names = info->class_names};
-    info->fields = data->standard;
-    info->field_count = LK_COUNT(data->standard);
+    data->fields[LK_FIELD_CLASS] = (struct lk_field){.name = "label",
+                                                     .dtype = LK_I32,
+                                                     .role = LK_FIELD_LABEL,
+                                                     .length = -1,
+                                                     .classes = info->classes,
+                                                     .class_names = info->class_names};
+    info->field_count = 2;
 }
 
-/* What the info says of images and classes, of a source that has fields. */
-static void describe_by_fields(struct lk_data_info *info)
+int lk_data_first_classes(const struct lk_data *data)
 {
+    for (int i = 0; i < data->info.field_count; i++)
+        if (data->fields[i].role == LK_FIELD_LABEL && data->fields[i].classes > 0)
+            return i;
+    return -1;
+}
+
+/* Fills the info's image size and classes from the fields of a source that has its own. */
+static void describe_by_fields(struct lk_data *data)
+{
+    struct lk_data_info *info = &data->info;
     info->height = info->width = info->channels = info->classes = 0;
     info->class_names = NULL;
     for (int i = info->field_count - 1; i >= 0; i--) {
-        const struct lk_field *field = &info->fields[i];
+        const struct lk_field *field = &data->fields[i];
         if (lk_field_is_image(field)) {
             info->height = (int)field->shape.dim[0];
             info->width = (int)field->shape.dim[1];
             info->channels = (int)field->shape.dim[2];
         }
-        if (field->role == LK_FIELD_LABEL && field->classes > 0) {
-            info->classes = (int)field->classes;
-            info->class_names = field->class_names;
-        }
+    }
+    const int label = lk_data_first_classes(data);
+    if (label >= 0) {
+        info->classes = (int)data->fields[label].classes;
+        info->class_names = data->fields[label].class_names;
     }
 }
 
 static void describe_fields(struct lk_data *data)
 {
-    const struct lk_data_info *info = &data->info;
+    struct lk_data_info *info = &data->info;
     data->image = data->label = -1;
-    if (info->fields)
-        describe_by_fields(&data->info);
-    else
+    if (info->fields) {
+        memcpy(data->fields, info->fields, (size_t)info->field_count * sizeof *data->fields);
+        for (int i = 0; data->images && i < info->field_count; i++)
+            if (lk_field_is_image(&data->fields[i]))
+                data->fields[i].shape =
+                    (struct lk_shape){3, {info->height, info->width, info->channels}};
+        describe_by_fields(data);
+    } else {
         make_standard_fields(data);
+    }
+    info->fields = data->fields;
     for (int i = info->field_count - 1; i >= 0; i--) {
         data->field_bytes[i] = lk_field_bytes(&info->fields[i]);
         if (lk_field_is_image(&info->fields[i]))
@@ -203,13 +298,19 @@ enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
                                const struct lk_data_options *options, struct lk_data **data)
 {
     static const struct lk_data_options standard;
-    if (part != LK_DATA_TRAIN && part != LK_DATA_TEST && part != LK_DATA_TEST_OR_ALL)
-        return lk_fail(LK_E_ARGUMENT, "data '%s': part %d is neither train nor test", spec,
-                       (int)part);
+    if ((unsigned)part > LK_DATA_VALIDATION_OR_ALL)
+        return lk_fail(LK_E_ARGUMENT, "data '%s': part %d is none of train, validation, test",
+                       spec, (int)part);
     struct lk_data *opened = calloc(1, sizeof *opened);
-    if (!opened)
-        return lk_fail_memory("a data set", sizeof *opened);
-    const enum lk_status status = open_spec(spec, part, options ? options : &standard, opened);
+    char *text = strdup(spec);
+    enum lk_status status =
+        opened && text ? LK_OK : lk_fail_memory("a data set", sizeof *opened);
+    if (status == LK_OK)
+        status = lk_held_out_parse(text, &opened->share);
+    if (status == LK_OK)
+        status = (opened->share > 0 ? open_divided : open_spec)(
+            text, part, options ? options : &standard, opened);
+    free(text);
     if (status != LK_OK) {
         free(opened);
         return status;
@@ -231,6 +332,8 @@ void lk_data_close(struct lk_data *data)
             lk_broken_destroy(data->broken);
         lk_images_destroy(data->images);
         data->source->close(data->state);
+        for (int i = 0; i < LK_MOST_FIELDS; i++)
+            lk_label_rule_clear(&data->rules[i]);
     }
     free(data);
 }
@@ -253,12 +356,22 @@ static enum lk_status check_index(const struct lk_data *data, int64_t index)
                    (long long)index, (long long)data->info.count - 1);
 }
 
+static enum lk_status apply_rules(const struct lk_data *data, int64_t index, void *const to[])
+{
+    for (int f = 0; data->has_rules && f < data->info.field_count; f++)
+        if (to[f])
+            LK_TRY(lk_label_rule_apply(&data->rules[f], data->info.name, &data->fields[f],
+                                       index, to[f]));
+    return LK_OK;
+}
+
 enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
-                                 const struct lk_image_crop *part, uint8_t *sample,
-                                 int32_t *label)
+                                 const struct lk_image_crop *crop,
+                                 void *const to[LK_MOST_FIELDS])
 {
     LK_TRY(check_index(data, index));
-    return lk_images_read(data->images, index, part, sample, label);
+    LK_TRY(lk_images_read_fields(data->images, index, crop, to));
+    return apply_rules(data, index, to);
 }
 
 enum lk_status lk_data_check_image(const struct lk_data *data)
@@ -290,8 +403,7 @@ static enum lk_status read_one(const struct lk_data *data, int64_t index, void *
 {
     struct reading reading = {data, to};
     if (data->images)
-        return lk_images_read(data->images, index, NULL, to[LK_FIELD_IMAGE],
-                              to[LK_FIELD_CLASS]);
+        return lk_images_read_fields(data->images, index, NULL, to);
     return data->broken ? lk_broken_read(data->broken, index, read_sample, &reading)
                         : read_sample(&reading, index);
 }
@@ -306,6 +418,7 @@ enum lk_status lk_data_read_fields(const struct lk_data *data, const int64_t *in
         for (int f = 0; f < data->info.field_count; f++)
             sample[f] = to[f] ? (uint8_t *)to[f] + (size_t)i * data->field_bytes[f] : NULL;
         LK_TRY(read_one(data, indices[i], sample));
+        LK_TRY(apply_rules(data, indices[i], sample));
     }
     return LK_OK;
 }

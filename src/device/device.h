@@ -3,6 +3,7 @@
 #ifndef LK_DEVICE_DEVICE_H
 #define LK_DEVICE_DEVICE_H
 
+#include "device/args.h"
 #include <lockstep/device.h>
 
 struct lk_buffer;
@@ -78,25 +79,25 @@ enum lk_transfer_buffer_writer { LK_DEVICE_WRITES, LK_HOST_WRITES, LK_HOST_UPLOA
  * LK_E_DEVICE_MEMORY, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
                                                        enum lk_transfer_buffer_writer writer,
-                                                       struct lk_transfer_buffer **shared);
-void lk_transfer_buffer_destroy(struct lk_transfer_buffer *shared);
-struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *shared);
+                                                       struct lk_transfer_buffer **transfer);
+void lk_transfer_buffer_destroy(struct lk_transfer_buffer *transfer);
+struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *transfer);
 
 /* Begins the host's turn: hands it the first `bytes` bytes once all kernels enqueued before
  * have run, while those enqueued later go on. Does nothing in the host's turn. Does not wait.
  */
 LK_MUST_CHECK enum lk_status
-lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *shared, size_t bytes);
+lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *transfer, size_t bytes);
 
 /* Waits until the memory has come to the host; *memory is valid until the host's turn ends.
  * fails: LK_E_DEVICE, also where the transfer to the device before it had failed */
-LK_MUST_CHECK enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *shared,
+LK_MUST_CHECK enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer,
                                                      void **memory);
 
 /* Begins the device's turn: kernels enqueued later wait for the first `bytes` bytes and see
  * what the host has written. Does nothing in the device's turn. Does not wait. */
 LK_MUST_CHECK enum lk_status
-lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *shared, size_t bytes);
+lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *transfer, size_t bytes);
 
 /* --- kernels --------------------------------------------------------------------------- */
 
@@ -130,8 +131,8 @@ enum lk_arg_kind { LK_ARG_BUFFER, LK_ARG_INT, LK_ARG_REAL, LK_ARG_LOCAL, LK_ARG_
 struct lk_arg {
     enum lk_arg_kind kind;
     const struct lk_buffer *buffer; /* BUFFER; NULL: the kernel gets a null pointer */
-    int64_t number;   /* INT: the int; LOCAL: bytes of local memory; STRUCT: its bytes */
-    const void *data; /* STRUCT */
+    int64_t number;     /* INT: the int; LOCAL: bytes of local memory; STRUCT: its numbers */
+    const lk_int *data; /* STRUCT */
     double real;
 };
 
@@ -151,10 +152,12 @@ struct lk_arg {
     {                                                                                          \
         .kind = LK_ARG_LOCAL, .number = (int64_t)(n)                                           \
     }
-/* One struct by value, of ints alone, which lie alike in C and OpenCL C. */
+/* One struct by value. It is declared once for both languages, in a header called args.h, all
+ * of lk_int: int64_t here, each of which is checked as LK_INT() is, and int there. */
 #define LK_STRUCT(p)                                                                           \
     {                                                                                          \
-        .kind = LK_ARG_STRUCT, .data = (p), .number = (int64_t)sizeof *(p)                     \
+        .kind = LK_ARG_STRUCT, .data = (const lk_int *)(p),                                    \
+        .number = (int64_t)(sizeof *(p) / sizeof(lk_int))                                      \
     }
 
 /* The size of a launch: work-groups in each dimension, and work-items of a group, all of them

@@ -28,12 +28,12 @@ static bool is_mapped(const struct lk_device *device)
 
 enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
                                          enum lk_transfer_buffer_writer writer,
-                                         struct lk_transfer_buffer **shared)
+                                         struct lk_transfer_buffer **transfer)
 {
     const bool maps = is_mapped(device) && writer != LK_HOST_UPLOADS;
     struct lk_transfer_buffer *made = calloc(1, sizeof *made);
     if (!made)
-        return lk_fail_memory("shared memory", sizeof *made);
+        return lk_fail_memory("a transfer buffer", sizeof *made);
     *made = (struct lk_transfer_buffer){.device = device, .writer = writer};
     enum lk_status status = lk_buffer_create_with(
         device, bytes, CL_MEM_READ_WRITE | (maps ? CL_MEM_ALLOC_HOST_PTR : 0), &made->buffer);
@@ -43,16 +43,16 @@ enum lk_status lk_transfer_buffer_create(struct lk_device *device, size_t bytes,
         lk_transfer_buffer_destroy(made);
         return status;
     }
-    *shared = made;
+    *transfer = made;
     return LK_OK;
 }
 
 /* Transfers to the device have a queue of their own: in one queue with those to the host an
  * upload would wait behind a gradient that is not computed yet. */
-static cl_command_queue queue_of(const struct lk_transfer_buffer *shared)
+static cl_command_queue queue_of(const struct lk_transfer_buffer *transfer)
 {
-    const struct lk_device *device = shared->device;
-    return shared->writer == LK_DEVICE_WRITES ? device->transfer : device->upload;
+    const struct lk_device *device = transfer->device;
+    return transfer->writer == LK_DEVICE_WRITES ? device->transfer : device->upload;
 }
 
 static void forget(cl_event *event)
@@ -64,38 +64,38 @@ static void forget(cl_event *event)
 
 /* Whether the last transfer to the device succeeded; it has ended long before this is called.
  */
-static enum lk_status check_given(const struct lk_transfer_buffer *shared)
+static enum lk_status check_given(const struct lk_transfer_buffer *transfer)
 {
     cl_int state = CL_COMPLETE;
-    const cl_int error = shared->given
-                             ? clGetEventInfo(shared->given, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                              sizeof state, &state, NULL)
-                             : CL_SUCCESS;
+    const cl_int error =
+        transfer->given ? clGetEventInfo(transfer->given, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                         sizeof state, &state, NULL)
+                        : CL_SUCCESS;
     if (error != CL_SUCCESS || state < 0)
         return lk_opencl_fail(error != CL_SUCCESS ? error : state, "handing memory over");
     return LK_OK;
 }
 
-void lk_transfer_buffer_destroy(struct lk_transfer_buffer *shared)
+void lk_transfer_buffer_destroy(struct lk_transfer_buffer *transfer)
 {
-    if (!shared)
+    if (!transfer)
         return;
-    if (shared->host_has_it && !shared->copy) {
+    if (transfer->host_has_it && !transfer->copy) {
         void *memory;
-        if (lk_transfer_buffer_wait(shared, &memory) == LK_OK)
-            (void)!lk_transfer_buffer_enqueue_to_device(shared, shared->mapped);
-        clFinish(queue_of(shared));
+        if (lk_transfer_buffer_wait(transfer, &memory) == LK_OK)
+            (void)!lk_transfer_buffer_enqueue_to_device(transfer, transfer->mapped);
+        clFinish(queue_of(transfer));
     }
-    forget(&shared->event);
-    forget(&shared->given);
-    lk_staging_destroy(shared->copy);
-    lk_buffer_destroy(shared->buffer);
-    free(shared);
+    forget(&transfer->event);
+    forget(&transfer->given);
+    lk_staging_destroy(transfer->copy);
+    lk_buffer_destroy(transfer->buffer);
+    free(transfer);
 }
 
-struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *shared)
+struct lk_buffer *lk_transfer_buffer_on_device(struct lk_transfer_buffer *transfer)
 {
-    return shared->buffer;
+    return transfer->buffer;
 }
 
 /* An event that completes when all kernels enqueued so far have run; flushes the queue. */
@@ -105,108 +105,109 @@ static cl_int mark_compute(struct lk_device *device, cl_event *event)
     return error == CL_SUCCESS ? clFlush(device->queue) : error;
 }
 
-static cl_int take(struct lk_transfer_buffer *shared, size_t bytes, cl_event after)
+static cl_int take(struct lk_transfer_buffer *transfer, size_t bytes, cl_event after)
 {
-    const cl_command_queue queue = queue_of(shared);
+    const cl_command_queue queue = queue_of(transfer);
     cl_int error = CL_SUCCESS;
-    if (!shared->copy) {
-        shared->memory = clEnqueueMapBuffer(
-            queue, shared->buffer->mem, CL_FALSE,
-            shared->writer == LK_DEVICE_WRITES ? CL_MAP_READ : CL_MAP_WRITE_INVALIDATE_REGION,
-            0, bytes, 1, &after, &shared->event, &error);
-        shared->mapped = bytes;
+    if (!transfer->copy) {
+        transfer->memory = clEnqueueMapBuffer(
+            queue, transfer->buffer->mem, CL_FALSE,
+            transfer->writer == LK_DEVICE_WRITES ? CL_MAP_READ : CL_MAP_WRITE_INVALIDATE_REGION,
+            0, bytes, 1, &after, &transfer->event, &error);
+        transfer->mapped = bytes;
     } else {
-        shared->memory = lk_staging_memory(shared->copy);
-        if (shared->writer == LK_DEVICE_WRITES)
-            error = clEnqueueReadBuffer(queue, shared->buffer->mem, CL_FALSE, 0, bytes,
-                                        shared->memory, 1, &after, &shared->event);
+        transfer->memory = lk_staging_memory(transfer->copy);
+        if (transfer->writer == LK_DEVICE_WRITES)
+            error = clEnqueueReadBuffer(queue, transfer->buffer->mem, CL_FALSE, 0, bytes,
+                                        transfer->memory, 1, &after, &transfer->event);
         else if (clRetainEvent(after) == CL_SUCCESS) /* nothing to copy */
-            shared->event = after;
+            transfer->event = after;
     }
     if (error != CL_SUCCESS)
         return error;
-    if (shared->event != after)
-        lk_trace_add_retained(shared->device, queue, shared->copy ? "read" : "map", bytes,
-                              shared->event);
+    if (transfer->event != after)
+        lk_trace_add_retained(transfer->device, queue, transfer->copy ? "read" : "map", bytes,
+                              transfer->event);
     return clFlush(queue);
 }
 
-enum lk_status lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *shared,
+enum lk_status lk_transfer_buffer_enqueue_to_host(struct lk_transfer_buffer *transfer,
                                                   size_t bytes)
 {
     cl_event after = NULL;
-    if (bytes == 0 || bytes > shared->buffer->bytes)
+    if (bytes == 0 || bytes > transfer->buffer->bytes)
         return lk_fail(LK_E_ARGUMENT, "%zu bytes of %zu to the host", bytes,
-                       shared->buffer->bytes);
-    if (shared->host_has_it)
+                       transfer->buffer->bytes);
+    if (transfer->host_has_it)
         return LK_OK;
-    cl_int error = mark_compute(shared->device, &after);
+    cl_int error = mark_compute(transfer->device, &after);
     if (error != CL_SUCCESS) {
         if (after)
             clReleaseEvent(after);
         return lk_opencl_fail(error, "clEnqueueMarkerWithWaitList");
     }
-    error = take(shared, bytes, after);
+    error = take(transfer, bytes, after);
     clReleaseEvent(after);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error,
-                              shared->copy ? "clEnqueueReadBuffer" : "clEnqueueMapBuffer");
-    shared->host_has_it = true;
+                              transfer->copy ? "clEnqueueReadBuffer" : "clEnqueueMapBuffer");
+    transfer->host_has_it = true;
     return LK_OK;
 }
 
-enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *shared, void **memory)
+enum lk_status lk_transfer_buffer_wait(struct lk_transfer_buffer *transfer, void **memory)
 {
-    if (!shared->host_has_it)
+    if (!transfer->host_has_it)
         return lk_fail(LK_E_ARGUMENT, "the device has this memory, not the host");
-    if (shared->event) {
-        const cl_int error = lk_opencl_wait(shared->event);
-        lk_device_block_if_abandoned(shared->device);
+    if (transfer->event) {
+        const cl_int error = lk_opencl_wait(transfer->event);
+        lk_device_block_if_abandoned(transfer->device);
         if (error != CL_SUCCESS)
             return lk_opencl_fail(error, "clWaitForEvents");
-        forget(&shared->event);
+        forget(&transfer->event);
     }
-    LK_TRY(check_given(shared));
-    forget(&shared->given);
-    *memory = shared->memory;
+    LK_TRY(check_given(transfer));
+    forget(&transfer->given);
+    *memory = transfer->memory;
     return LK_OK;
 }
 
 /* Transfers the memory to the device, after the kernels that read its old contents. */
-static cl_int give(struct lk_transfer_buffer *shared, size_t bytes)
+static cl_int give(struct lk_transfer_buffer *transfer, size_t bytes)
 {
-    const cl_command_queue queue = queue_of(shared);
-    const cl_uint waits = shared->event != NULL;
-    const cl_event *after = waits ? &shared->event : NULL;
+    const cl_command_queue queue = queue_of(transfer);
+    const cl_uint waits = transfer->event != NULL;
+    const cl_event *after = waits ? &transfer->event : NULL;
     cl_int error = CL_SUCCESS;
-    forget(&shared->given);
-    if (!shared->copy)
-        error = clEnqueueUnmapMemObject(queue, shared->buffer->mem, shared->memory, waits,
-                                        after, &shared->given);
-    else if (shared->writer != LK_DEVICE_WRITES && bytes > 0)
-        error = clEnqueueWriteBuffer(queue, shared->buffer->mem, CL_FALSE, 0, bytes,
-                                     shared->memory, waits, after, &shared->given);
+    forget(&transfer->given);
+    if (!transfer->copy)
+        error = clEnqueueUnmapMemObject(queue, transfer->buffer->mem, transfer->memory, waits,
+                                        after, &transfer->given);
+    else if (transfer->writer != LK_DEVICE_WRITES && bytes > 0)
+        error = clEnqueueWriteBuffer(queue, transfer->buffer->mem, CL_FALSE, 0, bytes,
+                                     transfer->memory, waits, after, &transfer->given);
     if (error != CL_SUCCESS)
         return error;
-    lk_trace_add_retained(shared->device, queue, shared->copy ? "write" : "unmap", bytes,
-                          shared->given);
+    lk_trace_add_retained(transfer->device, queue, transfer->copy ? "write" : "unmap", bytes,
+                          transfer->given);
     return clFlush(queue);
 }
 
-enum lk_status lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *shared,
+enum lk_status lk_transfer_buffer_enqueue_to_device(struct lk_transfer_buffer *transfer,
                                                     size_t bytes)
 {
-    if (!shared->host_has_it)
+    if (!transfer->host_has_it)
         return LK_OK;
-    if (bytes > shared->buffer->bytes)
+    if (bytes > transfer->buffer->bytes)
         return lk_fail(LK_E_ARGUMENT, "%zu bytes of %zu to the device", bytes,
-                       shared->buffer->bytes);
-    cl_int error = give(shared, bytes);
-    if (error == CL_SUCCESS && shared->given)
-        error = clEnqueueBarrierWithWaitList(shared->device->queue, 1, &shared->given, NULL);
+                       transfer->buffer->bytes);
+    cl_int error = give(transfer, bytes);
+    if (error == CL_SUCCESS && transfer->given)
+        error =
+            clEnqueueBarrierWithWaitList(transfer->device->queue, 1, &transfer->given, NULL);
     if (error != CL_SUCCESS)
         return lk_opencl_fail(error, "handing memory to the device");
-    forget(&shared->event);
-    shared->host_has_it = false;
+    forget(&transfer->event);
+    transfer->host_has_it = false;
     return LK_OK;
 }

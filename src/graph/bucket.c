@@ -7,15 +7,15 @@ enum { BUCKET_ELEMENTS = 1 << 18 };
 /* The scheduled operation that a parameter belongs to. */
 static int owner(const struct lk_replica *replica, int param)
 {
-    for (int i = 0; i < replica->schedule.step_count; i++)
-        for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
+    for (int i = 0; i < replica->schedule.op_count; i++)
+        for (int j = 0; j < replica->schedule.ops[i].shapes.params; j++)
             if (replica->prepared[i].param[j] == param)
                 return i;
     return 0;
 }
 
-/* The bucket of the tracked parameters. They are few, so it is finished only when all of them
- * are there. */
+/* Makes a bucket of the tracked parameters. They are few, so it is finished only when all their
+ * gradients are there. */
 static void add_tracked(struct lk_replica *replica)
 {
     const int64_t first = replica->trainable_count, end = replica->gradient_count;
@@ -32,16 +32,16 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
     int64_t end = replica->trainable_count;
     for (int p = replica->param_count - 1; p >= 0; p--) {
         const struct lk_param *param = &replica->params[p];
-        const int step = owner(replica, p);
-        const bool ends_step = p == 0 || owner(replica, p - 1) != step;
-        if (!param->is_trainable || !ends_step)
+        const int last = owner(replica, p);
+        const bool ends_op = p == 0 || owner(replica, p - 1) != last;
+        if (!param->is_trainable || !ends_op)
             continue;
         const bool is_full = end - param->offset >= BUCKET_ELEMENTS &&
                              replica->bucket_count < LK_MOST_BUCKETS - 2;
         if (!is_full && param->offset > 0)
             continue;
         replica->buckets[replica->bucket_count++] =
-            (struct bucket_end){{param->offset, end - param->offset}, step};
+            (struct bucket_end){{param->offset, end - param->offset}, last};
         end = param->offset;
     }
     add_tracked(replica);

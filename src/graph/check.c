@@ -1,18 +1,18 @@
-/* Compares three sums that Euler's theorem makes equal, for each operation of a graph on a
- * device. */
+/* Checks a device's operations: compares three sums that Euler's theorem makes equal, for each
+ * operation of a graph. */
 #include "graph/check.h"
 
 #include "base/fail.h"
 #include "device/device.h"
 #include "graph/schedule.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The error allowed of a sum, relative to the root of the sum of its terms' squares (its size
- * if the terms were random): far above rounding errors, in float, and with halves or reduced
- * products. */
+/* The error allowed of a sum, relative to the root of the sum of its terms' squares (the size
+ * to be expected if the terms were random). Far above rounding errors, in float, and with
+ * halves or reduced products. */
 static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
 
 /* The most bytes of inputs and outputs: of larger batches only as many samples as fit are
@@ -38,12 +38,12 @@ static void add(struct sum *sum, double term)
 struct factors {
     const struct lk_buffer *a, *b;
     enum lk_dtype dtype;
-    int64_t count, stride; /* numbers, and from one share to the next */
+    int64_t count, stride; /* how many numbers; from one shard's row to the next */
     int shards;
     bool is_gated;
 };
 
-/* The part of such arrays that the host holds at a time. */
+/* As much of such arrays as the host holds at a time. */
 struct block {
     float a[BLOCK], b[BLOCK];
     double terms[BLOCK];
@@ -124,7 +124,7 @@ static enum lk_status compare(const struct lk_probe *probe, const struct sum *y,
                    s->node, y->value, what, other->value);
 }
 
-/* After a forward and a backward pass. */
+/* Compares the sums after forward and backward. */
 static enum lk_status compare_sums(const struct lk_probe *probe)
 {
     const struct lk_op_setup *s = &probe->setup;
@@ -156,12 +156,12 @@ static enum lk_status compare_sums(const struct lk_probe *probe)
 /* The tiling of training, so that the same kernels are checked; of fewer samples if those would
  * take too much memory. */
 static struct lk_tiling tiling_of(const struct lk_check_config *c,
-                                  const struct lk_scheduled_op *step)
+                                  const struct lk_scheduled_op *scheduled)
 {
     const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
-    double numbers = (double)lk_shape_count(&step->shapes.y);
-    for (int i = 0; i < step->shapes.inputs; i++)
-        numbers += (double)lk_shape_count(&step->shapes.x[i]);
+    double numbers = (double)lk_shape_count(&scheduled->shapes.y);
+    for (int i = 0; i < scheduled->shapes.inputs; i++)
+        numbers += (double)lk_shape_count(&scheduled->shapes.x[i]);
     const double samples = MOST_BYTES / (sizeof(float) * numbers);
     if ((double)c->batch <= samples)
         return run;
@@ -169,21 +169,21 @@ static struct lk_tiling tiling_of(const struct lk_check_config *c,
     return lk_tiling_resize(&run, (tiles > 1 ? tiles : 1) * run.lanes, 1);
 }
 
-static enum lk_status check_step(const struct lk_check_config *c, struct lk_schedule *schedule,
-                                 int i)
+static enum lk_status check_op(const struct lk_check_config *c, struct lk_schedule *schedule,
+                               int i)
 {
-    const struct lk_scheduled_op *step = &schedule->steps[i];
+    const struct lk_scheduled_op *scheduled = &schedule->ops[i];
     struct lk_op_setup like;
     struct lk_probe probe = {0};
     enum lk_status status;
     lk_schedule_describe(schedule, i, &like);
     like.device = c->device;
-    like.tiling = tiling_of(c, step);
+    like.tiling = tiling_of(c, scheduled);
     like.real = LK_F32;
     like.stores_half = c->stores_half;
     like.training = true;
     like.choices = c->choices;
-    LK_TRY_OUT(lk_probe_open_like(&probe, step->op, &like,
+    LK_TRY_OUT(lk_probe_open_like(&probe, scheduled->op, &like,
                                   like.tiling.shards * like.tiling.shard_samples));
     lk_schedule_note_gates(schedule, i, &probe.setup);
     LK_TRY_OUT(lk_device_build(c->device));
@@ -196,14 +196,15 @@ out:
     return status;
 }
 
-/* To draw and read the weights of larger layers would delay training by seconds, and take
- * memory that no plan has counted. */
-static bool is_checked(const struct lk_scheduled_op *step)
+/* Whether the operation is checked. Drawing and reading the weights of a larger layer would
+ * delay training by seconds, and take memory that no plan has counted. */
+static bool is_checked(const struct lk_scheduled_op *scheduled)
 {
     double weights = 0;
-    for (int j = 0; j < step->shapes.params; j++)
-        weights += (double)lk_shape_count(&step->shapes.param[j].shape);
-    return step->shapes.scales && step->has_backward && sizeof(float) * weights <= MOST_BYTES;
+    for (int j = 0; j < scheduled->shapes.params; j++)
+        weights += (double)lk_shape_count(&scheduled->shapes.param[j].shape);
+    return scheduled->shapes.scales && scheduled->has_backward &&
+           sizeof(float) * weights <= MOST_BYTES;
 }
 
 enum lk_status lk_graph_check(const struct lk_check_config *config)
@@ -212,9 +213,9 @@ enum lk_status lk_graph_check(const struct lk_check_config *config)
     enum lk_status status;
     LK_TRY_OUT(
         lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule));
-    for (int i = schedule.step_count - 1; i >= 0; i--)
-        if (is_checked(&schedule.steps[i]))
-            LK_TRY_OUT(check_step(config, &schedule, i));
+    for (int i = schedule.op_count - 1; i >= 0; i--)
+        if (is_checked(&schedule.ops[i]))
+            LK_TRY_OUT(check_op(config, &schedule, i));
 out:
     lk_schedule_clear(&schedule);
     return status;

@@ -11,7 +11,8 @@ static int by_size(const void *a, const void *b)
                                *y = *(struct lk_live_range *const *)b;
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? 1 : -1;
-    return x < y ? -1 : x > y; /* equal: by the given order, always the same */
+    return x < y ? -1 : x > y; /* ties: by the given order, so that the result is always the
+                                * same */
 }
 
 static bool live_together(const struct lk_live_range *a, const struct lk_live_range *b)

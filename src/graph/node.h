@@ -1,4 +1,4 @@
-/* Nodes as the graph room sees them. Floor 5. */
+/* Nodes, and graphs of them, inside this room. Floor 5. */
 #ifndef LK_GRAPH_NODE_H
 #define LK_GRAPH_NODE_H
 

@@ -15,9 +15,9 @@ static enum lk_status take(struct lk_replica *replica, int count, size_t bytes, 
     return LK_OK;
 }
 
-static void add_param(struct lk_replica *replica, int step, int j)
+static void add_param(struct lk_replica *replica, int i, int j)
 {
-    const struct lk_scheduled_op *s = &replica->schedule.steps[step];
+    const struct lk_scheduled_op *s = &replica->schedule.ops[i];
     struct lk_param *param = &replica->params[replica->param_count];
     param->spec = s->shapes.param[j];
     param->shape = param->spec.shape;
@@ -26,7 +26,7 @@ static void add_param(struct lk_replica *replica, int step, int j)
     param->has_gradient = owner->is_trainable;
     param->is_trainable = param->has_gradient && !param->spec.is_tracked;
     snprintf(param->name, sizeof param->name, "%s.%s", owner->name, param->spec.name);
-    replica->prepared[step].param[j] = replica->param_count++;
+    replica->prepared[i].param[j] = replica->param_count++;
 }
 
 /* Places the parameters of one kind behind those placed before; returns where they end. */
@@ -45,17 +45,17 @@ static int64_t place_params(struct lk_replica *replica, bool has_gradient, bool 
 static enum lk_status list_params(struct lk_replica *replica)
 {
     int most = 0;
-    for (int i = 0; i < replica->schedule.step_count; i++)
-        most += replica->schedule.steps[i].shapes.params;
+    for (int i = 0; i < replica->schedule.op_count; i++)
+        most += replica->schedule.ops[i].shapes.params;
     LK_TRY(take(replica, most, sizeof *replica->params, &replica->params));
     LK_TRY(take(replica, most, sizeof *replica->weight_views, &replica->weight_views));
     LK_TRY(take(replica, most, sizeof *replica->gradient_views, &replica->gradient_views));
-    for (int i = 0; i < replica->schedule.step_count; i++) {
+    for (int i = 0; i < replica->schedule.op_count; i++) {
         const int first = lk_schedule_first_use(&replica->schedule, i);
         if (first != i)
             memcpy(replica->prepared[i].param, replica->prepared[first].param,
                    sizeof replica->prepared[i].param);
-        for (int j = 0; first == i && j < replica->schedule.steps[i].shapes.params; j++)
+        for (int j = 0; first == i && j < replica->schedule.ops[i].shapes.params; j++)
             add_param(replica, i, j);
     }
     replica->trainable_count = place_params(replica, true, true);
@@ -64,9 +64,9 @@ static enum lk_status list_params(struct lk_replica *replica)
     return LK_OK;
 }
 
-static enum lk_status prepare_step(struct lk_replica *replica, int i)
+static enum lk_status prepare_op(struct lk_replica *replica, int i)
 {
-    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
+    const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
     struct lk_op_setup *setup = &replica->prepared[i].setup;
     lk_schedule_describe(&replica->schedule, i, setup);
     setup->device = replica->config.device;
@@ -75,12 +75,12 @@ static enum lk_status prepare_step(struct lk_replica *replica, int i)
     setup->stores_half = replica->config.stores_half;
     setup->training = replica->config.training;
     setup->seed = replica->config.seed;
-    setup->stream = (uint32_t)step->node->index;
+    setup->stream = (uint32_t)scheduled->node->index;
     setup->arena = &replica->arena;
     setup->choices = replica->config.choices;
-    const enum lk_status status = step->op->prepare(setup);
+    const enum lk_status status = scheduled->op->prepare(setup);
     lk_schedule_note_gates(&replica->schedule, i, setup);
-    return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", step->node->name);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", scheduled->node->name);
 }
 
 static enum lk_status list_inputs(struct lk_replica *replica)
@@ -128,7 +128,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     return bytes;
 }
 
-/* Where values have several readers, their gradients are added. */
+/* Prepares what adds up the gradients of values with several readers. */
 static enum lk_status prepare_forks(struct lk_replica *replica)
 {
     const struct lk_kernel_spec accumulate = {
@@ -139,15 +139,15 @@ static enum lk_status prepare_forks(struct lk_replica *replica)
         .stores_half = replica->config.stores_half,
     };
     bool has_forks = false;
-    for (int i = 0; i < replica->schedule.step_count; i++)
-        for (int j = 0; j < replica->schedule.steps[i].shapes.inputs; j++)
+    for (int i = 0; i < replica->schedule.op_count; i++)
+        for (int j = 0; j < replica->schedule.ops[i].shapes.inputs; j++)
             has_forks |= replica->prepared[i].extra_dx[j] >= 0;
     return has_forks
                ? lk_kernel_create(replica->config.device, &accumulate, &replica->accumulate)
                : LK_OK;
 }
 
-/* Kernels for inputs that only some graphs have. */
+/* Announces loader kernels that only some graphs' inputs need. */
 static enum lk_status add_kernels(struct lk_loader *loader, const struct lk_input *input)
 {
     if (input->dtype != LK_F32)
@@ -159,13 +159,13 @@ static enum lk_status create(struct lk_replica *replica)
 {
     const struct lk_replica_config *config = &replica->config;
     LK_TRY(lk_schedule_make(config->outputs, config->training, &replica->schedule));
-    LK_TRY(take(replica, replica->schedule.step_count, sizeof *replica->prepared,
+    LK_TRY(take(replica, replica->schedule.op_count, sizeof *replica->prepared,
                 &replica->prepared));
     LK_TRY(list_params(replica));
     lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));
-    for (int i = replica->schedule.step_count - 1; i >= 0; i--)
-        LK_TRY(prepare_step(replica, i));
+    for (int i = replica->schedule.op_count - 1; i >= 0; i--)
+        LK_TRY(prepare_op(replica, i));
     LK_TRY(lk_loader_create(config->device, &replica->tiling, lk_replica_stored(replica),
                             &replica->transform, &replica->loader));
     for (int i = 0; i < replica->input_count; i++)
@@ -281,9 +281,9 @@ void lk_replica_destroy(struct lk_replica *replica)
     if (!replica)
         return;
     (void)!lk_device_finish(replica->config.device);
-    for (int i = 0; replica->prepared && i < replica->schedule.step_count; i++)
-        if (replica->prepared[i].setup.device && replica->schedule.steps[i].op->release)
-            replica->schedule.steps[i].op->release(&replica->prepared[i].setup);
+    for (int i = 0; replica->prepared && i < replica->schedule.op_count; i++)
+        if (replica->prepared[i].setup.device && replica->schedule.ops[i].op->release)
+            replica->schedule.ops[i].op->release(&replica->prepared[i].setup);
     lk_loader_destroy(replica->loader);
     lk_kernel_destroy(replica->accumulate);
     lk_replica_clear_shared(replica);

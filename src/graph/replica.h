@@ -13,7 +13,7 @@ struct lk_replica_config {
                                                          * the loss alone */
     int64_t batch;                                      /* most samples at a time */
     int shards;
-    int passes;         /* a larger batch is run in so many passes of `batch` samples, which
+    int micro_batches;  /* a larger batch is computed in so many of `batch` samples, which
                          * messages mention; 0: `batch` is the whole batch */
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool stores_half;   /* as lk_op_setup; the output must be a loss */

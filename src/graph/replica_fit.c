@@ -10,7 +10,7 @@
 static size_t live_bytes(const struct lk_replica *replica)
 {
     size_t most = 0;
-    for (int time = -1; time <= 2 * replica->schedule.step_count; time++) {
+    for (int time = -1; time <= 2 * replica->schedule.op_count; time++) {
         size_t sum = 0;
         for (int i = 0; i < replica->live_range_count; i++)
             if (replica->live_ranges[i].first <= time && time <= replica->live_ranges[i].last)
@@ -103,12 +103,23 @@ static int64_t find_batch(const struct lk_replica *replica)
     return batch;
 }
 
+/* "9.27 GB" */
+static const char *bytes_text(double bytes, char text[32])
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    int unit = 0;
+    for (; bytes >= 999.5 && unit + 1 < LK_COUNT(units); unit++)
+        bytes /= 1000;
+    snprintf(text, 32, unit ? "%.3g %s" : "%.0f %s", bytes >= 0 ? bytes : 0, units[unit]);
+    return text;
+}
+
 static enum lk_status check_fits(const struct lk_replica *replica)
 {
     const struct lk_replica_bytes need = lk_replica_bytes(replica);
     const struct lk_device_info *info = lk_device_info(replica->config.device);
-    const int passes = replica->config.passes ? replica->config.passes : 1;
-    char in_passes[64] = "", advice[64] = "no batch size would";
+    const int passes = replica->config.micro_batches ? replica->config.micro_batches : 1;
+    char in_passes[64] = "", advice[64] = "no batch size would", needs[32], has[32], most[32];
     if (fits(replica))
         return LK_OK;
     const double live =
@@ -120,11 +131,12 @@ static enum lk_status check_fits(const struct lk_replica *replica)
         snprintf(advice, sizeof advice, "a batch size of %lld would",
                  (long long)batch * passes);
     return lk_fail(LK_E_DEVICE_MEMORY,
-                   "batch size %lld%s needs %.1f MB of device memory, %s has %.1f MB free and "
-                   "allocates %.1f MB at once; %s fit",
-                   (long long)replica->config.batch * passes, in_passes, live * 1e-6,
-                   info->name, bytes_there(replica->config.device) * 1e-6,
-                   (double)info->allocation_bytes * 1e-6, advice);
+                   "batch size %lld%s needs %s of device memory, %s has %s free and "
+                   "allocates %s at once; %s fit",
+                   (long long)replica->config.batch * passes, in_passes,
+                   bytes_text(live, needs), info->name,
+                   bytes_text(bytes_there(replica->config.device), has),
+                   bytes_text((double)info->allocation_bytes, most), advice);
 }
 
 enum lk_status lk_replica_create(const struct lk_replica_config *config,

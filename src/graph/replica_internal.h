@@ -6,8 +6,8 @@
 #include "graph/replica.h"
 #include "graph/schedule.h"
 
-/* Parameters start at multiples of this many elements: 512 bytes of floats, the coarsest
- * alignment of sub-buffers among known devices, so that the layout is the same on all. */
+/* Parameters start at multiples of this many elements. 512 bytes of floats is the coarsest
+ * alignment of sub-buffers among known devices, so the layout is the same on all. */
 enum { LK_PARAM_ALIGN = 128 };
 
 /* An operation of the schedule on this device. Numbers of live ranges; -1: none. */
@@ -72,9 +72,9 @@ struct lk_replica {
     int64_t step;                       /* of the last forward */
     struct bucket_end {
         struct lk_bucket elements;
-        int step; /* the step of the schedule at which backward has finished the bucket */
+        int op; /* the scheduled operation at which backward has finished the bucket */
     } buckets[LK_MOST_BUCKETS];
-    int bucket_count, next_backward; /* step of the schedule that backward runs next */
+    int bucket_count, next_backward; /* the scheduled operation that backward runs next */
 };
 
 /* The types in memory of activations and their gradients, and of a value. */
@@ -87,8 +87,8 @@ void lk_replica_cut_buckets(struct lk_replica *replica);
 /* --- parameters that several operations use -------------------------------------------------
  */
 
-/* Bytes that step i needs for gradients of its own, since a later step with the same parameters
- * writes the replica's; 0: none does. */
+/* Bytes that operation i needs for gradients of its own, since a later one with the same
+ * parameters writes the replica's; 0: none does. */
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i);
 
 /* Announce the kernel that adds such gradients, if there are any; make the views of them. */
@@ -96,8 +96,8 @@ LK_MUST_CHECK enum lk_status lk_replica_prepare_shared(struct lk_replica *replic
 LK_MUST_CHECK enum lk_status lk_replica_build_shared(struct lk_replica *replica);
 void lk_replica_clear_shared(struct lk_replica *replica);
 
-/* For a step that has such gradients: lets it write its dw to them; adds them to the replica's.
- * Both enqueue. */
+/* For an operation that has such gradients: lets it write its dw to them; adds them to the
+ * replica's. Both enqueue. */
 LK_MUST_CHECK enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i,
                                                        struct lk_op_run *run);
 LK_MUST_CHECK enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i);

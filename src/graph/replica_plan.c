@@ -1,5 +1,5 @@
 /* What a replica keeps in device memory, from when to when. Time runs 0..n-1 through forward
- * and n..2n-1 through backward, in which step i has time 2n-1-i. */
+ * and n..2n-1 through backward, in which operation i has time 2n-1-i. */
 #include "graph/replica_internal.h"
 
 #include "base/fail.h"
@@ -13,9 +13,9 @@ static int add_live_range(struct lk_replica *replica, size_t bytes, int first, i
     return replica->live_range_count++;
 }
 
-static int backward_time(const struct lk_replica *replica, int step)
+static int backward_time(const struct lk_replica *replica, int i)
 {
-    return 2 * replica->schedule.step_count - 1 - step;
+    return 2 * replica->schedule.op_count - 1 - i;
 }
 
 /* The last time at which the activation of `value` is read. */
@@ -24,15 +24,15 @@ static int last_read(const struct lk_replica *replica, int value)
     const struct lk_schedule *s = &replica->schedule;
     int last = s->values[value].producer;
     if (lk_schedule_is_output(s, value))
-        return 2 * s->step_count;
-    for (int i = s->step_count - 1; i >= 0; i--) {
-        const struct lk_scheduled_op *step = &s->steps[i];
+        return 2 * s->op_count;
+    for (int i = s->op_count - 1; i >= 0; i--) {
+        const struct lk_scheduled_op *scheduled = &s->ops[i];
         bool reads = false, reads_again = false;
-        for (int j = 0; j < step->shapes.inputs; j++)
-            reads |= step->x[j] == value;
-        reads_again |= reads && step->has_backward && step->shapes.backward_reads_x;
-        reads_again |= step->y == value && step->has_backward &&
-                       step->shapes.backward_reads_y && !s->values[value].is_gated;
+        for (int j = 0; j < scheduled->shapes.inputs; j++)
+            reads |= scheduled->x[j] == value;
+        reads_again |= reads && scheduled->has_backward && scheduled->shapes.backward_reads_x;
+        reads_again |= scheduled->y == value && scheduled->has_backward &&
+                       scheduled->shapes.backward_reads_y && !s->values[value].is_gated;
         const int time = reads_again ? backward_time(replica, i) : reads ? i : -1;
         if (time > last)
             last = time;
@@ -40,12 +40,12 @@ static int last_read(const struct lk_replica *replica, int value)
     return last;
 }
 
-/* Whether a step makes the value: after fusion some values have no producer. */
+/* Whether an operation makes the value: after fusion some values have no producer. */
 static bool is_live(const struct lk_schedule *s, int value)
 {
     bool is_made = s->values[value].input != NULL;
-    for (int i = 0; i < s->step_count; i++)
-        is_made |= s->steps[i].y == value;
+    for (int i = 0; i < s->op_count; i++)
+        is_made |= s->ops[i].y == value;
     return is_made;
 }
 
@@ -59,9 +59,9 @@ static void plan_value(struct lk_replica *replica, int value, size_t bytes)
         return;
     replica->activation[value] =
         add_live_range(replica, bytes, v->producer, last_read(replica, value));
-    for (int i = s->step_count - 1; i >= 0 && v->wants_gradient; i--)
-        for (int j = 0; j < s->steps[i].shapes.inputs; j++) {
-            if (s->steps[i].x[j] != value)
+    for (int i = s->op_count - 1; i >= 0 && v->wants_gradient; i--)
+        for (int j = 0; j < s->ops[i].shapes.inputs; j++) {
+            if (s->ops[i].x[j] != value)
                 continue;
             const int time = backward_time(replica, i);
             if (replica->gradient[value] < 0)
@@ -72,10 +72,10 @@ static void plan_value(struct lk_replica *replica, int value, size_t bytes)
         }
 }
 
-static void plan_step(struct lk_replica *replica, int i)
+static void plan_op(struct lk_replica *replica, int i)
 {
     struct lk_prepared *p = &replica->prepared[i];
-    const bool backward = replica->schedule.steps[i].has_backward;
+    const bool backward = replica->schedule.ops[i].has_backward;
     const int back = backward_time(replica, i);
     p->saved = backward ? add_live_range(replica, p->setup.saved_bytes, i, back) : -1;
     p->forward_workspace = add_live_range(replica, p->setup.workspace_bytes, i, i);
@@ -95,7 +95,7 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
     const int producer = s->values[value].producer;
     if (s->values[value].dtype == LK_I32)
         return LK_I32;
-    if (producer >= 0 && s->steps[producer].shapes.is_loss)
+    if (producer >= 0 && s->ops[producer].shapes.is_loss)
         return replica->config.real;
     return lk_schedule_is_output(s, value) ? replica->config.real : lk_replica_stored(replica);
 }
@@ -105,8 +105,8 @@ enum lk_status lk_replica_plan_memory(struct lk_replica *replica)
     const struct lk_schedule *s = &replica->schedule;
     const struct lk_device_info *info = lk_device_info(replica->config.device);
     int most = 2 * s->value_count;
-    for (int i = 0; i < s->step_count; i++)
-        most += 4 + s->steps[i].shapes.inputs;
+    for (int i = 0; i < s->op_count; i++)
+        most += 4 + s->ops[i].shapes.inputs;
     void *memory = NULL;
     LK_TRY(lk_arena_allocate(&replica->arena, (size_t)most * sizeof *replica->live_ranges,
                              &memory));
@@ -115,7 +115,7 @@ enum lk_status lk_replica_plan_memory(struct lk_replica *replica)
     replica->activation = memory;
     LK_TRY(lk_arena_allocate(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
     replica->gradient = memory;
-    for (int i = 0; i < s->step_count; i++)
+    for (int i = 0; i < s->op_count; i++)
         for (int j = 0; j < LK_MOST_INPUTS; j++)
             replica->prepared[i].extra_dx[j] = -1;
     for (int v = 0; v < s->value_count; v++) {
@@ -125,8 +125,8 @@ enum lk_status lk_replica_plan_memory(struct lk_replica *replica)
             return lk_fail(LK_E_SHAPE, "an activation is too large to count");
         plan_value(replica, v, bytes);
     }
-    for (int i = 0; i < s->step_count; i++)
-        plan_step(replica, i);
+    for (int i = 0; i < s->op_count; i++)
+        plan_op(replica, i);
     /* A plan that fails leaves is_planned false, for lk_replica_create() to say more. */
     const enum lk_status status =
         lk_memory_plan_make(replica->live_ranges, replica->live_range_count, info->align_bytes,

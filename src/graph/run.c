@@ -1,4 +1,4 @@
-/* Running a replica: everything here enqueues and returns. */
+/* Runs a replica forward and backward: everything here enqueues and returns. */
 #include "base/fail.h"
 #include "graph/replica_internal.h"
 #include <stddef.h>
@@ -35,7 +35,8 @@ static enum lk_status load_numbers(struct lk_replica *replica, const struct lk_i
                : lk_loader_enqueue_one_hot(replica->loader, &labels, &about->shape, y);
 }
 
-/* The slot is the host's again as soon as the kernels have read it. */
+/* Loads an input from its slot, which the host may fill again as soon as the kernels have read
+ * it. */
 static enum lk_status load_input(struct lk_replica *replica, int index, int slot)
 {
     struct lk_replica_input *input = &replica->inputs[index];
@@ -59,10 +60,10 @@ static enum lk_status load_input(struct lk_replica *replica, int index, int slot
 
 static struct lk_op_run base_run(const struct lk_replica *replica, int i)
 {
-    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
+    const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
     const struct lk_prepared *prepared = &replica->prepared[i];
     struct lk_op_run run = {
-        .y = live_range(replica, replica->activation[step->y]),
+        .y = live_range(replica, replica->activation[scheduled->y]),
         .saved = live_range(replica, prepared->saved),
         .loss_scale = replica->loss_scale,
         .dw_stride = replica->gradient_count,
@@ -70,9 +71,9 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
         .step = replica->step,
         .first_sample = replica->micro_batch.first_sample,
     };
-    for (int j = 0; j < step->shapes.inputs; j++)
-        run.x[j] = live_range(replica, replica->activation[step->x[j]]);
-    for (int j = 0; j < step->shapes.params; j++)
+    for (int j = 0; j < scheduled->shapes.inputs; j++)
+        run.x[j] = live_range(replica, replica->activation[scheduled->x[j]]);
+    for (int j = 0; j < scheduled->shapes.params; j++)
         run.w[j] = replica->weight_views[prepared->param[j]];
     return run;
 }
@@ -98,7 +99,7 @@ enum lk_status lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
                        (long long)(whole.shards * whole.shard_samples), whole.shards);
     replica->micro_batch = *micro_batch;
     const struct lk_tiling used = lk_tiling_cut(&whole, micro_batch->shards);
-    for (int i = 0; i < replica->schedule.step_count; i++)
+    for (int i = 0; i < replica->schedule.op_count; i++)
         replica->prepared[i].setup.tiling = used;
     lk_loader_use(replica->loader, &used);
     if (!replica->is_uploaded[slot])
@@ -129,16 +130,16 @@ enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot)
 enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
 {
     replica->step = step;
-    replica->next_backward = replica->schedule.step_count - 1;
-    for (int i = 0; i < replica->schedule.step_count; i++) {
+    replica->next_backward = replica->schedule.op_count - 1;
+    for (int i = 0; i < replica->schedule.op_count; i++) {
         struct lk_op_run run = base_run(replica, i);
         run.workspace = live_range(replica, replica->prepared[i].forward_workspace);
-        LK_TRY(replica->schedule.steps[i].op->forward(&replica->prepared[i].setup, &run));
+        LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
     }
     return LK_OK;
 }
 
-/* dx += extra, where a value has several readers. */
+/* dx += extra: the gradient of another reader of the value. */
 static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *extra,
                                  struct lk_buffer *dx)
 {
@@ -152,32 +153,32 @@ static enum lk_status accumulate(struct lk_replica *replica, struct lk_buffer *e
                       LK_INT(CHUNK / replica->tiling.lanes));
 }
 
-static enum lk_status backward_step(struct lk_replica *replica, int i)
+static enum lk_status backward_op(struct lk_replica *replica, int i)
 {
-    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
+    const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
     const struct lk_prepared *prepared = &replica->prepared[i];
     struct lk_op_run run = base_run(replica, i);
     run.workspace = live_range(replica, prepared->backward_workspace);
-    run.dy = live_range(replica, replica->gradient[step->y]);
-    if (!step->shapes.backward_reads_y || prepared->setup.dy_is_gated)
+    run.dy = live_range(replica, replica->gradient[scheduled->y]);
+    if (!scheduled->shapes.backward_reads_y || prepared->setup.dy_is_gated)
         run.y = NULL;
-    for (int j = 0; j < step->shapes.inputs; j++)
-        if (step->wants_dx[j])
+    for (int j = 0; j < scheduled->shapes.inputs; j++)
+        if (scheduled->wants_dx[j])
             run.dx[j] = prepared->extra_dx[j] >= 0
                             ? live_range(replica, prepared->extra_dx[j])
-                            : live_range(replica, replica->gradient[step->x[j]]);
-    for (int j = 0; j < step->shapes.params; j++)
-        if (step->wants_dw)
+                            : live_range(replica, replica->gradient[scheduled->x[j]]);
+    for (int j = 0; j < scheduled->shapes.params; j++)
+        if (scheduled->wants_dw)
             run.dw[j] = replica->gradient_views[prepared->param[j]];
     if (prepared->extra_dw >= 0)
         LK_TRY(lk_replica_begin_extra_dw(replica, i, &run));
-    LK_TRY(step->op->backward(&prepared->setup, &run));
+    LK_TRY(scheduled->op->backward(&prepared->setup, &run));
     if (prepared->extra_dw >= 0)
         LK_TRY(lk_replica_add_extra_dw(replica, i));
-    for (int j = 0; j < step->shapes.inputs; j++)
+    for (int j = 0; j < scheduled->shapes.inputs; j++)
         if (prepared->extra_dx[j] >= 0)
             LK_TRY(accumulate(replica, run.dx[j],
-                              live_range(replica, replica->gradient[step->x[j]])));
+                              live_range(replica, replica->gradient[scheduled->x[j]])));
     return LK_OK;
 }
 
@@ -189,10 +190,10 @@ enum lk_status lk_replica_backward(struct lk_replica *replica)
 enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket)
 {
     const bool is_last = bucket == replica->bucket_count - 1;
-    const int end = is_last ? 0 : replica->buckets[bucket].step;
+    const int end = is_last ? 0 : replica->buckets[bucket].op;
     for (; replica->next_backward >= end; replica->next_backward--)
-        if (replica->schedule.steps[replica->next_backward].has_backward)
-            LK_TRY(backward_step(replica, replica->next_backward));
+        if (replica->schedule.ops[replica->next_backward].has_backward)
+            LK_TRY(backward_op(replica, replica->next_backward));
     return LK_OK;
 }
 

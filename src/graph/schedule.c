@@ -4,7 +4,8 @@
 #include "base/fail.h"
 #include <string.h>
 
-/* Inputs come before their readers, so one pass from the back reaches everything. */
+/* Marks the nodes that the outputs need. Inputs come before their readers, so one walk from the
+ * back reaches everything. */
 static void mark_needed(const struct lk_node *const *outputs, bool *needed)
 {
     const struct lk_graph *graph = outputs[0]->graph;
@@ -22,18 +23,19 @@ static bool is_view(const struct lk_node *node, bool training)
     return node->op && (node->op->is_view || (node->op->only_trains && !training));
 }
 
-static enum lk_status add_step(struct lk_schedule *schedule, const struct lk_node *node,
-                               const int *value_of)
+static enum lk_status add_op(struct lk_schedule *schedule, const struct lk_node *node,
+                             const int *value_of)
 {
-    struct lk_scheduled_op *step = &schedule->steps[schedule->step_count];
-    *step = (struct lk_scheduled_op){.node = node, .op = node->op, .shapes = node->shapes};
-    LK_TRY(lk_arena_allocate(&schedule->arena, node->op->options_bytes + 1, &step->options));
-    memcpy(step->options, node->options, node->op->options_bytes);
-    step->shapes.options = step->options;
+    struct lk_scheduled_op *scheduled = &schedule->ops[schedule->op_count];
+    *scheduled = (struct lk_scheduled_op){.node = node, .op = node->op, .shapes = node->shapes};
+    LK_TRY(
+        lk_arena_allocate(&schedule->arena, node->op->options_bytes + 1, &scheduled->options));
+    memcpy(scheduled->options, node->options, node->op->options_bytes);
+    scheduled->shapes.options = scheduled->options;
     for (int i = 0; i < node->inputs; i++)
-        step->x[i] = value_of[node->input_nodes[i]->index];
-    step->y = value_of[node->index];
-    schedule->values[step->y].producer = schedule->step_count++;
+        scheduled->x[i] = value_of[node->input_nodes[i]->index];
+    scheduled->y = value_of[node->index];
+    schedule->values[scheduled->y].producer = schedule->op_count++;
     return LK_OK;
 }
 
@@ -52,7 +54,7 @@ static enum lk_status add_node(struct lk_schedule *schedule, const struct lk_nod
         .input = node->op ? NULL : node,
         .producer = -1,
     };
-    return node->op ? add_step(schedule, node, value_of) : LK_OK;
+    return node->op ? add_op(schedule, node, value_of) : LK_OK;
 }
 
 bool lk_schedule_is_output(const struct lk_schedule *schedule, int value)
@@ -66,107 +68,109 @@ bool lk_schedule_is_output(const struct lk_schedule *schedule, int value)
 int lk_schedule_readers(const struct lk_schedule *schedule, int value)
 {
     int readers = lk_schedule_is_output(schedule, value);
-    for (int i = 0; i < schedule->step_count; i++)
-        for (int j = 0; j < schedule->steps[i].shapes.inputs; j++)
-            readers += schedule->steps[i].x[j] == value;
+    for (int i = 0; i < schedule->op_count; i++)
+        for (int j = 0; j < schedule->ops[i].shapes.inputs; j++)
+            readers += schedule->ops[i].x[j] == value;
     return readers;
 }
 
 int lk_schedule_first_use(const struct lk_schedule *schedule, int i)
 {
-    const struct lk_node *owner = lk_node_owner(schedule->steps[i].node);
+    const struct lk_node *owner = lk_node_owner(schedule->ops[i].node);
     int first = 0;
-    while (lk_node_owner(schedule->steps[first].node) != owner)
+    while (lk_node_owner(schedule->ops[first].node) != owner)
         first++;
     return first;
 }
 
-/* The step that alone reads the value made by step i, as its first input; -1: there is none. */
+/* The operation that alone reads the value made by operation i, as its first input; -1: none.
+ */
 static int only_reader(const struct lk_schedule *schedule, int i)
 {
-    const int value = schedule->steps[i].y;
+    const int value = schedule->ops[i].y;
     if (lk_schedule_readers(schedule, value) != 1)
         return -1;
-    for (int j = i + 1; j < schedule->step_count; j++)
-        if (schedule->steps[j].x[0] == value)
+    for (int j = i + 1; j < schedule->op_count; j++)
+        if (schedule->ops[j].x[0] == value)
             return j;
     return -1;
 }
 
-/* Whether everything but the first input of step j is there when step i runs. */
+/* Whether everything but the first input of operation j is there when i runs. */
 static bool inputs_are_ready(const struct lk_schedule *schedule, int i, int j)
 {
-    const struct lk_scheduled_op *next = &schedule->steps[j];
+    const struct lk_scheduled_op *next = &schedule->ops[j];
     for (int k = 1; k < next->shapes.inputs; k++)
         if (schedule->values[next->x[k]].producer >= i)
             return false;
     return next->shapes.params == 0 &&
-           schedule->steps[i].shapes.inputs + next->shapes.inputs - 1 <= LK_MOST_INPUTS;
+           schedule->ops[i].shapes.inputs + next->shapes.inputs - 1 <= LK_MOST_INPUTS;
 }
 
-static void remove_step(struct lk_schedule *schedule, int at)
+static void remove_op(struct lk_schedule *schedule, int at)
 {
-    memmove(&schedule->steps[at], &schedule->steps[at + 1],
-            (size_t)(schedule->step_count - at - 1) * sizeof schedule->steps[0]);
-    schedule->step_count--;
-    for (int i = 0; i < schedule->step_count; i++)
-        schedule->values[schedule->steps[i].y].producer = i;
+    memmove(&schedule->ops[at], &schedule->ops[at + 1],
+            (size_t)(schedule->op_count - at - 1) * sizeof schedule->ops[0]);
+    schedule->op_count--;
+    for (int i = 0; i < schedule->op_count; i++)
+        schedule->values[schedule->ops[i].y].producer = i;
 }
 
-/* Lets step i absorb the one behind it, as long as it will. */
+/* Lets operation i absorb the one behind it, for as long as that succeeds. */
 static enum lk_status fuse(struct lk_schedule *schedule, int i)
 {
-    struct lk_scheduled_op *step = &schedule->steps[i];
+    struct lk_scheduled_op *scheduled = &schedule->ops[i];
     int j;
-    while (step->op->absorb && (j = only_reader(schedule, i)) >= 0 &&
+    while (scheduled->op->absorb && (j = only_reader(schedule, i)) >= 0 &&
            inputs_are_ready(schedule, i, j)) {
-        const struct lk_scheduled_op *next = &schedule->steps[j];
+        const struct lk_scheduled_op *next = &schedule->ops[j];
         char text[1024];
         if (!lk_options_print(next->op->options, next->options, true, text, sizeof text) ||
-            !step->op->absorb(step->options, next->op->name, text))
+            !scheduled->op->absorb(scheduled->options, next->op->name, text))
             break;
         for (int k = 1; k < next->shapes.inputs; k++) {
-            step->x[step->shapes.inputs] = next->x[k];
-            step->shapes.x[step->shapes.inputs] = next->shapes.x[k];
-            step->shapes.x_dtype[step->shapes.inputs++] = next->shapes.x_dtype[k];
+            scheduled->x[scheduled->shapes.inputs] = next->x[k];
+            scheduled->shapes.x[scheduled->shapes.inputs] = next->shapes.x[k];
+            scheduled->shapes.x_dtype[scheduled->shapes.inputs++] = next->shapes.x_dtype[k];
         }
-        step->y = next->y;
-        remove_step(schedule, j);
-        const enum lk_status status = step->op->infer(&step->shapes);
+        scheduled->y = next->y;
+        remove_op(schedule, j);
+        const enum lk_status status = scheduled->op->infer(&scheduled->shapes);
         if (status != LK_OK)
-            return lk_fail_within(status, "%s", step->node->name);
+            return lk_fail_within(status, "%s", scheduled->node->name);
     }
     return LK_OK;
 }
 
-/* Finds where a relu's part of backward can be done by another step. A step that ends in a relu
- * must zero the gradient where its output is not > 0. If one step alone reads that output, that
- * step has it in memory anyway and may write the zeros itself. */
+/* Finds where a relu's part of backward can be done by another operation. One that ends in a
+ * relu must zero the gradient where its output is not > 0. If a single operation reads that
+ * output, it has the output in memory anyway and may write the zeros itself. */
 static void find_gates(struct lk_schedule *schedule)
 {
-    for (int i = 0; i < schedule->step_count; i++)
-        for (int j = 0; j < schedule->steps[i].shapes.inputs; j++) {
-            struct lk_scheduled_op *step = &schedule->steps[i];
-            const int value = step->x[j], producer = schedule->values[value].producer;
-            step->asks_gate[j] = step->wants_dx[j] && producer >= 0 &&
-                                 schedule->steps[producer].shapes.is_gate &&
-                                 lk_schedule_readers(schedule, value) == 1;
+    for (int i = 0; i < schedule->op_count; i++)
+        for (int j = 0; j < schedule->ops[i].shapes.inputs; j++) {
+            struct lk_scheduled_op *scheduled = &schedule->ops[i];
+            const int value = scheduled->x[j], producer = schedule->values[value].producer;
+            scheduled->asks_gate[j] = scheduled->wants_dx[j] && producer >= 0 &&
+                                      schedule->ops[producer].shapes.is_gate &&
+                                      lk_schedule_readers(schedule, value) == 1;
         }
 }
 
 static void find_gradients(struct lk_schedule *schedule)
 {
-    for (int i = 0; i < schedule->step_count; i++) {
-        struct lk_scheduled_op *step = &schedule->steps[i];
-        step->wants_dw = lk_node_owner(step->node)->is_trainable && step->shapes.params > 0;
-        step->has_backward = step->wants_dw;
-        for (int j = 0; j < step->shapes.inputs; j++) {
-            step->wants_dx[j] = schedule->values[step->x[j]].wants_gradient;
-            step->has_backward |= step->wants_dx[j];
+    for (int i = 0; i < schedule->op_count; i++) {
+        struct lk_scheduled_op *scheduled = &schedule->ops[i];
+        scheduled->wants_dw =
+            lk_node_owner(scheduled->node)->is_trainable && scheduled->shapes.params > 0;
+        scheduled->has_backward = scheduled->wants_dw;
+        for (int j = 0; j < scheduled->shapes.inputs; j++) {
+            scheduled->wants_dx[j] = schedule->values[scheduled->x[j]].wants_gradient;
+            scheduled->has_backward |= scheduled->wants_dx[j];
         }
-        schedule->values[step->y].wants_gradient = step->has_backward &&
-                                                   !step->shapes.is_loss &&
-                                                   !lk_schedule_is_output(schedule, step->y);
+        schedule->values[scheduled->y].wants_gradient =
+            scheduled->has_backward && !scheduled->shapes.is_loss &&
+            !lk_schedule_is_output(schedule, scheduled->y);
     }
 }
 
@@ -178,8 +182,8 @@ enum lk_status lk_schedule_make(const struct lk_node *const *outputs, bool train
     struct lk_schedule made = {.training = training};
     void *memory = NULL;
     enum lk_status status;
-    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof *made.steps, &memory));
-    made.steps = memory;
+    LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof *made.ops, &memory));
+    made.ops = memory;
     LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof *made.values, &memory));
     made.values = memory;
     LK_TRY_OUT(lk_arena_allocate(&made.arena, count * sizeof(bool), &memory));
@@ -192,7 +196,7 @@ enum lk_status lk_schedule_make(const struct lk_node *const *outputs, bool train
             LK_TRY_OUT(add_node(&made, graph->nodes[i], value_of));
     for (; outputs[made.output_count]; made.output_count++)
         made.outputs[made.output_count] = value_of[outputs[made.output_count]->index];
-    for (int i = 0; i < made.step_count; i++)
+    for (int i = 0; i < made.op_count; i++)
         LK_TRY_OUT(fuse(&made, i));
     if (training) {
         find_gradients(&made);
@@ -207,21 +211,21 @@ out:
 
 void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_op_setup *setup)
 {
-    const struct lk_scheduled_op *step = &schedule->steps[i];
-    *setup = (struct lk_op_setup){.node = step->node->name,
-                                  .options = step->options,
-                                  .shapes = step->shapes,
-                                  .wants_dw = step->wants_dw,
-                                  .dy_is_gated = schedule->values[step->y].is_gated};
-    memcpy(setup->wants_dx, step->wants_dx, sizeof setup->wants_dx);
-    memcpy(setup->asks_gate, step->asks_gate, sizeof setup->asks_gate);
+    const struct lk_scheduled_op *scheduled = &schedule->ops[i];
+    *setup = (struct lk_op_setup){.node = scheduled->node->name,
+                                  .options = scheduled->options,
+                                  .shapes = scheduled->shapes,
+                                  .wants_dw = scheduled->wants_dw,
+                                  .dy_is_gated = schedule->values[scheduled->y].is_gated};
+    memcpy(setup->wants_dx, scheduled->wants_dx, sizeof setup->wants_dx);
+    memcpy(setup->asks_gate, scheduled->asks_gate, sizeof setup->asks_gate);
 }
 
 void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
                             const struct lk_op_setup *setup)
 {
     for (int j = 0; j < setup->shapes.inputs; j++)
-        schedule->values[schedule->steps[i].x[j]].is_gated |= setup->gates_dx[j];
+        schedule->values[schedule->ops[i].x[j]].is_gated |= setup->gates_dx[j];
 }
 
 void lk_schedule_clear(struct lk_schedule *schedule)

@@ -17,8 +17,7 @@ struct lk_value {
                     * lk_schedule_note_gates() */
 };
 
-/* A scheduled operation ("step i" below): an operation of a node with all that it has absorbed.
- */
+/* A scheduled operation ("operation i" below): that of a node with all that it has absorbed. */
 struct lk_scheduled_op {
     const struct lk_node *node; /* names it; lk_node_owner() of it has the parameters */
     const struct lk_op *op;
@@ -31,37 +30,37 @@ struct lk_scheduled_op {
 
 struct lk_schedule {
     struct lk_arena arena;
-    struct lk_scheduled_op *steps;
+    struct lk_scheduled_op *ops;
     struct lk_value *values;
-    int step_count, value_count;
+    int op_count, value_count;
     int outputs[LK_MOST_OUTPUTS], output_count; /* values of the output nodes */
     bool training;
 };
 
 /* Schedules all that the outputs, a list that ends with NULL, need: drops other nodes, lets
  * operations absorb the ones behind them and, for training, finds what has a gradient. Forward
- * runs steps in order, backward in reverse. fails: LK_E_MEMORY, or as infer does. */
+ * runs operations in order, backward in reverse. fails: LK_E_MEMORY, or as infer does. */
 LK_MUST_CHECK enum lk_status lk_schedule_make(const struct lk_node *const *outputs,
                                               bool training, struct lk_schedule *schedule);
 
 void lk_schedule_clear(struct lk_schedule *schedule);
 
-/* Begins the setup of step i: operation, shapes, wanted gradients and gates; the rest is 0. */
+/* Begins the setup of operation i: shapes, wanted gradients and gates; the rest is 0. */
 void lk_schedule_describe(const struct lk_schedule *schedule, int i, struct lk_op_setup *setup);
 
-/* Notes which of its gradients step i sets to 0 where a relu before it let nothing pass; call
- * it when the step was prepared. The step with that relu then need not do so itself, and has to
- * know it when it is prepared: so steps are prepared from the last to the first. */
+/* Notes which of its gradients operation i sets to 0 where a relu before it let nothing pass;
+ * call it when i was prepared. The one with that relu then need not do so itself, and has to
+ * know it when it is prepared: so operations are prepared from the last to the first. */
 void lk_schedule_note_gates(struct lk_schedule *schedule, int i,
                             const struct lk_op_setup *setup);
 
-/* The first step that uses the parameters of step i: most often i itself. */
+/* The first operation that uses the parameters of i: most often i itself. */
 int lk_schedule_first_use(const struct lk_schedule *schedule, int i);
 
 /* Whether a value is one of the outputs. */
 bool lk_schedule_is_output(const struct lk_schedule *schedule, int value);
 
-/* How often steps read a value; that of an output is read once more, behind all steps. */
+/* How often operations read a value; that of an output is read once more, behind them all. */
 int lk_schedule_readers(const struct lk_schedule *schedule, int value);
 
 #endif

@@ -1,26 +1,27 @@
-/* Gradients of parameters that several steps use. Operations write theirs with "=": the last
- * use, whose backward is the first, writes the gradients themselves, each other one writes
- * beside them, and that is added at once, so that the order of sums is that of the schedule. */
+/* Gradients of parameters that several operations use. Operations write gradients with "=". So
+ * the last use, which runs backward first, writes into the replica's gradients. Each other use
+ * writes to memory of its own, which is added at once: sums are made in the order of the
+ * schedule. */
 #include "base/fail.h"
 #include "graph/replica_internal.h"
 #include <string.h>
 
-/* Whether a later step has the parameters of step i, too. */
+/* Whether a later operation has the parameters of operation i, too. */
 static bool is_used_later(const struct lk_replica *replica, int i)
 {
     const struct lk_schedule *s = &replica->schedule;
-    const struct lk_node *owner = lk_node_owner(s->steps[i].node);
-    for (int later = i + 1; later < s->step_count; later++)
-        if (lk_node_owner(s->steps[later].node) == owner)
+    const struct lk_node *owner = lk_node_owner(s->ops[i].node);
+    for (int later = i + 1; later < s->op_count; later++)
+        if (lk_node_owner(s->ops[later].node) == owner)
             return true;
     return false;
 }
 
-/* Where a parameter of step i begins, counted from its first; j: their number gives the end.
- * Those of a step lie side by side, as they are of one kind. */
+/* Where a parameter of operation i begins, counted from its first; j: their number gives the
+ * end. Those of an operation lie side by side, as they are of one kind. */
 static int64_t place_of(const struct lk_replica *replica, int i, int j)
 {
-    const int params = replica->schedule.steps[i].shapes.params;
+    const int params = replica->schedule.ops[i].shapes.params;
     const int *param = replica->prepared[i].param;
     const struct lk_param *first = &replica->params[param[0]];
     const struct lk_param *last = &replica->params[param[params - 1]];
@@ -32,11 +33,11 @@ static int64_t place_of(const struct lk_replica *replica, int i, int j)
 
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i)
 {
-    const struct lk_scheduled_op *step = &replica->schedule.steps[i];
-    if (!step->wants_dw || !is_used_later(replica, i))
+    const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
+    if (!scheduled->wants_dw || !is_used_later(replica, i))
         return 0;
-    return (size_t)place_of(replica, i, step->shapes.params) * (size_t)replica->tiling.shards *
-           lk_dtype_bytes(replica->config.real);
+    return (size_t)place_of(replica, i, scheduled->shapes.params) *
+           (size_t)replica->tiling.shards * lk_dtype_bytes(replica->config.real);
 }
 
 enum lk_status lk_replica_prepare_shared(struct lk_replica *replica)
@@ -48,7 +49,7 @@ enum lk_status lk_replica_prepare_shared(struct lk_replica *replica)
         .lanes = replica->tiling.lanes,
     };
     bool has_extra = false;
-    for (int i = 0; i < replica->schedule.step_count; i++)
+    for (int i = 0; i < replica->schedule.op_count; i++)
         has_extra |= replica->prepared[i].extra_dw >= 0;
     return has_extra
                ? lk_kernel_create(replica->config.device, &accumulate, &replica->accumulate_dw)
@@ -63,11 +64,10 @@ static enum lk_status take(struct lk_replica *replica, size_t bytes, void *point
     return LK_OK;
 }
 
-static enum lk_status build_step(struct lk_replica *replica, int i)
+static enum lk_status build_op(struct lk_replica *replica, int i)
 {
     struct lk_prepared *p = &replica->prepared[i];
-    const int params = replica->schedule.steps[i].shapes.params,
-              shards = replica->tiling.shards;
+    const int params = replica->schedule.ops[i].shapes.params, shards = replica->tiling.shards;
     const size_t real = lk_dtype_bytes(replica->config.real);
     struct lk_buffer *live_range = replica->live_range_views[p->extra_dw];
     LK_TRY(take(replica, sizeof *p->extra, &p->extra));
@@ -93,16 +93,16 @@ static enum lk_status build_step(struct lk_replica *replica, int i)
 
 enum lk_status lk_replica_build_shared(struct lk_replica *replica)
 {
-    for (int i = 0; i < replica->schedule.step_count; i++)
+    for (int i = 0; i < replica->schedule.op_count; i++)
         if (replica->prepared[i].extra_dw >= 0)
-            LK_TRY(build_step(replica, i));
+            LK_TRY(build_op(replica, i));
     return LK_OK;
 }
 
 void lk_replica_clear_shared(struct lk_replica *replica)
 {
     lk_kernel_destroy(replica->accumulate_dw);
-    for (int i = 0; replica->prepared && i < replica->schedule.step_count; i++) {
+    for (int i = 0; replica->prepared && i < replica->schedule.op_count; i++) {
         const struct lk_extra_dw *extra = replica->prepared[i].extra;
         for (int j = 0; extra && j < LK_MOST_PARAMS; j++)
             lk_buffer_destroy(extra->dw[j]);
@@ -115,13 +115,14 @@ void lk_replica_clear_shared(struct lk_replica *replica)
     }
 }
 
-/* Zeros, as other values lay there: what is between parameters is added, too, and stays 0. */
+/* Sets the extra memory to zeros first: what lies between parameters is added, too, and has to
+ * stay 0. */
 enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *replica, int i,
                                          struct lk_op_run *run)
 {
     const struct lk_prepared *p = &replica->prepared[i];
     LK_TRY(lk_buffer_enqueue_fill(replica->live_range_views[p->extra_dw], 0));
-    for (int j = 0; j < replica->schedule.steps[i].shapes.params; j++)
+    for (int j = 0; j < replica->schedule.ops[i].shapes.params; j++)
         run->dw[j] = p->extra->dw[j];
     run->dw_stride = p->extra->stride;
     return LK_OK;

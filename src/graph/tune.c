@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "device/device.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@ enum { ROUNDS = 5 };
 
 static const double ROUND_SECONDS = 0.004, /* a measurement lasts at least this long */
     UNIT_FLOPS = 1e9,     /* forward, of a probe's samples for each compute unit */
-    HOPELESS = 4,         /* times the least estimated cost: not worth measuring */
+    HOPELESS = 4,         /* candidates of more than so many times the least estimated cost are
+                           * not measured */
     FULL_ERROR = 1e-3,    /* of a candidate against the direct sums, relative to their RMS */
     REDUCED_ERROR = 2e-2; /* where products may be of reduced precision */
 
@@ -30,8 +31,8 @@ static const struct lk_buffer *result_of(const struct lk_tuner *tuner,
     return tuner->choice.dx ? run->dx[0] : tuner->choice.dw ? run->dw[0] : run->y;
 }
 
-/* Numbers of the result; of a weight gradient, whose buffer is longer, as many as a pass
- * writes. */
+/* How many numbers the result has; of a weight gradient, whose buffer is longer, as many as a
+ * pass writes. */
 static int64_t count_of(const struct lk_tuner *tuner, const struct lk_probe *probe)
 {
     if (tuner->choice.dw)
@@ -40,7 +41,7 @@ static int64_t count_of(const struct lk_tuner *tuner, const struct lk_probe *pro
                      lk_dtype_bytes(lk_op_stored(&probe->setup)));
 }
 
-/* Root mean square of a - b over that of b; of bits that are no numbers: infinite. */
+/* Root mean square of a - b, relative to that of b; infinite where there is a NaN. */
 static double error_of(const float *a, const float *b, size_t count)
 {
     double error = 0, norm = 0;
@@ -51,8 +52,8 @@ static double error_of(const float *a, const float *b, size_t count)
     return error == 0 ? 0 : isfinite(error) && norm > 0 ? sqrt(error / norm) : INFINITY;
 }
 
-/* Whether the result is that of the first candidate; for the first one itself the result is
- * kept. */
+/* Compares the result with that of the first candidate; the first candidate's own is kept for
+ * that. */
 static enum lk_status check(struct lk_tuner *tuner, const struct lk_probe *probe,
                             const struct lk_candidate *candidate, bool *is_right)
 {
@@ -109,8 +110,8 @@ static enum lk_status time_probe(const struct lk_tuner *tuner, struct lk_probe *
     return LK_OK;
 }
 
-/* Sets what the candidate depends on, such as a library's tiles: those to be tried, or those
- * known to be the fastest. */
+/* Sets the device's choice on which the candidate depends, such as a library's tiles: to the
+ * one being tried, or to the one known as the fastest. */
 static enum lk_status set_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
 {
     char text[LK_CHOICE_TEXT_BYTES] = "";
@@ -122,7 +123,7 @@ static enum lk_status set_shared(const struct lk_tuner *tuner, struct lk_choices
     return LK_OK;
 }
 
-/* Whether the device really runs what was to be tried, and no replacement for it. */
+/* Whether the device has really run what was to be tried, and not a replacement. */
 static bool has_shared(const struct lk_tuner *tuner, struct lk_choices *choices)
 {
     char text[LK_CHOICE_TEXT_BYTES] = "";
@@ -233,43 +234,43 @@ static enum lk_status tune_choice(struct lk_tuner *tuner, double *ms, bool *hear
 
 /* --- a graph ---------------------------------------------------------------------------- */
 
-static void describe(struct lk_tuner *tuner, const struct lk_scheduled_op *step)
+static void describe(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled)
 {
     const struct lk_tune_config *c = tuner->config;
     const struct lk_tiling run = lk_tiling_make(lk_device_info(c->device), c->batch, c->shards);
     const int lanes = run.lanes;
     const double room = UNIT_FLOPS * lk_device_info(c->device)->compute_units;
-    const int64_t wanted = (int64_t)(room / (step->shapes.flops + 1)) / lanes * lanes;
+    const int64_t wanted = (int64_t)(room / (scheduled->shapes.flops + 1)) / lanes * lanes;
     tuner->samples = lk_least(wanted < lanes ? lanes : wanted, c->batch);
-    tuner->op = step->op;
+    tuner->op = scheduled->op;
     tuner->like = (struct lk_op_setup){.device = c->device,
-                                       .node = step->node->name,
-                                       .options = step->options,
-                                       .shapes = step->shapes,
+                                       .node = scheduled->node->name,
+                                       .options = scheduled->options,
+                                       .shapes = scheduled->shapes,
                                        .tiling = lk_tiling_resize(&run, tuner->samples, 1),
                                        .real = LK_F32,
                                        .stores_half = c->stores_half,
                                        .training = c->training,
-                                       .wants_dw = step->wants_dw};
-    memcpy(tuner->like.wants_dx, step->wants_dx, sizeof tuner->like.wants_dx);
+                                       .wants_dw = scheduled->wants_dw};
+    memcpy(tuner->like.wants_dx, scheduled->wants_dx, sizeof tuner->like.wants_dx);
 }
 
-bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *step, int index)
+bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled, int index)
 {
-    describe(tuner, step);
-    if (!step->op->choice || !step->op->choice(&tuner->like, index, &tuner->choice))
+    describe(tuner, scheduled);
+    if (!scheduled->op->choice || !scheduled->op->choice(&tuner->like, index, &tuner->choice))
         return false;
     prune(tuner->config, &tuner->choice);
-    if (step->op->device_choice && !tuner->shared.decides &&
-        step->op->device_choice(&tuner->like, &tuner->shared))
+    if (scheduled->op->device_choice && !tuner->shared.decides &&
+        scheduled->op->device_choice(&tuner->like, &tuner->shared))
         prune(tuner->config, &tuner->shared);
     return true;
 }
 
-static enum lk_status tune_step(struct lk_tuner *tuner, const struct lk_scheduled_op *step)
+static enum lk_status tune_op(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled)
 {
     char text[LK_CHOICE_TEXT_BYTES];
-    for (int i = 0; lk_tuner_begin(tuner, step, i); i++) {
+    for (int i = 0; lk_tuner_begin(tuner, scheduled, i); i++) {
         double ms[LK_MOST_CANDIDATES] = {0};
         bool heard = false;
         if (lk_tuner_is_time_up(tuner) || tuner->choice.count < 2 ||
@@ -280,7 +281,7 @@ static enum lk_status tune_step(struct lk_tuner *tuner, const struct lk_schedule
         tuner->expected = NULL;
         LK_TRY(status);
         if (heard)
-            LK_TRY(lk_tuner_note(tuner, step, i, ms));
+            LK_TRY(lk_tuner_note(tuner, scheduled, i, ms));
     }
     return LK_OK;
 }
@@ -293,9 +294,9 @@ enum lk_status lk_tune(const struct lk_tune_config *config)
     enum lk_status status;
     LK_TRY_OUT(lk_schedule_make((const struct lk_node *[]){config->output, NULL},
                                 config->training, &schedule));
-    for (int i = 0; i < schedule.step_count; i++)
-        if (schedule.steps[i].op->choice)
-            LK_TRY_OUT(tune_step(&tuner, &schedule.steps[i]));
+    for (int i = 0; i < schedule.op_count; i++)
+        if (schedule.ops[i].op->choice)
+            LK_TRY_OUT(tune_op(&tuner, &schedule.ops[i]));
     LK_TRY_OUT(lk_tuner_choose_shared(&tuner));
 out:
     free(tuner.passes);

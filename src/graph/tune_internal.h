@@ -1,4 +1,5 @@
-/* What the files of the tuner share. Floor 5. Private to src/graph/tune*.c. */
+/* The inside of the tuner, for the files that make it up. Floor 5. Private to
+ * src/graph/tune*.c. */
 #ifndef LK_GRAPH_TUNE_INTERNAL_H
 #define LK_GRAPH_TUNE_INTERNAL_H
 
@@ -7,11 +8,11 @@
 #include "ops/op.h"
 #include "products/kernel/choice.h"
 
-/* A pass whose choice was made, and one of whose candidates depends on a choice that is made
- * for the whole device (such as the tiles of CLBlast): it is made again if that one changes. */
+/* A pass that has chosen, and one of whose candidates depends on a choice made for the whole
+ * device (such as the tiles of CLBlast): if that one changes, the pass chooses again. */
 struct lk_tuner_pass {
-    const struct lk_scheduled_op *step;
-    int index;           /* of the step's choices */
+    const struct lk_scheduled_op *scheduled;
+    int index;           /* of the operation's choices */
     double ms, other_ms; /* of that candidate; of the fastest other one, 0: there is none */
     char other[LK_CHOICE_TEXT_BYTES];
 };
@@ -20,7 +21,7 @@ struct lk_tuner {
     const struct lk_tune_config *config;
     double end; /* lk_seconds() */
     bool stopped;
-    struct lk_op_setup like; /* of the step at hand */
+    struct lk_op_setup like; /* of the operation at hand */
     const struct lk_op *op;
     int64_t samples;
     struct lk_choice choice;
@@ -38,8 +39,8 @@ struct lk_tuner {
 
 bool lk_tuner_is_time_up(const struct lk_tuner *tuner);
 
-/* Makes choice number `index` of a step the current one. False: the step has no such choice. */
-bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *step, int index);
+/* Makes choice number `index` of an operation the current one. False: it has no such choice. */
+bool lk_tuner_begin(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled, int index);
 
 /* Measures a candidate of the choice at hand. fails: as the candidate does */
 LK_MUST_CHECK enum lk_status lk_tuner_measure(struct lk_tuner *tuner,
@@ -51,7 +52,7 @@ void lk_tuner_report(struct lk_tuner *tuner, const struct lk_tune_report *report
 
 /* Notes what was found for the choice at hand; ms: of each candidate, 0: none was found. */
 LK_MUST_CHECK enum lk_status lk_tuner_note(struct lk_tuner *tuner,
-                                           const struct lk_scheduled_op *step, int index,
+                                           const struct lk_scheduled_op *scheduled, int index,
                                            const double *ms);
 
 /* Measures the noted passes with each candidate of the device's choice and takes the candidate

@@ -1,4 +1,5 @@
-/* A choice that is the device's: what it is best at in all passes of the model together. */
+/* Makes a choice for the whole device: the candidate with which all passes of the model
+ * together are the fastest. */
 #include "graph/tune_internal.h"
 
 #include "base/fail.h"
@@ -16,10 +17,10 @@ static const struct lk_candidate *find(const struct lk_choice *choice, const cha
     return NULL;
 }
 
-enum lk_status lk_tuner_note(struct lk_tuner *tuner, const struct lk_scheduled_op *step,
+enum lk_status lk_tuner_note(struct lk_tuner *tuner, const struct lk_scheduled_op *scheduled,
                              int index, const double *ms)
 {
-    struct lk_tuner_pass pass = {.step = step, .index = index};
+    struct lk_tuner_pass pass = {.scheduled = scheduled, .index = index};
     const struct lk_choice *choice = &tuner->choice;
     if (!tuner->shared.decides)
         return LK_OK;
@@ -66,10 +67,12 @@ static enum lk_status measure_pass(struct lk_tuner *tuner, const struct lk_tuner
                                    double *ms)
 {
     double first;
-    if (!lk_tuner_begin(tuner, pass->step, pass->index))
+    if (!lk_tuner_begin(tuner, pass->scheduled, pass->index))
         return LK_OK;
     const struct lk_candidate *one = find(&tuner->choice, tuner->shared.decides);
-    tuner->shared_name = tuner->shared.candidates[1].name; /* other passes may take it */
+    tuner->shared_name = tuner->shared.candidates[1].name; /* one of the others; other passes
+                                                            * may find another one the
+                                                            * fastest */
     enum lk_status status = measure(tuner, &tuner->choice.candidates[0], &first);
     for (int i = 1; status == LK_OK && one && i < tuner->shared.count; i++) {
         if (ms[i] < 0 || lk_tuner_is_time_up(tuner))
@@ -117,7 +120,7 @@ static enum lk_status choose_again(struct lk_tuner *tuner, const struct lk_tuner
                                    double ms)
 {
     char now[LK_CHOICE_TEXT_BYTES] = "";
-    if (!lk_tuner_begin(tuner, pass->step, pass->index))
+    if (!lk_tuner_begin(tuner, pass->scheduled, pass->index))
         return LK_OK;
     const bool is_faster = pass->other_ms == 0 || ms < LK_TUNER_CLEARLY * pass->other_ms;
     const char *fastest = is_faster ? tuner->shared.decides : pass->other;

@@ -52,7 +52,8 @@ enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index
                           lk_buffer_bytes(replica->weight_views[index]), to);
 }
 
-/* Element e of a parameter; four elements share one draw of the generator. */
+/* The first value of element e of a parameter; four elements share one draw of the random
+ * generator. */
 static double initial(const struct lk_param_spec *spec, uint64_t seed, uint32_t stream,
                       int64_t e)
 {

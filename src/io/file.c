@@ -29,15 +29,32 @@ static const char *kind_of(const struct stat *about)
     return S_ISDIR(about->st_mode) ? "a folder" : "a device or a pipe";
 }
 
+enum lk_status lk_file_open(const char *path, int *fd)
+{
+    struct stat about;
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang; it is refused below. */
+    const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened < 0)
+        return lk_file_fail("open", path);
+    enum lk_status status = LK_OK;
+    if (fstat(opened, &about) != 0)
+        status = lk_file_fail("examine", path);
+    else if (!S_ISREG(about.st_mode))
+        status =
+            lk_fail(LK_E_IO, "cannot read '%s': it is %s, not a file", path, kind_of(&about));
+    if (status == LK_OK)
+        *fd = opened;
+    else
+        close(opened);
+    return status;
+}
+
 static enum lk_status read_open_file(int fd, const char *path, size_t limit, void **data,
                                      size_t *bytes)
 {
     struct stat about;
     if (fstat(fd, &about))
         return lk_file_fail("examine", path);
-    if (!S_ISREG(about.st_mode))
-        return lk_fail(LK_E_IO, "cannot read '%s': it is %s, not a file", path,
-                       kind_of(&about));
     if (about.st_size < 0 || (unsigned long long)about.st_size > limit)
         return lk_fail(LK_E_DATA, "'%s' has %lld bytes; at most %zu are expected", path,
                        (long long)about.st_size, limit);
@@ -69,10 +86,8 @@ static enum lk_status read_open_file(int fd, const char *path, size_t limit, voi
 
 enum lk_status lk_file_read(const char *path, size_t limit, void **data, size_t *bytes)
 {
-    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang; it is refused below. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return lk_file_fail("open", path);
+    int fd;
+    LK_TRY(lk_file_open(path, &fd));
     const enum lk_status status = read_open_file(fd, path, limit, data, bytes);
     close(fd);
     return status;
@@ -280,6 +295,25 @@ enum lk_status lk_file_check(const char *path)
 enum lk_status lk_folder_make(const char *path)
 {
     return lk_folder_create(path) ? LK_OK : lk_file_fail("make the folder", path);
+}
+
+enum lk_status lk_file_append(const char *path, FILE **stream)
+{
+    struct stat about;
+    /* O_NONBLOCK: as for reading; a pipe without a reader is no file either. */
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0 && errno != ENXIO)
+        return lk_file_fail("append to", path);
+    const bool is_file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    FILE *opened = is_file ? fdopen(fd, "a") : NULL;
+    if (opened) {
+        *stream = opened;
+        return LK_OK;
+    }
+    if (fd >= 0)
+        close(fd);
+    return is_file ? lk_fail_memory(path, 0)
+                   : lk_fail(LK_E_IO, "cannot append to '%s': it is no file", path);
 }
 
 bool lk_file_exists(const char *path)

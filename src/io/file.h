@@ -34,6 +34,13 @@ LK_MUST_CHECK enum lk_status lk_file_draft_commit(struct lk_file_draft *draft);
 /* Deletes the draft and frees it. NULL is fine. */
 void lk_file_draft_discard(struct lk_file_draft *draft);
 
+/* Opens a file to read it from any place. Does not wait, whatever it is.
+ * fails: LK_E_IO, also for a pipe, a device or a folder */
+LK_MUST_CHECK enum lk_status lk_file_open(const char *path, int *fd);
+
+/* Opens a file, or a new one, to add lines to its end. fails: as lk_file_open() */
+LK_MUST_CHECK enum lk_status lk_file_append(const char *path, FILE **stream);
+
 /* Renames `from` to `to` (same file system) and syncs the folder of `to`. `from` must already
  * be synced if it has to survive a crash. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_file_move(const char *from, const char *to);

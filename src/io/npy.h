@@ -17,13 +17,14 @@ struct lk_npy {
     int rank;
     int64_t shape[LK_NPY_MOST_AXES];
     int64_t count; /* of elements: below 2^62 in bytes */
-    size_t offset; /* where they begin: the last axis is that of neighbours */
+    size_t offset; /* the byte at which they begin; elements along the last axis are
+                    * neighbours */
 };
 
-/* Reads the header of a file that begins with `data` and has `file_bytes` bytes in all: as many
- * as the header says. `data` is all of it, or LK_NPY_MOST_HEADER + 12 bytes.
- * fails: LK_E_DATA no .npy file, broken, another length; LK_E_UNSUPPORTED columns first, types
- * of several values */
+/* Reads the header of a file that begins with `data` and has `file_bytes` bytes in all, which
+ * must be as many as the header says. `data` is all of it, or LK_NPY_MOST_HEADER + 12 bytes.
+ * fails: LK_E_DATA no .npy file, broken, another length; LK_E_UNSUPPORTED Fortran order,
+ * elements of several values */
 LK_MUST_CHECK enum lk_status lk_npy_parse(const void *data, size_t bytes, int64_t file_bytes,
                                           const char *where, struct lk_npy *npy);
 

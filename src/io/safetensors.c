@@ -4,9 +4,9 @@
 #include "base/arena.h"
 #include "base/fail.h"
 #include "io/file.h"
+#include "io/safetensors_sum.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +79,6 @@ static enum lk_status read_header(struct file *file, char **text, size_t *bytes)
     uint64_t length;
     if (fstat(file->fd, &about))
         return lk_file_fail("examine", file->path);
-    if (!S_ISREG(about.st_mode))
-        return lk_fail(LK_E_IO, "it is not a regular file");
     const uint64_t size = (uint64_t)about.st_size;
     if (size < sizeof length)
         return lk_fail(LK_E_DATA, "%llu bytes; a safetensors file begins with 8",
@@ -100,6 +98,7 @@ static enum lk_status read_header(struct file *file, char **text, size_t *bytes)
         free(made);
         return status;
     }
+    made[length] = '\0';
     file->start = sizeof length + length;
     file->bytes = size - file->start;
     *text = made;
@@ -252,7 +251,7 @@ static enum lk_status check_cover(const struct file *file)
     return status;
 }
 
-static enum lk_status parse(struct file *file, const char *text, size_t bytes)
+static enum lk_status parse(struct file *file, char *text, size_t bytes)
 {
     json_error_t error;
     if (bytes == 0 || text[0] != '{')
@@ -265,6 +264,8 @@ static enum lk_status parse(struct file *file, const char *text, size_t bytes)
     if (status == LK_OK)
         status = take_tensors(file, header);
     json_decref(header);
+    if (status == LK_OK && lk_safetensors_text(&file->public, LK_SAFETENSORS_SUM))
+        status = lk_safetensors_check_sum(text, bytes);
     return status == LK_OK ? check_cover(file) : status;
 }
 
@@ -275,9 +276,10 @@ enum lk_status lk_safetensors_open(const char *path, struct lk_safetensors **fil
     size_t bytes = 0;
     if (!made)
         return lk_fail_memory("a file", sizeof *made);
-    made->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    enum lk_status status = made->fd < 0 ? lk_file_fail("open", path)
-                                         : lk_arena_text(&made->arena, path, &made->path);
+    made->fd = -1;
+    enum lk_status status = lk_file_open(path, &made->fd);
+    if (status == LK_OK)
+        status = lk_arena_text(&made->arena, path, &made->path);
     if (status == LK_OK) {
         status = read_header(made, &text, &bytes);
         if (status == LK_OK)

@@ -37,6 +37,10 @@ enum lk_safetensor_type {
 
 enum { LK_SAFETENSOR_AXES = 8 };
 
+/* The metadata's key of the header's own checksum: writing sets its value where the key is
+ * given, opening compares it where the key is there. */
+#define LK_SAFETENSORS_SUM "header_sha256"
+
 /* data: what is written; NULL in a file that was opened. offset (from the first array's first
  * byte) and bytes: set by reading, ignored by writing. */
 struct lk_safetensor {

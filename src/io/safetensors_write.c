@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "io/file.h"
+#include "io/safetensors_sum.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -51,32 +52,37 @@ static enum lk_status add_metadata(json_t *header, const struct lk_safetensors_t
     json_t *object = json_object();
     if (texts > 0 && json_object_set_new(header, "__metadata__", object))
         return lk_fail_memory("a file header", 0);
-    for (int i = 0; i < texts; i++)
-        if (json_object_set_new(object, metadata[i].key, json_string(metadata[i].value)))
+    for (int i = 0; i < texts; i++) {
+        const bool is_sum = strcmp(metadata[i].key, LK_SAFETENSORS_SUM) == 0;
+        const char *value = is_sum ? lk_safetensors_no_sum : metadata[i].value;
+        if (json_object_set_new(object, metadata[i].key, json_string(value)))
             return lk_fail(LK_E_ARGUMENT, "metadata '%s' is not UTF-8", metadata[i].key);
+    }
     if (texts == 0)
         json_decref(object);
     return LK_OK;
 }
 
-/* Makes the header as it is in the file: its length, the JSON, spaces up to a multiple of 8. */
+/* Makes the header as it is in the file: its length, the JSON, spaces up to a multiple of 8.
+ * After a failure the caller frees the data too. */
 static enum lk_status print_header(const json_t *header, char **data, size_t *bytes)
 {
     char *text = json_dumps(header, JSON_COMPACT);
     const size_t length = text ? strlen(text) : 0;
     const uint64_t padded = (length + 7) / 8 * 8;
-    char *made = text ? malloc(sizeof padded + padded) : NULL;
+    char *made = text ? malloc(sizeof padded + padded + 1) : NULL;
     if (made) {
         memcpy(made, &padded, sizeof padded);
         memset(made + sizeof padded, ' ', padded);
         memcpy(made + sizeof padded, text, length);
+        made[sizeof padded + padded] = '\0';
     }
     free(text);
     if (!made)
         return lk_fail_memory("a file header", length);
     *data = made;
     *bytes = sizeof padded + padded;
-    return LK_OK;
+    return lk_safetensors_add_sum(made + sizeof padded, padded);
 }
 
 /* Makes the list of the file's pieces: the header, then each array's data. */
@@ -90,9 +96,9 @@ static enum lk_status make_parts(json_t *header, const struct lk_safetensor *ten
         parts[i + 1].data = tensors[i].data;
         parts[i + 1].bytes = (size_t)lk_safetensor_bytes(&tensors[i]);
     }
-    LK_TRY(print_header(header, &text, &parts[0].bytes));
+    const enum lk_status status = print_header(header, &text, &parts[0].bytes);
     parts[0].data = text;
-    return LK_OK;
+    return status;
 }
 
 enum lk_status lk_safetensors_write(const char *path, const struct lk_safetensor *tensors,

@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum lk_status lk_sha256_init(struct lk_sha256 *sum)
 {
@@ -70,9 +71,13 @@ static enum lk_status add_file(struct lk_sha256 *sum, FILE *file, const char *pa
 
 enum lk_status lk_sha256_of_file(const char *path, char text[LK_SHA256_TEXT])
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return lk_file_fail("open", path);
+    int fd;
+    LK_TRY(lk_file_open(path, &fd));
+    FILE *file = fdopen(fd, "rb");
+    if (!file) {
+        close(fd);
+        return lk_fail_memory(path, 0);
+    }
     struct lk_sha256 sum = {0};
     enum lk_status status = lk_sha256_init(&sum);
     if (status == LK_OK)

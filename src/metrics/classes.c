@@ -1,4 +1,4 @@
-/* Shares of right answers: accuracy, top k, precision and recall. */
+/* Fractions of right answers: accuracy, top k, precision and recall. */
 #include "metrics/metric.h"
 
 #include "base/fail.h"
@@ -13,7 +13,7 @@ enum {
     SIDES = 1 << LK_FORM_CHOICE | 1 << LK_FORM_UNITS,
 };
 
-/* The class that step t should have; -1: it counts nowhere. */
+/* The class that time step t should have; -1: it counts nowhere. */
 static int64_t wanted_class(const struct lk_metric_shape *shape, const void *target, int64_t t)
 {
     if (shape->form == LK_FORM_DISTRIBUTION)
@@ -22,7 +22,7 @@ static int64_t wanted_class(const struct lk_metric_shape *shape, const void *tar
     return label < shape->width ? label : -1;
 }
 
-/* 1, 0, or -1: it counts nowhere. */
+/* The target of a yes-or-no output: 1, 0, or -1: it counts nowhere. */
 static int wanted_side(const struct lk_metric_shape *shape, const void *target, int64_t i)
 {
     if (shape->form == LK_FORM_UNITS)
@@ -37,15 +37,15 @@ struct top_options {
     int64_t k;
 };
 
-struct share {
-    double right;    /* of each sample, the share of its living steps or units */
-    int64_t samples; /* that have some */
+struct fraction {
+    double right;    /* sum over samples: of its time steps, or units, that are right */
+    int64_t samples; /* samples of which some time step or unit has a target */
 };
 
-static double share_of(struct lk_metric *metric)
+static double mean_of(struct lk_metric *metric)
 {
-    const struct share *share = metric->state;
-    return share->right / (double)share->samples;
+    const struct fraction *fraction = metric->state;
+    return fraction->right / (double)fraction->samples;
 }
 
 /* How many numbers are larger than that of `place`, or as large and before it; a NaN there is
@@ -60,13 +60,13 @@ static int64_t rank_of(const float *y, int64_t width, int64_t place)
     return before;
 }
 
-static void add_share(struct lk_metric *metric, int64_t right, int64_t alive)
+static void add_fraction(struct lk_metric *metric, int64_t right, int64_t alive)
 {
-    struct share *share = metric->state;
+    struct fraction *fraction = metric->state;
     if (alive == 0)
         return;
-    share->right += (double)right / (double)alive;
-    share->samples++;
+    fraction->right += (double)right / (double)alive;
+    fraction->samples++;
 }
 
 static void add_classes(struct lk_metric *metric, const float *y, const void *target,
@@ -74,26 +74,26 @@ static void add_classes(struct lk_metric *metric, const float *y, const void *ta
 {
     const struct lk_metric_shape *shape = &metric->shape;
     int64_t right = 0, alive = 0;
-    for (int64_t t = 0; t < shape->steps; t++) {
+    for (int64_t t = 0; t < shape->time_steps; t++) {
         const int64_t wanted = wanted_class(shape, target, t);
         if (wanted < 0)
             continue;
         alive++;
         right += rank_of(y + t * shape->width, shape->width, wanted) < most;
     }
-    add_share(metric, right, alive);
+    add_fraction(metric, right, alive);
 }
 
 static void add_sides(struct lk_metric *metric, const float *y, const void *target)
 {
     const float border = metric->shape.border;
     int64_t right = 0, alive = 0;
-    for (int64_t i = 0; i < metric->shape.steps * metric->shape.width; i++) {
+    for (int64_t i = 0; i < metric->shape.time_steps * metric->shape.width; i++) {
         const int wanted = wanted_side(&metric->shape, target, i);
         alive += wanted >= 0;
         right += wanted >= 0 && !isnan(y[i]) && (y[i] > border) == wanted;
     }
-    add_share(metric, right, alive);
+    add_fraction(metric, right, alive);
 }
 
 static enum lk_status add_accuracy(struct lk_metric *metric, const float *y, const void *target)
@@ -124,11 +124,12 @@ static enum lk_status check_top(const void *options, const struct lk_metric_shap
 /* --- precision and recall ---------------------------------------------------------------- */
 
 struct class_options {
-    int64_t of; /* class; -1: the mean over all that are there */
+    int64_t of; /* the class asked for; -1: the mean over all classes that are there */
 };
 
 struct counts {
-    int64_t right, said, wanted; /* positives: found, predicted, there */
+    int64_t right, said, wanted; /* right: predicted and there; said: predicted; wanted:
+                                  * there */
 };
 
 static enum lk_status check_class(const void *options, const struct lk_metric_shape *shape)
@@ -141,7 +142,7 @@ static enum lk_status check_class(const void *options, const struct lk_metric_sh
     return LK_OK;
 }
 
-/* Of each class, or the one of sides, in metric->memory. */
+/* The counts, in metric->memory: of each class, or of yes alone. */
 static enum lk_status counts_of(struct lk_metric *metric, struct counts **counts)
 {
     const bool has_classes = CLASSES >> metric->shape.form & 1;
@@ -160,7 +161,7 @@ static enum lk_status counts_of(struct lk_metric *metric, struct counts **counts
 static void count_sides(struct lk_metric *metric, const float *y, const void *target,
                         struct counts *counts)
 {
-    for (int64_t i = 0; i < metric->shape.steps * metric->shape.width; i++) {
+    for (int64_t i = 0; i < metric->shape.time_steps * metric->shape.width; i++) {
         const int wanted = wanted_side(&metric->shape, target, i);
         if (wanted < 0)
             continue;
@@ -179,7 +180,7 @@ static enum lk_status add_counts(struct lk_metric *metric, const float *y, const
         count_sides(metric, y, target, counts);
         return LK_OK;
     }
-    for (int64_t t = 0; t < shape->steps; t++) {
+    for (int64_t t = 0; t < shape->time_steps; t++) {
         const int64_t wanted = wanted_class(shape, target, t);
         if (wanted < 0)
             continue;
@@ -191,9 +192,9 @@ static enum lk_status add_counts(struct lk_metric *metric, const float *y, const
     return LK_OK;
 }
 
-/* The mean over classes that are there or were predicted; of one that was asked for NaN where
- * there is nothing to divide by. */
-static double mean_share(struct lk_metric *metric, bool is_recall)
+/* Precision or recall: the mean over classes that are there or were predicted; of a single
+ * class that was asked for, NaN where there is nothing to divide by. */
+static double mean_over_classes(struct lk_metric *metric, bool is_recall)
 {
     const struct class_options *o = metric->options;
     const struct counts *counts = metric->memory;
@@ -215,12 +216,12 @@ static double mean_share(struct lk_metric *metric, bool is_recall)
 
 static double precision(struct lk_metric *metric)
 {
-    return mean_share(metric, false);
+    return mean_over_classes(metric, false);
 }
 
 static double recall(struct lk_metric *metric)
 {
-    return mean_share(metric, true);
+    return mean_over_classes(metric, true);
 }
 
 /* --- the rows ---------------------------------------------------------------------------- */
@@ -253,22 +254,22 @@ static const struct lk_option class_options[] = {
 const struct lk_metric_kind lk_metric_classes[] = {
     {.name = "accuracy",
      .options = none,
-     .state_bytes = sizeof(struct share),
+     .state_bytes = sizeof(struct fraction),
      .forms = CLASSES | SIDES,
      .is_larger_better = true,
      .add = add_accuracy,
-     .result = share_of,
-     .help = "share of right answers"},
+     .result = mean_of,
+     .help = "fraction of right answers"},
     {.name = "top_k",
      .options = top_options,
      .options_bytes = sizeof(struct top_options),
-     .state_bytes = sizeof(struct share),
+     .state_bytes = sizeof(struct fraction),
      .forms = CLASSES,
      .is_larger_better = true,
      .check = check_top,
      .add = add_top,
-     .result = share_of,
-     .help = "share of samples whose class is among the k most probable"},
+     .result = mean_of,
+     .help = "fraction of samples whose class is among the k most probable"},
     {.name = "precision",
      .options = class_options,
      .options_bytes = sizeof(struct class_options),
@@ -277,7 +278,7 @@ const struct lk_metric_kind lk_metric_classes[] = {
      .check = check_class,
      .add = add_counts,
      .result = precision,
-     .help = "share of right ones among those predicted"},
+     .help = "fraction of right ones among those predicted"},
     {.name = "recall",
      .options = class_options,
      .options_bytes = sizeof(struct class_options),
@@ -286,6 +287,6 @@ const struct lk_metric_kind lk_metric_classes[] = {
      .check = check_class,
      .add = add_counts,
      .result = recall,
-     .help = "share of those that are there which were predicted"},
+     .help = "fraction of those that are there which were predicted"},
     {0},
 };

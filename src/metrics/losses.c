@@ -1,5 +1,6 @@
 /* Losses as figures of an evaluation: the mean over samples of what training minimizes. A
- * sample's loss is the mean over its living steps (cross-entropy) or over its numbers. */
+ * sample's loss is the mean over the time steps that have a label (cross-entropy) or over its
+ * numbers. */
 #include "metrics/metric.h"
 
 #include "base/fail.h"
@@ -8,7 +9,7 @@
 
 struct mean {
     double sum;
-    int64_t samples; /* that have a living step */
+    int64_t samples; /* that have a time step with a label */
 };
 
 static double mean_of(struct lk_metric *metric)
@@ -17,7 +18,7 @@ static double mean_of(struct lk_metric *metric)
     return mean->sum / (double)mean->samples;
 }
 
-/* NaN stays NaN. */
+/* -log(p), clipped; NaN stays NaN. */
 static double minus_log(float p)
 {
     return -log(p < FLT_MIN ? FLT_MIN : p);
@@ -39,7 +40,7 @@ static void add_class(struct lk_metric *metric, const float *y, const int32_t *l
     const struct lk_metric_shape *shape = &metric->shape;
     double sum = 0;
     int64_t alive = 0;
-    for (int64_t t = 0; t < shape->steps; t++)
+    for (int64_t t = 0; t < shape->time_steps; t++)
         if (label[t] >= 0 && label[t] < shape->width) {
             sum += minus_log(y[t * shape->width + label[t]]);
             alive++;
@@ -51,9 +52,9 @@ static void add_weights(struct lk_metric *metric, const float *y, const float *w
 {
     const struct lk_metric_shape *shape = &metric->shape;
     double sum = 0;
-    for (int64_t i = 0; i < shape->steps * shape->width; i++)
+    for (int64_t i = 0; i < shape->time_steps * shape->width; i++)
         sum += weight[i] == 0 ? 0 : (double)weight[i] * minus_log(y[i]);
-    add_mean(metric, sum, shape->steps);
+    add_mean(metric, sum, shape->time_steps);
 }
 
 static enum lk_status add_entropy(struct lk_metric *metric, const float *y, const void *target)
@@ -86,7 +87,7 @@ static enum lk_status add_numbers(struct lk_metric *metric, const float *y, cons
     const double delta = metric->kind->options_bytes ? o->delta : 0;
     double sum = 0, t;
     int64_t alive = 0;
-    for (int64_t i = 0; i < metric->shape.steps * metric->shape.width; i++)
+    for (int64_t i = 0; i < metric->shape.time_steps * metric->shape.width; i++)
         if (target_at(metric, target, i, &t)) {
             sum += loss((double)y[i], t, delta);
             alive++;

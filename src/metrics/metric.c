@@ -111,7 +111,7 @@ double lk_metric_result(struct lk_metric *metric)
 size_t lk_metric_target_bytes(const struct lk_metric_shape *shape)
 {
     const bool is_class = shape->form == LK_FORM_CLASS;
-    return (size_t)(shape->steps * (is_class ? 1 : shape->width)) * sizeof(float);
+    return (size_t)(shape->time_steps * (is_class ? 1 : shape->width)) * sizeof(float);
 }
 
 int64_t lk_metric_largest(const float *y, int64_t width)

@@ -9,19 +9,20 @@
 /* What an output predicts, and the form of the targets beside it. */
 enum lk_metric_form {
     LK_FORM_CLASS, /* a probability for each of `width` classes; targets: int32, the class of
-                    * each step; below 0: the step counts nowhere */
-    LK_FORM_DISTRIBUTION, /* the same; targets: float [steps][width], what each class weighs */
-    LK_FORM_CHOICE, /* one probability each; targets: int32 [steps][width], 0 or 1, below 0:
-                     * counts nowhere */
-    LK_FORM_UNITS,  /* one probability each; targets: float [steps][width], 0 or 1 */
-    LK_FORM_VALUES, /* numbers; targets: float [steps][width] */
+                    * each time step; below 0: it counts nowhere */
+    LK_FORM_DISTRIBUTION, /* the same; targets: float [time_steps][width], what each class
+                             weighs */
+    LK_FORM_CHOICE, /* one probability each; targets: int32 [time_steps][width], 0 or 1, below
+                     * 0: counts nowhere */
+    LK_FORM_UNITS,  /* one probability each; targets: float [time_steps][width], 0 or 1 */
+    LK_FORM_VALUES, /* numbers; targets: float [time_steps][width] */
 };
 
-/* Of one sample: predictions y [steps][width]. */
+/* Of one sample: predictions y [time_steps][width]. */
 struct lk_metric_shape {
     enum lk_metric_form form;
-    int64_t steps, width;
-    float border; /* of yes and no: predictions above it say yes; 0.5 of probabilities */
+    int64_t time_steps, width;
+    float border; /* predictions above it say yes; 0.5 where they are probabilities */
 };
 
 struct lk_metric;
@@ -34,7 +35,7 @@ struct lk_metric_kind {
     unsigned forms; /* bits 1 << form that it is defined for */
     bool is_larger_better;
     bool takes_class; /* as a loss: a target may be an integer, the class or yes and no */
-    float border;     /* of yes and no in what this loss trains */
+    float border;     /* the border between yes and no in what this loss trains */
     const char *help;
 
     /* (optional) fails: LK_E_ARGUMENT for options that do not fit the shape */

@@ -46,7 +46,7 @@ static enum lk_status add_auc(struct lk_metric *metric, const float *y, const vo
 {
     const struct lk_metric_shape *shape = &metric->shape;
     const bool is_class = shape->form == LK_FORM_CLASS;
-    const int64_t count = shape->steps * (is_class ? 1 : shape->width);
+    const int64_t count = shape->time_steps * (is_class ? 1 : shape->width);
     for (int64_t i = 0; i < count; i++) {
         const bool is_float = shape->form == LK_FORM_UNITS;
         const double t =
@@ -63,8 +63,8 @@ static int by_score(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The share of pairs of a positive and a negative in which the positive has the higher score;
- * equal ones count half. NaN where there is no such pair, or a score is no number.
+/* The fraction of pairs of a positive and a negative in which the positive has the higher
+ * score; equal scores count half. NaN where there is no such pair, or a score is not a number.
  * source: Hanley and McNeil, Radiology 143 (1982) */
 static double auc(struct lk_metric *metric)
 {

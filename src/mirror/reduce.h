@@ -1,5 +1,5 @@
 /* Adds the sums of several devices in host memory, on several threads, along the fixed tree
- * over shards: the step of averaging gradients that no device can do alone. Floor 4. Knows no
+ * over shards: the part of averaging gradients that no device can do alone. Floor 4. Knows no
  * device and no network. */
 #ifndef LK_MIRROR_REDUCE_H
 #define LK_MIRROR_REDUCE_H

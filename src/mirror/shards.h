@@ -14,7 +14,7 @@ int lk_shards_choose(int64_t batch);
 struct lk_shard_sum;
 
 /* Makes sums over tiling->shards shards, a power of two, of `real` (LK_F32, LK_F64). With
- * `parts` also over smaller subtrees, which are joined later, and checksums: for devices that
+ * `parts` also sums over smaller subtrees, to be joined later, and checksums: for devices that
  * share a batch. Kernels can run after lk_device_build(). fails: LK_E_ARGUMENT, LK_E_MEMORY,
  * LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_shard_sum_create(struct lk_device *device,

@@ -307,7 +307,8 @@ enum lk_status lk_split_remove(struct lk_split *split, int device)
     if (split->policy.kind != LK_SPLIT_MEASURED || !find_rates(&after, rates))
         for (int i = 0; i < split->devices; i++)
             rates[i] = after.is_lost[i] ? 0 : split->policy.weights[i];
-    if (!has_any(split, rates)) /* all that had a weight are lost: the others stand in */
+    if (!has_any(split, rates)) /* all devices with a weight are lost: the others take their
+                                 * place */
         for (int i = 0; i < split->devices; i++)
             rates[i] = after.is_lost[i] ? 0 : 1;
     if (!has_any(split, rates))

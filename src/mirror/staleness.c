@@ -18,9 +18,9 @@ enum lk_status lk_staleness_init(struct lk_staleness *staleness, int64_t most, i
     return LK_OK;
 }
 
-/* Whether work with these bases could become updates `next` + 1, `next` + 2 ... It is enough to
- * try the order with the lowest base first, like jobs by earliest deadline: where that order
- * breaks the bound every other does. */
+/* Whether work with these bases can become updates `next` + 1, `next` + 2 ... within the bound.
+ * Only the order with the lowest base first has to be tried, as with jobs by earliest deadline:
+ * if it breaks the bound, every order does. */
 static bool fits(const int64_t *ascending, int count, int64_t next, int most)
 {
     for (int i = 0; i < count; i++)

@@ -1,11 +1,12 @@
-/* What a model is trained for: targets and losses behind its outputs, added once. */
+/* Adds targets and losses behind the outputs of a model: what it is trained for. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "model/model.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Without softmax nothing says that the outputs are probabilities; the loss could be NaN. */
+/* Warns of an output that has no softmax: nothing says that it gives probabilities, and the
+ * loss could be NaN. */
 static void warn_of_raw_output(const struct lk_model *model,
                                const struct lk_model_output *output)
 {
@@ -18,7 +19,8 @@ static void warn_of_raw_output(const struct lk_model *model,
                model->name, output->node->name);
 }
 
-/* Targets as the host has them: classes as integers, or smoothed over all classes; numbers. */
+/* Targets as the host has them: classes as integers, or smoothed over all classes; numbers,
+ * those of a weight for each class smoothed in the same way. */
 static struct lk_input describe_target(const struct lk_model_output *output, double smoothing)
 {
     const struct lk_shape *y = &output->node->shapes.y;
@@ -34,6 +36,10 @@ static struct lk_input describe_target(const struct lk_model_output *output, dou
     if (!is_class && output->shape.form != LK_FORM_CHOICE)
         made =
             (struct lk_input){.dtype = LK_F32, .shape = *y, .scale = 1, .takes_numbers = true};
+    if (output->shape.form == LK_FORM_DISTRIBUTION && smoothing > 0) {
+        made.scale = 1 - smoothing;
+        made.shift = smoothing / (double)output->shape.width;
+    }
     return made;
 }
 
@@ -68,8 +74,8 @@ static enum lk_status add_loss(struct lk_model *model, struct lk_model_output *o
                              &output->loss_node);
 }
 
-/* Losses that know right answers come first, since the sum takes the share of right answers
- * from its first input. */
+/* Adds the weighted sum of losses. Losses that count right answers come first, since the sum
+ * takes that count from its first input. */
 static enum lk_status add_sum(struct lk_model *model)
 {
     struct lk_node *nodes[LK_MOST_OUTPUTS];

@@ -20,11 +20,13 @@ struct lk_model_metric {
 struct lk_model_output {
     const char *name; /* of the text; of labels too, where data have several */
     struct lk_node *node;
-    struct lk_model_metric loss; /* kind NULL: it is not trained */
+    struct lk_model_metric loss; /* kind NULL: the output is not trained */
     double weight;               /* of its loss among those of all outputs */
     struct lk_metric_shape shape;
     struct lk_model_metric metrics[LK_MOST_METRICS];
     int metric_count;
+    const char *const *class_names;     /* [class_count], see classes.h */
+    int64_t class_count;                /* 0: its classes have no names */
     struct lk_node *target, *loss_node; /* NULL: not added yet */
 };
 
@@ -37,7 +39,8 @@ struct lk_model {
     int node_count; /* of the text: labels and losses not counted */
     struct lk_model_output outputs[LK_MOST_OUTPUTS];
     int output_count;
-    bool says_loss;       /* the text does: else cross-entropy over classes is taken */
+    bool says_loss;       /* the text says what is trained for; else cross-entropy over classes
+                           * is taken */
     struct lk_node *loss; /* of all outputs; NULL: not added yet */
 };
 

@@ -1,8 +1,8 @@
 /* Batch normalization: y = act(gamma (x - mean) / sqrt(variance + epsilon) + beta) per channel.
- * Training normalizes each shard by its own mean and variance, so that no bit depends on which
- * device has which shards, and tracks both (the variance by n / (n - 1)) in moving averages,
- * which serve everywhere else and in frozen layers. Their share of a shard travels as a
- * gradient: the whole batch's mean of them is what the update subtracts.
+ * In training each shard is normalized by its own mean and variance, so that no bit depends on
+ * which device has which shards. Both are tracked (the variance times n / (n - 1)) in moving
+ * averages, which are used everywhere else and in frozen layers. To get there, a shard's
+ * statistics travel as if they were a gradient: the update subtracts their mean over the batch.
  * source: Ioffe and Szegedy, Batch Normalization (2015); over parts of a batch: Hoffer, Hubara,
  * Soudry, Train longer, generalize better (2017); names and standard options as in Keras */
 #include "base/fail.h"
@@ -47,12 +47,12 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     const struct options *o = shapes->options;
     const struct lk_shape *x = &shapes->x[0];
     char text[96];
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->x_dtype[0] != LK_F32)
         return lk_fail(LK_E_SHAPE, "batch_norm takes numbers, not labels");
     if (x->rank != 1 && x->rank != 3)
         return lk_fail(LK_E_SHAPE,
-                       "batch_norm takes a vector [c] or an image [c, h, w], not %s", text);
+                       "batch_norm takes a vector [c] or an image [h, w, c], not %s", text);
     shapes->y = *x;
     for (int j = 0; j < PARAMS; j++) {
         shapes->param[j] = params[j];
@@ -66,12 +66,14 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 }
 
 struct state {
-    struct lk_kernel *sums, *forward, *gradients, *backward; /* sums, gradients: of parts */
-    bool is_moving; /* the moving averages are what it normalizes by */
+    struct lk_kernel *sums, *forward, *gradients, *backward; /* sums, gradients: over parts of
+                                                              * the image */
+    bool is_moving; /* it normalizes by the moving averages */
     int64_t channels, pixels, parts, part_pixels;
 };
 
-/* Parts belong to the numerics: they follow from the shape and the class alone. */
+/* Divides the image into parts that are summed apart. They decide bits, so they follow from the
+ * shape and the device's class alone. */
 static void choose_parts(const struct lk_op_setup *setup, struct state *s)
 {
     enum { LEAST_PIXELS = 64 };

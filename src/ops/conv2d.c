@@ -59,7 +59,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     return LK_OK;
 }
 
-/* What the products of this node have in common. `problem`: room for its text. */
+/* The setup that the products of this node have in common. `problem`: room for its text. */
 static struct lk_product_setup setup_of(const struct lk_op_setup *setup, char problem[],
                                         size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* The geometry of a convolution, and why there is none. */
+/* Works out the geometry of a convolution, or says why there is none. */
 #include "ops/activation.h"
 #include "ops/conv2d.h"
 
@@ -9,9 +9,9 @@ enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct l
 {
     char text[96];
     struct lk_window window[2];
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (x->rank != 3)
-        return lk_fail(LK_E_SHAPE, "conv2d takes an image [c, h, w], not %s", text);
+        return lk_fail(LK_E_SHAPE, "conv2d takes an image [h, w, c], not %s", text);
     if (x->dim[0] % o->groups != 0)
         return lk_fail(LK_E_SHAPE, "conv2d: %lld channels of %s do not divide into %lld groups",
                        (long long)x->dim[0], text, (long long)o->groups);

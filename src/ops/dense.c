@@ -1,4 +1,4 @@
-/* A dense layer: y[k] = act(b[k] + sum_c w[c][k] x[c]), on vectors or on every step of a
+/* A dense layer: y[k] = act(b[k] + sum_c w[c][k] x[c]), on vectors or on every time step of a
  * sequence. The kernels and the orders of their sums are in cl/products/matrix/matrix.cl. */
 #include "base/fail.h"
 #include "ops/activation.h"
@@ -35,13 +35,13 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     const struct options *o = shapes->options;
     const struct lk_shape *x = &shapes->x[0];
     char text[96];
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->x_dtype[0] != LK_F32)
         return lk_fail(LK_E_SHAPE, "dense takes numbers, not labels");
     if (x->rank != 1 && x->rank != 2)
         return lk_fail(LK_E_SHAPE, "dense takes a vector [c] or a sequence [t, c], not %s%s",
                        text, x->rank == 3 ? ": flatten first" : "");
-    const int64_t channels = x->dim[x->rank - 1], steps = x->rank == 2 ? x->dim[0] : 1;
+    const int64_t channels = x->dim[x->rank - 1], time_steps = x->rank == 2 ? x->dim[0] : 1;
     shapes->y = *x;
     shapes->y.dim[x->rank - 1] = o->units;
     shapes->param[0] = (struct lk_param_spec){.name = "weight",
@@ -58,18 +58,18 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     shapes->backward_reads_x = true;
     shapes->backward_reads_y = o->activation == LK_RELU;
     shapes->scales = true;
-    shapes->flops = 2.0 * (double)channels * (double)o->units * (double)steps;
+    shapes->flops = 2.0 * (double)channels * (double)o->units * (double)time_steps;
     return LK_OK;
 }
 
-/* The steps of a sequence count as tiles. */
+/* The time steps of a sequence count as tiles. */
 static struct lk_op_setup as_tiles(const struct lk_op_setup *setup)
 {
     const struct lk_shape *x = &setup->shapes.x[0];
-    const int64_t steps = x->rank == 2 ? x->dim[0] : 1;
+    const int64_t time_steps = x->rank == 2 ? x->dim[0] : 1;
     struct lk_op_setup made = *setup;
-    made.tiling.tiles *= steps;
-    made.tiling.shard_tiles *= steps;
+    made.tiling.tiles *= time_steps;
+    made.tiling.shard_tiles *= time_steps;
     return made;
 }
 
@@ -80,7 +80,8 @@ static struct lk_product_shape shape_of(const struct lk_op_setup *setup)
     return lk_matrix_shape(x->dim[x->rank - 1], o->units, o->bias, o->activation == LK_RELU);
 }
 
-/* Where a device takes a matrix for a convolution of one pixel, they share what was tuned. */
+/* The setup of the layer's products. A device that takes a matrix for a convolution of one
+ * pixel keeps what was tuned for both under one key. */
 static struct lk_product_setup setup_of(const struct lk_op_setup *setup, char problem[],
                                         size_t bytes)
 {

@@ -34,7 +34,7 @@ static void release(struct lk_op_setup *setup)
     setup->state = NULL;
 }
 
-/* Every node and step has a key of its own, drawn like any other number. */
+/* The key of a node's and step's random numbers, itself drawn like any other number. */
 static struct lk_random4 step_key(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     return lk_random(setup->seed, LK_RANDOM_DROPOUT, setup->stream, (uint64_t)run->step);

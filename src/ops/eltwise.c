@@ -23,8 +23,8 @@ static enum lk_status check_inputs(const struct lk_op_shapes *shapes, const char
             return lk_fail(LK_E_SHAPE, "%s: real numbers expected, found labels", name);
         if (lk_shape_equal(&shapes->x[0], &shapes->x[i]))
             continue;
-        lk_shape_print(&shapes->x[0], first, sizeof first);
-        lk_shape_print(&shapes->x[i], other, sizeof other);
+        lk_shape_print_hwc(&shapes->x[0], first, sizeof first);
+        lk_shape_print_hwc(&shapes->x[i], other, sizeof other);
         return lk_fail(LK_E_SHAPE, "%s: inputs of one shape expected, found %s and %s", name,
                        first, other);
     }
@@ -185,7 +185,7 @@ static bool absorb_sigmoid(void *options, const char *next, const char *next_opt
     return true;
 }
 
-/* Only what has the options of the sigmoid takes a loss over, and with it a second input. */
+/* Only functions with the options of the sigmoid absorb a loss, which brings a second input. */
 #define absorb_none NULL
 #define absorb_leaky_relu NULL
 #define absorb_elu NULL

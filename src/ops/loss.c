@@ -9,7 +9,7 @@
 
 enum answers { YES_OR_NO, NUMBERS };
 
-/* Elements of a chunk: of forward, part of the numerics, since chunks are summed apart. */
+/* Elements of a chunk. Forward sums chunks apart, so SUMMED decides bits. */
 enum { SUMMED = 1024, WRITTEN = 64 };
 
 #define ANSWERS(name_, options_, answers_, ...) {#name_, answers_},
@@ -60,7 +60,7 @@ static bool says_yes_or_no(const char *name)
     return false;
 }
 
-/* One number each is one shape: [] and [1] are the same. */
+/* Whether prediction and target have the same shape; [] and [1] are the same, one number. */
 static bool are_alike(const struct lk_shape *x, const struct lk_shape *t)
 {
     return lk_shape_equal(x, t) || (lk_shape_count(x) == 1 && lk_shape_count(t) == 1);
@@ -75,8 +75,8 @@ enum lk_status lk_loss_infer(struct lk_op_shapes *shapes, const char *name)
                        shapes->inputs);
     if (shapes->x_dtype[0] != LK_F32)
         return lk_fail(LK_E_SHAPE, "%s takes real predictions, not labels", name);
-    lk_shape_print(x, text, sizeof text);
-    lk_shape_print(t, found, sizeof found);
+    lk_shape_print_hwc(x, text, sizeof text);
+    lk_shape_print_hwc(t, found, sizeof found);
     if (shapes->x_dtype[1] != LK_I32 && !are_alike(x, t))
         return lk_fail(LK_E_SHAPE, "%s takes a target for each prediction of %s, not %s", name,
                        text, found);
@@ -129,7 +129,7 @@ void lk_loss_release(struct lk_op_setup *setup)
     setup->state = NULL;
 }
 
-/* Which lanes have a sample, where no label says it. */
+/* Arguments that tell which lanes have a sample, where no label tells it. */
 #define SAMPLES(setup, run)                                                                    \
     LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                             \
         LK_INT((setup)->tiling.shard_tiles)

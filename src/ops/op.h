@@ -28,12 +28,13 @@ struct lk_param_spec {
                       * a difference */
 };
 
-/* Shape logic: the caller fills the first part, infer the second. */
+/* What is known of an operation's shapes: the caller fills the first part, infer the second. */
 struct lk_op_shapes {
     const void *options;
     int inputs;
     struct lk_shape x[LK_MOST_INPUTS];
-    enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32 stands for real, LK_I32 for labels */
+    enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32 stands for real, LK_I32 for whole
+                                            * numbers: labels, tokens */
 
     struct lk_shape y;
     int params;
@@ -42,13 +43,13 @@ struct lk_op_shapes {
     bool is_gate; /* y ends in a relu: backward uses dy only where y > 0. So whatever
                    * makes dy may set it to 0 elsewhere, and backward then need not
                    * read y */
-    bool is_loss; /* y is [2] of real, for each sample: its loss and the share of its answers
-                   * that are right (of one class: 1 or 0); dead lanes 0. backward takes no dy:
-                   * it is the loss scale for every sample that lives */
-    bool scales;  /* y is homogeneous of degree 1: for a > 0 it becomes a y if all w are
-                   * multiplied by a, and also if x and all w but the first are.
-                   * lk_graph_check() tests such operations by Euler's theorem */
-    double flops; /* of a forward pass over one sample; a multiply-add counts 2 */
+    bool is_loss; /* y is real [2] for each sample: its loss, and what fraction of its answers
+                   * is right (1 or 0 for one class); 0 in dead lanes. backward takes no dy: it
+                   * is the loss scale in every lane with a sample */
+    bool scales;  /* y is homogeneous of degree 1: multiplying all w by some a > 0 multiplies y
+                   * by a, and so does multiplying x and all w but the first. lk_graph_check()
+                   * tests such operations by Euler's theorem */
+    double flops; /* of forward for one sample; a multiply-add counts 2 */
 };
 
 /* One operation on one device: the caller fills the first part, prepare the second. */

@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-/* A function of one element. alpha and beta are its options, as ops/eltwise.h has them. */
+/* A function of one element; alpha and beta as ops/eltwise.h has them. */
 struct lk_function_oracle {
     const char *name, *check; /* options to test with beside the standard ones, or "" */
-    bool is_exact;            /* of multiples of 1/4 */
+    bool is_exact;            /* exact where x is a multiple of 1/4 */
     double low, high;         /* x of tests */
     double (*value)(double v, double alpha, double beta);
     double (*slope)(double v, double alpha, double beta);

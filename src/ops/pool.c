@@ -1,5 +1,6 @@
 /* Pooling: the largest or the mean pixel of every window. */
 #include "base/fail.h"
+#include "ops/args.h"
 #include "ops/op.h"
 #include "ops/window.h"
 #include <stdio.h>
@@ -21,8 +22,8 @@ static enum lk_status check_image(const struct lk_op_shapes *shapes, const char 
     char text[64];
     if (shapes->x[0].rank == 3 && shapes->x_dtype[0] == LK_F32)
         return LK_OK;
-    lk_shape_print(&shapes->x[0], text, sizeof text);
-    return lk_fail(LK_E_SHAPE, "%s: an image [c, h, w] expected, found %s%s", name,
+    lk_shape_print_hwc(&shapes->x[0], text, sizeof text);
+    return lk_fail(LK_E_SHAPE, "%s: an image [h, w, c] expected, found %s%s", name,
                    shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
 }
 
@@ -92,9 +93,15 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, struct lk_kernel 
     const int64_t each = setup->tiling.vector == 1 ? 1 : rows;
     const struct lk_grid grid = {{lk_divide_up(rows, each), x->dim[0], setup->tiling.tiles},
                                  lk_op_items(setup)};
+    const struct lk_pool pool = {.height = x->dim[1],
+                                 .width = x->dim[2],
+                                 .out_h = h->count,
+                                 .out_w = w->count,
+                                 .before_h = h->before,
+                                 .before_w = w->before,
+                                 .each = each};
     return LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(positions), LK_BUF(to),
-                      LK_INT(x->dim[1]), LK_INT(x->dim[2]), LK_INT(h->count), LK_INT(w->count),
-                      LK_INT(h->before), LK_INT(w->before), LK_INT(each));
+                      LK_STRUCT(&pool));
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)

@@ -1,4 +1,4 @@
-/* Setups, wants and runs of operations as the products take them. */
+/* Turns the setup, wanted gradients and run of an operation into those that products take. */
 #include "ops/products.h"
 
 struct lk_product_setup lk_op_products(const struct lk_op_setup *setup, const char *problem)

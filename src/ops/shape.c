@@ -61,7 +61,7 @@ static enum lk_status infer_reshape(struct lk_op_shapes *shapes)
     if (open >= 0 && given > 0)
         y.dim[open] = count / given;
     if (lk_shape_count(&y) != count) {
-        lk_shape_print(&shapes->x[0], from, sizeof from);
+        lk_shape_print_hwc(&shapes->x[0], from, sizeof from);
         return lk_fail(LK_E_SHAPE, "reshape: %s has %lld elements, which %s cannot have", from,
                        (long long)count, o->shape);
     }

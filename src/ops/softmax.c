@@ -1,7 +1,7 @@
-/* Softmax over the channels, and cross-entropy against int32 labels, one a sample or one a
- * step, or a target for every class: of probabilities (cross_entropy), of logits
- * (softmax_cross_entropy), or behind a softmax that takes it over.
- * source: Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
+/* Softmax over the channels, and cross-entropy. Targets are int32 labels, one for each sample
+ * or time step, or a number for each class; predictions are probabilities (cross_entropy),
+ * logits (softmax_cross_entropy), or what a softmax that absorbs the loss has computed. source:
+ * Goodfellow, Bengio, Courville, Deep Learning, 6.2.2.3; clipping as in Keras */
 #include "base/fail.h"
 #include "ops/loss.h"
 #include <string.h>
@@ -9,7 +9,7 @@
 enum { NO_LOSS, CROSS_ENTROPY };
 
 struct options {
-    int loss;      /* of a softmax: the loss that it has taken over */
+    int loss;      /* of a softmax: the loss that it has absorbed */
     double weight; /* of the gradient of a loss */
 };
 
@@ -29,17 +29,18 @@ static const struct lk_option loss_table[] = {
     {0},
 };
 
-/* Labels are one for [k], or for each step of [t, k]; targets are of [k] alone. */
+/* Labels are one for [k], or for each time step of [t, k]; targets are of [k] alone. */
 static enum lk_status check_targets(const struct lk_op_shapes *shapes)
 {
     const struct lk_shape *x = &shapes->x[0], *labels = &shapes->x[1];
     const bool are_labels = shapes->x_dtype[1] == LK_I32;
     char text[96];
-    lk_shape_print(labels, text, sizeof text);
+    lk_shape_print_hwc(labels, text, sizeof text);
     if (x->rank == 2 && (!are_labels || labels->rank != 1 || labels->dim[0] != x->dim[0]))
-        return lk_fail(LK_E_SHAPE,
-                       "cross-entropy takes one int32 label for each of %lld steps, not %s%s",
-                       (long long)x->dim[0], are_labels ? "" : "numbers ", text);
+        return lk_fail(
+            LK_E_SHAPE,
+            "cross-entropy takes one int32 label for each of %lld time steps, not %s%s",
+            (long long)x->dim[0], are_labels ? "" : "numbers ", text);
     if (x->rank == 1 && (are_labels ? lk_shape_count(labels) != 1 : !lk_shape_equal(x, labels)))
         return lk_fail(LK_E_SHAPE,
                        "cross-entropy takes one int32 label a sample, or a target for each of "
@@ -52,15 +53,16 @@ static enum lk_status infer_loss(struct lk_op_shapes *shapes)
 {
     const struct lk_shape *x = &shapes->x[0];
     char text[96];
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->inputs != 2)
         return lk_fail(LK_E_SHAPE, "cross-entropy takes two inputs, numbers and labels, not %d",
                        shapes->inputs);
     if (shapes->x_dtype[0] != LK_F32 || (x->rank != 1 && x->rank != 2))
-        return lk_fail(LK_E_SHAPE,
-                       "cross-entropy takes a number for every class [k], or of every step "
-                       "[t, k], not %s%s",
-                       shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
+        return lk_fail(
+            LK_E_SHAPE,
+            "cross-entropy takes a number for every class [k], or of every time step "
+            "[t, k], not %s%s",
+            shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
     LK_TRY(check_targets(shapes));
     shapes->y = (struct lk_shape){1, {2}};
     shapes->is_loss = true;
@@ -76,7 +78,7 @@ static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
     char text[96];
     if (o->loss == CROSS_ENTROPY)
         return infer_loss(shapes);
-    lk_shape_print(x, text, sizeof text);
+    lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->inputs != 1)
         return lk_fail(LK_E_SHAPE, "softmax takes one input, not %d", shapes->inputs);
     if (shapes->x_dtype[0] != LK_F32 || (x->rank != 1 && x->rank != 2))
@@ -90,9 +92,9 @@ static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
 
 struct state {
     struct lk_kernel *forward, *backward;
-    struct lk_kernel *mean; /* of a loss over steps: of theirs makes that of the sample */
-    int64_t channels, steps;
-    bool is_dense; /* a loss against targets */
+    struct lk_kernel *mean; /* over time steps: the loss of a sample from those of its steps */
+    int64_t channels, time_steps;
+    bool is_dense; /* a loss whose target is a number for each class */
 };
 
 static enum lk_status create(struct lk_op_setup *setup, const char *forward,
@@ -103,7 +105,7 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     s->channels = x->dim[x->rank - 1];
-    s->steps = x->rank == 2 ? x->dim[0] : 1;
+    s->time_steps = x->rank == 2 ? x->dim[0] : 1;
     s->is_dense = setup->shapes.is_loss && setup->shapes.x_dtype[1] != LK_I32;
     const char *options = s->is_dense ? "-DDENSE" : NULL;
     LK_TRY(lk_op_kernel(setup, "ops/softmax", forward, options, &s->forward));
@@ -112,7 +114,7 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     return LK_OK;
 }
 
-/* Which lanes have a sample, where no label says it. */
+/* Arguments that tell which lanes have a sample, where no label tells it. */
 #define SAMPLES(setup, run)                                                                    \
     LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                             \
         LK_INT((setup)->tiling.shard_tiles)
@@ -120,13 +122,13 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
 static struct lk_grid grid_of(const struct lk_op_setup *setup)
 {
     const struct state *s = setup->state;
-    return (struct lk_grid){{setup->tiling.tiles * s->steps, 1, 1}, lk_op_items(setup)};
+    return (struct lk_grid){{setup->tiling.tiles * s->time_steps, 1, 1}, lk_op_items(setup)};
 }
 
-/* --- losses over steps -------------------------------------------------------------------- */
+/* --- losses over time steps --------------------------------------------------------------- */
 
-/* What forward keeps of a step for backward, in rows of lanes; in `saved` the counts of living
- * steps, a row a tile, lie behind them. */
+/* What forward keeps of a time step for backward, in rows of lanes. Behind all of them `saved`
+ * has a row a tile: how many time steps of each sample have a label. */
 enum { OF_PROBABILITIES = 0, OF_LOGITS = 2 };
 
 static enum lk_status create_loss(struct lk_op_setup *setup, const char *forward,
@@ -136,36 +138,36 @@ static enum lk_status create_loss(struct lk_op_setup *setup, const char *forward
         (size_t)setup->tiling.lanes * (size_t)setup->tiling.tiles * lk_dtype_bytes(setup->real);
     LK_TRY(create(setup, forward, backward));
     struct state *s = setup->state;
-    const size_t steps = (size_t)s->steps;
+    const size_t time_steps = (size_t)s->time_steps;
     if (setup->training)
-        setup->saved_bytes = row * (steps * kept + (steps > 1));
-    if (steps == 1)
+        setup->saved_bytes = row * (time_steps * kept + (time_steps > 1));
+    if (time_steps == 1)
         return LK_OK;
-    setup->workspace_bytes = row * steps * 2;
+    setup->workspace_bytes = row * time_steps * 2;
     return lk_op_kernel(setup, "ops/softmax", "entropy_mean", NULL, &s->mean);
 }
 
-/* Where the forward kernel writes: of each step, or of the sample where that is one. */
+/* Where the forward kernel writes: of each time step, or of the sample where it has but one. */
 static struct lk_buffer *each_of(const struct state *s, const struct lk_op_run *run)
 {
-    return s->steps > 1 ? run->workspace : run->y;
+    return s->time_steps > 1 ? run->workspace : run->y;
 }
 
-/* The loss of a sample over steps is the mean of those of its steps that live, and not, as that
- * of Keras, a share of all steps of the batch: how many these are nobody knows before every
- * shard has counted its own. So a sample's loss and gradient depend on itself alone, sums over
- * shards stay sums, and the same bits come out however a batch is dealt to devices. A short
- * sequence weighs as much as a long one. */
+/* The loss of a sample is the mean over its time steps that have a label, and not, as that of
+ * Keras, a part of the mean over all time steps of the batch: how many these are nobody knows
+ * before every shard has counted its own. So a sample's loss and gradient depend on itself
+ * alone, sums over shards stay sums, and the same bits come out however a batch is dealt to
+ * devices. A short sequence weighs as much as a long one. */
 static enum lk_status enqueue_mean(const struct lk_op_setup *setup, const struct lk_op_run *run,
                                    int64_t kept)
 {
     const struct state *s = setup->state;
     const struct lk_grid tiles = {{setup->tiling.tiles, 1, 1}, lk_op_items(setup)};
-    if (s->steps == 1)
+    if (s->time_steps == 1)
         return LK_OK;
     return LK_ENQUEUE(s->mean, tiles, LK_BUF(run->workspace), LK_BUF(run->x[1]), LK_BUF(run->y),
-                      LK_BUF(run->saved), LK_INT(setup->tiling.tiles * s->steps * kept),
-                      LK_INT(s->channels), LK_INT(s->steps));
+                      LK_BUF(run->saved), LK_INT(setup->tiling.tiles * s->time_steps * kept),
+                      LK_INT(s->channels), LK_INT(s->time_steps));
 }
 
 /* --- softmax, alone or with the loss of logits ------------------------------------------ */
@@ -210,7 +212,7 @@ static enum lk_status backward_softmax(const struct lk_op_setup *setup,
                           LK_REAL(o->weight));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                       LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels),
-                      LK_BUF(run->loss_scale), LK_REAL(o->weight), LK_INT(s->steps));
+                      LK_BUF(run->loss_scale), LK_REAL(o->weight), LK_INT(s->time_steps));
 }
 
 static bool absorb(void *options, const char *next, const char *next_options)
@@ -255,7 +257,7 @@ static enum lk_status backward_entropy(const struct lk_op_setup *setup,
                           SAMPLES(setup, run), LK_BUF(run->loss_scale), LK_REAL(o->weight));
     return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                       LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_INT(s->channels),
-                      LK_BUF(run->loss_scale), LK_REAL(o->weight), LK_INT(s->steps));
+                      LK_BUF(run->loss_scale), LK_REAL(o->weight), LK_INT(s->time_steps));
 }
 
 static void release(struct lk_op_setup *setup)

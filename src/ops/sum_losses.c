@@ -1,5 +1,5 @@
-/* The loss of a model with several outputs: the weighted sum of the outputs' losses. What it
- * tells of right answers is of the first. */
+/* The loss of a model with several outputs: the weighted sum of their losses. Its second
+ * number, of right answers, is that of the first output. */
 #include "base/fail.h"
 #include "ops/op.h"
 
@@ -30,7 +30,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     char text[96];
     for (int i = 0; i < shapes->inputs; i++)
         if (shapes->x_dtype[i] != LK_F32 || !lk_shape_equal(&shapes->x[i], &pair)) {
-            lk_shape_print(&shapes->x[i], text, sizeof text);
+            lk_shape_print_hwc(&shapes->x[i], text, sizeof text);
             return lk_fail(LK_E_SHAPE, "sum_losses takes losses, of shape [2], not %s%s",
                            shapes->x_dtype[i] == LK_F32 ? "" : "labels ", text);
         }
@@ -53,7 +53,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-/* Which lanes have a sample. */
+/* Arguments that tell which lanes have a sample. */
 #define SAMPLES(setup, run)                                                                    \
     LK_INT((run)->samples), LK_INT((setup)->tiling.shard_samples),                             \
         LK_INT((setup)->tiling.shard_tiles)
@@ -75,7 +75,7 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
                       LK_REAL(w[7]));
 }
 
-/* A graph never asks for it: losses are where gradients begin. */
+/* Never called: a graph's gradients begin at the losses before the sum. */
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct state *s = setup->state;

@@ -9,7 +9,7 @@ enum { MOST_PADDING = 1 << 20 };
 
 static const char *const extents[] = {"height", "width"};
 
-/* From the first pixel of a window to behind its last. */
+/* How many pixels a window covers, those between its taps included. */
 static int64_t reach_of(const struct lk_window *window)
 {
     return (window->size - 1) * window->gap + 1;

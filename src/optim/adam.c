@@ -55,7 +55,7 @@ static const struct lk_option adamw_table[] = {
     {0},
 };
 
-static int slots(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
+static int arrays(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
 {
     (void)options;
     names[0] = "m";
@@ -82,12 +82,12 @@ const struct lk_optimizer_kind lk_optimizer_adam = {.name = "adam",
                                                     .source = "adam",
                                                     .options = adam_table,
                                                     .options_bytes = sizeof(struct options),
-                                                    .slots = slots,
+                                                    .arrays = arrays,
                                                     .numbers = numbers};
 
 const struct lk_optimizer_kind lk_optimizer_adamw = {.name = "adamw",
                                                      .source = "adam",
                                                      .options = adamw_table,
                                                      .options_bytes = sizeof(struct options),
-                                                     .slots = slots,
+                                                     .arrays = arrays,
                                                      .numbers = numbers};

@@ -86,7 +86,7 @@ static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer 
 static size_t scaling_offset(const struct lk_optimizer *optimizer)
 {
     const struct lk_optimizer_info *info = &optimizer->info;
-    const size_t bytes = (size_t)info->slots * (size_t)info->stride * optimizer->real_bytes;
+    const size_t bytes = (size_t)info->arrays * (size_t)info->stride * optimizer->real_bytes;
     return (bytes + VIEW_ALIGN - 1) / VIEW_ALIGN * VIEW_ALIGN;
 }
 
@@ -96,7 +96,7 @@ static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *
     struct lk_optimizer_info *info = &optimizer->info;
     info->count = count;
     info->stride = lk_elementwise_padded(count);
-    info->slots = info->kind->slots(info->options, info->slot_names);
+    info->arrays = info->kind->arrays(info->options, info->array_names);
     LK_TRY(lk_buffer_create(device, scaling_offset(optimizer) + VIEW_ALIGN, &info->state));
     return lk_buffer_enqueue_fill(info->state, 0);
 }
@@ -118,13 +118,13 @@ static enum lk_status parse(const char *kind, const char *options,
     return LK_OK;
 }
 
-enum lk_status lk_optimizer_state_arrays(const char *kind, const char *options, int *slots)
+enum lk_status lk_optimizer_state_arrays(const char *kind, const char *options, int *arrays)
 {
     const struct lk_optimizer_kind *found = NULL;
     const char *names[LK_MOST_STATE_ARRAYS];
     void *parsed = NULL;
     LK_TRY(parse(kind, options, &found, &parsed));
-    *slots = found->slots(parsed, names);
+    *arrays = found->arrays(parsed, names);
     free(parsed);
     return LK_OK;
 }

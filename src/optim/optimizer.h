@@ -20,8 +20,8 @@ struct lk_optimizer_kind {
     const struct lk_option *options; /* the table has a row "lr" of kind REAL */
     size_t options_bytes;
 
-    /* Names the state arrays (slots) that these options need, and returns how many. */
-    int (*slots)(const void *options, const char *names[LK_MOST_STATE_ARRAYS]);
+    /* Names the state arrays that these options need, and returns how many. */
+    int (*arrays)(const void *options, const char *names[LK_MOST_STATE_ARRAYS]);
 
     /* (optional) Writes the kernel's build options, -D... */
     void (*define)(const void *options, char *text, size_t bytes);
@@ -38,10 +38,10 @@ extern const struct lk_optimizer_kind *const lk_optimizer_kinds[];
 LK_MUST_CHECK enum lk_status lk_optimizer_find(const char *name,
                                                const struct lk_optimizer_kind **kind);
 
-/* Sets *slots to the number of state arrays, each as long as the parameters, that such an
+/* Sets *arrays to the number of state arrays, each as long as the parameters, that such an
  * optimizer keeps. fails: LK_E_ARGUMENT, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_optimizer_state_arrays(const char *kind, const char *options,
-                                                       int *slots);
+                                                       int *arrays);
 
 struct lk_optimizer;
 
@@ -87,9 +87,9 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer
                                                   const struct lk_buffer *g, double scale,
                                                   double lr, int64_t step);
 
-/* As lk_optimizer_enqueue() for elements first to first + count - 1 of w alone; g begins with
- * the gradient of element `first`. Both are multiples of 32, but the last part may end with w.
- */
+/* As lk_optimizer_enqueue() for elements first to first + count - 1 of w alone; g begins
+ * with the gradient of element `first`. Both are multiples of 32, but the last range may end
+ * with w. */
 struct lk_update {
     int64_t first, count;
     double scale, lr;
@@ -101,8 +101,8 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *opti
                                                        const struct lk_update *update);
 
 /* Where the loss is scaled, in each step before any update: checks `count` reals of the
- * gradient for overflow, as often as it has parts; then decides once whether the step makes an
- * update. Both do nothing where the loss is not scaled. Enqueue. */
+ * gradient for overflow, called for each piece of it; then decides once whether the step makes
+ * an update. Both do nothing where the loss is not scaled. Enqueue. */
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
                                                         const struct lk_buffer *g,
                                                         int64_t count);
@@ -112,14 +112,14 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *
 double lk_optimizer_rate(const struct lk_optimizer *optimizer);
 
 /* What a checkpoint stores of an optimizer. `options`, printed by the table kind->options, is
- * the text that creates it again. state: real [slots][stride], of each row the first `count`
+ * the text that creates it again. state: real [arrays][stride], of each row the first `count`
  * are used; behind them `scaling`, real [LK_LOSS_SCALE_NUMBERS]. */
 struct lk_optimizer_info {
     const struct lk_optimizer_kind *kind;
     const void *options;
     struct lk_buffer *state, *scaling; /* scaling NULL: the loss is not scaled */
-    int slots;
-    const char *slot_names[LK_MOST_STATE_ARRAYS]; /* "m", "v" */
+    int arrays;
+    const char *array_names[LK_MOST_STATE_ARRAYS]; /* "m", "v" */
     int64_t count, stride;
 };
 

@@ -51,7 +51,7 @@ static const struct lk_option table[] = {
     {0},
 };
 
-static int slots(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
+static int arrays(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
 {
     const struct options *o = options;
     int count = 0;
@@ -85,6 +85,6 @@ const struct lk_optimizer_kind lk_optimizer_rmsprop = {.name = "rmsprop",
                                                        .source = "rmsprop",
                                                        .options = table,
                                                        .options_bytes = sizeof(struct options),
-                                                       .slots = slots,
+                                                       .arrays = arrays,
                                                        .define = define,
                                                        .numbers = numbers};

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Bounds of the scale: a training that asks for more or less has another fault. */
+/* Bounds of the scale: a training that would need more or less has another fault. */
 static const double least_scale = 0x1p-14, most_scale = 0x1p24;
 
 struct lk_scaling {

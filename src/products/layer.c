@@ -29,10 +29,11 @@ static enum lk_gradient gradient_of(const struct lk_product_shape *shape,
     return shape->relu && !wants->dy_is_gated ? LK_GRADIENT_MASKED : LK_GRADIENT_PLAIN;
 }
 
-/* Whether it is a matrix that has kernels of its own. */
+/* Whether it is a matrix that kernels of matrices make, which make dz of dy in a way of their
+ * own. */
 static bool is_apart(const struct lk_layer *layer)
 {
-    return layer->uses[LK_PASS_FORWARD].way.product->is_matrix;
+    return layer->uses[LK_PASS_FORWARD].way.product->is_only;
 }
 
 /* --- preparing --------------------------------------------------------------------------- */

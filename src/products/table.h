@@ -8,8 +8,9 @@
 /* In the order in which choices list them; ends with a row without a name. */
 extern const struct lk_product lk_products[];
 
-/* Whether the job's pass can be made by the row: its class, its kind, what its verbs say. A
- * pure function of the job's shape and gradient and of the device, whatever the batch. */
+/* Whether the job's pass can be made by the row: its class, what its verbs say, and that no row
+ * fits that leaves nothing to others. A pure function of the job's shape and gradient and of
+ * the device, whatever the batch. */
 bool lk_product_fits(const struct lk_product_setup *setup, const struct lk_product *row,
                      const struct lk_product_job *job);
 
@@ -23,7 +24,7 @@ struct lk_product_selection {
 void lk_product_describe(const struct lk_product_setup *setup, const struct lk_product_job *job,
                          struct lk_choice *choice);
 
-/* Whether a choice is worth a key: matrices that have kernels of their own have one a pass. */
+/* Whether a choice has a key: one row that leaves nothing to others needs none. */
 bool lk_product_is_kept(const struct lk_choice *choice);
 
 /* What it takes: see lk_choices_make(). The job has shape, pass and gradient.

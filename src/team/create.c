@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "team/async/async.h"
 #include "team/lockstep/ranks.h"
 #include "tensor/elementwise.h"
@@ -29,17 +30,20 @@ int lk_team_most_shards(int shards, int devices)
     return most;
 }
 
-/* One device of one rank: it is alone from the first step on. */
+/* Whether the only device of the only rank trains: it is alone from the first step on. */
 static bool is_single(const struct lk_team *team)
 {
     return team->job.all == 1 && !team->config.is_async;
 }
 
-/* Plans, and builds where it is time, with half as many shards at a time until they fit. */
+/* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
+ * at each try. With `build` its kernels and memory are made too, which may also fail for
+ * lack of memory. */
 static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
 {
     struct lk_team *team = worker->team;
     int most = is_single(team) ? 0 : worker->most_shards;
+    char why[512] = ""; /* the first time, for all shards that it could have at a time */
     for (;;) {
         enum lk_status status =
             worker->stepper ? LK_OK : lk_worker_create_stepper(worker, most);
@@ -52,18 +56,55 @@ static enum lk_status fit_stepper(struct lk_worker *worker, bool builds)
         if (status != LK_E_DEVICE_MEMORY || most < 2)
             return status;
         most /= 2;
-        lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
-               worker->position, most, team->config.shards, lk_error_text());
+        if (!*why)
+            snprintf(why, sizeof why, "%s", lk_error_text());
         lk_error_clear();
     }
+    if (*why)
+        lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
+               worker->position, most, team->config.shards, why);
     worker->most_shards = most;
     return LK_OK;
 }
 
+/* Devices that have no room for a shard, and what the first of them lacks. */
+struct without_room {
+    bool is_one[LK_MOST_TEAM];
+    int count;
+    char why[512];
+};
+
 static enum lk_status plan(void *context, struct lk_worker *worker)
 {
-    (void)context;
-    return fit_stepper(worker, false);
+    struct without_room *without = context;
+    const enum lk_status status = fit_stepper(worker, false);
+    if (status != LK_E_DEVICE_MEMORY)
+        return status;
+    without->is_one[worker->position] = true;
+    if (without->count++ == 0)
+        snprintf(without->why, sizeof without->why, "%s", lk_error_text());
+    lk_error_clear();
+    return LK_OK;
+}
+
+static enum lk_status leave_out(void *context, struct lk_worker *worker)
+{
+    const struct without_room *without = context;
+    return without->is_one[worker->position] ? lk_fail(LK_E_DEVICE_MEMORY, "%s", without->why)
+                                             : LK_OK;
+}
+
+/* Plans on all devices, one after the other. A batch that none has room for is refused, which
+ * is no failure of a device; if some have, they train without the others. */
+static enum lk_status plan_all(struct lk_team *team)
+{
+    struct without_room without = {0};
+    LK_TRY(lk_team_call_each(team, plan, &without, false));
+    if (without.count == 0)
+        return LK_OK;
+    if (without.count < lk_team_left(team))
+        return lk_team_call_each(team, leave_out, &without, false);
+    return lk_fail(LK_E_DEVICE_MEMORY, "%s", without.why);
 }
 
 static enum lk_status build(void *context, struct lk_worker *worker)
@@ -82,7 +123,7 @@ static enum lk_status create_worker(struct lk_team *team, int position)
     worker->team = team;
     worker->position = position;
     worker->state = LK_WORKER_NEW;
-    lk_worker_read_faults(worker);
+    LK_TRY(lk_worker_read_faults(worker));
     return lk_worker_start(worker);
 }
 
@@ -131,7 +172,7 @@ static enum lk_status create(struct lk_team *team)
         LK_TRY(c->opened(c->context, team));
     for (int i = 0; i < team->count; i++)
         team->workers[i]->most_shards = lk_team_most_shards(c->shards, team->job.all);
-    return lk_team_call_each(team, plan, NULL, false);
+    return plan_all(team);
 }
 
 static const struct lk_team_acts acts = {
@@ -146,9 +187,24 @@ static const struct lk_team_acts acts = {
 
 /* --- creating ----------------------------------------------------------------------------- */
 
+/* Seconds of $LOCKSTEP_HANG_SECONDS, or 30. */
+static enum lk_status read_hang_seconds(double *seconds)
+{
+    const char *text = getenv("LOCKSTEP_HANG_SECONDS");
+    char *end = NULL;
+    *seconds = 30;
+    if (!text || !*text)
+        return LK_OK;
+    *seconds = lk_number_read(text, &end);
+    if (*end || !(*seconds > 0 && *seconds <= 1e6))
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "LOCKSTEP_HANG_SECONDS='%s' in the environment: expected seconds above 0", text);
+    return LK_OK;
+}
+
 static enum lk_status init(struct lk_team *team)
 {
-    const char *hang = getenv("LOCKSTEP_HANG_SECONDS");
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
@@ -156,7 +212,7 @@ static enum lk_status init(struct lk_team *team)
     pthread_mutex_init(&team->mutex, NULL);
     pthread_cond_init(&team->changed, &clock);
     pthread_condattr_destroy(&clock);
-    team->clock.hang_seconds = hang && atof(hang) > 0 ? atof(hang) : 30;
+    LK_TRY(read_hang_seconds(&team->clock.hang_seconds));
     return lk_reducer_create(cores < 1 ? 1 : cores > 8 ? 8 : (int)cores, &team->reducer);
 }
 
@@ -166,7 +222,7 @@ static const char *keep(char *text, size_t bytes, const char *from)
     return text;
 }
 
-/* The caller's texts may go. */
+/* Copies the configuration's texts, which the caller may free. */
 static void keep_config(struct lk_team *team, const struct lk_team_config *from)
 {
     struct lk_team_config *c = &team->config;
@@ -198,18 +254,19 @@ enum lk_status lk_team_create(const struct lk_team_config *config, struct lk_tea
     return LK_OK;
 }
 
-/* All replicas have the same buckets. */
+/* Room for what each device brings in a step; all replicas have the same buckets. */
 static enum lk_status create_arrivals(struct lk_team *team)
 {
     const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
     team->buckets = lk_replica_bucket_count(replica);
-    for (int b = 0; b <= team->buckets; b++)
-        team->values[b] = b == 0 ? LK_PAD : lk_replica_bucket(replica, b - 1).count;
+    team->values[LK_ARRIVAL_METRICS] = LK_PAD;
+    for (int b = 0; b < team->buckets; b++)
+        team->values[LK_ARRIVAL_BUCKETS + b] = lk_replica_bucket(replica, b).count;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))
             continue;
-        const size_t count = (size_t)team->buckets + 1;
+        const size_t count = (size_t)(LK_ARRIVAL_BUCKETS + team->buckets);
         worker->delivery.arrivals = calloc(count, sizeof *worker->delivery.arrivals);
         if (!worker->delivery.arrivals)
             return lk_fail_memory("arrivals", count * sizeof *worker->delivery.arrivals);
@@ -243,7 +300,8 @@ static enum lk_status close_device(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-/* A lost device's memory and its thread, which may hang, are left as they are. */
+/* Ends a worker's thread and frees what it has. What belongs to a lost device stays as it
+ * is, since its thread may hang in the driver. False: it stays. */
 static bool end_worker(struct lk_team *team, struct lk_worker *worker)
 {
     const struct lk_command quit = {.kind = LK_COMMAND_QUIT};

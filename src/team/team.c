@@ -1,4 +1,4 @@
-/* Getters and setters of a team. */
+/* What is asked of a team and set in it between steps. */
 #include "team/team.h"
 
 #include "base/fail.h"

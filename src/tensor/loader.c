@@ -9,11 +9,12 @@
 struct lk_loader {
     struct lk_device *device;
     struct lk_tiling tiling;
-    enum lk_dtype real; /* that is computed with */
+    enum lk_dtype real; /* the type that is computed with */
     bool stores_half;
     struct lk_transform transform;
-    bool has_means;         /* contrast needs a sample's mean, made of those of its rows */
-    int64_t height;         /* that there is memory for */
+    bool has_means;         /* contrast needs the mean of a sample, which is made of the sums of
+                             * its rows */
+    int64_t height;         /* rows that there is memory for */
     struct lk_buffer *sums; /* [tiles][height][lanes] */
     struct lk_kernel *images, *means, *integers, *one_hot, *numbers;
 };
@@ -142,7 +143,7 @@ enum lk_status lk_loader_enqueue_images(struct lk_loader *loader,
                       LK_REAL(shift[1]), LK_REAL(shift[2]), LK_REAL(shift[3]));
 }
 
-enum { RUN = 64 }; /* elements that a work-group brings */
+enum { RUN = 64 }; /* elements that one work-group converts */
 
 static struct lk_grid grid_of(const struct lk_tiling *t, int64_t count)
 {

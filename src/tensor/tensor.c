@@ -11,12 +11,15 @@ static int64_t lanes_taken(int64_t samples, int lanes)
     return lk_divide_up(samples, lanes) * lanes;
 }
 
-/* A CPU's tiles have the lanes of its vectors. A GPU's may have fewer than usual, so that those
- * of a small shard, or the last of a large one, are not mostly dead: the most lanes that take
- * up to a third more room than the best number would. */
+/* Chooses the lanes of a tile. On a CPU they are those of its vectors. A GPU may take fewer
+ * than usual, so that the tiles of small shards are not mostly dead lanes: the most lanes that
+ * need at most a third more memory than the best number would. */
 static int fit_lanes(const struct lk_device_info *info, int64_t samples)
 {
-    enum { LEAST_LANES = 8 }; /* fewer would be read in too small pieces; GEMM slices need 8 */
+    enum {
+        LEAST_LANES = 8
+    }; /* fewer are read in pieces that are too small, and the products'
+        * kernels need 8 */
     int lanes = info->lanes;
     if (info->vector > 1)
         return lanes;
@@ -97,6 +100,15 @@ void lk_shape_print(const struct lk_shape *shape, char *text, size_t bytes)
                                  (long long)shape->dim[i]);
     if (used < bytes)
         snprintf(text + used, bytes - used, "]");
+}
+
+void lk_shape_print_hwc(const struct lk_shape *shape, char *text, size_t bytes)
+{
+    const int64_t *d = shape->dim;
+    if (shape->rank == 3)
+        lk_shape_print(&(struct lk_shape){3, {d[1], d[2], d[0]}}, text, bytes);
+    else
+        lk_shape_print(shape, text, bytes);
 }
 
 size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *shape,

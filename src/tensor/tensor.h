@@ -54,6 +54,9 @@ bool lk_shape_equal(const struct lk_shape *a, const struct lk_shape *b);
 /* "[64, 13, 13]" */
 void lk_shape_print(const struct lk_shape *shape, char *text, size_t bytes);
 
+/* As users write shapes: the channels of an image, three lengths, come last. "[13, 13, 64]" */
+void lk_shape_print_hwc(const struct lk_shape *shape, char *text, size_t bytes);
+
 /* Bytes of an activation in batch tiles; SIZE_MAX where it does not fit. */
 size_t lk_tiled_bytes(const struct lk_tiling *tiling, const struct lk_shape *shape,
                       enum lk_dtype dtype);

@@ -1,5 +1,5 @@
-/* The algorithms of a run: they decide bits, so a run that goes on takes those of its
- * checkpoint, and all ranks those of rank 0. */
+/* Chooses the algorithms of a run. They decide bits, so a run that goes on takes those of its
+ * checkpoint, and all ranks take those of rank 0. */
 #include "train/trainer_internal.h"
 
 #include "base/fail.h"
@@ -26,18 +26,11 @@ static enum lk_status read_checkpoint(struct lk_trainer *trainer)
 /* Makes a list of choices equal to that of rank 0. */
 static enum lk_status take_from_first(struct lk_world *world, struct lk_choices *choices)
 {
-    int64_t bytes = 0;
     char *text = NULL;
     const bool is_first = lk_world_rank(world) == 0;
-    if (is_first) {
+    if (is_first)
         LK_TRY(lk_choices_print(choices, &text));
-        bytes = (int64_t)strlen(text) + 1;
-    }
-    enum lk_status status = lk_world_broadcast(world, sizeof bytes, &bytes);
-    if (status == LK_OK && !is_first && !(text = malloc((size_t)bytes)))
-        status = lk_fail_memory("choices of algorithms", (size_t)bytes);
-    if (status == LK_OK)
-        status = lk_world_broadcast(world, (size_t)bytes, text);
+    enum lk_status status = lk_trainer_share_text(world, &text);
     if (status == LK_OK && !is_first)
         status = lk_choices_read(choices, text, "rank 0");
     free(text);
@@ -49,7 +42,7 @@ struct tuning {
     char last[sizeof((struct lk_device_info *)0)->name];
 };
 
-/* One device of each kind. */
+/* Tunes on one device of each kind. */
 static enum lk_status tune(void *context, struct lk_worker *worker)
 {
     struct tuning *t = context;
@@ -70,7 +63,7 @@ static enum lk_status tune(void *context, struct lk_worker *worker)
         worth > 0 ? lk_tuning_quick(&run, worth, trainer->blockings) : LK_OK;
     if (status == LK_OK || status == LK_E_MEMORY || status == LK_E_DEVICE)
         return status;
-    lk_error_clear(); /* it trains as it is */
+    lk_error_clear(); /* it trains without tuning */
     return LK_OK;
 }
 
@@ -103,7 +96,7 @@ static enum lk_status check(void *context, struct lk_worker *worker)
         return status;
     lk_log(LK_LOG_WARNING, "the numbers of device %d are not checked: %s", worker->position,
            lk_error_text());
-    lk_error_clear(); /* training may need less */
+    lk_error_clear(); /* training may need less memory than the check */
     return LK_OK;
 }
 

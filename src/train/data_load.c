@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The standard validation data is the test part of the training data, where it has one. */
+/* The standard validation data is the validation part of the training data, or its test part,
+ * where it has one of them. */
 static enum lk_status open_validation(struct lk_data_load *load)
 {
     const char *spec = load->settings->validation;
     if (strcmp(spec, "off") == 0)
         return LK_OK;
     if (*spec)
-        return lk_data_open_as(spec, LK_DATA_TEST_OR_ALL, &load->wanted_validation,
+        return lk_data_open_as(spec, LK_DATA_VALIDATION_OR_ALL, &load->wanted_validation,
                                &load->validation);
-    const enum lk_status status = lk_data_open_as(load->settings->data, LK_DATA_TEST,
+    const enum lk_status status = lk_data_open_as(load->settings->data, LK_DATA_VALIDATION,
                                                   &load->wanted_validation, &load->validation);
     if (status != LK_E_IO)
         return status;
@@ -28,8 +29,9 @@ static enum lk_status open_validation(struct lk_data_load *load)
 static void *load_data(void *argument)
 {
     struct lk_data_load *load = argument;
-    load->status =
-        lk_data_open_as(load->settings->data, LK_DATA_TRAIN, &load->wanted, &load->train);
+    if (!load->train)
+        load->status =
+            lk_data_open_as(load->settings->data, LK_DATA_TRAIN, &load->wanted, &load->train);
     if (load->status == LK_OK)
         load->status = open_validation(load);
     if (load->status != LK_OK) {

@@ -1,7 +1,9 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
+#include "data/photo.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/classes.h"
 #include "train/evaluation/evaluator.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 
 struct lk_predictor {
     char data[512]; /* the SPEC it was validated with */
+    char trained_with[512];
     enum lk_data_part part;
     struct lk_device *device;
     struct lk_model *model;
@@ -40,6 +43,19 @@ static enum lk_status find_checkpoint(const char *path, char *found, size_t byte
     return LK_OK;
 }
 
+enum lk_status lk_run_open_model(const char *path, struct lk_model **model)
+{
+    char found[1024];
+    struct lk_checkpoint_file *file = NULL;
+    LK_TRY(find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_checkpoint_open(found, &file));
+    const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
+    const enum lk_status status =
+        lk_model_read(about->model_text, strlen(about->model_text), about->model, model);
+    lk_checkpoint_close(file);
+    return status;
+}
+
 /* Numbers that come without a data set are standardized here, as the data's pipeline did in
  * training. If there is one input and one field their names need not be the same. */
 static enum lk_status bind_standardize(struct lk_predictor *predictor)
@@ -57,6 +73,17 @@ static enum lk_status bind_standardize(struct lk_predictor *predictor)
     return lk_standardize_bind(s, inputs, count);
 }
 
+/* A text without `loss:` predicts one class, if it is a vector of probabilities at all. */
+static enum lk_status read_classes(struct lk_model *model, const char *classes)
+{
+    if (!classes || !*classes)
+        return LK_OK;
+    for (int i = 0; i < model->output_count; i++)
+        if (!model->says_loss && !model->outputs[i].loss.kind)
+            LK_TRY(lk_output_set_standard(model, &model->outputs[i]));
+    return lk_model_read_classes(model, classes);
+}
+
 static enum lk_status open_file(struct lk_predictor *predictor,
                                 const struct lk_checkpoint_file *file, const char *device,
                                 int64_t batch)
@@ -65,10 +92,12 @@ static enum lk_status open_file(struct lk_predictor *predictor,
     const bool is_own = about->validation[0] && strcmp(about->validation, "off") != 0;
     snprintf(predictor->data, sizeof predictor->data, "%s",
              is_own ? about->validation : about->data);
-    predictor->part = is_own ? LK_DATA_TEST_OR_ALL : LK_DATA_TEST;
+    snprintf(predictor->trained_with, sizeof predictor->trained_with, "%s", about->data);
+    predictor->part = is_own ? LK_DATA_VALIDATION_OR_ALL : LK_DATA_VALIDATION;
     LK_TRY(lk_model_read(about->model_text, strlen(about->model_text), about->model,
                          &predictor->model));
     struct lk_transform transform;
+    LK_TRY(read_classes(predictor->model, about->classes));
     if (about->eval_pipeline) {
         LK_TRY(lk_pipeline_parse(about->eval_pipeline, false, &predictor->pipeline));
         predictor->text = strdup(about->eval_pipeline);
@@ -150,7 +179,9 @@ bool lk_predictor_output(const struct lk_predictor *predictor, int index,
         .shape = found->node->shapes.y,
         .is_class = model->says_loss ? found->shape.form == LK_FORM_CLASS ||
                                            found->shape.form == LK_FORM_DISTRIBUTION
-                                     : is_vector};
+                                     : is_vector,
+        .class_names = found->class_names,
+        .named_classes = found->class_count};
     return true;
 }
 
@@ -163,6 +194,19 @@ void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3], 
     for (int i = 0; i < 3; i++)
         shape[i] = i < input.shape.rank ? input.shape.dim[i] : 1;
     *classes = (int)lk_shape_count(&output.shape);
+}
+
+enum lk_status lk_predictor_read_image(const struct lk_predictor *predictor, const char *path,
+                                       uint8_t *pixels)
+{
+    struct lk_field input = {0};
+    (void)lk_predictor_input(predictor, 0, &input);
+    if (input.dtype != LK_U8)
+        return lk_fail(LK_E_ARGUMENT, "model '%s' takes no image",
+                       lk_model_name(predictor->model));
+    const int shape[] = {(int)input.shape.dim[0], (int)input.shape.dim[1],
+                         (int)input.shape.dim[2]};
+    return lk_photo_read(path, predictor->data, &predictor->pipeline, shape, pixels);
 }
 
 enum lk_status lk_predictor_run(struct lk_predictor *predictor, int64_t count,
@@ -229,6 +273,26 @@ enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char 
         lk_data_wanted(predictor->model, &predictor->pipeline);
     LK_TRY(lk_data_open_as(data ? data : predictor->data,
                            data ? LK_DATA_TEST_OR_ALL : predictor->part, &wanted, &opened));
+    lk_data_close(predictor->evaluated);
+    predictor->evaluated = opened;
+    return lk_evaluator_run(predictor->evaluator, opened, result);
+}
+
+/* A part that is found in place of another one is not the one that was asked for. */
+enum lk_status lk_predictor_evaluate_part(struct lk_predictor *predictor, const char *data,
+                                          enum lk_data_part part, struct lk_evaluation *result)
+{
+    struct lk_data *opened = NULL;
+    const char *spec = data ? data : predictor->trained_with;
+    const struct lk_data_options wanted =
+        lk_data_wanted(predictor->model, &predictor->pipeline);
+    LK_TRY(lk_data_open_as(spec, part, &wanted, &opened));
+    if ((part == LK_DATA_TEST || part == LK_DATA_VALIDATION) &&
+        lk_data_info(opened)->part != part) {
+        lk_data_close(opened);
+        return lk_fail(LK_E_IO, "'%s' has no %s part", spec,
+                       part == LK_DATA_TEST ? "test" : "validation");
+    }
     lk_data_close(predictor->evaluated);
     predictor->evaluated = opened;
     return lk_evaluator_run(predictor->evaluator, opened, result);

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int lk_rank(void)
 {
@@ -63,6 +64,22 @@ enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer)
     snprintf(text, sizeof text, "%lld samples, sha256 %s",
              (long long)lk_data_info(trainer->load.train)->count, trainer->data_sum);
     return lk_world_check_equal(trainer->world, "training data", text);
+}
+
+enum lk_status lk_trainer_share_text(struct lk_world *world, char **text)
+{
+    const bool is_first = lk_world_rank(world) == 0;
+    int64_t bytes = is_first ? (int64_t)strlen(*text) + 1 : 0;
+    LK_TRY(lk_world_broadcast(world, sizeof bytes, &bytes));
+    char *shared = is_first ? *text : malloc((size_t)bytes);
+    if (!shared)
+        return lk_fail_memory("a text of rank 0", (size_t)bytes);
+    const enum lk_status status = lk_world_broadcast(world, (size_t)bytes, shared);
+    if (!is_first) {
+        free(*text);
+        *text = shared;
+    }
+    return status;
 }
 
 enum lk_status lk_trainer_broadcast_state(struct lk_trainer *trainer)

@@ -2,6 +2,7 @@
 #include "train/run_folder.h"
 
 #include "base/build.h"
+#include "base/escape.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
@@ -53,6 +54,7 @@ static enum lk_status lock(struct lk_run_folder *folder)
 static enum lk_status make_folders(struct lk_run_folder *folder)
 {
     folder->is_new = !lk_folder_exists(folder->path);
+    LK_TRY(lk_run_folder_check(folder->path));
     LK_TRY(lk_folder_make(folder->checkpoints));
     if (access(folder->checkpoints, W_OK) != 0)
         return lk_file_fail("write in", folder->checkpoints);
@@ -85,7 +87,8 @@ void lk_run_folder_close(struct lk_run_folder *folder)
         return;
     if (folder->file)
         fclose(folder->file);
-    if (folder->is_new && !folder->has_begun) { /* new and empty: removed again */
+    if (folder->is_new && !folder->has_begun) { /* the directory is new and empty, so it is
+                                                 * removed again */
         rmdir(folder->checkpoints);
         rmdir(folder->path);
     }
@@ -114,17 +117,6 @@ enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder)
     return LK_OK;
 }
 
-static enum lk_status write_config(const struct lk_run_folder *folder,
-                                   const struct lk_settings *settings)
-{
-    char path[544], *text = NULL;
-    snprintf(path, sizeof path, "%s/config.yaml", folder->path);
-    LK_TRY(lk_settings_print(settings, &text));
-    const enum lk_status status = lk_file_write(path, text, strlen(text));
-    free(text);
-    return status;
-}
-
 /* Writes a JSON value (which it releases) as a file. */
 static enum lk_status write_json(const char *path, json_t *json)
 {
@@ -135,6 +127,18 @@ static enum lk_status write_json(const char *path, json_t *json)
     const enum lk_status status = lk_file_write(path, text, strlen(text));
     free(text);
     return status;
+}
+
+/* A text that may be a path, which need not be UTF-8. */
+static json_t *text_json(const char *text)
+{
+    char *escaped = malloc(LK_ESCAPED_BYTES(strlen(text)));
+    if (!escaped)
+        return NULL;
+    lk_escape(text, escaped);
+    json_t *json = json_string(escaped);
+    free(escaped);
+    return json;
 }
 
 static json_t *about_device(const struct lk_device_info *device)
@@ -168,16 +172,31 @@ static enum lk_status write_environment(const struct lk_run_folder *folder,
 }
 
 /* Whether a line of metrics.jsonl is still true for a run that goes on after `step`. The last
- * evaluation of a finished run is not, nor is its end: both will be written again. */
-static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished)
+ * evaluation of a finished run is not, nor is its end: both will be written again. Counts the
+ * steps that are told of. */
+static bool holds(const char *line, size_t bytes, int64_t step, bool is_finished,
+                  int64_t *steps)
 {
     json_t *json = json_loadb(line, bytes, 0, NULL);
     const json_t *number = json_object_get(json, "step");
     const char *event = json_string_value(json_object_get(json, "event"));
     const int64_t at = json_is_integer(number) ? json_integer_value(number) : -1;
     const bool is_last = is_finished && at == step && event && strcmp(event, "eval") == 0;
+    const bool is_step = event && strcmp(event, "step") == 0;
     json_decref(json);
+    *steps += is_step && at >= 1 && at <= step;
     return at >= 0 && at <= step && !is_last; /* "end" has no step */
+}
+
+/* Somebody has removed the file, or a part of it. */
+static void warn_of_lost_steps(const struct lk_run_folder *folder, int64_t found, int64_t step)
+{
+    if (found < step)
+        lk_log(
+            LK_LOG_WARNING,
+            "'%s' tells of %lld of the %lld steps that the run has done: the others are lost "
+            "from it",
+            folder->metrics, (long long)found, (long long)step);
 }
 
 /* Rewrites metrics.jsonl without the lines that no longer hold and without a torn last line. */
@@ -186,19 +205,23 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 {
     void *data = NULL;
     size_t bytes = 0, kept = 0;
-    if (!lk_file_exists(folder->metrics))
+    int64_t steps = 0;
+    if (!lk_file_exists(folder->metrics)) {
+        warn_of_lost_steps(folder, 0, step);
         return LK_OK;
+    }
     LK_TRY(lk_file_read(folder->metrics, MOST_METRICS_BYTES, &data, &bytes));
     char *text = data;
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
         const size_t length = end ? (size_t)(end - (text + at)) + 1 : bytes - at;
-        if (end && holds(text + at, length, step, is_finished)) {
+        if (end && holds(text + at, length, step, is_finished, &steps)) {
             memmove(text + kept, text + at, length);
             kept += length;
         }
         at += length;
     }
+    warn_of_lost_steps(folder, steps, step);
     const enum lk_status status =
         kept == bytes ? LK_OK : lk_file_write(folder->metrics, text, kept);
     free(data);
@@ -208,16 +231,16 @@ static enum lk_status cut_metrics(const struct lk_run_folder *folder, int64_t st
 enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                    const struct lk_settings *settings,
                                    const struct lk_environment *environment, int64_t step,
-                                   bool is_finished)
+                                   enum lk_run_progress progress,
+                                   struct lk_setting_changes *changes)
 {
     if (!folder->path[0])
         return LK_OK;
     folder->has_begun = true;
-    LK_TRY(write_config(folder, settings));
-    LK_TRY(write_environment(folder, environment));
-    LK_TRY(cut_metrics(folder, step, is_finished));
-    folder->file = fopen(folder->metrics, "a");
-    return folder->file ? LK_OK : lk_file_fail("append to", folder->metrics);
+    LK_TRY(write_environment(folder, environment)); /* first: lk_run_folder_check() */
+    LK_TRY(lk_run_config_write(folder->path, settings, progress, changes));
+    LK_TRY(cut_metrics(folder, step, progress == LK_RUN_IS_FINISHED));
+    return lk_file_append(folder->metrics, &folder->file);
 }
 
 /* A finite number, or null: JSON has neither NaN nor infinity. */
@@ -285,7 +308,8 @@ static json_t *output_json(const struct lk_output_evaluation *o)
                      "metrics", metrics);
 }
 
-/* With the figures of each output by its name, where they are more than loss and accuracy. */
+/* With the figures of each output under its name, where there are more than loss and
+ * accuracy. */
 static json_t *evaluation_line(const struct lk_event *e)
 {
     json_t *json =
@@ -305,24 +329,44 @@ static json_t *evaluation_line(const struct lk_event *e)
     return json;
 }
 
+/* Texts that are no UTF-8 cannot stand in JSON. */
+static json_t *text_or_null(const char *text)
+{
+    json_t *json = json_string(text);
+    return json ? json : json_null();
+}
+
+static json_t *settings_line(const struct lk_event *e)
+{
+    json_t *changes = json_object();
+    for (int i = 0; i < e->change_count; i++)
+        json_object_set_new(changes, e->changes[i].name,
+                            json_pack("{s:o, s:o}", "was", text_or_null(e->changes[i].was),
+                                      "is", text_or_null(e->changes[i].is)));
+    return json_pack("{s:s, s:I, s:o, s:o}", "event", "settings", "step", (json_int_t)e->step,
+                     "text", text_or_null(e->text), "changes", changes);
+}
+
 static json_t *event_line(const struct lk_event *e)
 {
     switch (e->kind) {
     case LK_EVENT_START:
-        return json_pack("{s:s, s:I, s:s}", "event", "start", "step", (json_int_t)e->step,
-                         "text", e->text);
+        return json_pack("{s:s, s:I, s:o}", "event", "start", "step", (json_int_t)e->step,
+                         "text", text_json(e->text));
     case LK_EVENT_STEP:
         return step_line(e);
     case LK_EVENT_EVALUATION:
         return with_loss_scale(evaluation_line(e), e);
     case LK_EVENT_CHECKPOINT:
-        return json_pack("{s:s, s:I, s:s}", "event", "checkpoint", "step", (json_int_t)e->step,
-                         "file", e->file);
+        return json_pack("{s:s, s:I, s:o}", "event", "checkpoint", "step", (json_int_t)e->step,
+                         "file", text_json(e->file));
     case LK_EVENT_DEVICES:
         return json_pack("{s:s, s:I, s:s}", "event", "devices", "step", (json_int_t)e->step,
                          "text", e->text);
     case LK_EVENT_END:
         return end_line(e);
+    case LK_EVENT_SETTINGS:
+        return settings_line(e);
     }
     return NULL;
 }

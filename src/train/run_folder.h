@@ -9,10 +9,15 @@ struct lk_run_folder;
 
 /* Makes the directory and those in it; nothing there is changed. An empty path keeps no files:
  * all functions below then do nothing. Waits some seconds for another process that trains there
- * to end. fails: LK_E_IO (unwritable, no directory, another process trains there) */
+ * to end. fails: LK_E_IO (unwritable, no directory, another process trains there);
+ * LK_E_ARGUMENT: it has files that a run would replace */
 LK_MUST_CHECK enum lk_status lk_run_folder_open(const char *path,
                                                 struct lk_run_folder **folder);
 void lk_run_folder_close(struct lk_run_folder *folder);
+
+/* Whether a run may replace the files that stand in a folder, which need not exist.
+ * fails: LK_E_IO: one is no file; LK_E_ARGUMENT: one is somebody else's */
+LK_MUST_CHECK enum lk_status lk_run_folder_check(const char *folder);
 
 /* "" for no directory. */
 const char *lk_run_folder_path(const struct lk_run_folder *folder);
@@ -29,12 +34,24 @@ struct lk_environment {
     struct lk_choices *choices;
 };
 
+/* How far a run is when it begins or goes on. */
+enum lk_run_progress { LK_RUN_BEGINS, LK_RUN_GOES_ON, LK_RUN_IS_FINISHED };
+
 /* Writes config.yaml and env.json, and opens metrics.jsonl behind the lines of steps up to
- * `step`; later ones were never saved and are dropped. */
+ * `step`; later ones were never saved and are dropped. `changes`, which is empty, tells what is
+ * another setting than before where the run goes on. */
 LK_MUST_CHECK enum lk_status lk_run_folder_begin(struct lk_run_folder *folder,
                                                  const struct lk_settings *settings,
                                                  const struct lk_environment *environment,
-                                                 int64_t step, bool is_finished);
+                                                 int64_t step, enum lk_run_progress progress,
+                                                 struct lk_setting_changes *changes);
+
+/* Writes config.yaml. Of a run that goes on with other settings the old file is kept under
+ * another name; that of a run that is finished stays as it is. */
+LK_MUST_CHECK enum lk_status lk_run_config_write(const char *folder,
+                                                 const struct lk_settings *settings,
+                                                 enum lk_run_progress progress,
+                                                 struct lk_setting_changes *changes);
 
 /* An event as its line of metrics.jsonl, without the newline; the caller frees it.
  * fails: LK_E_MEMORY */

@@ -1,9 +1,10 @@
-/* Saving a trainer's state and going on from it. */
+/* Saves a trainer's state, and goes on from a saved one. */
 #include "base/build.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/classes.h"
 #include "train/trainer_internal.h"
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
     LK_TRY(lk_choices_print(trainer->choices, &choices));
     const struct lk_checkpoint about = {
         .choices = choices,
+        .classes = trainer->classes_text,
         .model = lk_model_name(trainer->model),
         .model_text = lk_model_text(trainer->model),
         .data = trainer->settings->data,
@@ -130,17 +132,31 @@ static enum lk_status check_same_pipeline(const char *asked, const char *there)
                    there, asked);
 }
 
+static enum lk_status check_same_model(const struct lk_trainer *trainer,
+                                       const struct lk_checkpoint *there)
+{
+    char what[512];
+    const char *asked = lk_model_name(trainer->model);
+    LK_TRY(lk_model_differ(trainer->model, there->model_text, what, sizeof what));
+    if (!*what)
+        return LK_OK;
+    if (strcmp(there->model, asked) != 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "run directory '%s' holds another model ('%s', asked for is '%s'); use "
+                       "--fresh to start over, or another directory",
+                       trainer->settings->run, there->model, asked);
+    return lk_fail(
+        LK_E_ARGUMENT,
+        "run directory '%s' holds another model '%s' than the one asked for: %s; use "
+        "--fresh to start over, or another directory",
+        trainer->settings->run, asked, what);
+}
+
 static enum lk_status check_same_run(const struct lk_trainer *trainer,
                                      const struct lk_checkpoint *there)
 {
     const struct lk_settings *s = trainer->settings;
-    bool is_same_model;
-    LK_TRY(lk_model_compare(trainer->model, there->model_text, &is_same_model));
-    if (!is_same_model)
-        return lk_fail(LK_E_ARGUMENT,
-                       "run directory '%s' holds another model ('%s', asked for is '%s'); use "
-                       "--fresh to start over, or another directory",
-                       s->run, there->model, lk_model_name(trainer->model));
+    LK_TRY(check_same_model(trainer, there));
     if (there->batch != s->batch_size)
         return differs("batch size", there->batch, s->batch_size);
     if (there->seed != s->seed)
@@ -218,6 +234,21 @@ enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer)
     LK_TRY(check_same_run(trainer, there));
     trainer->settings->shards = there->shards; /* a run keeps its order of sums */
     return LK_OK;
+}
+
+enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer)
+{
+    const char *there = NULL;
+    if (trainer->checkpoint)
+        there = lk_checkpoint_metadata(trainer->checkpoint)->classes;
+    char *text = strdup(there ? there : "");
+    if (!text)
+        return lk_fail_memory("names of classes", there ? strlen(there) : 0);
+    enum lk_status status = lk_trainer_share_text(trainer->world, &text);
+    if (status == LK_OK)
+        status = lk_model_read_classes(trainer->model, text);
+    free(text);
+    return status;
 }
 
 /* Reads the checkpoint to a device. A scale of the loss that the settings ask for replaces the

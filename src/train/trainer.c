@@ -2,9 +2,13 @@
 #include "train/trainer_internal.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "data/batches/measure.h"
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/classes.h"
+#include "train/fit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,12 +112,12 @@ static bool is_read(const struct lk_trainer *trainer, const char *name)
 /* The pipeline with what is measured over the training data, of the fields that the model
  * reads: other data need not have the rest. */
 static enum lk_status resolve(struct lk_trainer *trainer, const char *text, bool is_training,
-                              char **resolved)
+                              struct lk_standardize *known, char **resolved)
 {
     struct lk_pipeline pipeline;
     struct lk_standardize numbers;
     int kept = 0;
-    LK_TRY(lk_pipeline_resolve(trainer->load.train, text, resolved));
+    LK_TRY(lk_pipeline_resolve_again(trainer->load.train, text, known, resolved));
     LK_TRY(lk_pipeline_parse(*resolved, is_training, &pipeline));
     if (!pipeline.standardizes)
         return LK_OK;
@@ -140,6 +144,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     const struct lk_data_options size = lk_data_wanted(trainer->model, &no_pipeline);
     int targets[LK_MOST_OUTPUTS];
     struct lk_feed unused;
+    struct lk_standardize known = {0};
     struct lk_batches_options options = {.size = (int)s->batch_size,
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
@@ -149,11 +154,14 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
                                          .threads = (int)s->data_threads,
                                          .prefetch = (int)s->prefetch};
     LK_TRY(lk_data_load_join(&trainer->load));
+    LK_TRY(lk_trainer_read_classes(trainer));
     LK_TRY(lk_binding_make(trainer->model, trainer->load.train, &trainer->feed, targets));
+    LK_TRY(lk_binding_take_classes(trainer->model, trainer->load.train, targets));
+    LK_TRY(lk_model_print_classes(trainer->model, &trainer->classes_text));
     if (trainer->load.validation)
         LK_TRY(lk_binding_make(trainer->model, trainer->load.validation, &unused, targets));
-    LK_TRY(resolve(trainer, s->pipeline, true, &trainer->text));
-    LK_TRY(resolve(trainer, s->eval_pipeline, false, &trainer->eval_text));
+    LK_TRY(resolve(trainer, s->pipeline, true, &known, &trainer->text));
+    LK_TRY(resolve(trainer, s->eval_pipeline, false, &known, &trainer->eval_text));
     options.pipeline = trainer->text;
     LK_TRY(lk_data_fingerprint(trainer->load.train, &trainer->feed, trainer->data_sum));
     LK_TRY(lk_trainer_compare_data(trainer));
@@ -215,7 +223,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
     return status;
 }
 
-static enum lk_status begin_folder(struct lk_trainer *trainer)
+static enum lk_status begin_folder(struct lk_trainer *trainer,
+                                   struct lk_setting_changes *changes)
 {
     const struct lk_device_info *devices[LK_MOST_TEAM + 1] = {NULL};
     int count = 0;
@@ -225,8 +234,41 @@ static enum lk_status begin_folder(struct lk_trainer *trainer)
     const struct lk_environment environment = {.devices = devices,
                                                .ranks = lk_world_size(trainer->world),
                                                .choices = trainer->choices};
+    const enum lk_run_progress progress = trainer->done == 0 ? LK_RUN_BEGINS
+                                          : trainer->done < trainer->total_steps
+                                              ? LK_RUN_GOES_ON
+                                              : LK_RUN_IS_FINISHED;
     return lk_run_folder_begin(trainer->folder, trainer->settings, &environment, trainer->done,
-                               trainer->done == trainer->total_steps);
+                               progress, changes);
+}
+
+/* Says with which other settings the run goes on, or would have if it were not finished. */
+static enum lk_status report_changes(struct lk_trainer *trainer,
+                                     const struct lk_setting_changes *changes)
+{
+    struct lk_text text = {0};
+    if (changes->count == 0 && !changes->is_unreadable)
+        return LK_OK;
+    const bool is_finished = trainer->done >= trainer->total_steps;
+    lk_setting_changes_print(changes, &text);
+    if (changes->is_unreadable)
+        lk_text_append(&text, "config.yaml cannot be read, so what it had is not known");
+    if (*changes->kept)
+        lk_text_append(&text, "; %s has the settings before", changes->kept);
+    enum lk_status status = LK_OK;
+    if (text.failed)
+        status = lk_fail_memory("a message", text.room);
+    else if (is_finished)
+        lk_log(LK_LOG_WARNING,
+               "the run is finished after step %lld, so these settings change nothing: %s",
+               (long long)trainer->done, text.bytes);
+    else
+        status = lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_SETTINGS,
+                                                              .text = text.bytes,
+                                                              .changes = changes->items,
+                                                              .change_count = changes->count});
+    free(text.bytes);
+    return status;
 }
 
 /* Evaluation without a pipeline of its own has what follows from that of training. */
@@ -246,13 +288,29 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
                               &trainer->eval_transform);
 }
 
-static bool predicts_one_class(const struct lk_model *model)
+/* Whether the pipeline's one_hot suits what is trained: one class a sample, or a weight for
+ * each class. A class for each step is refused rather than left as it is without a word. */
+static enum lk_status check_one_hot(const struct lk_model *model)
 {
-    bool does = false;
-    for (int i = 0; i < model->output_count; i++)
-        does |= model->outputs[i].loss_node && model->outputs[i].shape.form == LK_FORM_CLASS &&
-                model->outputs[i].shape.steps == 1;
-    return does;
+    bool is_used = false;
+    for (int i = 0; i < model->output_count; i++) {
+        const struct lk_model_output *output = &model->outputs[i];
+        const enum lk_metric_form form = output->shape.form;
+        if (!output->loss_node)
+            continue;
+        if (form == LK_FORM_CLASS && output->shape.time_steps > 1)
+            return lk_fail(LK_E_ARGUMENT,
+                           "the pipeline's one_hot is for one class a sample; output '%s' of "
+                           "model '%s' predicts a class for each step, whose labels cannot be "
+                           "smoothed",
+                           output->name, lk_model_name(model));
+        is_used |= form == LK_FORM_CLASS || form == LK_FORM_DISTRIBUTION;
+    }
+    return is_used ? LK_OK
+                   : lk_fail(LK_E_ARGUMENT,
+                             "the pipeline's one_hot is for an output that predicts one class "
+                             "a sample, model '%s' has none",
+                             lk_model_name(model));
 }
 
 static enum lk_status add_loss(struct lk_trainer *trainer)
@@ -261,20 +319,18 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
     const struct lk_model *model = trainer->model;
     LK_TRY(
         lk_model_add_losses(trainer->model, p->is_one_hot ? p->smoothing : -1, &trainer->loss));
-    if (p->is_one_hot && !predicts_one_class(model))
-        return lk_fail(LK_E_ARGUMENT,
-                       "the pipeline's one_hot is for an output that predicts one class a "
-                       "sample, model '%s' has none",
-                       lk_model_name(model));
+    if (p->is_one_hot)
+        LK_TRY(check_one_hot(model));
     for (int i = 0; i < model->output_count; i++)
         trainer->has_accuracy |=
             model->outputs[i].loss_node && model->outputs[i].shape.form != LK_FORM_VALUES;
     return LK_OK;
 }
 
-static enum lk_status create(struct lk_trainer *trainer)
+static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_changes *changes)
 {
-    LK_TRY(lk_settings_open_model(trainer->settings, &trainer->model));
+    LK_TRY(lk_settings_fit_to(trainer->settings, &trainer->load.train));
+    LK_TRY(lk_settings_open_fitted(trainer->settings, &trainer->model));
     LK_TRY(read_pipelines(trainer));
     LK_TRY(lk_lr_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_trainer_join(trainer));
@@ -295,9 +351,10 @@ static enum lk_status create(struct lk_trainer *trainer)
         LK_TRY(lk_run_folder_start_over(trainer->folder));
     if (trainer->checkpoint)
         LK_TRY(lk_trainer_resume(trainer));
-    LK_TRY(begin_folder(trainer));
+    LK_TRY(begin_folder(trainer, changes));
     LK_TRY(lk_trainer_broadcast_state(trainer));
-    return announce(trainer);
+    LK_TRY(announce(trainer));
+    return report_changes(trainer, changes);
 }
 
 enum lk_status lk_trainer_create(const struct lk_settings *settings,
@@ -315,7 +372,9 @@ enum lk_status lk_trainer_create(const struct lk_settings *settings,
     if (status == LK_OK)
         status = lk_world_open(&made->world);
     if (status == LK_OK) {
-        status = create(made);
+        struct lk_setting_changes changes = {0};
+        status = create(made, &changes);
+        lk_setting_changes_clear(&changes);
         if (status != LK_OK)
             status = lk_world_fail(made->world, status);
     }
@@ -348,6 +407,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_choices_destroy(trainer->tuned);
     lk_choices_destroy(trainer->blockings);
     free(trainer->choices_text);
+    free(trainer->classes_text);
     free(trainer->text);
     free(trainer->eval_text);
     free(trainer);

@@ -34,7 +34,7 @@ struct lk_trainer {
     struct lk_world *world;               /* the job's ranks */
     struct lk_choices *choices;           /* of algorithms, for devices of all kinds */
     struct lk_choices *tuned, *blockings; /* the fastest known here, for choices to come */
-    char *choices_text;                   /* as the snapshot has them */
+    char *choices_text, *classes_text;    /* as the snapshot has them */
     struct lk_run_folder *folder;         /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_pipeline pipeline, eval_pipeline;
@@ -82,6 +82,10 @@ LK_MUST_CHECK enum lk_status lk_trainer_join(struct lk_trainer *trainer);
 
 /* With all ranks: compares the training data. fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_trainer_compare_data(struct lk_trainer *trainer);
+
+/* With all ranks: rank 0's text, which all others get in place of their own; the caller frees
+ * it. fails: LK_E_MEMORY, LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_trainer_share_text(struct lk_world *world, char **text);
 
 /* With all ranks: rank 0's steps done, parameters and optimizer state become those of all. */
 LK_MUST_CHECK enum lk_status lk_trainer_broadcast_state(struct lk_trainer *trainer);
@@ -135,6 +139,10 @@ LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
 /* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model
  * and these settings. fails: LK_E_ARGUMENT, naming what differs */
 LK_MUST_CHECK enum lk_status lk_trainer_check_resume(struct lk_trainer *trainer);
+
+/* With all ranks: names the classes of the model's outputs as the checkpoint that is open does.
+ * fails: LK_E_DATA */
+LK_MUST_CHECK enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer);
 
 /* Goes on from the checkpoint that is open, and closes it: weights, optimizer, step, position
  * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */

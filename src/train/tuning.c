@@ -18,8 +18,9 @@
 
 enum { MOST_BYTES = 16 << 20, USUAL_BATCH = 512, USUAL_STEPS = 1000 };
 
-/* Most that quick tuning takes, and its share of the run that follows. */
-static const double MOST_SECONDS = 15, SHARE = 0.02;
+/* The most seconds that quick tuning takes, and the most as a fraction of the run that
+ * follows. */
+static const double MOST_SECONDS = 15, FRACTION = 0.02;
 
 /* --- the cache --------------------------------------------------------------------------- */
 
@@ -119,7 +120,7 @@ double lk_tuning_worth(const struct lk_device *device, const struct lk_node *los
     const double each = info->device_class == LK_CLASS_CPU ? 2.0 * info->vector_width : 128;
     const double peak = 2e6 * each * info->clock_mhz * info->compute_units;
     const double run = 3 * flops * (double)batch * (double)(steps > 0 ? steps : USUAL_STEPS);
-    const double worth = peak > 0 ? SHARE * run / peak : 0;
+    const double worth = peak > 0 ? FRACTION * run / peak : 0;
     return worth < 1 ? 0 : worth < MOST_SECONDS ? worth : MOST_SECONDS;
 }
 

@@ -6,7 +6,7 @@
 #include "products/kernel/choice.h"
 
 /* QUICK: blockings, measured when a run begins. FULL: algorithms and blockings, measured by
- * `lockstep tune`; these are preferred. */
+ * `lockstep tune`; where there are both, these are taken. */
 enum lk_tuning { LK_TUNING_QUICK, LK_TUNING_FULL };
 
 /* Reads from the cache the results of full tuning into `known` and those of quick tuning into

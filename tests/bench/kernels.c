@@ -2,7 +2,7 @@
 #include "bench/cases.h"
 #include "bench/peaks.h"
 #include "device/rig.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include "scratch.h"
 #include "train/tuning.h"
 

@@ -1,6 +1,6 @@
 /* The table of known answers, computed again with plain loops in double: it is not merely what
  * some device's kernels said. */
-#include "bench/known_answers.h"
+#include "bench/selftest/known_answers.h"
 #include "base/random.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ enum { BATCH = LK_KNOWN_BATCH };
 struct problem {
     const struct lk_known_answer *known;
     struct lk_op_shapes shapes;
-    struct lk_named_sets data;
+    struct lk_known_arrays data;
     double *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
 };
 
@@ -351,7 +351,8 @@ static void table_is_what_loops_compute(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* Somebody who adds an operation adds its known answer to src/bench/known_answers.c. */
+/* Somebody who adds an operation adds its known answer to src/bench/selftest/known_answers.c.
+ */
 static void every_operation_has_an_answer(void **state)
 {
     (void)state;
@@ -360,7 +361,8 @@ static void every_operation_has_an_answer(void **state)
         for (const struct lk_known_answer *k = lk_known_answers; k->op; k++)
             is_known |= strcmp(k->op, lk_ops[i]->name) == 0;
         if (!is_known)
-            fail_msg("no known answer of %s in src/bench/known_answers.c", lk_ops[i]->name);
+            fail_msg("no known answer of %s in src/bench/selftest/known_answers.c",
+                     lk_ops[i]->name);
     }
 }
 

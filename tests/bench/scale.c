@@ -1,6 +1,6 @@
 /* A step on more devices than were measured: the simulation on numbers that were worked out by
  * hand, and a small model's prediction from a real measurement. */
-#include "bench/scale.h"
+#include "bench/scale/scale.h"
 #include "device/rig.h"
 #include "scratch.h"
 

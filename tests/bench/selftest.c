@@ -1,5 +1,5 @@
 /* The self-test passes on a sound device, and fails where results are spoiled. */
-#include "bench/selftest.h"
+#include "bench/selftest/selftest.h"
 #include "device/rig.h"
 #include "optim/optimizer.h"
 
@@ -97,7 +97,7 @@ static void every_optimizer_has_a_part(void **state)
         for (const struct lk_selftest_check *p = lk_selftest_checks; p->name; p++)
             is_known |= p->optimizer && strcmp(p->optimizer, lk_optimizer_kinds[i]->name) == 0;
         if (!is_known)
-            fail_msg("no known answer of %s in src/bench/selftest_checks.c",
+            fail_msg("no known answer of %s in src/bench/selftest/checks.c",
                      lk_optimizer_kinds[i]->name);
     }
 }

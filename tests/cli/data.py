@@ -123,6 +123,22 @@ class Figures(DataTest):
         self.assertIn('\nlooked at 4 of 16 train, 4 of 5 test\n',
                       self.run_program('data', 'folder:set', '--samples', '4').stdout)
 
+    def test_three_parts(self):
+        """The validation part is shown beside the test part; samples may be held out."""
+        for i in range(6):
+            self.put_image(f'set/val/{"Käse & Öl" if i < 2 else "z" * 40}/{i}.png',
+                           png(9, 7, lambda x, y: i))
+            self.put_image(f'set/train/{"z" * 40}/{i}.png', png(9, 7, lambda x, y: i))
+        parts = self.report('folder:set')['parts']
+        self.assertEqual([p['part'] for p in parts], ['train', 'val', 'test'])
+        self.assertEqual(parts[1]['class_counts'], [2, 0, 0, 4])
+        self.assertEqual(parts[2]['class_counts'], [*self.counts['test'], 0])
+        for line in self.run_program('data', 'folder:set').stdout.split('\n'):
+            self.assertLessEqual(len(line), 80)
+        held, = (p for p in self.report('folder:set/train,val=0.25')['parts']
+                 if p['part'] == 'val')
+        self.assertEqual(held['class_counts'], [1, 0, 3, 2])
+
     def test_one_part(self):
         done = self.run_program('data', 'folder:set/train', '--json')
         self.assertEqual([p['part'] for p in json.loads(done.stdout)['parts']], ['all'])

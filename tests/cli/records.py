@@ -76,3 +76,38 @@ def example(record):
         assert key.decode() not in found
         found[key.decode()] = value
     return found
+
+
+def as_varint(value):
+    value &= (1 << 64) - 1
+    text = b''
+    while value > 127:
+        text += bytes([value & 127 | 128])
+        value >>= 7
+    return text + bytes([value])
+
+
+def field(number, data):
+    return as_varint(number << 3 | 2) + as_varint(len(data)) + data
+
+
+def make_example(features):
+    """An Example of {key: bytes, or a list of floats or of whole numbers}."""
+    entries = b''
+    for key, value in features.items():
+        if isinstance(value, bytes):
+            kind = field(1, field(1, value))
+        elif isinstance(value[0], float):
+            kind = field(2, field(1, struct.pack(f'<{len(value)}f', *value)))
+        else:
+            kind = field(3, field(1, b''.join(map(as_varint, value))))
+        entries += field(1, field(1, key.encode()) + field(2, kind))
+    return field(1, entries)
+
+
+def write_file(path, records):
+    with open(path, 'wb') as file:
+        for record in records:
+            length = struct.pack('<Q', len(record))
+            file.write(length + struct.pack('<I', masked_crc32c(length)) + record +
+                       struct.pack('<I', masked_crc32c(record)))

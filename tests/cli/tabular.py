@@ -125,7 +125,7 @@ class TabularTest(ProgramTest):
         self.assertGreater(outputs['heavy']['metrics']['auc'], 0.95)
         said = self.run_program('predict', 'one', FIELDS[:-1]).stdout.splitlines()
         self.assertEqual(len(said), 150)
-        self.assertRegex(said[0], r'^sample 0: species class \d, probability [\d.]+; '
+        self.assertRegex(said[0], r'^sample 0: species [a-z]+, probability [\d.]+; '
                                   r'mass [-\d.e+]+; heavy [-\d.e]+$')
 
     def test_changed_loss(self):
@@ -153,6 +153,59 @@ class TabularTest(ProgramTest):
                          '--lr', '0.05', '--epochs', '10', '--run', 'run')
         self.assertGreater(self.judged('run')['accuracy'], 0.95)
 
+    def test_smoothed_vectors(self):
+        """A weight for each class is smoothed as a class is; a class for each step is not, and
+        that is said."""
+        chance = random.Random(8)
+        x = [[chance.uniform(-1, 1) for _ in range(3)] for _ in range(96)]
+        y = [chance.randrange(3) for _ in x]
+        self.put('x.npy', array('<f4', 'f', (96, 3), x))
+        self.put('class.npy', array('<i8', 'q', (96,), [y]))
+        self.put('vector.npy', array('<f4', 'f', (96, 3),
+                                     [[float(k == c) for k in range(3)] for c in y]))
+        self.put('vectors.yaml', CLASSES.replace('metrics: [accuracy, {top_k: {k: 2}}, recall]',
+                                                 'loss: {cross_entropy: {target: numbers}}'))
+        losses = {}
+        for name, model in (('class', 'classes.yaml'), ('vector', 'vectors.yaml')):
+            for smoothing in 0, 0.3:
+                run = f'{name}{smoothing}'
+                self.run_program('train', model, '--data', f'npy:x.npy,{name}.npy',
+                                 '--batch-size', '32', '--steps', '6', '--run', run,
+                                 '--pipeline', f'one_hot smoothing={smoothing}')
+                losses[run] = [e['loss'] for e in self.events(run, 'step')]
+        for smoothing in '0', '0.3':
+            for a, b in zip(losses['class' + smoothing], losses['vector' + smoothing]):
+                self.assertAlmostEqual(a, b, places=5)
+        self.assertNotAlmostEqual(losses['class0'][-1], losses['class0.3'][-1], places=4)
+        self.put('steps.npy', array('<i8', 'q', (96, 3), [[c, 0, 1] for c in y]))
+        self.put('steps.yaml', 'name: steps\ninput: [3]\nlayers:\n'
+                               '  - reshape: {shape: [3, 1]}\n  - dense: {units: 3}\n'
+                               '  - softmax\nloss: cross_entropy\n')
+        self.refused(2, "predicts a class for each step, whose labels cannot be smoothed",
+                     'train', 'steps.yaml', '--data', 'npy:x.npy,steps.npy', '--steps', '1',
+                     '--pipeline', 'one_hot smoothing=0.1')
+
+    def test_targets_within_limits(self):
+        """What a loss is not defined for is refused before the first step."""
+        self.put('units.yaml', 'name: units\ninput: [3]\nlayers:\n  - dense: {units: 2}\n'
+                               '  - sigmoid\nloss: binary_cross_entropy\n')
+        rows = [[0.5, 1.0] for _ in range(64)]
+        self.put('x.npy', array('<f4', 'f', (64, 3), [[1, 2, 3]] * 64))
+        train = ['train', 'units.yaml', '--batch-size', '32', '--run', 'run', '--steps', '2',
+                 '--data']
+        for wrong in 3, -0.25:
+            rows[41][1] = wrong
+            self.put('y.npy', array('<f4', 'f', (64, 2), rows))
+            self.refused(3, f"label 'label' of sample 41 is {wrong:g}; binary_cross_entropy of "
+                         "output 'sigmoid_1' takes 0..1", *train, 'npy:x.npy,y.npy')
+            self.assertFalse(os.path.exists(self.path('run/metrics.jsonl')))
+        rows[41][1] = 0
+        self.put('y.npy', array('<f4', 'f', (64, 2), rows))
+        self.run_program(*train, 'npy:x.npy,y.npy')
+        rows[63][0] = 2
+        self.put('z.npy', array('<f4', 'f', (64, 2), rows))
+        self.refused(3, 'of sample 63 is 2', 'eval', 'run', '--data', 'npy:x.npy,z.npy')
+
     def test_what_is_read(self):
         """Numbers that the model does not read are no part of the run, nor is a label that has
         an input's name; several inputs do not share a field unasked."""
@@ -177,6 +230,16 @@ class TabularTest(ProgramTest):
         self.refused(3, "is one of 3 classes, mean_squared_error of output 'dense_2' takes a "
                      'number', 'train', 'mass.yaml', '--data', FIELDS + 'label=species',
                      '--steps', '1')
+
+    def test_measures_once(self):
+        """What training and evaluation standardize by is measured in one pass over the data."""
+        self.put('flat.csv', 'a,b,c\n' + ''.join(f'{i},7,{i % 3}\n' for i in range(90)))
+        self.put('flat.yaml', CLASSES.replace('input: [3]', 'input: [2]'))
+        done = self.run_program('train', 'flat.yaml', '--data', 'csv:flat.csv,fields=a,b,'
+                                'label=c', '--pipeline', 'standardize', '--batch-size', '30',
+                                '--val', 'csv:flat.csv,fields=a,b,label=c', '--steps', '3',
+                                '--run', 'run')
+        self.assertEqual(done.stderr.count("number 1 of 'numbers' is 7 in all samples"), 1)
 
     def test_lengths(self):
         """A field that tells another's length is an input like others."""

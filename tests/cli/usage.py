@@ -72,6 +72,30 @@ class CommandLine(ProgramTest):
                      environment={'LOCKSTEP_EPOCHS': 'many'})
         self.refused(2, 'adam', 'train', 'mlp', '--data', DATA, '--optimizer', 'adma')
 
+    def test_useless_settings(self):
+        """What has no use for this data must make sense all the same."""
+        for command in ['train', 'tiny.yaml', '--data', DATA], ['data', DATA]:
+            self.refused(2, "'zzz'", *command, '--max-bad', 'zzz')
+        self.refused(2, "max_bad 'zzz'", 'train', 'tiny.yaml', '--data', DATA, '--set',
+                     'max_bad=zzz')
+        for cache in ['--set', 'data_cache=zzz'], ['--cache', 'zzz']:
+            self.refused(2, ["cache 'zzz'", 'synthetic'], 'train', 'tiny.yaml', '--data', DATA,
+                         *cache)
+        self.train('--steps', '1', '--cache', 'memory')
+
+    def test_environment(self):
+        for name, values in {'LOCKSTEP_SLOW': ['garbage', '1', '1:', '1:x', '1:3x', '-1:3',
+                                               '0:nan', '0:0.5'],
+                             'LOCKSTEP_FAIL': ['garbage', '1', '1:0', '1:5:hung', '1:5,,'],
+                             'LOCKSTEP_HANG_SECONDS': ['garbage', '0', '-1', '5s', 'nan']
+                             }.items():
+            for value in values:
+                self.refused(2, [name, f"'{value}'", 'expected'], 'train', 'tiny.yaml',
+                             '--data', DATA, environment={name: value})
+        self.train('--steps', '2', environment={
+            'LOCKSTEP_SLOW': '0:1.5', 'LOCKSTEP_FAIL': '1:5,2:6:hang',
+            'LOCKSTEP_HANG_SECONDS': '7.5'})
+
     def test_words(self):
         self.refused(2, 'MODEL', 'train')
         self.refused(2, 'found 2 words', 'train', 'mlp', 'vgg16')
@@ -119,6 +143,21 @@ class Files(ProgramTest):
         self.put('run.yaml', 'data: ' + DATA + '\nmodel:\n  input: [28, 28, 1]\n  layers:\n'
                              '    - flatten\n    - dnese: {units: 10}\n')
         self.refused(3, "run.yaml:6: ", 'train', 'run.yaml')
+
+    def test_lines_of_options_in_run_files(self):
+        """What stands below a setting is refused with its own line, before anything begins."""
+        begin = f'model: tiny.yaml\ndata: {DATA}\ntrain:\n'
+        for text, line, said in (
+                ('  schedule: {kind: cosin, steps: 9}\n', 4, "'cosin' is none of"),
+                ('  schedule:\n    kind: cosine\n    step: 9\n', 6, "unknown option 'step'"),
+                ('  schedule:\n    cosine:\n      steps: x\n', 6, "'x' is not a whole number"),
+                ('  schedule: kind=step\n', 4, 'needs every=STEPS'),
+                ('  optimizer:\n    adam:\n      epsilon: 1e-7\n      beta1: 3\n', 7,
+                 "unknown option 'beta1'")):
+            self.put('run.yaml', begin + text)
+            self.refused(3, [f'run.yaml:{line}: ', said], 'train', 'run.yaml')
+        self.refused(2, "'cosin' is none of", 'train', 'tiny.yaml', '--data', DATA, '--set',
+                     'schedule=kind=cosin')
 
     def test_missing_data(self):
         self.refused(3, self.path('nix'), 'train', 'tiny.yaml', '--data',
@@ -225,6 +264,52 @@ class Summary(ProgramTest):
         self.assertEqual(of('activations', '--precision', 'float'), whole)
         self.refused(2, "'half' is none of float, mixed", 'summary', 'mlp', '--precision',
                      'half')
+
+    def test_json(self):
+        done = json.loads(self.run_program('summary', 'fashion-convnet', '--json',
+                                           '--batch-size', '64').stdout)
+        self.assertEqual((done['model'], done['batch_size'], done['parameters']),
+                         ('fashion-convnet', 64, 93322))
+        layer = done['layers'][1]
+        self.assertEqual((layer['name'], layer['operation'], layer['shape'],
+                          layer['parameters'], layer['activation_bytes']),
+                         ('conv2d_1', 'conv2d', [26, 26, 32], 320, 4 * 26 * 26 * 32 * 64))
+        memory = done['memory']
+        self.assertEqual(memory['total'], sum(memory[k] for k in (
+            'weights', 'gradients', 'activations', 'inputs', 'optimizer')))
+
+    def test_settings(self):
+        """Any setting of a training; of data a zoo model takes its size."""
+        text = self.run_program('summary', 'mlp', '--set', 'input=[12,10,3]', '--set',
+                                'classes=7').stdout
+        self.assertRegex(text, r'image +\(12, 10, 3\)')
+        self.assertRegex(text, r'dense_3 +\(7\)')
+        text = self.run_program('summary', 'resnet50', '--set', 'batch_size=2', '--set',
+                                'data=synthetic:digits').stdout
+        self.assertRegex(text, r'image +\(28, 28, 1\)')
+        self.assertIn('at batch size 2', text)
+        self.refused(2, "'inputs'", 'summary', 'mlp', '--set', 'inputs=3')
+
+    def test_runs(self):
+        """Run files, run directories and checkpoints; a run keeps the model it was trained
+        with."""
+        self.put('run.yaml', f'model: tiny.yaml\ndata: {DATA}\ntrain:\n  batch_size: 96\n')
+        self.assertIn('at batch size 96', self.run_program('summary', 'run.yaml').stdout)
+        self.run_program('train', 'run.yaml', '--run', 'run', '--steps', '1')
+        self.put('tiny.yaml', MODEL.replace('units: 10', 'units: 20'))
+        checkpoint, = os.listdir(self.path('run/checkpoints'))
+        for name, batch in ('run', 96), ('run/checkpoints/' + checkpoint, 512):
+            text = self.run_program('summary', name).stdout
+            self.assertRegex(text, r'dense_1 +\(10\)')
+            self.assertIn(f'at batch size {batch}', text)
+        self.assertRegex(self.run_program('summary', 'run', '--set', 'batch_size=8').stdout,
+                         r'dense_1 +\(20\)')
+        os.remove(self.path('run/checkpoints/' + checkpoint))
+        self.assertRegex(self.run_program('summary', 'run').stdout, r'dense_1 +\(20\)')
+        self.put('run.yaml', 'model: mlp\ndata: folder:nix\n')
+        done = self.run_program('summary', 'run.yaml')
+        self.assertIn('is shown in its own size: ', done.stderr)
+        self.assertRegex(done.stdout, r'image +\(28, 28, 1\)')
 
     def test_no_plan(self):
         """The output is a map: no loss fits, the table does."""

@@ -295,6 +295,34 @@ static void reads_named_arrays(void **state)
             "other_train.npy");
 }
 
+/* A field that is called after another one tells how many of each sample's there are; what lies
+ * behind is cleared, so that no one sees it. */
+static void arrays_have_lengths(void **state)
+{
+    (void)state;
+    static const int64_t ids[6] = {7, 8, 9, 4, 5, 6}, good[2] = {1, 3}, bad[2] = {1, 4};
+    mkdir(scratch_path("lines"), 0777);
+    put_npy("lines/ids_train.npy", "<i8", "(2, 3)", ids, sizeof ids);
+    put_npy("lines/size_train.npy", "<i8", "(2,)", good, sizeof good);
+    put_npy("lines/y_train.npy", "|u1", "(2,)", "\0\1", 2);
+    const char *options = ",fields=tokens:ids,tokens.length:size";
+    struct lk_data *data = open_part(spec_of("npy", "lines", options), LK_DATA_TRAIN);
+    expect_field(data, 0, "tokens", LK_I32, "3");
+    expect_field(data, 1, "tokens.length", LK_I32, "");
+    assert_int_equal(lk_data_info(data)->fields[0].length, 1);
+    assert_int_equal(lk_data_info(data)->fields[1].length, -1);
+    expect_ints(data, 0, 0, (int32_t[]){7, 0, 0}, 3);
+    expect_ints(data, 0, 1, (int32_t[]){4, 5, 6}, 3);
+    expect_ints(data, 1, 1, (int32_t[]){3}, 1);
+    lk_data_close(data);
+    put_npy("lines/size_train.npy", "<i8", "(2,)", bad, sizeof bad);
+    refused(spec_of("npy", "lines", options), LK_DATA_TRAIN, LK_E_DATA,
+            "lengths of 0 to 4, 'tokens' has 3 a sample");
+    put_npy("lines/size_train.npy", "<i8", "(2, 2)", ids, 32);
+    refused(spec_of("npy", "lines", options), LK_DATA_TRAIN, LK_E_DATA,
+            "a length is one whole number a sample");
+}
+
 /* What does not fit a field is refused by the sample that has it. */
 static void refuses_numbers_that_do_not_fit(void **state)
 {
@@ -332,6 +360,7 @@ int main(void)
         cmocka_unit_test(caches_keep_both_fields),
         cmocka_unit_test(reads_arrays_of_numbers),
         cmocka_unit_test(reads_named_arrays),
+        cmocka_unit_test(arrays_have_lengths),
         cmocka_unit_test(refuses_numbers_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

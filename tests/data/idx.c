@@ -202,7 +202,7 @@ static void refuses_what_is_missing(void **state)
     refused(lk_data_open("idx:/tmp/lockstep-absent", LK_DATA_TRAIN, &data), LK_E_IO,
             "there is no folder '/tmp/lockstep-absent'");
     refused(lk_data_open("idx:", LK_DATA_TRAIN, &data), LK_E_IO, "there is no folder ''");
-    refused(lk_data_open(spec, (enum lk_data_part)3, &data), LK_E_ARGUMENT, "part 3");
+    refused(lk_data_open(spec, (enum lk_data_part)5, &data), LK_E_ARGUMENT, "part 5");
     assert_null(data);
 }
 

@@ -1,5 +1,5 @@
 /* Products by CLBlast against double precision; first use from two threads at once. */
-#include "device/blas.h"
+#include "device/library/blas.h"
 #include "rig.h"
 
 #include <math.h>

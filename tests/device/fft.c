@@ -1,5 +1,5 @@
 /* Transforms against the plain sum in double, there and back. */
-#include "device/fft.h"
+#include "device/library/fft.h"
 #include "rig.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include "../scratch.h"
+#include "products/direct/args.h"
 
 static int open_with_cache(void **state)
 {
@@ -196,6 +197,71 @@ static void refuses_arguments(void **state)
     lk_buffer_destroy(buffer);
 }
 
+/* Weights of 3 channels, 2 x 2 taps and 5 filters, which conv2d_pack puts in blocks of 2
+ * filters: with taps backwards, so that some of the struct's numbers are negative. */
+enum { INS = 3, TAPS = 2, OUTS = 5, BLOCK = 2, BLOCKS = (OUTS + BLOCK - 1) / BLOCK };
+
+static const struct lk_pack pack = {.block = BLOCK,
+                                    .outs = OUTS,
+                                    .ins = INS,
+                                    .rows = TAPS,
+                                    .columns = TAPS,
+                                    .out_step = 1,
+                                    .in_step = TAPS * TAPS * OUTS,
+                                    .first = (TAPS * TAPS - 1) * OUTS,
+                                    .row_step = -TAPS * OUTS,
+                                    .column_step = -OUTS,
+                                    .blocks_each = BLOCKS,
+                                    .ins_each = INS};
+
+static void expect_packed(const float *w, const float *packed)
+{
+    for (int b = 0; b < BLOCKS; b++)
+        for (int n = 0; n < INS; n++)
+            for (int tap = 0; tap < TAPS * TAPS; tap++)
+                for (int i = 0; i < BLOCK; i++, packed++) {
+                    const int k = b * BLOCK + i, turned = TAPS * TAPS - 1 - tap;
+                    assert_true(*packed ==
+                                (k < OUTS ? w[(n * TAPS * TAPS + turned) * OUTS + k] : 0));
+                }
+}
+
+static void hands_structs_over(void **state)
+{
+    (void)state;
+    const struct lk_kernel_spec spec = {
+        .source = "products/direct/pack", .name = "conv2d_pack", .real_bytes = 4};
+    const struct lk_device_info *info = lk_device_info(device);
+    const struct lk_grid grid = {{1, 1, 1}, info->lanes / info->vector};
+    const struct {
+        lk_int numbers[1000];
+    } longest = {{0}};
+    struct lk_pack large = pack;
+    float w[INS * TAPS * TAPS * OUTS], packed[BLOCKS * BLOCK * INS * TAPS * TAPS];
+    struct lk_buffer *from = NULL, *to = NULL;
+    struct lk_kernel *kernel = NULL;
+    for (int i = 0; i < LK_COUNT(w); i++)
+        w[i] = (float)(i + 1);
+    assert_ok(lk_kernel_create(device, &spec, &kernel));
+    assert_ok(lk_device_build(device));
+    assert_ok(lk_buffer_create(device, sizeof w, &from));
+    assert_ok(lk_buffer_create(device, sizeof packed, &to));
+    assert_ok(lk_buffer_write(from, 0, sizeof w, w));
+    assert_ok(LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(to), LK_INT(0), LK_STRUCT(&pack)));
+    assert_ok(lk_buffer_read(to, 0, sizeof packed, packed));
+    expect_packed(w, packed);
+    large.row_step = -(1LL << 31) - 1;
+    assert_fails(
+        LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(to), LK_INT(0), LK_STRUCT(&large)),
+        LK_E_ARGUMENT, "'conv2d_pack': argument 3 is too large: -2147483649");
+    assert_fails(
+        LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(to), LK_INT(0), LK_STRUCT(&longest)),
+        LK_E_DEVICE, "argument 3: CL_INVALID_ARG_SIZE");
+    lk_kernel_destroy(kernel);
+    lk_buffer_destroy(from);
+    lk_buffer_destroy(to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +271,7 @@ int main(void)
         cmocka_unit_test(refuses_unknown_names),
         cmocka_unit_test(refuses_groups_that_are_too_large),
         cmocka_unit_test(refuses_arguments),
+        cmocka_unit_test(hands_structs_over),
     };
     return cmocka_run_group_tests(tests, open_with_cache, close_with_cache);
 }

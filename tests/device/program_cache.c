@@ -2,7 +2,7 @@
 #include "rig.h"
 
 #include "../scratch.h"
-#include "device/program_cache.h"
+#include "device/program/cache.h"
 
 static int make_cache(void **state)
 {

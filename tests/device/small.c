@@ -3,8 +3,8 @@
 #include "device/small.h"
 #include "device/rig.h"
 
-#include "device/blas.h"
-#include "device/fft.h"
+#include "device/library/blas.h"
+#include "device/library/fft.h"
 #include <CL/cl.h>
 
 static void says_so(void **state)

@@ -47,11 +47,11 @@ static void enqueue_work(void)
         assert_ok(LK_ENQUEUE(kernel, grid, LK_BUF(x), LK_BUF(y), LK_INT(rows), LK_INT(rows)));
 }
 
-static uint8_t *take(struct lk_transfer_buffer *shared)
+static uint8_t *take(struct lk_transfer_buffer *transfer)
 {
     void *memory = NULL;
-    assert_ok(lk_transfer_buffer_enqueue_to_host(shared, BYTES));
-    assert_ok(lk_transfer_buffer_wait(shared, &memory));
+    assert_ok(lk_transfer_buffer_enqueue_to_host(transfer, BYTES));
+    assert_ok(lk_transfer_buffer_wait(transfer, &memory));
     return memory;
 }
 
@@ -69,23 +69,23 @@ static void takes_turns(void **state)
     static const enum lk_transfer_buffer_writer writers[] = {LK_HOST_WRITES, LK_HOST_UPLOADS};
     (void)state;
     for (int i = 0; i < LK_COUNT(writers); i++) {
-        struct lk_transfer_buffer *shared;
+        struct lk_transfer_buffer *transfer;
         struct lk_buffer *seen[3] = {0};
-        assert_ok(lk_transfer_buffer_create(device, BYTES, writers[i], &shared));
+        assert_ok(lk_transfer_buffer_create(device, BYTES, writers[i], &transfer));
         for (int turn = 0; turn < LK_COUNT(seen); turn++) {
             assert_ok(lk_buffer_create(device, BYTES, &seen[turn]));
-            memset(take(shared), 1 + turn, BYTES);
+            memset(take(transfer), 1 + turn, BYTES);
             enqueue_work();
-            assert_ok(lk_transfer_buffer_enqueue_to_device(shared, BYTES));
-            assert_ok(lk_transfer_buffer_enqueue_to_device(shared, BYTES)); /* it has it */
-            assert_ok(lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(shared), seen[turn],
+            assert_ok(lk_transfer_buffer_enqueue_to_device(transfer, BYTES));
+            assert_ok(lk_transfer_buffer_enqueue_to_device(transfer, BYTES)); /* it has it */
+            assert_ok(lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(transfer), seen[turn],
                                              BYTES));
         }
         for (int turn = 0; turn < LK_COUNT(seen); turn++) {
             expect(seen[turn], (uint8_t)(1 + turn));
             lk_buffer_destroy(seen[turn]);
         }
-        lk_transfer_buffer_destroy(shared);
+        lk_transfer_buffer_destroy(transfer);
     }
 }
 
@@ -93,25 +93,25 @@ static void takes_turns(void **state)
 static void waits_for_readers(void **state)
 {
     (void)state;
-    struct lk_transfer_buffer *shared;
+    struct lk_transfer_buffer *transfer;
     struct lk_buffer *seen;
     assert_ok(lk_buffer_create(device, BYTES, &seen));
-    assert_ok(lk_transfer_buffer_create(device, BYTES, LK_HOST_UPLOADS, &shared));
-    uint8_t *memory = take(shared);
+    assert_ok(lk_transfer_buffer_create(device, BYTES, LK_HOST_UPLOADS, &transfer));
+    uint8_t *memory = take(transfer);
     memset(memory, 1, BYTES);
-    assert_ok(lk_transfer_buffer_enqueue_to_device(shared, BYTES));
+    assert_ok(lk_transfer_buffer_enqueue_to_device(transfer, BYTES));
     assert_ok(lk_device_finish(device));
     enqueue_work();
-    assert_ok(lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(shared), seen, BYTES));
-    assert_ok(lk_transfer_buffer_enqueue_to_host(shared, BYTES));
+    assert_ok(lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(transfer), seen, BYTES));
+    assert_ok(lk_transfer_buffer_enqueue_to_host(transfer, BYTES));
     memset(memory, 2, BYTES); /* its copy was uploaded long ago */
-    assert_ok(lk_transfer_buffer_enqueue_to_device(shared, BYTES));
+    assert_ok(lk_transfer_buffer_enqueue_to_device(transfer, BYTES));
     expect(seen, 1);
-    expect(lk_transfer_buffer_on_device(shared), 2);
-    assert_ptr_equal(take(shared), memory);
+    expect(lk_transfer_buffer_on_device(transfer), 2);
+    assert_ptr_equal(take(transfer), memory);
     for (int i = 0; i < BYTES; i++)
         assert_int_equal(memory[i], 2);
-    lk_transfer_buffer_destroy(shared);
+    lk_transfer_buffer_destroy(transfer);
     lk_buffer_destroy(seen);
 }
 
@@ -119,17 +119,17 @@ static void uploads_beside_kernels(void **state)
 {
     (void)state;
     struct lk_traced got[MOST];
-    struct lk_transfer_buffer *shared;
+    struct lk_transfer_buffer *transfer;
     int64_t dropped = 0;
     double busy_until = 0, uploaded = 1e300;
     if (lk_device_info(device)->compute_units < 2)
         skip(); /* there is nobody to do it */
-    assert_ok(lk_transfer_buffer_create(device, BYTES, LK_HOST_UPLOADS, &shared));
-    memset(take(shared), 3, BYTES);
+    assert_ok(lk_transfer_buffer_create(device, BYTES, LK_HOST_UPLOADS, &transfer));
+    memset(take(transfer), 3, BYTES);
     assert_ok(lk_trace_begin(device, MOST));
     lk_trace_step(device, 1);
     enqueue_work();
-    assert_ok(lk_transfer_buffer_enqueue_to_device(shared, BYTES));
+    assert_ok(lk_transfer_buffer_enqueue_to_device(transfer, BYTES));
     assert_ok(lk_device_finish(device));
     const int count = lk_trace_collect(device, got, MOST, &dropped);
     for (int i = 0; i < count; i++) {
@@ -145,24 +145,24 @@ static void uploads_beside_kernels(void **state)
     if (uploaded >= busy_until)
         fail_msg("the upload ended %g ms after the kernels", 1e3 * (uploaded - busy_until));
     lk_trace_end(device);
-    lk_transfer_buffer_destroy(shared);
+    lk_transfer_buffer_destroy(transfer);
 }
 
 static void refuses(void **state)
 {
     (void)state;
-    struct lk_transfer_buffer *shared;
+    struct lk_transfer_buffer *transfer;
     void *memory;
-    assert_ok(lk_transfer_buffer_create(device, BYTES, LK_HOST_UPLOADS, &shared));
-    assert_fails(lk_transfer_buffer_wait(shared, &memory), LK_E_ARGUMENT,
+    assert_ok(lk_transfer_buffer_create(device, BYTES, LK_HOST_UPLOADS, &transfer));
+    assert_fails(lk_transfer_buffer_wait(transfer, &memory), LK_E_ARGUMENT,
                  "the device has this memory");
-    assert_fails(lk_transfer_buffer_enqueue_to_host(shared, 0), LK_E_ARGUMENT,
+    assert_fails(lk_transfer_buffer_enqueue_to_host(transfer, 0), LK_E_ARGUMENT,
                  "0 bytes of 65536");
-    take(shared);
-    assert_fails(lk_transfer_buffer_enqueue_to_device(shared, BYTES + 1), LK_E_ARGUMENT,
+    take(transfer);
+    assert_fails(lk_transfer_buffer_enqueue_to_device(transfer, BYTES + 1), LK_E_ARGUMENT,
                  "65537 bytes of 65536");
-    assert_ok(lk_transfer_buffer_enqueue_to_device(shared, 0)); /* nothing to say */
-    lk_transfer_buffer_destroy(shared);
+    assert_ok(lk_transfer_buffer_enqueue_to_device(transfer, 0)); /* nothing to say */
+    lk_transfer_buffer_destroy(transfer);
 }
 
 int main(void)

@@ -70,5 +70,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     read_numbers(path, "fields=reals,tokens:ints,label=image/class/label");
     read_numbers(path, "fields=ints,label=name,offset=-1");
     read_numbers(path, "fields=reals+ints,label=ints,label_type=number");
+    read_numbers(path, "image=image/encoded,size=4x4,channels=3,fields=reals,label=name");
     return 0;
 }

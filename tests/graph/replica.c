@@ -190,12 +190,12 @@ static void frozen_nodes_have_no_gradient(void **state)
     struct lk_schedule schedule;
     lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_1"), false);
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
-    for (int i = 0; i < schedule.step_count; i++) {
-        const struct lk_scheduled_op *step = &schedule.steps[i];
-        const bool is_frozen = strcmp(step->node->name, "conv2d_1") == 0;
-        const bool is_before = is_frozen || strcmp(step->node->name, "tanh_1") == 0;
-        assert_int_equal(step->has_backward, !is_before);
-        assert_int_equal(step->wants_dw, !is_frozen && step->shapes.params > 0);
+    for (int i = 0; i < schedule.op_count; i++) {
+        const struct lk_scheduled_op *scheduled = &schedule.ops[i];
+        const bool is_frozen = strcmp(scheduled->node->name, "conv2d_1") == 0;
+        const bool is_before = is_frozen || strcmp(scheduled->node->name, "tanh_1") == 0;
+        assert_int_equal(scheduled->has_backward, !is_before);
+        assert_int_equal(scheduled->wants_dw, !is_frozen && scheduled->shapes.params > 0);
     }
     lk_schedule_clear(&schedule);
     lk_graph_destroy(net.graph);
@@ -208,13 +208,13 @@ static void operations_are_absorbed(void **state)
     struct lk_schedule schedule;
     /* conv, tanh, conv, add, conv, conv with pool, dropout, dense, softmax with the loss */
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
-    assert_int_equal(schedule.step_count, 9);
-    assert_true(schedule.steps[8].shapes.is_loss);
+    assert_int_equal(schedule.op_count, 9);
+    assert_true(schedule.ops[8].shapes.is_loss);
     lk_schedule_clear(&schedule);
     /* predicting: dropout is a view, and labels are not needed */
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.probabilities, NULL}, false,
                                &schedule));
-    assert_int_equal(schedule.step_count, 8);
+    assert_int_equal(schedule.op_count, 8);
     for (int v = 0; v < schedule.value_count; v++)
         assert_true(schedule.values[v].input != net.labels);
     lk_schedule_clear(&schedule);
@@ -227,14 +227,14 @@ static unsigned find_gates(const struct lk_node *output)
     struct lk_schedule schedule;
     unsigned found = 0;
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){output, NULL}, true, &schedule));
-    for (int i = 0; i < schedule.step_count; i++)
-        if (strcmp(schedule.steps[i].op->name, "conv2d") == 0)
-            found |= (unsigned)schedule.steps[i].asks_gate[0] << i;
+    for (int i = 0; i < schedule.op_count; i++)
+        if (strcmp(schedule.ops[i].op->name, "conv2d") == 0)
+            found |= (unsigned)schedule.ops[i].asks_gate[0] << i;
     lk_schedule_clear(&schedule);
     return found;
 }
 
-/* Of a relu that one step alone reads, which is then told that it need not. */
+/* Of a relu that one operation alone reads, which is then told that it need not. */
 static void gradients_are_gated_by_readers(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void names_a_batch_that_fits(void **state)
 {
     static const struct {
         int64_t batch;
-        int shards, passes;
+        int shards, micro_batches;
     } cases[] = {{INT64_C(1) << 31, 1, 0}, {INT64_C(1) << 31, 8, 4}, {1234567891, 256, 0}};
     (void)state;
     struct lk_device *device = NULL;
@@ -337,16 +337,16 @@ static void names_a_batch_that_fits(void **state)
                                            .outputs = {net.loss},
                                            .batch = cases[i].batch,
                                            .shards = cases[i].shards,
-                                           .passes = cases[i].passes,
+                                           .micro_batches = cases[i].micro_batches,
                                            .training = true};
-        const int passes = config.passes ? config.passes : 1;
+        const int micro_batches = config.micro_batches ? config.micro_batches : 1;
         assert_int_equal(lk_replica_create(&config, &replica), LK_E_DEVICE_MEMORY);
         const char *found = strstr(lk_error_text(), "a batch size of ");
         assert_non_null(found);
         const int64_t batch = atoll(found + strlen("a batch size of "));
-        assert_int_equal(batch % passes, 0);
+        assert_int_equal(batch % micro_batches, 0);
         lk_error_clear();
-        config.batch = batch / passes;
+        config.batch = batch / micro_batches;
         ASSERT_OK(lk_replica_create(&config, &replica));
         lk_replica_destroy(replica);
         config.batch += config.batch / 4;

@@ -352,9 +352,9 @@ static void names_and_counts_once(void **state)
     lk_node_set_trainable(lk_graph_find(net.graph, "conv2d_2"), false);
     assert_false(lk_node_info(other).is_trainable);
     ASSERT_OK(lk_schedule_make((const struct lk_node *[]){net.loss, NULL}, true, &schedule));
-    for (int i = 0; i < schedule.step_count; i++)
-        if (lk_node_owner(schedule.steps[i].node) == owner)
-            assert_false(schedule.steps[i].wants_dw);
+    for (int i = 0; i < schedule.op_count; i++)
+        if (lk_node_owner(schedule.ops[i].node) == owner)
+            assert_false(schedule.ops[i].wants_dw);
     lk_schedule_clear(&schedule);
     lk_graph_destroy(net.graph);
 }

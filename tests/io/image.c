@@ -194,6 +194,28 @@ static void refuses_changed_bytes(void **state)
     }
 }
 
+/* A file that begins with no pixels makes stb_image copy to memory that it does not have, which
+ * a sanitizer sees; one in which an empty chunk follows others is read. */
+static void refuses_an_empty_beginning(void **state)
+{
+    static const uint8_t empty[] = {0, 0, 0, 0, 'I', 'D', 'A', 'T', 0x35, 0xaf, 0x06, 0x1e};
+    enum { HEAD = 8 + 25, END = 12 };
+    struct lk_image image;
+    uint8_t copy[sizeof png + sizeof empty];
+    (void)state;
+    memcpy(copy, png, HEAD);
+    memcpy(copy + HEAD, empty, sizeof empty);
+    memcpy(copy + HEAD + sizeof empty, png + HEAD, sizeof png - HEAD);
+    assert_refused(lk_image_decode(copy, sizeof copy, 3, "empty.png", &image), LK_E_DATA,
+                   lk_error_text(), "empty.png': broken image: no pixels at byte 33");
+    lk_error_clear();
+    memcpy(copy, png, sizeof png - END);
+    memcpy(copy + sizeof png - END, empty, sizeof empty);
+    memcpy(copy + sizeof copy - END, png + sizeof png - END, END);
+    assert_int_equal(lk_image_decode(copy, sizeof copy, 3, "whole.png", &image), LK_OK);
+    lk_image_clear(&image);
+}
+
 static void put_header_sum(uint8_t *copy)
 {
     const uint32_t sum = (uint32_t)crc32(0, copy + 12, 17);
@@ -274,6 +296,7 @@ int main(void)
         cmocka_unit_test(converts_channels),
         cmocka_unit_test(refuses_what_is_cut_off),
         cmocka_unit_test(refuses_changed_bytes),
+        cmocka_unit_test(refuses_an_empty_beginning),
         cmocka_unit_test(refuses_huge_sizes),
         cmocka_unit_test(refuses_images_without_a_size),
         cmocka_unit_test(reads_files_of_the_right_size_only),

@@ -65,7 +65,7 @@ static double compute(const char *name, const char *options, struct lk_metric_sh
     for (int round = 0; round < 2; round++) {
         lk_metric_reset(metric);
         for (int n = 0; n < samples; n++)
-            assert_int_equal(lk_metric_add(metric, y + n * shape.steps * shape.width,
+            assert_int_equal(lk_metric_add(metric, y + n * shape.time_steps * shape.width,
                                            (const char *)targets + (size_t)n * step),
                              LK_OK);
         found[round] = lk_metric_result(metric);

@@ -235,7 +235,7 @@ static const struct {
      "m.yaml:2: none of the layers is there"},
     /* errors within: the block's line, and that of its use */
     {BLOCK "dense: {units: $n}" USE, "m.yaml:6: dense_1: dense takes a vector [c] or a "
-                                     "sequence [t, c], not [2, 8, 8]: flatten first (in "
+                                     "sequence [t, c], not [8, 8, 2]: flatten first (in "
                                      "block 'b' of line 8)"},
     {BLOCK "{name: x, relu: }\n    - {name: x, tanh: }" USE,
      "m.yaml:7: two nodes are named 'x' (in block 'b' of line 9)"},

@@ -61,7 +61,7 @@ static void clear(struct rig *rig)
 /* All of the optimizer's state on the host. */
 static float *state_of(const struct rig *rig, size_t *bytes)
 {
-    *bytes = (size_t)(rig->info->slots * rig->info->stride) * sizeof(float);
+    *bytes = (size_t)(rig->info->arrays * rig->info->stride) * sizeof(float);
     float *state = calloc(1, *bytes);
     assert_non_null(state);
     ok(lk_buffer_read(rig->info->state, 0, *bytes, state));
@@ -74,10 +74,10 @@ static void fill_state(const struct rig *rig)
     size_t bytes;
     float *state = state_of(rig, &bytes);
     const struct lk_param *param;
-    for (int slot = 0; slot < rig->info->slots; slot++)
+    for (int k = 0; k < rig->info->arrays; k++)
         for (int i = 0; (param = lk_replica_param(rig->replica, i)) != NULL; i++)
             for (int64_t e = 0; param->is_trainable && e < param->count; e++) {
-                const int64_t at = slot * rig->info->stride + param->offset + e;
+                const int64_t at = k * rig->info->stride + param->offset + e;
                 state[at] = (float)(at + 1) / 7;
             }
     ok(lk_buffer_write(rig->info->state, 0, bytes, state));
@@ -271,6 +271,60 @@ static void refuses_damage(void **state)
     free(data);
 }
 
+/* Every byte of the header counts, whatever it is changed to. */
+static void refuses_a_changed_header(void **state)
+{
+    (void)state;
+    struct lk_checkpoint_file *file = NULL;
+    const char *path = scratch_path("head.safetensors"), *bad = scratch_path("hit.safetensors");
+    void *data = NULL;
+    size_t bytes = 0;
+    write_one(path);
+    ok(lk_file_read(path, 1 << 20, &data, &bytes));
+    unsigned char *byte = data;
+    const size_t end = bytes - 4 * (size_t)(3 * (185 + 15) + 24);
+    for (size_t at = 0; at < end; at++) {
+        const unsigned char before = byte[at];
+        byte[at] = (unsigned char)(before ^ 1 << at % 7);
+        scratch_put(bad, data, bytes);
+        assert_refused((int)lk_checkpoint_open(bad, &file), LK_E_DATA, lk_error_text(), "hit");
+        lk_error_clear();
+        byte[at] = before;
+    }
+    free(data);
+}
+
+/* Texts and names changed by hand, to others that make sense. */
+static void refuses_other_words(void **state)
+{
+    (void)state;
+    static const char *const words[][2] = {
+        {"\"shards\":\"2\"", "\"shards\":\"1\""},
+        {"\"header_sha256\"", "\"header_sha999\""},
+        {"checkpoint-2", "checkpoint-1"},
+        {"\"choices\":", "\"chosen_\":"},
+        {"optimizer.m.a.weight", "optimizer.v.x.weight"},
+        {"some device", "same device"},
+    };
+    struct lk_checkpoint_file *file = NULL;
+    const char *path = scratch_path("said.safetensors"), *bad = scratch_path("hit.safetensors");
+    void *data = NULL;
+    size_t bytes = 0;
+    write_one(path);
+    ok(lk_file_read(path, 1 << 20, &data, &bytes));
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const size_t length = strlen(words[i][0]);
+        char *at = strstr((char *)data + 8, words[i][0]);
+        assert_non_null(at);
+        memcpy(at, words[i][1], length);
+        scratch_put(bad, data, bytes);
+        assert_refused((int)lk_checkpoint_open(bad, &file), LK_E_DATA, lk_error_text(), "hit");
+        lk_error_clear();
+        memcpy(at, words[i][0], length);
+    }
+    free(data);
+}
+
 static void refuses_other_files(void **state)
 {
     (void)state;
@@ -278,16 +332,21 @@ static void refuses_other_files(void **state)
     const char *path = scratch_path("other.safetensors");
     const float one = 1;
     const struct lk_safetensor tensor = {.name = "x", .type = LK_SAFETENSOR_F32, .data = &one};
-    struct lk_safetensors_text texts[] = {{"format", "lockstep-checkpoint-2"}};
+    struct lk_safetensors_text texts[] = {{"format", "lockstep-checkpoint-3"}};
     ok(lk_safetensors_write(path, &tensor, 1, NULL, 0));
     assert_refused((int)lk_checkpoint_open(path, &file), LK_E_DATA, lk_error_text(),
-                   "expected a checkpoint of format lockstep-checkpoint-1, found other arrays");
+                   "expected a checkpoint of format lockstep-checkpoint-2, found other arrays");
     lk_error_clear();
     ok(lk_safetensors_write(path, &tensor, 1, texts, 1));
     assert_refused((int)lk_checkpoint_open(path, &file), LK_E_DATA, lk_error_text(),
-                   "found format lockstep-checkpoint-2");
+                   "found format lockstep-checkpoint-3");
     lk_error_clear();
-    texts[0].value = "lockstep-checkpoint-1";
+    texts[0].value = "lockstep-checkpoint-2";
+    ok(lk_safetensors_write(path, &tensor, 1, texts, 1));
+    assert_refused((int)lk_checkpoint_open(path, &file), LK_E_DATA, lk_error_text(),
+                   "a checkpoint says 'header_sha256'");
+    lk_error_clear();
+    texts[0].value = "lockstep-checkpoint-1"; /* had no such sum */
     ok(lk_safetensors_write(path, &tensor, 1, texts, 1));
     assert_refused((int)lk_checkpoint_open(path, &file), LK_E_DATA, lk_error_text(),
                    "a checkpoint says 'model'");
@@ -352,7 +411,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comes_back_bit_for_bit), cmocka_unit_test(names_its_arrays),
         cmocka_unit_test(gives_parameters_alone), cmocka_unit_test(refuses_another_model),
-        cmocka_unit_test(refuses_damage),         cmocka_unit_test(refuses_other_files),
+        cmocka_unit_test(refuses_damage),         cmocka_unit_test(refuses_a_changed_header),
+        cmocka_unit_test(refuses_other_words),    cmocka_unit_test(refuses_other_files),
         cmocka_unit_test(finds_the_newest),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -231,7 +231,7 @@ static void reads_what_is_asked_for(void **state)
     assert_string_equal(o[0].name, "kind");
     assert_true(o[0].weight == 2 && o[2].weight == 0.25);
     assert_int_equal(o[0].shape.form, LK_FORM_CLASS);
-    assert_int_equal(o[1].shape.steps, STEPS);
+    assert_int_equal(o[1].shape.time_steps, STEPS);
     assert_int_equal(o[2].shape.form, LK_FORM_VALUES);
     assert_int_equal(o[3].shape.form, LK_FORM_CHOICE);
     assert_int_equal(o[0].metric_count, 2);

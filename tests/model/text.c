@@ -192,7 +192,7 @@ static const struct {
     {TOP "- flatten\n- dense: {units: 3, activation: dense}\n",
      "m.yaml:4: dense_2: option 'units' is missing"},
     {TOP "- dense: {units: 3}\n",
-     "m.yaml:3: dense_1: dense takes a vector [c] or a sequence [t, c], not [1, 8, 8]"},
+     "m.yaml:3: dense_1: dense takes a vector [c] or a sequence [t, c], not [8, 8, 1]"},
     {TOP "- max_pool: {size: 9}\n",
      "m.yaml:3: max_pool_1: max_pool: a kernel of height 9 does not fit an image of height 8"},
     {TOP "- {relu: , name: a}\n- {relu: , name: a}\n", "m.yaml:4: two nodes are named 'a'"},
@@ -289,7 +289,7 @@ static void refuses_a_loss(void **state)
     static const struct {
         const char *text, *said;
     } cases[] = {
-        {TOP "- relu\n", "the output 'relu_1' is [1, 8, 8]"},
+        {TOP "- relu\n", "the output 'relu_1' is [8, 8, 1]"},
         {TOP "- flatten\n- dense: {units: 1}\n", "a vector of at least 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

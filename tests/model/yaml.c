@@ -73,6 +73,11 @@ static void refuses(void **state)
         {"a: 1\nb: &x [2]\n", "f:2: anchors"},
         {"a: &x {b: 2}\n", "f:1: anchors"},
         {"a: 1\nb: *x\n", "f:2: aliases"},
+        {"l:\n  - add\n    from: a\n",
+         "f:3: mapping values are not allowed in this context; '- add' in line 2 has keys "
+         "below it and must be '- add:'"},
+        {"l:\n  - x: 1\n  - add # both\n\n    from: a",
+         "; '- add' in line 3 has keys below it"},
         {"*x : 1\n", "f:1: aliases"},
         {"a: !!int 1\n", "f:1: tags"},
         {"a: 1\n---\nb: 1\n", "f:2: a second document"},

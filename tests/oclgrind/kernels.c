@@ -4,9 +4,9 @@
  * here: tests/ops does that. */
 #include "base/fail.h"
 #include "base/random.h"
-#include "bench/known_answers.h"
+#include "bench/selftest/known_answers.h"
 #include "mirror/shards.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include "team/stepper/stepper.h"
 #include "tensor/elementwise.h"
 #include <lockstep/graph.h>

@@ -12,6 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/static"))
+from rows import kernel_classes  # noqa: E402
+
 SKIPPED = 77
 KERNEL = re.compile(r"\b(?:\w*KERNEL|__kernel)\s+void\s+(\w+)\s*\(")
 RAN = re.compile(r"Instructions executed for kernel '(\w+)'")
@@ -34,24 +38,16 @@ PARTS = {
 }  # fmt: skip
 
 
-# Sources of one class alone, by what their paths begin with.
-ONLY = {
-    "cpu": ("products/direct/lanewise_weights", "products/direct/pointwise",
-            "products/direct/turned_weights", "products/winograd/fused",
-            "products/winograd/fused_weights", "products/winograd/pack",
-            "products/winograd/weights"),
-    "gpu": ("products/gpu/", "products/winograd/gpu"),
-}  # fmt: skip
 # What never runs here: kernels between those of clFFT and CLBlast, which need larger
 # work-groups.
-BEYOND = ("products/library/",)
+BEYOND = "products/library/"
 LEFT_OUT = "left out: products/library (between the kernels of clFFT and CLBlast)"
 
 
-def is_wanted(source, kernel_class):
+def is_wanted(source, kernel_class, classes):
     """Whether a kernel file is for this class, and can run here."""
-    other = "gpu" if kernel_class == "cpu" else "cpu"
-    return not source.startswith((*ONLY[other], *BEYOND))
+    kinds = classes.get(source.removesuffix(".cl"), {kernel_class})
+    return kernel_class in kinds and not source.startswith(BEYOND)
 
 
 def environment(kernel_class, cache):
@@ -87,10 +83,11 @@ def main(program, kernels, kernel_class):
     if not shutil.which("oclgrind"):
         print("skipped: Oclgrind is not installed")
         return SKIPPED
+    classes = kernel_classes(Path(kernels).resolve().parent)
     known = {
         name
         for path in Path(kernels).rglob("*.cl")
-        if is_wanted(path.relative_to(kernels).as_posix(), kernel_class)
+        if is_wanted(path.relative_to(kernels).as_posix(), kernel_class, classes)
         for name in KERNEL.findall(path.read_text())
     }
     assert len(known) > 30, f"only {len(known)} kernels found in {kernels}"

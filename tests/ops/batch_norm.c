@@ -161,7 +161,7 @@ static const struct op_case cases[] = {
 };
 
 static const struct op_refusal refusals[] = {
-    {.op = "batch_norm", .x = {OP_SHAPE(5, 4)}, .status = LK_E_SHAPE, .said = "[c, h, w]"},
+    {.op = "batch_norm", .x = {OP_SHAPE(5, 4)}, .status = LK_E_SHAPE, .said = "[h, w, c]"},
     {.op = "batch_norm",
      .x = {OP_SHAPE(1)},
      .labels = {true},

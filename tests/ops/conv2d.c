@@ -449,7 +449,7 @@ static const struct op_refusal refusals[] = {
     {"conv2d", "filters=4 kernel=3 dilation=1,4 padding=0,0", .x = {OP_SHAPE(3, 8, 8)},
      .status = LK_E_SHAPE, .said = "width 9 (dilated) does not fit"},
     {"conv2d", "filters=4 groups=2", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_SHAPE,
-     .said = "3 channels of [3, 8, 8] do not divide into 2"},
+     .said = "3 channels of [8, 8, 3] do not divide into 2"},
     {"conv2d", "filters=5 groups=2", .x = {OP_SHAPE(4, 8, 8)}, .status = LK_E_ARGUMENT,
      .said = "5 filters do not divide into 2"},
     {"conv2d", "filters=4 padding=some", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_ARGUMENT,

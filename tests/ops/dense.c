@@ -96,7 +96,7 @@ static const struct op_refusal refusals[] = {
     {"dense", "units=4 activation=rely", .x = {OP_SHAPE(4)}, .status = LK_E_ARGUMENT,
      .said = "relu"},
     {"dense", "units=4", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_SHAPE,
-     .said = "[3, 8, 8]: flatten first"},
+     .said = "[8, 8, 3]: flatten first"},
     {"dense", "units=4", .x = {{.rank = 0}}, .status = LK_E_SHAPE, .said = "not []"},
     {"dense", "units=4", .x = {OP_SHAPE(4)}, .labels = {true}, .status = LK_E_SHAPE,
      .said = "not labels"},

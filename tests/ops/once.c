@@ -1,7 +1,7 @@
 /* Remembers which kernels were tested, so that slow platforms test each only once. */
 #include "once.h"
 
-#include "device/kernel.h"
+#include "device/program/kernel.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -407,7 +407,7 @@ static const struct op_case cases[] = {
 };
 
 static const struct op_refusal refusals[] = {
-    {"softmax", "", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_SHAPE, .said = "not [3, 8, 8]"},
+    {"softmax", "", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_SHAPE, .said = "not [8, 8, 3]"},
     {"softmax", "", 2, .x = {OP_SHAPE(4), {0}}, .labels = {false, true}, .status = LK_E_SHAPE,
      .said = "one input"},
     {"softmax", "loss=cross_entropy", .x = {OP_SHAPE(4)}, .status = LK_E_SHAPE,
@@ -422,13 +422,13 @@ static const struct op_refusal refusals[] = {
     {"cross_entropy", "", 2, .x = {OP_SHAPE(4), OP_SHAPE(3)}, .labels = {false, true},
      .status = LK_E_SHAPE, .said = "not [3]"},
     {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), {0}}, .labels = {false, true},
-     .status = LK_E_SHAPE, .said = "one int32 label for each of 2 steps, not []"},
+     .status = LK_E_SHAPE, .said = "one int32 label for each of 2 time steps, not []"},
     {"softmax_cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), OP_SHAPE(4)},
-     .labels = {false, true}, .status = LK_E_SHAPE, .said = "each of 2 steps, not [4]"},
+     .labels = {false, true}, .status = LK_E_SHAPE, .said = "each of 2 time steps, not [4]"},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(2, 4), OP_SHAPE(2, 4)}, .status = LK_E_SHAPE,
-     .said = "each of 2 steps, not numbers [2, 4]"},
+     .said = "each of 2 time steps, not numbers [2, 4]"},
     {"cross_entropy", "", 2, .x = {OP_SHAPE(2, 4, 3), OP_SHAPE(2)}, .labels = {false, true},
-     .status = LK_E_SHAPE, .said = "of every step [t, k], not [2, 4, 3]"},
+     .status = LK_E_SHAPE, .said = "of every time step [t, k], not [4, 3, 2]"},
     {"cross_entropy", "weight=-1", 2, .x = {OP_SHAPE(4), {0}}, .labels = {false, true},
      .status = LK_E_ARGUMENT, .said = "weight"},
 };

@@ -149,7 +149,7 @@ static char *outcome(const char *class, enum lk_dtype real, const struct golden 
     for (int step = 1; step <= 10; step++)
         bench_step(&b, step);
     const struct lk_optimizer_info *info = lk_optimizer_info(b.optimizer);
-    const size_t state_bytes = (size_t)(info->slots * info->stride) * (real == LK_F64 ? 8 : 4);
+    const size_t state_bytes = (size_t)(info->arrays * info->stride) * (real == LK_F64 ? 8 : 4);
     *bytes = b.bytes + state_bytes;
     char *out = malloc(*bytes);
     assert_ok(lk_buffer_read(b.w, 0, b.bytes, out));
@@ -227,12 +227,12 @@ static void names_its_state(void **state)
         assert_ok(lk_optimizer_create(device, LK_F32, cases[k].kind, cases[k].options, 33,
                                       &optimizer));
         const struct lk_optimizer_info *info = lk_optimizer_info(optimizer);
-        assert_int_equal(info->slots, strlen(cases[k].names));
+        assert_int_equal(info->arrays, strlen(cases[k].names));
         assert_int_equal(info->stride, 64);
-        assert_true(lk_buffer_bytes(info->state) >= (size_t)info->slots * 64 * 4);
+        assert_true(lk_buffer_bytes(info->state) >= (size_t)info->arrays * 64 * 4);
         assert_null(info->scaling);
-        for (int i = 0; i < info->slots; i++)
-            assert_int_equal(info->slot_names[i][0], cases[k].names[i]);
+        for (int i = 0; i < info->arrays; i++)
+            assert_int_equal(info->array_names[i][0], cases[k].names[i]);
         lk_optimizer_destroy(optimizer);
     }
     lk_device_close(device);

@@ -230,7 +230,7 @@ static struct lk_product_setup setup_of(const struct scene *s, struct lk_arena *
 /* Announces its kernels where it fits. A matrix goes by the kernels of convolutions, too. */
 static void prepare(const struct scene *s, const struct lk_product *row, struct trial *t)
 {
-    t->shape = shape_of(s->subject, s->subject->is_matrix && row->is_matrix);
+    t->shape = shape_of(s->subject, s->subject->is_matrix && row->is_only);
     t->job = (struct lk_product_job){.product = row, .shape = &t->shape, .pass = row->pass};
     t->setup = setup_of(s, &t->arena);
     if (!lk_product_fits(&t->setup, row, &t->job)) {

@@ -3,7 +3,7 @@
 #include "device/rig.h"
 
 #include "../scratch.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include "products/gpu/units.h"
 
 static int set_up(void **state)

@@ -1,7 +1,7 @@
 /* How far Winograd's sums are from exact ones: the largest error of many results, over the root
  * of the mean square of exact results. It is printed, and must stay below a bound. */
 #include "base/fail.h"
-#include "ops/probe.h"
+#include "ops/probe/probe.h"
 #include "products/kernel/choice.h"
 #include <math.h>
 #include <setjmp.h>

@@ -41,8 +41,12 @@ BAD = [
     ("cl/a.cl", '/* a */\n#include "b.cl"\n', "not lib/"),
     ("cl/ops/a.cl", '/* a */\n#include "optim/b.cl"\n', "not lib/"),
     ("cl/ops/a.cl", '/* a */\n#include "optim/b.h"\n', "not lib/"),
+    ("src/ops/args.h", "/* A. Floor 4. */\nstruct a {\n    lk_int x, y;\n    int z;\n};\n",
+     "is not an lk_int"),
+    ("src/ops/args.h", "/* A. Floor 4. */\nstruct a {\n    lk_int x, *y;\n};\n",
+     "is not an lk_int"),
     ("src/graph/a.c", "#include <CL/cl.h>\n", "belongs to src/device/opencl.h alone"),
-    ("src/device/a.c", "# include <clblast_c.h>\n", "belongs to src/device/blas.c alone"),
+    ("src/device/a.c", "# include <clblast_c.h>\n", "src/device/library/blas.c alone"),
     ("src/model/a.c", "#include <jansson.h>\n", "belongs to src/io/safetensors.c"),
     ("tools/a.c", "#include <zlib.h>\n", "belongs to src/io/gzip.c alone"),
     ("src/io/a.c", "#include <hdf5.h>\n", "<hdf5.h> is not a known header"),
@@ -107,7 +111,7 @@ BAD_ROOMS = [
     ({**README, **{f"src/io/{i}.c": "/* A. */\n" for i in range(21)}},
      "21 .c files, at most 20"),
     ({**README, **SMALL, **{f"src/io/{i}.c": "/* A. */\n" + MANY * 599 for i in range(6)}},
-     "3600 lines, at most 3300"),
+     "3600 lines, at most 3000"),
 ]  # fmt: skip
 GOOD_ROOMS = [
     {**README, "src/io/a.c": "/* A. */\nx;\n", "src/io/image/b.c": "/* B. */\n"},

@@ -115,20 +115,21 @@ static enum lk_status meet(struct lk_worker *worker, enum fake_act act, int64_t 
 
 /* --- acts ------------------------------------------------------------------------------- */
 
-static enum lk_status begin_share(struct lk_worker *worker, const struct lk_command *order)
+static enum lk_status begin_share(struct lk_worker *worker, const struct lk_command *command)
 {
     struct fake *fake = fake_of(worker);
     struct lk_delivery *delivery = &worker->delivery;
-    struct lk_arrival *metrics = &delivery->arrivals[0], *bucket = &delivery->arrivals[1];
-    const struct lk_shard_run run = order->share.run;
+    struct lk_arrival *metrics = &delivery->arrivals[LK_ARRIVAL_METRICS],
+                      *bucket = &delivery->arrivals[LK_ARRIVAL_BUCKETS];
+    const struct lk_shard_run run = command->share.run;
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     enum fake_trouble wrong;
-    LK_TRY(meet(worker, FAKE_BEGIN, order->share.step, &wrong));
+    LK_TRY(meet(worker, FAKE_BEGIN, command->share.step, &wrong));
     const int count = lk_subtrees_of(run.first, run.count, subtrees);
     for (int i = 0; i < count; i++) {
         const struct lk_subtree s = subtrees[i];
         fill(fake->metrics[i], (float)s.count);
-        fill(fake->terms[i], of_shards(order->share.step, s.first, s.count));
+        fill(fake->terms[i], of_shards(command->share.step, s.first, s.count));
         if (wrong == FAKE_NAN)
             fill(fake->terms[i], NAN);
         fake->checksums[0][i] = checksum(fake->metrics[i]);
@@ -142,20 +143,20 @@ static enum lk_status begin_share(struct lk_worker *worker, const struct lk_comm
     bucket->result = fake->result;
     delivery->checks = worker->has_updated ? fake->checks : NULL;
     delivery->times = (struct lk_share_times){.compute_ms = 1};
-    if (lk_worker_deliver(worker, order->ticket, 1))
-        (void)lk_worker_deliver(worker, order->ticket, 1);
+    if (lk_worker_deliver(worker, command->ticket, 1))
+        (void)lk_worker_deliver(worker, command->ticket, 1);
     return LK_OK;
 }
 
-static enum lk_status end_share(struct lk_worker *worker, const struct lk_command *order)
+static enum lk_status end_share(struct lk_worker *worker, const struct lk_command *command)
 {
     struct fake *fake = fake_of(worker);
     enum fake_trouble wrong;
-    LK_TRY(meet(worker, FAKE_END, order->share.step, &wrong));
+    LK_TRY(meet(worker, FAKE_END, command->share.step, &wrong));
     for (int i = 0; i < LK_PAD; i++)
         fake->weights[i] += fake->result[i] + (float)(wrong == FAKE_DIVERGES);
     fake->checks[0] = checksum(fake->result);
-    fake->checks[1] = order->weights ? checksum(fake->weights) : 0;
+    fake->checks[1] = command->weights ? checksum(fake->weights) : 0;
     worker->has_updated = true;
     pthread_mutex_lock(&worker->team->mutex);
     lk_worker_change(worker, LK_WORKER_UPDATED, NULL);
@@ -163,10 +164,10 @@ static enum lk_status end_share(struct lk_worker *worker, const struct lk_comman
     return LK_OK;
 }
 
-static enum lk_status begin_alone(struct lk_worker *worker, const struct lk_command *order)
+static enum lk_status begin_alone(struct lk_worker *worker, const struct lk_command *command)
 {
     struct fake *fake = fake_of(worker);
-    const int64_t step = order->share.step;
+    const int64_t step = command->share.step;
     enum fake_trouble wrong;
     LK_TRY(meet(worker, FAKE_BEGIN, step, &wrong));
     const float sum = wrong == FAKE_NAN ? NAN : of_shards(step, 0, FAKE_SHARDS);
@@ -176,14 +177,14 @@ static enum lk_status begin_alone(struct lk_worker *worker, const struct lk_comm
     return LK_OK;
 }
 
-static enum lk_status end_alone(struct lk_worker *worker, const struct lk_command *order)
+static enum lk_status end_alone(struct lk_worker *worker, const struct lk_command *command)
 {
     struct fake *fake = fake_of(worker);
     enum fake_trouble wrong;
-    LK_TRY(meet(worker, FAKE_END, order->share.step, &wrong));
+    LK_TRY(meet(worker, FAKE_END, command->share.step, &wrong));
     worker->delivery.result =
-        (struct lk_step_result){.loss = fake->losses[order->share.step % 2]};
-    (void)lk_worker_deliver(worker, order->ticket, worker->team->buckets + 1);
+        (struct lk_step_result){.loss = fake->losses[command->share.step % 2]};
+    (void)lk_worker_deliver(worker, command->ticket, worker->team->buckets + 1);
     return LK_OK;
 }
 
@@ -257,7 +258,7 @@ struct lk_team *fake_team(int count, enum lk_team_phase phase)
     team->clock.hang_seconds = 0.05; /* a call, or what is new, may take 20 times as long */
     team->job.all = count;
     team->buckets = 1;
-    team->values[0] = team->values[1] = LK_PAD;
+    team->values[LK_ARRIVAL_METRICS] = team->values[LK_ARRIVAL_BUCKETS] = LK_PAD;
     check(lk_reducer_create(1, &team->reducer) == LK_OK);
     check(lk_team_init_split(team) == LK_OK);
     for (int i = 0; i < count; i++) {
@@ -280,7 +281,7 @@ static enum lk_status come_to_rest(void *context, struct lk_worker *worker)
     return LK_OK;
 }
 
-/* As lk_team_destroy() does it: a call comes back when all orders before it are done. */
+/* As lk_team_destroy() does it: a call comes back when all commands before it are done. */
 static bool end(struct lk_team *team, struct lk_worker *worker)
 {
     const struct lk_command quit = {.kind = LK_COMMAND_QUIT};

@@ -1,4 +1,4 @@
-/* Teams of devices that are made of host memory: real threads, orders, waiting and adding up,
+/* Teams of devices that are made of host memory: real threads, commands, waiting and adding up,
  * but no OpenCL. A device "computes" whole numbers, so that weights are right to the bit. */
 #ifndef TEST_TEAM_FAKES_H
 #define TEST_TEAM_FAKES_H
@@ -15,6 +15,7 @@ enum fake_trouble {
     FAKE_HANGS,   /* for ever */
     FAKE_NAN,     /* computes no numbers, from then on */
     FAKE_CHANGES, /* what it sends does not arrive unchanged, `times` times */
+    FAKE_IS_SLOW, /* works `after_ms` each time, which it does not say */
     FAKE_DIVERGES /* its weights change unasked, so that its replica is wrong */
 };
 

@@ -1,7 +1,7 @@
 /* The parameters after some steps do not depend on which part of a device computes them; all
  * programs of a step are built as one. */
 #include "team/stepper/stepper.h"
-#include "device/kernel.h"
+#include "device/program/kernel.h"
 #include "model/checkpoint/checkpoint.h"
 #include "skip.h"
 #include <lockstep/data.h>

@@ -92,6 +92,21 @@ static void test_lost_in_a_step(void **state)
     }
 }
 
+/* A device that needs many times what another one does is no measure of a usual step. The first
+ * two steps may take 20 times the hang limit, as kernels may be compiled in them. */
+static void test_slow_beyond_measure(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const int slow_ms = i == 0 ? 300 : 20; /* 100 times as long as the others is too long */
+        struct lk_team *team = fake_team(2, LK_TEAM_SHARED);
+        fake_plan(team, 1, (struct fake_plan){FAKE_IS_SLOW, FAKE_BEGIN, 1, slow_ms, 0});
+        ASSERT_OK(fake_train(team, 1, STEPS, &last));
+        assert_ends(team, i == 0 ? "wo" : "ww", LK_WORKER_LOST, STEPS);
+        fake_destroy(team);
+    }
+}
+
 /* The last update is asked for by whoever calls next. */
 static void test_hangs_while_updating(void **state)
 {
@@ -106,7 +121,7 @@ static void test_hangs_while_updating(void **state)
     fake_destroy(team);
 }
 
-/* It is found at the next order; a call is carried out by another one. */
+/* It is found at the next command; a call is carried out by another one. */
 static void test_fails_while_updating(void **state)
 {
     char well[] = "";
@@ -409,11 +424,11 @@ static void test_kept_and_tried_again(void **state)
 
 /* --- without lockstep -------------------------------------------------------------------- */
 
-static enum lk_status work(struct lk_worker *worker, const struct lk_command *order)
+static enum lk_status work(struct lk_worker *worker, const struct lk_command *command)
 {
-    if (order->ticket == FAKE_FAILS)
+    if (command->ticket == FAKE_FAILS)
         return lk_fail(LK_E_DEVICE, "the test asks for it");
-    if (order->ticket == FAKE_STOPS)
+    if (command->ticket == FAKE_STOPS)
         return lk_fail(LK_E_DATA, "a sample is not to be read");
     pthread_mutex_lock(&worker->team->mutex);
     lk_worker_change(worker, LK_WORKER_DONE, NULL);
@@ -431,10 +446,10 @@ static void test_works(void **state)
     (void)state;
     for (int i = 0; i < LK_COUNT(after); i++) {
         struct lk_team *team = fake_team(1, LK_TEAM_ASYNC);
-        const struct lk_command order = {.kind = LK_COMMAND_WORK, .run = work, .ticket = i};
+        const struct lk_command command = {.kind = LK_COMMAND_WORK, .run = work, .ticket = i};
         pthread_mutex_lock(&team->mutex);
         lk_worker_change(team->workers[0], LK_WORKER_WORK, NULL);
-        lk_worker_send(team->workers[0], &order);
+        lk_worker_send(team->workers[0], &command);
         pthread_mutex_unlock(&team->mutex);
         assert_true(fake_reaches(team, 0, after[i]));
         fake_destroy(team);
@@ -466,7 +481,7 @@ static void test_all_walked(void **state)
         {LK_WORKER_UPDATING, LK_WORKER_STOP},   /* the same */
         {LK_WORKER_WORKING, LK_WORKER_CALL},    /* training was given up */
         {LK_WORKER_WORKING, LK_WORKER_LOSE},    /* async/watch.c, fault_asynchronous has it */
-        {LK_WORKER_STOPPED, LK_WORKER_FAIL},    /* two orders fail in a row */
+        {LK_WORKER_STOPPED, LK_WORKER_FAIL},    /* two commands fail in a row */
         {LK_WORKER_STOPPED, LK_WORKER_LOSE},    /* what it sent before was wrong as well */
         {LK_WORKER_COMPUTING, LK_WORKER_LOSE},  /* it hangs, but was known to be at work */
     };
@@ -494,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_undisturbed),
         cmocka_unit_test(test_lost_while_ready),
         cmocka_unit_test(test_lost_in_a_step),
+        cmocka_unit_test(test_slow_beyond_measure),
         cmocka_unit_test(test_hangs_while_updating),
         cmocka_unit_test(test_fails_while_updating),
         cmocka_unit_test(test_failed_gets_a_step),

@@ -2,9 +2,9 @@
 #include "data/data.h"
 
 #include "command.h"
-#include "train/progress.h"
 #include "data/sheet.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,25 +176,33 @@ static enum lk_status open_part(const struct request *request, struct data_repor
     const enum lk_status status = lk_data_open_as(report->spec, kind, &wanted, &part->data);
     if (status != LK_OK)
         return status;
-    part->name = kind == LK_DATA_TRAIN ? "train" : "test";
+    if (lk_data_info(part->data)->part != kind) { /* the other one, in its place */
+        lk_data_close(part->data);
+        part->data = NULL;
+        return LK_OK;
+    }
+    part->name = kind == LK_DATA_TRAIN ? "train" : kind == LK_DATA_TEST ? "test" : "val";
     part->list_per_s = (double)lk_data_info(part->data)->count / (now() - began);
     report->count++;
     return LK_OK;
 }
 
-/* A set without a test part is one part, and so is one whose part is named in the SPEC. */
+/* A set without another part is one part, and so is one whose part is named in the SPEC. */
 static enum lk_status open_parts(const struct request *request, struct data_report *report)
 {
+    static const enum lk_data_part others[] = {LK_DATA_VALIDATION, LK_DATA_TEST};
     enum lk_status status = open_part(request, report, LK_DATA_TRAIN);
     if (status != LK_OK)
         return status;
-    if (!strstr(report->spec, ",part=")) {
-        status = open_part(request, report, LK_DATA_TEST);
-        if (status != LK_OK && status != LK_E_IO)
-            return status;
-        if (status == LK_E_IO)
+    for (int i = 0; i < DATA_PARTS - 1 && !strstr(report->spec, ",part="); i++) {
+        status = open_part(request, report, others[i]);
+        if (status == LK_E_IO) { /* there is neither */
             say("one part only: %s", lk_error_text());
-        lk_error_clear();
+            lk_error_clear();
+            break;
+        }
+        if (status != LK_OK)
+            return status;
     }
     if (report->count == 1)
         report->parts[0].name = "all";

@@ -5,11 +5,11 @@
 #include <lockstep/lockstep.h>
 #include <stdbool.h>
 
-enum { DATA_PARTS = 2 };
+enum { DATA_PARTS = 3 };
 
 /* One part of a data set. */
 struct data_part {
-    const char *name; /* "train", "test"; "all" of a set without parts */
+    const char *name; /* "train", "val", "test"; "all" of a set without parts */
     struct lk_data *data;
     struct lk_batches *batches;
     struct lk_survey *survey;

@@ -3,13 +3,20 @@
 
 #include "command.h"
 #include "terminal/json.h"
-#include "train/progress.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MOST = 34, FIRST_COLUMN = 20, COLUMN = 14, MOST_SHOWN = 20, MOST_MISNAMED = 5 };
+enum {
+    NAME_MOST = 34,
+    NAME_MOST_OF_THREE = 20,
+    FIRST_COLUMN = 20,
+    COLUMN = 14,
+    MOST_SHOWN = 20,
+    MOST_MISNAMED = 5
+};
 
 static const char *const format_names[] = {"JPEG", "PNG"};
 static const char *const channel_names[] = {NULL, "grey", "grey and alpha", "RGB", "RGBA"};
@@ -80,15 +87,17 @@ static int channels_of_values(const struct lk_data_info *info)
     return info->channels < LK_SURVEY_CHANNELS ? info->channels : LK_SURVEY_CHANNELS;
 }
 
-static int name_width(const struct lk_data_info *info)
+static int name_width(const struct data_report *report)
 {
+    const struct lk_data_info *info = info_of(report);
+    const int most = report->count > 2 ? NAME_MOST_OF_THREE : NAME_MOST;
     char text[32];
     int width = 10;
     for (int i = 0; i < info->classes; i++) {
         const int columns = terminal_width(class_name(info, i, text));
         width = columns > width ? columns : width;
     }
-    return width > NAME_MOST ? NAME_MOST : width;
+    return width > most ? most : width;
 }
 
 /* A row below those of the classes. */
@@ -101,15 +110,17 @@ static void print_sum(const struct data_report *report, const char *what, int wi
     printf("\n");
 }
 
+/* Of two parts in one line, of three in a line each. */
 static void print_majority(const struct data_report *report)
 {
+    const char *between = report->count > 2 ? ",\n                " : ", ";
     printf("majority class: ");
     for (int i = 0; i < report->count; i++) {
         const struct data_part *part = &report->parts[i];
         char text[32];
         const char *name = class_name(info_of(report), majority(part), text);
         const int columns = terminal_width(name);
-        printf("%s%s ", i ? ", " : "", part->name);
+        printf("%s%s ", i ? between : "", part->name);
         terminal_print(name, columns > NAME_MOST / 2 ? NAME_MOST / 2 : columns);
         printf(" %.2f %%", 100 * share(part, majority(part)));
     }
@@ -119,7 +130,7 @@ static void print_majority(const struct data_report *report)
 static void print_classes(const struct data_report *report)
 {
     const struct lk_data_info *info = info_of(report);
-    const int width = name_width(info);
+    const int width = name_width(report);
     int64_t unlabelled = 0;
     char text[32];
     print_heading(report, "class", width, 20);

@@ -2,46 +2,55 @@
 #include "terminal/interrupt.h"
 
 #include "command.h"
-#include <pthread.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct interrupt_words *words;
-static pthread_t main_thread;
-static _Atomic(void *) running; /* stored by the main thread */
+static _Atomic(void *) running;
 static atomic_int interrupts;
+static atomic_int looking; /* threads that may be about to stop what runs */
 
+/* A terminal that was stopped, or a pipe that nobody reads, is told nothing: whoever waited for
+ * it could not be ended by a second signal. */
 static void write_text(const char *text)
 {
-    if (text)
+    struct pollfd stream = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (text && poll(&stream, 1, 0) == 1 && stream.revents & POLLOUT)
         (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* The main thread alone acts, so that it cannot destroy what runs meanwhile; others hand the
- * signal on. */
+static bool stop_running(void)
+{
+    atomic_fetch_add(&looking, 1);
+    void *what = atomic_load(&running);
+    if (what)
+        words->stop(what);
+    atomic_fetch_sub(&looking, 1);
+    return what != NULL;
+}
+
+/* On whichever thread the system has chosen, as another one may not be able to run. */
 static void interrupt(int number)
 {
-    if (!pthread_equal(pthread_self(), main_thread)) {
-        pthread_kill(main_thread, number);
-        return;
+    const int before = errno;
+    (void)number;
+    if (atomic_fetch_add(&interrupts, 1) > 0 || !stop_running()) {
+        write_text(words->second);
+        _exit(INTERRUPTED);
     }
-    void *what = atomic_load(&running);
-    if (atomic_fetch_add(&interrupts, 1) == 0 && what) {
-        words->stop(what);
-        write_text(words->first);
-        return;
-    }
-    write_text(words->second);
-    _exit(INTERRUPTED);
+    write_text(words->first);
+    errno = before;
 }
 
 void interrupt_catch(const struct interrupt_words *said)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}, before;
     words = said;
-    main_thread = pthread_self();
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -54,6 +63,8 @@ void interrupt_catch(const struct interrupt_words *said)
 void interrupt_set_running(void *what)
 {
     atomic_store(&running, what);
+    while (atomic_load(&looking) > 0) /* what ran before may be destroyed afterwards */
+        sched_yield();
 }
 
 bool interrupt_came(void)

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 struct interrupt_words {
-    void (*stop)(void *running);
-    const char *first, *second; /* said on stderr; NULL: nothing */
+    void (*stop)(void *running); /* on any thread, within a signal handler */
+    const char *first, *second;  /* said on stderr; NULL: nothing */
 };
 
 /* Catches SIGINT, SIGTERM, SIGHUP (unless nohup ignores it) and SIGUSR2, which mpirun forwards;

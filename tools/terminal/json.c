@@ -2,6 +2,7 @@
 #include "terminal/json.h"
 
 #include "command.h"
+#include "terminal/character.h"
 #include "terminal/terminal.h"
 #include <lockstep/file.h>
 #include <math.h>
@@ -19,12 +20,18 @@ json_t *json_text(const char *text)
     json_t *string = json_string(text);
     if (string)
         return string;
-    char copy[512];
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *p = copy; *p; p++)
-        if ((unsigned char)*p >= 128)
-            *p = '?';
-    return json_string(copy);
+    char *copy = malloc(4 * strlen(text) + 1), *end = copy;
+    for (uint32_t code; copy && *text;) {
+        const int length = character_read(text, &code);
+        if (code > 0)
+            end += sprintf(end, "%.*s", length, text);
+        else
+            end += sprintf(end, "\\x%02x", (unsigned char)*text);
+        text += length;
+    }
+    string = copy ? json_string(copy) : NULL;
+    free(copy);
+    return string;
 }
 
 /* Releases the value; the text is the caller's. */

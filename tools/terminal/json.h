@@ -8,7 +8,7 @@
 /* json_real(), or null where the number is none that JSON knows. */
 json_t *json_number(double number);
 
-/* A string; bytes that are no UTF-8 become '?'. */
+/* A string; bytes that are no UTF-8 become \xHH. */
 json_t *json_text(const char *text);
 
 /* Prints the value and a newline to stdout and releases it; returns DONE or FAILED (said).

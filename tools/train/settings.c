@@ -81,6 +81,15 @@ static int set_pair(const struct arguments *arguments, struct lk_settings *setti
     return status == LK_OK ? DONE : failed(status);
 }
 
+int train_set_pairs(const struct arguments *arguments, struct lk_settings *settings)
+{
+    int result = DONE;
+    for (int i = 0; i < arguments->given_count && result == DONE; i++)
+        if (strcmp(arguments->given[i].option->name, "set") == 0)
+            result = set_pair(arguments, settings, arguments->given[i].value);
+    return result;
+}
+
 static int apply_options(const struct arguments *arguments, struct lk_settings *settings)
 {
     for (int i = 0; i < arguments->given_count; i++) {

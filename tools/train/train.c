@@ -4,15 +4,15 @@
 #include "command.h"
 #include "figures.h"
 #include "terminal/interrupt.h"
-#include "train/progress.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 static const struct option options[] = {
     {"data", "SPEC", "training data: folder:DIR, tfrecord:GLOB, fashion-mnist, ..."},
-    {"val", "SPEC", "validation data; default: the test part of the data; off: none"},
+    {"val", "SPEC", "validation data; default: part val of the data, else test; off: none"},
     {"max-bad", "N|P%", "broken image files that are left out; more end the run"},
     {"augment", "STAGES", "by chance: 'flip=horizontal padding=4 rotate=10 brightness=0.2'"},
     {"pipeline", "STAGES", "what images go through, in order: 'crop padding=4 | flip both'"},
@@ -102,6 +102,7 @@ static void watch_event(void *context, const struct lk_event *event)
     case LK_EVENT_START:
     case LK_EVENT_CHECKPOINT:
     case LK_EVENT_DEVICES:
+    case LK_EVENT_SETTINGS:
         break;
     case LK_EVENT_END:
         watch->seconds = event->seconds;

@@ -8,4 +8,7 @@
  * the earlier. Returns the exit status; a failure has been said. */
 int train_settings(const struct arguments *arguments, struct lk_settings *settings);
 
+/* Sets what each --set KEY=VALUE says. Returns the exit status; a failure has been said. */
+int train_set_pairs(const struct arguments *arguments, struct lk_settings *settings);
+
 #endif

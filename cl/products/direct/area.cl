@@ -15,7 +15,7 @@ struct area {
     int i0, i1, j0, j1;
 };
 
-/* The V of a filter and pixel. */
+/* The gradient of a filter and pixel, in all lanes of the work-item. */
 INLINE V gradient(const struct area *area, int k, int i, int j, const struct sizes *s)
 {
 #if GRADIENT == 2
@@ -31,7 +31,7 @@ INLINE V gradient(const struct area *area, int k, int i, int j, const struct siz
 #endif
 }
 
-/* One block of an area, filters past the last being 0. */
+/* Transposes one block of an area; filters past the last are 0. */
 INLINE void transpose_block(__local V *to, const struct area *area, struct block block,
                             const struct sizes *s)
 {

@@ -110,7 +110,8 @@ INLINE struct block tile_at(__global const S *x, __global const S *dy, __global 
 {
     const size_t to = image * filters * (DY_PLANE * PARTS) + PART;
     struct block tile;
-    UNROLL for (int c = 0; c < ROWS; c++) /* of one null in part Clover's compiler dies */
+    UNROLL for (int c = 0; c < ROWS; c++) /* each one set by itself: Clover's compiler dies of a
+                                           * structure initialized in part */
         tile.x[c] = x + image * channels * (IN_PLANE * PARTS) + PART;
     tile.dy = dy + to;
     tile.y = GRADIENT == 1 ? y + to : 0;

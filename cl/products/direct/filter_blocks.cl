@@ -1,7 +1,8 @@
 /* Blocks of filters whose sums a weight gradient makes at once. Needs lib/real.cl and COLUMNS,
  * the most vectors of filters in a block. */
 
-/* Vectors v to v + n of filters: of the blocks the first `wide` have COLUMNS, others two. */
+/* Vectors v to v + n of filters: the first `wide` blocks have COLUMNS vectors, the others
+ * two. */
 struct block {
     int v, n;
 };

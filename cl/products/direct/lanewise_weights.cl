@@ -2,14 +2,14 @@
  * read in place. CPU class only.
  *
  *   out[part][c, r, s, k] = sum over the part's areas, i, j, lanes of
- *       dz[k, i, j] * x[c, i*STEP_Y + r*GAP_Y - pad.y, j*STEP_X + s*GAP_X - pad.x]
+ *       dz[k, i, j] * x[c, i*STEP_Y + r*GAP_Y - pad_y, j*STEP_X + s*GAP_X - pad_x]
  *   bias[part][k] = sum over the part's areas, i, j, lanes of dz[k, i, j]
  *
  * The outputs of a tile are cut into areas of ROWS_EACH x STRIP, row by row; a part is
  * areas_each of them. Each lane's sum is one chain over areas, rows and columns (of pools,
  * where there are), then the lanes are added as a tree; no blocking changes this order.
  *
- *   x: [tiles][groups][channels][in.y][in.x]; out, bias: [parts] strides apart, k innermost
+ *   x: [tiles][groups][channels][in_h][in_w]; out, bias: [parts] strides apart, k innermost
  *   dz: GRADIENT 0: dy itself, [tiles][groups][filters][out.y][out.x]; 1: dy where y > 0;
  *       2: dy of a 2x2 max-pool at its place `at` (4: none)
  *
@@ -28,6 +28,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/direct/args.h"
 #include "products/direct/select.cl"
 #include "lib/sum.cl"
 
@@ -38,12 +39,6 @@
 #define WIDTH EXTENT(STRIP, TAPS_X, STEP_X, GAP_X)
 #define POOL (GRADIENT == 2 ? 2 : 1)
 
-/* x: columns, y: rows */
-struct sizes {
-    int channels, filters, groups;
-    int2 pad, in, dz; /* dz: of dy */
-};
-
 /* Rows and columns of dy of an area; of the image and group: its x, and where its dy begins. */
 struct area {
     __global const S *x;
@@ -51,43 +46,43 @@ struct area {
     int i0, i1, j0, j1;
 };
 
-INLINE struct area area_at(__global const S *x, int u, int g, const struct sizes *s)
+INLINE struct area area_at(__global const S *x, int u, int g, const struct lk_lanewise *s)
 {
-    const int across = (s->dz.x * POOL + STRIP - 1) / STRIP;
-    const int down = (s->dz.y * POOL + ROWS_EACH - 1) / ROWS_EACH;
+    const int across = (s->dz_w * POOL + STRIP - 1) / STRIP;
+    const int down = (s->dz_h * POOL + ROWS_EACH - 1) / ROWS_EACH;
     const size_t image = (size_t)(u / (across * down)) * s->groups + g;
     const int n = u % (across * down), i = n / across * (ROWS_EACH / POOL);
     const int j = n % across * (STRIP / POOL);
-    const struct area area = {x + image * s->channels * s->in.y * s->in.x,
-                              image * s->filters * s->dz.y * s->dz.x,
+    const struct area area = {x + image * s->channels * s->in_h * s->in_w,
+                              image * s->filters * s->dz_h * s->dz_w,
                               i,
-                              min(i + ROWS_EACH / POOL, s->dz.y),
+                              min(i + ROWS_EACH / POOL, s->dz_h),
                               j,
-                              min(j + STRIP / POOL, s->dz.x)};
+                              min(j + STRIP / POOL, s->dz_w)};
     return area;
 }
 
 /* The first dy of an area and filter. */
-INLINE size_t place(const struct area *area, int k, const struct sizes *s)
+INLINE size_t place(const struct area *area, int k, const struct lk_lanewise *s)
 {
-    return area->first + ((size_t)k * s->dz.y + area->i0) * s->dz.x + area->j0;
+    return area->first + ((size_t)k * s->dz_h + area->i0) * s->dz_w + area->j0;
 }
 
 /* Copies inputs of channels c0 to c1 to local memory; 0 outside of the image. */
 INLINE void stage(__local V *to, const struct area *area, int c0, int c1,
-                  const struct sizes *s)
+                  const struct lk_lanewise *s)
 {
-    const int top = area->i0 * (POOL * STEP_Y) - s->pad.y;
-    const int left = area->j0 * (POOL * STEP_X) - s->pad.x;
+    const int top = area->i0 * (POOL * STEP_Y) - s->pad_y;
+    const int left = area->j0 * (POOL * STEP_X) - s->pad_x;
     const int height = EXTENT((area->i1 - area->i0) * POOL, TAPS_Y, STEP_Y, GAP_Y);
     const int width = EXTENT((area->j1 - area->j0) * POOL, TAPS_X, STEP_X, GAP_X);
-    const int j0 = clamp(-left, 0, width), j1 = clamp(s->in.x - left, j0, width);
+    const int j0 = clamp(-left, 0, width), j1 = clamp(s->in_w - left, j0, width);
     for (int c = c0; c < c1; c++, to += HEIGHT * WIDTH)
         for (int i = 0; i < height; i++) {
-            const bool inside = top + i >= 0 && top + i < s->in.y;
+            const bool inside = top + i >= 0 && top + i < s->in_h;
             const int begin = inside ? j0 : width, end = inside ? j1 : width;
             __global const S *from =
-                area->x + (inside ? ((size_t)c * s->in.y + top + i) * s->in.x : 0);
+                area->x + (inside ? ((size_t)c * s->in_h + top + i) * s->in_w : 0);
             __local V *row = to + i * WIDTH;
             for (int j = 0; j < begin; j++)
                 row[j] = (V)0;
@@ -100,15 +95,15 @@ INLINE void stage(__local V *to, const struct area *area, int c0, int c1,
 
 /* Fetches rows n0 to n1 of an area's inputs, HEIGHT of each channel from c0 on. */
 INLINE void fetch_inputs(const struct area *area, int c0, int n0, int n1,
-                         const struct sizes *s)
+                         const struct lk_lanewise *s)
 {
-    const int left = area->j0 * (POOL * STEP_X) - s->pad.x;
-    const int j0 = max(left, 0), j1 = min(left + WIDTH, s->in.x);
+    const int left = area->j0 * (POOL * STEP_X) - s->pad_x;
+    const int j0 = max(left, 0), j1 = min(left + WIDTH, s->in_w);
     for (int n = n0; n < n1; n++) {
-        const int i = area->i0 * (POOL * STEP_Y) - s->pad.y + n % HEIGHT;
-        if (i >= 0 && i < s->in.y)
+        const int i = area->i0 * (POOL * STEP_Y) - s->pad_y + n % HEIGHT;
+        if (i >= 0 && i < s->in_h)
             for (int j = j0; j < j1; j++)
-                PREFETCH(area->x + ((size_t)(c0 + n / HEIGHT) * s->in.y + i) * s->in.x + j);
+                PREFETCH(area->x + ((size_t)(c0 + n / HEIGHT) * s->in_h + i) * s->in_w + j);
     }
 }
 
@@ -203,17 +198,16 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
                       __global const S *restrict y, __global const B *restrict at,
                       __global real *restrict out, int out_first, int out_stride,
                       __global real *restrict bias, int bias_first, int bias_stride,
-                      struct sizes s, int group_channels, int group_filters, int areas,
-                      int areas_each, __local V *sums, __local V *staged, int group_0,
-                      int group_1, int group_2)
+                      struct lk_lanewise s, __local V *sums, __local V *staged,
+                      int group_0, int group_1, int group_2)
 {
-    const int runs = (s.filters + group_filters - 1) / group_filters;
-    const int g = group_0 / runs, k0 = group_0 % runs * group_filters;
-    const int k1 = min(k0 + group_filters, s.filters), c0 = group_1 * group_channels;
-    const int c1 = min(c0 + group_channels, s.channels);
-    const int parts = (areas + areas_each - 1) / areas_each;
-    const int u0 = group_2 / parts * areas + group_2 % parts * areas_each;
-    const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * areas);
+    const int runs = (s.filters + s.group_filters - 1) / s.group_filters;
+    const int g = group_0 / runs, k0 = group_0 % runs * s.group_filters;
+    const int k1 = min(k0 + s.group_filters, s.filters), c0 = group_1 * s.group_channels;
+    const int c1 = min(c0 + s.group_channels, s.channels);
+    const int parts = (s.areas + s.areas_each - 1) / s.areas_each;
+    const int u0 = group_2 / parts * s.areas + group_2 % parts * s.areas_each;
+    const int u1 = min(u0 + s.areas_each, (group_2 / parts + 1) * s.areas);
     const int units = (c1 - c0) * UNITS_Y;
     const int blocks = (k1 - k0 + COLUMNS - 1) / COLUMNS, rows = (c1 - c0) * HEIGHT;
     const int share = (rows + blocks - 1) / blocks;
@@ -238,9 +232,9 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
                 __local const V *inputs =
                     staged + (n / UNITS_Y * HEIGHT + n % UNITS_Y * (ROWS * GAP_Y)) * WIDTH;
                 if (n == 0)
-                    add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz.x, true);
+                    add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz_w, true);
                 else
-                    add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz.x, false);
+                    add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz_w, false);
             }
         }
     }
@@ -260,14 +254,11 @@ KERNEL void conv2d_lanewise(__global const S *restrict x, __global const S *rest
                             int dy_first, __global const S *restrict y,
                             __global const B *restrict at, __global real *restrict out,
                             int out_first, int out_stride, __global real *restrict bias,
-                            int bias_first, int bias_stride, int channels, int filters,
-                            int groups, int pad_y, int pad_x, int in_y, int in_x, int dy_y,
-                            int dy_x, int group_channels, int group_filters, int areas,
-                            int areas_each, __local V *sums, __local V *staged)
+                            int bias_first, int bias_stride,
+                            struct lk_lanewise s, __local V *sums,
+                            __local V *staged)
 {
-    const struct sizes s = {channels,           filters,          groups,
-                            (int2)(pad_x, pad_y), (int2)(in_x, in_y), (int2)(dy_x, dy_y)};
     weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, bias, bias_first,
-                bias_stride, s, group_channels, group_filters, areas, areas_each, sums, staged,
-                get_group_id(0), get_group_id(1), get_group_id(2));
+                bias_stride, s, sums, staged, get_group_id(0), get_group_id(1),
+                get_group_id(2));
 }

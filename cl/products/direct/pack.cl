@@ -1,6 +1,6 @@
 /* Weights in the order in which conv2d_gather reads them:
  *
- *   to[g][b][n][r][s][i] = w[row_first + g*group_step + (b*block + i)*out_step + n*in_step
+ *   to[g][b][n][r][s][i] = w[first + g*group_step + (b*block + i)*out_step + n*in_step
  *                            + r*row_step + s*column_step], or 0 where b*block + i >= outs
  *
  * Forward: n is a channel of the group, b*block + i a filter. Data gradient: the other way
@@ -13,6 +13,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/direct/args.h"
 #if VECTOR > 1
 #include "lib/transpose.cl"
 #endif
@@ -149,15 +150,14 @@ BODY void pack_group(struct weights s, int b0, int b1, int n0, int n1)
 }
 
 KERNEL void conv2d_pack(__global const real *restrict w, __global real *restrict to,
-                        int to_first, int block, int outs, int ins, int rows, int columns,
-                        int group_step, int out_step, int in_step, int row_first, int row_step,
-                        int column_step, int blocks_each, int ins_each)
+                        int to_first, struct lk_pack a)
 {
-    const int g = get_group_id(1), blocks = (outs + block - 1) / block;
-    const struct weights s = {w + g * group_step + row_first,
-                              to + to_first + (size_t)g * blocks * ins * rows * columns * block,
-                              block, outs, ins, rows, columns, out_step, in_step, row_step,
-                              column_step};
-    const int b0 = get_group_id(0) * blocks_each, n0 = get_group_id(2) * ins_each;
-    pack_group(s, b0, min(b0 + blocks_each, blocks), n0, min(n0 + ins_each, ins));
+    const int g = get_group_id(1), blocks = (a.outs + a.block - 1) / a.block;
+    const int taps = a.rows * a.columns;
+    const struct weights s = {w + g * a.group_step + a.first,
+                              to + to_first + (size_t)g * blocks * a.ins * taps * a.block,
+                              a.block, a.outs, a.ins, a.rows, a.columns, a.out_step, a.in_step,
+                              a.row_step, a.column_step};
+    const int b0 = get_group_id(0) * a.blocks_each, n0 = get_group_id(2) * a.ins_each;
+    pack_group(s, b0, min(b0 + a.blocks_each, blocks), n0, min(n0 + a.ins_each, a.ins));
 }

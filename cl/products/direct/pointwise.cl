@@ -8,8 +8,8 @@
  *      q % width * in_step
  *   w: [groups][blocks][channels][ROWS], or (IN_PLACE) where they are: filters w_row apart, a
  *      channel's next to each other
- *   y: [tiles][groups][all_filters][height * width], from filter `filter_first` on; where
- *      `cell` > 1 pixel q is the first of a cell of cell.y x cell.x outputs, the others being 0
+ *   y: [tiles][groups][all_filters][out_h * out_w], from filter `filter_first` on; where
+ *      `cell` > 1 pixel q is the first of a cell of cell_h x cell_w outputs, the others being 0
  *
  * A panel is the inputs of COLUMNS pixels, [channels][COLUMNS], in local memory. While a group
  * goes over one with all its filters, ROWS at a time, it copies the next one, a channel every
@@ -24,22 +24,17 @@
 #include "lib/real.cl"
 #include "lib/hints.cl"
 #include "lib/put.cl"
+#include "products/direct/args.h"
 
 #define COLUMNS 3
 #define AHEAD 16 /* channels that are fetched before they are copied */
-
-/* Sizes, in vectors and pixels. */
-struct sizes {
-    int channels, filters, all_filters, filter_first, in_plane, in_row, in_step, width, pixels;
-    int2 cell, out; /* x: columns, y: rows */
-};
 
 /* Where the pixels of a panel lie in a plane of x. */
 struct panel {
     int first, count, from[COLUMNS];
 };
 
-INLINE struct panel panel_at(int n, const struct sizes *s)
+INLINE struct panel panel_at(int n, const struct lk_pointwise *s)
 {
     struct panel p;
     p.first = n * COLUMNS;
@@ -59,7 +54,7 @@ struct copy {
     int channel, each; /* every so many channels of products */
 };
 
-INLINE void copy_channel(struct copy *copy, const struct sizes *s)
+INLINE void copy_channel(struct copy *copy, const struct lk_pointwise *s)
 {
     const int c = copy->channel++, ahead = c + AHEAD;
     __global const S *x = copy->x + (size_t)c * s->in_plane;
@@ -90,28 +85,28 @@ INLINE V activate(V v)
 }
 
 /* The outputs of cell q beside its first, of every filter. */
-INLINE void fill_cell(const struct job *job, int q, const struct sizes *s)
+INLINE void fill_cell(const struct job *job, int q, const struct lk_pointwise *s)
 {
-    const int i0 = q / s->width * s->cell.y, height = min(s->cell.y, s->out.y - i0);
-    const int j0 = q % s->width * s->cell.x, width = min(s->cell.x, s->out.x - j0);
-    __global S *y = job->y + i0 * s->out.x + j0;
+    const int i0 = q / s->width * s->cell_h, height = min(s->cell_h, s->out_h - i0);
+    const int j0 = q % s->width * s->cell_w, width = min(s->cell_w, s->out_w - j0);
+    __global S *y = job->y + i0 * s->out_w + j0;
     for (int m = job->first; m < job->last; m++)
         for (int i = 0; i < height; i++)
             for (int j = i == 0; j < width; j++)
-                PUT(y + (m * s->out.y + i) * s->out.x + j, (V)0);
+                PUT(y + (m * s->out_h + i) * s->out_w + j, (V)0);
 }
 
 /* n pixels from q on. The compiler unrolls loops before it knows n. */
-INLINE void block(__local const V *x, const struct job *job, const struct sizes *s,
+INLINE void block(__local const V *x, const struct job *job, const struct lk_pointwise *s,
                   struct copy *copy, int q, int n)
 {
     V a[ROWS][COLUMNS];
     int to[COLUMNS];
-    const int plane = s->out.x * s->out.y;
-    const bool cells = s->cell.x * s->cell.y > 1;
+    const int plane = s->out_w * s->out_h;
+    const bool cells = s->cell_w * s->cell_h > 1;
     UNROLL for (int j = 0; j < COLUMNS; j++)
-        to[j] = cells ? (q + j) / s->width * s->cell.y * s->out.x +
-                            (q + j) % s->width * s->cell.x
+        to[j] = cells ? (q + j) / s->width * s->cell_h * s->out_w +
+                            (q + j) % s->width * s->cell_w
                       : q + j;
     UNROLL for (int i = 0; i < ROWS; i++)
         UNROLL for (int j = 0; j < COLUMNS; j++)
@@ -154,12 +149,13 @@ INLINE void block(__local const V *x, const struct job *job, const struct sizes 
 /* Block b of a group's filters. In place, where none is beyond the last, a short block begins
  * with filters of the one before, which that one writes. */
 INLINE struct job job_at(__global const real *w, int w_row, __global const real *bias,
-                         __global S *y, __global const S *gate, const struct sizes *s, int b)
+                         __global S *y, __global const S *gate, const struct lk_pointwise *s,
+                         int b)
 {
     const int k = b * ROWS, before = IN_PLACE ? max(0, k + ROWS - s->filters) : 0;
     __global const real *from = IN_PLACE ? w + (size_t)(k - before) * w_row
                                      : w + (size_t)k * s->channels;
-    const size_t to = (size_t)(k - before) * s->out.x * s->out.y;
+    const size_t to = (size_t)(k - before) * s->out_w * s->out_h;
     return (struct job){.w = from,
                         .bias = bias ? bias + k - before : 0,
                         .y = y + to,
@@ -169,7 +165,7 @@ INLINE struct job job_at(__global const real *w, int w_row, __global const real 
                         .w_row = w_row};
 }
 
-INLINE void some_pixels(__local const V *x, const struct job *job, const struct sizes *s,
+INLINE void some_pixels(__local const V *x, const struct job *job, const struct lk_pointwise *s,
                         struct copy *copy, int q, int n)
 {
     if (n >= COLUMNS)
@@ -184,17 +180,17 @@ BODY void pointwise_group(__global const S *restrict x, int x_first,
                           __global const real *restrict w, int w_first, int w_group,
                           int w_row, __global const real *restrict bias,
                           __global S *restrict y, __global const S *restrict gate,
-                          struct sizes s, int groups, int panel_runs, int blocks_each,
-                          __local V *copied, int group_0, int group_1, int group_2)
+                          struct lk_pointwise s, __local V *copied, int group_0, int group_1,
+                          int group_2)
 {
     const int blocks = (s.filters + ROWS - 1) / ROWS;
-    const int runs = (blocks + blocks_each - 1) / blocks_each;
-    const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
-    const int b1 = min(b0 + blocks_each, blocks);
-    const int plane = s.out.x * s.out.y, panels = (s.pixels + COLUMNS - 1) / COLUMNS;
-    const int n0 = (int)((long)group_0 * panels / panel_runs);
-    const int n1 = (int)((group_0 + 1L) * panels / panel_runs);
-    const size_t image = (size_t)group_2 * groups + g;
+    const int runs = (blocks + s.blocks_each - 1) / s.blocks_each;
+    const int g = group_1 / runs, b0 = group_1 % runs * s.blocks_each;
+    const int b1 = min(b0 + s.blocks_each, blocks);
+    const int plane = s.out_w * s.out_h, panels = (s.pixels + COLUMNS - 1) / COLUMNS;
+    const int n0 = (int)((long)group_0 * panels / s.panel_runs);
+    const int n1 = (int)((group_0 + 1L) * panels / s.panel_runs);
+    const size_t image = (size_t)group_2 * s.groups + g;
     x += x_first / VECTOR + image * s.channels * s.in_plane;
     w += w_first + (size_t)g * w_group;
     y += (image * s.all_filters + s.filter_first) * plane;
@@ -224,15 +220,8 @@ KERNEL void conv2d_pointwise(__global const S *restrict x, int x_first,
                              __global const real *restrict w, int w_first, int w_group,
                              int w_row, __global const real *restrict bias,
                              __global S *restrict y, __global const S *restrict gate,
-                             int channels, int filters, int all_filters, int filter_first,
-                             int in_plane, int in_row, int in_step, int width, int pixels,
-                             int cell_height, int cell_width, int out_height, int out_width,
-                             int groups, int panel_runs, int blocks_each, __local V *copied)
+                             struct lk_pointwise s, __local V *copied)
 {
-    const struct sizes s = {channels, filters, all_filters, filter_first, in_plane, in_row,
-                            in_step, width, pixels, (int2)(cell_width, cell_height),
-                            (int2)(out_width, out_height)};
-    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, gate, s, groups,
-                    panel_runs, blocks_each, copied, get_group_id(0), get_group_id(1),
-                    get_group_id(2));
+    pointwise_group(x, x_first, w, w_first, w_group, w_row, bias, y, gate, s, copied,
+                    get_group_id(0), get_group_id(1), get_group_id(2));
 }

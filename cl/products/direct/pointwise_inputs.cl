@@ -1,6 +1,6 @@
 /* The operands of pointwise_weights.cl: where they lie, and how they come to local memory while
- * products are summed. Needs lib/real.cl, lib/hints.cl, lib/transpose.cl and -D: AREA RUN
- * IN_PLACE GRADIENT. */
+ * products are summed. Needs lib/real.cl, lib/hints.cl, lib/transpose.cl,
+ * products/direct/args.h and -D: AREA RUN IN_PLACE GRADIENT. */
 
 /* Where products read x, and how far apart the channels of an area lie there. */
 #if IN_PLACE == 1
@@ -13,12 +13,6 @@
 
 #define AHEAD 16 /* channels that are fetched before they are copied */
 
-/* In vectors and pixels. */
-struct sizes {
-    int channels, filters, groups, in_plane, in_row, in_step, width, pixels;
-    int areas; /* of an image */
-};
-
 struct inputs {
     __global const V *x, *dy, *y; /* y: or null */
 };
@@ -30,7 +24,8 @@ struct area {
     int count, from[AREA];
 };
 
-INLINE struct area area_at(const struct inputs *in, int u, int g, const struct sizes *s)
+INLINE struct area area_at(const struct inputs *in, int u, int g,
+                           const struct lk_point_weights *s)
 {
     const int n = u % s->areas, first = (int)((long)s->pixels * n / s->areas);
     const size_t image = (size_t)(u / s->areas) * s->groups + g;
@@ -47,7 +42,7 @@ INLINE struct area area_at(const struct inputs *in, int u, int g, const struct s
 
 /* An area's channels from c0 on. */
 INLINE X_SPACE const V *rows_at(const struct area *area, __local const V *copied, int c0,
-                             const struct sizes *s)
+                             const struct lk_point_weights *s)
 {
 #if IN_PLACE == 1
     return area->in.x + (size_t)c0 * s->in_plane + area->from[0];
@@ -72,7 +67,7 @@ struct work {
 /* Takes up the run behind that of area u, some of which is fetched while u is copied. The last
  * one of an image is fetched twice. */
 INLINE void start_run(struct work *work, const struct inputs *in, int u, int g,
-                      const struct sizes *s)
+                      const struct lk_point_weights *s)
 {
     const int n = u % s->areas, next = (n / RUN + 1) * RUN;
     const int first = min((int)((long)s->pixels * next / s->areas), s->pixels - RUN * AREA);
@@ -85,7 +80,7 @@ INLINE void start_run(struct work *work, const struct inputs *in, int u, int g,
 }
 
 /* With channel c. */
-INLINE void fetch_x(const struct work *work, int c, const struct sizes *s)
+INLINE void fetch_x(const struct work *work, int c, const struct lk_point_weights *s)
 {
 #if RUN > 1
     const int n = work->part * work->channels + c;
@@ -104,7 +99,7 @@ INLINE void fetch_x(const struct work *work, int c, const struct sizes *s)
 #endif
 }
 
-INLINE void bring_channel(struct work *work, const struct sizes *s)
+INLINE void bring_channel(struct work *work, const struct lk_point_weights *s)
 {
     const int c = work->channel++;
 #if IN_PLACE == 0
@@ -117,7 +112,7 @@ INLINE void bring_channel(struct work *work, const struct sizes *s)
 }
 
 /* Behind the copy of four filters of a pixel, those from k on. */
-INLINE void fetch_dz(const struct work *work, int k, const struct sizes *s)
+INLINE void fetch_dz(const struct work *work, int k, const struct lk_point_weights *s)
 {
 #if RUN > 1
     const int row = min(work->k + k + work->part, s->filters - 1);
@@ -143,7 +138,7 @@ INLINE V gradient(const struct inputs *in, size_t at)
 }
 
 /* Four filters of a pixel, those past the last being 0, each four lanes of them transposed. */
-INLINE void transpose_fours(struct work *work, const struct sizes *s)
+INLINE void transpose_fours(struct work *work, const struct lk_point_weights *s)
 {
     const int k = work->v * VECTOR + 4 * work->stage, left = s->filters - work->k - k;
     const size_t at = (size_t)k * s->pixels + work->j;
@@ -160,7 +155,7 @@ INLINE void transpose_fours(struct work *work, const struct sizes *s)
         work->fours[work->stage * 4 + f] = t[f];
 }
 
-/* The lanes l, l + 4, ... of a pixel from there. */
+/* Finishes the transposition of a pixel: lanes l, l + 4, ... come from the fours. */
 INLINE void transpose_rest(const struct work *work, int l)
 {
     __local V *to = work->turned + (work->j * VECTOR + l) * work->n + work->v;
@@ -170,7 +165,7 @@ INLINE void transpose_rest(const struct work *work, int l)
 }
 
 #define UNITS (FOURS + 4) /* of a pixel's vector of filters */
-INLINE void transpose_unit(struct work *work, const struct sizes *s)
+INLINE void transpose_unit(struct work *work, const struct lk_point_weights *s)
 {
     work->units--;
     if (work->stage < FOURS)

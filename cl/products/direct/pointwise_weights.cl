@@ -28,6 +28,7 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/direct/args.h"
 #include "products/direct/filter_blocks.cl"
 #include "lib/transpose.cl"
 #include "products/direct/pointwise_inputs.cl"
@@ -35,7 +36,7 @@
 /* Adds the products of ROWS channels and n vectors of filters with an area, which may be the
  * first. */
 INLINE void add_products(__local V *sums, X_SPACE const V *x, __local const V *dz, int count,
-                         struct work *work, const struct sizes *s, bool first, int n)
+                         struct work *work, const struct lk_point_weights *s, bool first, int n)
 {
     const size_t row = ROW(s) * VECTOR;
     X_SPACE const real *f = (X_SPACE const real *)x;
@@ -65,7 +66,7 @@ INLINE void add_products(__local V *sums, X_SPACE const V *x, __local const V *d
 /* The sums of ROWS channels from c on, but for the first ones, and n vectors of filters from k
  * on. */
 INLINE void store(__global real *out, __local const V *sums, int c, int skipped, int k, int n,
-                  const struct sizes *s)
+                  const struct lk_point_weights *s)
 {
     for (int m = skipped; m < ROWS; m++)
         for (int v = 0; v < n; v++) {
@@ -83,7 +84,7 @@ struct share {
 /* dz of the block `ahead` behind block b of the first of three areas. */
 INLINE struct inputs dz_at(const struct share *share, int b, int ahead,
                            const struct area *areas, struct block *block,
-                           const struct sizes *s)
+                           const struct lk_point_weights *s)
 {
     const int blocks = share->b1 - share->b0, n = b - share->b0 + ahead;
     const struct area *area = areas + (n < blocks ? 0 : n < 2 * blocks ? 1 : 2);
@@ -96,7 +97,7 @@ INLINE struct inputs dz_at(const struct share *share, int b, int ahead,
 
 /* Takes up the block `ahead` behind block b, to transpose `count` pixels. */
 INLINE void start_block(struct work *work, const struct share *share, int b, int ahead,
-                        const struct area *areas, int count, const struct sizes *s)
+                        const struct area *areas, int count, const struct lk_point_weights *s)
 {
     struct block block, after;
     work->dz = dz_at(share, b, ahead, areas, &block, s);
@@ -107,7 +108,7 @@ INLINE void start_block(struct work *work, const struct share *share, int b, int
     work->units = count * block.n * UNITS;
 }
 
-BODY void weigh_group(struct inputs in, __global real *restrict out, struct sizes s,
+BODY void weigh_group(struct inputs in, __global real *restrict out, struct lk_point_weights s,
                       struct share share, int g, int u0, int u1, __local V *sums, __local V *x,
                       __local V *dz)
 {
@@ -169,24 +170,21 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct size
 KERNEL void conv2d_pointwise_weights(__global const V *restrict x,
                                      __global const V *restrict dy, int dy_first,
                                      __global const V *restrict y, __global real *restrict out,
-                                     int out_first, int out_stride, int channels, int filters,
-                                     int groups, int in_plane, int in_row, int in_step,
-                                     int width, int pixels, int areas, int shard_tiles,
-                                     int parts, int wide, int blocks, int blocks_each,
-                                     int group_channels, __local V *sums, __local V *copied,
-                                     __local V *regrouped)
+                                     int out_first, int out_stride,
+                                     struct lk_point_weights s,
+                                     struct lk_filter_cut of, __local V *sums,
+                                     __local V *copied, __local V *regrouped)
 {
-    const struct sizes s = {channels, filters, groups, in_plane, in_row,
-                            in_step,  width,   pixels, areas};
     const struct inputs in = {x, dy + dy_first / VECTOR, y};
-    const int runs = (blocks + blocks_each - 1) / blocks_each;
+    const int runs = (of.blocks + of.blocks_each - 1) / of.blocks_each;
     const int group_0 = get_group_id(0), group_1 = get_group_id(1), group_2 = get_group_id(2);
-    const int g = group_0 / runs, b0 = group_0 % runs * blocks_each;
-    const int c0 = group_1 * group_channels;
-    const struct share share = {b0, min(b0 + blocks_each, blocks), c0,
-                                min(c0 + group_channels, channels), wide};
-    const int all = shard_tiles * areas, first = group_2 / parts * all, part = group_2 % parts;
-    weigh_group(in, out + out_first + (size_t)group_2 * out_stride + g * filters, s, share, g,
-                first + (int)((long)all * part / parts),
-                first + (int)((long)all * (part + 1) / parts), sums, copied, regrouped);
+    const int g = group_0 / runs, b0 = group_0 % runs * of.blocks_each;
+    const int c0 = group_1 * of.group_channels;
+    const struct share share = {b0, min(b0 + of.blocks_each, of.blocks), c0,
+                                min(c0 + of.group_channels, s.channels), of.wide};
+    const int all = s.shard_tiles * s.areas, first = group_2 / s.parts * all;
+    const int part = group_2 % s.parts;
+    weigh_group(in, out + out_first + (size_t)group_2 * out_stride + g * s.filters, s, share, g,
+                first + (int)((long)all * part / s.parts),
+                first + (int)((long)all * (part + 1) / s.parts), sums, copied, regrouped);
 }

@@ -22,9 +22,10 @@
  * 2: part.
  * -D: ROWS COLUMNS GRADIENT
  */
-#include "products/kernel/geometry_table.h"
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/direct/args.h"
+#include "products/kernel/args.h"
 
 #include "products/direct/filter_blocks.cl"
 #include "lib/transpose.cl"
@@ -173,15 +174,16 @@ INLINE void store(__global real *out, __local const V *sums, int c, int c1, int 
 BODY void weigh_group(__global const V *restrict x, __global const V *restrict dy, int dy_first,
                       __global const V *restrict y, __global const B *restrict at,
                       __global real *restrict out, int out_first, int out_stride,
-                      struct sizes s, struct cut cut, int4 blocks, int group_channels,
+                      struct sizes s, struct cut cut, struct lk_filter_cut blocks,
                       int shard_tiles, int areas_each, __local V *sums, __local V *turned,
                       int group_0, int group_1, int group_2)
 {
-    const int wide = blocks.x, blocks_each = blocks.z;
-    const int runs = (blocks.y + blocks_each - 1) / blocks_each;
+    const int wide = blocks.wide, blocks_each = blocks.blocks_each;
+    const int runs = (blocks.blocks + blocks_each - 1) / blocks_each;
     const int g = group_0 / runs, b0 = group_0 % runs * blocks_each;
-    const int b1 = min(b0 + blocks_each, blocks.y);
-    const int c0 = group_1 * group_channels, c1 = min(c0 + group_channels, s.channels);
+    const int b1 = min(b0 + blocks_each, blocks.blocks);
+    const int c0 = group_1 * blocks.group_channels;
+    const int c1 = min(c0 + blocks.group_channels, s.channels);
     const int all = shard_tiles * cut.count, parts = (all + areas_each - 1) / areas_each;
     const int u0 = group_2 / parts * all + group_2 % parts * areas_each;
     const int u1 = min(u0 + areas_each, (group_2 / parts + 1) * all);
@@ -235,25 +237,24 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
 KERNEL void conv2d_products(__global const V *restrict x, __global const V *restrict dy,
                             int dy_first, __global const V *restrict y,
                             __global const B *restrict at, __global real *restrict out,
-                            int out_first, int out_stride, int channels, int filters,
-                            int groups, struct lk_geometry of, int strip, int rows_each,
-                            int wide, int blocks, int blocks_each, int group_channels,
-                            int shard_tiles, int areas_each, __local V *sums,
-                            __local V *turned)
+                            int out_first, int out_stride, struct lk_turned a,
+                            struct lk_geometry of, struct lk_filter_cut blocks,
+                            __local V *sums, __local V *turned)
 {
-    const struct sizes s = {channels,
-                            filters,
-                            groups * filters,
-                            groups,
+    const struct sizes s = {a.channels,
+                            a.filters,
+                            a.groups * a.filters,
+                            a.groups,
                             (int2)(of.taps_x, of.taps_y),
                             (int2)(of.step_x, of.step_y),
                             (int2)(of.gap_x, of.gap_y),
                             (int2)(of.pad_x, of.pad_y),
                             (int2)(of.in_w, of.in_h),
                             (int2)(of.out_w, of.out_h)};
-    const int down = (of.out_h + rows_each - 1) / rows_each;
-    const struct cut cut = {strip, rows_each, down, (of.out_w + strip - 1) / strip * down};
-    weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, s, cut,
-                (int4)(wide, blocks, blocks_each, 0), group_channels, shard_tiles, areas_each,
-                sums, turned, get_group_id(0), get_group_id(1), get_group_id(2));
+    const int down = (of.out_h + a.rows_each - 1) / a.rows_each;
+    const struct cut cut = {a.strip, a.rows_each, down,
+                            (of.out_w + a.strip - 1) / a.strip * down};
+    weigh_group(x, dy, dy_first, y, at, out, out_first, out_stride, s, cut, blocks,
+                a.shard_tiles, a.areas_each, sums, turned, get_group_id(0), get_group_id(1),
+                get_group_id(2));
 }

@@ -10,7 +10,7 @@
  * 0. Then relu (RELU) and, with POOL, a max-pool over 2x2 outputs: `won` keeps which did, 0..3
  * in row-major order, or 4 where relu cut it off.
  *
- *   x: [tiles][groups][channels][height][width]
+ *   x: [tiles][groups][channels][in_h][in_w]
  *   w: [groups][channels][TAPS_Y][TAPS_X][w_pitch] from w_first on, w_group apart
  *   y: [tiles][groups][filters][plane] from y_first on, rows y_row, columns y_column apart
  *
@@ -21,6 +21,8 @@
  * -D: TAPS_Y TAPS_X UNIT RELU POOL GATED, EVEN: slices have no channels past the last
  */
 #include "lib/real.cl"
+#include "products/gpu/args.h"
+#include "products/kernel/args.h"
 #ifdef MATRIX
 #define PAD 1
 #else
@@ -177,44 +179,42 @@ INLINE void store_pooled(const Q acc[ROWS / 4][COLUMNS / 4][4], __local Q *met, 
 #endif
 
 GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
-                             __global const real *restrict w, int w_first, int w_group,
-                             int w_pitch, __global const real *restrict bias,
-                             __global S *restrict y, int y_first, int y_row, int y_column,
-                             int plane, __global uchar *restrict won,
-                             __global const S *restrict gate, int tiles, int channels,
-                             int height, int width, int filters, int out_height, int out_width,
-                             int step_y, int step_x, int gap_y, int gap_x, int pad_y, int pad_x)
+                             __global const real *restrict w, int w_first,
+                             __global const real *restrict bias, __global S *restrict y,
+                             int y_first, __global uchar *restrict won,
+                             __global const S *restrict gate, struct lk_gpu_gather a,
+                             struct lk_geometry of)
 {
     __local Q slices[2 * SLICE + EXCHANGE];
     const int id = get_local_id(0), a_row = id / A_QUADS, b_row = id / B_QUADS;
     const int g = get_group_id(2), k0 = get_group_id(1) * BM;
     /* In bytes. */
-    const int w_step = w_pitch * (int)sizeof(real), x_step = height * width * ROW;
-    const int column_step = gap_x * ROW;
-    const int row_step = gap_y * width * ROW - TAPS_X * column_step; /* from a row's end */
-    const int units = (channels + UNIT - 1) / UNIT * TAPS;
+    const int w_step = a.w_pitch * (int)sizeof(real), x_step = of.in_h * of.in_w * ROW;
+    const int column_step = of.gap_x * ROW;
+    const int row_step = of.gap_y * of.in_w * ROW - TAPS_X * column_step; /* from a row's end */
+    const int units = (a.channels + UNIT - 1) / UNIT * TAPS;
     const int steps = (units * UNIT + BK - 1) / BK;
 
     /* The column of w that the work-item brings; past the end a column that is not stored. */
-    const int k = min(k0 + id % A_QUADS * 4, (filters - 1) / 4 * 4);
+    const int k = min(k0 + id % A_QUADS * 4, (a.filters - 1) / 4 * 4);
     const int from_w = CHANNEL_OF(0, A_ROWS, a_row) * TAPS * w_step + k * (int)sizeof(real);
-    w += w_first + (size_t)g * w_group;
+    w += w_first + (size_t)g * a.w_group;
 
     /* The column of x that it brings: where in its tile the first tap of its pixel lies. */
     const int column = get_group_id(0) * BN + id % B_QUADS * 4;
-    const int first_tile = place_of(get_group_id(0) * BN, out_height, out_width).tile;
-    const struct place at = place_of(column, out_height, out_width);
-    const int i = at.i * step_y - pad_y, j = at.j * step_x - pad_x;
-    const size_t image = (size_t)get_num_groups(2) * channels * height * width * LANES;
+    const int first_tile = place_of(get_group_id(0) * BN, of.out_h, of.out_w).tile;
+    const struct place at = place_of(column, of.out_h, of.out_w);
+    const int i = at.i * of.step_y - of.pad_y, j = at.j * of.step_x - of.pad_x;
+    const size_t image = (size_t)get_num_groups(2) * a.channels * of.in_h * of.in_w * LANES;
     const M inside =
-        at.tile < tiles ? taps_inside(i, j, height, width, gap_y, gap_x) : 0;
+        at.tile < a.tiles ? taps_inside(i, j, of.in_h, of.in_w, of.gap_y, of.gap_x) : 0;
     const int from_x = ((at.tile - first_tile) * (int)image + at.lane) * (int)sizeof(S) +
-                       (i * width + j) * ROW + CHANNEL_OF(0, B_ROWS, b_row) * x_step;
-    x += x_first + first_tile * image + (size_t)g * channels * height * width * LANES;
+                       (i * of.in_w + j) * ROW + CHANNEL_OF(0, B_ROWS, b_row) * x_step;
+    x += x_first + first_tile * image + (size_t)g * a.channels * of.in_h * of.in_w * LANES;
 
     /* The last channel, less those that lie before the work-item's row. */
-    const int last_a = channels - 1 - CHANNEL_OF(0, A_ROWS, a_row);
-    const int last_b = channels - 1 - CHANNEL_OF(0, B_ROWS, b_row);
+    const int last_a = a.channels - 1 - CHANNEL_OF(0, A_ROWS, a_row);
+    const int last_b = a.channels - 1 - CHANNEL_OF(0, B_ROWS, b_row);
 
     __local const Q *my_a = slices + my_left(), *my_b = slices + BK * A_PITCH + my_right();
     __local Q *to_a = slices + PLACE(id, A_QUADS);
@@ -224,7 +224,7 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
 
     UNROLL for (int m = 0; m < ROWS; m++) {
         const int n = k0 + ROW_QUAD(my_row(), m / 4) * 4 + m % 4;
-        const Q first = bias ? bias[g * filters + min(n, filters - 1)] : 0;
+        const Q first = bias ? bias[g * a.filters + min(n, a.filters - 1)] : 0;
         UNROLL for (int n = 0; n < COLUMNS / 4; n++)
             acc[m / 4][n][m % 4] = first;
     }
@@ -266,14 +266,14 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
         STASH()
     }
 #endif
-    const size_t planes = (size_t)g * filters * plane * LANES;
+    const size_t planes = (size_t)g * a.filters * a.plane * LANES;
     y += y_first + planes;
 #if POOL
-    store_pooled(acc, slices, y, won ? won + planes : 0, tiles, filters, out_height, out_width,
-                 plane);
+    store_pooled(acc, slices, y, won ? won + planes : 0, a.tiles, a.filters, of.out_h, of.out_w,
+                 a.plane);
 #else
-    store(acc, y, GATED ? gate + y_first + planes : 0, tiles, filters, out_height, out_width,
-          plane, y_row, y_column);
+    store(acc, y, GATED ? gate + y_first + planes : 0, a.tiles, a.filters, of.out_h, of.out_w,
+          a.plane, a.y_row, a.y_column);
 #endif
 }
 
@@ -282,13 +282,12 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
  *                         s*column_step], or 0 where k >= outs
  * Group ids: 0: row (n, r, s), 1: g. Work-items: k. */
 KERNEL void conv2d_turn(__global const real *restrict w, __global real *restrict to,
-                        int to_first, int w_pitch, int outs, int group_step, int out_step,
-                        int in_step, int first, int row_step, int column_step)
+                        int to_first, struct lk_gpu_turn a)
 {
     const int row = get_group_id(0), g = get_group_id(1), tap = row % TAPS;
-    w += first + g * group_step + row / TAPS * in_step + tap / TAPS_X * row_step +
-         tap % TAPS_X * column_step;
-    to += to_first + ((size_t)g * get_num_groups(0) + row) * w_pitch;
-    for (int k = PART; k < w_pitch; k += PARTS)
-        to[k] = k < outs ? w[(size_t)k * out_step] : 0;
+    w += a.first + g * a.group_step + row / TAPS * a.in_step + tap / TAPS_X * a.row_step +
+         tap % TAPS_X * a.column_step;
+    to += to_first + ((size_t)g * get_num_groups(0) + row) * a.w_pitch;
+    for (int k = PART; k < a.w_pitch; k += PARTS)
+        to[k] = k < a.outs ? w[(size_t)k * a.out_step] : 0;
 }

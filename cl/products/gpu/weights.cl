@@ -7,8 +7,8 @@
  * One chain of products a result, in ascending order of tile, i, j, lane; outside the image x
  * is 0. A part is part_pixels pixels of one shard, or what is left of it.
  *
- *   x: [tiles][groups][channels][height][width] from x_first on
- *   dz: [tiles][groups][filters][out_height][out_width] from dz_first on
+ *   x: [tiles][groups][channels][in_h][in_w] from x_first on
+ *   dz: [tiles][groups][filters][out_h][out_w] from dz_first on
  *   out: [parts] out_stride apart, k innermost
  *
  * A tile of x or dz is smaller than 2^31 bytes.
@@ -16,6 +16,8 @@
  * -D: TAPS_Y TAPS_X; gemm.cl, where a slice is BK lanes of a pixel (LANES % BK is 0)
  */
 #include "lib/real.cl"
+#include "products/gpu/args.h"
+#include "products/kernel/args.h"
 /* Slices are turned on their way into local memory: no two on the same bank. */
 #define PAD 1
 #include "products/gpu/gemm.cl"
@@ -42,39 +44,37 @@ INLINE void put(__local real *to, int pitch, Q v)
 GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
                                      __global const S *restrict dz, int dz_first,
                                      __global real *restrict out, int out_first, int out_stride,
-                                     int groups, int channels, int height, int width,
-                                     int filters, int out_height, int out_width, int step_y,
-                                     int step_x, int gap_y, int gap_x, int pad_y, int pad_x,
-                                     int shard_tiles, int part_pixels)
+                                     struct lk_gpu_sums a, struct lk_geometry of)
 {
     __local Q slices[2 * SLICE + EXCHANGE];
     const int id = get_local_id(0), quad = id % K_QUADS, row = id / K_QUADS;
-    const int blocks = (filters + BN - 1) / BN, g = get_group_id(0) / blocks;
+    const int blocks = (a.filters + BN - 1) / BN, g = get_group_id(0) / blocks;
     const int m0 = get_group_id(1) * BM, n0 = get_group_id(0) % blocks * BN;
-    const int pixels = out_height * out_width, rows = channels * TAPS;
+    const int pixels = of.out_h * of.out_w, rows = a.channels * TAPS;
 
     /* The part's first pixel and how many it has. */
-    const int parts = (shard_tiles * pixels + part_pixels - 1) / part_pixels; /* of a shard */
-    const int begin = get_group_id(2) % parts * part_pixels;
-    const int count = min(part_pixels, shard_tiles * pixels - begin);
-    const size_t tile = get_group_id(2) / parts * shard_tiles + begin / pixels;
-    const size_t x_tile = (size_t)groups * channels * height * width * LANES;
-    const size_t dz_tile = (size_t)groups * filters * pixels * LANES;
-    x += x_first + tile * x_tile + (size_t)g * channels * height * width * LANES;
-    dz += dz_first + tile * dz_tile + (size_t)g * filters * pixels * LANES;
-    int i = begin % pixels / out_width, j = begin % out_width;
+    const int all = a.shard_tiles * pixels; /* of a shard */
+    const int parts = (all + a.part_pixels - 1) / a.part_pixels;
+    const int begin = get_group_id(2) % parts * a.part_pixels;
+    const int count = min(a.part_pixels, all - begin);
+    const size_t tile = get_group_id(2) / parts * a.shard_tiles + begin / pixels;
+    const size_t x_tile = (size_t)a.groups * a.channels * of.in_h * of.in_w * LANES;
+    const size_t dz_tile = (size_t)a.groups * a.filters * pixels * LANES;
+    x += x_first + tile * x_tile + (size_t)g * a.channels * of.in_h * of.in_w * LANES;
+    dz += dz_first + tile * dz_tile + (size_t)g * a.filters * pixels * LANES;
+    int i = begin % pixels / of.out_w, j = begin % of.out_w;
 
     /* The rows that the work-item brings; past the end the last one, which is not stored. */
     int tap_y[M_TURNS], tap_x[M_TURNS], from_x[M_TURNS], from_dz[N_TURNS];
     UNROLL for (int f = 0; f < M_TURNS; f++) {
         const uint e = min(m0 + row + f * K_ROWS, rows - 1);
-        tap_y[f] = e % TAPS / TAPS_X * gap_y - pad_y;
-        tap_x[f] = e % TAPS_X * gap_x - pad_x;
-        from_x[f] = (e / TAPS * height + tap_y[f]) * width * ROW + tap_x[f] * ROW +
+        tap_y[f] = e % TAPS / TAPS_X * of.gap_y - of.pad_y;
+        tap_x[f] = e % TAPS_X * of.gap_x - of.pad_x;
+        from_x[f] = (e / TAPS * of.in_h + tap_y[f]) * of.in_w * ROW + tap_x[f] * ROW +
                     quad * 4 * (int)sizeof(S);
     }
     UNROLL for (int f = 0; f < N_TURNS; f++)
-        from_dz[f] = min(n0 + row + f * K_ROWS, filters - 1) * pixels * ROW +
+        from_dz[f] = min(n0 + row + f * K_ROWS, a.filters - 1) * pixels * ROW +
                      quad * 4 * (int)sizeof(S);
 
     __local const Q *my_a = slices + my_left(), *my_b = slices + BK * A_PITCH + my_right();
@@ -109,11 +109,11 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int n = 0; n <= count; n++) {
         const int there = n < count ? LANES / BK : 1;
-        int at_x = (i * step_y * width + j * step_x) * ROW;
-        int at_dz = (i * out_width + j) * ROW;
+        int at_x = (i * of.step_y * of.in_w + j * of.step_x) * ROW;
+        int at_dz = (i * of.out_w + j) * ROW;
         UNROLL for (int f = 0; f < M_TURNS; f++)
-            on[f] = (uint)(i * step_y + tap_y[f]) < (uint)height &&
-                    (uint)(j * step_x + tap_x[f]) < (uint)width;
+            on[f] = (uint)(i * of.step_y + tap_y[f]) < (uint)of.in_h &&
+                    (uint)(j * of.step_x + tap_x[f]) < (uint)of.in_w;
         _Pragma("unroll 1") for (int slice = 0; slice < there; slice++)
         {
             FETCH()
@@ -123,9 +123,9 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
             at_x += BK * (int)sizeof(S);
             at_dz += BK * (int)sizeof(S);
         }
-        if (n + 1 < count && ++j == out_width) {
+        if (n + 1 < count && ++j == of.out_w) {
             j = 0;
-            if (++i == out_height) {
+            if (++i == of.out_h) {
                 i = 0;
                 x += x_tile;
                 dz += dz_tile;
@@ -133,13 +133,13 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
         }
     }
 
-    out += out_first + (size_t)get_group_id(2) * out_stride + g * filters;
+    out += out_first + (size_t)get_group_id(2) * out_stride + g * a.filters;
     UNROLL for (int m = 0; m < ROWS; m++)
         UNROLL for (int n = 0; n < COLUMNS; n++) {
             const int e = m0 + ROW_QUAD(my_row(), m / 4) * 4 + m % 4;
             const int k = n0 + COLUMN_QUAD(my_column(), n / 4) * 4 + n % 4;
             const Q four = acc[m / 4][n / 4][m % 4];
-            if (e < rows && k < filters)
-                out[(size_t)e * (groups * filters) + k] = ELEMENT(four, n % 4);
+            if (e < rows && k < a.filters)
+                out[(size_t)e * (a.groups * a.filters) + k] = ELEMENT(four, n % 4);
         }
 }

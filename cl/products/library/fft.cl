@@ -13,6 +13,7 @@
  *     OUT_W (of what is gathered) FROM_Y FROM_X (where that begins)
  */
 #include "lib/real.cl"
+#include "products/library/args.h"
 
 #define BINS (SIDE_H * (SIDE_W / 2 + 1))
 #define IMAGE (SIDE_H * SIDE_W)
@@ -218,24 +219,23 @@ BODY void product_group(const struct block *k, int first, int last, int part, in
 
 /* Group ids: 0: block of q, 1: block of p, 2: run of `each` bins. */
 KERNEL void fft_product(__global real *restrict room, int a_first, int b_first, int to_first,
-                        int a_p, int a_m, int b_m, int b_q, int to_p, int to_q, int depth,
-                        int rows, int columns, int each, int conjugate, int adds)
+                        struct lk_fft_product s)
 {
     const int q = get_group_id(0) * COLUMNS, p = get_group_id(1) * ROWS;
-    const int first = get_group_id(2) * each;
-    const struct block k = {.a = SPECTRUM(room + a_first, p * a_p),
-                            .b = SPECTRUM(room + b_first, q * b_q),
-                            .to = SPECTRUM(room + to_first, p * to_p + q * to_q),
-                            .a_p = a_p,
-                            .a_m = a_m,
-                            .b_m = b_m,
-                            .b_q = b_q,
-                            .to_p = to_p,
-                            .to_q = to_q,
-                            .depth = depth,
-                            .rows = min(ROWS, rows - p),
-                            .columns = min(COLUMNS, columns - q),
-                            .turn = conjugate ? (real)-1 : (real)1,
-                            .adds = adds};
-    product_group(&k, first, min(first + each, BINS), PART, PARTS);
+    const int first = get_group_id(2) * s.each;
+    const struct block k = {.a = SPECTRUM(room + a_first, p * s.a_p),
+                            .b = SPECTRUM(room + b_first, q * s.b_q),
+                            .to = SPECTRUM(room + to_first, p * s.to_p + q * s.to_q),
+                            .a_p = s.a_p,
+                            .a_m = s.a_m,
+                            .b_m = s.b_m,
+                            .b_q = s.b_q,
+                            .to_p = s.to_p,
+                            .to_q = s.to_q,
+                            .depth = s.depth,
+                            .rows = min(ROWS, s.rows - p),
+                            .columns = min(COLUMNS, s.columns - q),
+                            .turn = s.conjugate ? (real)-1 : (real)1,
+                            .adds = s.adds};
+    product_group(&k, first, min(first + s.each, BINS), PART, PARTS);
 }

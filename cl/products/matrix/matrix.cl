@@ -19,11 +19,12 @@
 #include "lib/real.cl"
 
 #define WIDTH (COLUMNS * LANES)
-/* Where unrolling gains nothing and compiling what it makes takes long. */
+/* For loops that gain nothing from unrolling, which then takes long to compile. */
 #define ROLLED _Pragma("unroll 1")
 
-/* at[i] = step * i for i up to `last`, and its place once more for what is past it: the same is
- * then stored twice over, which is cheaper to run and to compile than leaving it out. */
+/* at[i] = step * i for i up to `last`, and the last place again for those past it: the same
+ * number is then stored several times, which is cheaper to run and to compile than leaving it
+ * out. */
 INLINE void place(size_t at[], int count, int last, int step)
 {
     at[0] = 0;
@@ -278,7 +279,7 @@ KERNEL void dense_bias(__global const real *restrict workspace, __global real *r
     __global const V *z =
         (__global const V *)(workspace + turned(tiles, units)) +
         ((size_t)panel * tiles + (size_t)shard * shard_tiles) * LANES * COLUMNS * PARTS + PART;
-    size_t at[1]; /* an array of constants is one too many for Clover */
+    size_t at[1]; /* not an array of constants: Clover's compiler dies of that */
     at[0] = 0;
     V acc[1][COLUMNS];
     UNROLL for (int j = 0; j < COLUMNS; j++) acc[0][j] = 0;

@@ -26,6 +26,8 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/kernel/args.h"
+#include "products/winograd/args.h"
 #include "lib/put.cl"
 #include "lib/greatest.cl"
 #include "products/winograd/transforms.cl"
@@ -82,8 +84,8 @@ struct job {
     int count, k0, k1; /* places; output channels */
 };
 
-/* Part of a group's work: blocks of output channels, counted over all units, and the tile of
- * their unit where the next job begins. */
+/* What is left of a group's work: blocks of output channels, counted over all units, and the
+ * tile of the unit with which the next job begins. */
 struct cursor {
     long first, end;
     int q;
@@ -135,7 +137,7 @@ INLINE struct job next_job(const struct sizes *s, struct cursor *at)
 #define PAD_OF(axis) s->pad_##axis
 #endif
 
-/* v of a job. */
+/* Makes v of a job. */
 INLINE void transform_inputs(const struct sizes *s, const struct job *job, __global V *v,
                              size_t step)
 {
@@ -218,7 +220,7 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
         }
 }
 
-/* y of a job. */
+/* Makes y of a job. */
 INLINE void transform_outputs(const struct sizes *s, const struct job *job,
                               __global const real *bias, V least, __global V *m, size_t step)
 {
@@ -276,25 +278,22 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
                             __global const real *restrict u, int u_first,
                             __global const real *restrict bias, __global S *restrict y,
                             __global B *restrict at, __global const S *restrict y_gate,
-                            __global V *restrict scratch, int scratch_first, int tiles, int ins,
-                            int in_h, int in_w, int outs, int out_h, int out_w, int pad_y,
-                            int pad_x, int relu, int unit)
+                            __global V *restrict scratch, int scratch_first,
+                            struct lk_winograd_whole a, struct lk_geometry of)
 {
     const struct sizes s = {
-        .from = {x + x_first / VECTOR, gate, won, .height = in_h, .width = in_w},
+        .from = {x + x_first / VECTOR, gate, won, .height = of.in_h, .width = of.in_w},
         .y = y,
         .y_gate = y_gate,
         .at = at,
-        .ins = ins,
-        .outs = outs,
-        .out_h = out_h,
-        .out_w = out_w,
-        .pad_y = pad_y,
-        .pad_x = pad_x,
-        .tiles = tiles,
-        .unit = unit,
-        .down = ((TRANSPOSED ? in_h : out_h) + TILE - 1) / TILE,
-        .across = ((TRANSPOSED ? in_w : out_w) + TILE - 1) / TILE};
-    winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, relu,
+        .ins = a.ins,
+        .outs = a.outs,
+        .out_h = of.out_h, .out_w = of.out_w,
+        .pad_y = of.pad_y, .pad_x = of.pad_x,
+        .tiles = a.tiles,
+        .unit = a.unit,
+        .down = ((TRANSPOSED ? of.in_h : of.out_h) + TILE - 1) / TILE,
+        .across = ((TRANSPOSED ? of.in_w : of.out_w) + TILE - 1) / TILE};
+    winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, a.relu,
                    get_group_id(0), get_num_groups(0));
 }

@@ -20,6 +20,8 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/kernel/args.h"
+#include "products/winograd/args.h"
 #include "lib/transpose.cl"
 #include "products/winograd/transforms.cl"
 #include "products/winograd/inputs.cl"
@@ -134,24 +136,22 @@ KERNEL void conv2d_winograd_fused(__global const S *restrict x, __global const S
                                   int dz_first, __global const S *restrict gate,
                                   __global const B *restrict won, __global real *restrict out,
                                   int out_first, int out_stride, __global V *restrict scratch,
-                                  int scratch_first, int shards, int shard_tiles, int parts,
-                                  int channels, int in_h, int in_w, int filters, int out_h,
-                                  int out_w, int pad_y, int pad_x, int block_channels,
-                                  __local V *stage)
+                                  int scratch_first, struct lk_winograd_parts a,
+                                  struct lk_geometry of, __local V *stage)
 {
-    const struct sizes s = {{.x = x, .height = in_h, .width = in_w},
-                            {dz + dz_first / VECTOR, gate, won, .height = out_h,
-                             .width = out_w},
-                            channels,
-                            filters,
-                            block_channels,
-                            parts,
-                            {0, 0, 1, shard_tiles, 0, out_h, out_w, pad_y, pad_x}};
+    const struct sizes s = {
+        {.x = x, .height = of.in_h, .width = of.in_w},
+        {dz + dz_first / VECTOR, gate, won, .height = of.out_h, .width = of.out_w},
+        a.channels,
+        a.filters,
+        a.block_channels,
+        a.parts,
+        {0, 0, 1, a.shard_tiles, 0, of.out_h, of.out_w, of.pad_y, of.pad_x}};
     const struct scratch own = {.v = scratch + scratch_first / VECTOR,
-                                .v_step = (size_t)block_channels + PAD,
+                                .v_step = (size_t)a.block_channels + PAD,
                                 .z_step = PANELS * VECTOR * COLUMNS + PAD,
-                                .m_step = (size_t)block_channels * VECTORS + PAD,
+                                .m_step = (size_t)a.block_channels * VECTORS + PAD,
                                 .stage = stage};
-    fused_group(s, out + out_first, out_stride, own, shards, get_group_id(0),
+    fused_group(s, out + out_first, out_stride, own, a.shards, get_group_id(0),
                 get_num_groups(0));
 }

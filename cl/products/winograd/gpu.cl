@@ -19,6 +19,8 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/kernel/args.h"
+#include "products/winograd/args.h"
 #include "lib/put.cl"
 #include "lib/greatest.cl"
 #include "products/winograd/transforms.cl"
@@ -38,16 +40,15 @@ INLINE int tile_of(int q, int height, int width, int *y0, int *x0)
 KERNEL void conv2d_winograd_inputs(__global const S *restrict x, int x_first,
                                    __global const S *restrict gate,
                                    __global const B *restrict won, __global V *restrict v,
-                                   int v_first, int first, int room, int in_h, int in_w,
-                                   int out_h, int out_w, int pad_y, int pad_x)
+                                   int v_first, int first, int room, struct lk_geometry of)
 {
     const int c = get_group_id(1), channels = get_num_groups(1);
     int y0, x0;
-    const int t = tile_of(first + get_group_id(0), out_h, out_w, &y0, &x0);
-    const struct winograd_window all = {x + x_first, gate, won, in_h, in_w, 0, 0};
+    const int t = tile_of(first + get_group_id(0), of.out_h, of.out_w, &y0, &x0);
+    const struct winograd_window all = {x + x_first, gate, won, of.in_h, of.in_w, 0, 0};
     const struct winograd_window from = winograd_window_at(
-        all, ((size_t)t * channels + c) * winograd_plane(&all, SOURCE) + PART, y0 - pad_y,
-        x0 - pad_x, SOURCE);
+        all, ((size_t)t * channels + c) * winograd_plane(&all, SOURCE) + PART, y0 - of.pad_y,
+        x0 - of.pad_x, SOURCE);
     winograd_inputs(&from, v + v_first + ((size_t)c * room + get_group_id(0)) * PARTS + PART,
                     (size_t)channels * room * PARTS, SOURCE);
 }
@@ -55,12 +56,12 @@ KERNEL void conv2d_winograd_inputs(__global const S *restrict x, int x_first,
 KERNEL void conv2d_winograd_gradients(__global const S *restrict dz, int dz_first,
                                       __global const S *restrict gate,
                                       __global const B *restrict won, __global V *restrict z,
-                                      int z_first, int first, int room, int out_h, int out_w)
+                                      int z_first, int first, int room, struct lk_geometry of)
 {
     const int k = get_group_id(1), filters = get_num_groups(1);
     int y0, x0;
-    const int t = tile_of(first + get_group_id(0), out_h, out_w, &y0, &x0);
-    const struct winograd_window all = {dz + dz_first, gate, won, out_h, out_w, 0, 0};
+    const int t = tile_of(first + get_group_id(0), of.out_h, of.out_w, &y0, &x0);
+    const struct winograd_window all = {dz + dz_first, gate, won, of.out_h, of.out_w, 0, 0};
     const struct winograd_window from = winograd_window_at(
         all, ((size_t)t * filters + k) * winograd_plane(&all, SOURCE) + PART, y0, x0, SOURCE);
     winograd_gradients(&from, z + z_first + ((size_t)k * room + get_group_id(0)) * PARTS + PART,
@@ -68,17 +69,18 @@ KERNEL void conv2d_winograd_gradients(__global const S *restrict dz, int dz_firs
 }
 
 KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,
-                                 __global real *restrict u, int u_first, int pitch, int outs,
-                                 int in_step, int row_step, int column_step, int out_step)
+                                 __global real *restrict u, int u_first, int pitch,
+                                 struct lk_winograd_from of)
 {
-    const int n = get_group_id(0), ins = get_num_groups(0);
-    w += w_first + n * in_step;
+    const int n = get_group_id(0);
+    w += w_first + n * of.in_step;
     u += u_first + (size_t)n * pitch;
     for (int k = PART; k < pitch; k += PARTS) {
         V t[SIDE][3];
         UNROLL for (int s = 0; s < 3; s++) {
             V column[SIDE];
-#define W(r) (k < outs ? w[k * out_step + (r) * row_step + s * column_step] : (real)0)
+#define W(r)                                                                                   \
+    (k < of.outs ? w[k * of.out_step + (r) * of.row_step + s * of.column_step] : (real)0)
             WINOGRAD_G(column, W);
 #undef W
             UNROLL for (int i = 0; i < SIDE; i++)
@@ -90,7 +92,7 @@ KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,
             WINOGRAD_G(row, W);
 #undef W
             UNROLL for (int j = 0; j < SIDE; j++)
-                u[(size_t)(i * SIDE + j) * ins * pitch + k] = row[j];
+                u[(size_t)(i * SIDE + j) * of.ins * pitch + k] = row[j];
         }
     }
 }
@@ -98,17 +100,18 @@ KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,
 KERNEL void conv2d_winograd_outputs(__global const V *restrict m, int m_first,
                                     __global const real *restrict bias, __global S *restrict y,
                                     __global B *restrict at, __global const S *restrict gate,
-                                    int first, int room, int out_h, int out_w, int relu)
+                                    int first, int room, int relu, struct lk_geometry of)
 {
     const int k = get_group_id(1), outs = get_num_groups(1);
     int y0, x0;
-    const int t = tile_of(first + get_group_id(0), out_h, out_w, &y0, &x0);
-    const size_t plane = ((size_t)t * outs + k) * (out_h >> POOL) * (out_w >> POOL) * PARTS;
+    const int t = tile_of(first + get_group_id(0), of.out_h, of.out_w, &y0, &x0);
+    const size_t plane =
+        ((size_t)t * outs + k) * (of.out_h >> POOL) * (of.out_w >> POOL) * PARTS;
     const struct plane to = {y + plane + PART,
                              at ? at + plane + PART : 0,
                              GATED ? gate + plane + PART : 0,
-                             out_h,
-                             out_w,
+                             of.out_h,
+                             of.out_w,
                              bias ? bias[k] : (real)0,
                              relu ? (V)0 : (V)-INFINITY};
     store_tile(&to, m + m_first + ((size_t)k * room + get_group_id(0)) * PARTS + PART,

@@ -30,7 +30,7 @@ INLINE struct winograd_window winograd_window_at(struct winograd_window from, si
     return from;
 }
 
-/* Inside the plane. */
+/* An input at (i, j) of the window, which must be inside the plane. */
 INLINE V winograd_input(const struct winograd_window *from, int i, int j, int source)
 {
     const int whole = (i * from->width + j) * PARTS;

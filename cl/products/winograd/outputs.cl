@@ -12,7 +12,7 @@ struct plane {
 };
 
 #if TRANSPOSED
-/* Of a tile of SIDE x SIDE from (y0, x0) on what its neighbours overlap. */
+/* Of a tile of SIDE x SIDE outputs at (y0, x0): what it shares with neighbouring tiles. */
 struct overlap {
     bool above, left, below, right; /* which are there */
     __global V *sums;               /* of the plane, so far */

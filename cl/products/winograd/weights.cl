@@ -22,6 +22,8 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+#include "products/kernel/args.h"
+#include "products/winograd/args.h"
 #include "lib/transpose.cl"
 #include "products/winograd/transforms.cl"
 #include "products/winograd/inputs.cl"
@@ -54,19 +56,18 @@ KERNEL void conv2d_winograd_terms(__global const S *restrict x, __global const S
                                   int dz_first, __global const S *restrict gate,
                                   __global const B *restrict won, __global V *restrict work,
                                   int v_first, int v_stride, int z_first, int z_stride,
-                                  int shard0, int shard_tiles, int q0, int q1, int room,
-                                  int channels, int in_h, int in_w, int filters, int out_h,
-                                  int out_w, int pad_y, int pad_x, __local V *stage)
+                                  struct lk_winograd_terms a, struct lk_geometry of,
+                                  __local V *stage)
 {
     const int shard = get_group_id(2);
-    const struct winograd_window of_x = {.x = x, .height = in_h, .width = in_w};
-    const struct winograd_window of_dz = {dz + dz_first / VECTOR, gate, won, .height = out_h,
-                                          .width = out_w};
-    const struct slice r = {q0, q1, room, shard_tiles, shard0 + shard, out_h, out_w, pad_y,
-                            pad_x};
+    const struct winograd_window of_x = {.x = x, .height = of.in_h, .width = of.in_w};
+    const struct winograd_window of_dz = {dz + dz_first / VECTOR, gate, won,
+                                          .height = of.out_h, .width = of.out_w};
+    const struct slice r = {a.q0,     a.q1,     a.room,   a.shard_tiles, a.shard0 + shard,
+                            of.out_h, of.out_w, of.pad_y, of.pad_x};
     terms_group(of_x, of_dz, work + v_first / VECTOR + (size_t)shard * v_stride,
-                work + z_first / VECTOR + (size_t)shard * z_stride, r, channels, filters, stage,
-                get_group_id(0), get_group_id(1));
+                work + z_first / VECTOR + (size_t)shard * z_stride, r, a.channels, a.filters,
+                stage, get_group_id(0), get_group_id(1));
 }
 
 /* --- products -------------------------------------------------------------------------- */

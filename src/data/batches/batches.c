@@ -16,16 +16,18 @@
 struct lk_batches {
     const struct lk_data *data;
     struct lk_batches_options options;
-    int64_t count; /* samples of an epoch, without a remainder that is left out */
+    int64_t count; /* samples of an epoch, without a remainder that is dropped */
     int64_t per_epoch;
     struct lk_epoch_orders *orders;
     struct lk_pipeline pipeline;
     struct lk_transform transform;
     struct lk_augment augment;
-    struct lk_standardize standardize; /* of no field where the pipeline does not say it */
-    struct lk_prefetch *prefetch;      /* NULL: who wants a batch reads it */
+    struct lk_standardize standardize; /* covers no field where the pipeline does not
+                                        * standardize */
+    struct lk_prefetch *prefetch;      /* NULL: whoever wants a batch reads it himself */
     int field_count;
-    struct lk_field fields[LK_MOST_FIELDS]; /* as they are in batches */
+    struct lk_field fields[LK_MOST_FIELDS]; /* with the types and shapes that they have in
+                                             * batches */
     size_t field_bytes[LK_MOST_FIELDS];
 };
 
@@ -35,8 +37,8 @@ static size_t image_bytes(const struct lk_batches *b)
     return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
 }
 
-/* Whether the pipeline takes other parts of images than the data set itself, which may keep
- * its samples. */
+/* Whether the pipeline cuts other rectangles out of images than the data set does. The data set
+ * may keep its samples in memory, but not such ones. */
 static bool takes_parts(const struct lk_batches *b)
 {
     const int *size = b->pipeline.part;
@@ -46,8 +48,8 @@ static bool takes_parts(const struct lk_batches *b)
     return own.size[0] != size[0] || own.size[1] != size[1];
 }
 
-/* A whole sample; where parts of images are taken by chance, one that depends on nothing but
- * (seed, epoch, index). */
+/* Reads a whole sample. Where a rectangle of the image is chosen at random, the choice is a
+ * function of (seed, epoch, index) alone. */
 static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int64_t index,
                                   void *const to[])
 {
@@ -57,10 +59,10 @@ static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int
     if (!takes_parts(b))
         return lk_data_read_fields(b->data, &index, 1, to);
     lk_pipeline_draw_crop(b->options.seed, epoch, index, part.at);
-    return lk_data_read_crop(b->data, index, &part, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
+    return lk_data_read_crop(b->data, index, &part, to);
 }
 
-/* whole: memory for an image that is turned and cropped; NULL: it is taken as it is. */
+/* whole: memory for an image that is to be rotated and cropped; NULL: it is neither. */
 static enum lk_status read_samples(const struct lk_batches *b, struct lk_batches_position at,
                                    const int64_t *indices, int64_t count, void *const to[],
                                    uint8_t *whole)
@@ -105,7 +107,8 @@ static int64_t count_samples(void *context, int64_t batch)
     return lk_batches_size(context, batch);
 }
 
-/* Where samples are decoded, no more threads than cores: decoding waits for nothing else. */
+/* No more threads than cores where samples are decoded: decoding waits for nothing but the
+ * processor. */
 static int choose_threads(const struct lk_batches *b)
 {
     enum { MOST_THREADS = 64 };
@@ -117,7 +120,8 @@ static int choose_threads(const struct lk_batches *b)
     return cores < 1 ? 1 : cores > MOST_THREADS ? MOST_THREADS : (int)cores;
 }
 
-/* Four batches; unless it was said, up to 16 where that helps and they are no giants. */
+/* Holds four batches. Where the user gave no number, up to 16 are held if readers had to wait,
+ * unless batches are very large. */
 static enum lk_status start_prefetch(struct lk_batches *b)
 {
     enum { HELD = 4, MOST_HELD = 16 };
@@ -148,7 +152,8 @@ static enum lk_status start_prefetch(struct lk_batches *b)
     return lk_prefetch_create(&config, &b->prefetch);
 }
 
-/* The size that samples end with, in [2]: as asked for, else what the pipeline crops to. */
+/* The height and width with which samples end: as asked for, else those that the pipeline crops
+ * to. */
 static enum lk_status find_size(const struct lk_batches *b, int size[2])
 {
     const struct lk_data_info *info = lk_data_info(b->data);
@@ -204,7 +209,7 @@ static enum lk_status set_standardize(struct lk_batches *b)
     return lk_standardize_bind(&b->standardize, b->fields, b->field_count);
 }
 
-/* What is done to images, and the size that they end with. */
+/* Sets what is done to images, and the size with which they end. */
 static enum lk_status set_images(struct lk_batches *b)
 {
     const struct lk_data_info *info = lk_data_info(b->data);

@@ -1,4 +1,4 @@
-/* Batches as the rooms above see them, beside the public lockstep/data.h. Floor 4. */
+/* What the rooms above ask of batches, beside the public lockstep/data.h. Floor 4. */
 #ifndef LK_DATA_BATCHES_BATCHES_H
 #define LK_DATA_BATCHES_BATCHES_H
 

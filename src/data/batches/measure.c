@@ -1,5 +1,5 @@
-/* Measuring what the stage "standardize" needs over a data set. */
-#include "data/stages/standardize.h"
+/* Measures mean and deviation for the stage "standardize" over a data set. */
+#include "data/batches/measure.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -14,7 +14,7 @@
 
 enum { AT_ONCE = 64 };
 
-/* Sets names and counts of what is measured: all inputs of floats. */
+/* Lists the fields to be measured: all inputs of floats. */
 static enum lk_status choose_fields(struct lk_standardize *s, const struct lk_data_info *info)
 {
     int used = 0;
@@ -69,7 +69,7 @@ static enum lk_status read_all(const struct lk_data *data, const struct lk_stand
     return LK_OK;
 }
 
-/* What is the same in all samples stays so: as 0. */
+/* A number that is the same in all samples becomes 0: its deviation is taken as 1. */
 static void take_moments(struct lk_standardize *s, const struct lk_moments *moments)
 {
     for (int i = 0; i < s->field_count; i++) {
@@ -123,7 +123,8 @@ static const char *trim(const char *text, size_t *length)
     return text;
 }
 
-/* Puts the measured stage where "standardize" stands, and leaves the others as they are. */
+/* Replaces the stage "standardize" of a pipeline's text by the measured one; others stay as
+ * they are. */
 static enum lk_status replace(const char *text, const char *measured, char **resolved)
 {
     static const char name[] = "standardize";
@@ -149,8 +150,8 @@ static enum lk_status replace(const char *text, const char *measured, char **res
     return LK_OK;
 }
 
-enum lk_status lk_pipeline_resolve(const struct lk_data *data, const char *text,
-                                   char **resolved)
+enum lk_status lk_pipeline_resolve_again(const struct lk_data *data, const char *text,
+                                         struct lk_standardize *known, char **resolved)
 {
     struct lk_pipeline pipeline;
     struct lk_standardize s;
@@ -162,10 +163,20 @@ enum lk_status lk_pipeline_resolve(const struct lk_data *data, const char *text,
         *resolved = strdup(text);
         return *resolved ? LK_OK : lk_fail_memory("a pipeline", strlen(text));
     }
-    LK_TRY(measure(data, &s));
-    if (!lk_standardize_print(&s, measured, sizeof measured))
+    if (!known->is_measured || known->by_field != s.by_field) {
+        LK_TRY(measure(data, &s));
+        *known = s;
+    }
+    if (!lk_standardize_print(known, measured, sizeof measured))
         return lk_fail(LK_E_ARGUMENT,
                        "stage 'standardize': its numbers take more than %d bytes",
                        LK_STANDARDIZE_TEXT);
     return replace(text, measured, resolved);
+}
+
+enum lk_status lk_pipeline_resolve(const struct lk_data *data, const char *text,
+                                   char **resolved)
+{
+    struct lk_standardize known = {0};
+    return lk_pipeline_resolve_again(data, text, &known, resolved);
 }

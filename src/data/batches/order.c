@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Where one epoch ends some read its last batches, others the next. */
+/* At the end of an epoch some threads still read its last batches, while others read the next
+ * epoch. */
 enum { ORDERS = 3 };
 
 struct lk_epoch_orders {
@@ -71,7 +72,8 @@ void lk_epoch_orders_destroy(struct lk_epoch_orders *orders)
     free(orders);
 }
 
-/* The order of `epoch`, else the oldest that nobody reads; NULL: all are being read. */
+/* Finds the order of `epoch`; if it is not there, the oldest one that nobody reads, to be
+ * replaced. NULL: all are being read. */
 static struct lk_epoch_order *find_order(struct lk_epoch_orders *orders, int64_t epoch)
 {
     struct lk_epoch_order *oldest = NULL;

@@ -13,8 +13,8 @@ struct lk_epoch_order {
     int64_t *items; /* [count]: samples of the data set */
 };
 
-/* shuffle: each epoch has an order of its own; else all have the order of the samples.
- * fails: LK_E_MEMORY */
+/* shuffle: each epoch has an order of its own; otherwise samples come in the order of the data
+ * set. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_epoch_orders_create(bool shuffle, uint64_t seed, int64_t count,
                                                     struct lk_epoch_orders **orders);
 void lk_epoch_orders_destroy(struct lk_epoch_orders *orders);

@@ -14,7 +14,7 @@ enum { CHUNK = 8 };
 
 enum chunk_state { MISSING, TAKEN, READY, FAILED };
 
-/* Samples first..end-1 of batches; none where end is 0. */
+/* Samples first..end-1 of a batch; none where end is 0. */
 struct range {
     int64_t first, end;
 };
@@ -22,10 +22,10 @@ struct range {
 /* Room for a batch. */
 struct slot {
     int64_t batch;                /* -1: none yet */
-    int users;                    /* threads and readers that are in the middle of it */
+    int users;                    /* threads that read into it or copy from it */
     void *fields[LK_MOST_FIELDS]; /* [size] */
     uint8_t *chunks;              /* enum chunk_state [chunks of a full batch] */
-    uint32_t *chunk_fields;       /* those that a chunk was read with */
+    uint32_t *chunk_fields;       /* the fields that a chunk was read with, a bit each */
 };
 
 struct lk_prefetch {
@@ -33,16 +33,17 @@ struct lk_prefetch {
     int64_t chunks;     /* of a full batch */
     struct slot *slots; /* [most_batches], of which the first `held` have memory */
     int held;
-    int waiting;   /* readers */
-    bool was_full; /* since one waited last, threads have found nothing to read */
+    int waiting;   /* readers that wait */
+    bool was_full; /* the threads had nothing to read at some time since a reader waited last */
     pthread_t *threads;
     int started;
-    pthread_mutex_t mutex;     /* of all below, and of slots but for what chunks hold */
-    pthread_cond_t work, news; /* a batch may be begun; something was read */
+    pthread_mutex_t mutex;     /* guards all below, and slots but for the samples in them */
+    pthread_cond_t work, news; /* work: a batch may be begun; news: something was read */
     int64_t first; /* batches first..first+batches-1 are held or being read; -1: none yet */
-    struct range asked, asked_before; /* of batch asked_of, and of the one before it */
+    struct range asked, asked_before; /* the samples asked for of batch asked_of, and of the one
+                                       * before it */
     int64_t asked_of;
-    uint32_t fields; /* that anybody has asked for, a bit each */
+    uint32_t fields; /* the fields that anybody has asked for, a bit each */
     bool ends;
 };
 
@@ -73,8 +74,8 @@ static bool is_over(const struct lk_prefetch *prefetch, int64_t batch)
     return batch < prefetch->first || batch >= prefetch->first + prefetch->held;
 }
 
-/* The slot of a batch that is held or to be read, emptied for it where it was another's; NULL:
- * all others are still in use. */
+/* Finds the slot of a batch that is held or to be read; one that held another batch is emptied
+ * for it. NULL: all others are in use. */
 static struct slot *find_slot(struct lk_prefetch *prefetch, int64_t batch)
 {
     struct slot *free_one = NULL;
@@ -92,7 +93,8 @@ static struct slot *find_slot(struct lk_prefetch *prefetch, int64_t batch)
     return free_one;
 }
 
-/* Of a batch the samples between those that are asked for, of this batch and the last. */
+/* The samples to be read ahead of each batch: from the first to the last that were asked for,
+ * of this batch and the one before. */
 static struct range find_wanted(const struct lk_prefetch *prefetch)
 {
     const struct range now = prefetch->asked, last = prefetch->asked_before;
@@ -102,8 +104,9 @@ static struct range find_wanted(const struct lk_prefetch *prefetch)
                           now.end > last.end ? now.end : last.end};
 }
 
-/* A process that trains on a part of each batch does not read the rest ahead. Who asks for the
- * end of a batch is taken to ask for that of a full one. */
+/* Notes which samples of a batch are asked for: a process that trains on a run of each batch
+ * does not read the rest ahead. One that asks for the end of a short batch is expected to ask
+ * for the end of full ones too. */
 static void note_asked(struct lk_prefetch *prefetch, int64_t batch, struct range range)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
@@ -139,7 +142,7 @@ static struct slot *take_chunk(struct lk_prefetch *prefetch, int64_t *chunk)
     return NULL;
 }
 
-/* Reads a chunk; the mutex is open meanwhile. */
+/* Reads a chunk; the mutex is released meanwhile. */
 static void read_chunk(struct lk_prefetch *prefetch, struct slot *slot, int64_t chunk)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
@@ -153,7 +156,7 @@ static void read_chunk(struct lk_prefetch *prefetch, struct slot *slot, int64_t 
     pthread_mutex_unlock(&prefetch->mutex);
     const enum lk_status status =
         c->read(c->context, batch, at, lesser(CHUNK, c->count(c->context, batch) - at), to);
-    lk_error_clear(); /* whoever asks for it reads it again and is told */
+    lk_error_clear(); /* whoever asks for it reads it again, and gets the error */
     pthread_mutex_lock(&prefetch->mutex);
     slot->users--;
     slot->chunks[chunk] = status == LK_OK ? READY : FAILED;
@@ -186,7 +189,7 @@ static void clear_slot(struct slot *slot)
     free(slot->chunk_fields);
 }
 
-/* Memory for one batch more; false: there is none. */
+/* Makes room for one more batch; false: there is no memory. */
 static bool grow(struct lk_prefetch *prefetch)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
@@ -265,8 +268,8 @@ void lk_prefetch_destroy(struct lk_prefetch *prefetch)
     free(prefetch);
 }
 
-/* Batches before the one in front of this one are over; where a run goes on from the middle,
- * all that is held is. False: the batch itself is over. */
+/* Moves on to a batch. Those before the previous one are given up; where the reader jumps, all
+ * that are held. False: the batch itself was given up already. */
 static bool move_to(struct lk_prefetch *prefetch, int64_t batch)
 {
     const int64_t held = prefetch->held;
@@ -276,13 +279,14 @@ static bool move_to(struct lk_prefetch *prefetch, int64_t batch)
     const int64_t first =
         is_near ? (batch - 1 > prefetch->first ? batch - 1 : prefetch->first) : batch;
     if (first != prefetch->first)
-        pthread_cond_broadcast(&prefetch->news); /* for those who wait for what is now over */
+        pthread_cond_broadcast(&prefetch->news); /* wakes those that wait for a batch that was
+                                                  * given up */
     prefetch->first = first;
     return true;
 }
 
-/* The state of a batch's chunks first..last: MISSING where one is; FAILED where one was read
- * without some of the fields. */
+/* The state of chunks first..last of a batch: MISSING if one is; FAILED if one was read without
+ * some of the fields. */
 static enum chunk_state look(const struct slot *slot, struct range chunks, uint32_t fields)
 {
     enum chunk_state found = READY;
@@ -294,8 +298,8 @@ static enum chunk_state look(const struct slot *slot, struct range chunks, uint3
     return found;
 }
 
-/* A reader has to wait. Where threads had time before, reading is fast enough but not even:
- * more batches ahead even it out. Where they had none, more would not help. */
+/* A reader has to wait. If the threads were idle before, they read fast enough on average but
+ * unevenly: holding more batches evens that out. If they were never idle, it would not help. */
 static void note_wait(struct lk_prefetch *prefetch)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
@@ -306,7 +310,8 @@ static void note_wait(struct lk_prefetch *prefetch)
     pthread_cond_broadcast(&prefetch->work);
 }
 
-/* The batch's slot once the chunks are there; NULL: the caller is to read them. */
+/* Waits for chunks of a batch and returns its slot; NULL: the caller has to read them
+ * himself. */
 static struct slot *wait_for(struct lk_prefetch *prefetch, int64_t batch, struct range chunks,
                              uint32_t fields)
 {
@@ -361,8 +366,8 @@ enum lk_status lk_prefetch_read(struct lk_prefetch *prefetch, int64_t batch, int
         slot->users++;
     else
         pthread_cond_broadcast(&prefetch->work);
-    pthread_mutex_unlock(&prefetch->mutex); /* others read on when these are copied: they would
-                                             * take the core that copies */
+    pthread_mutex_unlock(&prefetch->mutex); /* threads go on once the samples are copied:
+                                             * earlier they would take the core that copies */
     if (!slot)
         return c->read(c->context, batch, first, count, to);
     copy(c, slot, range, to);

@@ -1,8 +1,10 @@
-/* Sums over what a shard holds, and reading one back to compare them. */
+/* What is remembered of a shard's records as they are written, and reading a shard back to
+ * compare. */
 #include "data/convert/contents.h"
 
 #include "base/fail.h"
 #include "io/crc32c.h"
+#include "io/file.h"
 #include "io/records/example.h"
 #include "io/records/tfrecord.h"
 
@@ -25,7 +27,7 @@ void lk_shard_contents_clear(struct lk_shard_contents *contents, int classes)
     memset(contents->counts, 0, (size_t)classes * sizeof *contents->counts);
 }
 
-/* Reading back. */
+/* A shard that is being read back. */
 struct reading {
     const struct lk_conversion *c;
     struct lk_shard_contents *contents;
@@ -53,18 +55,18 @@ static void see_record(void *context, const void *data, size_t bytes)
     lk_error_clear();
 }
 
-/* From the disk, where the system lets its memory of the file go. */
+/* Reads from the disk rather than from the system's cache of the file, where the system lets
+ * that go. */
 enum lk_status lk_shard_contents_read(const struct lk_conversion *c, const char *path,
                                       struct lk_shard_contents *contents)
 {
     struct lk_tfrecord *file;
     struct reading reading = {c, contents, NULL};
     lk_shard_contents_clear(contents, c->class_count);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        close(fd);
-    }
+    int fd;
+    LK_TRY(lk_file_open(path, &fd));
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
     LK_TRY(lk_tfrecord_open(path, 0, &file));
     enum lk_status status = lk_tfrecord_each(file, see_record, &reading);
     if (status == LK_OK && lk_tfrecord_tail(file) > 0)

@@ -1,4 +1,4 @@
-/* A conversion from its beginning to its report. */
+/* Runs a conversion, from reading its options to its report. */
 #include "data/convert/convert.h"
 
 #include "base/fail.h"
@@ -40,7 +40,8 @@ static const struct lk_option key_options[] = {
     {0},
 };
 
-/* The keys that the target is to be read with are none of those that it has in any case. */
+/* Reads the keys for images and labels of the target; they must not be those that every record
+ * has. */
 static enum lk_status parse_keys(struct lk_conversion *c, const char *options)
 {
     static const char *const taken[] = {"image/filename", "image/format", "image/height",
@@ -51,7 +52,7 @@ static enum lk_status parse_keys(struct lk_conversion *c, const char *options)
         return lk_fail(LK_E_ARGUMENT, "options of more than %zu bytes", sizeof text);
     while (*next) {
         char *name = next + 1, *value = strchr(name, '=');
-        *value++ = '\0'; /* where options begin, a name and '=' stand */
+        *value++ = '\0'; /* lk_source_find_options() has found a name and '=' */
         next = lk_source_find_options(value);
         const char end = *next;
         *next = '\0';
@@ -69,7 +70,8 @@ static enum lk_status parse_keys(struct lk_conversion *c, const char *options)
     return LK_OK;
 }
 
-/* A folder of files for TFRecords, else TFRecords, unless the target says what it is. */
+/* Unless the target says what it is, a folder becomes TFRecords, and anything else a folder of
+ * files. */
 static enum lk_status find_target(struct lk_conversion *c, const char *target)
 {
     const bool is_folder = strncmp(target, "folder:", 7) == 0;
@@ -108,8 +110,8 @@ static void choose_shards(struct lk_conversion *c)
     }
 }
 
-/* Classes become folders: those without a name are called by their numbers, in whose order
- * these are sorted; what paths cannot have is replaced. */
+/* Classes become folders. Classes without a name are called by their number, with zeros in
+ * front so that folders sort by it; characters that paths cannot have are replaced. */
 static enum lk_status name_folders(struct lk_conversion *c)
 {
     char name[256];

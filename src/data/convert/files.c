@@ -1,4 +1,5 @@
-/* Image files, a folder a class: each is synced and read back before it is put in its place. */
+/* Writes image files, one folder for each class: each is synced and read back before it is put
+ * in its place. */
 #include "base/fail.h"
 #include "data/convert/convert.h"
 #include "io/file.h"
@@ -11,7 +12,7 @@ enum { WINDOW = 256, MOST_FILE_BYTES = 1 << 30 };
 
 struct writer {
     struct lk_conversion *c;
-    int64_t firsts[LK_CONVERT_PARTS + 1]; /* numbers of the parts' first samples among all */
+    int64_t firsts[LK_CONVERT_PARTS + 1]; /* the number of each part's first sample among all */
     struct {
         bool is_bad, was_there;
         size_t bytes;
@@ -19,7 +20,7 @@ struct writer {
     } slots[WINDOW];
 };
 
-/* A sample and what it is called, to find those that are called the same. */
+/* A sample and its file name, to find those with the same name. */
 struct called {
     int64_t index;
     int32_t label;
@@ -35,8 +36,8 @@ static int compare(const void *a, const void *b)
                                 : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Of samples of one class with one name only the first keeps it; the others, "2" of "a/1.jpg",
- * are called "a/1~2.jpg" by their number, which no two share. */
+/* Of samples of a class with the same name the first keeps it; sample number 2 named "a/1.jpg"
+ * becomes "a/1~2.jpg", which no other is called. */
 static enum lk_status rename_sample(struct lk_conversion *c, struct lk_convert_sample *sample,
                                     int64_t index)
 {
@@ -137,7 +138,7 @@ static enum lk_status convert(void *context, int64_t i)
     const size_t room = sizeof writer->slots->why;
     memset(&writer->slots[i % WINDOW], 0, sizeof *writer->slots);
     if (part->samples[index].label < 0)
-        return LK_OK; /* known to be broken */
+        return LK_OK; /* it was noted as broken before */
     enum lk_status status = lk_convert_read(writer->c, part, index, &image);
     if (status == LK_E_DATA || status == LK_E_IO) {
         writer->slots[i % WINDOW].is_bad = true;

@@ -1,4 +1,4 @@
-/* A sample's image as it goes into the target: the file as it is, or scaled, as PNG. */
+/* A sample's image for the target: the file as it is, or scaled and written as PNG. */
 #include "io/image/image.h"
 #include "base/fail.h"
 #include "data/convert/convert.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of files without a name are as long as the largest, so that their order is that of
- * their bytes; at least this long. */
+/* Files without a name are called by number, all with as many digits as the largest needs, so
+ * that they sort by number; with at least so many. */
 enum { LEAST_DIGITS = 5 };
 
 static enum lk_status encode(const struct lk_image *image, struct lk_convert_image *made)
@@ -23,12 +23,13 @@ static enum lk_status encode(const struct lk_image *image, struct lk_convert_ima
     return LK_OK;
 }
 
-/* As a training reads it: grey or colours, without transparency, scaled the same way. */
+/* Scales an image as training would: to grey or colours, without transparency. */
 static enum lk_status scale(const struct lk_conversion *c, const struct lk_encoded *file,
                             struct lk_convert_image *made)
 {
     const int size[2] = {c->options.height, c->options.width};
-    int shape[3] = {0, 0, 3}; /* what stb_image does not know TurboJPEG may, in colours */
+    int shape[3] = {0, 0, 3}; /* TurboJPEG may know a file that stb_image does not: then in
+                               * colours */
     struct lk_image image, scaled = {.height = size[0], .width = size[1]};
     if (lk_image_measure(file->data, file->bytes, file->where, shape) != LK_OK)
         lk_error_clear();
@@ -47,7 +48,7 @@ static enum lk_status scale(const struct lk_conversion *c, const struct lk_encod
     return status;
 }
 
-/* The file's own bytes go into the target; decoding shows that they are whole. */
+/* Checks a file whose own bytes go into the target: decoding shows whether it is whole. */
 static enum lk_status check(const struct lk_encoded *file, struct lk_convert_image *made)
 {
     struct lk_image image;
@@ -122,7 +123,8 @@ static int digits(int64_t number)
     return count < LEAST_DIGITS ? LEAST_DIGITS : count;
 }
 
-/* A scaled image is a PNG whatever it was; a name that says no format at all gets one. */
+/* The file name: a scaled image ends in .png whatever it was; a name without a known ending
+ * gets the one of its format. */
 void lk_convert_name(const struct lk_conversion *c, const struct lk_convert_part *part,
                      int64_t index, const char *format, char name[LK_CONVERT_PATH])
 {

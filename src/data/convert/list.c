@@ -1,4 +1,4 @@
-/* All samples of a source by name, label and stamp, and what its classes are called. */
+/* Lists all samples of a source with name, label and stamp, and the names of its classes. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/convert/convert.h"
@@ -30,7 +30,7 @@ enum lk_status lk_convert_note_bad(struct lk_conversion *c, struct lk_convert_pa
     return LK_OK;
 }
 
-/* A part while it is being listed. */
+/* A part that is being listed. */
 struct listing {
     struct lk_conversion *c;
     struct lk_convert_part *part;
@@ -41,7 +41,8 @@ struct listing {
     } slots[WINDOW];
 };
 
-/* Pixels have no name; they tell about themselves. */
+/* Describes a sample of a source of bare pixels: its stamp is their checksum, and it has no
+ * name. */
 static enum lk_status tell_about_pixels(const struct lk_data *data, int64_t index,
                                         struct lk_sample_metadata *about)
 {
@@ -85,14 +86,14 @@ static enum lk_status look_at(void *context, int64_t i)
     return LK_OK;
 }
 
-/* Records say with each sample what its class is called: always the same. */
+/* Learns the name of a class from a record; all records must agree on it. */
 static enum lk_status learn_class(struct lk_conversion *c,
                                   const struct lk_sample_metadata *about)
 {
     const char **known = &c->classes[about->label];
     for (const char *p = about->class_name; *p; p++)
         if ((unsigned char)*p < ' ')
-            return LK_OK; /* a name that cannot stand in a list */
+            return LK_OK; /* such a name cannot stand in a list of names */
     if (!*about->class_name || (*known && strcmp(*known, about->class_name) == 0))
         return LK_OK;
     if (*known)
@@ -103,7 +104,7 @@ static enum lk_status learn_class(struct lk_conversion *c,
     return lk_arena_text(&c->arena, about->class_name, known);
 }
 
-/* Without "." and "..", hidden parts and control characters: it becomes a path. */
+/* Whether a name may become a path: no "." or "..", no hidden parts, no control characters. */
 static bool is_fit(const char *name)
 {
     bool begins = true;

@@ -1,4 +1,4 @@
-/* What there is to convert: a SPEC, or a path, and its parts. */
+/* Finds what is to be converted: the parts of a SPEC or of a path. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/convert/convert.h"
@@ -18,7 +18,7 @@ static bool contains(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
-/* Kinds that a folder may be by what lies in it. */
+/* What lies in a folder, which tells of what kind it is. */
 struct signs {
     int folders, shards, idx;
 };
@@ -55,7 +55,7 @@ const char *lk_convert_guess(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".csv") == 0 ? "csv" : NULL;
 }
 
-/* A SPEC in place of a path. One that begins with a kind, or is a known name, is one. */
+/* Makes a SPEC of a path. What begins with a kind, or is a known name, is one already. */
 static enum lk_status complete(struct lk_conversion *c)
 {
     const char *source = c->source, *kind;
@@ -82,7 +82,8 @@ static enum lk_status complete(struct lk_conversion *c)
     return LK_OK;
 }
 
-/* Records and folders of images have an image and its class, nothing else. */
+/* Checks that samples are an image and its class: records and folders of images have nothing
+ * else. */
 static enum lk_status check_fields(const struct lk_data *data)
 {
     for (int i = 0; i < data->info.field_count; i++)
@@ -97,7 +98,7 @@ static enum lk_status check_fields(const struct lk_data *data)
 static enum lk_status add_part(struct lk_conversion *c, const char *name, const char *spec,
                                enum lk_data_part which)
 {
-    /* A size of its own: nothing is decoded to find one. */
+    /* a fixed size, so that no image is decoded to find one */
     const struct lk_data_options wanted = {
         .height = 1, .width = 1, .channels = 3, .max_bad = c->options.max_bad};
     struct lk_convert_part *part = &c->parts[c->part_count];
@@ -123,7 +124,7 @@ static bool has_part(const char *kind, const char *path, const char *name)
     return code == 0;
 }
 
-/* Parts that lie beside one another in a folder. options: ",name=value" or "" */
+/* Adds the parts that lie side by side in a folder. options: ",name=value" or "" */
 static enum lk_status add_named(struct lk_conversion *c, const char *kind, const char *path,
                                 const char *options)
 {
@@ -141,22 +142,38 @@ static enum lk_status add_named(struct lk_conversion *c, const char *kind, const
     return status;
 }
 
-/* Sets of one file or list each a part: the test part may be missing. */
+/* Removes the part that was added last. */
+static void drop_part(struct lk_conversion *c)
+{
+    lk_data_close(c->parts[--c->part_count].data);
+    c->parts[c->part_count] = (struct lk_convert_part){0};
+}
+
+/* Adds the parts of a set that is one file or list for each part. All but the training part may
+ * be missing, and one may be found in place of the other. */
 static enum lk_status add_pair(struct lk_conversion *c)
 {
+    static const enum lk_data_part parts[] = {LK_DATA_VALIDATION, LK_DATA_TEST};
+    static const char *const names[] = {"val", "test"};
     LK_TRY(add_part(c, "train", c->source, LK_DATA_TRAIN));
-    const enum lk_status status = add_part(c, "test", c->source, LK_DATA_TEST);
-    if (status != LK_E_IO)
-        return status;
-    lk_log(LK_LOG_INFO, "there is no test part: %s", lk_error_text());
-    lk_error_clear();
+    for (int i = 0; i < LK_COUNT(parts); i++) {
+        const enum lk_status status = add_part(c, names[i], c->source, parts[i]);
+        if (status == LK_OK && lk_data_info(c->parts[c->part_count - 1].data)->part != parts[i])
+            drop_part(c);
+        if (status == LK_OK)
+            continue;
+        if (status != LK_E_IO)
+            return status;
+        lk_log(LK_LOG_INFO, "there is no %s part: %s", names[i], lk_error_text());
+        lk_error_clear();
+    }
     return LK_OK;
 }
 
-/* Options that say how pixels are wanted belong to who reads the result. */
+/* Refuses options that say how pixels are wanted: they are for whoever reads the result. */
 static enum lk_status refuse_options(const char *options)
 {
-    static const char *const refused[] = {",size=", ",channels=", ",cache="};
+    static const char *const refused[] = {",size=", ",channels=", ",cache=", ",val="};
     for (int i = 0; i < LK_COUNT(refused); i++)
         if (strstr(options, refused[i]))
             return lk_fail(LK_E_ARGUMENT, "option '%.*s' does not belong to a conversion%s",

@@ -1,5 +1,5 @@
-/* TFRecord shards: records are made by threads and written in the order of the samples; a shard
- * is synced, read back, and only then put in its place. */
+/* Writes TFRecord shards: threads make the records, which are written in the order of samples.
+ * A shard is synced and read back before it is put in its place. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/convert/contents.h"
@@ -31,13 +31,13 @@ struct slot {
 
 struct writer {
     struct lk_conversion *c;
-    struct shard *shards; /* those that are not there yet */
+    struct shard *shards; /* those that are still to be written */
     int shard_count, current;
     int64_t window, total;
     struct slot *slots; /* [window] */
     struct lk_file_draft *draft;
     char draft_path[LK_CONVERT_PATH];
-    struct lk_text skipped; /* in this shard */
+    struct lk_text skipped; /* the samples of this shard that were left out */
     struct lk_shard_contents contents, found;
 };
 
@@ -52,7 +52,7 @@ static enum lk_status paths_of(const struct lk_conversion *c, const struct shard
     return LK_OK;
 }
 
-/* Beside a shard of which samples are missing lies a list of them until all is done. */
+/* The list of samples missing in a shard, which lies beside it until all is done. */
 static enum lk_status list_of(const struct lk_conversion *c, const struct shard *shard,
                               char path[LK_CONVERT_PATH])
 {
@@ -199,7 +199,7 @@ static enum lk_status write_record(void *context, int64_t i)
     return end_shard(writer, shard);
 }
 
-/* Samples of the shard that were known to be broken when they were listed. */
+/* How many samples of the shard were noted as broken when samples were listed. */
 static int64_t count_broken(const struct shard *shard)
 {
     int64_t count = 0;
@@ -208,7 +208,7 @@ static int64_t count_broken(const struct shard *shard)
     return count;
 }
 
-/* Notes what is in a list of skipped samples; how many these are. */
+/* Notes the samples in a list of skipped ones; returns how many these are. */
 static enum lk_status note_list(struct lk_conversion *c, const struct shard *shard, bool notes,
                                 int64_t *count)
 {

@@ -1,5 +1,5 @@
-/* The target's folder: nothing that was there is touched without being told, and what an
- * interrupted conversion left is known by a plan in a folder that readers do not see. */
+/* The target's folder. Nothing that was there is touched without being told. What an
+ * interrupted conversion left is recognized by its plan, in a hidden folder. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/convert/convert.h"
@@ -47,7 +47,7 @@ static enum lk_status list(const char *path, struct lk_names *names)
     return status;
 }
 
-/* Removes the files of a folder that `is_ours` says yes to. */
+/* Removes those files of a folder that is_ours() accepts. */
 static enum lk_status remove_files(const struct lk_conversion *c, const char *folder,
                                    bool (*is_ours)(const struct lk_conversion *c,
                                                    const char *name))
@@ -73,7 +73,8 @@ static bool is_any(const struct lk_conversion *c, const char *name)
     return true;
 }
 
-/* What was being written when the conversion ended; lists of skipped samples stay. */
+/* Whether a file was being written when an earlier conversion ended. Lists of skipped samples
+ * are none. */
 static bool is_draft(const struct lk_conversion *c, const char *name)
 {
     (void)c;
@@ -135,7 +136,8 @@ static enum lk_status check_entries(const struct lk_conversion *c)
     return status;
 }
 
-/* What decides the target: another source, or other options, have another one. */
+/* Writes the plan: everything that decides what the target becomes. Another source or other
+ * options have another plan. */
 static enum lk_status print_plan(const struct lk_conversion *c, struct lk_text *plan)
 {
     char text[LK_SHA256_TEXT];
@@ -216,7 +218,7 @@ enum lk_status lk_convert_begin(struct lk_conversion *c)
     return status;
 }
 
-/* The names of all classes; nothing where no class has one. */
+/* Writes the names of all classes, if any class has one. */
 static enum lk_status write_names(const struct lk_conversion *c)
 {
     char path[LK_CONVERT_PATH];

@@ -7,7 +7,6 @@
 #include "io/crc32c.h"
 #include "io/file.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -79,7 +78,7 @@ void lk_cache_close(struct lk_cache *cache)
 
 /* --- reading --------------------------------------------------------------------------- */
 
-/* Reads all of `bytes`; false at the end of the file, or where it fails. */
+/* Reads exactly `bytes` bytes; false at the end of the file, or where reading fails. */
 static bool read_at(int file, int64_t offset, void *to, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
@@ -97,7 +96,8 @@ static int64_t table_at(const struct lk_cache *cache)
     return (int64_t)sizeof(struct lk_cache_header) + cache->count * (int64_t)cache->bytes;
 }
 
-/* Why the open file is not that of the samples; NULL: it is, and its table has been read. */
+/* Why the open file is not a cache of these samples; NULL: it is one, and its table has been
+ * read. */
 static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samples *samples)
 {
     struct lk_cache_header found;
@@ -122,8 +122,8 @@ static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samp
     return NULL;
 }
 
-/* Opens what is there. `fault`: why it is not to be used; NULL: it is.
- * fails: LK_E_DATA where it is no cache, LK_E_IO */
+/* Opens a file that is there. *fault: why it cannot be used; NULL: it can. fails: LK_E_DATA
+ * where it is no cache, LK_E_IO */
 static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_samples *samples,
                                  const char **fault)
 {
@@ -131,11 +131,10 @@ static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_s
     *fault = "not there";
     if (cache->file >= 0)
         close(cache->file);
-    cache->file = open(cache->path, O_RDONLY | O_CLOEXEC);
-    if (cache->file < 0 && lk_file_exists(cache->path))
-        return lk_file_fail("read", cache->path);
-    if (cache->file < 0)
+    cache->file = -1;
+    if (access(cache->path, F_OK) != 0)
         return LK_OK;
+    LK_TRY(lk_file_open(cache->path, &cache->file));
     const bool has_begin = read_at(cache->file, 0, begin, sizeof begin);
     if (!has_begin || memcmp(begin, lk_cache_magic, sizeof lk_cache_magic) != 0)
         return lk_fail(LK_E_DATA,
@@ -146,7 +145,8 @@ static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_s
     return LK_OK;
 }
 
-/* What cannot be written is done without; what cannot be read is a failure. */
+/* Makes the file. If it cannot be written there is no cache; if a sample cannot be read, that
+ * is a failure. */
 static enum lk_status make(struct lk_cache *cache, const struct lk_cache_samples *samples)
 {
     const enum lk_status status = lk_cache_file_make(cache->path, samples, cache->entries);
@@ -170,7 +170,7 @@ static enum lk_status open_or_make(struct lk_cache *cache,
            samples->name, cache->path, 1e-6 * (double)samples->count * (double)samples->bytes,
            fault);
     const enum lk_status made = make(cache, samples);
-    if (made == LK_E_IO) /* was said */
+    if (made == LK_E_IO) /* a warning has said so */
         return LK_OK;
     LK_TRY(made);
     LK_TRY(open_there(cache, samples, &fault));

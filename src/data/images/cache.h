@@ -1,6 +1,7 @@
-/* Decoded, scaled samples that are kept, in memory or in a file. Floor 4. Knows no image: what
- * is kept is bytes and a label. A file is of one data set, told by a sum, and every sample in
- * it has a checksum: what is of another set, cut short or changed is never read as pixels. */
+/* Decoded and scaled samples that are kept, in memory or in a file. Floor 4. Knows no image: a
+ * sample is bytes and a label. A file belongs to one data set, told by a hash, and every sample
+ * in it has a checksum: samples of another set, cut short or changed, are never taken for
+ * pixels. */
 #ifndef LK_DATA_IMAGES_CACHE_H
 #define LK_DATA_IMAGES_CACHE_H
 
@@ -28,10 +29,10 @@ struct lk_cache_samples {
 LK_MUST_CHECK enum lk_status lk_cache_open_memory(const struct lk_cache_samples *samples,
                                                   struct lk_cache **cache);
 
-/* Opens the file; where it is not there, of other samples, or damaged, it is made first: all
- * samples are read, on all cores, into a new file that then takes its place, whole. Processes
- * may share it. Where it cannot be written (a full disk) a warning says so, and `cache` is
- * NULL. fails: LK_E_DATA a file that is no cache, which is left alone; as `read` */
+/* Opens the file. If it is not there, is of other samples or damaged, it is made first: all
+ * samples are read, on all cores, into a new file that then replaces it. Processes may share
+ * it. Where it cannot be written (a full disk) a warning says so, and `cache` is NULL. fails:
+ * LK_E_DATA a file that is no cache, which is left alone; as `read` */
 LK_MUST_CHECK enum lk_status lk_cache_open_file(const char *path,
                                                 const struct lk_cache_samples *samples,
                                                 struct lk_cache **cache);

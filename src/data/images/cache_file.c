@@ -31,7 +31,8 @@ struct lk_cache_header lk_cache_header_make(const struct lk_cache_samples *sampl
     return header;
 }
 
-/* A file being made: pieces of a few samples are read on threads and written in order. */
+/* A file that is being made: pieces of a few samples are read on threads and written in
+ * order. */
 struct making {
     const struct lk_cache_samples *samples;
     struct lk_cache_entry *entries;

@@ -1,6 +1,6 @@
 /* A cache's file: a header, the samples, then a table of their labels and checksums. Numbers
- * are as this machine has them; a file of another order of bytes is made anew. Floor 4. Private
- * to cache.c and cache_file.c. */
+ * have this machine's byte order; a file with another one is made anew. Floor 4. Private to
+ * cache.c and cache_file.c. */
 #ifndef LK_DATA_IMAGES_CACHE_FILE_H
 #define LK_DATA_IMAGES_CACHE_FILE_H
 
@@ -11,7 +11,7 @@ extern const char lk_cache_magic[8];
 struct lk_cache_header {
     char magic[8];
     uint32_t order, version;
-    char sum[LK_SHA256_TEXT + 7]; /* a whole number of 8 bytes */
+    char sum[LK_SHA256_TEXT + 7]; /* padded to a multiple of 8 bytes */
     int64_t count, bytes;
     uint32_t crc, unused; /* crc: of all before it */
 };

@@ -25,7 +25,7 @@ void lk_decode_least(const struct lk_decoding *decoding, int least[2]);
 /* Makes a sample [h, w, c]. Any thread. fails: LK_E_DATA; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_decode_sample(const struct lk_decoding *decoding,
                                               const struct lk_encoded *encoded,
-                                              const struct lk_image_crop *part,
+                                              const struct lk_image_crop *crop,
                                               uint8_t *sample);
 
 #endif

@@ -1,9 +1,11 @@
-/* Samples from image files: finding their shape, decoding, keeping, replacing broken ones. */
+/* Samples from image files: finds their shape, decodes them, keeps them, replaces broken
+ * ones. */
 #include "data/images/images.h"
 
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/images/cache.h"
+#include "data/sources/field.h"
 #include "io/image/image.h"
 
 #include <stdio.h>
@@ -18,14 +20,16 @@ struct lk_images {
     const struct lk_source *source;
     const void *state;
     struct lk_data_info info;
-    size_t bytes; /* of a sample */
+    /* Of a sample: the image, then the fields beside it, where the source has any. */
+    size_t bytes, field_at[LK_MOST_FIELDS], field_bytes[LK_MOST_FIELDS];
+    int image; /* the field that it is; -1: the source has no fields */
     struct lk_broken *broken;
     int decode; /* enum lk_image_decoding */
-    struct lk_image_crop part;
+    struct lk_image_crop crop;
     struct lk_cache *cache; /* NULL: nothing is kept */
 };
 
-static enum lk_status parse_size(const char *text, struct lk_data_info *info)
+enum lk_status lk_images_parse_size(const char *text, int size[2])
 {
     char more;
     int height, width;
@@ -36,8 +40,8 @@ static enum lk_status parse_size(const char *text, struct lk_data_info *info)
         return lk_fail(LK_E_ARGUMENT,
                        "size '%s': expected height x width of at most %d, such as 96x96", text,
                        MOST_SIDE);
-    info->height = height;
-    info->width = width;
+    size[0] = height;
+    size[1] = width;
     return LK_OK;
 }
 
@@ -60,18 +64,17 @@ static enum lk_status measure_first(const struct lk_images *images, int shape[3]
     return status;
 }
 
-/* Into images->info. A file has grey or colours, with or without a transparency that is
- * dropped.
- */
+/* Finds the shape of samples, into images->info. A file has grey or colours, and perhaps a
+ * transparency, which is dropped. */
 static enum lk_status find_shape(struct lk_images *images, const struct lk_image_options *o,
                                  const struct lk_data_options *wanted)
 {
     struct lk_data_info *info = &images->info;
-    int shape[3] = {0};
-    info->height = wanted->height;
-    info->width = wanted->width;
+    int shape[3] = {0}, size[2] = {wanted->height, wanted->width};
+    LK_TRY(lk_images_parse_size(o->size, size));
+    info->height = size[0];
+    info->width = size[1];
     info->channels = o->channels ? (int)o->channels : wanted->channels;
-    LK_TRY(parse_size(o->size, info));
     if (info->height == 0 || info->channels == 0)
         LK_TRY(measure_first(images, shape));
     if (info->height == 0) {
@@ -89,6 +92,26 @@ static enum lk_status find_shape(struct lk_images *images, const struct lk_image
     return LK_OK;
 }
 
+/* Places the fields behind the image, each at a multiple of 4 bytes. */
+static void place_fields(struct lk_images *images)
+{
+    const struct lk_data_info *info = &images->info;
+    size_t at = (images->bytes + 3) / 4 * 4;
+    images->image = -1;
+    for (int f = 0; info->fields && f < info->field_count; f++) {
+        if (lk_field_is_image(&info->fields[f])) {
+            images->image = f;
+            images->field_bytes[f] = images->bytes;
+            continue;
+        }
+        images->field_at[f] = at;
+        images->field_bytes[f] = lk_field_bytes(&info->fields[f]);
+        at += images->field_bytes[f];
+    }
+    if (images->image >= 0)
+        images->bytes = at;
+}
+
 struct lk_broken *lk_images_broken(const struct lk_images *images)
 {
     return images->broken;
@@ -97,7 +120,7 @@ struct lk_broken *lk_images_broken(const struct lk_images *images)
 enum lk_status lk_images_check_label(const struct lk_images *images,
                                      const struct lk_encoded *encoded)
 {
-    if (encoded->label >= 0 && encoded->label < images->info.classes)
+    if (images->image >= 0 || (encoded->label >= 0 && encoded->label < images->info.classes))
         return LK_OK;
     return lk_fail(LK_E_DATA, "'%s': label %lld is not in 0..%d", encoded->where,
                    (long long)encoded->label, images->info.classes - 1);
@@ -110,13 +133,25 @@ struct lk_decoding lk_images_decoding(const struct lk_images *images)
                                 images->decode == LK_DECODE_FULL};
 }
 
-/* What of a sample is wanted, and where it goes; NULL: nowhere. */
+/* What is wanted of a sample, and where it goes; NULL: it is not wanted. */
 struct wanted {
     const struct lk_images *images;
-    const struct lk_image_crop *part;
+    const struct lk_image_crop *crop;
     uint8_t *sample;
     int32_t *label;
 };
+
+/* The fields beside the image. */
+static enum lk_status read_beside(const struct lk_images *images, int64_t index,
+                                  uint8_t *sample)
+{
+    void *to[LK_MOST_FIELDS] = {NULL};
+    if (images->image < 0)
+        return LK_OK;
+    for (int f = 0; f < images->info.field_count; f++)
+        to[f] = f == images->image ? NULL : sample + images->field_at[f];
+    return images->source->read(images->state, index, to);
+}
 
 static enum lk_status read_file(void *context, int64_t index)
 {
@@ -124,21 +159,24 @@ static enum lk_status read_file(void *context, int64_t index)
     const struct lk_images *images = wanted->images;
     const struct lk_decoding decoding = lk_images_decoding(images);
     struct lk_encoded encoded;
+    encoded.label = 0;
     LK_TRY(images->source->fetch(images->state, index, &encoded));
     enum lk_status status = lk_images_check_label(images, &encoded);
     if (status == LK_OK)
-        status = lk_decode_sample(&decoding, &encoded, wanted->part, wanted->sample);
+        status = lk_decode_sample(&decoding, &encoded, wanted->crop, wanted->sample);
     free(encoded.data);
+    if (status == LK_OK)
+        status = read_beside(images, index, wanted->sample);
     if (status == LK_OK && wanted->label)
         *wanted->label = (int32_t)encoded.label;
     return status;
 }
 
 static enum lk_status read_good(const struct lk_images *images, int64_t index,
-                                const struct lk_image_crop *part, uint8_t *sample,
+                                const struct lk_image_crop *crop, uint8_t *sample,
                                 int32_t *label)
 {
-    struct wanted wanted = {images, part, sample, label};
+    struct wanted wanted = {images, crop, sample, label};
     return lk_broken_read(images->broken, index, read_file, &wanted);
 }
 
@@ -148,7 +186,7 @@ static enum lk_status read_for_cache(void *context, int64_t index, uint8_t *samp
                                      int32_t *label)
 {
     const struct lk_images *images = context;
-    return read_good(images, index, &images->part, sample, label);
+    return read_good(images, index, &images->crop, sample, label);
 }
 
 static bool is_bad(void *context, int64_t index)
@@ -157,13 +195,14 @@ static bool is_bad(void *context, int64_t index)
     return lk_broken_has(images->broken, index);
 }
 
-/* What tells the samples from all others: where they come from, and what is made of them. */
+/* A hash of where the samples come from and how they are made: a cache of other samples has
+ * another one. */
 static enum lk_status identify(const struct lk_images *images, char text[LK_SHA256_TEXT])
 {
     const struct lk_data_info *info = &images->info;
     const int64_t shape[] = {info->count,          info->height,        info->width,
                              info->channels,       info->classes,       images->decode,
-                             images->part.size[0], images->part.size[1]};
+                             images->crop.size[0], images->crop.size[1]};
     struct lk_sha256 sum = {0};
     LK_TRY(lk_sha256_init(&sum));
     lk_sha256_add(&sum, LK_VERSION, strlen(LK_VERSION) + 1);
@@ -176,7 +215,7 @@ static enum lk_status identify(const struct lk_images *images, char text[LK_SHA2
     return LK_OK;
 }
 
-/* What was broken when the file was made is so again, and counts. */
+/* Samples that were broken when the cache was made count as broken again. */
 static enum lk_status take_bad(const struct lk_images *images)
 {
     for (int64_t i = 0; i < images->info.count; i++)
@@ -200,7 +239,12 @@ static enum lk_status open_cache(struct lk_images *images,
         return LK_OK;
     if (strcmp(cache, "memory") == 0)
         return lk_cache_open_memory(&samples, &images->cache);
-    snprintf(path, sizeof path, "%s%s", cache, request->part == LK_DATA_TRAIN ? "" : ".test");
+    const enum lk_data_part part = images->info.part;
+    const bool is_first = request->part == LK_DATA_TRAIN && part == LK_DATA_TRAIN;
+    snprintf(path, sizeof path, "%s%s", cache,
+             is_first                     ? ""
+             : part == LK_DATA_VALIDATION ? ".val"
+                                          : ".test");
     LK_TRY(identify(images, samples.sum));
     LK_TRY(lk_cache_open_file(path, &samples, &images->cache));
     return images->cache ? take_bad(images) : LK_OK;
@@ -218,10 +262,11 @@ static enum lk_status create(struct lk_images *images, const struct lk_data_requ
                                             .takes_files = true};
     LK_TRY(lk_broken_create(&broken, &images->broken));
     LK_TRY(find_shape(images, o, wanted));
+    place_fields(images);
     images->decode = o->decode;
     if (wanted->decode && strcmp(wanted->decode, lk_image_decodings[LK_DECODE_FULL]) == 0)
         images->decode = LK_DECODE_FULL;
-    images->part = (struct lk_image_crop){.size = {wanted->part_height, wanted->part_width},
+    images->crop = (struct lk_image_crop){.size = {wanted->part_height, wanted->part_width},
                                           .is_middle = true};
     const char *cache = *o->cache ? o->cache : wanted->cache;
     if (cache && *cache && strcmp(cache, "none") != 0 && wanted->parts_by_chance)
@@ -266,7 +311,7 @@ void lk_images_destroy(struct lk_images *images)
 
 struct lk_image_crop lk_images_crop(const struct lk_images *images)
 {
-    return images->part;
+    return images->crop;
 }
 
 bool lk_images_are_kept(const struct lk_images *images)
@@ -279,14 +324,14 @@ static enum lk_status read_kept(const struct lk_images *images, int64_t index, u
 {
     if (images->cache && lk_cache_find(images->cache, index, sample, label))
         return LK_OK;
-    LK_TRY(read_good(images, index, &images->part, sample, label));
+    LK_TRY(read_good(images, index, &images->crop, sample, label));
     if (images->cache)
         lk_cache_put(images->cache, index, sample, *label);
     return LK_OK;
 }
 
 enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
-                              const struct lk_image_crop *part, uint8_t *sample, int32_t *label)
+                              const struct lk_image_crop *crop, uint8_t *sample, int32_t *label)
 {
     int32_t unused;
     uint8_t *pixels = sample;
@@ -295,9 +340,31 @@ enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
     if (!sample && !(pixels = malloc(images->bytes)))
         return lk_fail_memory("a sample", images->bytes);
     label = label ? label : &unused;
-    const enum lk_status status = part ? read_good(images, index, part, pixels, label)
+    const enum lk_status status = crop ? read_good(images, index, crop, pixels, label)
                                        : read_kept(images, index, pixels, label);
     if (!sample)
         free(pixels);
+    return status;
+}
+
+enum lk_status lk_images_read_fields(const struct lk_images *images, int64_t index,
+                                     const struct lk_image_crop *crop,
+                                     void *const to[LK_MOST_FIELDS])
+{
+    bool is_wanted = false;
+    if (images->image < 0)
+        return lk_images_read(images, index, crop, to[LK_FIELD_IMAGE], to[LK_FIELD_CLASS]);
+    for (int f = 0; f < images->info.field_count; f++)
+        is_wanted = is_wanted || to[f];
+    if (!is_wanted)
+        return LK_OK;
+    uint8_t *sample = malloc(images->bytes);
+    if (!sample)
+        return lk_fail_memory("a sample", images->bytes);
+    const enum lk_status status = lk_images_read(images, index, crop, sample, NULL);
+    for (int f = 0; f < images->info.field_count && status == LK_OK; f++)
+        if (to[f])
+            memcpy(to[f], sample + images->field_at[f], images->field_bytes[f]);
+    free(sample);
     return status;
 }

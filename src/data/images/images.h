@@ -1,5 +1,5 @@
-/* Samples from image files: decoded, scaled, kept where there is memory for it; broken ones
- * counted, named and replaced. Floor 4. Knows no source but by its verbs. */
+/* Samples from image files: decoded, scaled, kept where there is memory for it; broken ones are
+ * counted, named and replaced. Floor 4. Knows a source only by its functions. */
 #ifndef LK_DATA_IMAGES_IMAGES_H
 #define LK_DATA_IMAGES_IMAGES_H
 
@@ -18,15 +18,26 @@ LK_MUST_CHECK enum lk_status lk_images_create(const struct lk_source *source, co
                                               struct lk_images **images);
 void lk_images_destroy(struct lk_images *images);
 
-/* Reads a sample: [h, w, c], and its label; NULL: that is not wanted. One that is broken is
- * replaced by the next one that is not: whose label it is is known when the image is decoded.
- * Any thread. part: NULL for that which was wanted, whose samples alone are kept.
- * fails: LK_E_DATA more are broken than may be; LK_E_MEMORY */
+/* Reads a sample, [h, w, c], and its label; what is NULL is not wanted. A broken sample is
+ * replaced by the next one that is not broken; which one that is, and so the label, is known
+ * only when the image is decoded. Any thread. crop: NULL for the usual one, whose
+ * samples alone are kept. fails: LK_E_DATA more are broken than may be; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_images_read(const struct lk_images *images, int64_t index,
-                                            const struct lk_image_crop *part, uint8_t *sample,
+                                            const struct lk_image_crop *crop, uint8_t *sample,
                                             int32_t *label);
 
-/* The rectangle that the options asked for, of which samples are cached. */
+/* Reads "96x96", height and width, of a SPEC's option `size`; "" leaves `size` as it is.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_images_parse_size(const char *text, int size[2]);
+
+/* As lk_images_read(), of all fields of a source that has them beside the image: to[i] that of
+ * field i; NULL: it is not wanted. Of one without, those of an image and its class. */
+LK_MUST_CHECK enum lk_status lk_images_read_fields(const struct lk_images *images,
+                                                   int64_t index,
+                                                   const struct lk_image_crop *crop,
+                                                   void *const to[LK_MOST_FIELDS]);
+
+/* The crop that the options asked for; samples with it are cached. */
 struct lk_image_crop lk_images_crop(const struct lk_images *images);
 
 /* Whether samples are cached once they were read. */

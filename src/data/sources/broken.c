@@ -33,6 +33,12 @@ static enum lk_status parse_max_bad(const char *text, int64_t count, int64_t *mo
     return LK_OK;
 }
 
+enum lk_status lk_broken_check_most(const char *max_bad)
+{
+    int64_t most;
+    return parse_max_bad(max_bad, 1, &most);
+}
+
 enum lk_status lk_broken_create(const struct lk_broken_config *config,
                                 struct lk_broken **broken)
 {
@@ -80,7 +86,8 @@ int64_t lk_broken_lost(const struct lk_broken *broken)
 int64_t lk_broken_most(const struct lk_broken *broken, int64_t count)
 {
     int64_t most = 0;
-    (void)parse_max_bad(broken->max_bad, count, &most); /* it was parsed before */
+    (void)parse_max_bad(broken->max_bad, count, &most); /* the text was parsed before, and is
+                                                         * right */
     return most;
 }
 
@@ -110,7 +117,7 @@ static enum lk_status note(struct lk_broken *broken, int64_t index)
     if (atomic_exchange(&broken->is_bad[index], 1))
         return LK_OK;
     const long long bad = atomic_fetch_add(&broken->bad, 1) + 1;
-    if (bad > broken->most) { /* to whoever reads it next, it is one too many again */
+    if (bad > broken->most) { /* whoever reads it next gets the same error */
         atomic_fetch_sub(&broken->bad, 1);
         atomic_store(&broken->is_bad[index], 0);
         return lk_fail(LK_E_DATA,

@@ -14,8 +14,11 @@ struct lk_broken_config {
     int64_t count;       /* samples */
     const char *max_bad; /* how many may be broken: "1%" of them, "3" */
     int64_t lost;        /* samples that are broken beside these */
-    bool takes_files;    /* a sample whose file cannot be read is a broken one too */
+    bool takes_files;    /* a sample whose file cannot be opened is broken, too */
 };
+
+/* Whether a text says how many samples may be broken. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_broken_check_most(const char *max_bad);
 
 /* fails: LK_E_ARGUMENT max_bad; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_broken_create(const struct lk_broken_config *config,
@@ -37,7 +40,7 @@ int64_t lk_broken_lost(const struct lk_broken *broken);
 /* How many of `count` samples may be broken, the whole set's or a part of it. */
 int64_t lk_broken_most(const struct lk_broken *broken, int64_t count);
 
-/* Takes it from another reader that a sample is broken: it is left out, and nothing is said. */
+/* Marks a sample as broken that another reader has found so; nothing is logged. */
 void lk_broken_mark(struct lk_broken *broken, int64_t index);
 
 /* fails: LK_E_DATA more are marked than may be */

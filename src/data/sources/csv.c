@@ -78,8 +78,8 @@ static enum lk_status add_file(struct table *table, const char *path, const char
                         named >= 0 ? named : (int32_t)number);
 }
 
-/* Calls `see` with path and label of every line of a copy of the text. A first line whose path
- * is no image's is a heading. */
+/* Calls `see` with the path and label of every line of a copy of the text. If the path in the
+ * first line is not that of an image, the line is a heading. */
 static enum lk_status see_lines(struct table *table,
                                 enum lk_status (*see)(struct table *, const char *,
                                                       const char *))
@@ -133,7 +133,7 @@ static enum lk_status read_table(struct table *table)
     const char *path = table->request->text, *slash = strrchr(path, '/');
     void *text = NULL;
     size_t bytes = 0;
-    if (table->request->part == LK_DATA_TEST)
+    if (!lk_source_takes_all(table->request->part))
         return lk_source_fail_no_test("csv", path);
     LK_TRY(lk_file_read(path, MOST_FILE_BYTES, &text, &bytes));
     table->text = text;

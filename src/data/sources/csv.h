@@ -5,8 +5,8 @@
 
 #include <lockstep/status.h>
 
-/* Takes the next cell of a line, which is changed, out of its quotes; `rest` is behind its
- * comma, or NULL where it was the last. fails: LK_E_DATA a quote that does not end */
+/* Takes the next cell of a line out of its quotes, in place; `rest` then points behind its
+ * comma, or is NULL after the last cell. fails: LK_E_DATA a quote that does not end */
 LK_MUST_CHECK enum lk_status lk_csv_take(char **rest, char **cell);
 
 #endif

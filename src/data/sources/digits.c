@@ -81,7 +81,7 @@ static int64_t squared_distance(struct point p, struct point a, struct point b)
     return across * across / length;
 }
 
-/* A line of ink: full within `radius`, fading out over one pixel more. */
+/* Draws a line: full ink within `radius`, fading out over one more pixel. */
 static void draw_line(uint8_t *image, struct point a, struct point b, int radius, int ink)
 {
     const int reach = radius + UNIT;
@@ -106,7 +106,8 @@ static void draw_line(uint8_t *image, struct point a, struct point b, int radius
 static void draw_digit(struct draw *d, uint8_t *image, int label)
 {
     const char *shape = shapes[label][between(d, 0, SHAPES - 1)];
-    /* 256ths of a length for one step of the box: 13 to 22 pixels high, stretched, slanted. */
+    /* in 256ths of a length for one step of the box: 13 to 22 pixels high, stretched,
+     * slanted */
     const int high = between(d, 2100, 3600), wide = high * between(d, 70, 130) / 100;
     const int slant = high * between(d, -35, 35) / 100, tilt = wide * between(d, -20, 20) / 100;
     const int middle_x = SIDE * UNIT / 2 + between(d, -3 * UNIT, 3 * UNIT);
@@ -191,7 +192,7 @@ static const struct lk_option table[] = {
     {0},
 };
 
-/* "digits,count=3,seed=4": what follows the name, with blanks for the commas. */
+/* Reads "digits,count=3,seed=4": what follows the name; commas have become blanks. */
 static enum lk_status parse(const char *text, struct settings *settings)
 {
     char rest[256];
@@ -226,7 +227,8 @@ static enum lk_status digits_open(struct lk_data_request *request, struct lk_dat
                                   .height = SIDE,
                                   .width = SIDE,
                                   .channels = 1,
-                                  .class_names = names};
+                                  .class_names = names,
+                                  .part = part};
     *state = digits;
     return LK_OK;
 }

@@ -63,7 +63,8 @@ int64_t lk_files_label(const void *state, int64_t index)
     return ((const struct lk_files *)state)->labels[index];
 }
 
-/* A file that is gone has no stamp; whoever reads it is told. */
+/* The stamp is a checksum of the file's length and time. A file that is gone has none; reading
+ * it then fails with a message. */
 enum lk_status lk_files_about(const void *state, int64_t index,
                               struct lk_sample_metadata *about)
 {
@@ -85,7 +86,7 @@ enum lk_status lk_files_about(const void *state, int64_t index,
     return LK_OK;
 }
 
-/* The folder that the data set is in does not count: it may be called by another path. */
+/* The folder of the data set is left out: it may be called by another path next time. */
 void lk_files_identify(const void *state, struct lk_sha256 *sum)
 {
     const struct lk_files *files = state;

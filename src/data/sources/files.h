@@ -12,7 +12,8 @@ struct lk_files {
     const char **paths; /* [count] */
     int32_t *labels;    /* [count] */
     int64_t count, room;
-    size_t root; /* bytes of each path before the folder of its class; 0: there is none */
+    size_t root; /* how many bytes of each path come before the folder of its class; 0: there is
+                  * none */
     char name[64];
 };
 
@@ -21,7 +22,7 @@ struct lk_files {
 LK_MUST_CHECK enum lk_status lk_files_add(struct lk_files *files, const char *folder,
                                           const char *name, int32_t label);
 
-/* Gives what the files are to the info of their data set. */
+/* Fills the number of samples and the names of classes of a data set's info. */
 void lk_files_describe(const struct lk_files *files, struct lk_data_info *info);
 
 /* The verbs of a source whose state is a struct lk_files of its own. */

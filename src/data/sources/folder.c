@@ -11,16 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Deeper than people nest; a link to a folder above itself ends here. */
+/* More levels than people make; it ends a link to a folder above itself. */
 enum { MOST_DEPTH = 32, MOST_PATH = 4096 };
 
 struct listing {
     struct lk_files *files;
-    int64_t others; /* files that are passed over */
+    enum lk_data_part part; /* that was found */
+    int64_t others;         /* files that are no images */
     char other[256];
 };
 
-/* The names in a folder, but hidden ones, sorted; for lk_names_clear(), after a failure too. */
+/* Lists the names in a folder, sorted, without hidden ones. The caller clears them, after a
+ * failure too. */
 static enum lk_status list_names(const char *path, struct lk_names *names)
 {
     enum lk_status status = LK_OK;
@@ -97,12 +99,25 @@ static enum lk_status list_folders(const char *path, struct lk_names *folders)
     return status;
 }
 
-/* Where the request's part lies: `part`, and the folder whose folders are the classes. */
-static enum lk_status find_part(const struct lk_data_request *request, char part[MOST_PATH],
-                                char classes[MOST_PATH])
+/* Finds a folder beside train/ for the request's part. */
+static enum lk_status find_other_part(const struct lk_data_request *request,
+                                      char part[MOST_PATH], enum lk_data_part *found)
 {
-    static const char *const tests[] = {"test", "val", "valid", "validation"};
+    for (const char *const *name = lk_source_part_names(request->part); *name; name++) {
+        LK_TRY(join(request->text, *name, part));
+        *found = lk_source_part_named(*name);
+        if (lk_folder_exists(part))
+            return LK_OK;
+    }
+    return lk_source_fail_no_test("folder", request->text);
+}
+
+/* Finds the folder of the request's part: the one whose subfolders are the classes. */
+static enum lk_status find_part(const struct lk_data_request *request, char part[MOST_PATH],
+                                char classes[MOST_PATH], enum lk_data_part *found)
+{
     const char *named = request->options->part;
+    *found = LK_DATA_TRAIN;
     if (!lk_folder_exists(request->text))
         return lk_fail(LK_E_IO, "there is no folder '%s'", request->text);
     LK_TRY(join(request->text, "train", classes));
@@ -116,14 +131,10 @@ static enum lk_status find_part(const struct lk_data_request *request, char part
     if (*named)
         return lk_folder_exists(part) ? LK_OK
                                       : lk_fail(LK_E_IO, "there is no folder '%s'", part);
-    if (request->part == LK_DATA_TRAIN || (!has_parts && request->part != LK_DATA_TEST))
+    if (request->part == LK_DATA_TRAIN || (!has_parts && lk_source_takes_all(request->part)))
         return LK_OK;
-    for (int i = 0; has_parts && i < LK_COUNT(tests); i++) {
-        LK_TRY(join(request->text, tests[i], part));
-        if (lk_folder_exists(part))
-            return LK_OK;
-    }
-    return lk_source_fail_no_test("folder", request->text);
+    return has_parts ? find_other_part(request, part, found)
+                     : lk_source_fail_no_test("folder", request->text);
 }
 
 static enum lk_status add_class(struct listing *listing, const char *part, const char *name)
@@ -146,7 +157,7 @@ static enum lk_status list_part(const struct lk_data_request *request, struct li
 {
     char part[MOST_PATH], named[MOST_PATH];
     struct lk_names folders = {0}, *classes = &listing->files->classes;
-    LK_TRY(find_part(request, part, named));
+    LK_TRY(find_part(request, part, named, &listing->part));
     LK_TRY(*request->options->classes ? lk_names_read(classes, request->options->classes)
                                       : list_folders(named, classes));
     if (classes->count == 0)
@@ -180,6 +191,7 @@ static enum lk_status folder_open(struct lk_data_request *request, struct lk_dat
     }
     lk_source_name(request->text, files->name);
     lk_files_describe(files, info);
+    info->part = listing.part;
     *state = files;
     return LK_OK;
 }

@@ -12,9 +12,14 @@
 enum { MOST_SIDE = 4096, UBYTE = 0x08 };
 static const size_t most_bytes = (size_t)1 << 31;
 static const char *const parts[] = {
-    [LK_DATA_TRAIN] = "train", [LK_DATA_TEST] = "t10k", [LK_DATA_TEST_OR_ALL] = "t10k"};
+    [LK_DATA_TRAIN] = "train",
+    [LK_DATA_TEST] = "t10k",
+    [LK_DATA_TEST_OR_ALL] = "t10k",
+    [LK_DATA_VALIDATION] = "t10k",
+    [LK_DATA_VALIDATION_OR_ALL] = "t10k",
+};
 
-/* sides[0] is the count of samples; body points into data. */
+/* sides[0] is the number of samples; body points into data. */
 struct file {
     char *path;
     void *data;
@@ -35,7 +40,7 @@ static void file_clear(struct file *file)
     free(file->data);
 }
 
-/* The first of the usual spellings that is there. */
+/* Finds the file: the first of the usual spellings of its name that is there. */
 static enum lk_status find(const char *folder, const char *stem, struct file *file)
 {
     static const char *const spellings[] = {"%s/%s-idx%d-ubyte", "%s/%s-idx%d-ubyte.gz",
@@ -94,7 +99,7 @@ static enum lk_status parse(struct file *file, size_t bytes)
     return LK_OK;
 }
 
-/* file_clear() releases what it took, after a failure too. */
+/* The caller calls file_clear(), after a failure too. */
 static enum lk_status read_file(const char *folder, enum lk_data_part part, const char *what,
                                 int rank, struct file *file)
 {
@@ -163,6 +168,7 @@ static enum lk_status read_files(const char *folder, enum lk_data_part part, str
     info->height = (int)sides[1];
     info->width = (int)sides[2];
     info->channels = 1;
+    info->part = part == LK_DATA_TRAIN ? LK_DATA_TRAIN : LK_DATA_TEST;
     return LK_OK;
 }
 

@@ -33,11 +33,12 @@ const struct lk_named_set lk_named_sets[] = {
          "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
      .source = &lk_source_idx,
      .class_names = fashion_classes,
+     .shape = {28, 28, 1},
      .files = fashion_files},
     {0},
 };
 
-/* a, b, c, d one after the other, in memory the caller frees; NULL: none left. */
+/* a, b, c and d joined to one string, which the caller frees; NULL: there is no memory. */
 static char *joined(const char *a, const char *b, const char *c, const char *d)
 {
     const size_t bytes = strlen(a) + strlen(b) + strlen(c) + strlen(d) + 1;
@@ -99,7 +100,8 @@ static enum lk_status fetch(const struct lk_named_set *known,
         return lk_fail_memory("an address", strlen(known->url));
     char size[32];
     lk_log(LK_LOG_INFO, "downloading %s (%s)", whole, size_text(file->bytes, size));
-    int tenths = file->bytes < 1000000 ? 10 : 0; /* a small file is there at once */
+    int tenths = file->bytes < 1000000 ? 10 : 0; /* a small file comes at once: no progress is
+                                                  * shown */
     const enum lk_status status = lk_download(&(struct lk_download){.url = whole,
                                                                     .path = path,
                                                                     .sha256 = file->sha256,
@@ -129,7 +131,7 @@ static enum lk_status complete(const struct lk_named_set *known, const char *fol
     return LK_OK;
 }
 
-/* Says what to do where no file came. */
+/* Adds to the error of a download what the user can do. */
 static enum lk_status fail_download(enum lk_status status, const char *name)
 {
     char text[2048];
@@ -145,7 +147,7 @@ static enum lk_status fail_download(enum lk_status status, const char *name)
 
 enum lk_status lk_named_set_folder(const struct lk_named_set *known, char **folder)
 {
-    /* Train and test parts may be opened side by side; one of them downloads. */
+    /* Training and test part may be opened at the same time; only one of them downloads. */
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     char *found = NULL;
     const char *data = environment("LOCKSTEP_DATA");

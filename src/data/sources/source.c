@@ -1,4 +1,5 @@
-/* What all sources do with the text of a SPEC: options behind commas, short names, refusals. */
+/* What all sources do with the text of a SPEC: options behind commas, short names, error
+ * messages. */
 #include "data/sources/source.h"
 
 #include "base/fail.h"
@@ -17,20 +18,62 @@ void lk_source_name(const char *path, char name[64])
     snprintf(name, 64, "%.*s", (int)(end - begin), path + begin);
 }
 
-enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
+const char *const *lk_source_part_names(enum lk_data_part part)
 {
-    return lk_fail(LK_E_IO, "'%s:%s' has no test part; --val SPEC names one", kind, text);
+    static const char *const tests[] = {"test", "val", "valid", "validation", NULL};
+    static const char *const validations[] = {"val", "valid", "validation", "test", NULL};
+    return part == LK_DATA_VALIDATION || part == LK_DATA_VALIDATION_OR_ALL ? validations
+                                                                           : tests;
 }
 
-char *lk_source_find_options(char *text)
+enum lk_data_part lk_source_part_named(const char *name)
+{
+    return strcmp(name, "test") == 0 ? LK_DATA_TEST : LK_DATA_VALIDATION;
+}
+
+bool lk_source_takes_all(enum lk_data_part part)
+{
+    return part != LK_DATA_TEST && part != LK_DATA_VALIDATION;
+}
+
+enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
+{
+    return lk_fail(LK_E_IO,
+                   "'%s:%s' has no test part; --val SPEC names one, and val=0.2 behind a comma "
+                   "holds out a fifth of the samples",
+                   kind, text);
+}
+
+static const char *find_options(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
-    for (char *c = text; (c = strchr(c, ',')); c++) {
+    for (const char *c = text; (c = strchr(c, ',')); c++) {
         const size_t length = strspn(c + 1, letters);
         if (length > 0 && c[1 + length] == '=')
             return c;
     }
     return text + strlen(text);
+}
+
+char *lk_source_find_options(char *text)
+{
+    return text + (find_options(text) - text);
+}
+
+bool lk_source_find_option(const char *text, const char *name, char *value, size_t bytes)
+{
+    const size_t length = strlen(name);
+    for (const char *at = find_options(text), *next; *at; at = next) {
+        next = find_options(at + 1);
+        const char *from = at + 2 + length; /* behind ",name=" */
+        if (strncmp(at + 1, name, length) == 0 && at[1 + length] == '=' &&
+            (size_t)(next - from) < bytes) {
+            memcpy(value, from, (size_t)(next - from));
+            value[next - from] = '\0';
+            return true;
+        }
+    }
+    return false;
 }
 
 bool lk_source_has_option(const char *text, const char *name)

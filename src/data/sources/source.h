@@ -11,15 +11,18 @@
 /* Options of sources of image files: what stands behind the commas of "folder:DIR,size=96x96".
  * Each source's table has LK_IMAGE_OPTIONS and may have rows of its own. */
 struct lk_image_options {
-    char size[32]; /* "96x96": height x width; "": as is asked for, else as the first image */
+    char size[32]; /* "96x96": height x width; "": as the caller asks, else as the first
+                    * image */
     int64_t channels;
-    char max_bad[16];            /* "1%" of the samples, or how many */
-    char classes[512];           /* a file of names, or how many; "": as they are found */
-    char cache[512];             /* "memory", or a file; "": as is asked for, "none" */
-    int decode;                  /* enum lk_image_decoding */
-    char part[64];               /* folder: the subfolder to read */
-    char image[128], label[128]; /* tfrecord: keys */
-    int64_t offset;              /* added to labels as they are in the file */
+    char max_bad[16];             /* "1%" of the samples, or how many */
+    char classes[512];            /* a file of names, or their number; "": as they are found */
+    char cache[512];              /* "memory", or a file; "": as the caller asks, else "none" */
+    int decode;                   /* enum lk_image_decoding */
+    char part[64];                /* folder: the subfolder to read */
+    char image[128], label[1024]; /* tfrecord: keys */
+    int64_t offset;               /* added to labels as they are in the file */
+    char fields[8192];            /* tfrecord: keys of numbers beside the image */
+    char label_type[16];
 };
 
 enum lk_image_decoding { LK_DECODE_SCALED, LK_DECODE_FULL };
@@ -49,8 +52,9 @@ struct lk_data_request {
     const char *text; /* what stands behind the colon, without options of images */
     enum lk_data_part part;
     const struct lk_image_options *options; /* NULL for sources without `options` */
-    const struct lk_data_options *wanted; /* where the SPEC says nothing; NULL: all standards */
-    int64_t lost;     /* set by open: samples known to be broken, beside those it counts */
+    const struct lk_data_options *wanted;   /* what the caller asks for where the SPEC says
+                                             * nothing; NULL: the usual */
+    int64_t lost;     /* set by open: samples known to be broken that it does not even count */
     char max_bad[16]; /* set by open: how many samples may be broken; "": the SPEC does not say
                        */
 };
@@ -79,28 +83,32 @@ struct lk_source {
     const char *usage;               /* for messages: "idx:DIR" */
     const struct lk_option *options; /* of a source that fetches */
 
-    /* Opens one part of what the request names and fills `info`; a name and class names that a
-     * known data set has put there stay. Either the fields, which live as long as the state; or
-     * height, width, channels and classes, and the fields are then an image and its class. A
-     * source that fetches leaves the shape open, and classes at 0 where it does not know them.
-     * `state` is the source's own. fails: see lk_data_open() */
+    /* Opens one part of what the request names, and fills `info`, with the part that it is; a
+     * name and class names that are there already stay. A source fills in either the fields,
+     * which live as long as the state, or height, width, channels and classes: the fields are
+     * then an image and its class. A source that fetches files leaves the shape open, and
+     * classes 0 where it does not know them. `state` is the source's own.
+     * fails: see lk_data_open() */
     enum lk_status (*open)(struct lk_data_request *request, struct lk_data_info *info,
                            void **state);
     void (*close)(void *state);
 
-    /* One of two, for sample `index`, which lies in the set; any thread. Its fields, each to
-     * to[i] unless that is NULL, though LK_E_DATA says of all of it that it is broken; or the
-     * image file it is in, which others decode. The label, where it is known without the file,
-     * is there though that cannot be read. */
+    /* At least one of the two, for sample `index` of the set; any thread. `read` copies each
+     * field to to[i], unless that is NULL; LK_E_DATA says that the sample is broken as a whole.
+     * `fetch` gives the image file, which others decode, and the label where it is known
+     * without the file, even if that cannot be read. A source with both leaves the image to
+     * `fetch` and all else, the label too, to `read`. */
     enum lk_status (*read)(const void *state, int64_t index, void *const to[]);
     enum lk_status (*fetch)(const void *state, int64_t index, struct lk_encoded *encoded);
-    bool can_break;    /* samples that are read may be broken: they are counted and replaced */
-    bool knows_broken; /* which ones is known at once: reading no field of one tells */
+    bool can_break;    /* samples may turn out to be broken: they are counted and replaced */
+    bool knows_broken; /* which ones are is known without reading: asking for no field of one
+                        * tells */
 
-    /* Reads the SPEC where it has the option fields=; NULL: there is no such option. */
-    const struct lk_source *of_fields;
+    /* The source that takes over where the SPEC has the option fields=, and the one that does
+     * where image= stands beside it; NULL: there is no such option. */
+    const struct lk_source *of_fields, *of_image_and_fields;
 
-    /* The label alone; NULL: only whoever fetches or reads the sample knows it. */
+    /* Reads the label alone; NULL: it is known only when the sample is read. */
     int64_t (*label)(const void *state, int64_t index);
 
     /* Of a source that fetches: tells about a sample; any thread. */
@@ -114,16 +122,21 @@ struct lk_source {
 extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_folder,
     lk_source_csv, lk_source_tfrecord, lk_source_npy, lk_source_text;
 
-/* Those that take the place of a source of image files: see of_fields. */
-extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields;
+/* Sources that take over from one of image files: see of_fields. */
+extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields,
+    lk_source_tfrecord_image_and_fields;
 
-/* Where ",name=" of the first option begins in the text of a SPEC; its end: nowhere. */
+/* Finds ",name=" of the first option in the text of a SPEC; the text's end where there is
+ * none. */
 char *lk_source_find_options(char *text);
 
-/* Cuts "DIR,size=96x96,max_bad=3" into DIR and options of the table's struct.
+/* Cuts "DIR,size=96x96,max_bad=3" behind DIR and reads the options into the table's struct.
  * fails: LK_E_ARGUMENT */
 LK_MUST_CHECK enum lk_status lk_source_parse_options(const struct lk_option *table, char *text,
                                                      void *options);
+
+/* The value of an option in the text of a SPEC; false: it is not there, or too long. */
+bool lk_source_find_option(const char *text, const char *name, char *value, size_t bytes);
 
 /* Whether ",name=" of that option is in the text of a SPEC. */
 bool lk_source_has_option(const char *text, const char *name);
@@ -131,8 +144,18 @@ bool lk_source_has_option(const char *text, const char *name);
 /* The last part of a path: a data set's short name. */
 void lk_source_name(const char *path, char name[64]);
 
-/* Returns lk_fail(LK_E_IO, ...) with the text that `text` has no test part and how to name one.
- */
+/* The names that a part other than the training part may have among files and folders, the
+ * most fitting first; NULL ends them. */
+const char *const *lk_source_part_names(enum lk_data_part part);
+
+/* The part that one of these names is of. */
+enum lk_data_part lk_source_part_named(const char *name);
+
+/* Whether a set without parts is what was asked for. */
+bool lk_source_takes_all(enum lk_data_part part);
+
+/* Returns lk_fail(LK_E_IO, ...) with the text that `text` has no part to validate or test with,
+ * and how to name one. */
 enum lk_status lk_source_fail_no_test(const char *kind, const char *text);
 
 /* A data set with a name of its own: which source reads its folder, what its classes are called
@@ -147,6 +170,7 @@ struct lk_named_set {
     const char *url; /* https, ends in '/' */
     const struct lk_source *source;
     const char *const *class_names;
+    int shape[3]; /* height, width, channels */
     const struct lk_named_set_file *files;
 };
 

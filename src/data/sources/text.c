@@ -22,6 +22,7 @@ struct line {
 
 struct text {
     char path[MOST_PATH];
+    enum lk_data_part part;
     char *data;
     size_t bytes;
     struct line *lines; /* [count] */
@@ -67,25 +68,29 @@ static void text_close(void *state)
 }
 
 /* The file of a part. */
-static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH])
+static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH],
+                                enum lk_data_part *found)
 {
-    static const char *const tests[] = {"test", "val", "valid"};
     const bool is_folder = lk_folder_exists(spec);
+    *found = LK_DATA_TRAIN;
     if (strlen(spec) > MOST_PATH - 16)
         return lk_fail(LK_E_ARGUMENT, "text: a path of %zu bytes", strlen(spec));
-    if (!is_folder && part == LK_DATA_TEST)
+    if (!is_folder && !lk_source_takes_all(part))
         return lk_source_fail_no_test("text", spec);
     if (!is_folder) {
         snprintf(path, MOST_PATH, "%s", spec);
         return LK_OK;
     }
     snprintf(path, MOST_PATH, "%.4000s/train.txt", spec);
-    for (int i = 0; part != LK_DATA_TRAIN && i < LK_COUNT(tests); i++) {
-        snprintf(path, MOST_PATH, "%.4000s/%s.txt", spec, tests[i]);
+    if (part == LK_DATA_TRAIN)
+        return LK_OK;
+    for (const char *const *name = lk_source_part_names(part); *name; name++) {
+        snprintf(path, MOST_PATH, "%.4000s/%s.txt", spec, *name);
+        *found = lk_source_part_named(*name);
         if (lk_file_exists(path))
             return LK_OK;
     }
-    return part == LK_DATA_TRAIN ? LK_OK : lk_source_fail_no_test("text", spec);
+    return lk_source_fail_no_test("text", spec);
 }
 
 static bool is_number(const char *label, long *number)
@@ -95,7 +100,7 @@ static bool is_number(const char *label, long *number)
     return end != label && !*end && *label >= '0' && *label <= '9' && *number < LK_MOST_CLASSES;
 }
 
-/* Cuts the file into lines, whose labels end in '\0' from here on; `see` is given each. */
+/* Cuts the file into lines, and each line's label off by a '\0'; calls `see` for each. */
 static enum lk_status see_lines(struct text *text,
                                 enum lk_status (*see)(struct text *, const char *label,
                                                       struct line line))
@@ -174,7 +179,7 @@ static enum lk_status load(struct text *text)
     return LK_OK;
 }
 
-/* Classes by the labels of this file. */
+/* Finds the classes among the labels of this file. */
 static enum lk_status find_classes(struct text *text)
 {
     text->count = 0;
@@ -186,14 +191,14 @@ static enum lk_status find_classes(struct text *text)
     return LK_OK;
 }
 
-/* Those of train.txt for the test part too: it may lack some. */
+/* Takes the classes of train.txt for the test part too: a test set may lack some. */
 static enum lk_status take_training_classes(const char *spec, struct text *text)
 {
     struct text *train = calloc(1, sizeof *train);
     if (!train)
         return lk_fail_memory("a data set", sizeof *train);
     train->length = text->length;
-    enum lk_status status = find_file(spec, LK_DATA_TRAIN, train->path);
+    enum lk_status status = find_file(spec, LK_DATA_TRAIN, train->path, &train->part);
     if (status == LK_OK)
         status = load(train);
     if (status == LK_OK)
@@ -212,7 +217,7 @@ static enum lk_status read_text(const struct lk_data_request *request, const cha
                                 const struct options *given, struct text *text)
 {
     const bool is_part = lk_folder_exists(spec) && request->part != LK_DATA_TRAIN;
-    LK_TRY(find_file(spec, request->part, text->path));
+    LK_TRY(find_file(spec, request->part, text->path, &text->part));
     LK_TRY(load(text));
     if (*given->classes)
         LK_TRY(lk_names_read(&text->classes, given->classes));
@@ -235,7 +240,8 @@ static enum lk_status read_text(const struct lk_data_request *request, const cha
     return see_lines(text, add_line);
 }
 
-/* As many bytes as are asked for, or as a model takes whose samples are rows. */
+/* How many bytes a sample has: as many as are asked for, or as a model takes whose samples are
+ * rows. */
 static int64_t choose_length(const struct lk_data_request *request, const struct options *given)
 {
     const struct lk_data_options *wanted = request->wanted;
@@ -288,6 +294,7 @@ static enum lk_status text_open(struct lk_data_request *request, struct lk_data_
     }
     info->name = text->name;
     info->count = text->count;
+    info->part = text->part;
     make_fields(text);
     info->fields = text->fields;
     info->field_count = LK_COUNT(text->fields);

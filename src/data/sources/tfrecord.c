@@ -43,20 +43,19 @@ const struct lk_tfrecord *lk_records_find_file(const struct lk_records *records,
     return records->files[low];
 }
 
-static enum lk_status find_image(const struct lk_records *records,
-                                 struct lk_example_bytes record, struct lk_example_bytes *image)
+static enum lk_status find_image(const char *key, struct lk_example_bytes record,
+                                 struct lk_example_bytes *image)
 {
     struct lk_example_list list;
-    LK_TRY(lk_example_find(record, records->options.image, &list));
+    LK_TRY(lk_example_find(record, key, &list));
     if (!lk_example_bytes_at(&list, 0, image))
-        return lk_records_fail_key("image", records->options.image, record);
+        return lk_records_fail_key("image", key, record);
     return LK_OK;
 }
 
-static enum lk_status records_fetch(const void *state, int64_t index,
-                                    struct lk_encoded *encoded)
+enum lk_status lk_records_fetch(const struct lk_records *records, const char *key,
+                                bool has_label, int64_t index, struct lk_encoded *encoded)
 {
-    const struct lk_records *records = state;
     const struct lk_tfrecord *file = lk_records_find_file(records, &index);
     void *data = NULL;
     size_t bytes = 0;
@@ -65,9 +64,10 @@ static enum lk_status records_fetch(const void *state, int64_t index,
              (long long)index);
     LK_TRY(lk_tfrecord_read(file, index, &data, &bytes));
     const struct lk_example_bytes record = {data, bytes};
-    enum lk_status status = lk_records_label(records, record, &encoded->label);
+    enum lk_status status =
+        has_label ? lk_records_label(records, record, &encoded->label) : LK_OK;
     if (status == LK_OK)
-        status = find_image(records, record, &image);
+        status = find_image(key, record, &image);
     if (status != LK_OK) {
         free(data);
         return lk_fail_within(status, "'%s", encoded->where);
@@ -76,6 +76,13 @@ static enum lk_status records_fetch(const void *state, int64_t index,
     encoded->data = data;
     encoded->bytes = image.bytes;
     return LK_OK;
+}
+
+static enum lk_status records_fetch(const void *state, int64_t index,
+                                    struct lk_encoded *encoded)
+{
+    const struct lk_records *records = state;
+    return lk_records_fetch(records, records->options.image, true, index, encoded);
 }
 
 static enum lk_status tell_about(const struct lk_records *records,
@@ -111,7 +118,8 @@ static enum lk_status records_about(const void *state, int64_t index,
                                             lk_tfrecord_path(file), (long long)index);
 }
 
-/* Other keys than expected are the same in all records: said at once. */
+/* Tries the keys with a first record: wrong keys would be wrong in all records, so they are
+ * reported at once. */
 static enum lk_status try_keys(const struct lk_records *records)
 {
     void *data;
@@ -122,7 +130,8 @@ static enum lk_status try_keys(const struct lk_records *records)
         lk_error_clear();
         return LK_OK;
     }
-    enum lk_status status = find_image(records, (struct lk_example_bytes){data, bytes}, &image);
+    enum lk_status status =
+        find_image(records->options.image, (struct lk_example_bytes){data, bytes}, &image);
     if (status == LK_OK)
         status = lk_records_label(records, (struct lk_example_bytes){data, bytes}, &label);
     free(data);
@@ -135,7 +144,7 @@ static enum lk_status records_open(struct lk_data_request *request, struct lk_da
                                    void **state)
 {
     char pattern[4096];
-    LK_TRY(lk_records_find_part(request, pattern, sizeof pattern));
+    LK_TRY(lk_records_find_part(request, pattern, sizeof pattern, &info->part));
     struct lk_records *records = calloc(1, sizeof *records);
     if (!records)
         return lk_fail_memory("a data set", sizeof *records);
@@ -158,15 +167,8 @@ static enum lk_status records_open(struct lk_data_request *request, struct lk_da
     return LK_OK;
 }
 
-static void records_identify(const void *state, struct lk_sha256 *sum)
+void lk_records_identify(const struct lk_records *records, struct lk_sha256 *sum)
 {
-    const struct lk_records *records = state;
-    const struct lk_image_options *o = &records->options;
-    lk_sha256_add(sum, o->image, strlen(o->image) + 1);
-    lk_sha256_add(sum, o->label, strlen(o->label) + 1);
-    lk_sha256_add(sum, &o->offset, sizeof o->offset);
-    for (int i = 0; i < records->classes.count; i++)
-        lk_sha256_add(sum, records->classes.items[i], strlen(records->classes.items[i]) + 1);
     for (int i = 0; i < records->file_count; i++) {
         const char *path = lk_tfrecord_path(records->files[i]), *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
@@ -180,6 +182,18 @@ static void records_identify(const void *state, struct lk_sha256 *sum)
         lk_sha256_add(sum, name, strlen(name) + 1);
         lk_sha256_add(sum, parts, sizeof parts);
     }
+}
+
+static void records_identify(const void *state, struct lk_sha256 *sum)
+{
+    const struct lk_records *records = state;
+    const struct lk_image_options *o = &records->options;
+    lk_sha256_add(sum, o->image, strlen(o->image) + 1);
+    lk_sha256_add(sum, o->label, strlen(o->label) + 1);
+    lk_sha256_add(sum, &o->offset, sizeof o->offset);
+    for (int i = 0; i < records->classes.count; i++)
+        lk_sha256_add(sum, records->classes.items[i], strlen(records->classes.items[i]) + 1);
+    lk_records_identify(records, sum);
 }
 
 static const struct lk_option options[] = {
@@ -200,4 +214,6 @@ const struct lk_source lk_source_tfrecord = {.kind = "tfrecord",
                                              .fetch = records_fetch,
                                              .about = records_about,
                                              .identify = records_identify,
-                                             .of_fields = &lk_source_tfrecord_fields};
+                                             .of_fields = &lk_source_tfrecord_fields,
+                                             .of_image_and_fields =
+                                                 &lk_source_tfrecord_image_and_fields};

@@ -20,15 +20,18 @@ struct lk_records {
 /* Closes the files. */
 void lk_records_clear(struct lk_records *records);
 
-/* The file that record `index` of all is in; `index` becomes its number there. */
+/* Finds the file with record `index` of all; `index` becomes the record's number in it. */
 const struct lk_tfrecord *lk_records_find_file(const struct lk_records *records,
                                                int64_t *index);
 
-/* The pattern of the request's part. fails: LK_E_IO where there is none */
+/* The pattern of the request's part, and which part that is. fails: LK_E_IO where there is
+ * none */
 LK_MUST_CHECK enum lk_status lk_records_find_part(const struct lk_data_request *request,
-                                                  char *pattern, size_t room);
+                                                  char *pattern, size_t room,
+                                                  enum lk_data_part *found_part);
 
-/* Opens all files of a pattern; `lost` counts records that end one and are cut short. */
+/* Opens all files of a pattern; `lost` counts records that are cut short at the end of a
+ * file. */
 LK_MUST_CHECK enum lk_status lk_records_open_files(struct lk_records *records,
                                                    const char *pattern, int64_t *lost);
 
@@ -36,12 +39,21 @@ LK_MUST_CHECK enum lk_status lk_records_open_files(struct lk_records *records,
 LK_MUST_CHECK enum lk_status lk_records_check_files(const struct lk_records *records,
                                                     const char *folder);
 
-/* Fills the classes in `info`: of the option, of a list of names, else of the records. */
+/* Reads the image file under a key of record `index`, and the record's label if it has one.
+ * fails: LK_E_DATA */
+LK_MUST_CHECK enum lk_status lk_records_fetch(const struct lk_records *records, const char *key,
+                                              bool has_label, int64_t index,
+                                              struct lk_encoded *encoded);
+
+/* Adds names, lengths and times of the files to a hash. */
+void lk_records_identify(const struct lk_records *records, struct lk_sha256 *sum);
+
+/* Fills the classes in `info`: from the option, from a list of names, or from the records. */
 LK_MUST_CHECK enum lk_status lk_records_find_classes(struct lk_records *records,
                                                      const char *text,
                                                      struct lk_data_info *info);
 
-/* A whole number, or with classes that have names one of these. fails: LK_E_DATA */
+/* Reads a label: a whole number or, where classes have names, one of these. fails: LK_E_DATA */
 LK_MUST_CHECK enum lk_status lk_records_label(const struct lk_records *records,
                                               struct lk_example_bytes record, int64_t *label);
 
@@ -49,8 +61,8 @@ LK_MUST_CHECK enum lk_status lk_records_label(const struct lk_records *records,
 LK_MUST_CHECK enum lk_status lk_records_text(struct lk_example_bytes record, const char *key,
                                              char *text, size_t room);
 
-/* LK_E_DATA: there is no such key, but others; or it holds what is not wanted, which is said.
- */
+/* Fails with LK_E_DATA: the key is not there, and these others are; or it holds something else,
+ * and what. */
 enum lk_status lk_records_fail_key(const char *what, const char *key,
                                    struct lk_example_bytes record);
 

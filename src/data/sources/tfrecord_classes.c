@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A list of numbers where something else is wanted: says how it is read. */
+/* Fails for a list of numbers where something else is wanted, and says how such lists are
+ * read. */
 static enum lk_status fail_numbers(const char *what, const char *key,
                                    const struct lk_example_list *list)
 {
@@ -74,17 +75,17 @@ enum lk_status lk_records_text(struct lk_example_bytes record, const char *key, 
     return LK_OK;
 }
 
-/* What a look at all records finds. */
+/* What reading all records finds. */
 struct seen {
     const struct lk_records *records;
     int64_t largest;
-    const char **names; /* [room]: of classes, as the first record of each calls it */
+    const char **names; /* [room]: names of classes, as the first record of each calls it */
     int64_t room;
-    bool has_names; /* so far each has had one */
+    bool has_names; /* every record so far has had a name */
     struct lk_arena arena;
 };
 
-/* false: there is no name, or no memory for it. */
+/* Keeps the name of a record's class. false: it has none, or there is no memory. */
 static bool keep_name(struct seen *seen, struct lk_example_bytes record, int64_t label)
 {
     char text[256] = "";
@@ -118,10 +119,10 @@ static void see_label(void *context, const void *data, size_t bytes)
         seen->largest = label > seen->largest ? label : seen->largest;
         seen->has_names = seen->has_names && keep_name(seen, record, label);
     }
-    lk_error_clear(); /* a record without one is said to be broken when it is read */
+    lk_error_clear(); /* the record will count as broken when it is read */
 }
 
-/* In the order of labels, where every class has a name and no other one has it. */
+/* Takes the names of classes in the order of labels, if every class has a name of its own. */
 static enum lk_status take_names(const struct seen *seen, struct lk_names *classes)
 {
     struct lk_names sorted = {0};
@@ -142,7 +143,8 @@ static enum lk_status take_names(const struct seen *seen, struct lk_names *class
     return status;
 }
 
-/* Labels go from 0 to the largest there is, with the names that the records have for them. */
+/* Reads all records to find the classes: 0 to the largest label, with the names that records
+ * have for them. */
 static enum lk_status look_for_classes(struct lk_records *records, int *classes)
 {
     struct seen seen = {.records = records, .has_names = true};
@@ -157,7 +159,7 @@ static enum lk_status look_for_classes(struct lk_records *records, int *classes)
     return status;
 }
 
-/* Whether a list of classes calls the first record's class as the record itself does. */
+/* Whether a list of names calls the first record's class as the record itself does. */
 static bool agrees(const struct lk_records *records)
 {
     struct lk_sample_metadata about = {0};
@@ -178,7 +180,7 @@ static bool agrees(const struct lk_records *records)
     return is_same;
 }
 
-/* The classes of a folder's labels.txt; without one that fits, there are none. */
+/* Takes the classes from a folder's labels.txt, if there is one that fits. */
 static void read_classes(struct lk_records *records, const char *folder)
 {
     char path[4096];

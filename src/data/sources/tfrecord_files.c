@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What files that cannot be read from the middle may take in memory, all together. */
+/* The memory that files may take, all together, that can only be read from their beginning, as
+ * compressed ones. */
 static const size_t most_inflated = (size_t)4 << 30;
 
 static enum lk_status open_file(struct lk_records *records, const char *path, size_t *inflated,
@@ -56,7 +57,8 @@ enum lk_status lk_records_open_files(struct lk_records *records, const char *pat
     return status;
 }
 
-/* How many files there are by the name of one, "train-00003-of-00016.tfrecord"; 0: not told. */
+/* How many files a set has, by the name of one, "train-00003-of-00016.tfrecord"; 0: the name
+ * does not tell. */
 static int files_of(const struct lk_tfrecord *file)
 {
     const char *path = lk_tfrecord_path(file), *slash = strrchr(path, '/');
@@ -65,7 +67,7 @@ static int files_of(const struct lk_tfrecord *file)
     return of && sscanf(of, "-of-%d", &count) == 1 && count > 0 ? count : 0;
 }
 
-/* A part of a folder is read whole or not at all. */
+/* The files of a part are read all or not at all. */
 enum lk_status lk_records_check_files(const struct lk_records *records, const char *folder)
 {
     const int wanted = files_of(records->files[0]);
@@ -86,11 +88,12 @@ enum lk_status lk_records_check_files(const struct lk_records *records, const ch
 
 /* The pattern of the request's part. */
 enum lk_status lk_records_find_part(const struct lk_data_request *request, char *pattern,
-                                    size_t room)
+                                    size_t room, enum lk_data_part *found_part)
 {
     const char *text = request->text;
+    *found_part = LK_DATA_TRAIN;
     if (!lk_folder_exists(text)) {
-        if (request->part == LK_DATA_TEST)
+        if (!lk_source_takes_all(request->part))
             return lk_source_fail_no_test("tfrecord", text);
         snprintf(pattern, room, "%s", text);
         return LK_OK;
@@ -99,10 +102,10 @@ enum lk_status lk_records_find_part(const struct lk_data_request *request, char 
     snprintf(pattern, room, "%s/%s*", text, *named ? named : "train");
     if (*named || request->part == LK_DATA_TRAIN)
         return LK_OK;
-    static const char *const tests[] = {"test", "val"};
-    for (int i = 0; i < LK_COUNT(tests); i++) {
+    for (const char *const *name = lk_source_part_names(request->part); *name; name++) {
         glob_t found = {0};
-        snprintf(pattern, room, "%s/%s*", text, tests[i]);
+        *found_part = lk_source_part_named(*name);
+        snprintf(pattern, room, "%s/%s*", text, *name); /* val* has valid* too */
         const int code = glob(pattern, 0, NULL, &found);
         globfree(&found);
         if (code == 0)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Places between pixels are whole numbers of 1/2^16; sums of pixels have 2^8 parts. */
+/* Positions between pixels are in units of 1/2^16; weights of pixels in units of 1/2^8. */
 enum { ONE = 1 << 16, PART_BITS = 8, PARTS = 1 << PART_BITS };
 
 static const double pi = 3.14159265358979323846;
@@ -29,7 +29,7 @@ bool lk_augment_is_any(const struct lk_augment *a)
 /* Where a pixel of the new sample comes from: turn(x + left, y + top). */
 struct move {
     int left, top;
-    int64_t cosine, sine; /* of the turn, in 1/ONE; sine 0: none */
+    int64_t cosine, sine; /* of the rotation, in units of 1/ONE; sine 0: there is none */
 };
 
 static int clamp(int64_t x, int most)
@@ -37,7 +37,7 @@ static int clamp(int64_t x, int most)
     return x < 0 ? 0 : x > most ? most : (int)x;
 }
 
-/* A whole number from 0 to most, by 32 random bits. */
+/* A random whole number from 0 to `most`, from 32 random bits. */
 static int choose(uint32_t bits, int64_t most)
 {
     return (int)((uint64_t)bits * (uint64_t)(most + 1) >> 32);
@@ -59,7 +59,7 @@ static struct move draw(const struct lk_augment *a, int64_t epoch, int64_t sampl
     return move;
 }
 
-/* Without a turn pixels stay whole. */
+/* Without a rotation pixels are copied, never mixed. */
 static void shift(const struct lk_augment *a, const struct move *move, const uint8_t *from,
                   uint8_t *to)
 {
@@ -74,11 +74,12 @@ static void shift(const struct lk_augment *a, const struct move *move, const uin
     }
 }
 
-/* The value at (x, y), in 1/ONE of a pixel, between its four neighbours. */
+/* The value at (x, y), in units of 1/ONE of a pixel: bilinear interpolation of its four
+ * neighbours. */
 static void mix(const struct lk_augment *a, const uint8_t *from, int64_t x, int64_t y,
                 uint8_t *to)
 {
-    const int64_t column = x >> 16, row = y >> 16; /* downwards, below 0 too */
+    const int64_t column = x >> 16, row = y >> 16; /* rounds down, for negative numbers too */
     const int right = (int)((x & (ONE - 1)) >> (16 - PART_BITS));
     const int down = (int)((y & (ONE - 1)) >> (16 - PART_BITS));
     const int x0 = clamp(column, a->from_width - 1), x1 = clamp(column + 1, a->from_width - 1);
@@ -94,7 +95,8 @@ static void mix(const struct lk_augment *a, const uint8_t *from, int64_t x, int6
     }
 }
 
-/* Round the middle of the old sample. Twice a distance is whole, where one may end in 1/2. */
+/* Rotates about the middle of the old sample. Distances are doubled to stay whole, since the
+ * middle may lie between two pixels. */
 static void turn(const struct lk_augment *a, const struct move *move, const uint8_t *from,
                  uint8_t *to)
 {

@@ -1,5 +1,5 @@
-/* The last stage of a sample on the host: turned and cropped, by chance or to its middle.
- * Floor 4. Knows no data set and no batch. Mirroring and colours come after the upload, where
+/* The last stage of a sample on the host: rotated and cropped, at random or to its middle.
+ * Floor 4. Knows no data set and no batch. Mirroring and colours follow on the device, where
  * they cost nothing: see pipeline.h. */
 #ifndef LK_DATA_STAGES_AUGMENT_H
 #define LK_DATA_STAGES_AUGMENT_H
@@ -23,8 +23,8 @@ LK_MUST_CHECK enum lk_status lk_augment_check(const struct lk_augment *augment);
 /* Whether lk_augment_apply() may change anything. */
 bool lk_augment_is_any(const struct lk_augment *augment);
 
-/* Makes a sample; chance depends on nothing but (seed, epoch, sample). What lies outside the
- * old one is as the nearest pixel of its edge. */
+/* Makes a sample; what is random is a function of (seed, epoch, sample) alone. Outside the old
+ * sample its nearest edge pixel is repeated. */
 void lk_augment_apply(const struct lk_augment *augment, int64_t epoch, int64_t sample,
                       const uint8_t *from, uint8_t *to);
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/* {0}: of no numbers. */
+/* {0}: no number was added yet. */
 struct lk_moments {
     int64_t count;
     double mean, squares; /* squares: sum of squared differences from the mean */
@@ -25,7 +25,7 @@ static inline void lk_moments_add(struct lk_moments *moments, double x)
     moments->squares += from_old * from_new;
 }
 
-/* Of all numbers, not of a sample of more. */
+/* The population's standard deviation (divided by n, not by n - 1). */
 static inline double lk_moments_deviation(const struct lk_moments *moments)
 {
     return moments->count > 0 ? sqrt(moments->squares / (double)moments->count) : 0;

@@ -32,8 +32,8 @@ static enum lk_status find_stage(const char *name, const struct lk_stage **stage
 struct reading {
     struct lk_pipeline *pipeline;
     bool is_training;
-    const struct lk_stage *last; /* but shuffle */
-    uint32_t seen;               /* a bit for each stage */
+    const struct lk_stage *last; /* the last one that was not shuffle */
+    uint32_t seen;               /* the stages seen so far, a bit each */
 };
 
 static uint32_t bit(const struct lk_stage *stage)
@@ -41,7 +41,8 @@ static uint32_t bit(const struct lk_stage *stage)
     return UINT32_C(1) << (stage - lk_stages);
 }
 
-/* Behind a crop, with nothing before that that happens to samples. */
+/* Whether a resize follows a crop, before any stage that changes samples: it is then that crop
+ * that is resized. */
 static bool resizes_part(const struct reading *reading, const struct lk_stage *stage)
 {
     uint32_t early = 0;
@@ -52,7 +53,8 @@ static bool resizes_part(const struct reading *reading, const struct lk_stage *s
            reading->last->place == LK_STAGE_CROP && !(reading->seen & ~early);
 }
 
-/* The crop that was read is one of images, not of samples: another one may follow. */
+/* The crop that was read last is one of images, before resize, not one of samples: another crop
+ * may follow. */
 static enum lk_status move_crop(struct reading *reading)
 {
     struct lk_pipeline *p = reading->pipeline;
@@ -90,7 +92,7 @@ static enum lk_status check_place(const struct reading *reading, const struct lk
                    stage->name, last->name, lk_stages_text);
 }
 
-/* What stands behind a stage's name as pairs, of which the first may be a bare value. */
+/* Reads what follows a stage's name as pairs NAME=VALUE; the first may lack its name. */
 static enum lk_status read_options(const struct lk_stage *stage, const char *text,
                                    struct lk_stage_values *values)
 {
@@ -105,7 +107,7 @@ static enum lk_status read_options(const struct lk_stage *stage, const char *tex
     return lk_options_parse(stage->options, values, pairs);
 }
 
-/* One stage: "crop 96x96 padding=4". */
+/* Reads one stage: "crop 96x96 padding=4". */
 static enum lk_status read_stage(struct reading *reading, const char *text)
 {
     char name[64];
@@ -152,7 +154,7 @@ static enum lk_status read_stages(const char *text, bool is_training, struct lk_
     return LK_OK;
 }
 
-/* The shorthand, in which the order is ours. */
+/* Reads the shorthand, "flip=horizontal padding=4", where the order is ours. */
 static enum lk_status read_pairs(const char *text, struct lk_pipeline *p)
 {
     struct pairs {

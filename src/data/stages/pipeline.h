@@ -20,27 +20,29 @@ enum lk_flip { LK_FLIP_NONE, LK_FLIP_HORIZONTAL, LK_FLIP_VERTICAL, LK_FLIP_BOTH 
 struct lk_pipeline {
     bool decodes_full; /* JPEGs are decoded in full size, not in a smaller one that is
                         * enough */
-    int part[2];       /* the rectangle of an image, in its own pixels, that is then resized */
+    int part[2];       /* the crop of an image, in its own pixels, that is then resized */
     bool parts_by_chance;
     int resize[2];
     double rotate;   /* degrees, at most */
-    int crop[2];     /* what is left of a sample */
+    int crop[2];     /* the size to which a sample is cropped */
     int64_t padding; /* a crop may reach so many pixels beyond the edge */
     bool crops_by_chance;
     int flip;                                       /* enum lk_flip */
     enum lk_colour_stage colours[LK_COLOUR_STAGES]; /* in their order */
-    /* their factors lie in [max(0, 1 - amount), 1 + amount] */
+    /* factors lie in [max(0, 1 - amount), 1 + amount] */
     double amounts[LK_COLOUR_STAGES];
-    int values; /* of normalize's mean and deviation: 1, or the channels; 0: none */
+    int values; /* how many means and deviations normalize has: 1, or one a channel; 0: no
+                 * normalize */
     double scale, mean[LK_TRANSFORM_CHANNELS], deviation[LK_TRANSFORM_CHANNELS];
     bool standardizes;
     char standardize[LK_STANDARDIZE_TEXT]; /* as lk_standardize_parse() reads it */
-    bool is_one_hot; /* labels: a number for each class, `smoothing` of 1 spread evenly */
+    bool is_one_hot; /* labels become a number for each class, of which `smoothing` is spread
+                      * evenly */
     double smoothing;
 
-    /* Of batches, not of samples. */
+    /* what concerns batches, not samples */
     bool says_shuffle, shuffles, says_batch, drops_remainder, says_threads;
-    int64_t batch, epochs, prefetch, threads; /* 0, but of threads: not said */
+    int64_t batch, epochs, prefetch, threads; /* 0: not said (says_threads tells for threads) */
     char cache[512];                          /* as of struct lk_data_options; "": not said */
 };
 
@@ -73,8 +75,8 @@ struct lk_transform_params lk_pipeline_transform_params(const struct lk_pipeline
                                                         uint64_t seed, int64_t epoch,
                                                         int64_t sample);
 
-/* Draws where the part of an image lies, from 0 to 1 of what is left of it, down and to the
- * right; depends on nothing but (seed, epoch, sample). */
+/* Draws where the crop of an image lies, from 0 to 1 of the room that is left, down and to the
+ * right; a function of (seed, epoch, sample) alone. */
 void lk_pipeline_draw_crop(uint64_t seed, int64_t epoch, int64_t sample, double at[2]);
 
 /* Reads "96x96" or "[96, 96]", height and width of 1 to 16384; "" leaves `size` as it is.

@@ -1,4 +1,4 @@
-/* Reading, writing and doing "standardize". */
+/* Reads, writes and carries out the stage "standardize". */
 #include "data/stages/standardize.h"
 
 #include "base/fail.h"

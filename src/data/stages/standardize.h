@@ -18,7 +18,7 @@ struct lk_standardize {
     struct lk_standardize_field {
         char name[128];
         int first, count; /* of its pairs, which are `mean` and `deviation` */
-        int field;        /* that it is for, once it is bound */
+        int field;        /* the field that it is for, once it is bound */
         int64_t elements; /* of a sample */
     } fields[LK_MOST_FIELDS];
     double mean[LK_STANDARDIZE_MOST], deviation[LK_STANDARDIZE_MOST];

@@ -83,7 +83,8 @@ enum lk_status lk_pipeline_size(const char *text, int size[2])
     return LK_OK;
 }
 
-/* Listing and reading are what they are; to name them is to say where they stand. */
+/* For stages that always happen, listing and reading: naming them only says where they
+ * stand. */
 static enum lk_status take_nothing(const struct lk_stage_values *v, struct lk_pipeline *p)
 {
     (void)v;

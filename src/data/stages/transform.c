@@ -1,4 +1,4 @@
-/* What a device does to the colours of samples, done on the host to be looked at. */
+/* Does on the host what a device does to the colours of samples, so that one can look at it. */
 #include "data/stages/transform.h"
 
 #include <math.h>

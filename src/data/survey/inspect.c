@@ -28,31 +28,31 @@ static void note_time(struct lk_survey_finder *finder, enum lk_survey_stage stag
 
 static void count_label(struct lk_survey_finder *finder, int64_t label)
 {
-    if (finder->pass->label < 0)
+    if (finder->scan->label < 0)
         return;
-    if (label >= 0 && label < finder->pass->data->info.classes)
+    if (label >= 0 && label < finder->scan->data->info.classes)
         finder->class_counts[label]++;
     else
         finder->unlabelled++;
 }
 
-/* Those in the sample that was read: one, or one for each step. */
+/* Counts the labels of the sample that was read: one, or one for each time step. */
 static void count_labels(struct lk_survey_finder *finder)
 {
-    const int field = finder->pass->label;
+    const int field = finder->scan->label;
     const int32_t *labels = field < 0 ? NULL : finder->fields[field];
     const int64_t count =
-        field < 0 ? 0 : lk_field_count(&finder->pass->data->info.fields[field]);
+        field < 0 ? 0 : lk_field_count(&finder->scan->data->info.fields[field]);
     for (int64_t i = 0; i < count; i++)
         count_label(finder, labels[i]);
 }
 
-static enum lk_status add_note(struct lk_survey_pass *pass, struct lk_survey_notes *notes,
+static enum lk_status add_note(struct lk_survey_scan *scan, struct lk_survey_notes *notes,
                                int64_t index, const char *text)
 {
     enum lk_status status = LK_OK;
     char *copy = strdup(text);
-    pthread_mutex_lock(&pass->mutex);
+    pthread_mutex_lock(&scan->mutex);
     if ((notes->count & (notes->count - 1)) == 0) { /* full: room is a power of two */
         const size_t room = notes->count ? 2 * (size_t)notes->count : 1;
         void *items = realloc(notes->items, room * sizeof *notes->items);
@@ -67,21 +67,22 @@ static enum lk_status add_note(struct lk_survey_pass *pass, struct lk_survey_not
         notes->items[notes->count++] = (struct lk_survey_note){index, copy};
     else
         free(copy);
-    pthread_mutex_unlock(&pass->mutex);
+    pthread_mutex_unlock(&scan->mutex);
     return status;
 }
 
-/* A file with the ending of one format may hold the other one, which reads just as well. */
+/* Notes a file whose ending says one format and whose bytes are of another, which reads just as
+ * well. */
 static enum lk_status check_name(struct lk_survey_finder *finder, int64_t index,
                                  const char *where, const char *format)
 {
-    struct lk_survey_pass *pass = finder->pass;
+    struct lk_survey_scan *scan = finder->scan;
     char text[640];
     if (!lk_files_is_image(where) ||
         (strcasecmp(strrchr(where, '.'), ".png") == 0) == (strcmp(format, "PNG") == 0))
         return LK_OK;
     snprintf(text, sizeof text, "'%s' is a %s file", where, format);
-    return add_note(pass, &pass->survey->misnamed, index, text);
+    return add_note(scan, &scan->survey->misnamed, index, text);
 }
 
 static enum lk_status measure(struct lk_survey_finder *finder, int64_t number,
@@ -89,7 +90,7 @@ static enum lk_status measure(struct lk_survey_finder *finder, int64_t number,
 {
     int shape[3];
     LK_TRY(lk_image_measure(encoded->data, encoded->bytes, encoded->where, shape));
-    finder->pass->sizes[number] = (struct lk_survey_size){shape[0], shape[1]};
+    finder->scan->sizes[number] = (struct lk_survey_size){shape[0], shape[1]};
     finder->channels[shape[2] < 1 || shape[2] > LK_SURVEY_CHANNELS ? 0 : shape[2]]++;
     const char *format = lk_image_format(encoded->data, encoded->bytes);
     *(strcmp(format, "PNG") == 0 ? &finder->pngs : &finder->jpegs) += 1;
@@ -99,18 +100,18 @@ static enum lk_status measure(struct lk_survey_finder *finder, int64_t number,
 /* Decodes into the finder's image, stage by stage. */
 static enum lk_status decode(struct lk_survey_finder *finder, const struct lk_encoded *encoded)
 {
-    const struct lk_data_info *info = &finder->pass->data->info;
+    const struct lk_data_info *info = &finder->scan->data->info;
     struct lk_image image;
     double begin = now();
     int least[2];
-    const struct lk_decoding decoding = lk_images_decoding(finder->pass->data->images);
+    const struct lk_decoding decoding = lk_images_decoding(finder->scan->data->images);
     lk_decode_least(&decoding, least);
     LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
                                  encoded->where, &image));
     note_time(finder, LK_SURVEY_DECODE, begin);
     begin = now();
     const enum lk_status status = lk_image_resize(&image, NULL, info->height, info->width,
-                                                  finder->fields[LK_FIELD_IMAGE]);
+                                                  finder->fields[finder->scan->data->image]);
     note_time(finder, LK_SURVEY_RESIZE, begin);
     lk_image_clear(&image);
     return status;
@@ -119,13 +120,13 @@ static enum lk_status decode(struct lk_survey_finder *finder, const struct lk_en
 static enum lk_status look_at_file(struct lk_survey_finder *finder, int64_t number,
                                    int64_t index)
 {
-    const struct lk_survey_pass *pass = finder->pass;
-    const struct lk_data *data = pass->data;
+    const struct lk_survey_scan *scan = finder->scan;
+    const struct lk_data *data = scan->data;
     struct lk_encoded encoded = {.label = -1};
     const double begin = now();
     enum lk_status status = data->source->fetch(data->state, index, &encoded);
     note_time(finder, LK_SURVEY_READ, begin);
-    if (pass->counts_labels)
+    if (scan->counts_labels && !data->source->read)
         count_label(finder, encoded.label);
     LK_TRY(status);
     status = measure(finder, number, &encoded);
@@ -140,26 +141,51 @@ static enum lk_status look_at_file(struct lk_survey_finder *finder, int64_t numb
     return status;
 }
 
+/* Fields that lie beside an image: `to` is where they all go, but the image. */
+static enum lk_status look_beside(struct lk_survey_finder *finder, int64_t index)
+{
+    const struct lk_data *data = finder->scan->data;
+    void *to[LK_MOST_FIELDS];
+    if (!data->source->read)
+        return LK_OK;
+    memcpy(to, finder->fields, sizeof to);
+    to[data->image] = NULL;
+    const enum lk_status status = data->source->read(data->state, index, to);
+    if (finder->scan->counts_labels && status == LK_OK)
+        count_labels(finder);
+    else if (finder->scan->counts_labels)
+        count_label(finder, -1);
+    return status;
+}
+
+static enum lk_status look_at_image(struct lk_survey_finder *finder, int64_t number,
+                                    int64_t index)
+{
+    const enum lk_status beside = look_beside(finder, index);
+    const enum lk_status file = look_at_file(finder, number, index);
+    return beside == LK_OK ? file : beside;
+}
+
 static enum lk_status look_at_fields(struct lk_survey_finder *finder, int64_t number,
                                      int64_t index)
 {
-    const struct lk_survey_pass *pass = finder->pass;
-    const struct lk_data *data = pass->data;
+    const struct lk_survey_scan *scan = finder->scan;
+    const struct lk_data *data = scan->data;
     const double begin = now();
     const enum lk_status status = data->source->read(data->state, index, finder->fields);
     note_time(finder, LK_SURVEY_READ, begin);
-    if (pass->counts_labels && status == LK_OK)
+    if (scan->counts_labels && status == LK_OK)
         count_labels(finder);
-    else if (pass->counts_labels)
+    else if (scan->counts_labels)
         count_label(finder, -1);
     LK_TRY(status);
-    pass->sizes[number] = (struct lk_survey_size){data->info.height, data->info.width};
+    scan->sizes[number] = (struct lk_survey_size){data->info.height, data->info.width};
     return LK_OK;
 }
 
 static void count_values(struct lk_survey_finder *finder)
 {
-    const struct lk_data *data = finder->pass->data;
+    const struct lk_data *data = finder->scan->data;
     const int channels = data->info.channels;
     const uint8_t *image = data->image < 0 ? NULL : finder->fields[data->image];
     for (int c = 0; c < channels && c < LK_SURVEY_CHANNELS; c++)
@@ -168,19 +194,19 @@ static void count_values(struct lk_survey_finder *finder)
     finder->good++;
 }
 
-int64_t lk_survey_index(const struct lk_survey_pass *pass, int64_t number)
+int64_t lk_survey_index(const struct lk_survey_scan *scan, int64_t number)
 {
-    const int64_t count = pass->data->info.count;
-    return pass->total == count ? number : number * count / pass->total;
+    const int64_t count = scan->data->info.count;
+    return scan->total == count ? number : number * count / scan->total;
 }
 
 enum lk_status lk_survey_inspect(struct lk_survey_finder *finder, int64_t number)
 {
-    struct lk_survey_pass *pass = finder->pass;
-    const struct lk_data *data = pass->data;
-    const int64_t index = lk_survey_index(pass, number);
+    struct lk_survey_scan *scan = finder->scan;
+    const struct lk_data *data = scan->data;
+    const int64_t index = lk_survey_index(scan, number);
     const enum lk_status status =
-        (data->images ? look_at_file : look_at_fields)(finder, number, index);
+        (data->images ? look_at_image : look_at_fields)(finder, number, index);
     if (status == LK_OK)
         count_values(finder);
     if (!data->broken || (status != LK_E_DATA && !(status == LK_E_IO && data->images)))
@@ -189,18 +215,18 @@ enum lk_status lk_survey_inspect(struct lk_survey_finder *finder, int64_t number
     char why[1024];
     snprintf(why, sizeof why, "%s", lk_error_text());
     lk_error_clear();
-    return add_note(pass, &pass->survey->bad, index, why);
+    return add_note(scan, &scan->survey->bad, index, why);
 }
 
-/* Of a source that has fields; the label of a broken sample is none. */
+/* Reads the labels of a source that has fields; a broken sample has none. */
 static enum lk_status read_labels(struct lk_survey_finder *finder, int64_t index)
 {
-    const struct lk_survey_pass *pass = finder->pass;
-    const struct lk_data *data = pass->data;
+    const struct lk_survey_scan *scan = finder->scan;
+    const struct lk_data *data = scan->data;
     void *to[LK_MOST_FIELDS] = {NULL};
-    if (pass->label < 0)
+    if (scan->label < 0)
         return LK_OK;
-    to[pass->label] = finder->fields[pass->label];
+    to[scan->label] = finder->fields[scan->label];
     const enum lk_status status = data->source->read(data->state, index, to);
     if (status == LK_OK)
         count_labels(finder);
@@ -213,10 +239,10 @@ static enum lk_status read_labels(struct lk_survey_finder *finder, int64_t index
 
 enum lk_status lk_survey_find_label(struct lk_survey_finder *finder, int64_t index)
 {
-    const struct lk_data *data = finder->pass->data;
+    const struct lk_data *data = finder->scan->data;
     const struct lk_source *source = data->source;
     struct lk_encoded encoded = {.label = -1};
-    if (!source->fetch)
+    if (source->read)
         return read_labels(finder, index);
     if (source->label) {
         encoded.label = source->label(data->state, index);

@@ -1,4 +1,4 @@
-/* What the numbers of fields are: count, mean, deviation, smallest and largest. */
+/* Describes the numbers of fields: count, mean, deviation, smallest and largest. */
 #include "data/survey/survey.h"
 
 #include "base/fail.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* A field of more numbers than these is described as a whole. */
+/* A field with more numbers than these is described as a whole. */
 enum { MOST_ELEMENTS = 64 };
 
 static bool is_described(const struct lk_field *field)
@@ -15,7 +15,7 @@ static bool is_described(const struct lk_field *field)
     return field->dtype == LK_F32;
 }
 
-/* Rows of a field. */
+/* How many descriptions a field gets. */
 static int64_t count_rows(const struct lk_field *field)
 {
     const int64_t elements = lk_field_count(field);
@@ -36,15 +36,15 @@ static void add_sample(const struct lk_data *data, void *const to[], struct lk_m
     }
 }
 
-static enum lk_status read_all(const struct lk_survey_pass *pass, void *const fields[],
+static enum lk_status read_all(const struct lk_survey_scan *scan, void *const fields[],
                                struct lk_moments *moments)
 {
-    const struct lk_data *data = pass->data;
+    const struct lk_data *data = scan->data;
     void *to[LK_MOST_FIELDS] = {NULL};
     for (int f = 0; f < data->info.field_count; f++)
         to[f] = is_described(&data->info.fields[f]) ? fields[f] : NULL;
-    for (int64_t n = 0; n < pass->total; n++) {
-        const int64_t index = lk_survey_index(pass, n);
+    for (int64_t n = 0; n < scan->total; n++) {
+        const int64_t index = lk_survey_index(scan, n);
         if (data->broken && lk_broken_has(data->broken, index))
             continue;
         LK_TRY(data->source->read(data->state, index, to));
@@ -71,9 +71,9 @@ static void describe(const struct lk_data *data, const struct lk_moments *moment
     }
 }
 
-enum lk_status lk_survey_measure(struct lk_survey_pass *pass, struct lk_survey_finder *finder)
+enum lk_status lk_survey_measure(struct lk_survey_scan *scan, struct lk_survey_finder *finder)
 {
-    const struct lk_data *data = pass->data;
+    const struct lk_data *data = scan->data;
     int64_t rows = 0;
     for (int f = 0; f < data->info.field_count; f++)
         rows += is_described(&data->info.fields[f]) ? count_rows(&data->info.fields[f]) : 0;
@@ -82,12 +82,12 @@ enum lk_status lk_survey_measure(struct lk_survey_pass *pass, struct lk_survey_f
     struct lk_moments *moments = calloc((size_t)rows, sizeof *moments);
     struct lk_survey_numbers *numbers = calloc((size_t)rows, sizeof *numbers);
     enum lk_status status = moments && numbers
-                                ? read_all(pass, finder->fields, moments)
+                                ? read_all(scan, finder->fields, moments)
                                 : lk_fail_memory("means", (size_t)rows * sizeof *numbers);
     if (status == LK_OK) {
         describe(data, moments, numbers);
-        pass->survey->numbers = numbers;
-        pass->survey->number_count = (int)rows;
+        scan->survey->numbers = numbers;
+        scan->survey->number_count = (int)rows;
     } else {
         free(numbers);
     }

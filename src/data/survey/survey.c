@@ -14,30 +14,30 @@ enum { MOST_THREADS = 64 };
 static void *work(void *argument)
 {
     struct lk_survey_finder *finder = argument;
-    struct lk_survey_pass *pass = finder->pass;
-    const struct lk_survey_options *options = pass->options;
-    while (!atomic_load(&pass->has_failed)) {
-        const int64_t number = atomic_fetch_add(&pass->next, 1);
-        if (number >= pass->total)
+    struct lk_survey_scan *scan = finder->scan;
+    const struct lk_survey_options *options = scan->options;
+    while (!atomic_load(&scan->has_failed)) {
+        const int64_t number = atomic_fetch_add(&scan->next, 1);
+        if (number >= scan->total)
             break;
         const enum lk_status status = finder->visit(finder, number);
-        const int64_t done = atomic_fetch_add(&pass->done, 1) + 1;
-        if (status != LK_OK && !atomic_exchange(&pass->has_failed, true)) {
-            pthread_mutex_lock(&pass->mutex);
-            pass->status = status;
-            snprintf(pass->text, sizeof pass->text, "%s", lk_error_text());
-            pthread_mutex_unlock(&pass->mutex);
+        const int64_t done = atomic_fetch_add(&scan->done, 1) + 1;
+        if (status != LK_OK && !atomic_exchange(&scan->has_failed, true)) {
+            pthread_mutex_lock(&scan->mutex);
+            scan->status = status;
+            snprintf(scan->text, sizeof scan->text, "%s", lk_error_text());
+            pthread_mutex_unlock(&scan->mutex);
         }
         if (finder->is_caller && options->progress)
-            options->progress(options->context, done, pass->total);
+            options->progress(options->context, done, scan->total);
     }
     return NULL;
 }
 
-static enum lk_status start_finder(struct lk_survey_finder *finder, struct lk_survey_pass *pass)
+static enum lk_status start_finder(struct lk_survey_finder *finder, struct lk_survey_scan *scan)
 {
-    const struct lk_data *data = pass->data;
-    finder->pass = pass;
+    const struct lk_data *data = scan->data;
+    finder->scan = scan;
     finder->class_counts = calloc((size_t)data->info.classes + 1, sizeof(int64_t));
     if (!finder->class_counts)
         return lk_fail_memory("counts of classes", (size_t)data->info.classes);
@@ -49,25 +49,25 @@ static enum lk_status start_finder(struct lk_survey_finder *finder, struct lk_su
     return LK_OK;
 }
 
-/* Runs the pass on the caller's thread and others; where those do not start, with fewer. */
-static enum lk_status run_pass(struct lk_survey_pass *pass, struct lk_survey_finder *finders,
+/* Runs the scan on the caller's thread and others; where those do not start, with fewer. */
+static enum lk_status run_scan(struct lk_survey_scan *scan, struct lk_survey_finder *finders,
                                enum lk_status (*visit)(struct lk_survey_finder *, int64_t))
 {
     pthread_t threads[MOST_THREADS];
     int started = 1;
-    atomic_store(&pass->next, 0);
-    atomic_store(&pass->done, 0);
-    for (int i = 0; i < pass->survey->threads; i++) {
+    atomic_store(&scan->next, 0);
+    atomic_store(&scan->done, 0);
+    for (int i = 0; i < scan->survey->threads; i++) {
         finders[i].visit = visit;
         finders[i].is_caller = i == 0;
     }
-    while (started < pass->survey->threads &&
+    while (started < scan->survey->threads &&
            pthread_create(&threads[started], NULL, work, &finders[started]) == 0)
         started++;
     work(&finders[0]);
     for (int i = 1; i < started; i++)
         pthread_join(threads[i], NULL);
-    return pass->status == LK_OK ? LK_OK : lk_fail(pass->status, "%s", pass->text);
+    return scan->status == LK_OK ? LK_OK : lk_fail(scan->status, "%s", scan->text);
 }
 
 /* Mean and deviation of values that are there counts[v] times each. */
@@ -125,29 +125,29 @@ static void sort_notes(struct lk_survey_notes *notes)
         qsort(notes->items, (size_t)notes->count, sizeof *notes->items, compare_notes);
 }
 
-/* Those not known are sorted to the front. */
-static void describe_sizes(struct lk_survey_pass *pass)
+/* Finds the smallest, median and largest size; unknown sizes are sorted to the front. */
+static void describe_sizes(struct lk_survey_scan *scan)
 {
-    struct lk_survey *survey = pass->survey;
+    struct lk_survey *survey = scan->survey;
     int64_t first = 0;
-    qsort(pass->sizes, (size_t)pass->total, sizeof *pass->sizes, compare_sizes);
-    while (first < pass->total && pass->sizes[first].height == 0)
+    qsort(scan->sizes, (size_t)scan->total, sizeof *scan->sizes, compare_sizes);
+    while (first < scan->total && scan->sizes[first].height == 0)
         first++;
-    if (first == pass->total)
+    if (first == scan->total)
         return;
-    survey->smallest = pass->sizes[first];
-    survey->median = pass->sizes[first + (pass->total - 1 - first) / 2];
-    survey->largest = pass->sizes[pass->total - 1];
+    survey->smallest = scan->sizes[first];
+    survey->median = scan->sizes[first + (scan->total - 1 - first) / 2];
+    survey->largest = scan->sizes[scan->total - 1];
 }
 
-static void describe(struct lk_survey_pass *pass, struct lk_survey_finder *finders)
+static void describe(struct lk_survey_scan *scan, struct lk_survey_finder *finders)
 {
-    struct lk_survey *survey = pass->survey;
-    const struct lk_broken *broken = pass->data->broken;
+    struct lk_survey *survey = scan->survey;
+    const struct lk_broken *broken = scan->data->broken;
     struct lk_survey_finder *sum = &finders[0];
     for (int i = 1; i < survey->threads; i++)
-        add_finder(sum, &finders[i], pass->data->info.classes);
-    survey->samples = pass->total;
+        add_finder(sum, &finders[i], scan->data->info.classes);
+    survey->samples = scan->total;
     survey->good = sum->good;
     survey->class_counts = sum->class_counts;
     sum->class_counts = NULL;
@@ -155,8 +155,8 @@ static void describe(struct lk_survey_pass *pass, struct lk_survey_finder *finde
     sort_notes(&survey->bad);
     sort_notes(&survey->misnamed);
     survey->lost = broken ? lk_broken_lost(broken) : 0;
-    survey->most_bad = broken ? lk_broken_most(broken, pass->total) : 0;
-    describe_sizes(pass);
+    survey->most_bad = broken ? lk_broken_most(broken, scan->total) : 0;
+    describe_sizes(scan);
     survey->jpegs = sum->jpegs;
     survey->pngs = sum->pngs;
     memcpy(survey->channels, sum->channels, sizeof survey->channels);
@@ -167,34 +167,34 @@ static void describe(struct lk_survey_pass *pass, struct lk_survey_finder *finde
             sum->seconds[s] > 0 ? (double)sum->passed[s] / sum->seconds[s] : 0;
 }
 
-static void find_label(struct lk_survey_pass *pass)
+static void find_label(struct lk_survey_scan *scan)
 {
-    const struct lk_data_info *info = &pass->data->info;
-    pass->label = -1;
+    const struct lk_data_info *info = &scan->data->info;
+    scan->label = -1;
     for (int f = info->field_count - 1; f >= 0; f--)
         if (info->fields[f].role == LK_FIELD_LABEL && info->fields[f].classes > 0)
-            pass->label = f;
+            scan->label = f;
 }
 
-static enum lk_status run(struct lk_survey_pass *pass, struct lk_survey_finder *finders)
+static enum lk_status run(struct lk_survey_scan *scan, struct lk_survey_finder *finders)
 {
-    const int64_t count = pass->data->info.count, wanted = pass->options->samples;
+    const int64_t count = scan->data->info.count, wanted = scan->options->samples;
     const bool is_part = wanted > 0 && wanted < count;
-    pass->sizes = calloc((size_t)(is_part ? wanted : count), sizeof *pass->sizes);
-    if (!pass->sizes)
-        return lk_fail_memory("sizes of images", (size_t)count * sizeof *pass->sizes);
-    find_label(pass);
-    for (int i = 0; i < pass->survey->threads; i++)
-        LK_TRY(start_finder(&finders[i], pass));
-    pass->total = count;
+    scan->sizes = calloc((size_t)(is_part ? wanted : count), sizeof *scan->sizes);
+    if (!scan->sizes)
+        return lk_fail_memory("sizes of images", (size_t)count * sizeof *scan->sizes);
+    find_label(scan);
+    for (int i = 0; i < scan->survey->threads; i++)
+        LK_TRY(start_finder(&finders[i], scan));
+    scan->total = count;
     if (is_part) {
-        LK_TRY(run_pass(pass, finders, lk_survey_find_label));
-        pass->total = wanted;
+        LK_TRY(run_scan(scan, finders, lk_survey_find_label));
+        scan->total = wanted;
     }
-    pass->counts_labels = !is_part;
-    LK_TRY(run_pass(pass, finders, lk_survey_inspect));
-    describe(pass, finders);
-    return lk_survey_measure(pass, &finders[0]);
+    scan->counts_labels = !is_part;
+    LK_TRY(run_scan(scan, finders, lk_survey_inspect));
+    describe(scan, finders);
+    return lk_survey_measure(scan, &finders[0]);
 }
 
 static int count_threads(const struct lk_survey_options *options)
@@ -216,13 +216,13 @@ enum lk_status lk_survey_create(const struct lk_data *data,
     struct lk_survey *made = calloc(1, sizeof *made);
     struct lk_survey_finder *finders = calloc(MOST_THREADS, sizeof *finders);
     enum lk_status status = LK_OK;
-    struct lk_survey_pass pass = {.data = data, .options = options, .survey = made};
-    pthread_mutex_init(&pass.mutex, NULL);
+    struct lk_survey_scan scan = {.data = data, .options = options, .survey = made};
+    pthread_mutex_init(&scan.mutex, NULL);
     if (!made || !finders) {
         status = lk_fail_memory("a survey", MOST_THREADS * sizeof *finders);
     } else {
         made->threads = count_threads(options);
-        status = run(&pass, finders);
+        status = run(&scan, finders);
     }
     for (int i = 0; finders && i < MOST_THREADS; i++) {
         for (int f = 0; f < LK_MOST_FIELDS; f++)
@@ -230,8 +230,8 @@ enum lk_status lk_survey_create(const struct lk_data *data,
         free(finders[i].class_counts);
     }
     free(finders);
-    free(pass.sizes);
-    pthread_mutex_destroy(&pass.mutex);
+    free(scan.sizes);
+    pthread_mutex_destroy(&scan.mutex);
     if (status == LK_OK)
         *survey = made;
     else

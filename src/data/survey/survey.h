@@ -10,13 +10,13 @@
 
 enum { LK_SURVEY_VALUES = 256 };
 
-/* One pass over samples, shared by threads that take the next number each. */
-struct lk_survey_pass {
+/* Reading samples once, shared by threads that take the next number each. */
+struct lk_survey_scan {
     const struct lk_data *data;
     const struct lk_survey_options *options;
     struct lk_survey *survey;
     int64_t total;                /* numbers to visit */
-    bool counts_labels;           /* the pass that looks at samples also counts their labels */
+    bool counts_labels;           /* the scan that looks at samples also counts their labels */
     int label;                    /* the first field of classes; -1: there is none */
     struct lk_survey_size *sizes; /* [total] */
     atomic_llong next, done;
@@ -28,7 +28,7 @@ struct lk_survey_pass {
 
 /* What one thread has found. */
 struct lk_survey_finder {
-    struct lk_survey_pass *pass;
+    struct lk_survey_scan *scan;
     enum lk_status (*visit)(struct lk_survey_finder *finder, int64_t number);
     bool is_caller;
     void *fields[LK_MOST_FIELDS]; /* of one sample */
@@ -44,11 +44,11 @@ struct lk_survey_finder {
 LK_MUST_CHECK enum lk_status lk_survey_inspect(struct lk_survey_finder *finder, int64_t number);
 
 /* The sample that is number `number` of those chosen. */
-int64_t lk_survey_index(const struct lk_survey_pass *pass, int64_t number);
+int64_t lk_survey_index(const struct lk_survey_scan *scan, int64_t number);
 
 /* Measures the floats of good samples, on the caller's thread: what comes out then does not
  * depend on threads. fails: LK_E_MEMORY; LK_E_IO */
-LK_MUST_CHECK enum lk_status lk_survey_measure(struct lk_survey_pass *pass,
+LK_MUST_CHECK enum lk_status lk_survey_measure(struct lk_survey_scan *scan,
                                                struct lk_survey_finder *finder);
 
 /* Finds the label of sample `index`, without reading the image where the source can do that.

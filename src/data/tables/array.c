@@ -1,11 +1,10 @@
-/* Arrays of .npy files: types, shapes, and numbers that have to fit those of fields. */
+/* Arrays in .npy files: their types and shapes, and conversion to those of fields. */
 #include "data/tables/array.h"
 
 #include "base/fail.h"
 #include "data/sources/source.h"
 #include "io/file.h"
 
-#include <fcntl.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +28,8 @@ static enum lk_status open_header(struct lk_array *array)
 {
     static uint8_t none[1];
     struct stat about;
-    array->file = open(array->path, O_RDONLY | O_CLOEXEC);
-    if (array->file < 0 || fstat(array->file, &about) != 0)
+    LK_TRY(lk_file_open(array->path, &array->file));
+    if (fstat(array->file, &about) != 0)
         return lk_file_fail("read", array->path);
     const size_t room = LK_NPY_MOST_HEADER + 12;
     uint8_t *header = malloc(room);
@@ -156,7 +155,7 @@ static enum lk_status convert(const struct lk_array *array, int64_t element,
         return LK_OK;
     }
     const int64_t value = lk_npy_integer(npy, from);
-    /* Of several steps -1 says that one has no label. */
+    /* with several time steps, -1 says that one has no label */
     const int least = array->elements > 1 ? -1 : 0;
     if (array->is_label && (value < least || value >= LK_MOST_CLASSES))
         return lk_fail(LK_E_DATA, "'%s': label %lld of sample %lld is not in %d..%d",
@@ -194,7 +193,7 @@ static void note_range(struct lk_array *array, const int32_t *values, int64_t co
     }
 }
 
-/* The range of whole numbers, all of which have to fit. */
+/* Finds the range of whole numbers; all of them have to fit. */
 static enum lk_status find_range(struct lk_array *array)
 {
     int32_t *piece = malloc(PIECE * sizeof *piece);

@@ -1,5 +1,5 @@
-/* One .npy file as a field: a row of numbers a sample, read where it lies. Floor 4. Knows no
- * other field. */
+/* One .npy file as a field: a sample is a row of numbers, read straight from the file. Floor 4.
+ * Knows no other field. */
 #ifndef LK_DATA_TABLES_ARRAY_H
 #define LK_DATA_TABLES_ARRAY_H
 
@@ -18,7 +18,8 @@ struct lk_array {
     int64_t elements;      /* of a sample */
     bool is_label;         /* whole numbers are classes */
     int64_t least, most;   /* of whole numbers */
-    int32_t *kept;         /* all of a label, in 4 bytes each; NULL: it is read where it lies */
+    int32_t *kept;         /* all values of a label, in 4 bytes each; NULL: they are read from
+                            * the file */
 };
 
 /* {.file = -1} is closed. */
@@ -30,7 +31,7 @@ void lk_array_close(struct lk_array *array);
 LK_MUST_CHECK enum lk_status lk_array_open_input(struct lk_array *array);
 
 /* Opens that of a label, and keeps it in memory. Whole numbers [n] are a class each, those of
- * more axes a class for each step; floats are numbers. fails: as lk_array_open_input();
+ * more axes a class for each time step; floats are numbers. fails: as lk_array_open_input();
  * LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_array_open_label(struct lk_array *array);
 

@@ -14,25 +14,27 @@
 enum { MOST_FILE_BYTES = 1 << 30, MOST_PATH = 4096, MOST_COLUMNS = 1 << 16, MOST_NAMED = 1000 };
 
 /* A field of the table: its columns are csv.columns[first..first+count-1]. */
-struct part {
+struct origin {
     int first, count;
     bool is_class;
-    size_t at; /* of a row: where its numbers, or its class, begin */
+    size_t at; /* where its numbers, or its class, begin in a row */
     struct lk_labels labels;
 };
 
 struct csv {
     char path[MOST_PATH], name[64];
+    enum lk_data_part found;
     struct lk_table_options options;
     struct lk_groups groups;
-    struct part parts[LK_MOST_FIELDS];
+    struct origin origins[LK_MOST_FIELDS];
     struct lk_field fields[LK_MOST_FIELDS];
     struct lk_names header;
-    int *columns; /* [of all parts] numbers of columns */
+    int *columns; /* [of all origins] numbers of columns */
     char *text;   /* of the file, while it is read */
     char **cells; /* [header.count + 1] of a line */
     int64_t count, room;
-    int64_t *rows;          /* [count] a row of `values`; below 0: -1 - a row of `faults` */
+    int64_t *rows;          /* [count]: the number of a row of `values`; below 0: the line is
+                             * broken, -1 - number of its entry in `faults` */
     struct lk_names faults; /* why lines are broken */
     float *values;          /* [rows that are whole][width], classes as int32 */
     int64_t whole, values_room;
@@ -52,7 +54,7 @@ static void csv_close(void *state)
     struct csv *csv = state;
     clear_file(csv);
     for (int i = 0; i < LK_MOST_FIELDS; i++)
-        lk_labels_clear(&csv->parts[i].labels);
+        lk_labels_clear(&csv->origins[i].labels);
     lk_groups_clear(&csv->groups);
     lk_names_clear(&csv->header);
     lk_names_clear(&csv->faults);
@@ -64,7 +66,8 @@ static void csv_close(void *state)
 
 /* --- lines ----------------------------------------------------------------------------- */
 
-/* Cuts a line into at most `most` cells; their number, or -1: a quote does not end. */
+/* Cuts a line into at most `most` cells; returns their number, or -1 where a quote does not
+ * end. */
 static int split(char *line, char **cells, int most)
 {
     int count = 0;
@@ -152,7 +155,7 @@ static enum lk_status load(struct csv *csv)
     if (zero)
         return lk_fail(LK_E_DATA, "'%s': a byte that is zero, at %zu: no text", csv->path,
                        (size_t)(zero - csv->text));
-    if (strncmp(csv->text, mark, strlen(mark)) == 0) /* of UTF-8 */
+    if (strncmp(csv->text, mark, strlen(mark)) == 0) /* the byte order mark of UTF-8 */
         memmove(csv->text, csv->text + strlen(mark), bytes + 1 - strlen(mark));
     return read_header(csv);
 }
@@ -171,12 +174,12 @@ static bool is_label(const struct csv *csv, const char *name)
 }
 
 /* "*": all columns but those of labels. */
-static void take_all(struct csv *csv, struct part *part)
+static void take_all(struct csv *csv, struct origin *origin)
 {
-    part->count = 0;
+    origin->count = 0;
     for (int i = 0; i < csv->header.count; i++)
         if (!is_label(csv, csv->header.items[i]))
-            csv->columns[part->first + part->count++] = i;
+            csv->columns[origin->first + origin->count++] = i;
 }
 
 static enum lk_status find_columns(struct csv *csv)
@@ -191,62 +194,67 @@ static enum lk_status find_columns(struct csv *csv)
     for (int i = 0; i < groups->count; i++) {
         const struct lk_group *group = &groups->items[i];
         const char *const *names = &groups->members.items[group->first];
-        struct part *part = &csv->parts[i];
-        part->first = used;
-        part->count = group->count;
+        struct origin *origin = &csv->origins[i];
+        origin->first = used;
+        origin->count = group->count;
         if (!has_all && group->role == LK_FIELD_INPUT && group->count == 1 &&
             strcmp(names[0], "*") == 0) {
             has_all = true;
-            take_all(csv, part);
-            if (part->count == 0)
+            take_all(csv, origin);
+            if (origin->count == 0)
                 return lk_fail(LK_E_DATA, "'%s' has no column but labels", csv->path);
         } else {
             for (int k = 0; k < group->count; k++)
                 LK_TRY(find_column(csv, names[k], &csv->columns[used + k]));
         }
-        used += part->count;
+        used += origin->count;
     }
     return LK_OK;
 }
 
-/* The file of a part. */
-static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH])
+/* Finds the file of a part. */
+static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH],
+                                enum lk_data_part *found)
 {
-    static const char *const tests[] = {"test", "val", "valid"};
     const bool is_folder = lk_folder_exists(spec);
+    *found = LK_DATA_TRAIN;
     if (strlen(spec) > MOST_PATH - 16)
         return lk_fail(LK_E_ARGUMENT, "csv: a path of %zu bytes", strlen(spec));
-    if (!is_folder && part == LK_DATA_TEST)
+    if (!is_folder && !lk_source_takes_all(part))
         return lk_source_fail_no_test("csv", spec);
     snprintf(path, MOST_PATH, is_folder ? "%.4000s/train.csv" : "%.4000s", spec);
-    for (int i = 0; is_folder && part != LK_DATA_TRAIN && i < LK_COUNT(tests); i++) {
-        snprintf(path, MOST_PATH, "%.4000s/%s.csv", spec, tests[i]);
+    if (part == LK_DATA_TRAIN || !is_folder)
+        return LK_OK;
+    for (const char *const *name = lk_source_part_names(part); *name; name++) {
+        snprintf(path, MOST_PATH, "%.4000s/%s.csv", spec, *name);
+        *found = lk_source_part_named(*name);
         if (lk_file_exists(path))
             return LK_OK;
     }
-    return part == LK_DATA_TRAIN || !is_folder ? LK_OK : lk_source_fail_no_test("csv", spec);
+    return lk_source_fail_no_test("csv", spec);
 }
 
 /* --- labels ---------------------------------------------------------------------------- */
 
-/* A label of one column: what it is follows from its values, of lines that have all columns. */
+/* Whether label i is of one column: what it means then follows from the values in lines that
+ * have all columns. */
 static bool is_single_label(const struct csv *csv, int i)
 {
-    return csv->groups.items[i].role == LK_FIELD_LABEL && csv->parts[i].count == 1;
+    return csv->groups.items[i].role == LK_FIELD_LABEL && csv->origins[i].count == 1;
 }
 
 static enum lk_status see_labels(struct csv *csv, int64_t line, int cells)
 {
     (void)line;
     for (int i = 0; i < csv->groups.count && cells == csv->header.count; i++) {
-        const char *cell = csv->cells[csv->columns[csv->parts[i].first]];
+        const char *cell = csv->cells[csv->columns[csv->origins[i].first]];
         if (is_single_label(csv, i) && *cell)
-            lk_labels_see(&csv->parts[i].labels, cell);
+            lk_labels_see(&csv->origins[i].labels, cell);
     }
     return LK_OK;
 }
 
-/* Why a line is no sample, in `why`; "": its input columns are all numbers. */
+/* Checks a line: why it is no sample, in `why`; "": its inputs are all numbers. */
 static void check_inputs(const struct csv *csv, int cells, char why[512])
 {
     double number;
@@ -258,11 +266,11 @@ static void check_inputs(const struct csv *csv, int cells, char why[512])
                  cells > csv->header.count ? "more than " : "",
                  cells > csv->header.count ? csv->header.count : cells, csv->header.count);
     for (int i = 0; i < csv->groups.count && !*why; i++) {
-        const struct part *part = &csv->parts[i];
-        for (int k = 0; k < part->count && !*why; k++) {
-            const int column = csv->columns[part->first + k];
+        const struct origin *origin = &csv->origins[i];
+        for (int k = 0; k < origin->count && !*why; k++) {
+            const int column = csv->columns[origin->first + k];
             const char *cell = csv->cells[column];
-            const bool is_number = part->is_class || lk_table_number(cell, &number);
+            const bool is_number = origin->is_class || lk_table_number(cell, &number);
             if (!*cell || !is_number)
                 snprintf(why, 512, "column '%.200s': %s%.100s%s", csv->header.items[column],
                          *cell ? "'" : "", *cell ? cell : "there is nothing",
@@ -276,11 +284,11 @@ static enum lk_status collect_words(struct csv *csv, int64_t line, int cells)
     char why[512];
     check_inputs(csv, cells, why);
     for (int i = 0; i < csv->groups.count && !*why; i++) {
-        struct lk_labels *labels = &csv->parts[i].labels;
-        if (!csv->parts[i].is_class || labels->kind != LK_LABELS_NAMED || labels->has_given)
+        struct lk_labels *labels = &csv->origins[i].labels;
+        if (!csv->origins[i].is_class || labels->kind != LK_LABELS_NAMED || labels->has_given)
             continue;
         const enum lk_status status =
-            lk_class_words_add(&labels->words, csv->cells[csv->columns[csv->parts[i].first]]);
+            lk_class_words_add(&labels->words, csv->cells[csv->columns[csv->origins[i].first]]);
         if (status != LK_OK)
             return lk_fail_within(status, "'%s', line %lld", csv->path, (long long)line);
     }
@@ -292,28 +300,29 @@ static enum lk_status find_labels(struct csv *csv)
 {
     const struct lk_table_options *o = &csv->options;
     for (int i = 0; i < csv->groups.count; i++)
-        csv->parts[i].labels = (struct lk_labels){.most = -1};
+        csv->origins[i].labels = (struct lk_labels){.most = -1};
     LK_TRY(see_rows(csv, see_labels));
     bool collects = false;
     for (int i = 0; i < csv->groups.count; i++) {
-        struct part *part = &csv->parts[i];
-        if (csv->groups.items[i].role == LK_FIELD_LABEL && part->count > 1 &&
+        struct origin *origin = &csv->origins[i];
+        if (csv->groups.items[i].role == LK_FIELD_LABEL && origin->count > 1 &&
             o->label_type == LK_LABEL_CLASS)
             return lk_fail(LK_E_ARGUMENT, "csv: a label of %d columns is numbers, no class",
-                           part->count);
+                           origin->count);
         if (!is_single_label(csv, i))
             continue;
-        LK_TRY(lk_labels_decide(&part->labels, (enum lk_label_type)o->label_type, o->classes));
-        part->is_class = part->labels.kind != LK_LABELS_NUMBERS;
+        LK_TRY(
+            lk_labels_decide(&origin->labels, (enum lk_label_type)o->label_type, o->classes));
+        origin->is_class = origin->labels.kind != LK_LABELS_NUMBERS;
         collects =
-            collects || (part->labels.kind == LK_LABELS_NAMED && !part->labels.has_given);
+            collects || (origin->labels.kind == LK_LABELS_NAMED && !origin->labels.has_given);
     }
     if (!collects)
         return LK_OK;
     LK_TRY(see_rows(csv, collect_words));
     for (int i = 0; i < csv->groups.count; i++)
-        if (!csv->parts[i].labels.has_given)
-            lk_class_words_sort(&csv->parts[i].labels.words);
+        if (!csv->origins[i].labels.has_given)
+            lk_class_words_sort(&csv->origins[i].labels.words);
     return LK_OK;
 }
 
@@ -322,12 +331,12 @@ static enum lk_status open_file(struct csv *csv, const char *spec, enum lk_data_
     LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_INPUT, csv->options.fields));
     if (*csv->options.label)
         LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_LABEL, csv->options.label));
-    LK_TRY(find_file(spec, part, csv->path));
+    LK_TRY(find_file(spec, part, csv->path, &csv->found));
     LK_TRY(load(csv));
     return find_columns(csv);
 }
 
-/* Those of the training part for the test part too: it may lack some. */
+/* Takes the classes of the training part for the test part too: a test set may lack some. */
 static enum lk_status take_training_labels(struct csv *csv, const char *spec)
 {
     struct csv *train = calloc(1, sizeof *train);
@@ -338,9 +347,9 @@ static enum lk_status take_training_labels(struct csv *csv, const char *spec)
     if (status == LK_OK)
         status = find_labels(train);
     for (int i = 0; i < csv->groups.count && status == LK_OK; i++) {
-        csv->parts[i].labels = train->parts[i].labels;
-        csv->parts[i].is_class = train->parts[i].is_class;
-        train->parts[i].labels = (struct lk_labels){0};
+        csv->origins[i].labels = train->origins[i].labels;
+        csv->origins[i].is_class = train->origins[i].is_class;
+        train->origins[i].labels = (struct lk_labels){0};
     }
     csv_close(train);
     return status;
@@ -369,7 +378,8 @@ static enum lk_status make_room(struct csv *csv)
     return LK_OK;
 }
 
-/* Keeps why a line is broken; of very many the last message stands for those behind it. */
+/* Notes why a line is broken. After very many messages the last one serves for all further
+ * lines. */
 static enum lk_status add_fault(struct csv *csv, int64_t line, const char *why)
 {
     char text[MOST_PATH + 600];
@@ -380,22 +390,22 @@ static enum lk_status add_fault(struct csv *csv, int64_t line, const char *why)
     return LK_OK;
 }
 
-/* The numbers of a line whose inputs have been checked, into `row`. */
+/* Reads the numbers of a line, whose inputs have been checked, into `row`. */
 static enum lk_status take_values(const struct csv *csv, float *row)
 {
     for (int i = 0; i < csv->groups.count; i++) {
-        const struct part *part = &csv->parts[i];
-        const int *columns = &csv->columns[part->first];
-        if (part->is_class) {
+        const struct origin *origin = &csv->origins[i];
+        const int *columns = &csv->columns[origin->first];
+        if (origin->is_class) {
             int32_t label = 0;
-            LK_TRY(lk_labels_find(&part->labels, csv->cells[columns[0]], &label));
-            memcpy(row + part->at, &label, sizeof label);
+            LK_TRY(lk_labels_find(&origin->labels, csv->cells[columns[0]], &label));
+            memcpy(row + origin->at, &label, sizeof label);
             continue;
         }
-        for (int k = 0; k < part->count; k++) {
+        for (int k = 0; k < origin->count; k++) {
             double number = 0;
             (void)lk_table_number(csv->cells[columns[k]], &number);
-            row[part->at + (size_t)k] = (float)number;
+            row[origin->at + (size_t)k] = (float)number;
         }
     }
     return LK_OK;
@@ -423,19 +433,19 @@ static void make_fields(struct csv *csv)
     csv->width = 0;
     for (int i = 0; i < csv->groups.count; i++) {
         const struct lk_group *group = &csv->groups.items[i];
-        struct part *part = &csv->parts[i];
-        const bool is_one = group->role == LK_FIELD_LABEL && part->count == 1;
-        const bool is_named = part->labels.words.names.count > 0;
-        part->at = csv->width;
-        csv->width += (size_t)part->count;
+        struct origin *origin = &csv->origins[i];
+        const bool is_one = group->role == LK_FIELD_LABEL && origin->count == 1;
+        const bool is_named = origin->labels.words.names.count > 0;
+        origin->at = csv->width;
+        csv->width += (size_t)origin->count;
         csv->fields[i] = (struct lk_field){
             .name = group->name,
-            .dtype = part->is_class ? LK_I32 : LK_F32,
-            .shape = {is_one ? 0 : 1, {is_one ? 0 : part->count}},
+            .dtype = origin->is_class ? LK_I32 : LK_F32,
+            .shape = {is_one ? 0 : 1, {is_one ? 0 : origin->count}},
             .role = group->role,
             .length = -1,
-            .classes = part->is_class ? lk_labels_classes(&part->labels) : 0,
-            .class_names = is_named ? part->labels.words.names.items : NULL,
+            .classes = origin->is_class ? lk_labels_classes(&origin->labels) : 0,
+            .class_names = is_named ? origin->labels.words.names.items : NULL,
         };
     }
 }
@@ -480,6 +490,7 @@ static enum lk_status csv_open(struct lk_data_request *request, struct lk_data_i
     info->count = csv->count;
     info->fields = csv->fields;
     info->field_count = csv->groups.count;
+    info->part = csv->found;
     *state = csv;
     return LK_OK;
 }
@@ -493,8 +504,8 @@ static enum lk_status csv_read(const void *state, int64_t index, void *const to[
     const float *values = csv->values + (size_t)row * csv->width;
     for (int i = 0; i < csv->groups.count; i++)
         if (to[i])
-            memcpy(to[i], values + csv->parts[i].at,
-                   (size_t)csv->parts[i].count * sizeof *values);
+            memcpy(to[i], values + csv->origins[i].at,
+                   (size_t)csv->origins[i].count * sizeof *values);
     return LK_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Reading fields= and label=. */
+/* Reads the options fields= and label= of a SPEC. */
 #include "data/tables/groups.h"
 
 #include "base/fail.h"

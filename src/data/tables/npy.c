@@ -1,5 +1,6 @@
 /* npy:X.npy,Y.npy: samples and labels of numpy.save(), an array a field. npy:DIR: x_train.npy,
- * y_train.npy, x_test.npy, y_test.npy there; fields=a,NAME:b and label=c name others. */
+ * y_train.npy, x_test.npy, y_test.npy there; fields=a,NAME:b and label=c name others. A field
+ * "tokens.length" tells how many of each sample's "tokens" there are. */
 #include "base/fail.h"
 #include "base/option.h"
 #include "data/sources/field.h"
@@ -35,6 +36,7 @@ struct arrays {
     int count;
     struct lk_groups groups;
     struct lk_names classes;
+    enum lk_data_part part;
     char name[64];
 };
 
@@ -96,6 +98,22 @@ static enum lk_status add_group(struct arrays *arrays, const struct lk_group *gr
     return LK_OK;
 }
 
+/* "train", or the name of the part among whose files the first array is. */
+static const char *find_part(const struct lk_groups *groups, const char *folder,
+                             enum lk_data_part part)
+{
+    if (part == LK_DATA_TRAIN)
+        return "train";
+    for (const char *const *name = lk_source_part_names(part); *name; name++) {
+        char path[LK_ARRAY_MOST_PATH];
+        snprintf(path, sizeof path, "%.3500s/%.500s_%s.npy", folder, groups->members.items[0],
+                 *name);
+        if (lk_file_exists(path))
+            return *name;
+    }
+    return "test"; /* whose files are then missed by name */
+}
+
 static enum lk_status add_folder(struct arrays *arrays, const char *folder,
                                  enum lk_data_part part, const struct options *given)
 {
@@ -103,9 +121,10 @@ static enum lk_status add_folder(struct arrays *arrays, const char *folder,
         lk_groups_add(&arrays->groups, LK_FIELD_INPUT, *given->fields ? given->fields : "x"));
     if (*given->label)
         LK_TRY(lk_groups_add(&arrays->groups, LK_FIELD_LABEL, given->label));
+    const char *name = find_part(&arrays->groups, folder, part);
+    arrays->part = part == LK_DATA_TRAIN ? part : lk_source_part_named(name);
     for (int i = 0; i < arrays->groups.count; i++)
-        LK_TRY(add_group(arrays, &arrays->groups.items[i], folder,
-                         part == LK_DATA_TRAIN ? "train" : "test"));
+        LK_TRY(add_group(arrays, &arrays->groups.items[i], folder, name));
     return LK_OK;
 }
 
@@ -122,7 +141,7 @@ static enum lk_status find_files(struct arrays *arrays, const char *text,
                        "npy:%s: expected npy:X.npy,Y.npy (samples, labels), or a folder with "
                        "x_train.npy and y_train.npy",
                        text);
-    if (part == LK_DATA_TEST)
+    if (!lk_source_takes_all(part))
         return lk_source_fail_no_test("npy", text);
     if (snprintf(path, sizeof path, "%.*s", (int)(comma - text), text) >= (int)sizeof path)
         return lk_fail(LK_E_ARGUMENT, "npy: a path of more than %zu bytes", sizeof path - 1);
@@ -137,7 +156,7 @@ static const char *type_name(enum lk_dtype dtype)
     return dtype == LK_U8 ? "image" : dtype == LK_I32 ? "tokens" : "numbers";
 }
 
-/* Whole numbers of an input may be classes, as tokens are. */
+/* How many classes an input has: its whole numbers may be classes, as tokens are. */
 static int64_t input_classes(const struct lk_array *array)
 {
     const bool fits =
@@ -212,6 +231,44 @@ static enum lk_status find_classes(struct arrays *arrays, const char *text,
     return LK_OK;
 }
 
+/* The field whose length this one tells, by its name; -1: none. */
+static int find_measured(const struct arrays *arrays, int length)
+{
+    static const char ending[] = ".length";
+    const struct lk_field *field = &arrays->fields[length];
+    const size_t end = sizeof ending - 1, bytes = strlen(field->name);
+    for (int i = 0; i < arrays->count; i++) {
+        const char *name = arrays->fields[i].name;
+        if (field->role == LK_FIELD_INPUT && arrays->fields[i].role == LK_FIELD_INPUT &&
+            bytes == strlen(name) + end && strncmp(field->name, name, bytes - end) == 0 &&
+            strcmp(field->name + bytes - end, ending) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static enum lk_status connect_lengths(struct arrays *arrays)
+{
+    for (int i = 0; i < arrays->count; i++) {
+        const struct lk_array *lengths = &arrays->items[i];
+        const int measured = find_measured(arrays, i);
+        if (measured < 0)
+            continue;
+        const int64_t most = arrays->fields[measured].shape.dim[0];
+        if (lengths->dtype != LK_I32 || lengths->elements != 1)
+            return lk_fail(LK_E_DATA, "'%s': a length is one whole number a sample",
+                           lengths->path);
+        if (lengths->least < 0 || lengths->most > most)
+            return lk_fail(LK_E_DATA, "'%s': lengths of %lld to %lld, '%s' has %lld a sample",
+                           lengths->path, (long long)lengths->least, (long long)lengths->most,
+                           arrays->fields[measured].name, (long long)most);
+        arrays->fields[i].shape.rank = 0;
+        arrays->fields[i].classes = 0;
+        arrays->fields[measured].length = i;
+    }
+    return LK_OK;
+}
+
 static enum lk_status read_files(struct arrays *arrays, const struct lk_data_request *request,
                                  char *text)
 {
@@ -220,6 +277,7 @@ static enum lk_status read_files(struct arrays *arrays, const struct lk_data_req
     LK_TRY(find_files(arrays, text, request->part, &given));
     for (int i = 0; i < arrays->count; i++)
         LK_TRY(open_array(arrays, i));
+    LK_TRY(connect_lengths(arrays));
     LK_TRY(find_classes(arrays, text, request->part, &given));
     text[strcspn(text, ",")] = '\0';
     lk_source_name(text, arrays->name);
@@ -245,16 +303,34 @@ static enum lk_status npy_open(struct lk_data_request *request, struct lk_data_i
     info->count = arrays->items[0].npy.shape[0];
     info->fields = arrays->fields;
     info->field_count = arrays->count;
+    info->part = arrays->part;
     *state = arrays;
+    return LK_OK;
+}
+
+/* What lies behind a sample's length is 0, whatever the file has there. */
+static enum lk_status clear_rest(const struct arrays *arrays, int i, int64_t index, void *to)
+{
+    const struct lk_field *field = &arrays->fields[i];
+    int32_t length;
+    if (field->length < 0)
+        return LK_OK;
+    LK_TRY(lk_array_read(&arrays->items[field->length], index, &length));
+    const size_t each = lk_field_bytes(field) / (size_t)field->shape.dim[0];
+    memset((uint8_t *)to + (size_t)length * each, 0,
+           (size_t)(field->shape.dim[0] - length) * each);
     return LK_OK;
 }
 
 static enum lk_status npy_read(const void *state, int64_t index, void *const to[])
 {
     const struct arrays *arrays = state;
-    for (int i = 0; i < arrays->count; i++)
-        if (to[i])
-            LK_TRY(lk_array_read(&arrays->items[i], index, to[i]));
+    for (int i = 0; i < arrays->count; i++) {
+        if (!to[i])
+            continue;
+        LK_TRY(lk_array_read(&arrays->items[i], index, to[i]));
+        LK_TRY(clear_rest(arrays, i, index, to[i]));
+    }
     return LK_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "data/sources/field.h"
 #include "data/tables/groups.h"
 #include "data/tables/table.h"
+#include "data/tables/tfrecord.h"
 #include "io/file.h"
 
 #include <math.h>
@@ -22,22 +23,23 @@ struct member {
 };
 
 /* A field: members first..first+count-1 one after the other. */
-struct part {
+struct origin {
     int first, count;
     int64_t length; /* of all its members */
-    bool is_class;  /* a class, or a class for each step */
+    bool is_class;  /* a class, or a class for each time step */
     struct lk_labels labels;
 };
 
 struct table {
     struct lk_records records;
-    struct lk_image_options image_options; /* of which records know the part */
+    struct lk_image_options image_options; /* records find their files by its `part` */
     struct lk_table_options options;
     struct lk_groups groups;
     struct member *members; /* [groups.members.count] */
-    struct part parts[LK_MOST_FIELDS];
+    struct origin origins[LK_MOST_FIELDS];
     struct lk_field fields[LK_MOST_FIELDS];
     char name[64];
+    enum lk_data_part found;
 };
 
 static void table_close(void *state)
@@ -45,7 +47,7 @@ static void table_close(void *state)
     struct table *table = state;
     lk_records_clear(&table->records);
     for (int i = 0; i < LK_MOST_FIELDS; i++)
-        lk_labels_clear(&table->parts[i].labels);
+        lk_labels_clear(&table->origins[i].labels);
     lk_groups_clear(&table->groups);
     free(table->members);
     free(table);
@@ -61,7 +63,7 @@ static const char *kind_name(enum lk_example_kind kind)
                                        : "nothing";
 }
 
-/* How many items a list has; -1: it is malformed. Of bytes one counts. */
+/* How many items a list has; -1: it is malformed. A list of bytes counts as one item. */
 static int64_t list_length(const struct lk_example_list *list)
 {
     struct lk_example_bytes value;
@@ -71,7 +73,7 @@ static int64_t list_length(const struct lk_example_list *list)
                                            : lk_example_ints(list, NULL, 0);
 }
 
-/* The list of a member, as long as it is to be. fails: LK_E_DATA */
+/* Finds the list of a member in a record, and checks its length. fails: LK_E_DATA */
 static enum lk_status find_list(const struct member *member, struct lk_example_bytes record,
                                 struct lk_example_list *list)
 {
@@ -84,7 +86,8 @@ static enum lk_status find_list(const struct member *member, struct lk_example_b
                    kind_name(member->kind));
 }
 
-/* What the record has under a key is what all have to have. */
+/* Learns kind and length of a member's list from a record; in all other records they have to be
+ * the same. */
 static enum lk_status learn_member(struct member *member, enum lk_field_role role,
                                    struct lk_example_bytes record)
 {
@@ -94,7 +97,9 @@ static enum lk_status learn_member(struct member *member, enum lk_field_role rol
         return lk_records_fail_key(role == LK_FIELD_INPUT ? "numbers" : "label", member->key,
                                    record);
     if (list.kind == LK_EXAMPLE_BYTES && role == LK_FIELD_INPUT)
-        return lk_fail(LK_E_DATA, "the key '%s' holds bytes, no numbers", member->key);
+        return lk_fail(LK_E_DATA,
+                       "the key '%s' holds bytes, no numbers; image=%s reads an image",
+                       member->key, member->key);
     member->kind = list.kind;
     member->length = list_length(&list);
     if (member->length < 1 || member->length > MOST_LENGTH)
@@ -106,7 +111,7 @@ static enum lk_status learn_member(struct member *member, enum lk_field_role rol
 
 /* --- labels ---------------------------------------------------------------------------- */
 
-/* Bytes of a label as text; false: they are too long, or hold a zero. */
+/* Takes the bytes of a label as text; false: they are too many, or one is zero. */
 static bool take_word(const struct lk_example_list *list, char word[256])
 {
     struct lk_example_bytes bytes;
@@ -118,7 +123,7 @@ static bool take_word(const struct lk_example_list *list, char word[256])
     return true;
 }
 
-/* Whole numbers of a label are classes; LK_E_DATA: one is none, whatever the others are. */
+/* Takes a whole number of a label as a class; LK_E_DATA: it cannot be one. */
 static enum lk_status take_class(const struct table *table, int64_t value, int64_t *class)
 {
     if (__builtin_add_overflow(value, table->options.offset, class) || *class < 0 ||
@@ -134,25 +139,25 @@ struct seeing {
     enum lk_status status;
 };
 
-/* Of one record the values of one label. */
-static enum lk_status see_label(const struct seeing *seeing, struct part *part,
+/* Notes the values of one label in one record. */
+static enum lk_status see_label(const struct seeing *seeing, struct origin *origin,
                                 struct lk_example_bytes record)
 {
     const struct table *table = seeing->table;
-    const struct member *member = &table->members[part->first];
+    const struct member *member = &table->members[origin->first];
     struct lk_example_list list;
     char word[256];
     if (find_list(member, record, &list) != LK_OK)
-        return LK_OK; /* it is said to be broken when it is read */
+        return LK_OK; /* the record counts as broken when it is read */
     if (member->kind == LK_EXAMPLE_BYTES)
-        return part->labels.has_given || !take_word(&list, word)
+        return origin->labels.has_given || !take_word(&list, word)
                    ? LK_OK
-                   : lk_class_words_add(&part->labels.words, word);
+                   : lk_class_words_add(&origin->labels.words, word);
     (void)lk_example_ints(&list, seeing->values, member->length);
     for (int64_t i = 0; i < member->length; i++) {
         int64_t class;
         if (take_class(table, seeing->values[i], &class) == LK_OK)
-            lk_labels_see_number(&part->labels, (double)class);
+            lk_labels_see_number(&origin->labels, (double)class);
     }
     return LK_OK;
 }
@@ -162,24 +167,24 @@ static void see_record(void *context, const void *data, size_t bytes)
     struct seeing *seeing = context;
     struct table *table = seeing->table;
     for (int i = 0; i < table->groups.count && seeing->status == LK_OK; i++)
-        if (table->parts[i].is_class) {
+        if (table->origins[i].is_class) {
             seeing->status =
-                see_label(seeing, &table->parts[i], (struct lk_example_bytes){data, bytes});
+                see_label(seeing, &table->origins[i], (struct lk_example_bytes){data, bytes});
             if (seeing->status == LK_OK)
                 lk_error_clear();
         }
 }
 
-/* Classes are those of the records of this part. */
+/* Reads the records of this part to find the classes. */
 static enum lk_status look_for_classes(struct table *table)
 {
     int64_t longest = 1;
     bool has_classes = false;
     for (int i = 0; i < table->groups.count; i++) {
-        const struct part *part = &table->parts[i];
-        if (part->is_class && part->length > longest)
-            longest = part->length;
-        has_classes = has_classes || part->is_class;
+        const struct origin *origin = &table->origins[i];
+        if (origin->is_class && origin->length > longest)
+            longest = origin->length;
+        has_classes = has_classes || origin->is_class;
     }
     if (!has_classes)
         return LK_OK;
@@ -193,38 +198,39 @@ static enum lk_status look_for_classes(struct table *table)
     }
     free(seeing.values);
     for (int i = 0; i < table->groups.count; i++)
-        if (!table->parts[i].labels.has_given)
-            lk_class_words_sort(&table->parts[i].labels.words);
+        if (!table->origins[i].labels.has_given)
+            lk_class_words_sort(&table->origins[i].labels.words);
     return status;
 }
 
 /* --- fields ---------------------------------------------------------------------------- */
 
-/* Floats are numbers, words classes, whole numbers classes unless numbers are asked for. */
-static enum lk_status learn_label(struct table *table, struct part *part)
+/* Decides what a label is: floats are numbers, words are classes, whole numbers are classes
+ * unless numbers are asked for. */
+static enum lk_status learn_label(struct table *table, struct origin *origin)
 {
-    const struct member *member = &table->members[part->first];
+    const struct member *member = &table->members[origin->first];
     const struct lk_table_options *o = &table->options;
     const bool wants_class = o->label_type == LK_LABEL_CLASS;
     bool has_floats = false, has_words = false;
-    part->labels = (struct lk_labels){.most = -1};
-    for (int i = 0; i < part->count; i++) {
+    origin->labels = (struct lk_labels){.most = -1};
+    for (int i = 0; i < origin->count; i++) {
         has_floats = has_floats || member[i].kind == LK_EXAMPLE_FLOATS;
         has_words = has_words || member[i].kind == LK_EXAMPLE_BYTES;
     }
-    if (has_words && (o->label_type == LK_LABEL_NUMBER || part->count > 1))
+    if (has_words && (o->label_type == LK_LABEL_NUMBER || origin->count > 1))
         return lk_fail(LK_E_DATA, "the label '%s' holds bytes, no numbers", member->key);
-    if (wants_class && (has_floats || part->count > 1))
+    if (wants_class && (has_floats || origin->count > 1))
         return lk_fail(LK_E_DATA, "the label '%s' is floats, or of several keys: no class",
                        member->key);
-    part->is_class = part->count == 1 && !has_floats && o->label_type != LK_LABEL_NUMBER;
-    if (!part->is_class)
+    origin->is_class = origin->count == 1 && !has_floats && o->label_type != LK_LABEL_NUMBER;
+    if (!origin->is_class)
         return LK_OK;
-    part->labels.has_words = has_words;
-    return lk_labels_decide(&part->labels, LK_LABEL_CLASS, o->classes);
+    origin->labels.has_words = has_words;
+    return lk_labels_decide(&origin->labels, LK_LABEL_CLASS, o->classes);
 }
 
-/* Whole numbers alone are tokens, unless the SPEC lists more than them for "numbers". */
+/* Whether a field is tokens: it is one list of whole numbers and nothing else. */
 static bool is_tokens(const struct table *table, int i)
 {
     const struct lk_group *group = &table->groups.items[i];
@@ -232,19 +238,19 @@ static bool is_tokens(const struct table *table, int i)
            table->members[group->first].kind == LK_EXAMPLE_INTS;
 }
 
-static enum lk_status learn_part(struct table *table, int i)
+static enum lk_status learn_field(struct table *table, int i)
 {
     const struct lk_group *group = &table->groups.items[i];
-    struct part *part = &table->parts[i];
-    part->first = group->first;
-    part->count = group->count;
-    part->length = 0;
+    struct origin *origin = &table->origins[i];
+    origin->first = group->first;
+    origin->count = group->count;
+    origin->length = 0;
     for (int k = 0; k < group->count; k++)
-        part->length += table->members[group->first + k].length;
-    if (part->length > MOST_LENGTH)
+        origin->length += table->members[group->first + k].length;
+    if (origin->length > MOST_LENGTH)
         return lk_fail(LK_E_DATA, "the field '%s' has %lld numbers, at most %d are expected",
-                       group->name, (long long)part->length, MOST_LENGTH);
-    return group->role == LK_FIELD_LABEL ? learn_label(table, part) : LK_OK;
+                       group->name, (long long)origin->length, MOST_LENGTH);
+    return group->role == LK_FIELD_LABEL ? learn_label(table, origin) : LK_OK;
 }
 
 /* A single list of whole numbers without a name of its own is called as its key is. */
@@ -259,28 +265,28 @@ static enum lk_status make_fields(struct table *table)
 {
     for (int i = 0; i < table->groups.count; i++) {
         const struct lk_group *group = &table->groups.items[i];
-        const struct part *part = &table->parts[i];
-        const bool is_one = group->role == LK_FIELD_LABEL && part->length == 1;
-        const bool is_named = part->labels.words.names.count > 0;
+        const struct origin *origin = &table->origins[i];
+        const bool is_one = group->role == LK_FIELD_LABEL && origin->length == 1;
+        const bool is_named = origin->labels.words.names.count > 0;
         const char *name = field_name(table, i);
         if (!lk_field_name_fits(name) || lk_field_find(table->fields, i, name) >= 0)
             return lk_fail(LK_E_ARGUMENT,
                            "'%.150s' cannot name a field, or names two; fields=NAME:KEY says "
                            "another name",
                            name);
-        table->fields[i] =
-            (struct lk_field){.name = name,
-                              .dtype = part->is_class || is_tokens(table, i) ? LK_I32 : LK_F32,
-                              .shape = {is_one ? 0 : 1, {is_one ? 0 : part->length}},
-                              .role = group->role,
-                              .length = -1,
-                              .classes = part->is_class ? lk_labels_classes(&part->labels) : 0,
-                              .class_names = is_named ? part->labels.words.names.items : NULL};
+        table->fields[i] = (struct lk_field){
+            .name = name,
+            .dtype = origin->is_class || is_tokens(table, i) ? LK_I32 : LK_F32,
+            .shape = {is_one ? 0 : 1, {is_one ? 0 : origin->length}},
+            .role = group->role,
+            .length = -1,
+            .classes = origin->is_class ? lk_labels_classes(&origin->labels) : 0,
+            .class_names = is_named ? origin->labels.words.names.items : NULL};
     }
     return LK_OK;
 }
 
-/* Everything that is the same in all records, from the first one that can be read. */
+/* Learns what is the same in all records from the first one that can be read. */
 static enum lk_status learn(struct table *table)
 {
     const struct lk_groups *groups = &table->groups;
@@ -302,7 +308,7 @@ static enum lk_status learn(struct table *table)
                                   (struct lk_example_bytes){data, bytes});
         }
         if (status == LK_OK)
-            status = learn_part(table, i);
+            status = learn_field(table, i);
     }
     free(data);
     return status == LK_OK
@@ -324,14 +330,14 @@ static enum lk_status open_records(struct table *table, const char *spec,
     table->members = calloc((size_t)table->groups.members.count, sizeof *table->members);
     if (!table->members)
         return lk_fail_memory("keys", (size_t)table->groups.members.count);
-    LK_TRY(lk_records_find_part(&request, pattern, sizeof pattern));
+    LK_TRY(lk_records_find_part(&request, pattern, sizeof pattern, &table->found));
     LK_TRY(lk_records_open_files(&table->records, pattern, lost));
     if (lk_folder_exists(spec))
         LK_TRY(lk_records_check_files(&table->records, spec));
     return learn(table);
 }
 
-/* Those of the training part for the test part too: it may lack some. */
+/* Takes the classes of the training part for the test part too: it may lack some. */
 static enum lk_status take_training_labels(struct table *table, const char *spec)
 {
     struct table *train = calloc(1, sizeof *train);
@@ -343,14 +349,14 @@ static enum lk_status take_training_labels(struct table *table, const char *spec
     if (status == LK_OK)
         status = look_for_classes(train);
     for (int i = 0; i < table->groups.count && status == LK_OK; i++) {
-        if (table->parts[i].is_class != train->parts[i].is_class)
+        if (table->origins[i].is_class != train->origins[i].is_class)
             status = lk_fail(LK_E_DATA,
                              "'%s': the label '%s' is of another kind in the training part",
                              lk_tfrecord_path(table->records.files[0]),
-                             table->members[table->parts[i].first].key);
-        lk_labels_clear(&table->parts[i].labels);
-        table->parts[i].labels = train->parts[i].labels;
-        train->parts[i].labels = (struct lk_labels){0};
+                             table->members[table->origins[i].first].key);
+        lk_labels_clear(&table->origins[i].labels);
+        table->origins[i].labels = train->origins[i].labels;
+        train->origins[i].labels = (struct lk_labels){0};
     }
     table_close(train);
     return status;
@@ -366,9 +372,9 @@ static enum lk_status read_table(struct table *table, const char *spec,
     else
         LK_TRY(look_for_classes(table));
     for (int i = 0; i < table->groups.count; i++)
-        if (table->parts[i].is_class && lk_labels_classes(&table->parts[i].labels) < 1)
+        if (table->origins[i].is_class && lk_labels_classes(&table->origins[i].labels) < 1)
             return lk_fail(LK_E_DATA, "no record has a label '%s' that is a class",
-                           table->members[table->parts[i].first].key);
+                           table->members[table->origins[i].first].key);
     return make_fields(table);
 }
 
@@ -395,27 +401,34 @@ static enum lk_status table_open(struct lk_data_request *request, struct lk_data
     info->count = table->records.count;
     info->fields = table->fields;
     info->field_count = table->groups.count;
+    info->part = table->found;
     *state = table;
     return LK_OK;
 }
 
+const struct lk_records *lk_tfrecord_table_records(const void *state)
+{
+    const struct table *table = state;
+    return &table->records;
+}
+
 /* --- reading --------------------------------------------------------------------------- */
 
-/* The class of a label of bytes. */
-static enum lk_status read_word(const struct part *part, const struct lk_example_list *list,
+/* Finds the class of a label that is text. */
+static enum lk_status read_word(const struct origin *origin, const struct lk_example_list *list,
                                 int32_t *class)
 {
     char word[256];
     if (!take_word(list, word))
         return lk_fail(LK_E_DATA, "the label is no text of 1 to 255 bytes");
-    return lk_labels_find(&part->labels, word, class);
+    return lk_labels_find(&origin->labels, word, class);
 }
 
-/* Whole numbers of a list, each as what the field has. */
+/* Reads a list of whole numbers, converted to what the field has. */
 static enum lk_status read_ints(const struct table *table, int i, const struct member *member,
                                 const struct lk_example_list *list, void *to)
 {
-    const struct part *part = &table->parts[i];
+    const struct origin *origin = &table->origins[i];
     int64_t *values = calloc((size_t)member->length, sizeof *values);
     enum lk_status status =
         values ? LK_OK : lk_fail_memory("numbers", (size_t)member->length * sizeof *values);
@@ -423,10 +436,10 @@ static enum lk_status read_ints(const struct table *table, int i, const struct m
         (void)lk_example_ints(list, values, member->length);
     for (int64_t k = 0; k < member->length && status == LK_OK; k++) {
         int64_t value = values[k];
-        if (part->is_class)
+        if (origin->is_class)
             status = take_class(table, value, &value);
-        if (status == LK_OK && part->is_class)
-            status = lk_labels_find_number(&part->labels, value, (int32_t *)to + k);
+        if (status == LK_OK && origin->is_class)
+            status = lk_labels_find_number(&origin->labels, value, (int32_t *)to + k);
         else if (status == LK_OK && table->fields[i].dtype == LK_F32)
             ((float *)to)[k] = (float)value;
         else if (status == LK_OK && (value < INT32_MIN || value > INT32_MAX))
@@ -452,17 +465,17 @@ static enum lk_status read_floats(const struct member *member,
     return LK_OK;
 }
 
-/* Field i of a record, 4 bytes a number. */
+/* Reads field i of a record, 4 bytes a number. */
 static enum lk_status read_field(const struct table *table, int i,
                                  struct lk_example_bytes record, uint8_t *to)
 {
-    const struct part *part = &table->parts[i];
-    for (int k = part->first; k < part->first + part->count; k++) {
+    const struct origin *origin = &table->origins[i];
+    for (int k = origin->first; k < origin->first + origin->count; k++) {
         const struct member *member = &table->members[k];
         struct lk_example_list list;
         LK_TRY(find_list(member, record, &list));
         if (member->kind == LK_EXAMPLE_BYTES)
-            LK_TRY(read_word(part, &list, (int32_t *)to));
+            LK_TRY(read_word(origin, &list, (int32_t *)to));
         else if (member->kind == LK_EXAMPLE_FLOATS)
             LK_TRY(read_floats(member, &list, (float *)to));
         else
@@ -472,7 +485,8 @@ static enum lk_status read_field(const struct table *table, int i,
     return LK_OK;
 }
 
-/* A record is broken as a whole: what is not wanted is looked at too. */
+/* Reads all fields of a record, even those that are not wanted: a record is broken as a
+ * whole. */
 static enum lk_status read_record(const struct table *table, struct lk_example_bytes record,
                                   void *const to[])
 {

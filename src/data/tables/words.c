@@ -1,4 +1,4 @@
-/* Words by their hash: labels of many classes are found at once. */
+/* A hash table of words, so that labels are found quickly even among many classes. */
 #include "data/tables/words.h"
 
 #include "base/fail.h"

@@ -16,10 +16,12 @@ static enum lk_status fail_at(const char *where, const char *what, size_t at)
     return lk_fail(LK_E_DATA, "'%s': broken image: %s at byte %zu", where, what, at);
 }
 
-/* Needed since stb_image checks no checksum, and allocates as much as a chunk's length says
- * before it looks whether the file has the bytes. */
+/* Needed since stb_image checks no checksum, allocates what a chunk's length says before it
+ * looks whether the file has so many bytes, and copies pixels that begin with an empty chunk to
+ * memory that it does not have yet. */
 enum lk_status lk_png_check(const uint8_t *data, size_t bytes, const char *where)
 {
+    bool has_pixels = false;
     size_t at = 8; /* behind the signature */
     while (bytes - at >= 12) {
         const size_t length = big_endian(data + at);
@@ -29,6 +31,11 @@ enum lk_status lk_png_check(const uint8_t *data, size_t bytes, const char *where
             return fail_at(where, "a wrong checksum", at);
         if (memcmp(data + at + 4, "IEND", 4) == 0)
             return LK_OK;
+        if (memcmp(data + at + 4, "IDAT", 4) == 0) {
+            if (length == 0 && !has_pixels)
+                return fail_at(where, "no pixels", at);
+            has_pixels = true;
+        }
         at += 12 + length;
     }
     return fail_at(where, "it is cut short", at);

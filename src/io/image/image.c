@@ -140,7 +140,7 @@ static bool is_broken(tjhandle jpeg)
            !strstr(tjGetErrorStr2(jpeg), "extraneous bytes");
 }
 
-/* false: a JPEG in CMYK colours, which is left to stb_image. */
+/* Decodes a JPEG by TurboJPEG. false: it is in CMYK colours, which are left to stb_image. */
 static bool decode_turbo(tjhandle jpeg, const void *data, size_t bytes, const int least[2],
                          const char *where, struct lk_image *image, enum lk_status *status)
 {

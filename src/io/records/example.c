@@ -156,7 +156,7 @@ bool lk_example_bytes_at(const struct lk_example_list *list, int64_t index,
     return false;
 }
 
-/* A list has a field for each number or, packed, one field for many of them. */
+/* Item number `index`. Numbers are encoded as a field each or, packed, as many in one field. */
 bool lk_example_int_at(const struct lk_example_list *list, int64_t index, int64_t *value)
 {
     struct lk_example_bytes left = list->body;

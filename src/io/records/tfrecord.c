@@ -6,7 +6,6 @@
 #include "io/file.h"
 #include "io/gzip.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +34,7 @@ struct scan {
     uint8_t *window;
     int64_t at; /* where the window begins */
     int64_t held;
-    int64_t step; /* how much to read next */
+    int64_t step; /* how much of the file to read next */
 };
 
 static uint64_t little_endian(const uint8_t *b, int bytes)
@@ -156,8 +155,6 @@ static enum lk_status find_in(struct scan *scan, size_t limit)
     int64_t got = 0;
     if (fstat(scan->fd, &about))
         return lk_file_fail("read", file->path);
-    if (!S_ISREG(about.st_mode))
-        return lk_fail(LK_E_IO, "'%s' is not a regular file", file->path);
     file->bytes = about.st_size;
     LK_TRY(read_at(file->path, scan->fd, 0, begin, HEADER, &got));
     const bool is_gzip = begin[0] == 0x1f && begin[1] == 0x8b;
@@ -177,8 +174,9 @@ enum lk_status lk_tfrecord_open(const char *path, size_t limit, struct lk_tfreco
     if (!made || !made->path || !scan.window)
         status = lk_fail_memory(path, STRETCH);
     if (status == LK_OK) {
-        scan.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        status = scan.fd < 0 ? lk_file_fail("open", path) : find_in(&scan, limit);
+        status = lk_file_open(path, &scan.fd);
+        if (status == LK_OK)
+            status = find_in(&scan, limit);
     }
     if (scan.fd >= 0)
         close(scan.fd);
@@ -226,9 +224,8 @@ static enum lk_status read_file_part(const struct lk_tfrecord *file, int64_t at,
                                      int64_t bytes)
 {
     int64_t got = 0;
-    const int fd = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return lk_file_fail("open", file->path);
+    int fd;
+    LK_TRY(lk_file_open(file->path, &fd));
     const enum lk_status status = read_at(file->path, fd, at, data, bytes, &got);
     close(fd);
     if (status == LK_OK && got < bytes)

@@ -37,15 +37,15 @@ static enum lk_status add_scaling(struct lk_checkpoint_arrays *arrays)
     return add_room(arrays);
 }
 
-static enum lk_status add(struct lk_checkpoint_arrays *arrays, int index, int slot)
+static enum lk_status add(struct lk_checkpoint_arrays *arrays, int index, int state)
 {
     const struct lk_param *param = lk_replica_param(arrays->replica, index);
     const enum lk_dtype real = lk_replica_real(arrays->replica);
     struct lk_checkpoint_array *array = &arrays->list[arrays->count];
-    *array = (struct lk_checkpoint_array){.param = index, .slot = slot};
-    if (slot >= 0)
+    *array = (struct lk_checkpoint_array){.param = index, .state = state};
+    if (state >= 0)
         snprintf(array->name, sizeof array->name, "optimizer.%s.%s",
-                 arrays->optimizer->slot_names[slot], param->name);
+                 arrays->optimizer->array_names[state], param->name);
     else
         snprintf(array->name, sizeof array->name, "%s", param->name);
     array->tensor = (struct lk_safetensor){
@@ -62,39 +62,39 @@ enum lk_status lk_checkpoint_arrays_list(const struct lk_replica *replica,
                                          const struct lk_optimizer_info *optimizer,
                                          struct lk_checkpoint_arrays *arrays)
 {
-    const int slots = optimizer ? optimizer->slots : 0;
+    const int states = optimizer ? optimizer->arrays : 0;
     int params = 0;
     while (lk_replica_param(replica, params))
         params++;
-    const size_t most = (size_t)params * (1 + (size_t)slots) + 2;
+    const size_t most = (size_t)params * (1 + (size_t)states) + 2;
     *arrays = (struct lk_checkpoint_arrays){.replica = replica, .optimizer = optimizer};
     arrays->list = calloc(most, sizeof *arrays->list);
     if (!arrays->list)
         return lk_fail_memory("a checkpoint", most * sizeof *arrays->list);
     for (int i = 0; i < params; i++)
         LK_TRY(add(arrays, i, -1));
-    for (int slot = 0; slot < slots; slot++)
+    for (int state = 0; state < states; state++)
         for (int i = 0; i < params; i++)
             if (lk_replica_param(replica, i)->is_trainable)
-                LK_TRY(add(arrays, i, slot));
+                LK_TRY(add(arrays, i, state));
     return optimizer && optimizer->scaling ? add_scaling(arrays) : LK_OK;
 }
 
-/* The buffer that holds an array of state. */
+/* The buffer on the device that holds an array. */
 static struct lk_buffer *state_buffer(const struct lk_checkpoint_arrays *arrays,
                                       const struct lk_checkpoint_array *array)
 {
     return array->param < 0 ? arrays->optimizer->scaling : arrays->optimizer->state;
 }
 
-/* Where it begins there. */
+/* The byte of that buffer at which the array begins. */
 static size_t state_offset(const struct lk_checkpoint_arrays *arrays,
                            const struct lk_checkpoint_array *array)
 {
     if (array->param < 0)
         return 0;
     const struct lk_param *param = lk_replica_param(arrays->replica, array->param);
-    const int64_t first = array->slot * arrays->optimizer->stride + param->offset;
+    const int64_t first = array->state * arrays->optimizer->stride + param->offset;
     return (size_t)first * lk_dtype_bytes(lk_replica_real(arrays->replica));
 }
 
@@ -102,7 +102,7 @@ enum lk_status lk_checkpoint_arrays_fetch(const struct lk_checkpoint_arrays *arr
 {
     for (int i = 0; i < arrays->count; i++) {
         const struct lk_checkpoint_array *array = &arrays->list[i];
-        if (array->slot < 0)
+        if (array->state < 0)
             LK_TRY(lk_replica_read_param(arrays->replica, array->param, array->data));
         else
             LK_TRY(lk_buffer_read(state_buffer(arrays, array), state_offset(arrays, array),
@@ -116,7 +116,7 @@ enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint_arrays *array
 {
     for (int i = 0; i < arrays->count; i++) {
         const struct lk_checkpoint_array *array = &arrays->list[i];
-        if (array->slot < 0)
+        if (array->state < 0)
             LK_TRY(lk_replica_write_param(replica, array->param, array->data));
         else
             LK_TRY(lk_buffer_write(state_buffer(arrays, array), state_offset(arrays, array),
@@ -131,7 +131,7 @@ enum lk_status lk_checkpoint_arrays_sum(const struct lk_checkpoint_arrays *array
     struct lk_sha256 sum = {0};
     LK_TRY(lk_sha256_init(&sum));
     for (int i = 0; i < arrays->count; i++)
-        if ((arrays->list[i].slot >= 0) == state)
+        if ((arrays->list[i].state >= 0) == state)
             lk_sha256_add(&sum, arrays->list[i].data, (size_t)arrays->list[i].tensor.bytes);
     lk_sha256_finish(&sum, text);
     lk_sha256_clear(&sum);

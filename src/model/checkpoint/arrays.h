@@ -6,10 +6,10 @@
 #include "io/safetensors.h"
 #include "model/checkpoint/checkpoint.h"
 
-/* A parameter, or one slot of the optimizer's state of one. */
+/* A parameter, or one state array of the optimizer for it. */
 struct lk_checkpoint_array {
     char name[192];
-    int param, slot; /* slot -1: the parameter itself; param -1: the scale of the loss */
+    int param, state; /* state -1: the parameter itself; param -1: the scale of the loss */
     struct lk_safetensor tensor;
     void *data; /* tensor.bytes, on the host */
 };

@@ -1,12 +1,15 @@
-/* Writing checkpoints, and what is told in them beside the arrays. */
+/* Writes checkpoints: arrays, and the metadata that go with them. */
 #include "model/checkpoint/checkpoint.h"
 
+#include "base/arena.h"
 #include "base/build.h"
+#include "base/escape.h"
 #include "base/fail.h"
 #include "model/checkpoint/arrays.h"
 #include "model/checkpoint/fields.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FIELD(name)                                                                            \
     {                                                                                          \
@@ -26,6 +29,7 @@ const struct lk_checkpoint_field lk_checkpoint_texts[] = {FIELD(model),
                                                           FIELD(data_sum),
                                                           FIELD(device),
                                                           NEWER(choices),
+                                                          NEWER(classes),
                                                           FIELD(optimizer),
                                                           FIELD(version),
                                                           NEWER(build),
@@ -48,25 +52,42 @@ int64_t *lk_checkpoint_number(const struct lk_checkpoint_field *field,
     return (int64_t *)(void *)((char *)about + field->offset);
 }
 
-enum { ENTRIES = LK_CHECKPOINT_TEXTS + LK_CHECKPOINT_NUMBERS + 2 /* format, state_sha256 */ };
+/* And format, state_sha256, the header's own sum. */
+enum { ENTRIES = LK_CHECKPOINT_TEXTS + LK_CHECKPOINT_NUMBERS + 3 };
 
 /* Metadata of a checkpoint, and the texts it points to. */
 struct metadata {
     struct lk_safetensors_text entries[ENTRIES];
     char numbers[LK_CHECKPOINT_NUMBERS][24];
     char optimizer_options[1024], parameters[LK_SHA256_TEXT], state[LK_SHA256_TEXT];
+    struct lk_arena escaped;
 };
 
-static void fill_metadata(const struct lk_checkpoint *from, struct metadata *metadata)
+/* The text as UTF-8: paths need not be. */
+static enum lk_status escape(struct lk_arena *arena, const char **text)
+{
+    void *memory;
+    if (!lk_needs_escape(*text))
+        return LK_OK;
+    LK_TRY(lk_arena_allocate(arena, LK_ESCAPED_BYTES(strlen(*text)), &memory));
+    lk_escape(*text, memory);
+    *text = memory;
+    return LK_OK;
+}
+
+static enum lk_status fill_metadata(const struct lk_checkpoint *from, struct metadata *metadata)
 {
     struct lk_checkpoint about = *from;
     int used = 0;
     metadata->entries[used++] = (struct lk_safetensors_text){"format", LK_CHECKPOINT_FORMAT};
+    metadata->entries[used++] = (struct lk_safetensors_text){LK_SAFETENSORS_SUM, ""};
     metadata->entries[used++] = (struct lk_safetensors_text){"state_sha256", metadata->state};
     for (int i = 0; i < LK_CHECKPOINT_TEXTS; i++) {
         const char *text = *lk_checkpoint_text(&lk_checkpoint_texts[i], &about);
+        text = text ? text : "";
+        LK_TRY(escape(&metadata->escaped, &text));
         metadata->entries[used++] =
-            (struct lk_safetensors_text){lk_checkpoint_texts[i].key, text ? text : ""};
+            (struct lk_safetensors_text){lk_checkpoint_texts[i].key, text};
     }
     for (int i = 0; i < LK_CHECKPOINT_NUMBERS; i++) {
         snprintf(metadata->numbers[i], sizeof metadata->numbers[i], "%lld",
@@ -74,6 +95,7 @@ static void fill_metadata(const struct lk_checkpoint *from, struct metadata *met
         metadata->entries[used++] =
             (struct lk_safetensors_text){lk_checkpoint_numbers[i].key, metadata->numbers[i]};
     }
+    return LK_OK;
 }
 
 static enum lk_status describe(const struct lk_checkpoint *from,
@@ -97,8 +119,7 @@ static enum lk_status describe(const struct lk_checkpoint *from,
     about.version = LK_VERSION;
     about.build = lk_build;
     about.parameters_sha256 = metadata->parameters;
-    fill_metadata(&about, metadata);
-    return LK_OK;
+    return fill_metadata(&about, metadata);
 }
 
 struct lk_snapshot {
@@ -145,6 +166,7 @@ void lk_snapshot_destroy(struct lk_snapshot *snapshot)
         return;
     free(snapshot->tensors);
     lk_checkpoint_arrays_clear(&snapshot->arrays);
+    lk_arena_clear(&snapshot->metadata.escaped);
     free(snapshot);
 }
 

@@ -1,10 +1,10 @@
-/* Checkpoints: all from which a run goes on with the same bits, in one safetensors file.
- * Floor 6.
+/* Checkpoints: all that a run needs to go on with the same bits, in one safetensors file. Knows
+ * no data set and no run. Floor 6.
  *
  * Arrays, in this order: every parameter ("conv2d_1.weight", as it lies on the device), then
  * the optimizer's state of the trainable ones ("optimizer.m.conv2d_1.weight") and, where there
- * is one, the scale of the loss ("optimizer.scaling.loss.state"). Metadata: what
- * struct lk_checkpoint says, and the sums of both. Knows no data set and no run. */
+ * is one, the scale of the loss ("optimizer.scaling.loss.state"). Metadata: what struct
+ * lk_checkpoint says, and checksums of both and of the header. */
 #ifndef LK_MODEL_CHECKPOINT_CHECKPOINT_H
 #define LK_MODEL_CHECKPOINT_CHECKPOINT_H
 
@@ -16,13 +16,15 @@
  * at least 0. Texts that were read live until lk_checkpoint_close(). */
 struct lk_checkpoint {
     const char *model, *model_text;       /* name; what lk_model_read() reads */
-    const char *data, *validation;        /* SPECs; validation "": the test part of data */
+    const char *data, *validation;        /* SPECs; validation "": a part of data */
     const char *pipeline, *eval_pipeline; /* of samples; NULL where a file says nothing */
     const char *data_sum;                 /* a checksum that tells one data set from another */
     const char *device;                   /* name */
     const char *choices;                  /* of algorithms, as lk_choices_print() has them */
-    int64_t step;                         /* steps done */
-    int64_t epoch, index;                 /* the next sample */
+    const char *classes;  /* names, as lk_model_print_classes() has them; NULL where a file says
+                             nothing */
+    int64_t step;         /* steps done */
+    int64_t epoch, index; /* the next sample */
     int64_t seed, batch, shuffle, shards;
     int64_t mixed;          /* precision: activations are halves; 0 where a file has none */
     int64_t drop_remainder; /* read as 0 where a file has none */
@@ -36,7 +38,7 @@ struct lk_checkpoint {
 };
 
 /* Writes a checkpoint; the file is whole or not there. Waits for the device. optimizer NULL:
- * parameters alone. fails: LK_E_IO, LK_E_ARGUMENT (a text is no UTF-8), LK_E_DEVICE */
+ * parameters alone. fails: LK_E_IO, LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_checkpoint_write(const char *path,
                                                  const struct lk_checkpoint *about,
                                                  const struct lk_replica *replica,
@@ -84,6 +86,9 @@ LK_MUST_CHECK enum lk_status lk_parameters_sha256(const struct lk_replica *repli
 /* "FOLDER/step-00000123.safetensors". fails: LK_E_ARGUMENT, too long */
 LK_MUST_CHECK enum lk_status lk_checkpoint_path(const char *folder, int64_t step, char *path,
                                                 size_t bytes);
+
+/* Whether the folder has a checkpoint, whole or not. */
+bool lk_checkpoint_is_there(const char *folder);
 
 /* The path of the checkpoint with the most steps that is whole; "" where there is none at all.
  * Damaged ones are passed over with a warning. fails: LK_E_DATA where all are damaged; LK_E_IO

@@ -5,7 +5,9 @@
 
 #include "model/checkpoint/checkpoint.h"
 
-#define LK_CHECKPOINT_FORMAT "lockstep-checkpoint-1"
+#define LK_CHECKPOINT_FORMAT "lockstep-checkpoint-2"
+/* Had no checksum of the header; read all the same. */
+#define LK_CHECKPOINT_FORMAT_1 "lockstep-checkpoint-1"
 
 struct lk_checkpoint_field {
     const char *key;
@@ -13,7 +15,7 @@ struct lk_checkpoint_field {
     bool is_newer; /* old files lack it, and are read all the same */
 };
 
-enum { LK_CHECKPOINT_TEXTS = 14, LK_CHECKPOINT_NUMBERS = 12 };
+enum { LK_CHECKPOINT_TEXTS = 15, LK_CHECKPOINT_NUMBERS = 12 };
 extern const struct lk_checkpoint_field lk_checkpoint_texts[LK_CHECKPOINT_TEXTS];
 extern const struct lk_checkpoint_field lk_checkpoint_numbers[LK_CHECKPOINT_NUMBERS];
 

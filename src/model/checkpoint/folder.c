@@ -1,4 +1,4 @@
-/* A folder of checkpoints: which is the newest, which can go. */
+/* A folder of checkpoints: finds the newest, removes those that are not kept. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"
@@ -72,6 +72,18 @@ static enum lk_status list_steps(const char *folder, int64_t **steps, int *count
     return LK_OK;
 }
 
+bool lk_checkpoint_is_there(const char *folder)
+{
+    int64_t *steps = NULL;
+    int count = 0;
+    if (!lk_folder_exists(folder) || list_steps(folder, &steps, &count) != LK_OK) {
+        lk_error_clear();
+        return false;
+    }
+    free(steps);
+    return count > 0;
+}
+
 static enum lk_status find_whole(const char *folder, const int64_t *steps, int count,
                                  char *path, size_t bytes)
 {
@@ -106,7 +118,8 @@ enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes
     return LK_OK;
 }
 
-/* "step-00000123.safetensors.PID-N.tmp": a writer that was killed leaves it. */
+/* Whether a file was left by a writer that was killed:
+ * "step-00000123.safetensors.PID-N.tmp". */
 static bool is_left_over(const char *name)
 {
     const size_t length = strlen(name);

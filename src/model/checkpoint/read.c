@@ -1,6 +1,8 @@
-/* Opening checkpoints, and taking over what they hold. */
+/* Opens checkpoints, checks them, and copies what they hold to a device. */
 #include "model/checkpoint/checkpoint.h"
 
+#include "base/arena.h"
+#include "base/escape.h"
 #include "base/fail.h"
 #include "model/checkpoint/arrays.h"
 #include "model/checkpoint/fields.h"
@@ -12,6 +14,7 @@
 struct lk_checkpoint_file {
     char path[1024];
     struct lk_safetensors *tensors;
+    struct lk_arena texts; /* those that were escaped */
     struct lk_checkpoint about;
 };
 
@@ -43,23 +46,50 @@ static enum lk_status find_number(const struct lk_checkpoint_file *file, const c
     return LK_OK;
 }
 
+/* A text that was escaped as it was; files of format 1 have none. */
+static enum lk_status unescape(struct lk_checkpoint_file *file, const char **text)
+{
+    void *memory;
+    const size_t bytes = strlen(*text) + 1;
+    if (!strstr(*text, "\\x") ||
+        strcmp(lk_safetensors_text(file->tensors, "format"), LK_CHECKPOINT_FORMAT) != 0)
+        return LK_OK;
+    LK_TRY(lk_arena_allocate(&file->texts, bytes, &memory));
+    memcpy(memory, *text, bytes);
+    lk_unescape(memory);
+    *text = memory;
+    return LK_OK;
+}
+
 static bool is_missing(const struct lk_checkpoint_file *file,
                        const struct lk_checkpoint_field *field)
 {
     return field->is_newer && !lk_safetensors_text(file->tensors, field->key);
 }
 
+/* Opening the file has compared the header's sum, where there is one. */
+static enum lk_status check_format(const struct lk_checkpoint_file *file)
+{
+    const char *text = lk_safetensors_text(file->tensors, "format"), *sum;
+    if (text && strcmp(text, LK_CHECKPOINT_FORMAT_1) == 0)
+        return LK_OK;
+    if (text && strcmp(text, LK_CHECKPOINT_FORMAT) == 0)
+        return find_text(file, LK_SAFETENSORS_SUM, &sum);
+    return lk_fail(LK_E_DATA, "%s: expected a checkpoint of format %s, found %s%.40s",
+                   file->path, LK_CHECKPOINT_FORMAT, text ? "format " : "other arrays",
+                   text ? text : "");
+}
+
 static enum lk_status read_metadata(struct lk_checkpoint_file *file)
 {
-    const char *text = lk_safetensors_text(file->tensors, "format");
-    if (!text || strcmp(text, LK_CHECKPOINT_FORMAT) != 0)
-        return lk_fail(LK_E_DATA, "%s: expected a checkpoint of format %s, found %s%.40s",
-                       file->path, LK_CHECKPOINT_FORMAT, text ? "format " : "other arrays",
-                       text ? text : "");
+    LK_TRY(check_format(file));
     for (int i = 0; i < LK_CHECKPOINT_TEXTS; i++) {
         const struct lk_checkpoint_field *field = &lk_checkpoint_texts[i];
-        if (!is_missing(file, field))
-            LK_TRY(find_text(file, field->key, lk_checkpoint_text(field, &file->about)));
+        const char **text = lk_checkpoint_text(field, &file->about);
+        if (is_missing(file, field))
+            continue;
+        LK_TRY(find_text(file, field->key, text));
+        LK_TRY(unescape(file, text));
     }
     for (int i = 0; i < LK_CHECKPOINT_NUMBERS; i++) {
         const struct lk_checkpoint_field *field = &lk_checkpoint_numbers[i];
@@ -69,7 +99,7 @@ static enum lk_status read_metadata(struct lk_checkpoint_file *file)
     if (!lk_safetensors_text(file->tensors, "updates"))
         file->about.updates = file->about.step;
     if (!lk_safetensors_text(file->tensors, "choices"))
-        file->about.choices = "math strict\n"; /* they knew no other */
+        file->about.choices = "math strict\n"; /* files so old know no other */
     return LK_OK;
 }
 
@@ -145,6 +175,7 @@ void lk_checkpoint_close(struct lk_checkpoint_file *file)
     if (!file)
         return;
     lk_safetensors_close(file->tensors);
+    lk_arena_clear(&file->texts);
     free(file);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Results stay below 2^31, so that no product of two leaves an int64_t. */
+/* Results stay below 2^31, so that the product of two fits an int64_t. */
 static const int64_t MOST = INT64_C(0x7fffffff);
 enum { MOST_NESTED = 16 };
 

@@ -57,7 +57,7 @@ enum lk_status lk_blocks_read(struct lk_reading *reading, const struct lk_yaml *
     return LK_OK;
 }
 
-/* Of the block's definition: how often it was used. */
+/* How often the block was used so far, to be counted up. */
 static int *uses_of(const struct lk_reading *reading, const struct lk_yaml *block)
 {
     int index = 0;
@@ -199,7 +199,7 @@ static enum lk_status find_name(struct lk_reading *reading, const struct lk_entr
     return LK_OK;
 }
 
-/* Puts behind an error within a block which entry uses it. */
+/* Adds to an error within a block which entry uses the block. */
 static enum lk_status tell_use(enum lk_status status, const struct lk_entry *entry)
 {
     char text[2048];

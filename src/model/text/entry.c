@@ -1,4 +1,4 @@
-/* One entry of `layers:`: taken apart, its words replaced, repeated. */
+/* Reads one entry of `layers:`: takes it apart, replaces its words, repeats it. */
 #include "model/text/entry.h"
 
 #include "base/fail.h"
@@ -106,7 +106,8 @@ enum lk_status lk_entry_take_apart(const struct lk_reading *reading, const struc
 
 /* --- reading --------------------------------------------------------------------------- */
 
-/* Of images [c, h, w], sequences [t, c] and vectors [c]. */
+/* The channels of what an entry reads: of images [c, h, w], sequences [t, c] and vectors
+ * [c]. */
 static int64_t channels_of(const struct lk_node *node)
 {
     const struct lk_shape shape = lk_node_info(node).shape;

@@ -1,4 +1,4 @@
-/* The inputs of a model text: names, types, shapes, and what is made of their numbers. */
+/* Reads the inputs of a model text: names, types, shapes, and what is done to their numbers. */
 #include "base/fail.h"
 #include "model/text/reading.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Values, names, and an entry with an operation into nodes of the graph. */
+/* Turns an entry with an operation into nodes of the graph: its values, names and inputs. */
 #include "base/fail.h"
 #include "graph/node.h"
 #include "model/text/entry.h"
@@ -54,7 +54,7 @@ const struct lk_named *lk_layer_find_named(const struct lk_reading *reading, con
     return named;
 }
 
-/* The names of nodes, then those of entries that are none. */
+/* All names that can be read from: of nodes, then of entries that are not nodes. */
 static const char *known_name(const void *reading, int i)
 {
     const struct lk_reading *r = reading;
@@ -87,8 +87,8 @@ enum lk_status lk_layer_refuse_name(const struct lk_reading *reading,
                         near ? "'?" : "");
 }
 
-/* The name of an entry that uses a block stands for what the block gives, even if a layer in
- * the block has that name. */
+/* An entry that uses a block comes first: its name stands for what the block gives, even if a
+ * layer in the block has that name. */
 enum lk_status lk_layer_find(const struct lk_reading *reading, const struct lk_yaml *name,
                              struct lk_node **node)
 {
@@ -135,13 +135,14 @@ enum lk_status lk_layer_sources(const struct lk_reading *reading, const struct l
 
 /* --- an entry -------------------------------------------------------------------------- */
 
-/* The operation behind that an option `activation` stands for; NULL: none. */
+/* The operation that an option `activation` adds behind the entry's own; NULL: none. */
 struct behind {
     const struct lk_op *op;
     const struct lk_yaml *option;
 };
 
-/* Whether the operation itself takes this activation; options of other names are its affair. */
+/* Whether the operation itself takes this activation. Options under other names are the
+ * operation's own affair. */
 static bool takes(const struct lk_op *op, const struct lk_yaml *option)
 {
     const struct lk_option *row = lk_option_find(op->options, option->key);

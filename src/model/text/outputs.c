@@ -1,5 +1,5 @@
-/* The outputs of a model text, and what they are trained for and judged by: `output:`, `loss:`
- * and `metrics:`. */
+/* Reads the outputs of a model text, and what they are trained for and judged by: `output:`,
+ * `loss:` and `metrics:`. */
 #include "base/fail.h"
 #include "model/text/reading.h"
 #include <stdio.h>
@@ -14,7 +14,7 @@ static bool suits(const struct lk_metric_kind *kind, enum lk_metric_form form)
     return kind->forms >> form & 1;
 }
 
-/* Probabilities of classes in the last axis; all else is numbers. */
+/* What an output predicts: probabilities of the classes in its last axis, or else numbers. */
 static void measure(struct lk_model_output *output, enum lk_metric_form form)
 {
     const struct lk_shape *y = &output->node->shapes.y;
@@ -272,7 +272,8 @@ static void add_standard_metric(struct lk_model_output *output)
             (struct lk_model_metric){.kind = kind, .options = "", .label = kind->name};
 }
 
-/* Calls for what stands behind `key`: of the one output, or of each by its name. */
+/* Calls a function for what stands behind `key`: once for the only output, or for each output
+ * by its name. */
 static enum lk_status for_each(struct lk_reading *reading, const struct lk_yaml *root,
                                const char *key, bool are_named,
                                enum lk_status (*read)(struct lk_reading *reading,
@@ -306,7 +307,7 @@ enum lk_status lk_output_set_standard(const struct lk_model *model,
 {
     const struct lk_shape *shape = &output->node->shapes.y;
     char text[96];
-    lk_shape_print(shape, text, sizeof text);
+    lk_shape_print_hwc(shape, text, sizeof text);
     if (shape->rank != 1 || shape->dim[0] < 2)
         return lk_fail(LK_E_MODEL,
                        "model '%s': the output '%s' is %s, cross-entropy takes a vector "

@@ -1,4 +1,4 @@
-/* Model text into a graph: what stands at the top of the text. */
+/* Reads a model text into a graph: what stands at the top of the text. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/node.h"

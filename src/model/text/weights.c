@@ -32,8 +32,8 @@ enum lk_status lk_weights_find(const struct lk_reading *reading, const struct lk
                         name->text, block->block, entry->op->name);
 }
 
-/* `trainable: false` must stand at the owner of the weights; at the other entry it may stand,
- * too */
+/* Checks `trainable: false`: it must stand at the owner of the weights, and may stand at the
+ * other entry too. */
 static enum lk_status agree(const struct lk_entry *entry, const struct lk_node *node,
                             const struct lk_node *owner)
 {
@@ -93,8 +93,8 @@ static enum lk_status find_block(const struct lk_reading *reading, const struct 
     return LK_OK;
 }
 
-/* The last layers come first. A layer may share the weights of an earlier one in its own block;
- * once that earlier one itself uses foreign weights, it cannot be the owner of others. */
+/* Goes from the last layer to the first. A layer may share the weights of an earlier one in its
+ * own block; once that earlier one uses another's weights, it can no longer be the owner. */
 enum lk_status lk_weights_share_block(const struct lk_reading *reading,
                                       const struct lk_entry *entry, const struct lk_named *use)
 {

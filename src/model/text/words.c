@@ -1,4 +1,4 @@
-/* Words with a dollar sign, replaced by what they stand for. */
+/* Replaces words with a dollar sign by what they stand for. */
 #include "model/text/words.h"
 
 #include "base/fail.h"

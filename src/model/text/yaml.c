@@ -17,6 +17,7 @@ struct reader {
     yaml_parser_t parser;
     struct lk_yaml_document *document;
     const char *text, *where;
+    size_t bytes;
     int values;
 };
 
@@ -37,9 +38,53 @@ static enum lk_status refuse(const struct reader *reader, const yaml_event_t *ev
     return lk_fail(LK_E_MODEL, "%s:%d: %s", reader->where, line_of(event->start_mark), why);
 }
 
+/* A line of the text, without space around it and comments. */
+struct line {
+    const char *text;
+    int length, number;
+};
+
+/* The line that begins at `*at`, which becomes the next one's. */
+static struct line take_line(const struct reader *reader, size_t *at, int number)
+{
+    size_t first = *at, end = *at;
+    while (end < reader->bytes && reader->text[end] != '\n')
+        end++;
+    *at = end < reader->bytes ? end + 1 : end;
+    while (first < end && reader->text[first] == ' ')
+        first++;
+    for (size_t i = first; i < end; i++)
+        if (reader->text[i] == '#')
+            end = i;
+    while (end > first && strchr(" \r", reader->text[end - 1]))
+        end--;
+    return (struct line){reader->text + first, (int)(end - first), number};
+}
+
+/* A word in a list with keys below it, "- add" and then "from: a", is one text to YAML, which
+ * finds fault with the key. Writes what is wrong; "": that is not it. */
+static void explain_bare_word(const struct reader *reader, int line, char text[240])
+{
+    enum { MOST_WORD = 80 };
+    struct line above = {0}, here = {0};
+    size_t at = 0;
+    text[0] = '\0';
+    for (int number = 1; number <= line && at < reader->bytes; number++) {
+        if (here.length > 0)
+            above = here;
+        here = take_line(reader, &at, number);
+    }
+    if (here.length > 0 && here.text[0] != '-' && memchr(here.text, ':', (size_t)here.length) &&
+        above.length > 2 && above.length < MOST_WORD && above.text[0] == '-' &&
+        above.text[1] == ' ' && !memchr(above.text, ':', (size_t)above.length))
+        snprintf(text, 240, "; '%.*s' in line %d has keys below it and must be '%.*s:'",
+                 above.length, above.text, above.number, above.length, above.text);
+}
+
 static enum lk_status refuse_syntax(const struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
+    char hint[240] = "";
     int line = line_of(parser->problem_mark);
     if (parser->error == YAML_MEMORY_ERROR)
         return lk_fail_memory("a YAML document", 0);
@@ -48,9 +93,10 @@ static enum lk_status refuse_syntax(const struct reader *reader)
         for (size_t i = 0; i < parser->problem_offset; i++)
             line += reader->text[i] == '\n';
     }
-    return lk_fail(LK_E_MODEL, "%s:%d: %s%s%s", reader->where, line,
+    explain_bare_word(reader, line, hint);
+    return lk_fail(LK_E_MODEL, "%s:%d: %s%s%s%s", reader->where, line,
                    parser->problem ? parser->problem : "no YAML", parser->context ? " " : "",
-                   parser->context ? parser->context : "");
+                   parser->context ? parser->context : "", hint);
 }
 
 static enum lk_status next_event(struct reader *reader, yaml_event_t *event)
@@ -211,7 +257,7 @@ static enum lk_status read_document(struct reader *reader)
 enum lk_status lk_yaml_read(const char *text, size_t bytes, const char *where,
                             struct lk_yaml_document **document)
 {
-    struct reader reader = {.text = text};
+    struct reader reader = {.text = text, .bytes = bytes};
     enum lk_status status;
     if (bytes > LK_YAML_MOST_BYTES)
         return lk_fail(LK_E_MODEL, "%s: %zu bytes, at most %d are read", where, bytes,

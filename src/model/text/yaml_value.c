@@ -1,4 +1,4 @@
-/* What is asked of the values of a YAML document. */
+/* Questions about the values of a YAML document that was read. */
 #include "model/text/yaml.h"
 
 #include "base/fail.h"

@@ -1,4 +1,4 @@
-/* Opening a model by its name: the zoo, then files. */
+/* Opens a model by its name: from the zoo, or from a file. */
 #include "base/embedded.h"
 #include "base/fail.h"
 #include "base/option.h"

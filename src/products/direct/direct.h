@@ -3,6 +3,7 @@
 #ifndef LK_PRODUCTS_DIRECT_H
 #define LK_PRODUCTS_DIRECT_H
 
+#include "products/direct/args.h"
 #include "products/kernel/kernel.h"
 #include "products/kernel/partial_sums.h"
 
@@ -83,9 +84,5 @@ struct lk_product_shape lk_direct_in_one_row(const struct lk_product_shape *shap
 
 double lk_direct_weights_cost(const struct lk_product_setup *setup,
                               const struct lk_product_job *job);
-
-extern const struct lk_product_verbs lk_direct_gather_verbs, lk_direct_pointwise_verbs,
-    lk_direct_depthwise, lk_direct_lanewise_weights, lk_direct_pointwise_weights,
-    lk_direct_turned_weights, lk_direct_staged_weights;
 
 #endif

@@ -82,6 +82,14 @@ void lk_filter_blocks_cut(const struct lk_product_setup *setup,
     w->parts.parts = lk_divide_up(areas, w->areas_each);
 }
 
+struct lk_filter_cut lk_filter_blocks_args(const struct lk_filter_blocks *w)
+{
+    return (struct lk_filter_cut){.wide = w->wide,
+                                  .blocks = w->blocks,
+                                  .blocks_each = w->blocks_each,
+                                  .group_channels = w->group_channels};
+}
+
 /* Of the launch: runs of blocks of filters, runs of channels, parts. */
 struct lk_grid lk_filter_blocks_grid(const struct lk_product_setup *setup,
                                      const struct lk_product_shape *s,

@@ -29,6 +29,9 @@ void lk_filter_blocks_cut(const struct lk_product_setup *setup,
                           const struct lk_product_shape *shape, int64_t areas_of_image,
                           struct lk_filter_blocks *blocks);
 
+/* As kernels take them. */
+struct lk_filter_cut lk_filter_blocks_args(const struct lk_filter_blocks *blocks);
+
 /* Of the launch: runs of blocks of filters, runs of channels, parts. */
 struct lk_grid lk_filter_blocks_grid(const struct lk_product_setup *setup,
                                      const struct lk_product_shape *shape,

@@ -164,6 +164,19 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct lk_product_shape *s = &w->shape;
     const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
     const int64_t pool = w->gradient == LK_GRADIENT_POOLED ? 2 : 1;
+    const struct lk_lanewise args = {.channels = s->channels,
+                                     .filters = s->filters,
+                                     .groups = s->groups,
+                                     .pad_y = y->pad,
+                                     .pad_x = x->pad,
+                                     .in_h = y->in,
+                                     .in_w = x->in,
+                                     .dz_h = y->out / pool,
+                                     .dz_w = x->out / pool,
+                                     .group_channels = w->group_channels,
+                                     .group_filters = w->group_filters,
+                                     .areas = setup->tiling.shard_tiles * areas_of_image(s, w),
+                                     .areas_each = w->areas_each};
     const struct lk_grid grid = {{s->groups * lk_divide_up(s->filters, w->group_filters),
                                   lk_divide_up(s->channels, w->group_channels),
                                   w->parts.parts * setup->tiling.shards},
@@ -174,11 +187,7 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
         LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
         LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
         LK_PARTIAL_SUMS_TO(&w->bias, run->db ? run->workspace : NULL, run->db, run->dw_stride),
-        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->pad),
-        LK_INT(x->pad), LK_INT(y->in), LK_INT(x->in), LK_INT(y->out / pool),
-        LK_INT(x->out / pool), LK_INT(w->group_channels), LK_INT(w->group_filters),
-        LK_INT(setup->tiling.shard_tiles * areas_of_image(s, w)), LK_INT(w->areas_each),
-        LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
+        LK_STRUCT(&args), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
     if (run->db)
         LK_TRY(
             lk_partial_sums_enqueue(setup, &w->bias, run->workspace, run->db, run->dw_stride));

@@ -74,11 +74,19 @@ enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
     const struct lk_grid grid = {
         {lk_divide_up(blocks, blocks_each), g->groups, lk_divide_up(g->ins, ins_each)},
         lk_product_items(setup)};
+    const struct lk_pack args = {.block = g->block.rows,
+                                 .outs = outs,
+                                 .ins = g->ins,
+                                 .rows = g->axis[0].taps,
+                                 .columns = g->axis[1].taps,
+                                 .group_step = g->from.group_step,
+                                 .out_step = g->from.out_step,
+                                 .in_step = g->from.in_step,
+                                 .first = g->from.first + first * g->from.out_step,
+                                 .row_step = g->from.row_step,
+                                 .column_step = g->from.column_step,
+                                 .blocks_each = blocks_each,
+                                 .ins_each = ins_each};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
-                      LK_INT(g->packed_first), LK_INT(g->block.rows), LK_INT(outs),
-                      LK_INT(g->ins), LK_INT(g->axis[0].taps), LK_INT(g->axis[1].taps),
-                      LK_INT(g->from.group_step), LK_INT(g->from.out_step),
-                      LK_INT(g->from.in_step), LK_INT(g->from.first + first * g->from.out_step),
-                      LK_INT(g->from.row_step), LK_INT(g->from.column_step),
-                      LK_INT(blocks_each), LK_INT(ins_each));
+                      LK_INT(g->packed_first), LK_STRUCT(&args));
 }

@@ -89,18 +89,30 @@ static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
         {panel_runs, g->groups * lk_divide_up(blocks, blocks_each), setup->tiling.tiles},
         lk_product_items(setup)};
     const int64_t first = block * g->block.rows, packed_group = blocks * g->block.rows * g->ins;
-    return LK_ENQUEUE(
-        g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
-        LK_BUF(g->in_place ? run->w : run->workspace),
-        LK_INT(g->in_place ? g->from.first : g->packed_first),
-        LK_INT(g->in_place ? g->from.group_step : packed_group), LK_INT(g->from.out_step),
-        LK_BUF(run->bias), LK_BUF(run->y), LK_BUF(g->is_gated ? run->gate : NULL),
-        LK_INT(g->ins), LK_INT(lk_least(blocks * g->block.rows, g->outs - first)),
-        LK_INT(g->outs), LK_INT(first), LK_INT(y->in * x->in), LK_INT(y->step * x->in),
-        LK_INT(x->step), LK_INT(x->out), LK_INT(pixels), LK_INT(g->out_step[0]),
-        LK_INT(g->out_step[1]), LK_INT(g->plane / g->plane_width), LK_INT(g->plane_width),
-        LK_INT(g->groups), LK_INT(panel_runs), LK_INT(blocks_each),
-        LK_LOCAL(2 * panel_bytes(setup, g)));
+    const struct lk_pointwise args = {.channels = g->ins,
+                                      .filters =
+                                          lk_least(blocks * g->block.rows, g->outs - first),
+                                      .all_filters = g->outs,
+                                      .filter_first = first,
+                                      .in_plane = y->in * x->in,
+                                      .in_row = y->step * x->in,
+                                      .in_step = x->step,
+                                      .width = x->out,
+                                      .pixels = pixels,
+                                      .cell_h = g->out_step[0],
+                                      .cell_w = g->out_step[1],
+                                      .out_h = g->plane / g->plane_width,
+                                      .out_w = g->plane_width,
+                                      .groups = g->groups,
+                                      .panel_runs = panel_runs,
+                                      .blocks_each = blocks_each};
+    return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
+                      LK_BUF(g->in_place ? run->w : run->workspace),
+                      LK_INT(g->in_place ? g->from.first : g->packed_first),
+                      LK_INT(g->in_place ? g->from.group_step : packed_group),
+                      LK_INT(g->from.out_step), LK_BUF(run->bias), LK_BUF(run->y),
+                      LK_BUF(g->is_gated ? run->gate : NULL), LK_STRUCT(&args),
+                      LK_LOCAL(2 * panel_bytes(setup, g)));
 }
 
 static enum lk_status enqueue(const struct lk_product_setup *setup,

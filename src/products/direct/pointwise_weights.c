@@ -100,18 +100,25 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct pointwise *w = state;
     const struct lk_product_shape *s = &w->shape;
     const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
-    const struct lk_tiling *t = &setup->tiling;
     const int64_t pixels = y->out * x->out;
-    LK_TRY(LK_ENQUEUE(
-        w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x), LK_BUF(run->dz),
-        LK_INT(run->dz_first), LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
-        LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
-        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_INT(y->in * x->in),
-        LK_INT(y->step * x->in), LK_INT(x->step), LK_INT(x->out), LK_INT(pixels),
-        LK_INT(lk_divide_up(pixels, AREA)), LK_INT(t->shard_tiles), LK_INT(w->of.parts.parts),
-        LK_INT(w->of.wide), LK_INT(w->of.blocks), LK_INT(w->of.blocks_each),
-        LK_INT(w->of.group_channels), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->copied_bytes),
-        LK_LOCAL(w->staged_bytes)));
+    const struct lk_filter_cut blocks = lk_filter_blocks_args(&w->of);
+    const struct lk_point_weights args = {.channels = s->channels,
+                                          .filters = s->filters,
+                                          .groups = s->groups,
+                                          .in_plane = y->in * x->in,
+                                          .in_row = y->step * x->in,
+                                          .in_step = x->step,
+                                          .width = x->out,
+                                          .pixels = pixels,
+                                          .areas = lk_divide_up(pixels, AREA),
+                                          .shard_tiles = setup->tiling.shard_tiles,
+                                          .parts = w->of.parts.parts};
+    LK_TRY(LK_ENQUEUE(w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x),
+                      LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
+                      LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
+                      LK_STRUCT(&args), LK_STRUCT(&blocks), LK_LOCAL(w->sums_bytes),
+                      LK_LOCAL(w->copied_bytes), LK_LOCAL(w->staged_bytes)));
     return lk_partial_sums_enqueue(setup, &w->of.parts, run->workspace, run->dw,
                                    run->dw_stride);
 }

@@ -92,16 +92,21 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct turned *w = state;
     const struct lk_product_shape *s = &w->shape;
     const struct lk_geometry geometry = lk_geometry_of(s->axis);
-    const struct lk_tiling *t = &setup->tiling;
-    LK_TRY(LK_ENQUEUE(
-        w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x), LK_BUF(run->dz),
-        LK_INT(run->dz_first), LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
-        LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
-        LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
-        LK_INT(s->channels), LK_INT(s->filters), LK_INT(s->groups), LK_STRUCT(&geometry),
-        LK_INT(w->strip), LK_INT(w->rows_each), LK_INT(w->of.wide), LK_INT(w->of.blocks),
-        LK_INT(w->of.blocks_each), LK_INT(w->of.group_channels), LK_INT(t->shard_tiles),
-        LK_INT(w->of.areas_each), LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
+    const struct lk_filter_cut blocks = lk_filter_blocks_args(&w->of);
+    const struct lk_turned args = {.channels = s->channels,
+                                   .filters = s->filters,
+                                   .groups = s->groups,
+                                   .strip = w->strip,
+                                   .rows_each = w->rows_each,
+                                   .shard_tiles = setup->tiling.shard_tiles,
+                                   .areas_each = w->of.areas_each};
+    LK_TRY(LK_ENQUEUE(w->kernel, lk_filter_blocks_grid(setup, s, &w->of), LK_BUF(run->x),
+                      LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_BUF(w->gradient == LK_GRADIENT_MASKED ? run->y : NULL),
+                      LK_BUF(w->gradient == LK_GRADIENT_POOLED ? run->at : NULL),
+                      LK_PARTIAL_SUMS_TO(&w->of.parts, run->workspace, run->dw, run->dw_stride),
+                      LK_STRUCT(&args), LK_STRUCT(&geometry), LK_STRUCT(&blocks),
+                      LK_LOCAL(w->sums_bytes), LK_LOCAL(w->staged_bytes)));
     return lk_partial_sums_enqueue(setup, &w->of.parts, run->workspace, run->dw,
                                    run->dw_stride);
 }

@@ -1,6 +1,7 @@
 /* Direct sums of the GPU class, as products of matrices: cl/products/gpu/. One gather forward,
  * one for each phase of the strides in the data gradient. */
 #include "products/direct/direct.h"
+#include "products/gpu/args.h"
 #include "products/gpu/gpu.h"
 #include "products/gpu/units.h"
 #include "products/gpu/weights.h"
@@ -137,10 +138,16 @@ static enum lk_status enqueue_turn(const struct lk_product_setup *setup,
     const struct lk_direct_taps *from = &g->from;
     const struct lk_grid grid = {{g->ins * g->axis[0].taps * g->axis[1].taps, g->groups, 1},
                                  lk_product_items(setup)};
+    const struct lk_gpu_turn args = {.w_pitch = step->pitch,
+                                     .outs = g->outs,
+                                     .group_step = from->group_step,
+                                     .out_step = from->out_step,
+                                     .in_step = from->in_step,
+                                     .first = from->first,
+                                     .row_step = from->row_step,
+                                     .column_step = from->column_step};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
-                      LK_INT(g->packed_first), LK_INT(step->pitch), LK_INT(g->outs),
-                      LK_INT(from->group_step), LK_INT(from->out_step), LK_INT(from->in_step),
-                      LK_INT(from->first), LK_INT(from->row_step), LK_INT(from->column_step));
+                      LK_INT(g->packed_first), LK_STRUCT(&args));
 }
 
 static enum lk_status enqueue_step(const struct lk_product_setup *setup, enum lk_pass pass,
@@ -148,24 +155,30 @@ static enum lk_status enqueue_step(const struct lk_product_setup *setup, enum lk
 {
     const bool forward = pass == LK_PASS_FORWARD;
     const struct lk_direct_gather *g = &step->gather;
-    const struct lk_product_axis *y = &g->axis[0], *x = &g->axis[1];
-    const int64_t columns = y->out * x->out * setup->tiling.tiles * setup->tiling.lanes;
+    const int64_t columns =
+        g->axis[0].out * g->axis[1].out * setup->tiling.tiles * setup->tiling.lanes;
     const struct lk_grid grid = {{lk_divide_up(columns, step->tile.columns),
                                   lk_divide_up(g->outs, step->tile.rows), g->groups},
                                  lk_gpu_tile_items(&step->tile)};
+    const struct lk_geometry geometry = lk_geometry_of(g->axis);
+    const struct lk_gpu_gather args = {.tiles = setup->tiling.tiles,
+                                       .channels = g->ins,
+                                       .filters = g->outs,
+                                       .w_group = step->group_step,
+                                       .w_pitch = step->pitch,
+                                       .y_row = g->out_step[0] * g->plane_width,
+                                       .y_column = g->out_step[1],
+                                       .plane = g->plane};
     if (g->pack)
         LK_TRY(enqueue_turn(setup, step, run));
     return LK_ENQUEUE(
         g->gather, grid, LK_BUF(forward ? run->x : run->dz),
         LK_INT(forward ? 0 : run->dz_first), LK_BUF(g->pack ? run->workspace : run->w),
-        LK_INT(g->pack ? g->packed_first : 0), LK_INT(step->group_step), LK_INT(step->pitch),
-        LK_BUF(forward ? run->bias : NULL), LK_BUF(forward ? run->y : run->dx),
+        LK_INT(g->pack ? g->packed_first : 0), LK_BUF(forward ? run->bias : NULL),
+        LK_BUF(forward ? run->y : run->dx),
         LK_INT((g->out_first[0] * g->plane_width + g->out_first[1]) * setup->tiling.lanes),
-        LK_INT(g->out_step[0] * g->plane_width), LK_INT(g->out_step[1]), LK_INT(g->plane),
-        LK_BUF(forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL),
-        LK_INT(setup->tiling.tiles), LK_INT(g->ins), LK_INT(y->in), LK_INT(x->in),
-        LK_INT(g->outs), LK_INT(y->out), LK_INT(x->out), LK_INT(y->step), LK_INT(x->step),
-        LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad), LK_INT(x->pad));
+        LK_BUF(forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL), LK_STRUCT(&args),
+        LK_STRUCT(&geometry));
 }
 
 /* --- the verbs --------------------------------------------------------------------- */
@@ -208,6 +221,14 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     const double waste = (double)(lk_divide_up(outs, 64) * 64) / (double)outs;
     (void)setup;
     return lk_product_adds(s) * waste / (job->pass == LK_PASS_WEIGHTS ? 0.75 : 0.8);
+}
+
+bool lk_gpu_takes_matrix(const struct lk_product_setup *setup,
+                         const struct lk_product_shape *shape)
+{
+    const struct lk_product_job forward = {.shape = shape, .pass = LK_PASS_FORWARD};
+    return setup->tiling.vector == 1 && fits(setup, &forward) &&
+           cost(setup, &forward) < lk_direct_gather_verbs.cost(setup, &forward);
 }
 
 static double matrix_cost(const struct lk_product_setup *setup,

@@ -5,6 +5,9 @@
 
 #include "products/kernel/kernel.h"
 
-extern const struct lk_product_verbs lk_gpu_gemm, lk_gpu_matrix_gemm;
+/* Whether its blocks have enough to do with a product of matrices, in all three passes. A pure
+ * function of shape and device. */
+bool lk_gpu_takes_matrix(const struct lk_product_setup *setup,
+                         const struct lk_product_shape *shape);
 
 #endif

@@ -3,6 +3,8 @@
  */
 #include "products/gpu/weights.h"
 
+#include "products/gpu/args.h"
+
 #include "base/fail.h"
 #include "products/kernel/geometry.h"
 #include <stdio.h>
@@ -64,13 +66,16 @@ enum lk_status lk_gpu_weights_enqueue(const struct lk_product_setup *setup,
                                   lk_divide_up(s->channels * y->taps * x->taps, w->tile.rows),
                                   w->parts.parts * t->shards},
                                  lk_gpu_tile_items(&w->tile)};
+    const struct lk_geometry geometry = lk_geometry_of(s->axis);
+    const struct lk_gpu_sums args = {.groups = s->groups,
+                                     .channels = s->channels,
+                                     .filters = s->filters,
+                                     .shard_tiles = t->shard_tiles,
+                                     .part_pixels = w->part_pixels};
     LK_TRY(LK_ENQUEUE(w->kernel, grid, LK_BUF(run->x), LK_INT(0), LK_BUF(run->dz),
                       LK_INT(run->dz_first),
                       LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
-                      LK_INT(s->groups), LK_INT(s->channels), LK_INT(y->in), LK_INT(x->in),
-                      LK_INT(s->filters), LK_INT(y->out), LK_INT(x->out), LK_INT(y->step),
-                      LK_INT(x->step), LK_INT(y->gap), LK_INT(x->gap), LK_INT(y->pad),
-                      LK_INT(x->pad), LK_INT(t->shard_tiles), LK_INT(w->part_pixels)));
+                      LK_STRUCT(&args), LK_STRUCT(&geometry)));
     return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 

@@ -2,7 +2,7 @@
 #ifndef LK_PRODUCTS_GEOMETRY_H
 #define LK_PRODUCTS_GEOMETRY_H
 
-#include "products/kernel/geometry_table.h"
+#include "products/kernel/args.h"
 #include "products/kernel/kernel.h"
 
 /* Which numbers a kernel is compiled for. */

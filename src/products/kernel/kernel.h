@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "products/kernel/choice.h"
+#include "products/kernel/rows.h"
 #include "tensor/tensor.h"
 
 enum lk_pass { LK_PASS_FORWARD, LK_PASS_DATA, LK_PASS_WEIGHTS, LK_PASSES };
@@ -122,10 +123,15 @@ struct lk_product {
     const char *order; /* of its sums */
     const struct lk_product_verbs *verbs;
     enum lk_dz_form takes;
-    bool gates;     /* of DATA: makes what is gated */
-    bool is_matrix; /* for matrices that no family of convolutions takes */
-    int tile;       /* of Winograd: outputs along each side */
+    bool gates;   /* of DATA: makes what is gated */
+    bool is_only; /* where it fits, rows without this word do not */
+    int tile;     /* of Winograd: outputs along each side */
 };
+
+/* The verbs that the rows name. */
+#define LK_PRODUCT_VERBS(path, verbs, ...) extern const struct lk_product_verbs verbs;
+LK_PRODUCT_ROWS(LK_PRODUCT_VERBS)
+#undef LK_PRODUCT_VERBS
 
 /* A kernel of the setup's real type. fails: as lk_kernel_create */
 LK_MUST_CHECK enum lk_status lk_product_kernel(const struct lk_product_setup *setup,

@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "device/blas.h"
+#include "device/library/blas.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -136,7 +136,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     blas->finishes = job->pass == LK_PASS_FORWARD && (job->shape->bias || job->shape->relu);
     if (!blas->finishes)
         return LK_OK;
-    return lk_product_kernel(setup, "products/library/finish", "conv2d_finish", NULL,
+    return lk_product_kernel(setup, "products/library/blas", "conv2d_finish", NULL,
                              &blas->finish);
 }
 

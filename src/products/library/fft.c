@@ -4,10 +4,11 @@
  *
  * Sums run over channels, or samples and tiles, in ascending order; an error grows with the
  * logarithm of the image's size and stays near that of direct sums. */
+#include "products/library/args.h"
 #include "products/library/library.h"
 
 #include "base/fail.h"
-#include "device/fft.h"
+#include "device/library/fft.h"
 #include "products/kernel/geometry.h"
 #include <math.h>
 #include <stdio.h>
@@ -224,25 +225,21 @@ static enum lk_status spread_weights(const struct lk_product_setup *setup, struc
     return lk_fft_enqueue_forward(fft->of_w, fft->views[IMAGES], fft->views[W]);
 }
 
-/* to[p, q] (+)= sum over m of a[p, m] b[m, q]: areas, and steps between spectra. */
+/* to[p, q] (+)= sum over m of a[p, m] b[m, q]. */
 struct product {
-    int a, b, to;
-    int64_t a_p, a_m, b_m, b_q, to_p, to_q, depth, rows, columns;
-    bool conjugate, adds;
+    int a, b, to; /* areas */
+    struct lk_fft_product of;
 };
 
 static enum lk_status enqueue_product(const struct lk_product_setup *setup,
                                       const struct fft *fft, const struct lk_buffer *workspace,
-                                      struct product p)
+                                      const struct product *p)
 {
-    const struct lk_grid grid = {
-        {lk_divide_up(p.columns, 4), lk_divide_up(p.rows, 4), lk_divide_up(fft->bins, EACH)},
-        lk_product_items(setup)};
-    return LK_ENQUEUE(fft->product, grid, LK_BUF(workspace), LK_INT(fft->first[p.a]),
-                      LK_INT(fft->first[p.b]), LK_INT(fft->first[p.to]), LK_INT(p.a_p),
-                      LK_INT(p.a_m), LK_INT(p.b_m), LK_INT(p.b_q), LK_INT(p.to_p),
-                      LK_INT(p.to_q), LK_INT(p.depth), LK_INT(p.rows), LK_INT(p.columns),
-                      LK_INT(EACH), LK_INT(p.conjugate), LK_INT(p.adds));
+    const struct lk_grid grid = {{lk_divide_up(p->of.columns, 4), lk_divide_up(p->of.rows, 4),
+                                  lk_divide_up(fft->bins, p->of.each)},
+                                 lk_product_items(setup)};
+    return LK_ENQUEUE(fft->product, grid, LK_BUF(workspace), LK_INT(fft->first[p->a]),
+                      LK_INT(fft->first[p->b]), LK_INT(fft->first[p->to]), LK_STRUCT(&p->of));
 }
 
 /* Forward and data gradient: images of a tile, times weights, back. */
@@ -256,19 +253,20 @@ static enum lk_status enqueue_tile(const struct lk_product_setup *setup, struct 
     const struct product product = {.a = forward ? X : DZ,
                                     .b = W,
                                     .to = forward ? DZ : X,
-                                    .a_p = 1,
-                                    .a_m = lanes,
-                                    .b_m = forward ? k : 1,
-                                    .b_q = forward ? 1 : k,
-                                    .to_p = 1,
-                                    .to_q = lanes,
-                                    .depth = forward ? c : k,
-                                    .rows = lanes,
-                                    .columns = outs,
-                                    .conjugate = forward};
+                                    .of = {.a_p = 1,
+                                           .a_m = lanes,
+                                           .b_m = forward ? k : 1,
+                                           .b_q = forward ? 1 : k,
+                                           .to_p = 1,
+                                           .to_q = lanes,
+                                           .depth = forward ? c : k,
+                                           .rows = lanes,
+                                           .columns = outs,
+                                           .each = EACH,
+                                           .conjugate = forward}};
     LK_TRY(spread(setup, fft, forward ? fft->spread_x : fft->spread_dz,
                   forward ? run->x : run->dz, forward ? 0 : run->dz_first, tile));
-    LK_TRY(enqueue_product(setup, fft, run->workspace, product));
+    LK_TRY(enqueue_product(setup, fft, run->workspace, &product));
     LK_TRY(lk_fft_enqueue_inverse(forward ? fft->of_dz : fft->of_x, fft->views[product.to],
                                   fft->views[IMAGES]));
     const struct lk_grid grid = {{forward ? height : fft->shape.axis[0].in, outs, 1},
@@ -289,18 +287,19 @@ static enum lk_status enqueue_shard(const struct lk_product_setup *setup, struct
         const struct product product = {.a = X,
                                         .b = DZ,
                                         .to = W,
-                                        .a_p = lanes,
-                                        .a_m = 1,
-                                        .b_m = 1,
-                                        .b_q = lanes,
-                                        .to_p = k,
-                                        .to_q = 1,
-                                        .depth = lanes,
-                                        .rows = c,
-                                        .columns = k,
-                                        .conjugate = true,
-                                        .adds = i > 0};
-        LK_TRY(enqueue_product(setup, fft, run->workspace, product));
+                                        .of = {.a_p = lanes,
+                                               .a_m = 1,
+                                               .b_m = 1,
+                                               .b_q = lanes,
+                                               .to_p = k,
+                                               .to_q = 1,
+                                               .depth = lanes,
+                                               .rows = c,
+                                               .columns = k,
+                                               .each = EACH,
+                                               .conjugate = true,
+                                               .adds = i > 0}};
+        LK_TRY(enqueue_product(setup, fft, run->workspace, &product));
     }
     LK_TRY(lk_fft_enqueue_inverse(fft->of_w, fft->views[W], fft->views[IMAGES]));
     const struct lk_grid grid = {{fft->shape.axis[0].taps, c, 1}, lk_product_items(setup)};

@@ -5,8 +5,6 @@
 
 #include "products/kernel/kernel.h"
 
-extern const struct lk_product_verbs lk_library_blas, lk_library_fft;
-
 /* The choice of CLBlast's tiles, which is the device's. False: there is none for the type. */
 bool lk_blas_choice(const struct lk_product_setup *setup, struct lk_choice *choice);
 

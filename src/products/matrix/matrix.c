@@ -2,6 +2,7 @@
 #include "products/matrix/matrix.h"
 
 #include "base/fail.h"
+#include "products/gpu/gpu.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -153,13 +154,19 @@ static void release_product(void *state)
     lk_kernel_destroy(((struct product *)state)->kernel);
 }
 
+static bool fits(const struct lk_product_setup *setup, const struct lk_product_job *job)
+{
+    return job->shape->is_matrix && !lk_gpu_takes_matrix(setup, job->shape);
+}
+
 /* Of the peak, what products with few columns reach. */
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)
 {
     return lk_product_adds(job->shape) / (setup->tiling.vector == 1 ? 0.25 : 0.75);
 }
 
-const struct lk_product_verbs lk_matrix_product = {.cost = cost,
+const struct lk_product_verbs lk_matrix_product = {.fits = fits,
+                                                   .cost = cost,
                                                    .prepare = prepare_product,
                                                    .enqueue = enqueue_product,
                                                    .release = release_product};
@@ -214,7 +221,8 @@ static void release_weights(void *state)
     lk_kernel_destroy(w->bias);
 }
 
-const struct lk_product_verbs lk_matrix_weights = {.cost = cost,
+const struct lk_product_verbs lk_matrix_weights = {.fits = fits,
+                                                   .cost = cost,
                                                    .prepare = prepare_weights,
                                                    .enqueue = enqueue_weights,
                                                    .release = release_weights};

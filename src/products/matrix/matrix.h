@@ -7,8 +7,6 @@
 
 #include "products/kernel/kernel.h"
 
-extern const struct lk_product_verbs lk_matrix_product, lk_matrix_weights;
-
 /* Makes dz of dy in the workspace: where it is masked as dy lies, then turned if that is
  * wanted.
  */

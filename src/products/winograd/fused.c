@@ -82,10 +82,9 @@ static enum lk_status enqueue_pack(const struct lk_product_setup *setup,
 {
     const struct lk_grid grid = {{lk_divide_up(w->g.outs, ROWS), 1, 1},
                                  lk_product_items(setup)};
+    const struct lk_winograd_from from = lk_winograd_from(&w->g);
     return LK_ENQUEUE(w->pack, grid, LK_BUF(run->w), LK_INT(w->g.w_first),
-                      LK_BUF(run->workspace), LK_INT(w->weights_first), LK_INT(w->g.ins),
-                      LK_INT(w->g.outs), LK_INT(w->g.in_step), LK_INT(w->g.row_step),
-                      LK_INT(w->g.column_step), LK_INT(w->g.out_step));
+                      LK_BUF(run->workspace), LK_INT(w->weights_first), LK_STRUCT(&from));
 }
 
 static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
@@ -94,6 +93,12 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct winograd *w = state;
     const int64_t parts = count_parts(w, setup->tiling.tiles);
     const struct lk_grid grid = {{lk_least(w->groups, parts), 1, 1}, lk_product_items(setup)};
+    const struct lk_geometry geometry = lk_winograd_numbers(&w->g);
+    const struct lk_winograd_whole args = {.tiles = setup->tiling.tiles,
+                                           .ins = w->g.ins,
+                                           .outs = w->g.outs,
+                                           .relu = w->g.relu,
+                                           .unit = w->unit};
     LK_TRY(enqueue_pack(setup, w, run));
     return LK_ENQUEUE(
         w->convolve, grid, LK_BUF(w->g.forward ? run->x : run->dz),
@@ -103,9 +108,7 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
         LK_INT(w->weights_first), LK_BUF(w->g.forward ? run->bias : NULL),
         LK_BUF(w->g.forward ? run->y : run->dx), LK_BUF(w->g.forward ? run->at : NULL),
         LK_BUF(w->g.is_gated ? run->x : NULL), LK_BUF(run->workspace), LK_INT(w->scratch_first),
-        LK_INT(setup->tiling.tiles), LK_INT(w->g.ins), LK_INT(w->g.in[0]), LK_INT(w->g.in[1]),
-        LK_INT(w->g.outs), LK_INT(w->g.out[0]), LK_INT(w->g.out[1]), LK_INT(w->g.pad[0]),
-        LK_INT(w->g.pad[1]), LK_INT(w->g.relu), LK_INT(w->unit));
+        LK_STRUCT(&args), LK_STRUCT(&geometry));
 }
 
 static void release(void *state)

@@ -119,8 +119,14 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                               const struct lk_product_run *run)
 {
     const struct fused *w = state;
-    const struct lk_product_axis *y = &w->shape.axis[0], *x = &w->shape.axis[1];
     const struct lk_tiling *t = &setup->tiling;
+    const struct lk_geometry geometry = lk_geometry_of(w->shape.axis);
+    const struct lk_winograd_parts args = {.shards = t->shards,
+                                           .shard_tiles = t->shard_tiles,
+                                           .parts = w->parts.parts,
+                                           .channels = w->shape.channels,
+                                           .filters = w->shape.filters,
+                                           .block_channels = w->block_channels};
     const struct lk_grid grid = {
         {lk_least(w->groups, t->shards * w->parts.parts * w->blocks), 1, 1},
         lk_product_items(setup)};
@@ -129,11 +135,8 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                       LK_BUF(w->source == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(w->source == LK_GRADIENT_POOLED ? run->at : NULL),
                       LK_PARTIAL_SUMS_TO(&w->parts, run->workspace, run->dw, run->dw_stride),
-                      LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_INT(t->shards),
-                      LK_INT(t->shard_tiles), LK_INT(w->parts.parts), LK_INT(w->shape.channels),
-                      LK_INT(y->in), LK_INT(x->in), LK_INT(w->shape.filters), LK_INT(y->out),
-                      LK_INT(x->out), LK_INT(y->pad), LK_INT(x->pad), LK_INT(w->block_channels),
-                      LK_LOCAL(stage)));
+                      LK_BUF(run->workspace), LK_INT(w->scratch_first), LK_STRUCT(&args),
+                      LK_STRUCT(&geometry), LK_LOCAL(stage)));
     return lk_partial_sums_enqueue(setup, &w->parts, run->workspace, run->dw, run->dw_stride);
 }
 

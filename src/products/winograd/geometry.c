@@ -6,6 +6,32 @@
 /* MOST_TAPS: channels x filters, a few more for whole blocks, that 32-bit offsets reach. */
 enum { MORE = 4, MOST_TAPS = 1 << 24 };
 
+struct lk_geometry lk_winograd_numbers(const struct lk_winograd_geometry *g)
+{
+    return (struct lk_geometry){.taps_y = 3,
+                                .taps_x = 3,
+                                .step_y = 1,
+                                .step_x = 1,
+                                .gap_y = 1,
+                                .gap_x = 1,
+                                .pad_y = g->pad[0],
+                                .pad_x = g->pad[1],
+                                .in_h = g->in[0],
+                                .in_w = g->in[1],
+                                .out_h = g->out[0],
+                                .out_w = g->out[1]};
+}
+
+struct lk_winograd_from lk_winograd_from(const struct lk_winograd_geometry *g)
+{
+    return (struct lk_winograd_from){.ins = g->ins,
+                                     .outs = g->outs,
+                                     .in_step = g->in_step,
+                                     .row_step = g->row_step,
+                                     .column_step = g->column_step,
+                                     .out_step = g->out_step};
+}
+
 int64_t lk_winograd_squares(const int64_t plane[2], int64_t tile)
 {
     return lk_divide_up(plane[0], tile) * lk_divide_up(plane[1], tile);

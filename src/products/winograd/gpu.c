@@ -1,7 +1,9 @@
 /* Winograd convolution of the GPU class: transforms, and between them products of matrices,
  * which the kernels of direct sums do as convolutions of single taps. See
  * cl/products/winograd/gpu.cl. */
+#include "products/gpu/args.h"
 #include "products/gpu/tile.h"
+#include "products/kernel/geometry.h"
 #include "products/winograd/winograd.h"
 
 #include "base/fail.h"
@@ -115,10 +117,25 @@ static enum lk_status enqueue_taps(const struct lk_product_setup *setup, const s
                                    const struct lk_product_run *run)
 {
     const struct lk_grid grid = {{w->g.ins, 1, 1}, lk_product_items(setup)};
+    const struct lk_winograd_from from = lk_winograd_from(&w->g);
     return LK_ENQUEUE(w->other, grid, LK_BUF(run->w), LK_INT(w->g.w_first),
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(w->pitch),
-                      LK_INT(w->g.outs), LK_INT(w->g.in_step), LK_INT(w->g.row_step),
-                      LK_INT(w->g.column_step), LK_INT(w->g.out_step));
+                      LK_STRUCT(&from));
+}
+
+/* Of single taps over an image of one row. */
+static struct lk_geometry row_geometry(int64_t in, int64_t out)
+{
+    return (struct lk_geometry){.taps_y = 1,
+                                .taps_x = 1,
+                                .step_y = 1,
+                                .step_x = 1,
+                                .gap_y = 1,
+                                .gap_x = 1,
+                                .in_h = 1,
+                                .in_w = in,
+                                .out_h = 1,
+                                .out_w = out};
 }
 
 /* u v, a matrix for each position: as many groups of channels in an image of one row. */
@@ -129,13 +146,18 @@ static enum lk_status enqueue_products(const struct lk_product_setup *setup,
     const struct lk_grid grid = {{lk_divide_up(count * setup->tiling.lanes, w->tile.columns),
                                   lk_divide_up(w->g.outs, w->tile.rows), w->positions},
                                  lk_gpu_tile_items(&w->tile)};
+    const struct lk_geometry geometry = row_geometry(w->room, count);
+    const struct lk_gpu_gather args = {.tiles = 1,
+                                       .channels = w->g.ins,
+                                       .filters = w->g.outs,
+                                       .w_group = w->g.ins * w->pitch,
+                                       .w_pitch = w->pitch,
+                                       .y_column = 1,
+                                       .plane = w->room};
     return LK_ENQUEUE(w->products, grid, LK_BUF(run->workspace), LK_INT(w->v_first),
-                      LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(w->g.ins * w->pitch),
-                      LK_INT(w->pitch), LK_BUF(NULL), LK_BUF(run->workspace),
-                      LK_INT(w->m_first), LK_INT(0), LK_INT(1), LK_INT(w->room), LK_BUF(NULL),
-                      LK_BUF(NULL), LK_INT(1), LK_INT(w->g.ins), LK_INT(1), LK_INT(w->room),
-                      LK_INT(w->g.outs), LK_INT(1), LK_INT(count), LK_INT(1), LK_INT(1),
-                      LK_INT(1), LK_INT(1), LK_INT(0), LK_INT(0));
+                      LK_BUF(run->workspace), LK_INT(w->u_first), LK_BUF(NULL),
+                      LK_BUF(run->workspace), LK_INT(w->m_first), LK_BUF(NULL), LK_BUF(NULL),
+                      LK_STRUCT(&args), LK_STRUCT(&geometry));
 }
 
 static enum lk_status enqueue_round(const struct lk_product_setup *setup, const struct gpu *w,
@@ -143,6 +165,7 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup, const 
                                     int64_t count)
 {
     const struct lk_winograd_geometry *g = &w->g;
+    const struct lk_geometry numbers = lk_winograd_numbers(g);
     const struct lk_grid of_ins = {{count, g->ins, 1}, lk_product_items(setup)};
     const struct lk_grid of_outs = {{count, g->outs, 1}, lk_product_items(setup)};
     LK_TRY(LK_ENQUEUE(w->inputs, of_ins, LK_BUF(g->forward ? run->x : run->dz),
@@ -150,14 +173,13 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup, const 
                       LK_BUF(g->source == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(g->source == LK_GRADIENT_POOLED ? run->at : NULL),
                       LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(first),
-                      LK_INT(w->room), LK_INT(g->in[0]), LK_INT(g->in[1]), LK_INT(g->out[0]),
-                      LK_INT(g->out[1]), LK_INT(g->pad[0]), LK_INT(g->pad[1])));
+                      LK_INT(w->room), LK_STRUCT(&numbers)));
     LK_TRY(enqueue_products(setup, w, run, count));
-    return LK_ENQUEUE(
-        w->results, of_outs, LK_BUF(run->workspace), LK_INT(w->m_first),
-        LK_BUF(g->forward ? run->bias : NULL), LK_BUF(g->forward ? run->y : run->dx),
-        LK_BUF(g->forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL), LK_INT(first),
-        LK_INT(w->room), LK_INT(g->out[0]), LK_INT(g->out[1]), LK_INT(g->relu));
+    return LK_ENQUEUE(w->results, of_outs, LK_BUF(run->workspace), LK_INT(w->m_first),
+                      LK_BUF(g->forward ? run->bias : NULL),
+                      LK_BUF(g->forward ? run->y : run->dx),
+                      LK_BUF(g->forward ? run->at : NULL), LK_BUF(g->is_gated ? run->x : NULL),
+                      LK_INT(first), LK_INT(w->room), LK_INT(g->relu), LK_STRUCT(&numbers));
 }
 
 /* --- weight gradient ------------------------------------------------------------------- */
@@ -168,26 +190,30 @@ static enum lk_status enqueue_sums(const struct lk_product_setup *setup, const s
                                    int64_t count)
 {
     const struct lk_winograd_geometry *g = &w->g;
+    const struct lk_geometry numbers = lk_winograd_numbers(g);
     const struct lk_grid of_ins = {{count, g->ins, 1}, lk_product_items(setup)};
     const struct lk_grid of_outs = {{count, g->outs, 1}, lk_product_items(setup)};
     const struct lk_grid products = {{lk_divide_up(g->outs, w->tile.columns),
                                       lk_divide_up(g->ins, w->tile.rows), w->positions},
                                      lk_gpu_tile_items(&w->tile)};
+    const struct lk_geometry geometry = row_geometry(count, count);
+    const struct lk_gpu_sums args = {.groups = 1,
+                                     .channels = g->ins,
+                                     .filters = g->outs,
+                                     .shard_tiles = 1,
+                                     .part_pixels = count};
     LK_TRY(LK_ENQUEUE(w->inputs, of_ins, LK_BUF(run->x), LK_INT(0), LK_BUF(NULL), LK_BUF(NULL),
                       LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(first), LK_INT(count),
-                      LK_INT(g->in[0]), LK_INT(g->in[1]), LK_INT(g->out[0]), LK_INT(g->out[1]),
-                      LK_INT(g->pad[0]), LK_INT(g->pad[1])));
+                      LK_STRUCT(&numbers)));
     LK_TRY(LK_ENQUEUE(w->other, of_outs, LK_BUF(run->dz), LK_INT(run->dz_first),
                       LK_BUF(g->source == LK_GRADIENT_MASKED ? run->y : NULL),
                       LK_BUF(g->source == LK_GRADIENT_POOLED ? run->at : NULL),
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_INT(first), LK_INT(count),
-                      LK_INT(g->out[0]), LK_INT(g->out[1])));
+                      LK_STRUCT(&numbers)));
     return LK_ENQUEUE(w->products, products, LK_BUF(run->workspace), LK_INT(w->v_first),
                       LK_BUF(run->workspace), LK_INT(w->u_first), LK_BUF(run->workspace),
-                      LK_INT(w->m_first), LK_INT(g->ins * g->outs), LK_INT(1), LK_INT(g->ins),
-                      LK_INT(1), LK_INT(count), LK_INT(g->outs), LK_INT(1), LK_INT(count),
-                      LK_INT(1), LK_INT(1), LK_INT(1), LK_INT(1), LK_INT(0), LK_INT(0),
-                      LK_INT(1), LK_INT(count));
+                      LK_INT(w->m_first), LK_INT(g->ins * g->outs), LK_STRUCT(&args),
+                      LK_STRUCT(&geometry));
 }
 
 static enum lk_status enqueue_weights(const struct lk_product_setup *setup, const struct gpu *w,

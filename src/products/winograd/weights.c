@@ -102,8 +102,15 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup,
                                     const struct weights *w, const struct lk_product_run *run,
                                     struct round r)
 {
-    const struct lk_product_axis *y = &w->shape.axis[0], *x = &w->shape.axis[1];
-    const int64_t channels = w->shape.channels, filters = w->shape.filters;
+    const int64_t channels = w->shape.channels;
+    const struct lk_geometry geometry = lk_geometry_of(w->shape.axis);
+    const struct lk_winograd_terms args = {.shard0 = r.shard0,
+                                           .shard_tiles = setup->tiling.shard_tiles,
+                                           .q0 = r.q0,
+                                           .q1 = r.q1,
+                                           .room = w->room,
+                                           .channels = channels,
+                                           .filters = w->shape.filters};
     const int items = lk_product_items(setup);
     const struct lk_grid terms = {
         {lk_divide_up(channels, CHANNELS) + w->panels * w->block.columns,
@@ -112,14 +119,12 @@ static enum lk_status enqueue_round(const struct lk_product_setup *setup,
     const struct lk_grid products = {{w->panels, (w->tile + 2) * (w->tile + 2), r.shards},
                                      items};
     const size_t stage = lk_winograd_stage_bytes(setup, w->tile);
-    LK_TRY(LK_ENQUEUE(
-        w->terms, terms, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
-        LK_BUF(w->source == LK_GRADIENT_MASKED ? run->y : NULL),
-        LK_BUF(w->source == LK_GRADIENT_POOLED ? run->at : NULL), LK_BUF(run->workspace),
-        LK_INT(w->v_first), LK_INT(w->v_stride), LK_INT(w->z_first), LK_INT(w->z_stride),
-        LK_INT(r.shard0), LK_INT(setup->tiling.shard_tiles), LK_INT(r.q0), LK_INT(r.q1),
-        LK_INT(w->room), LK_INT(channels), LK_INT(y->in), LK_INT(x->in), LK_INT(filters),
-        LK_INT(y->out), LK_INT(x->out), LK_INT(y->pad), LK_INT(x->pad), LK_LOCAL(stage)));
+    LK_TRY(LK_ENQUEUE(w->terms, terms, LK_BUF(run->x), LK_BUF(run->dz), LK_INT(run->dz_first),
+                      LK_BUF(w->source == LK_GRADIENT_MASKED ? run->y : NULL),
+                      LK_BUF(w->source == LK_GRADIENT_POOLED ? run->at : NULL),
+                      LK_BUF(run->workspace), LK_INT(w->v_first), LK_INT(w->v_stride),
+                      LK_INT(w->z_first), LK_INT(w->z_stride), LK_STRUCT(&args),
+                      LK_STRUCT(&geometry), LK_LOCAL(stage)));
     return LK_ENQUEUE(w->products, products, LK_BUF(run->workspace), LK_INT(w->v_first),
                       LK_INT(w->v_stride), LK_INT(w->z_first), LK_INT(w->z_stride),
                       LK_BUF(run->workspace), LK_INT(w->m_first), LK_INT(w->m_stride),

@@ -4,7 +4,9 @@
 #ifndef LK_PRODUCTS_WINOGRAD_H
 #define LK_PRODUCTS_WINOGRAD_H
 
+#include "products/kernel/geometry.h"
 #include "products/kernel/kernel.h"
+#include "products/winograd/args.h"
 
 /* Forward, or a data gradient as a convolution of dz with turned taps. `transposed`: as the
  * transpose of the forward pass. */
@@ -19,6 +21,10 @@ struct lk_winograd_geometry {
 
 void lk_winograd_describe(const struct lk_product_job *job, int64_t tile,
                           struct lk_winograd_geometry *geometry);
+
+/* As kernels take it. */
+struct lk_geometry lk_winograd_numbers(const struct lk_winograd_geometry *geometry);
+struct lk_winograd_from lk_winograd_from(const struct lk_winograd_geometry *geometry);
 
 /* Winograd tiles of a plane. */
 int64_t lk_winograd_squares(const int64_t plane[2], int64_t tile);
@@ -37,8 +43,5 @@ bool lk_winograd_fits(const struct lk_product_setup *setup, const struct lk_prod
  * a shard's tiles share. products: of channels and filters that are computed. */
 double lk_winograd_cost(const struct lk_product_setup *setup, const struct lk_product_job *job,
                         double products, double each, double shared);
-
-extern const struct lk_product_verbs lk_winograd_fused, lk_winograd_fused_weights,
-    lk_winograd_weights, lk_winograd_gpu;
 
 #endif

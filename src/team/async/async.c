@@ -1,5 +1,4 @@
-/* Asynchronous training as the trainer's thread sees it: steps into the queue, and their ends.
- */
+/* The trainer's side of asynchronous training: puts steps into the queue and ends them. */
 #include "team/async/internal.h"
 
 #include "base/fail.h"
@@ -10,8 +9,8 @@
 
 /* --- creating ----------------------------------------------------------------------------- */
 
-/* The log has room for what a replica may lack when its device ends a group, one more for the
- * entry that is being written. */
+/* Room in the log: for the updates that a replica may lack when its device ends a group, and
+ * one more for the entry that is being written. */
 static enum lk_status create_log(struct lk_team *team, struct lk_async *async)
 {
     const struct lk_replica *replica = lk_stepper_replica(lk_team_lead(team)->stepper);
@@ -159,7 +158,7 @@ static bool is_oldest_done(const struct lk_team *team)
     return step->applied == step->groups;
 }
 
-/* A step more is wanted where the devices would soon run out of groups. */
+/* Another step is wanted when the devices would soon run out of groups. */
 static bool wants_step(const struct lk_team *team)
 {
     const struct lk_async *async = team->async;

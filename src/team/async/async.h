@@ -39,6 +39,6 @@ void lk_async_stop(struct lk_team *team);
 /* On the worker's thread: takes groups and applies updates until there is nothing left to do.
  */
 LK_MUST_CHECK enum lk_status lk_async_work(struct lk_worker *worker,
-                                           const struct lk_command *order);
+                                           const struct lk_command *command);
 
 #endif

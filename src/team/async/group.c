@@ -1,4 +1,5 @@
-/* A group of shards: taken, computed, added up, and made the log's next entry. */
+/* What a device does with a group of shards: takes it, computes it, adds it up and makes it
+ * the log's next entry. */
 #include "team/async/internal.h"
 
 #include "base/fail.h"
@@ -6,23 +7,24 @@
 #include "tensor/elementwise.h"
 #include <string.h>
 
-/* So many groups in a row whose sums only other devices found finite mean that a device is at
- * fault. (Where training diverges, the device with the newest parameters is the first to see
- * it.) */
+/* A device is at fault when the sums of so many groups in a row were not finite on it and
+ * finite on another device. (A single such group proves nothing: where training diverges,
+ * the device with the newest parameters is the first to see it.) */
 enum { MOST_DOUBTS = 3 };
 
 /* --- computing -----------------------------------------------------------------------------
  */
 
-/* Whether the device may take the next group: not one whose sums were not finite on this
- * device, if there is another one to try it. */
+/* Whether the device may take the next group. A group whose sums were not finite on this
+ * device goes to another one, where there is one. */
 static bool may_take(const struct lk_worker *worker)
 {
     const struct lk_team *team = worker->team;
     return team->async->queue[0].doubted != worker->position + 1 || lk_team_left(team) < 2;
 }
 
-/* Not while a device adds to the log, since what else may begin depends on that. */
+/* Takes nothing while a device adds to the log: whether another group may begin depends on
+ * what is added. */
 bool lk_async_dequeue_group(struct lk_worker *worker)
 {
     struct lk_async *async = worker->team->async;
@@ -39,7 +41,14 @@ bool lk_async_dequeue_group(struct lk_worker *worker)
     return true;
 }
 
-/* Waits until all sums of the group are in host memory. */
+static enum lk_status await(struct lk_worker *worker, int bucket, int arrival)
+{
+    struct lk_arrival *a = &worker->delivery.arrivals[arrival];
+    return lk_exchange_wait(lk_stepper_exchange(worker->stepper), bucket, a->terms,
+                            &a->checksums, &a->count);
+}
+
+/* Computes a group and waits until all its sums are in host memory. */
 static enum lk_status compute(struct lk_worker *worker, const struct lk_step_share *share)
 {
     struct lk_team *team = worker->team;
@@ -50,11 +59,9 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
     LK_TRY(lk_stepper_begin(worker->stepper, team->batches, share));
     lk_worker_note(worker, "enqueue", share->step, start, lk_seconds());
     const double begun = lk_seconds();
-    for (int i = 0; i <= team->buckets; i++) { /* the metrics come first */
-        struct lk_arrival *arrival = &worker->delivery.arrivals[i];
-        LK_TRY(lk_exchange_wait(exchange, i == 0 ? team->buckets : i - 1, arrival->terms,
-                                &arrival->checksums, &arrival->count));
-    }
+    LK_TRY(await(worker, lk_exchange_metrics(exchange), LK_ARRIVAL_METRICS));
+    for (int b = 0; b < team->buckets; b++)
+        LK_TRY(await(worker, b, LK_ARRIVAL_BUCKETS + b));
     lk_worker_be_slow(worker, lk_seconds() - start);
     worker->delivery.times = lk_stepper_share_times(worker->stepper);
     if (!(worker->delivery.times.compute_ms > 0)) /* a driver without times */
@@ -68,25 +75,23 @@ static enum lk_status compute(struct lk_worker *worker, const struct lk_step_sha
 /* --- adding up -----------------------------------------------------------------------------
  */
 
-/* Adds up a bucket of a group, or arrival 0, its metrics. */
-static enum lk_status add_bucket(struct lk_worker *worker, int arrival, void *memory,
-                                 uint32_t *checksum, bool *is_finite)
+/* Adds up an arrival of a group. */
+static enum lk_status add_arrival(struct lk_worker *worker, int arrival, void *memory,
+                                  uint32_t *checksum, bool *is_finite)
 {
     struct lk_team *team = worker->team;
     const struct lk_arrival *a = &worker->delivery.arrivals[arrival];
-    const struct lk_replica *replica = lk_stepper_replica(worker->stepper);
     const struct lk_shard_run run = lk_async_member(worker)->group.share.run;
     uint32_t found[LK_MOST_SHARDS];
     struct lk_reduction_result sum = {
         .subtree = {run.first, run.count}, .copies = &memory, .copy_count = 1};
-    const struct lk_reduction_job job = {
-        .dtype = team->config.real,
-        .count = arrival ? lk_replica_bucket(replica, arrival - 1).count : LK_PAD,
-        .terms = a->terms,
-        .term_count = a->count,
-        .sums = &sum,
-        .sum_count = 1,
-        .checksums = found};
+    const struct lk_reduction_job job = {.dtype = team->config.real,
+                                         .count = team->values[arrival],
+                                         .terms = a->terms,
+                                         .term_count = a->count,
+                                         .sums = &sum,
+                                         .sum_count = 1,
+                                         .checksums = found};
     LK_TRY(lk_reducer_sum(team->reducer, &job));
     *checksum = sum.checksum;
     *is_finite &= sum.is_finite;
@@ -116,11 +121,11 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
     uint32_t unused;
     const double start = lk_seconds();
     outcome->is_finite = true;
-    LK_TRY(add_bucket(worker, 0, &metrics, &unused, &outcome->is_finite));
+    LK_TRY(add_arrival(worker, LK_ARRIVAL_METRICS, &metrics, &unused, &outcome->is_finite));
     for (int b = 0; b < worker->team->buckets; b++) {
         const size_t at = (size_t)lk_replica_bucket(replica, b).first * real;
-        LK_TRY(add_bucket(worker, b + 1, (char *)update->gradient + at, &update->sums[b],
-                          &outcome->is_finite));
+        LK_TRY(add_arrival(worker, LK_ARRIVAL_BUCKETS + b, (char *)update->gradient + at,
+                           &update->sums[b], &outcome->is_finite));
     }
     update->samples = group->samples;
     update->lr = group->lr;
@@ -134,8 +139,9 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
 /* --- the log -------------------------------------------------------------------------------
  */
 
-/* Nobody else adds, the entry's last update has been applied everywhere, and no device in the
- * middle of a group would get further behind than it may. */
+/* Whether the log may get another entry: no other device is adding one, the entry that it
+ * would overwrite has been applied everywhere, and no device in the middle of a group would
+ * fall further behind than the bound on staleness allows. */
 static bool may_add(const struct lk_worker *worker)
 {
     const struct lk_team *team = worker->team;
@@ -193,9 +199,9 @@ static void refuse(struct lk_worker *worker, bool has_changed)
     lk_async_return(team->async, worker->position);
 }
 
-/* A device is at fault if its sums were not finite and this device's are, by the same
- * parameters, or several times in a row by others. If no device finds finite sums, training has
- * diverged, and the update is made as it is. */
+/* Judges the device on which this group's sums were not finite before. It is at fault if
+ * they are finite here with the same parameters, or if that happened several times in a row.
+ * If no device finds finite sums, training has diverged, and the update is made as it is. */
 static void judge_doubted(struct lk_worker *worker, bool is_finite)
 {
     struct lk_team *team = worker->team;
@@ -251,8 +257,9 @@ enum lk_status lk_async_do_group(struct lk_worker *worker)
     if (!lk_worker_is_at_work(worker) || status != LK_OK)
         return status;
     member->since = 0;
+    const double seconds = lk_team_seconds(team) - start;
     if (member->has_computed)
-        lk_team_note_step(team, lk_team_seconds(team) - start);
+        lk_team_note_step(team, seconds, seconds);
     member->has_computed = true;
     return add_update(worker);
 }

@@ -6,22 +6,22 @@
 
 enum { LK_MOST_GROUPS = LK_MOST_BEGUN * LK_MOST_TEAM };
 
-/* Shards of a step that one device computes at a time. */
+/* A group: the shards of a step that one device computes at a time. */
 struct lk_async_group {
     struct lk_step_share share;
     int64_t samples; /* its own */
     double lr;
     int tries;
-    int doubted;        /* 1 + the number of a device whose sums were not finite: another one is
-                         * to compute the group. 0: none */
+    int doubted;        /* 1 + the number of a device on which its sums were not finite, so
+                         * that another one is to compute it; 0: none */
     int64_t doubted_at; /* how many updates that device's replica had then */
 };
 
-/* A step that is begun. */
+/* A step that has begun and not ended. */
 struct lk_async_step {
     struct lk_team_step step;
     int groups, applied, tries;
-    double loss, correct; /* sums of what was applied */
+    double loss, correct; /* sums over the groups that were applied */
     struct lk_device_times devices[LK_MOST_TEAM];
 };
 
@@ -33,20 +33,24 @@ struct lk_async_update {
     double lr;
 };
 
-/* What belongs to a device. */
+/* What asynchronous training knows of one device. */
 struct lk_async_member {
     struct lk_async_group group; /* that it computes */
     bool has_group;
-    bool is_wrong;                  /* its replica has not got an update as it was sent */
-    double since;                   /* that it computes or updates; 0: it waits for others */
-    int64_t applied;                /* updates that its replica has got */
-    uint32_t sums[LK_MOST_BUCKETS]; /* of the last one */
-    int doubts;                     /* groups in a row whose sums were finite on others only */
-    bool has_computed, has_applied; /* a group, an update: its kernels are compiled */
+    bool is_wrong;                  /* what its replica received of an update is not what was
+                                     * sent */
+    double since;                   /* when it began to compute or to update; 0: it waits for
+                                     * others */
+    int64_t applied;                /* how many updates its replica has had */
+    uint32_t sums[LK_MOST_BUCKETS]; /* checksums of the last of these */
+    int doubts;                     /* groups in a row whose sums were finite on other
+                                     * devices only */
+    bool has_computed, has_applied; /* has done so at least once: the kernels for it are
+                                     * compiled */
 };
 
-/* All of it is guarded by the team's mutex, but for gradients: an entry is written while
- * is_adding, and read until all replicas have got it. */
+/* The team's mutex guards all but the gradients of the log: an entry is written by one
+ * device while is_adding, and then only read, until all replicas have applied it. */
 struct lk_async {
     struct lk_staleness staleness;
     struct lk_async_update *log; /* [room]: update n + 1 is entry n % room */
@@ -60,8 +64,8 @@ struct lk_async {
     struct lk_async_member members[LK_MOST_TEAM];
     bool is_adding;    /* a device writes the next entry */
     bool is_pausing;   /* no group is taken until the replicas were compared */
-    bool is_unchecked; /* there are updates since */
-    bool is_stopped;   /* threads leave all as it is */
+    bool is_unchecked; /* updates were made since the replicas were compared */
+    bool is_stopped;   /* training has ended: threads leave the queue and the log as they are */
 };
 
 static inline struct lk_async_member *lk_async_member(struct lk_worker *worker)
@@ -81,15 +85,15 @@ void lk_async_return(struct lk_async *async, int position);
  * themselves. */
 void lk_async_wake(struct lk_team *team);
 
-/* On the trainer's thread, the mutex held: waits until `is_so`, and sees to it that what is in
- * the queue gets done. fails: LK_E_DEVICE where no device is left; as a device for a reason
- * that is not its own, such as an unreadable sample: then all stop */
+/* On the trainer's thread, with the mutex held: waits until `is_so`, and keeps the devices
+ * at work on what is in the queue. fails: LK_E_DEVICE where no device is left; as a device
+ * for a reason that is not its own, such as an unreadable sample: then all stop */
 LK_MUST_CHECK enum lk_status lk_async_await(struct lk_team *team,
                                             bool (*is_so)(const struct lk_team *));
 bool lk_async_is_idle(const struct lk_team *team);
 
-/* Compares all replicas, which have nothing to do, where they are to be or one is known to be
- * wrong, and lets them go on. */
+/* Compares all replicas, if a comparison is due or one is known to be wrong, and lets the
+ * devices go on. No device may be at work. */
 LK_MUST_CHECK enum lk_status lk_async_check_replicas(struct lk_team *team);
 
 /* The number-th update's entry, numbers from 1. */

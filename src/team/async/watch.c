@@ -1,26 +1,29 @@
-/* Asynchronous training: the trainer's thread watches the devices while it waits for them. */
+/* What the trainer's thread does in asynchronous training while it waits: it looks after the
+ * devices. */
 #include "team/async/internal.h"
 
 #include "base/fail.h"
 #include <math.h>
 #include <string.h>
 
-/* Seconds between two looks at the devices, if none has to be looked at sooner. */
+/* Seconds from one look at the devices to the next, if none has to be looked at sooner. */
 static const double look_seconds = 1;
 
-/* Wakes all that have nothing to do; the threads of others look at the queue themselves. */
+/* Wakes all devices that have nothing to do; the threads of others look at the queue by
+ * themselves. */
 void lk_async_wake(struct lk_team *team)
 {
-    const struct lk_command order = {.kind = LK_COMMAND_WORK, .run = lk_async_work};
+    const struct lk_command command = {.kind = LK_COMMAND_WORK, .run = lk_async_work};
     for (int i = 0; i < team->count; i++)
         if (team->workers[i]->state == LK_WORKER_READY) {
             lk_worker_change(team->workers[i], LK_WORKER_WORK, NULL);
-            lk_worker_send(team->workers[i], &order);
+            lk_worker_send(team->workers[i], &command);
         }
     pthread_cond_broadcast(&team->changed);
 }
 
-/* When a device that works is taken for one that hangs; INFINITY where it waits for others. */
+/* The time from which a device that is still at work counts as hanging; INFINITY where it
+ * waits for others. */
 static double due_at(const struct lk_team *team, int position)
 {
     const struct lk_async_member *member = &team->async->members[position];
@@ -28,7 +31,8 @@ static double due_at(const struct lk_team *team, int position)
     return member->since > 0 ? member->since + lk_team_limit(team, is_new) : INFINITY;
 }
 
-/* Takes out devices that have failed or hang; what they computed goes back to the queue. */
+/* Takes out devices that have failed or hang, and puts the groups that they were computing
+ * back into the queue. */
 static void find_lost(struct lk_team *team)
 {
     const double now = lk_team_seconds(team);
@@ -53,8 +57,6 @@ bool lk_async_is_idle(const struct lk_team *team)
     return true;
 }
 
-/* Compares all replicas, which have nothing to do, where they are to be or one is known to be
- * wrong, and lets them go on. */
 enum lk_status lk_async_check_replicas(struct lk_team *team)
 {
     struct lk_async *async = team->async;
@@ -77,8 +79,8 @@ enum lk_status lk_async_check_replicas(struct lk_team *team)
     return LK_OK;
 }
 
-/* When to look next: as soon as a device would be taken for one that hangs, or when another
- * look is usual. */
+/* The time of the next look: when a device would count as hanging, at the latest after
+ * look_seconds. */
 static double next_look(struct lk_team *team)
 {
     double at = lk_team_seconds(team) + look_seconds;
@@ -99,7 +101,7 @@ static enum lk_status find_errors(const struct lk_team *team)
     return LK_OK;
 }
 
-/* Waits until `is_so`, and sees to it that what is in the queue gets done. */
+/* Waits until `is_so`, and keeps the devices at work on what is in the queue. */
 static enum lk_status watch(struct lk_team *team, bool (*is_so)(const struct lk_team *))
 {
     struct lk_async *async = team->async;
@@ -118,7 +120,8 @@ static enum lk_status watch(struct lk_team *team, bool (*is_so)(const struct lk_
     }
 }
 
-/* As watch(); where it fails there is nothing to be waited for any more. */
+/* As watch(), and stops all devices where it fails, since nothing that they do is wanted any
+ * more. */
 enum lk_status lk_async_await(struct lk_team *team, bool (*is_so)(const struct lk_team *))
 {
     const enum lk_status status = watch(team, is_so);

@@ -7,7 +7,7 @@
 
 /* --- applying updates --------------------------------------------------------------------- */
 
-/* Whether the replica has got its last update as the log had it; waits for it. */
+/* Whether the replica received its last update as the log has it; waits until that is known. */
 static enum lk_status check_last(struct lk_worker *worker, bool *is_right)
 {
     const struct lk_async_member *member = lk_async_member(worker);
@@ -38,8 +38,8 @@ static enum lk_status apply(struct lk_worker *worker, int64_t number)
     return lk_stepper_update(worker->stepper, update->samples, update->lr, number, true);
 }
 
-/* Gives the replica its next update, unless it has not got the last one right. The mutex is
- * held, but not while the device works; so below. */
+/* Gives the replica its next update, unless it received the last one wrong. The mutex is
+ * held, but not while the device works; likewise in the functions below. */
 static enum lk_status catch_up(struct lk_worker *worker)
 {
     struct lk_team *team = worker->team;
@@ -67,7 +67,7 @@ static enum lk_status catch_up(struct lk_worker *worker)
 
 /* --- working ------------------------------------------------------------------------------ */
 
-/* Whether no update can come any more until somebody begins another step. */
+/* Whether no further update will come before another step is begun. */
 static bool is_drained(const struct lk_team *team)
 {
     const struct lk_async *async = team->async;
@@ -95,8 +95,8 @@ static enum lk_status fetch_checks(struct lk_worker *worker)
     return LK_OK;
 }
 
-/* Whether there is nothing left to do for it: a replica that has got something wrong waits for
- * the others' state. */
+/* Whether nothing is left to do: all updates are applied and none will come. A replica that
+ * received something wrong has nothing to do either, until another's state is copied to it. */
 static bool may_leave(struct lk_worker *worker)
 {
     const struct lk_async *async = worker->team->async;
@@ -105,8 +105,8 @@ static bool may_leave(struct lk_worker *worker)
            (member->applied == async->staleness.updates && is_drained(worker->team));
 }
 
-/* What is in the log by now is applied before the next group begins; what comes meanwhile has
- * to wait, or a slow device would never begin one. */
+/* One round: applies the updates that are in the log by now, then takes a group. Updates
+ * that come meanwhile have to wait, or a slow device would never begin a group. */
 static enum lk_status go_round(struct lk_worker *worker)
 {
     struct lk_team *team = worker->team;
@@ -128,9 +128,9 @@ static enum lk_status go_round(struct lk_worker *worker)
     return LK_OK;
 }
 
-enum lk_status lk_async_work(struct lk_worker *worker, const struct lk_command *order)
+enum lk_status lk_async_work(struct lk_worker *worker, const struct lk_command *command)
 {
-    (void)order;
+    (void)command;
     enum lk_status status = LK_OK;
     pthread_mutex_lock(&worker->team->mutex);
     while (status == LK_OK && worker->state == LK_WORKER_WORKING &&

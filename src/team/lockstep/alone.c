@@ -4,10 +4,10 @@
 
 #include "base/fail.h"
 
-enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_command *order)
+enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_command *command)
 {
     struct lk_team *team = worker->team;
-    const struct lk_step_share *share = &order->share;
+    const struct lk_step_share *share = &command->share;
     const int slot = (int)(share->step % LK_REPLICA_SLOTS);
     const double start = lk_seconds();
     LK_TRY(lk_worker_fail(worker, share->step));
@@ -16,24 +16,24 @@ enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_command 
     const double read = lk_seconds();
     worker->input_ms[slot] = 1e3 * (read - start);
     lk_profile_step(team->profile, worker->device, share->step);
-    LK_TRY(lk_stepper_enqueue(worker->stepper, slot, share->samples, order->lr, share->step));
+    LK_TRY(lk_stepper_enqueue(worker->stepper, slot, share->samples, command->lr, share->step));
     lk_worker_note(worker, "read batch", share->step, start, read);
     lk_worker_note(worker, "enqueue", share->step, read, lk_seconds());
     return LK_OK;
 }
 
-enum lk_status lk_alone_end(struct lk_worker *worker, const struct lk_command *order)
+enum lk_status lk_alone_end(struct lk_worker *worker, const struct lk_command *command)
 {
     struct lk_team *team = worker->team;
     struct lk_step_result result;
-    const int slot = (int)(order->share.step % LK_REPLICA_SLOTS);
+    const int slot = (int)(command->share.step % LK_REPLICA_SLOTS);
     LK_TRY(lk_stepper_wait(worker->stepper, slot, &result));
-    lk_profile_collect(team->profile, worker->device, worker->position, order->share.step);
+    lk_profile_collect(team->profile, worker->device, worker->position, command->share.step);
     worker->delivery.result = result;
     worker->delivery.times = (struct lk_share_times){.input_ms = worker->input_ms[slot],
                                                      .transfer_ms = result.transfer_ms,
                                                      .compute_ms = result.compute_ms};
-    (void)lk_worker_deliver(worker, order->ticket, team->buckets + 1);
+    (void)lk_worker_deliver(worker, command->ticket, LK_ARRIVAL_BUCKETS + team->buckets);
     return LK_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Waits for the buckets of a team's devices and adds them as they arrive. */
+/* Waits for what the devices of a team bring in a step and adds it up as it arrives. */
 #include "team/lockstep/ranks.h"
 
 #include "base/fail.h"
@@ -11,8 +11,8 @@
  * small as it gets by then. */
 enum { MOST_OVERFLOWS = 40 };
 
-/* Loses the devices that have failed and, where it is `late`, those that have brought fewer
- * than `arrived` buckets. Returns how many. */
+/* Takes out the devices that have failed and, where it is `late`, those that have brought
+ * fewer than `arrived` arrivals. Returns how many. */
 static int lose_failed(struct lk_team *team, int arrived, bool late)
 {
     int lost = 0;
@@ -24,7 +24,7 @@ static int lose_failed(struct lk_team *team, int arrived, bool late)
     return lost;
 }
 
-/* Whether a device computes its first share. */
+/* Whether a device computes for the first time, and so may still be compiling kernels. */
 static bool is_any_new(const struct lk_team *team)
 {
     bool is_any = false;
@@ -44,12 +44,12 @@ static enum lk_status wait_for_devices(struct lk_team *team, double until, bool 
     return LK_OK;
 }
 
-/* Waits until every device that is left has brought its first `arrived` buckets, metrics
- * included. *is_whole: none was lost. fails: as a device for a reason that is not its own, such
- * as an unreadable sample. The mutex is held. */
+/* Waits until every device that is left has brought its first `arrived` arrivals. *is_whole:
+ * none was lost. fails: as a device for a reason that is not its own, such as an unreadable
+ * sample. The mutex is held. */
 static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is_whole)
 {
-    const double until = team->clock.ordered_at + lk_team_limit(team, is_any_new(team));
+    const double until = team->clock.sent_at + lk_team_limit(team, is_any_new(team));
     for (bool is_late = false;;) {
         bool is_complete = true;
         *is_whole = lose_failed(team, arrived, is_late) == 0;
@@ -69,7 +69,7 @@ static enum lk_status await_arrivals(struct lk_team *team, int arrived, bool *is
     }
 }
 
-/* The terms of all devices, ascending, as their runs are. Returns how many. */
+/* The terms of all devices, by ascending shards since their runs ascend. Returns how many. */
 static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
                   struct lk_worker **owners, uint32_t *checksums)
 {
@@ -86,19 +86,19 @@ static int gather(struct lk_team *team, int arrival, struct lk_term *terms,
     return count;
 }
 
-/* Where the sums of a bucket go: to every device that is left, or on to the other ranks.
- * Returns how many sums. */
-static int place_sums(struct lk_team *team, int bucket, void **copies,
+/* Where the sums of an arrival go: those of a bucket to every device that is left, the metrics
+ * to copies[0]; over ranks, on to the other ranks. Returns how many sums. */
+static int place_sums(struct lk_team *team, int arrival, void **copies,
                       struct lk_reduction_result sums[LK_MOST_SUBTREES])
 {
+    const bool is_metrics = arrival == LK_ARRIVAL_METRICS;
     if (team->job.ranks)
-        return lk_team_ranks_sums(team->job.ranks, bucket + 1, sums);
+        return lk_team_ranks_sums(team->job.ranks, arrival, sums);
     sums[0] = (struct lk_reduction_result){
-        .subtree = {0, team->config.shards}, .copies = copies, .copy_count = bucket < 0};
-    for (int i = 0; i < team->count && bucket >= 0; i++)
+        .subtree = {0, team->config.shards}, .copies = copies, .copy_count = is_metrics};
+    for (int i = 0; i < team->count && !is_metrics; i++)
         if (lk_worker_is_at_work(team->workers[i]))
-            copies[sums[0].copy_count++] =
-                team->workers[i]->delivery.arrivals[bucket + 1].result;
+            copies[sums[0].copy_count++] = team->workers[i]->delivery.arrivals[arrival].result;
     return 1;
 }
 
@@ -115,26 +115,27 @@ static bool are_numbers(const void *values, int64_t count, enum lk_dtype dtype)
 static void doubt(const struct lk_reduction_job *job, struct lk_worker **owners)
 {
     for (int i = 0; i < job->term_count; i++)
-        owners[i]->evidence.no_numbers |=
+        owners[i]->evidence.not_finite |=
             !are_numbers(job->terms[i].values, job->count, job->dtype);
 }
 
-/* Adds up a bucket (-1: the metrics, into metrics) for every device that is left.
- * False: what has come is not what was sent, or no numbers. */
-static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bool *is_right)
+/* Adds up an arrival: a bucket for every device that is left, the metrics into `metrics`.
+ * *is_right false: what has come is not what was sent, or no numbers. */
+static enum lk_status reduce(struct lk_team *team, int arrival, void *metrics, bool *is_right)
 {
+    const bool is_bucket = arrival != LK_ARRIVAL_METRICS;
     struct lk_term terms[LK_MOST_SHARDS];
     struct lk_worker *owners[LK_MOST_SHARDS];
     uint32_t sent[LK_MOST_SHARDS], found[LK_MOST_SHARDS];
     void *copies[LK_MOST_TEAM] = {metrics};
     struct lk_reduction_result sums[LK_MOST_SUBTREES];
     const struct lk_reduction_job job = {.dtype = team->config.real,
-                                         .count = team->values[bucket + 1],
+                                         .count = team->values[arrival],
                                          .terms = terms,
                                          .term_count =
-                                             gather(team, bucket + 1, terms, owners, sent),
+                                             gather(team, arrival, terms, owners, sent),
                                          .sums = sums,
-                                         .sum_count = place_sums(team, bucket, copies, sums),
+                                         .sum_count = place_sums(team, arrival, copies, sums),
                                          .checksums = found};
     const double start = lk_seconds();
     *is_right = true;
@@ -144,8 +145,8 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     lk_profile_span(team->profile, "host", "reduce", team->queue.steps[0].step, start,
                     lk_seconds());
     team->reduce_seconds += lk_seconds() - start;
-    if (bucket >= 0 && !team->job.ranks)
-        team->sums.next[bucket] = sums[0].checksum;
+    if (is_bucket && !team->job.ranks)
+        team->sums.next[arrival - LK_ARRIVAL_BUCKETS] = sums[0].checksum;
     for (int i = 0; i < job.term_count; i++)
         if (found[i] != sent[i]) {
             lk_log(LK_LOG_WARNING,
@@ -157,33 +158,34 @@ static enum lk_status reduce(struct lk_team *team, int bucket, void *metrics, bo
     bool is_finite = true;
     for (int i = 0; i < job.sum_count; i++)
         is_finite &= sums[i].is_finite;
-    const bool may_overflow = bucket >= 0 && team->config.loss_scale.first > 0 &&
+    const bool may_overflow = is_bucket && team->config.loss_scale.first > 0 &&
                               team->judgement.overflows < MOST_OVERFLOWS;
     if (!is_finite && may_overflow)
         team->judgement.has_overflowed = true;
     else if (*is_right && !is_finite && !team->judgement.has_diverged) {
-        team->judgement.has_no_numbers = true;
+        team->judgement.is_not_finite = true;
         *is_right = false;
         doubt(&job, owners);
     }
     return LK_OK;
 }
 
-/* Deals with a bucket that all devices have brought. */
-static enum lk_status take_bucket(struct lk_team *team, int bucket, void *metrics,
-                                  bool *is_right)
+/* Deals with an arrival that all devices have brought. */
+static enum lk_status take_arrival(struct lk_team *team, int arrival, void *metrics,
+                                   bool *is_right)
 {
     *is_right = true;
-    if (team->job.ranks && lk_team_ranks_has_sent(team->job.ranks, bucket + 1))
+    if (team->job.ranks && lk_team_ranks_has_sent(team->job.ranks, arrival))
         return LK_OK;
-    LK_TRY(reduce(team, bucket, metrics, is_right));
-    if (bucket < 0)
+    LK_TRY(reduce(team, arrival, metrics, is_right));
+    if (arrival == LK_ARRIVAL_METRICS)
         LK_TRY(lk_team_check_replicas(team, is_right));
-    return team->job.ranks && *is_right ? lk_team_ranks_send(team, bucket + 1) : LK_OK;
+    return team->job.ranks && *is_right ? lk_team_ranks_send(team, arrival) : LK_OK;
 }
 
-/* One device is alone: it has added up and updated by itself. Its result tells whether the sums
- * were finite; only devices that rest could check more. */
+/* Waits for the result of the device that is alone: it has added up and updated by itself.
+ * The result tells whether its sums were finite, which matters only where devices rest that
+ * could check them. */
 static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
 {
     struct lk_worker *worker = lk_team_only(team);
@@ -191,16 +193,16 @@ static enum lk_status collect_own(struct lk_team *team, bool *is_whole)
     *is_whole = lk_worker_is_at_work(worker); /* else a call has found it lost */
     if (!*is_whole)
         return LK_OK;
-    team->clock.ordered_at = lk_team_seconds(team); /* before, nobody waited for it */
-    lk_team_order_end(team, worker, false);
-    LK_TRY(await_arrivals(team, team->buckets + 1, is_whole));
+    team->clock.sent_at = lk_team_seconds(team); /* before, nobody waited for it */
+    lk_team_send_end(team, worker, false);
+    LK_TRY(await_arrivals(team, LK_ARRIVAL_BUCKETS + team->buckets, is_whole));
     if (!*is_whole)
         return LK_OK;
     worker->delivery.came_at = start;
     team->reduce_seconds = 1e-3 * worker->delivery.result.reduce_ms;
     if (lk_team_resting(team) > 0 && !team->judgement.has_diverged)
-        team->judgement.has_no_numbers = !isfinite(worker->delivery.result.loss);
-    *is_whole = !team->judgement.has_no_numbers;
+        team->judgement.is_not_finite = !isfinite(worker->delivery.result.loss);
+    *is_whole = !team->judgement.is_not_finite;
     return LK_OK;
 }
 
@@ -211,12 +213,12 @@ enum lk_status lk_team_collect(struct lk_team *team, void *metrics, bool *is_who
         return collect_own(team, is_whole);
     *is_whole = true;
     team->reduce_seconds = 0;
-    for (int bucket = -1; bucket < team->buckets && *is_whole; bucket++) {
-        LK_TRY(await_arrivals(team, bucket + 2, is_whole));
+    for (int a = 0; a < LK_ARRIVAL_BUCKETS + team->buckets && *is_whole; a++) {
+        LK_TRY(await_arrivals(team, a + 1, is_whole));
         if (!*is_whole)
             return LK_OK;
         pthread_mutex_unlock(&team->mutex);
-        status = take_bucket(team, bucket, metrics, is_whole);
+        status = take_arrival(team, a, metrics, is_whole);
         pthread_mutex_lock(&team->mutex);
         LK_TRY(status);
     }

@@ -1,4 +1,4 @@
-/* Which device computes which shards. */
+/* Decides which device computes which shards. */
 #include "team/lockstep/ranks.h"
 
 #include "base/fail.h"
@@ -28,13 +28,13 @@ static void deal_anew(struct lk_team *team, int shards, int *counts)
     bool is_any = false;
     for (int i = 0; i < team->count; i++) {
         const struct lk_worker *worker = team->workers[i];
-        const bool is_out = !lk_worker_is_at_work(worker) || worker->evidence.no_numbers;
+        const bool is_out = !lk_worker_is_at_work(worker) || worker->evidence.not_finite;
         const double rate = lk_split_rate(&team->split, team->job.first + i);
         rates[i] = is_out ? 0 : rate > 0 ? rate : 1;
         is_any |= is_out && counts[i] > 0;
     }
     if (is_any && lk_split_share(shards, team->count, rates, counts) != LK_OK)
-        lk_error_clear(); /* all are in doubt, so each computes its own shards again */
+        lk_error_clear(); /* every device is in doubt, so each computes its own shards again */
 }
 
 void lk_team_assign_shards(struct lk_team *team)
@@ -63,7 +63,7 @@ void lk_team_assign_shards(struct lk_team *team)
 
 /* --- what a step has shown --------------------------------------------------------------- */
 
-/* Takes out of the split what was lost in this step. False: nothing was. */
+/* Takes the devices that were lost in this step out of the split. False: there were none. */
 static bool lose(struct lk_team *team, const struct lk_team_result *result)
 {
     bool is_any = false;

@@ -1,6 +1,7 @@
 /* Steps in lockstep, for the files that make them up and for the team above. Floor 7. The
- * trainer's thread orders, collects and commits; what the devices' threads do for it is in
- * struct lk_team_acts. A device that is alone is the only sharer of a step. */
+ * trainer's thread sends commands, collects and commits; what the devices' threads do is a
+ * table of functions, struct lk_team_acts. A device that is alone is the only sharer of a
+ * step. */
 #ifndef LK_TEAM_LOCKSTEP_LOCKSTEP_H
 #define LK_TEAM_LOCKSTEP_LOCKSTEP_H
 
@@ -16,8 +17,8 @@ LK_MUST_CHECK enum lk_status lk_lockstep_begin(struct lk_team *team,
 LK_MUST_CHECK enum lk_status lk_lockstep_end(struct lk_team *team,
                                              struct lk_team_result *result);
 
-/* Does steps again that were ended before, on devices that were called back because the device
- * that was alone is lost. Steps that are begun are then begun anew, and shared. */
+/* Repeats steps that had ended, on devices that were called back because the device that was
+ * alone is lost. Steps that were begun are begun anew, and shared. */
 LK_MUST_CHECK enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first,
                                               int64_t last);
 
@@ -28,9 +29,9 @@ LK_MUST_CHECK enum lk_status lk_team_collect(struct lk_team *team, void *metrics
                                              bool *is_whole);
 
 /* Tells a device to end the oldest step. */
-void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weights);
+void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weights);
 
-/* Of this rank's devices, in the step at work. */
+/* Fills in the times of this rank's devices in the step at work. */
 void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *times);
 
 /* --- who computes what ------------------------------------------------------------------- */
@@ -58,10 +59,11 @@ void lk_team_try_step(struct lk_team *team, double seconds, bool has_changed);
 /* The one device that is at work; any one, if a call has lost that. */
 struct lk_worker *lk_team_only(struct lk_team *team);
 
-/* Lets the device go on alone, if it can; the others rest. */
+/* Lets the device go on alone, if it has memory for that; the others rest. */
 void lk_team_go_alone(struct lk_team *team, struct lk_worker *worker);
 
-/* Keeps the state of the one that is alone, so that little is done again where it fails. */
+/* Copies the state of the device that is alone to the host, so that few steps have to be
+ * repeated where it fails. */
 LK_MUST_CHECK enum lk_status lk_team_keep_state(struct lk_team *team);
 
 /* Takes all devices back to work for another trial, if it is time; call it behind
@@ -76,13 +78,13 @@ LK_MUST_CHECK enum lk_status lk_team_call_back(struct lk_team *team, struct lk_w
 /* --- acts of a device's thread ------------------------------------------------------------ */
 
 LK_MUST_CHECK enum lk_status lk_share_begin(struct lk_worker *worker,
-                                            const struct lk_command *order);
+                                            const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_share_end(struct lk_worker *worker,
-                                          const struct lk_command *order);
+                                          const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_alone_begin(struct lk_worker *worker,
-                                            const struct lk_command *order);
+                                            const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_alone_end(struct lk_worker *worker,
-                                          const struct lk_command *order);
+                                          const struct lk_command *command);
 LK_MUST_CHECK enum lk_status lk_alone_change(void *context, struct lk_worker *worker);
 
 #endif

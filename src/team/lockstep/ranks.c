@@ -1,5 +1,5 @@
-/* The ranks of a job: a team computes its rank's run of shards, and sums are finished over all
- * ranks. What a rank has sent stays as it is while a step is computed again. */
+/* A step over several ranks: a team computes its rank's run of shards, and sums are finished
+ * over all ranks. What a rank has sent stays as it is while a step is computed again. */
 #include "team/lockstep/ranks.h"
 
 #include "base/fail.h"
@@ -66,24 +66,24 @@ int lk_team_ranks_first(const struct lk_team_ranks *ranks)
 
 /* --- sharing a step --------------------------------------------------------------------- */
 
-/* For each bucket its sums over the rank's subtrees and the one over all shards. */
+/* For each arrival its sums over the rank's subtrees and the one over all shards. */
 static enum lk_status take_memory(struct lk_team *team, struct lk_team_ranks *ranks)
 {
     const size_t real = lk_dtype_bytes(team->config.real), parts = (size_t)ranks->terms + 1;
+    const int arrivals = LK_ARRIVAL_BUCKETS + team->buckets;
     size_t bytes = 0;
-    for (int b = 0; b <= team->buckets; b++) {
-        bytes += parts * (size_t)team->values[b] * real;
-    }
+    for (int a = 0; a < arrivals; a++)
+        bytes += parts * (size_t)team->values[a] * real;
     free(ranks->memory);
     ranks->memory = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (!ranks->memory)
         return lk_fail_memory("sums between ranks", bytes);
     char *at = ranks->memory;
-    for (int b = 0; b <= team->buckets; b++) {
-        const size_t part = (size_t)team->values[b] * real;
+    for (int a = 0; a < arrivals; a++) {
+        const size_t part = (size_t)team->values[a] * real;
         for (int t = 0; t < ranks->terms; t++, at += part)
-            ranks->buckets[b].values[t] = at;
-        ranks->buckets[b].result = at;
+            ranks->arrivals[a].values[t] = at;
+        ranks->arrivals[a].result = at;
         at += part;
     }
     return LK_OK;
@@ -102,7 +102,7 @@ enum lk_status lk_team_ranks_allocate(struct lk_team *team)
     const struct lk_world_plan plan = {.shards = team->config.shards,
                                        .runs = runs,
                                        .real = team->config.real,
-                                       .buckets = team->buckets + 1,
+                                       .buckets = LK_ARRIVAL_BUCKETS + team->buckets,
                                        .counts = team->values,
                                        .in_any_order = team->config.in_any_order,
                                        .reducer = team->reducer};
@@ -114,25 +114,25 @@ int lk_team_ranks_sums(const struct lk_team_ranks *ranks, int arrival,
 {
     for (int t = 0; t < ranks->terms; t++)
         sums[t] = (struct lk_reduction_result){.subtree = ranks->subtrees[t],
-                                               .copies = &ranks->buckets[arrival].values[t],
+                                               .copies = &ranks->arrivals[arrival].values[t],
                                                .copy_count = 1};
     return ranks->terms;
 }
 
 bool lk_team_ranks_has_sent(const struct lk_team_ranks *ranks, int arrival)
 {
-    return ranks->buckets[arrival].is_sent;
+    return ranks->arrivals[arrival].is_sent;
 }
 
 enum lk_status lk_team_ranks_send(struct lk_team *team, int arrival)
 {
     struct lk_team_ranks *ranks = team->job.ranks;
-    struct lk_rank_bucket *bucket = &ranks->buckets[arrival];
+    struct lk_rank_arrival *sums = &ranks->arrivals[arrival];
     struct lk_term terms[LK_MOST_SUBTREES];
     for (int t = 0; t < ranks->terms; t++)
-        terms[t] = (struct lk_term){ranks->subtrees[t], bucket->values[t]};
-    LK_TRY(lk_world_sum_begin(ranks->world, arrival, terms, bucket->result));
-    bucket->is_sent = true;
+        terms[t] = (struct lk_term){ranks->subtrees[t], sums->values[t]};
+    LK_TRY(lk_world_sum_begin(ranks->world, arrival, terms, sums->result));
+    sums->is_sent = true;
     ranks->sent++;
     return LK_OK;
 }
@@ -150,13 +150,14 @@ enum lk_status lk_team_ranks_wait(struct lk_team *team, double until, bool *is_l
     return status;
 }
 
-/* A sum over all ranks to all devices that are left, as the reducer copies a single term. */
+/* Copies a sum over all ranks to all devices that are left: the reducer does so with a
+ * single term. */
 static enum lk_status hand_out(struct lk_team *team, int arrival)
 {
-    const struct lk_rank_bucket *bucket = &team->job.ranks->buckets[arrival];
+    const struct lk_rank_arrival *sums = &team->job.ranks->arrivals[arrival];
     void *copies[LK_MOST_TEAM];
     uint32_t checksum;
-    const struct lk_term term = {{0, team->config.shards}, bucket->result};
+    const struct lk_term term = {{0, team->config.shards}, sums->result};
     struct lk_reduction_result sum = {.subtree = term.subtree, .copies = copies};
     for (int i = 0; i < team->count; i++)
         if (lk_worker_is_at_work(team->workers[i]))
@@ -169,7 +170,7 @@ static enum lk_status hand_out(struct lk_team *team, int arrival)
                                          .sum_count = 1,
                                          .checksums = &checksum};
     LK_TRY(lk_reducer_sum(team->reducer, &job));
-    team->sums.next[arrival - 1] = sum.checksum;
+    team->sums.next[arrival - LK_ARRIVAL_BUCKETS] = sum.checksum;
     return LK_OK;
 }
 
@@ -178,16 +179,17 @@ enum lk_status lk_team_ranks_receive(struct lk_team *team, void *metrics, bool *
     struct lk_team_ranks *ranks = team->job.ranks;
     const double start = lk_seconds();
     LK_TRY(lk_team_ranks_exchange_reports(team, is_right));
-    for (int b = 0; b <= team->buckets; b++) {
-        LK_TRY(lk_world_sum_end(ranks->world, b));
-        ranks->buckets[b].is_sent = false;
+    for (int a = 0; a < LK_ARRIVAL_BUCKETS + team->buckets; a++) {
+        LK_TRY(lk_world_sum_end(ranks->world, a));
+        ranks->arrivals[a].is_sent = false;
         ranks->sent--;
-        if (*is_right && b > 0)
-            LK_TRY(hand_out(team, b));
+        if (*is_right && a != LK_ARRIVAL_METRICS)
+            LK_TRY(hand_out(team, a));
     }
     lk_profile_span(team->profile, "host", "ranks", team->queue.steps[0].step, start,
                     lk_seconds());
-    memcpy(metrics, ranks->buckets[0].result, LK_PAD * lk_dtype_bytes(team->config.real));
+    memcpy(metrics, ranks->arrivals[LK_ARRIVAL_METRICS].result,
+           LK_PAD * lk_dtype_bytes(team->config.real));
     if (*is_right)
         return LK_OK;
     if (lk_world_rank(ranks->world) == 0)

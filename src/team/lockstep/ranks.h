@@ -1,12 +1,12 @@
 /* A team and the other ranks of its job: together they add sums, and after each step they
- * exchange a report. Arrival 0 is the metrics, those behind are the buckets. Floor 7. */
+ * exchange a report. Floor 7. */
 #ifndef LK_TEAM_LOCKSTEP_RANKS_H
 #define LK_TEAM_LOCKSTEP_RANKS_H
 
 #include "team/lockstep/lockstep.h"
 
 /* An arrival's sums: over each of this rank's subtrees, and over all shards. */
-struct lk_rank_bucket {
+struct lk_rank_arrival {
     void *values[LK_MOST_SUBTREES], *result;
     bool is_sent;
 };
@@ -33,8 +33,8 @@ struct lk_team_ranks {
               1]; /* of each rank: its first device among those of all */
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     int terms, sent;
-    struct lk_rank_bucket buckets[LK_MOST_BUCKETS + 1];
-    char *memory; /* of the buckets */
+    struct lk_rank_arrival arrivals[LK_ARRIVAL_BUCKETS + LK_MOST_BUCKETS];
+    char *memory; /* of the sums */
     double told[LK_MOST_SPLIT_DEVICES *
                 (LK_RANK_REPORTS + LK_DEVICE_REPORTS)]; /* ranks, then devices */
     double waits[LK_MOST_TEAM]; /* of this rank's devices, in the step before */

@@ -1,6 +1,6 @@
-/* One device goes on alone since it is faster than all together, and the others rest. Where it
- * fails they are called back: from the state that was kept last all steps since are done again,
- * so that they are where it was. From time to time all are tried again. */
+/* One device goes on alone where it is faster than all together, and the others rest. Where
+ * it fails they are called back: all steps since the state that was kept last are repeated
+ * from that state. From time to time a trial with all devices is made again. */
 #include "team/lockstep/lockstep.h"
 
 #include "base/fail.h"
@@ -72,8 +72,8 @@ enum lk_status lk_team_keep_state(struct lk_team *team)
     return LK_OK;
 }
 
-/* Takes those that rest back to work with the state that was kept; who cannot come is lost. The
- * one that is in doubt rests instead: the others go on without it. */
+/* Brings the resting devices back to work from the state that was kept; one that cannot come
+ * is lost. The device in doubt rests instead: the others go on without it. */
 static enum lk_status wake(struct lk_team *team, enum lk_team_phase phase,
                            struct lk_worker *doubted)
 {
@@ -129,6 +129,6 @@ enum lk_status lk_team_try_again(struct lk_team *team)
         return LK_OK;
     }
     team->clock.has_worked = false; /* kernels may have to be compiled */
-    team->clock.step_seconds = 0;
+    team->clock.step_seconds = team->clock.fastest_seconds = 0;
     return wake(team, LK_TEAM_TRIAL_ALL, NULL);
 }

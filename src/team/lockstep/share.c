@@ -4,29 +4,29 @@
 
 #include "base/fail.h"
 
-static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_command *order)
+static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_command *command)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
     struct lk_delivery *delivery = &worker->delivery;
-    struct lk_arrival *arrival = &delivery->arrivals[0];
+    struct lk_arrival *arrival = &delivery->arrivals[LK_ARRIVAL_METRICS];
     arrival->count = 0;
-    if (order->share.run.count > 0)
-        LK_TRY(lk_exchange_wait(exchange, worker->team->buckets, arrival->terms,
+    if (command->share.run.count > 0)
+        LK_TRY(lk_exchange_wait(exchange, lk_exchange_metrics(exchange), arrival->terms,
                                 &arrival->checksums, &arrival->count));
     delivery->checks = NULL;
     if (worker->has_updated)
         LK_TRY(lk_exchange_checks(exchange, &delivery->checks));
-    (void)lk_worker_deliver(worker, order->ticket, 1);
+    (void)lk_worker_deliver(worker, command->ticket, 1);
     return LK_OK;
 }
 
-static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_command *order,
+static enum lk_status take_bucket(struct lk_worker *worker, const struct lk_command *command,
                                   int bucket)
 {
     struct lk_exchange *exchange = lk_stepper_exchange(worker->stepper);
-    struct lk_arrival *arrival = &worker->delivery.arrivals[bucket + 1];
+    struct lk_arrival *arrival = &worker->delivery.arrivals[LK_ARRIVAL_BUCKETS + bucket];
     arrival->count = 0;
-    if (order->share.run.count > 0)
+    if (command->share.run.count > 0)
         LK_TRY(lk_exchange_wait(exchange, bucket, arrival->terms, &arrival->checksums,
                                 &arrival->count));
     return lk_exchange_result(exchange, bucket, &arrival->result);
@@ -45,7 +45,8 @@ static enum lk_status prefetch(struct lk_worker *worker)
                : LK_OK;
 }
 
-/* Before the last bucket is known to be there, since the step's report follows it. */
+/* Takes the share's times. Called before the last bucket is announced, because the step is
+ * reported as soon as that has come. */
 static void take_times(struct lk_worker *worker, double start, double begun)
 {
     struct lk_share_times *times = &worker->delivery.times;
@@ -56,26 +57,26 @@ static void take_times(struct lk_worker *worker, double start, double begun)
     times->compute_ms *= worker->trouble.slowness;
 }
 
-enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command *order)
+enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command *command)
 {
     struct lk_team *team = worker->team;
-    const int64_t step = order->share.step;
-    const bool has_shards = order->share.run.count > 0;
+    const int64_t step = command->share.step;
+    const bool has_shards = command->share.run.count > 0;
     const double start = lk_seconds();
     lk_profile_step(team->profile, worker->device, step);
     worker->delivery.times = (struct lk_share_times){0};
     LK_TRY(lk_worker_fail(worker, step));
     if (has_shards)
-        LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &order->share));
+        LK_TRY(lk_stepper_begin(worker->stepper, team->batches, &command->share));
     const double begun = lk_seconds();
     LK_TRY(prefetch(worker));
     const double fetched = lk_seconds();
-    LK_TRY(take_metrics(worker, order));
+    LK_TRY(take_metrics(worker, command));
     for (int bucket = 0; bucket < team->buckets; bucket++) {
-        LK_TRY(take_bucket(worker, order, bucket));
+        LK_TRY(take_bucket(worker, command, bucket));
         if (bucket == team->buckets - 1 && has_shards)
             take_times(worker, start, begun);
-        if (!lk_worker_deliver(worker, order->ticket, 1))
+        if (!lk_worker_deliver(worker, command->ticket, 1))
             break;
     }
     lk_worker_note(worker, "enqueue", step, start, begun);
@@ -85,12 +86,12 @@ enum lk_status lk_share_begin(struct lk_worker *worker, const struct lk_command 
     return LK_OK;
 }
 
-enum lk_status lk_share_end(struct lk_worker *worker, const struct lk_command *order)
+enum lk_status lk_share_end(struct lk_worker *worker, const struct lk_command *command)
 {
     struct lk_team *team = worker->team;
     worker->has_updated = true;
-    LK_TRY(lk_stepper_update(worker->stepper, order->share.samples, order->lr,
-                             order->share.step, order->weights));
+    LK_TRY(lk_stepper_update(worker->stepper, command->share.samples, command->lr,
+                             command->share.step, command->weights));
     pthread_mutex_lock(&team->mutex);
     lk_worker_change(worker, LK_WORKER_UPDATED, NULL);
     pthread_mutex_unlock(&team->mutex);

@@ -1,5 +1,5 @@
-/* A team's steps on the trainer's thread: shares are ordered, what they bring is collected, and
- * a step counts when all is there and right; else it is begun anew. */
+/* A team's steps on the trainer's thread: shares are sent out, what they bring is collected,
+ * and a step counts when all is there and right; else it is begun anew. */
 #include "team/lockstep/ranks.h"
 
 #include "base/fail.h"
@@ -8,30 +8,30 @@
 
 enum { MOST_TRIES = 8 };
 
-/* --- ordering --------------------------------------------------------------------------- */
+/* --- sending commands ------------------------------------------------------------------- */
 
 static bool is_alone(const struct lk_team *team)
 {
     return team->phase == LK_TEAM_ALONE;
 }
 
-static void order_begin(struct lk_team *team, struct lk_worker *worker,
-                        const struct lk_team_step *step)
+static void send_begin(struct lk_team *team, struct lk_worker *worker,
+                       const struct lk_team_step *step)
 {
-    const struct lk_command order = {
+    const struct lk_command command = {
         .kind = LK_COMMAND_BEGIN,
         .run = is_alone(team) ? team->acts->begin_alone : team->acts->begin_share,
         .share = {.step = step->step, .samples = step->samples, .run = worker->share},
         .ticket = team->queue.ticket,
         .lr = step->lr,
     };
-    lk_worker_send(worker, &order);
+    lk_worker_send(worker, &command);
 }
 
-void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weights)
+void lk_team_send_end(struct lk_team *team, struct lk_worker *worker, bool weights)
 {
     const struct lk_team_step *step = &team->queue.steps[0];
-    const struct lk_command order = {
+    const struct lk_command command = {
         .kind = LK_COMMAND_END,
         .run = is_alone(team) ? team->acts->end_alone : team->acts->end_share,
         .share = {.step = step->step, .samples = step->samples},
@@ -39,17 +39,17 @@ void lk_team_order_end(struct lk_team *team, struct lk_worker *worker, bool weig
         .lr = step->lr,
         .weights = weights,
     };
-    lk_worker_send(worker, &order);
+    lk_worker_send(worker, &command);
 }
 
-/* The oldest step is the one at work from now on: every device has a share of it, also those
- * without a shard, which need its sums. A device that is alone may have been given it before.
- */
-static void give_shares(struct lk_team *team, bool is_ordered)
+/* Makes the oldest step the one at work: every device gets a share of it, even an empty one,
+ * since it needs the sums. Where it `is_sent`, a device that is alone has had the command
+ * before. */
+static void give_shares(struct lk_team *team, bool is_sent)
 {
     lk_team_assign_shards(team);
     team->queue.ticket++;
-    team->clock.ordered_at = lk_team_seconds(team);
+    team->clock.sent_at = lk_team_seconds(team);
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))
@@ -57,27 +57,28 @@ static void give_shares(struct lk_team *team, bool is_ordered)
         worker->delivery.ticket = team->queue.ticket;
         worker->delivery.arrived = 0;
         lk_worker_change(worker, LK_WORKER_SHARE, NULL);
-        if (!is_ordered)
-            order_begin(team, worker, &team->queue.steps[0]);
+        if (!is_sent)
+            send_begin(team, worker, &team->queue.steps[0]);
     }
 }
 
-/* Gives the devices the steps that they may have: of several that share a step, the oldest, and
- * they read the next one's samples; one that is alone enqueues the next one behind it. */
-static void order_begun(struct lk_team *team)
+/* Sends the devices the steps that they may have by now. Devices that share a step get the
+ * oldest one, and read the samples of the next meanwhile; one that is alone enqueues the
+ * next one behind it. */
+static void send_begun(struct lk_team *team)
 {
     struct lk_step_queue *queue = &team->queue;
     const struct lk_team_step *next = &queue->steps[1];
-    if (queue->begun > 0 && queue->ordered == 0) {
+    if (queue->begun > 0 && queue->sent == 0) {
         give_shares(team, false);
-        queue->ordered = 1;
+        queue->sent = 1;
     }
-    if (queue->begun > 1 && queue->ordered == 1 && is_alone(team) && lk_team_left(team) > 0) {
-        order_begin(team, lk_team_only(team), next);
-        queue->ordered = 2;
+    if (queue->begun > 1 && queue->sent == 1 && is_alone(team) && lk_team_left(team) > 0) {
+        send_begin(team, lk_team_only(team), next);
+        queue->sent = 2;
     }
     queue->pending = (struct lk_step_share){0};
-    if (queue->begun > queue->ordered)
+    if (queue->begun > queue->sent)
         queue->pending = (struct lk_step_share){.step = next->step, .samples = next->samples};
 }
 
@@ -88,7 +89,7 @@ enum lk_status lk_lockstep_begin(struct lk_team *team, const struct lk_team_step
         return lk_fail(LK_E_ARGUMENT, "step %lld is begun before step %lld is ended",
                        (long long)step->step, (long long)queue->steps[0].step);
     queue->steps[queue->begun++] = *step;
-    order_begun(team);
+    send_begun(team);
     return LK_OK;
 }
 
@@ -128,7 +129,7 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
                                       .accuracy = correct / samples,
                                       .tries = tries,
                                       .device_count = team->job.all};
-    if (is_alone(team)) { /* the device has divided */
+    if (is_alone(team)) { /* it has divided by the number of samples already */
         const struct lk_step_result *own = &lk_team_only(team)->delivery.result;
         result->loss = own->loss;
         result->accuracy = own->accuracy;
@@ -141,11 +142,30 @@ static void fill_result(struct lk_team *team, const void *metrics, int tries,
 
 /* --- ending ----------------------------------------------------------------------------- */
 
-/* From here on the step counts. One that is alone has updated by itself. */
+/* What the fastest of several devices has needed for its shards; 0: there is none. */
+static double fastest_share(const struct lk_team *team)
+{
+    double fastest = 0;
+    int sharers = 0;
+    for (int i = 0; i < team->count; i++) {
+        const struct lk_worker *worker = team->workers[i];
+        const struct lk_share_times *t = &worker->delivery.times;
+        const double ms = t->input_ms + t->transfer_ms + t->compute_ms;
+        if (!lk_worker_is_at_work(worker) || worker->share.count == 0)
+            continue;
+        sharers++;
+        if (ms > 0 && (fastest == 0 || ms < 1e3 * fastest))
+            fastest = 1e-3 * ms;
+    }
+    return sharers > 1 ? fastest : 0;
+}
+
+/* From here on the step counts. A device that is alone has updated by itself. */
 static void count_step(struct lk_team *team)
 {
     const int64_t step = team->queue.steps[0].step, every = team->config.check_every;
-    const double seconds = lk_team_seconds(team) - team->clock.ordered_at;
+    const double seconds = lk_team_seconds(team) - team->clock.sent_at;
+    const double fastest = fastest_share(team);
     const bool is_own = is_alone(team);
     team->queue.committed = step;
     if (!is_own) {
@@ -162,31 +182,31 @@ static void count_step(struct lk_team *team)
         if (is_own)
             lk_worker_change(worker, LK_WORKER_UPDATED, NULL);
         else
-            lk_team_order_end(team, worker, every > 0 && step % every == 0);
+            lk_team_send_end(team, worker, every > 0 && step % every == 0);
     }
     if (team->clock.has_worked)
-        lk_team_note_step(team, seconds);
+        lk_team_note_step(team, seconds, fastest);
 }
 
-/* The step after this one begins before anybody reports this one. */
+/* Goes on to the next step, which begins before this one is reported to anybody. */
 static void go_on(struct lk_team *team)
 {
     struct lk_step_queue *queue = &team->queue;
     queue->steps[0] = queue->steps[1];
     queue->begun--;
-    queue->ordered--;
+    queue->sent--;
     if (team->trial.is_one_faster) {
         team->trial.is_one_faster = false;
         pthread_mutex_unlock(&team->mutex);
         lk_team_go_alone(team, team->workers[team->trial.fastest]);
         pthread_mutex_lock(&team->mutex);
     }
-    if (queue->ordered > 0)
+    if (queue->sent > 0)
         give_shares(team, true);
-    order_begun(team);
+    send_begun(team);
 }
 
-/* Devices whose gradients were changed twice in a step are no longer trusted. */
+/* Takes out devices whose gradients were changed on their way twice in a step. */
 static void lose_struck(struct lk_team *team)
 {
     for (int i = 0; i < team->count; i++)
@@ -195,15 +215,16 @@ static void lose_struck(struct lk_team *team)
                              "what it sends does not arrive unchanged");
 }
 
-/* Devices whose shards gave numbers on another one; or, where they gave none there either, the
- * training has diverged. */
+/* Gives the verdict on devices whose sums were not finite: one is lost if its shards gave
+ * finite sums on another device. Where they did not there either, training has diverged and
+ * no device is to blame. */
 static void judge_doubted(struct lk_team *team, bool are_others_right)
 {
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
-        if (worker->evidence.no_numbers && are_others_right && worker->share.count == 0)
+        if (worker->evidence.not_finite && are_others_right && worker->share.count == 0)
             lk_worker_change(worker, LK_WORKER_LOSE, "it computes no numbers where others do");
-        worker->evidence.no_numbers = false;
+        worker->evidence.not_finite = false;
     }
 }
 
@@ -224,8 +245,8 @@ static enum lk_status commit(struct lk_team *team, const void *metrics, int trie
     return LK_OK;
 }
 
-/* The one that was alone is lost, or is in doubt and rests until the others have judged it:
- * they do what it has left undone, and the step at work. */
+/* The device that was alone is lost, or its sums were not finite and it rests until the
+ * others have judged it: these repeat what it has left undone, and the step at work. */
 static enum lk_status call_back(struct lk_team *team, bool is_doubt)
 {
     struct lk_worker *doubted = is_doubt ? lk_team_only(team) : NULL;
@@ -233,29 +254,29 @@ static enum lk_status call_back(struct lk_team *team, bool is_doubt)
     const enum lk_status status = lk_team_call_back(team, doubted);
     pthread_mutex_lock(&team->mutex);
     if (doubted) {
-        doubted->evidence.no_numbers = true;
+        doubted->evidence.not_finite = true;
         team->counts.repeated_steps++;
     }
     return status;
 }
 
-/* Begins the oldest step anew. *had_no_numbers: an earlier try gave none, by a device or by
- * nature: then others find none either. */
-static enum lk_status begin_anew(struct lk_team *team, bool *had_no_numbers)
+/* Begins the oldest step anew. *was_not_finite: the sums of an earlier try were not finite.
+ * If those of this one, by other devices, are not either, the training itself has diverged. */
+static enum lk_status begin_anew(struct lk_team *team, bool *was_not_finite)
 {
     struct lk_judgement *judgement = &team->judgement;
-    const bool has_no_numbers = judgement->has_no_numbers;
-    judgement->has_no_numbers = false;
-    if (*had_no_numbers && has_no_numbers) {
-        judgement->has_diverged = true; /* so be it */
+    const bool is_not_finite = judgement->is_not_finite;
+    judgement->is_not_finite = false;
+    if (*was_not_finite && is_not_finite) {
+        judgement->has_diverged = true; /* the step is made as it is */
         judge_doubted(team, false);
     }
-    *had_no_numbers |= has_no_numbers;
+    *was_not_finite |= is_not_finite;
     if (is_alone(team) && lk_team_resting(team) > 0)
-        return call_back(team, has_no_numbers);
+        return call_back(team, is_not_finite);
     team->counts.repeated_steps++;
-    team->queue.ordered = 0;
-    order_begun(team);
+    team->queue.sent = 0;
+    send_begun(team);
     return LK_OK;
 }
 
@@ -263,8 +284,8 @@ enum lk_status lk_lockstep_end(struct lk_team *team, struct lk_team_result *resu
 {
     double metrics[LK_PAD];
     const int64_t lost_before = team->counts.lost;
-    bool had_no_numbers = false;
-    team->judgement.has_no_numbers = false;
+    bool was_not_finite = false;
+    team->judgement.is_not_finite = false;
     for (int tries = 1;; tries++) {
         bool is_whole = false;
         team->judgement.has_overflowed = false;
@@ -278,7 +299,7 @@ enum lk_status lk_lockstep_end(struct lk_team *team, struct lk_team_result *resu
         if (tries - lost >= MOST_TRIES) /* each of which has cost no device */
             return lk_fail(LK_E_DEVICE, "step %lld has failed %d times",
                            (long long)team->queue.steps[0].step, tries);
-        LK_TRY(begin_anew(team, &had_no_numbers));
+        LK_TRY(begin_anew(team, &was_not_finite));
     }
 }
 
@@ -292,16 +313,16 @@ enum lk_status lk_lockstep_redo(struct lk_team *team, int64_t first, int64_t las
     for (int64_t number = first; number <= last && status == LK_OK; number++) {
         team->recall.describe(team->recall.context, number, &queue->steps[0]);
         queue->begun = 1;
-        queue->ordered = 0;
-        order_begun(team);
+        queue->sent = 0;
+        send_begun(team);
         status = lk_lockstep_end(team, &result);
     }
     memcpy(queue->steps, before.steps, sizeof before.steps);
     queue->begun = before.begun;
-    queue->ordered = 0;
+    queue->sent = 0;
     if (status == LK_OK) {
         lk_team_enter(team, LK_TEAM_SHARED);
-        order_begun(team);
+        send_begun(team);
     }
     pthread_mutex_unlock(&team->mutex);
     return status;

@@ -14,8 +14,8 @@ static double *tells_of_device(struct lk_team_ranks *ranks, int device)
     return tells_of_rank(ranks, lk_world_size(ranks->world)) + device * LK_DEVICE_REPORTS;
 }
 
-/* The checksum of the weights after the step before, where it was asked for; the devices of the
- * team have been found to agree on it. */
+/* The checksum of this rank's weights after the step before, where one was made; all devices
+ * of the team were found to have the same. */
 static const uint32_t *weights_sum(const struct lk_team *team)
 {
     const int64_t every = team->config.check_every;
@@ -53,7 +53,7 @@ static void fill_own(struct lk_team *team)
     }
 }
 
-/* Whether all ranks that told a checksum told the same. */
+/* Whether the checksums of all ranks that have one are equal. */
 static bool are_same(struct lk_team_ranks *ranks)
 {
     const double *first = NULL;

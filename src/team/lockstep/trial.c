@@ -1,4 +1,5 @@
-/* Whether one device is faster than all: a trial while all train. */
+/* Trials, in the course of training, of whether one device alone is faster than all
+ * together. */
 #include "team/lockstep/lockstep.h"
 
 #include "base/log.h"
@@ -39,9 +40,9 @@ static void end_round(struct lk_team *team, double one_seconds)
                trial->fastest, lk_team_left(team), 1e3 * one_seconds, 1e3 * trial->all_seconds);
 }
 
-/* A few steps by all devices, then as many by the fastest: no bit depends on who computes. If a
- * step by all is mostly the way to the host and back, the fastest device's own speed is taken
- * instead. */
+/* Counts a step of a trial: a few steps by all devices, then as many by the fastest. No bit
+ * depends on who computes. Where most of a step by all is the way to the host and back, what
+ * the fastest device alone needs is estimated from its own speed. */
 static void try_one(struct lk_team *team, double seconds)
 {
     struct lk_trial *trial = &team->trial;
@@ -62,8 +63,8 @@ static void try_one(struct lk_team *team, double seconds)
         end_round(team, alone);
 }
 
-/* Begins the trial again after the split has changed, since steps of different splits cannot be
- * compared. Small changes later do not count. */
+/* Begins the trial again after the split has changed, since the times of different splits
+ * cannot be compared. Later small changes do not count. */
 static void restart(struct lk_trial *trial)
 {
     trial->steps = 0;

@@ -5,7 +5,8 @@
 #include "tensor/elementwise.h"
 #include <stdlib.h>
 
-/* A bucket on its way: a checksum for each term, padded to `head` reals, then the terms. */
+/* The sums of a bucket on their way to the host: a checksum for each term, padded to `head`
+ * reals, then the terms. */
 struct parcel {
     int64_t first, count; /* reals of a term: of the gradients, or metrics */
     struct lk_transfer_buffer *terms, *result;
@@ -26,18 +27,19 @@ struct lk_exchange {
     struct lk_shard_run run;
     struct lk_subtree subtrees[LK_MOST_SUBTREES];
     int count;
-    bool is_weighed; /* checks have the weights' sum */
+    bool is_weighed; /* the last checksums include that of the weights */
     uint32_t checksums[LK_MOST_BUCKETS + 1];
 };
 
-struct lk_shard_run lk_shard_run_pass(struct lk_shard_run run, int first, int most)
+struct lk_shard_run lk_shard_run_at_once(struct lk_shard_run run, int first, int most)
 {
     const int end = run.first + run.count, stop = (first / most + 1) * most;
     return (struct lk_shard_run){first, (stop < end ? stop : end) - first};
 }
 
-/* Puts a subtree behind the open ones, whose other halves are not there yet; as long as it is
- * the other half of the last of these, joins the two. Returns how often it has joined some. */
+/* `open` are subtrees whose other halves are not there yet. Puts one behind them and, as long
+ * as the last two are the halves of a larger subtree, joins these. Returns how often it joined.
+ */
 static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
 {
     int joins = 0;
@@ -53,16 +55,16 @@ static int push(struct lk_subtree *open, int *count, struct lk_subtree next)
 /* The most terms that are held at once while the run is computed. */
 static int count_terms(struct lk_shard_run run, int most)
 {
-    struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], added[LK_MOST_SUBTREES];
     int count = 0, found = 0;
     for (int first = run.first; first < run.first + run.count;) {
-        const struct lk_shard_run pass = lk_shard_run_pass(run, first, most);
-        const int piece_count = lk_subtrees_of(pass.first, pass.count, pieces);
-        for (int i = 0; i < piece_count; i++) {
+        const struct lk_shard_run at_once = lk_shard_run_at_once(run, first, most);
+        const int added_count = lk_subtrees_of(at_once.first, at_once.count, added);
+        for (int i = 0; i < added_count; i++) {
             found = count + 1 > found ? count + 1 : found;
-            push(open, &count, pieces[i]);
+            push(open, &count, added[i]);
         }
-        first += pass.count;
+        first += at_once.count;
     }
     return found;
 }
@@ -78,12 +80,12 @@ int lk_exchange_terms(int shards, int most)
     return found;
 }
 
-static enum lk_status create_shared(struct lk_exchange *e, size_t bytes,
-                                    enum lk_transfer_buffer_writer writer,
-                                    struct lk_transfer_buffer **shared)
+static enum lk_status create_transfer_buffer(struct lk_exchange *e, size_t bytes,
+                                             enum lk_transfer_buffer_writer writer,
+                                             struct lk_transfer_buffer **transfer)
 {
-    LK_TRY(lk_transfer_buffer_create(e->device, bytes, writer, shared));
-    return lk_buffer_enqueue_fill(lk_transfer_buffer_on_device(*shared), 0);
+    LK_TRY(lk_transfer_buffer_create(e->device, bytes, writer, transfer));
+    return lk_buffer_enqueue_fill(lk_transfer_buffer_on_device(*transfer), 0);
 }
 
 static enum lk_status create_parcels(struct lk_exchange *e)
@@ -95,13 +97,14 @@ static enum lk_status create_parcels(struct lk_exchange *e)
         p->first = bucket.first;
         p->count = bucket.count;
         const size_t reals = (size_t)(e->head + e->most_terms * p->count);
-        LK_TRY(create_shared(e, reals * e->real_bytes, LK_DEVICE_WRITES, &p->terms));
+        LK_TRY(create_transfer_buffer(e, reals * e->real_bytes, LK_DEVICE_WRITES, &p->terms));
         if (b == e->buckets)
             break;
-        LK_TRY(create_shared(e, (size_t)p->count * e->real_bytes, LK_HOST_WRITES, &p->result));
+        LK_TRY(create_transfer_buffer(e, (size_t)p->count * e->real_bytes, LK_HOST_WRITES,
+                                      &p->result));
         LK_TRY(lk_transfer_buffer_enqueue_to_host(p->result, (size_t)p->count * e->real_bytes));
     }
-    return create_shared(e, sizeof e->checksums, LK_DEVICE_WRITES, &e->checks);
+    return create_transfer_buffer(e, sizeof e->checksums, LK_DEVICE_WRITES, &e->checks);
 }
 
 static enum lk_status create(struct lk_exchange *e, int shards)
@@ -152,6 +155,11 @@ static size_t parcel_bytes(const struct lk_exchange *e, const struct parcel *p)
     return (size_t)(e->head + e->count * p->count) * e->real_bytes;
 }
 
+int lk_exchange_metrics(const struct lk_exchange *exchange)
+{
+    return exchange->buckets;
+}
+
 enum lk_status lk_exchange_begin(struct lk_exchange *e, struct lk_shard_run run)
 {
     for (int b = 0; b <= e->buckets; b++)
@@ -175,21 +183,21 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
     return LK_OK;
 }
 
-/* Adds the subtrees of a pass to the terms of the passes before: each is put behind them, then
- * added to its other half if that is there. Returns how many terms there are now. */
-static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
-                               const struct lk_shard_slice *slice, struct lk_shard_run pass,
-                               int *terms)
+/* Adds the subtrees of a micro-batch to the terms of those before: each is put behind them,
+ * then added to its other half if that is there. Returns how many terms there are now. */
+static enum lk_status sum_micro_batch(struct lk_exchange *e, const struct parcel *p,
+                                      const struct lk_shard_slice *slice,
+                                      struct lk_shard_run at_once, int *terms)
 {
-    struct lk_subtree open[LK_MOST_SUBTREES + 1], pieces[LK_MOST_SUBTREES];
+    struct lk_subtree open[LK_MOST_SUBTREES + 1], added[LK_MOST_SUBTREES];
     struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
-    int count = lk_subtrees_of(e->run.first, pass.first - e->run.first, open);
-    const int piece_count = lk_subtrees_of(pass.first, pass.count, pieces);
-    for (int i = 0; i < piece_count; i++) {
-        const struct lk_subtree piece = {pieces[i].first - pass.first, pieces[i].count};
+    int count = lk_subtrees_of(e->run.first, at_once.first - e->run.first, open);
+    const int added_count = lk_subtrees_of(at_once.first, at_once.count, added);
+    for (int i = 0; i < added_count; i++) {
+        const struct lk_subtree subtree = {added[i].first - at_once.first, added[i].count};
         int64_t at = e->head + count * p->count;
-        LK_TRY(lk_shard_sum_enqueue(e->sum, piece, slice, y, at));
-        for (int joins = push(open, &count, pieces[i]); joins > 0; joins--, at -= p->count)
+        LK_TRY(lk_shard_sum_enqueue(e->sum, subtree, slice, y, at));
+        for (int joins = push(open, &count, added[i]); joins > 0; joins--, at -= p->count)
             LK_TRY(lk_shard_sum_enqueue_join(e->sum, y, at - p->count, at, p->count));
     }
     *terms = count;
@@ -197,15 +205,15 @@ static enum lk_status sum_pass(struct lk_exchange *e, const struct parcel *p,
 }
 
 enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *e, int bucket,
-                                          struct lk_shard_run pass)
+                                          struct lk_shard_run at_once)
 {
     const struct parcel *p = &e->parcels[bucket];
     struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
     struct lk_shard_slice slice;
     int terms = 0;
-    LK_TRY(find_slice(e, bucket, pass.count, &slice));
-    LK_TRY(sum_pass(e, p, &slice, pass, &terms));
-    if (pass.first + pass.count < e->run.first + e->run.count)
+    LK_TRY(find_slice(e, bucket, at_once.count, &slice));
+    LK_TRY(sum_micro_batch(e, p, &slice, at_once, &terms));
+    if (at_once.first + at_once.count < e->run.first + e->run.count)
         return LK_OK;
     for (int i = 0; i < terms; i++)
         LK_TRY(

@@ -10,13 +10,13 @@
 struct lk_exchange;
 
 /* A run of neighbouring shards of a batch. A device computes at most `most` of them at a time,
- * in passes that end at multiples of `most`. */
+ * in micro-batches that end at multiples of `most`. */
 struct lk_shard_run {
     int first, count;
 };
 
-/* The pass that begins with shard `first` of a run. */
-struct lk_shard_run lk_shard_run_pass(struct lk_shard_run run, int first, int most);
+/* The shards of the micro-batch that begins with shard `first` of a run. */
+struct lk_shard_run lk_shard_run_at_once(struct lk_shard_run run, int first, int most);
 
 /* For a replica of a training whose batches have `shards` shards; kernels run after
  * lk_device_build(). fails: LK_E_MEMORY, LK_E_DEVICE_MEMORY */
@@ -28,19 +28,24 @@ void lk_exchange_destroy(struct lk_exchange *exchange);
 /* How many sums over subtrees, each as long as the gradient, a device may hold at once beside
  * the sum over all shards: the most for any run of a batch of `shards` shards, `most` of which
  * are computed at a time. The halves of a subtree are added as soon as both are there, so small
- * passes need no more memory than large ones. */
+ * micro-batches need no more memory than large ones. */
 int lk_exchange_terms(int shards, int most);
 
 /* Begins a share of a step: the shards of `run`. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,
                                                struct lk_shard_run run);
 
-/* Adds up a bucket's gradients of one pass along the tree, together with those of the passes
- * before. Buckets are those of the replica; number lk_replica_bucket_count() is the metrics
- * (loss and right answers), which are there after forward. In the run's last pass the sums are
- * sent to the host. Enqueues. */
+/* The number under which the metrics (sums of the loss and of right answers) travel as if they
+ * were a bucket: the one behind the last bucket. */
+int lk_exchange_metrics(const struct lk_exchange *exchange);
+
+/* Adds up a bucket's gradients of one micro-batch along the tree, together with those of the
+ * micro-batches before. Buckets are those of the replica, and lk_exchange_metrics(), which is
+ * there after forward. With the run's last micro-batch the sums are sent to the host. Enqueues.
+ */
 LK_MUST_CHECK enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *exchange,
-                                                        int bucket, struct lk_shard_run pass);
+                                                        int bucket,
+                                                        struct lk_shard_run at_once);
 
 /* Waits until a bucket is on the host, and gives its terms, ordered by their shards, with the
  * checksums that the device made of them; valid until the next begin. fails: LK_E_DEVICE; for

@@ -5,7 +5,7 @@
 #include "data/batches/batches.h"
 #include <string.h>
 
-/* The first row with the field of row i whose input is needed. */
+/* The first row with the same field as row i whose input the graph needs. */
 static int first_of_field(const struct lk_feed *feed, struct lk_replica *replica, int slot,
                           int i)
 {

@@ -24,18 +24,19 @@ struct lk_batch_range {
     int64_t batch, first, count;
 };
 
-/* Points to[field] at the slot's memory of the first input that takes the field; others stay.
- */
+/* Sets to[field] to the slot's memory of the first input that takes the field; other entries
+ * stay. */
 void lk_feed_point(const struct lk_feed *feed, struct lk_replica *replica, int slot,
                    void *to[LK_MOST_FIELDS]);
 
-/* Behind reading `count` samples: copies fields that several inputs share, and converts. */
+/* To be called when `count` samples were read: copies fields that several inputs share, and
+ * converts. */
 void lk_feed_finish(const struct lk_feed *feed, struct lk_replica *replica, int slot,
                     int64_t count);
 
-/* Reads samples of a batch into a slot, as its first ones, with the records of what devices do
- * to images. `to`: where other fields go, NULL: they are not wanted. Any thread.
- * fails: as lk_batches_read_fields() */
+/* Reads samples of a batch into a slot from its first place on, together with the parameters
+ * of what devices do to their images. `to`: where fields go that no input takes; NULL: they
+ * are not wanted. Any thread. fails: as lk_batches_read_fields() */
 LK_MUST_CHECK enum lk_status
 lk_feed_read(const struct lk_feed *feed, struct lk_replica *replica, int slot,
              struct lk_batches *batches, struct lk_batch_range range, void *to[LK_MOST_FIELDS]);

@@ -18,18 +18,19 @@ struct lk_stepper {
     struct lk_replica *replica;
     struct lk_optimizer *optimizer;
 
-    /* alone */
+    /* of a device that is alone */
     struct lk_shard_sum *sum;
     struct lk_buffer *gradient; /* summed over shards */
     struct lk_buffer *metrics;
     struct lk_stepper_slot slots[LK_REPLICA_SLOTS];
 
-    /* one of several: slots[0].marks are those of a share */
+    /* of one of several devices: slots[0].marks are those of its share */
     struct lk_exchange *exchange;
-    int slot; /* that the next pass loads */
+    int slot; /* that the next micro-batch is loaded from */
     struct lk_step_share fetched;
-    bool is_fetched;             /* the first pass of `fetched` lies in `slot` */
-    double fetched_ms, input_ms; /* reading what was prefetched; of the last share */
+    bool is_fetched;             /* the first micro-batch of `fetched` lies in `slot` */
+    double fetched_ms, input_ms; /* the times of reading: of what was prefetched, of the last
+                                  * share */
 };
 
 #endif

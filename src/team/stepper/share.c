@@ -1,31 +1,32 @@
-/* A device's share of a step: its shards, in passes of as many as it has room for. */
+/* A device's share of a step: its shards, in micro-batches of as many as it has room for. */
 #include "team/stepper/internal.h"
 
 #include "base/fail.h"
 
-/* The samples of a pass: none behind the end of a short batch. */
-static struct lk_micro_batch share_of(const struct lk_stepper *stepper,
-                                      const struct lk_step_share *given,
-                                      struct lk_shard_run pass)
+/* The samples of a micro-batch; fewer, or none, at the end of a short batch. */
+static struct lk_micro_batch micro_batch_of(const struct lk_stepper *stepper,
+                                            const struct lk_step_share *given,
+                                            struct lk_shard_run at_once)
 {
     const int64_t each = lk_replica_tiling(stepper->replica)->shard_samples;
-    const int64_t first = lk_least(pass.first * each, given->samples);
-    const int64_t end = lk_least((pass.first + pass.count) * each, given->samples);
-    return (struct lk_micro_batch){pass.count, first, end - first};
+    const int64_t first = lk_least(at_once.first * each, given->samples);
+    const int64_t end = lk_least((at_once.first + at_once.count) * each, given->samples);
+    return (struct lk_micro_batch){at_once.count, first, end - first};
 }
 
-/* Reads the samples of a pass into the slot and uploads them. */
+/* Reads the samples of a micro-batch into the slot and uploads them. */
 static enum lk_status fetch(struct lk_stepper *stepper, struct lk_batches *batches,
                             const struct lk_step_share *given,
-                            const struct lk_micro_batch *share, double *ms)
+                            const struct lk_micro_batch *micro_batch, double *ms)
 {
     const double start = lk_seconds();
     LK_TRY(lk_replica_claim_slot(stepper->replica, stepper->slot));
-    if (share->samples > 0)
-        LK_TRY(lk_stepper_read(
-            stepper, stepper->slot, batches,
-            (struct lk_batch_range){given->step - 1, share->first_sample, share->samples}));
-    LK_TRY(lk_replica_upload(stepper->replica, stepper->slot, share->samples));
+    if (micro_batch->samples > 0)
+        LK_TRY(
+            lk_stepper_read(stepper, stepper->slot, batches,
+                            (struct lk_batch_range){given->step - 1, micro_batch->first_sample,
+                                                    micro_batch->samples}));
+    LK_TRY(lk_replica_upload(stepper->replica, stepper->slot, micro_batch->samples));
     *ms += 1e3 * (lk_seconds() - start);
     return LK_OK;
 }
@@ -37,20 +38,22 @@ static bool is_fetched(const struct lk_stepper *stepper, const struct lk_step_sh
            there->run.first == given->run.first && there->run.count == given->run.count;
 }
 
-static enum lk_status run_pass(struct lk_stepper *stepper, const struct lk_step_share *given,
-                               struct lk_shard_run pass, const struct lk_micro_batch *share)
+static enum lk_status run_micro_batch(struct lk_stepper *stepper,
+                                      const struct lk_step_share *given,
+                                      struct lk_shard_run at_once,
+                                      const struct lk_micro_batch *micro_batch)
 {
     struct lk_replica *replica = stepper->replica;
     const int buckets = lk_replica_bucket_count(replica);
-    LK_TRY(lk_replica_load_micro_batch(replica, stepper->slot, share));
+    LK_TRY(lk_replica_load_micro_batch(replica, stepper->slot, micro_batch));
     stepper->slot = (stepper->slot + 1) % LK_REPLICA_SLOTS;
-    if (pass.first == given->run.first)
+    if (at_once.first == given->run.first)
         LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_LOADED]));
     LK_TRY(lk_replica_forward(replica, given->step));
-    LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, buckets, pass));
+    LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, buckets, at_once));
     for (int b = 0; b < buckets; b++) {
         LK_TRY(lk_replica_backward_bucket(replica, b));
-        LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, b, pass));
+        LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, b, at_once));
     }
     return LK_OK;
 }
@@ -65,14 +68,14 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
     LK_TRY(lk_exchange_begin(stepper->exchange, given->run));
     LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_START]));
     for (int first = given->run.first; first < end;) {
-        const struct lk_shard_run pass =
-            lk_shard_run_pass(given->run, first, stepper->config.most_shards);
-        const struct lk_micro_batch share = share_of(stepper, given, pass);
+        const struct lk_shard_run at_once =
+            lk_shard_run_at_once(given->run, first, stepper->config.most_shards);
+        const struct lk_micro_batch micro_batch = micro_batch_of(stepper, given, at_once);
         if (!is_there)
-            LK_TRY(fetch(stepper, batches, given, &share, &stepper->input_ms));
-        LK_TRY(run_pass(stepper, given, pass, &share));
+            LK_TRY(fetch(stepper, batches, given, &micro_batch, &stepper->input_ms));
+        LK_TRY(run_micro_batch(stepper, given, at_once, &micro_batch));
         is_there = false;
-        first += pass.count;
+        first += at_once.count;
     }
     return lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_BACKWARD]);
 }
@@ -80,14 +83,14 @@ enum lk_status lk_stepper_begin(struct lk_stepper *stepper, struct lk_batches *b
 enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper, struct lk_batches *batches,
                                    const struct lk_step_share *given)
 {
-    const struct lk_shard_run pass =
-        lk_shard_run_pass(given->run, given->run.first, stepper->config.most_shards);
-    const struct lk_micro_batch share = share_of(stepper, given, pass);
+    const struct lk_shard_run at_once =
+        lk_shard_run_at_once(given->run, given->run.first, stepper->config.most_shards);
+    const struct lk_micro_batch micro_batch = micro_batch_of(stepper, given, at_once);
     if (given->run.count == 0 || is_fetched(stepper, given))
         return LK_OK;
     stepper->fetched_ms = 0;
     stepper->is_fetched = false;
-    LK_TRY(fetch(stepper, batches, given, &share, &stepper->fetched_ms));
+    LK_TRY(fetch(stepper, batches, given, &micro_batch, &stepper->fetched_ms));
     stepper->fetched = *given;
     stepper->is_fetched = true;
     return LK_OK;
@@ -98,8 +101,8 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
     return stepper->exchange;
 }
 
-/* Whether gradients overflowed, so that the update is left out, is known only when all of them
- * are there. */
+/* Brings the sums to the device and checks all of them for overflow before any update: only
+ * then is it known whether the update is left out. */
 static enum lk_status enqueue_results(struct lk_stepper *stepper)
 {
     for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {

@@ -1,4 +1,4 @@
-/* A training step on one device that is alone, and what every stepper is made of. */
+/* A training step on a device that is alone; creating steppers of both kinds. */
 #include "team/stepper/internal.h"
 
 #include "base/fail.h"
@@ -17,7 +17,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .outputs = {c->loss},
         .batch = c->most_shards ? shards * lk_divide_up(c->batch, c->shards) : c->batch,
         .shards = shards,
-        .passes = c->shards / shards,
+        .micro_batches = c->shards / shards,
         .transform = c->transform,
         .real = c->real,
         .stores_half = c->loss_scale.first > 0,
@@ -164,7 +164,8 @@ enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
 {
     const struct lk_stepper_slot *s = &stepper->slots[slot];
     LK_TRY(lk_staging_wait(s->metrics));
-    LK_TRY(lk_replica_wait_slot(stepper->replica, slot)); /* has come before, or failed */
+    LK_TRY(lk_replica_wait_slot(stepper->replica, slot)); /* it has been uploaded before the
+                                                           * metrics came, or that has failed */
     const void *sums = lk_staging_memory(s->metrics);
     double at[LK_STEP_TIMESTAMPS];
     for (int i = 0; i < LK_STEP_TIMESTAMPS; i++)

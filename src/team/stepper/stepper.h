@@ -17,7 +17,7 @@ struct lk_stepper_config {
     int64_t batch;              /* of all devices together */
     int shards;
     int most_shards; /* shards computed at a time, where devices share a batch; 0: alone */
-    const struct lk_transform *transform; /* of the images; NULL: as they are */
+    const struct lk_transform *transform; /* of uint8 inputs; NULL: they stay as they are */
     enum lk_dtype real;
     struct lk_loss_scale loss_scale; /* of activations that are halves; 0: they are not */
     uint64_t seed;
@@ -67,14 +67,14 @@ struct lk_step_share {
     struct lk_shard_run run; /* count 0: the device only updates */
 };
 
-/* Reads the share's samples, unless it was prefetched, enqueues its passes and hands each
- * bucket to the exchange. Waits if the last upload from a slot is still on its way. */
+/* Reads the share's samples, unless it was prefetched, enqueues its micro-batches and hands
+ * each bucket to the exchange. Waits if the last upload from a slot is still on its way. */
 LK_MUST_CHECK enum lk_status lk_stepper_begin(struct lk_stepper *stepper,
                                               struct lk_batches *batches,
                                               const struct lk_step_share *share);
 
-/* Reads the samples of a share's first pass and uploads them while the device still computes
- * another step, so that lk_stepper_begin() need not. */
+/* Reads the samples of a share's first micro-batch and uploads them while the device still
+ * computes another step, so that lk_stepper_begin() need not. */
 LK_MUST_CHECK enum lk_status lk_stepper_prefetch(struct lk_stepper *stepper,
                                                  struct lk_batches *batches,
                                                  const struct lk_step_share *share);

@@ -3,19 +3,20 @@
 
 #include "base/fail.h"
 
-/* A call's limit in multiples of the hang limit: it may build kernels. */
+/* How long a call may take, in multiples of the hang limit: it may build kernels. */
 enum { LONG_LIMITS = 20 };
 
 /* Queues a call; the mutex is held. A device that has failed does not carry it out. */
-static void order_call(struct lk_worker *worker,
-                       enum lk_status (*call)(void *, struct lk_worker *), void *context)
+static void send_call(struct lk_worker *worker,
+                      enum lk_status (*call)(void *, struct lk_worker *), void *context)
 {
-    const struct lk_command order = {.kind = LK_COMMAND_CALL, .call = call, .context = context};
+    const struct lk_command command = {
+        .kind = LK_COMMAND_CALL, .call = call, .context = context};
     lk_worker_change(worker, LK_WORKER_CALL, NULL);
     if (worker->state == LK_WORKER_FAILED)
         return;
     worker->report.status = LK_OK;
-    lk_worker_send(worker, &order);
+    lk_worker_send(worker, &command);
 }
 
 /* Waits for the call's end; the mutex is held. A device that is in trouble is lost. */
@@ -57,7 +58,7 @@ enum lk_status lk_team_call_first(struct lk_team *team,
         if (!lk_worker_is_at_work(team->workers[i]))
             continue;
         worker = team->workers[i];
-        order_call(worker, call, context);
+        send_call(worker, call, context);
         status = await_call(team, worker);
         if (!lk_is_device_failure(status))
             break;
@@ -75,7 +76,7 @@ enum lk_status lk_team_call_one(struct lk_team *team, struct lk_worker *worker,
                                 void *context)
 {
     pthread_mutex_lock(&team->mutex);
-    order_call(worker, call, context);
+    send_call(worker, call, context);
     const enum lk_status status = await_call(team, worker);
     pthread_mutex_unlock(&team->mutex);
     return status == LK_OK
@@ -106,13 +107,13 @@ enum lk_status lk_team_call_each(struct lk_team *team,
     pthread_mutex_lock(&team->mutex);
     for (int i = 0; i < team->count && at_once; i++)
         if (lk_worker_is_at_work(team->workers[i]))
-            order_call(team->workers[i], call, context);
+            send_call(team->workers[i], call, context);
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))
             continue;
         if (!at_once)
-            order_call(worker, call, context);
+            send_call(worker, call, context);
         const enum lk_status found = await_call(team, worker);
         if (found != LK_OK && !failed) {
             failed = worker;

@@ -1,5 +1,5 @@
-/* Calls on the threads of a team's devices, and who is left to be called. Floor 7. One thread,
- * the trainer's, calls these functions. */
+/* Calls of functions on the threads of a team's devices, and which devices can be called.
+ * Floor 7. Only the trainer's thread calls these functions. */
 #ifndef LK_TEAM_WORKERS_CALL_H
 #define LK_TEAM_WORKERS_CALL_H
 
@@ -10,8 +10,8 @@
 int lk_team_devices(const struct lk_team *team);
 int lk_team_left(const struct lk_team *team);
 
-/* The first device that is left; its replica and optimizer are touched in lk_team_call() alone,
- * but for what they know without asking the device. */
+/* The first device that is left. Its replica and optimizer may be used in lk_team_call()
+ * alone, but for what they know without asking the device. */
 const struct lk_worker *lk_team_lead(const struct lk_team *team);
 const struct lk_worker *lk_team_worker(const struct lk_team *team, int position);
 

@@ -9,7 +9,7 @@ static bool is_checked(const struct lk_worker *worker)
     return lk_worker_is_at_work(worker) && worker->delivery.checks;
 }
 
-/* Whether the device has got the last step's sums as the host made them. */
+/* Whether the device received the last step's sums as the host made them. */
 static bool has_right_sums(const struct lk_team *team, const struct lk_worker *worker)
 {
     for (int b = 0; b < team->buckets; b++)
@@ -18,8 +18,8 @@ static bool has_right_sums(const struct lk_team *team, const struct lk_worker *w
     return true;
 }
 
-/* Of the devices with right sums, one whose parameters most of them have; the first at a tie.
- */
+/* Finds a device to copy from: one that received the right sums and has the parameters that
+ * most of these have; the first at a tie. */
 static struct lk_worker *find_right(struct lk_team *team)
 {
     struct lk_worker *right = NULL;
@@ -75,6 +75,6 @@ enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right)
     const enum lk_status status = lk_team_copy_state(team, right, differs);
     if (!lk_is_device_failure(status))
         return status;
-    lk_error_clear(); /* the right one is lost: another one's state is copied at the next try */
+    lk_error_clear(); /* the device copied from is lost: the next try copies from another one */
     return LK_OK;
 }

@@ -1,5 +1,4 @@
-/* What a team is made of, and what goes in and out of it: configuration, steps, their results.
- * Floor 7. */
+/* The configuration of a team, its steps and their results. Floor 7. */
 #ifndef LK_TEAM_WORKERS_CONFIG_H
 #define LK_TEAM_WORKERS_CONFIG_H
 
@@ -29,18 +28,17 @@ struct lk_team_config {
     struct lk_choices *choices; /* as a replica takes them */
     int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
     bool is_async;          /* without lockstep, see team/async/async.h */
-    int64_t max_staleness;  /* then; -1: twice the devices */
+    int64_t max_staleness;  /* of training without lockstep; -1: twice the number of devices */
     struct lk_world *world; /* the job's ranks, each with a team and a run of the shards */
     bool in_any_order;      /* over ranks: see struct lk_world_plan */
 
     /* Called when the devices are open, before anything is planned for them; NULL: nothing. */
     enum lk_status (*opened)(void *context, struct lk_team *team);
 
-    /* Called on a device's thread before its stepper is destroyed and replaced by another one:
-     * whatever uses the weights of the old one has to be destroyed first. NULL: nothing does.
-     */
+    /* Called on a device's thread before its stepper is replaced by another one: whatever
+     * uses the old one's weights has to be destroyed first. NULL: nothing does. */
     void (*leaves)(void *context, struct lk_worker *worker);
-    void *context; /* of both */
+    void *context; /* given to both functions */
 };
 
 /* A step to be done: step - 1 is the batch's number. */
@@ -51,7 +49,8 @@ struct lk_team_step {
 
 struct lk_team_result {
     double loss, accuracy;
-    struct lk_device_times devices[LK_MOST_SHARDS]; /* [device_count]: of all ranks, in turn */
+    struct lk_device_times devices[LK_MOST_SHARDS]; /* [device_count]: those of all ranks,
+                                                     * one rank after another */
     int device_count;
     int tries;      /* how often the step was computed */
     bool must_stop; /* a rank has asked all to stop */

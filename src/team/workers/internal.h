@@ -14,41 +14,41 @@ struct lk_training_state {
     size_t weights_bytes, optimizer_bytes;
 };
 
-/* A worker's change to another stepper, which gets the training state. */
+/* The replacement of a worker's stepper by another one, which gets the training state. */
 struct lk_stepper_change {
     struct lk_training_state *state;
     int most_shards; /* at a time; 0: of a device that is alone, which needs no host */
 };
 
-/* What a device's thread does for its team and needs the device for: a table, so that tests can
- * put others in its place and drive a team without a device. "Share": sums are added on the
- * host; "alone": they stay on the device. */
+/* What a device's thread does with the device for its team: a table, so that tests can do
+ * without devices. "Share": sums are added on the host; "alone": they stay on the device. */
 struct lk_team_acts {
-    enum lk_status (*begin_share)(struct lk_worker *worker, const struct lk_command *order);
-    enum lk_status (*end_share)(struct lk_worker *worker, const struct lk_command *order);
-    enum lk_status (*begin_alone)(struct lk_worker *worker, const struct lk_command *order);
-    enum lk_status (*end_alone)(struct lk_worker *worker, const struct lk_command *order);
+    enum lk_status (*begin_share)(struct lk_worker *worker, const struct lk_command *command);
+    enum lk_status (*end_share)(struct lk_worker *worker, const struct lk_command *command);
+    enum lk_status (*begin_alone)(struct lk_worker *worker, const struct lk_command *command);
+    enum lk_status (*end_alone)(struct lk_worker *worker, const struct lk_command *command);
 
-    /* Calls; context: a struct lk_training_state, for which reading takes memory. */
+    /* The rest are calls; context: a struct lk_training_state, for which `read` allocates. */
     enum lk_status (*read)(void *context, struct lk_worker *worker);
     enum lk_status (*write)(void *context, struct lk_worker *worker);
-    enum lk_status (*change)(void *context, struct lk_worker *worker); /* lk_stepper_change */
+    enum lk_status (*change)(void *context, struct lk_worker *worker); /* a struct
+                                                                        * lk_stepper_change */
 };
 
 /* Steps that are begun and not ended, the oldest first. */
 struct lk_step_queue {
     struct lk_team_step steps[2];
-    int begun, ordered; /* ordered: devices have a command to begin them, a device that is alone
-                           for both */
-    struct lk_step_share pending; /* the second, where it was not ordered; step 0: none */
-    int64_t ticket;               /* of the oldest one's last try */
+    int begun, sent;              /* sent: for how many of them the devices have a command */
+    struct lk_step_share pending; /* the second step, until it is sent; step 0: none */
+    int64_t ticket;               /* the number of the oldest step's last try */
     int64_t committed;            /* the last step that counts */
 };
 
 struct lk_team_clock {
     double hang_seconds;
     double step_seconds;      /* running estimate; 0: no step was done */
-    double ordered_at;        /* lk_team_seconds() */
+    double fastest_seconds;   /* of the device that is done first; 0: there was one alone */
+    double sent_at;           /* lk_team_seconds() */
     double committed_at;      /* lk_seconds() */
     double looked_at, lapsed; /* see lk_team_seconds() */
     bool has_worked;          /* a step was done: kernels are compiled */
@@ -56,8 +56,9 @@ struct lk_team_clock {
 
 /* What is known of the numbers that devices compute. */
 struct lk_judgement {
-    bool has_diverged;   /* the sums of a step were not finite on any device */
-    bool has_no_numbers; /* in this try sums were not finite, without a transfer error */
+    bool has_diverged;   /* in some step the sums were not finite on any device */
+    bool is_not_finite;  /* in this try of the step sums were not finite, though they arrived
+                          * unchanged */
     bool has_overflowed; /* in this try gradients overflowed in halves: the step makes
                           * no update */
     int overflows;       /* steps in a row that did */
@@ -67,14 +68,14 @@ struct lk_judgement {
 struct lk_sent_sums {
     uint32_t last[LK_MOST_BUCKETS]; /* of the last step that counts */
     uint32_t next[LK_MOST_BUCKETS]; /* of the step at work, which may be repeated */
-    bool has_last;                  /* which may be compared */
+    bool has_last;                  /* `last` is there to be compared with */
 };
 
 /* The ranks of the job that the team is part of. */
 struct lk_team_job {
     struct lk_team_ranks *ranks; /* NULL: there is one */
-    int all, first;              /* devices of all ranks; this one's begin at `first` */
-    bool wants_stop, must_stop;  /* this rank; one of all, in the step that ended last */
+    int all, first;              /* devices of all ranks; those of this one begin at `first` */
+    bool wants_stop, must_stop;  /* this rank, or any, wants to stop */
 };
 
 enum { LK_TRIAL_STEPS = 7, LK_TRIAL_ROUNDS = 3, LK_SETTLING_STEPS = 10 };
@@ -83,14 +84,14 @@ enum { LK_TRIAL_STEPS = 7, LK_TRIAL_ROUNDS = 3, LK_SETTLING_STEPS = 10 };
  * than all together? Steps by all and by one are timed in turns for some rounds, and the
  * majority of rounds decides, since other work on the host may disturb one. */
 struct lk_trial {
-    int settled, steps, fastest; /* settled: steps since the shares last changed */
+    int settled, steps, fastest; /* settled: steps with these shares */
     int rounds, won;             /* won: rounds in which one device was faster than all */
     double seconds[LK_TRIAL_STEPS], all_seconds;
-    bool is_one_faster;     /* then the others are sent home after this step */
-    int64_t wait, again_at; /* steps until all are tried again, the step; 0: never was one */
+    bool is_one_faster;     /* the others are sent home after this step */
+    int64_t wait, again_at; /* wait: steps to the next trial, 0: no device went alone yet */
 };
 
-/* The state from which steps are done again when a device that is alone fails. */
+/* The state from which steps are repeated when a device that is alone fails. */
 struct lk_recall {
     struct lk_training_state kept;
     void (*describe)(void *context, int64_t number, struct lk_team_step *step);
@@ -112,9 +113,9 @@ struct lk_team {
     struct lk_profile *profile;
     struct lk_reducer *reducer;
     int buckets;
-    int64_t values[LK_MOST_BUCKETS + 1]; /* of each arrival: the metrics first */
+    int64_t values[LK_ARRIVAL_BUCKETS + LK_MOST_BUCKETS]; /* of each arrival: how many */
 
-    /* Guarded by the mutex, as every worker's state, orders and deliveries are. */
+    /* Guarded by the mutex, as every worker's state, commands and deliveries are. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum lk_team_phase phase; /* lk_team_enter() alone writes it */
@@ -126,14 +127,14 @@ struct lk_team {
 
     /* The trainer's thread's own. */
     struct lk_team_job job;
-    struct lk_split split; /* over the devices of all ranks, who keep it the same */
+    struct lk_split split; /* over the devices of all ranks; every rank computes the same one */
     struct lk_trial trial;
     struct lk_recall recall;
     struct lk_sent_sums sums;
     double reduce_seconds; /* of the step at work */
 };
 
-/* The one place where the phase changes; the mutex is held or nobody else is there yet. */
+/* The only function that changes the phase; the mutex is held, or no other thread runs yet. */
 void lk_team_enter(struct lk_team *team, enum lk_team_phase phase);
 
 /* Samples a second while the device worked. */
@@ -143,23 +144,24 @@ static inline double lk_team_rate(const struct lk_device_times *t)
     return ms > 0 ? 1e3 * (double)t->samples / ms : 0;
 }
 
-/* A clock for hang limits, in seconds. It does not count times in which the whole process was
- * stopped, as by SIGSTOP. The mutex is held. */
+/* A clock for hang limits, in seconds. Time in which the whole process was stopped, as by
+ * SIGSTOP, does not count. The mutex is held. */
 double lk_team_seconds(struct lk_team *team);
 
-/* Waits until something has changed or it is time for another look; the mutex is held. False:
- * lk_team_seconds() has passed `until`. */
+/* Waits until something has changed, or until the next look at the devices is due; the mutex
+ * is held. False: lk_team_seconds() has passed `until`. */
 bool lk_team_wait(struct lk_team *team, double until);
 
-/* Updates the estimate of a step's time, from which hang limits follow; it rises fast and falls
- * slowly. */
-void lk_team_note_step(struct lk_team *team, double seconds);
+/* Updates the estimates of a step's time, from which hang limits follow: that of all rises fast
+ * and falls slowly, that of the fastest device (0: there is none to compare) the other way. */
+void lk_team_note_step(struct lk_team *team, double seconds, double fastest);
 
-/* Seconds after which a device that computes is taken for one that hangs; is_new: its kernels
- * may have to be compiled first. */
+/* Seconds after which a device that is at work counts as hanging; is_new: its kernels may
+ * have to be compiled first. */
 double lk_team_limit(const struct lk_team *team, bool is_new);
 
-/* Takes a device out that has failed, or that is `late`; the mutex is held. Whether it did. */
+/* Takes a device out if it has failed or is `late`; the mutex is held. Returns whether it
+ * did. */
 bool lk_team_take_out(struct lk_worker *worker, bool is_late);
 
 /* fails: LK_E_DEVICE, saying why the first device was lost */
@@ -168,9 +170,9 @@ LK_MUST_CHECK enum lk_status lk_team_none_left(const struct lk_team *team);
 /* Devices that rest while another goes on alone. */
 int lk_team_resting(const struct lk_team *team);
 
-/* Compares the checksums that the devices at work have made of the sums that they got in the
- * step before. If one is wrong its state is copied from another's, and *is_right becomes false.
- * The mutex is not held. fails: LK_E_DEVICE where none is right */
+/* Compares the checksums that the devices at work made of the sums that they received in the
+ * step before. A device whose checksums are wrong gets a copy of another one's state, and
+ * *is_right becomes false. The mutex is not held. fails: LK_E_DEVICE where none is right */
 LK_MUST_CHECK enum lk_status lk_team_check_replicas(struct lk_team *team, bool *is_right);
 
 /* Calls (lk_team_call()) that read and write the training state of a device. */

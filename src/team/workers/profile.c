@@ -27,9 +27,11 @@ struct lk_profile {
     bool has_failed;
     char path[512];
     double started;
-    int64_t steps, first, last; /* to trace, and which; first = 0: not known yet */
+    int64_t steps, first, last; /* how many steps to trace, and which; first = 0: not known
+                                 * yet */
     int64_t written, dropped;
-    uint64_t devices, finished; /* a bit each: traced; of these, all commands taken */
+    uint64_t devices, finished; /* a bit for each device: it is traced; all its commands were
+                                 * taken */
     int threads;
     char thread_names[MOST_THREADS][32];
 };
@@ -257,7 +259,8 @@ void lk_profile_collect(struct lk_profile *profile, struct lk_device *device, in
         pthread_mutex_unlock(&profile->mutex);
     }
     pthread_mutex_lock(&profile->mutex);
-    /* What was done between the last step to trace and the one behind it has been taken too. */
+    /* Only a step behind the last one to trace shows that all commands of that one were
+     * taken. */
     if (profile->draft && profile->first && step > profile->last) {
         profile->finished |= UINT64_C(1) << position;
         if (profile->finished == profile->devices)

@@ -1,10 +1,10 @@
-/* The transition tables of devices and of the team. Nothing else in the hall knows which state
- * follows which. */
+/* The transition tables of devices and of the team: nothing else knows which state follows
+ * which. */
 #include "team/workers/states.h"
 
 #include <stdint.h>
 
-/* Short names, so that a row of the table is a screen line or two. */
+/* Short names keep each row of the table below to a line or two. */
 enum {
     NEW = LK_WORKER_NEW,
     READY = LK_WORKER_READY,
@@ -22,19 +22,19 @@ enum {
 
 #define ON(event, state) [LK_WORKER_##event] = (state)
 
-/* [state][event]; what is not named is refused. The two threads that send events do not wait
- * for one another, so that a thread's news may find a state in which it says nothing any more:
- * then the state follows itself. */
+/* [state][event] gives the next state; pairs that are not listed are refused. Device threads
+ * and the trainer's thread do not wait for one another, so an event may come when it means
+ * nothing any more: it then leaves the state as it is. */
 static const uint8_t follows[LK_WORKER_STATES][LK_WORKER_EVENTS] = {
     [NEW] = {ON(START, READY)},
     [READY] = {ON(CALL, CALLED), ON(SHARE, COMPUTING), ON(WORK, WORKING), ON(REST, RESTING),
                ON(LOSE, LOST), ON(QUIT, ENDED), ON(UPDATED, READY), ON(FAIL, FAILED),
                ON(STOP, STOPPED)},
-    /* Orders that lay before the call in the queue may end, or fail, before it begins. What
-     * stops there is repeated after the call and stops again. */
+    /* Commands that were in the queue before the call may end, or fail, before it begins.
+     * One that stops is repeated after the call and stops again. */
     [CALLED] = {ON(LOSE, LOST), ON(RETURN, READY), ON(DELIVER, CALLED), ON(UPDATED, CALLED),
                 ON(DONE, CALLED), ON(FAIL, FAILED), ON(STOP, CALLED)},
-    /* A call in the middle of a step copies a state, and the step is begun anew behind it. */
+    /* A call in the middle of a step copies a state; the step is begun anew after it. */
     [COMPUTING] = {ON(CALL, CALLED), ON(SHARE, COMPUTING), ON(LOSE, LOST),
                    ON(DELIVER, DELIVERED), ON(UPDATED, COMPUTING), ON(FAIL, FAILED),
                    ON(STOP, STOPPED)},
@@ -44,12 +44,13 @@ static const uint8_t follows[LK_WORKER_STATES][LK_WORKER_EVENTS] = {
                   ON(UPDATED, READY), ON(FAIL, FAILED), ON(STOP, STOPPED)},
     [WORKING] = {ON(CALL, CALLED), ON(LOSE, LOST), ON(DONE, READY), ON(FAIL, FAILED),
                  ON(STOP, STOPPED)},
-    /* Whoever waits for it finds the error. A call is still carried out, so that the device can
-       be closed. */
+    /* The thread that waits for the device finds the error. A call is still carried out, so
+     * that the device can be closed. */
     [STOPPED] = {ON(CALL, CALLED), ON(SHARE, STOPPED), ON(COMMIT, STOPPED), ON(REST, RESTING),
                  ON(LOSE, LOST), ON(DELIVER, STOPPED), ON(UPDATED, STOPPED), ON(DONE, STOPPED),
                  ON(FAIL, FAILED), ON(STOP, STOPPED)},
-    /* It takes no order any more; whoever waits for it takes it out. */
+    /* It takes no more commands; the trainer's thread, when it waits for the device, takes
+     * it out. */
     [FAILED] = {ON(CALL, FAILED), ON(SHARE, FAILED), ON(COMMIT, FAILED), ON(UPDATED, FAILED),
                 ON(REST, LOST), ON(LOSE, LOST)},
     /* Its last update may still end, or fail, after it was sent to rest. */
@@ -82,7 +83,7 @@ const char *lk_worker_event_name(enum lk_worker_event event)
 
 #define TO(phase) (1u << LK_TEAM_##phase)
 
-/* Behind each phase, those that may follow. */
+/* For each phase, those that may follow. */
 static const unsigned phases[LK_TEAM_PHASES] = {
     [LK_TEAM_BUILDING] = TO(SHARED) | TO(TRIAL_ALL) | TO(ALONE) | TO(ASYNC),
     [LK_TEAM_SHARED] = 0,

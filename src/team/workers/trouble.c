@@ -1,4 +1,5 @@
-/* Injects faults, for tests and for the drills of `lockstep selftest --faults`. */
+/* Makes a device fail, hang or be slow where the environment asks for it: for tests, and for
+ * the drills of `lockstep selftest --faults`. */
 #include "team/workers/worker.h"
 
 #include "base/fail.h"
@@ -8,25 +9,55 @@
 #include <time.h>
 #include <unistd.h>
 
-/* LOCKSTEP_SLOW=1:3: device 1 takes three times as long. LOCKSTEP_FAIL=1:20,0:30:hang: device 1
- * fails in step 20, device 0 hangs in step 30. */
-void lk_worker_read_faults(struct lk_worker *worker)
+static enum lk_status refuse(const char *variable, const char *text, const char *expected)
 {
-    const char *slow = getenv("LOCKSTEP_SLOW"), *fail = getenv("LOCKSTEP_FAIL");
-    int which = 0;
+    return lk_fail(LK_E_ARGUMENT, "%s='%s' in the environment: expected %s", variable, text,
+                   expected);
+}
+
+/* LOCKSTEP_SLOW=1:3: device 1 takes three times as long. */
+static enum lk_status read_slowness(struct lk_worker *worker)
+{
+    const char *text = getenv("LOCKSTEP_SLOW");
+    int which = 0, used = 0;
     double times = 1;
-    long long step = 0;
     worker->trouble.slowness = 1;
-    if (slow && sscanf(slow, "%d:%lf", &which, &times) == 2 && which == worker->position &&
-        times > 1)
+    if (!text || !*text)
+        return LK_OK;
+    if (sscanf(text, "%d:%lf%n", &which, &times, &used) != 2 || text[used] || which < 0 ||
+        !(times >= 1 && times <= 1e9))
+        return refuse("LOCKSTEP_SLOW", text, "DEVICE:TIMES, such as 1:3");
+    if (which == worker->position)
         worker->trouble.slowness = times;
-    for (; fail; fail = strchr(fail, ',') ? strchr(fail, ',') + 1 : NULL) {
-        char how[8] = "";
-        if (sscanf(fail, "%d:%lld:%4s", &which, &step, how) < 2 || which != worker->position)
-            continue;
-        worker->trouble.fails_at = step;
-        worker->trouble.hangs = strcmp(how, "hang") == 0;
+    return LK_OK;
+}
+
+/* LOCKSTEP_FAIL=1:20,0:30:hang: device 1 fails in step 20, device 0 hangs in step 30. */
+static enum lk_status read_failures(struct lk_worker *worker)
+{
+    const char *text = getenv("LOCKSTEP_FAIL");
+    for (const char *at = text; at && *at;) {
+        int which = 0, used = 0;
+        long long step = 0;
+        if (sscanf(at, "%d:%lld%n", &which, &step, &used) != 2 || which < 0 || step < 1)
+            return refuse("LOCKSTEP_FAIL", text, "DEVICE:STEP or DEVICE:STEP:hang, ...");
+        const bool hangs = strncmp(at + used, ":hang", 5) == 0;
+        at += used + (hangs ? 5 : 0);
+        if (*at && *at != ',')
+            return refuse("LOCKSTEP_FAIL", text, "DEVICE:STEP or DEVICE:STEP:hang, ...");
+        at += *at == ',';
+        if (which == worker->position) {
+            worker->trouble.fails_at = step;
+            worker->trouble.hangs = hangs;
+        }
     }
+    return LK_OK;
+}
+
+enum lk_status lk_worker_read_faults(struct lk_worker *worker)
+{
+    LK_TRY(read_slowness(worker));
+    return read_failures(worker);
 }
 
 void lk_worker_be_slow(const struct lk_worker *worker, double seconds)

@@ -1,4 +1,4 @@
-/* How long a team waits for its devices, who is left of them, and in which phase it is. */
+/* How long a team waits for its devices, which of them are left, and the team's phase. */
 #include "team/workers/internal.h"
 
 #include "base/fail.h"
@@ -7,10 +7,12 @@
 #include <time.h>
 
 /* How long to wait: a first step in multiples of the hang limit, since drivers may compile only
- * then; others in multiples of a usual step. */
-enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10 };
+ * then; others in multiples of a usual step, and of what the fastest device needs: one that is
+ * slower still would make its own slowness usual. */
+enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10, FASTEST_SHARES = 100 };
 
-/* Seconds between two looks at the devices; that many more were no watching. */
+/* Seconds from one look at the devices to the next; if more than lapse_seconds pass between
+ * two, the whole process was stopped meanwhile. */
 static const double look_seconds = 1, lapse_seconds = 2;
 
 /* --- who is left ------------------------------------------------------------------------ */
@@ -94,18 +96,23 @@ bool lk_team_wait(struct lk_team *team, double until)
     return lk_team_seconds(team) < until || has_changed;
 }
 
-void lk_team_note_step(struct lk_team *team, double seconds)
+void lk_team_note_step(struct lk_team *team, double seconds, double fastest)
 {
-    double *usual = &team->clock.step_seconds;
+    double *usual = &team->clock.step_seconds, *least = &team->clock.fastest_seconds;
     *usual = seconds > *usual ? seconds : 0.9 * *usual + 0.1 * seconds;
+    if (fastest > 0)
+        *least = *least == 0 || fastest < *least ? fastest : 0.9 * *least + 0.1 * fastest;
 }
 
 double lk_team_limit(const struct lk_team *team, bool is_new)
 {
     const struct lk_team_clock *clock = &team->clock;
     const int times = team->phase == LK_TEAM_TRIAL_ONE ? team->count : 1;
-    const double usual = MEDIAN_STEPS * times * clock->step_seconds;
+    const double beyond = FASTEST_SHARES * times * clock->fastest_seconds;
+    double usual = MEDIAN_STEPS * times * clock->step_seconds;
     if (is_new || clock->step_seconds == 0)
         return LONG_LIMITS * clock->hang_seconds;
+    if (beyond > 0 && beyond < usual && lk_team_left(team) > 1)
+        usual = beyond;
     return usual > clock->hang_seconds ? usual : clock->hang_seconds;
 }

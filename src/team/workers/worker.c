@@ -1,4 +1,4 @@
-/* A device's host thread: it takes orders from a queue and carries them out. */
+/* A device's host thread: it takes commands from a queue and carries them out. */
 #include "team/workers/worker.h"
 
 #include "base/fail.h"
@@ -32,20 +32,23 @@ bool lk_worker_is_at_work(const struct lk_worker *worker)
     return true;
 }
 
-/* What has to be done when a device is lost, whoever found it. */
+/* Leaves a lost device behind, whichever thread found it lost. */
 static void leave_behind(struct lk_worker *worker, const char *why)
 {
     struct lk_team *team = worker->team;
     if (worker->device)
         lk_device_abandon(worker->device);
-    if (!team->async)
-        team->clock.step_seconds = 0; /* the others have more to do, which may be new to them */
+    if (!team->async) /* the others compute more now, perhaps with kernels yet to be compiled */
+        team->clock.step_seconds = team->clock.fastest_seconds = 0;
     team->counts.lost++;
     const int left = lk_team_left(team) + lk_team_resting(team);
-    lk_log(LK_LOG_WARNING, "device %d (%s) is lost: %s; %d device%s left", worker->position,
-           worker->device ? lk_device_info(worker->device)->name : "not opened", why, left,
-           left == 1 ? " is" : "s are");
-    pthread_cond_broadcast(&team->changed); /* nobody need wait for it any more */
+    const bool lacks_room = worker->report.status == LK_E_DEVICE_MEMORY;
+    if (!lacks_room || left > 0) /* the last one's lack of room is the failure of all */
+        lk_log(LK_LOG_WARNING, "device %d (%s) %s: %s; %d device%s left", worker->position,
+               worker->device ? lk_device_info(worker->device)->name : "not opened",
+               lacks_room ? "has no room and is left out" : "is lost", why, left,
+               left == 1 ? " is" : "s are");
+    pthread_cond_broadcast(&team->changed); /* wakes those that wait for it */
 }
 
 void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, const char *why)
@@ -60,39 +63,41 @@ void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, cons
         leave_behind(worker, why);
 }
 
-/* --- orders ----------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------- */
 
-/* A share that has not begun when it is to be computed anew need not be computed twice. */
-static bool replaces_last(const struct lk_command_queue *queue, const struct lk_command *order)
+/* Whether the queue's last command is to begin the same step. It is then replaced, so that a
+ * share that is to be computed anew and has not begun is not computed twice. */
+static bool replaces_last(const struct lk_command_queue *queue,
+                          const struct lk_command *command)
 {
-    if (order->kind != LK_COMMAND_BEGIN || queue->count == 0)
+    if (command->kind != LK_COMMAND_BEGIN || queue->count == 0)
         return false;
     const struct lk_command *last =
-        &queue->orders[(queue->first + queue->count - 1) % LK_MOST_COMMANDS];
-    return last->kind == LK_COMMAND_BEGIN && last->share.step == order->share.step;
+        &queue->commands[(queue->first + queue->count - 1) % LK_MOST_COMMANDS];
+    return last->kind == LK_COMMAND_BEGIN && last->share.step == command->share.step;
 }
 
-void lk_worker_send(struct lk_worker *worker, const struct lk_command *order)
+void lk_worker_send(struct lk_worker *worker, const struct lk_command *command)
 {
     struct lk_command_queue *queue = &worker->queue;
     if (worker->state == LK_WORKER_FAILED)
         return;
-    queue->count -= replaces_last(queue, order);
+    queue->count -= replaces_last(queue, command);
     assert(queue->count < LK_MOST_COMMANDS);
-    queue->orders[(queue->first + queue->count++) % LK_MOST_COMMANDS] = *order;
+    queue->commands[(queue->first + queue->count++) % LK_MOST_COMMANDS] = *command;
     pthread_cond_signal(&queue->filled);
 }
 
-/* Waits for an order; the mutex is held. */
-static struct lk_command next_order(struct lk_worker *worker)
+/* Waits for a command; the mutex is held. */
+static struct lk_command next_command(struct lk_worker *worker)
 {
     struct lk_command_queue *queue = &worker->queue;
     while (queue->count == 0)
         pthread_cond_wait(&queue->filled, &worker->team->mutex);
-    const struct lk_command order = queue->orders[queue->first];
+    const struct lk_command command = queue->commands[queue->first];
     queue->first = (queue->first + 1) % LK_MOST_COMMANDS;
     queue->count--;
-    return order;
+    return command;
 }
 
 bool lk_is_device_failure(enum lk_status status)
@@ -100,34 +105,35 @@ bool lk_is_device_failure(enum lk_status status)
     return status == LK_E_DEVICE || status == LK_E_DEVICE_MEMORY || status == LK_E_BUILD;
 }
 
-static enum lk_worker_event event_of(const struct lk_command *order, enum lk_status status)
+static enum lk_worker_event event_of(const struct lk_command *command, enum lk_status status)
 {
-    if (order->kind == LK_COMMAND_CALL)
+    if (command->kind == LK_COMMAND_CALL)
         return LK_WORKER_RETURN;
     return lk_is_device_failure(status) ? LK_WORKER_FAIL : LK_WORKER_STOP;
 }
 
-/* Says how an order has ended; the mutex is held. What a step or work has brought was said by
- * the order itself. */
-static void end_order(struct lk_worker *worker, const struct lk_command *order,
-                      enum lk_status status)
+/* Notes how a command has ended; the mutex is held. What a step has brought the command
+ * itself has handed over. */
+static void end_command(struct lk_worker *worker, const struct lk_command *command,
+                        enum lk_status status)
 {
     struct lk_worker_report *report = &worker->report;
-    if (status != LK_OK || order->kind == LK_COMMAND_CALL)
+    if (status != LK_OK || command->kind == LK_COMMAND_CALL)
         report->status = status;
     if (status != LK_OK) {
         snprintf(report->text, sizeof report->text, "%s", lk_error_text());
         lk_error_clear();
     }
-    if (status != LK_OK || order->kind == LK_COMMAND_CALL)
-        lk_worker_change(worker, event_of(order, status), report->text);
-    if (status != LK_OK || order->kind == LK_COMMAND_CALL || order->kind == LK_COMMAND_WORK)
-        pthread_cond_broadcast(&worker->team->changed); /* nobody waits for another's end */
+    if (status != LK_OK || command->kind == LK_COMMAND_CALL)
+        lk_worker_change(worker, event_of(command, status), report->text);
+    if (status != LK_OK || command->kind == LK_COMMAND_CALL || command->kind == LK_COMMAND_WORK)
+        pthread_cond_broadcast(&worker->team->changed); /* who waits for the device looks
+                                                         * again */
 }
 
-static bool goes_on(const struct lk_worker *worker, const struct lk_command *order)
+static bool goes_on(const struct lk_worker *worker, const struct lk_command *command)
 {
-    return order->kind != LK_COMMAND_QUIT && worker->state != LK_WORKER_LOST &&
+    return command->kind != LK_COMMAND_QUIT && worker->state != LK_WORKER_LOST &&
            worker->state != LK_WORKER_FAILED;
 }
 
@@ -135,19 +141,19 @@ static void *run(void *context)
 {
     struct lk_worker *worker = context;
     pthread_mutex_t *mutex = &worker->team->mutex;
-    struct lk_command order;
+    struct lk_command command;
     pthread_mutex_lock(mutex);
     do {
         enum lk_status status = LK_OK;
-        order = next_order(worker);
+        command = next_command(worker);
         pthread_mutex_unlock(mutex);
-        if (order.kind == LK_COMMAND_CALL)
-            status = order.call(order.context, worker);
-        else if (order.kind != LK_COMMAND_QUIT)
-            status = order.run(worker, &order);
+        if (command.kind == LK_COMMAND_CALL)
+            status = command.call(command.context, worker);
+        else if (command.kind != LK_COMMAND_QUIT)
+            status = command.run(worker, &command);
         pthread_mutex_lock(mutex);
-        end_order(worker, &order, status);
-    } while (goes_on(worker, &order));
+        end_command(worker, &command, status);
+    } while (goes_on(worker, &command));
     pthread_mutex_unlock(mutex);
     return NULL;
 }
@@ -175,7 +181,7 @@ bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count)
     if (is_wanted) {
         delivery->arrived += count;
         delivery->came_at = lk_seconds();
-        if (delivery->arrived == team->buckets + 1)
+        if (delivery->arrived == LK_ARRIVAL_BUCKETS + team->buckets)
             lk_worker_change(worker, LK_WORKER_DELIVER, NULL);
         pthread_cond_broadcast(&team->changed);
     }

@@ -1,6 +1,6 @@
-/* The host thread of one device of a team, what it has been told to do and what has come of it.
- * Floor 7. All that calls OpenCL for a device runs on its thread: where a driver hangs, that
- * thread alone does, and is left behind with everything that belongs to it. */
+/* One device of a team: its host thread, the commands that it was sent, and what has come of
+ * them. Floor 7. All OpenCL calls for a device are made on its thread: where a driver hangs,
+ * only that thread does, and it is left behind with everything that belongs to it. */
 #ifndef LK_TEAM_WORKERS_WORKER_H
 #define LK_TEAM_WORKERS_WORKER_H
 
@@ -12,11 +12,12 @@ struct lk_team;
 struct lk_worker;
 
 enum lk_command_kind {
-    LK_COMMAND_CALL,  /* call(context, worker): its failure is the caller's affair */
+    LK_COMMAND_CALL,  /* runs call(context, worker); a failure is reported to the caller */
     LK_COMMAND_BEGIN, /* begins a step: computes a share of it */
     LK_COMMAND_END,  /* ends it: updates; a device that is alone has done so by itself, and only
                       * waits for the result */
-    LK_COMMAND_WORK, /* without lockstep: does all there is to do */
+    LK_COMMAND_WORK, /* without lockstep: computes groups and applies updates until nothing
+                      * is left to do */
     LK_COMMAND_QUIT, /* the thread ends */
 };
 
@@ -25,14 +26,18 @@ struct lk_command {
     enum lk_status (*call)(void *context, struct lk_worker *worker);
     void *context;
     enum lk_status (*run)(struct lk_worker *worker,
-                          const struct lk_command *order); /* others */
+                          const struct lk_command *command); /* of BEGIN, END and WORK */
     struct lk_step_share share;
-    int64_t ticket; /* the number of a try: sums that come with an older one are not wanted */
+    int64_t ticket; /* the number of this try of the step: sums with an older number are not
+                     * wanted */
     double lr;
-    bool weights; /* of an update: make the weights' checksum */
+    bool weights; /* of END: make a checksum of the weights too */
 };
 
-/* A bucket that has come from a device. */
+/* What a device brings in a step, in the order in which it comes: the metrics (sums of the loss
+ * and of right answers), then its sums of each bucket; bucket b is LK_ARRIVAL_BUCKETS + b. */
+enum { LK_ARRIVAL_METRICS, LK_ARRIVAL_BUCKETS };
+
 struct lk_arrival {
     struct lk_term terms[LK_MOST_SHARDS];
     const uint32_t *checksums;
@@ -43,7 +48,7 @@ struct lk_arrival {
 enum { LK_MOST_COMMANDS = 8 };
 
 struct lk_command_queue {
-    struct lk_command orders[LK_MOST_COMMANDS];
+    struct lk_command commands[LK_MOST_COMMANDS];
     int first, count;
     pthread_cond_t filled; /* wakes this worker's thread and no other */
 };
@@ -52,27 +57,28 @@ struct lk_command_queue {
 struct lk_worker_report {
     enum lk_status status;
     char text[512];
-    int64_t heartbeats; /* counted up by long calls to show that they do not hang */
+    int64_t heartbeats; /* counted up in long calls, to show that they do not hang */
 };
 
-/* What has come to the host of the step at work. The thread writes the arrivals and then their
- * number; the trainer's thread reads those that are counted. */
+/* What the device has brought of the step at work. Its thread writes the arrivals and then
+ * counts them; the trainer's thread reads those that are counted. */
 struct lk_delivery {
-    int64_t ticket; /* of the share whose arrivals these are */
-    int arrived;    /* how many: the metrics first, then buckets in their order */
-    struct lk_arrival *arrivals;
-    const uint32_t *checks; /* of the step before, once the metrics are there */
+    int64_t ticket;              /* of the share whose arrivals these are */
+    int arrived;                 /* how many */
+    struct lk_arrival *arrivals; /* [LK_ARRIVAL_BUCKETS + buckets] */
+    const uint32_t *checks;      /* checksums of what it received in the step before; there
+                                  * once the metrics are */
     struct lk_share_times times;
-    struct lk_step_result result; /* of one that is alone: it has no other arrivals */
-    double came_at; /* lk_seconds() of the last arrival, from which on the device waits; of one
-                     * that is alone, from which on the host waits for it */
+    struct lk_step_result result; /* of a device that is alone, which brings no sums */
+    double came_at; /* lk_seconds() at the last arrival, since when the device waits; of a
+                     * device that is alone, since when the host waits for it */
 };
 
-/* What is held against a device in the step at work. No states: evidence outlasts calls,
- * repairs and further tries of the step, until a verdict is given. */
+/* What speaks against a device in the step at work. It is kept apart from the state, since
+ * it outlasts calls, repairs and further tries of the step until a verdict is given. */
 struct lk_evidence {
-    int changed;     /* times that what it sent did not arrive unchanged */
-    bool no_numbers; /* its sums were infinite or NaN: others compute its shards in the next
+    int changed;     /* how often what it sent did not arrive unchanged */
+    bool not_finite; /* its sums were infinite or NaN: others compute its shards in the next
                       * try */
 };
 
@@ -81,10 +87,11 @@ struct lk_worker {
     int position; /* in the list of devices */
     pthread_t thread;
 
-    /* The thread's own; others ask what is known without the device. */
+    /* Used by its thread alone; other threads may ask what is known without the device. */
     struct lk_device *device; /* NULL: it could not be opened */
     struct lk_stepper *stepper;
-    bool has_updated; /* its stepper has, so there are checksums of what it was sent */
+    bool has_updated; /* its stepper has updated, so that there are checksums of the sums
+                       * that it received */
     double input_ms[LK_REPLICA_SLOTS];
     struct lk_trouble {
         double slowness;  /* for tests (LOCKSTEP_SLOW): takes so many times as long; 1:
@@ -95,9 +102,9 @@ struct lk_worker {
     } trouble;
 
     /* Guarded by the team's mutex. */
-    _Atomic enum lk_worker_state state; /* lk_worker_change() alone writes it. Atomic, as the
-                                         * trainer's thread, which alone decides who is at work,
-                                         * asks for that without the mutex. */
+    _Atomic enum lk_worker_state state; /* Only lk_worker_change() writes it. Atomic, since
+                                         * the trainer's thread, which alone decides who is
+                                         * at work, reads that without the mutex. */
     struct lk_command_queue queue;
     struct lk_worker_report report;
     struct lk_delivery delivery;
@@ -110,11 +117,11 @@ struct lk_worker {
 /* Starts the thread. fails: LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_worker_start(struct lk_worker *worker);
 
-/* The one place where a state changes; the team's mutex is held. `why` says why a device is
- * lost, and is not read elsewhere. */
+/* The only function that changes a state; the team's mutex is held. `why` says why a device
+ * is lost, and is not read for other events. */
 void lk_worker_change(struct lk_worker *worker, enum lk_worker_event event, const char *why);
 
-/* Whether the device is among those that are left, though it may fail any moment. */
+/* Whether the device is among those that are left (though it may fail at any moment). */
 bool lk_worker_is_at_work(const struct lk_worker *worker);
 
 /* Makes its stepper, of `most` shards at a time or, with 0, of a device that is alone. */
@@ -123,25 +130,26 @@ LK_MUST_CHECK enum lk_status lk_worker_create_stepper(struct lk_worker *worker, 
 /* Whether a failure is the device's own, so that another one may succeed. */
 bool lk_is_device_failure(enum lk_status status);
 
-/* Gives an order; the team's mutex is held. A device that has failed takes none. */
-void lk_worker_send(struct lk_worker *worker, const struct lk_command *order);
+/* Queues a command; the team's mutex is held. A device that has failed takes none. */
+void lk_worker_send(struct lk_worker *worker, const struct lk_command *command);
 
-/* On its thread: `count` arrivals of the share with this ticket are on the host by now. False
- * where nobody waits for them any more. */
+/* To be called on its thread when `count` more arrivals of the share with this ticket are on
+ * the host. False where nobody waits for them any more. */
 bool lk_worker_deliver(struct lk_worker *worker, int64_t ticket, int count);
 
 /* Called on the device's thread by long calls, to show that they do not hang. */
 void lk_worker_heartbeat(void *worker);
 
-/* Reads from the environment which faults tests want (LOCKSTEP_SLOW, LOCKSTEP_FAIL). */
-void lk_worker_read_faults(struct lk_worker *worker);
+/* Reads from the environment which faults tests want (LOCKSTEP_SLOW, LOCKSTEP_FAIL).
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_worker_read_faults(struct lk_worker *worker);
 
-/* On its thread: waits as much longer than `seconds` as the device is slow; fails or hangs
- * where that is asked for. fails: LK_E_DEVICE */
+/* On its thread: makes the device as slow as LOCKSTEP_SLOW asks for, by waiting that much
+ * longer than `seconds`; fails or hangs where LOCKSTEP_FAIL asks for it. fails: LK_E_DEVICE */
 void lk_worker_be_slow(const struct lk_worker *worker, double seconds);
 LK_MUST_CHECK enum lk_status lk_worker_fail(const struct lk_worker *worker, int64_t step);
 
-/* A span of its thread, for the trace. */
+/* Notes in the trace what its thread did from `begin` to `end`. */
 void lk_worker_note(const struct lk_worker *worker, const char *what, int64_t step,
                     double begin, double end);
 

@@ -2,6 +2,8 @@
 #include "train/evaluation/binding.h"
 
 #include "base/fail.h"
+#include "model/classes.h"
+#include "train/evaluation/labels.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -174,8 +176,7 @@ static enum lk_status check_classes(const struct binding *b,
                                     const struct lk_model_output *output,
                                     const struct lk_field *field)
 {
-    const int64_t most =
-        output->shape.form == LK_FORM_CHOICE ? 2 : (int64_t)output->shape.width;
+    const int64_t most = lk_output_classes(output);
     if (field->classes <= most)
         return LK_OK;
     return lk_fail(LK_E_SHAPE, "data '%s' has %lld classes, model '%s' predicts %lld",
@@ -193,7 +194,7 @@ static enum lk_status check_target(const struct binding *b,
                                    const struct lk_field *field, bool *converts)
 {
     const struct lk_metric_shape *shape = &output->shape;
-    const struct lk_shape steps = {1, {shape->steps}};
+    const struct lk_shape time_steps = {1, {shape->time_steps}};
     const int64_t count = lk_shape_count(&field->shape);
     char found[96];
     *converts = false;
@@ -207,26 +208,26 @@ static enum lk_status check_target(const struct binding *b,
                            "takes a number; label_type=number reads whole numbers as such",
                            field->name, b->data->name, (long long)field->classes,
                            output->loss.kind->name, output->name);
-        if ((field->dtype == LK_F32 || *converts) && count == shape->steps * shape->width)
+        if ((field->dtype == LK_F32 || *converts) && count == shape->time_steps * shape->width)
             return LK_OK;
         return lk_fail(LK_E_SHAPE,
                        "label '%s' of data '%s' is %s %s, %s of output '%s' takes %lld numbers",
                        field->name, b->data->name, lk_dtype_name(field->dtype), found,
                        output->loss.kind->name, output->name,
-                       (long long)(shape->steps * shape->width));
+                       (long long)(shape->time_steps * shape->width));
     }
     const bool is_sequence = output->node->shapes.y.rank == 2;
     if (field->dtype == LK_I32 &&
-        (is_sequence ? lk_shape_equal(&field->shape, &steps) : count == 1))
+        (is_sequence ? lk_shape_equal(&field->shape, &time_steps) : count == 1))
         return check_classes(b, output, field);
-    return lk_fail(LK_E_SHAPE,
-                   "label '%s' of data '%s' is %s %s, %s of output '%s' takes a class%s",
-                   field->name, b->data->name, lk_dtype_name(field->dtype), found,
-                   output->loss.kind->name, output->name, is_sequence ? " for each step" : "");
+    return lk_fail(
+        LK_E_SHAPE, "label '%s' of data '%s' is %s %s, %s of output '%s' takes a class%s",
+        field->name, b->data->name, lk_dtype_name(field->dtype), found, output->loss.kind->name,
+        output->name, is_sequence ? " for each time step" : "");
 }
 
-static enum lk_status bind_target(struct binding *b, const struct lk_model_output *output,
-                                  int losses, int *target)
+static enum lk_status bind_target(struct binding *b, struct lk_data *data,
+                                  const struct lk_model_output *output, int losses, int *target)
 {
     int field = field_named(b->data, output->name);
     bool converts;
@@ -234,7 +235,9 @@ static enum lk_status bind_target(struct binding *b, const struct lk_model_outpu
         field = losses == 1 ? only_field(b->data, LK_FIELD_LABEL, -1) : -1;
     if (field < 0)
         return fail_to_find(b, LK_FIELD_LABEL, "output", output->name);
+    LK_TRY(lk_labels_match(data, output, field));
     LK_TRY(check_target(b, output, &b->data->fields[field], &converts));
+    LK_TRY(lk_labels_limit(data, output, field));
     *target = field;
     return output->target ? add_row(b, output->target, field, converts) : LK_OK;
 }
@@ -249,7 +252,7 @@ enum lk_status lk_binding_make_inputs(const struct lk_model *model, const struct
     return LK_OK;
 }
 
-enum lk_status lk_binding_make(const struct lk_model *model, const struct lk_data *data,
+enum lk_status lk_binding_make(const struct lk_model *model, struct lk_data *data,
                                struct lk_feed *feed, int targets[LK_MOST_OUTPUTS])
 {
     struct binding b = {.model = model, .data = lk_data_info(data), .feed = feed};
@@ -260,7 +263,21 @@ enum lk_status lk_binding_make(const struct lk_model *model, const struct lk_dat
     for (int i = 0; i < model->output_count; i++) {
         targets[i] = -1;
         if (model->outputs[i].loss.kind)
-            LK_TRY(bind_target(&b, &model->outputs[i], losses, &targets[i]));
+            LK_TRY(bind_target(&b, data, &model->outputs[i], losses, &targets[i]));
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_binding_take_classes(struct lk_model *model, const struct lk_data *data,
+                                       const int targets[LK_MOST_OUTPUTS])
+{
+    for (int i = 0; i < model->output_count; i++) {
+        struct lk_model_output *output = &model->outputs[i];
+        if (targets[i] < 0 || !is_class_form(output->shape.form) || output->class_count > 0)
+            continue;
+        const struct lk_field *field = &lk_data_info(data)->fields[targets[i]];
+        if (field->class_names)
+            LK_TRY(lk_output_name_classes(model, output, field->class_names, field->classes));
     }
     return LK_OK;
 }

@@ -5,19 +5,28 @@
 #include "model/model.h"
 #include "team/stepper/feed.h"
 
-/* Binds a model to fields by names: the input "image" to the field "image", the targets of the
- * output "mass" to the label "mass". One input that nothing is named after takes the only field
- * of its type, one output the only label.
+/* Binds a model's inputs to fields by names: "image" to the field "image". One input that
+ * nothing is named after takes the only field of its type.
  *   images   a field of bytes [h, w, c] of the model's size (or larger: batches crop)
- *   integers int32 of the same shape; classes no more than the output has
+ *   integers int32 of the same shape
  *   numbers  float of as many elements, or int32 for a single one
- * targets[o]: the field of output o's targets, -1: it has no loss. fails: LK_E_SHAPE, naming
- * both sides and what is there. make_inputs: of the inputs alone */
+ * fails: LK_E_SHAPE, naming both sides and what is there */
 LK_MUST_CHECK enum lk_status lk_binding_make_inputs(const struct lk_model *model,
                                                     const struct lk_data *data,
                                                     struct lk_feed *feed);
-LK_MUST_CHECK enum lk_status lk_binding_make(const struct lk_model *model,
-                                             const struct lk_data *data, struct lk_feed *feed,
+
+/* Of inputs and targets: those of the output "mass" are the label "mass", those of the only
+ * output the only label. Classes of the data get the numbers that the model has for their
+ * names; from then on values that a loss does not take are refused. targets[o]: the field of
+ * output o's targets, -1: it has no loss. fails: LK_E_SHAPE too where there are more classes
+ * than the output has; LK_E_DATA for a class or a value that the model does not take */
+LK_MUST_CHECK enum lk_status lk_binding_make(const struct lk_model *model, struct lk_data *data,
+                                             struct lk_feed *feed,
                                              int targets[LK_MOST_OUTPUTS]);
+
+/* Gives outputs whose classes have no names those of the data that they are trained on. */
+LK_MUST_CHECK enum lk_status lk_binding_take_classes(struct lk_model *model,
+                                                     const struct lk_data *data,
+                                                     const int targets[LK_MOST_OUTPUTS]);
 
 #endif

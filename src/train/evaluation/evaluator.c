@@ -1,12 +1,12 @@
 /* An evaluator: a replica that only predicts, batch by batch, over a data set or over arrays.
  */
-#include "train/evaluation/parts.h"
+#include "train/evaluation/internal.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The first input that takes images; NULL: none does. */
+/* The first input that takes images; NULL: there is none. */
 static const struct lk_node *find_images(const struct lk_model *model)
 {
     for (int i = 0; i < model->input_count; i++)

@@ -38,10 +38,10 @@ LK_MUST_CHECK enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator
 void lk_evaluator_watch(struct lk_evaluator *evaluator, void (*beat)(void *), void *context);
 
 /* Losses, metrics and confusion over all samples of `data`; the result's pointers live until
- * the next call. fails: LK_E_SHAPE where the data does not fit the model; LK_E_MODEL where an
- * output without `loss:` is no vector of class probabilities */
+ * the next call. The data's classes get the model's numbers. fails: as lk_binding_make();
+ * LK_E_MODEL where an output without `loss:` is no vector of class probabilities */
 LK_MUST_CHECK enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator,
-                                              const struct lk_data *data,
+                                              struct lk_data *data,
                                               struct lk_evaluation *result);
 
 /* Calls visit() for each sample of `data` in its order, with predictions of all outputs; ends

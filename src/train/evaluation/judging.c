@@ -1,8 +1,9 @@
 /* Compares what an evaluator predicts with targets: losses, metrics and a confusion matrix, all
  * on the host. */
-#include "train/evaluation/parts.h"
+#include "train/evaluation/internal.h"
 
 #include "base/fail.h"
+#include "model/classes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static enum lk_status prepare_judged(struct lk_evaluator *evaluator, int index)
     LK_TRY(make_metric(&output->loss, &output->shape, &j->loss));
     for (int m = 0; m < output->metric_count; m++)
         LK_TRY(make_metric(&output->metrics[m], &output->shape, &j->metrics[m]));
-    const bool is_class = output->shape.form == LK_FORM_CLASS && output->shape.steps == 1;
+    const bool is_class = output->shape.form == LK_FORM_CLASS && output->shape.time_steps == 1;
     if (evaluator->of_classes < 0 && is_class && output->shape.width <= MOST_CLASSES)
         evaluator->of_classes = index;
     return LK_OK;
@@ -77,8 +78,8 @@ static enum lk_status judge(struct lk_evaluator *evaluator, int index,
         return LK_OK;
     const struct lk_metric_shape *shape = &j->output->shape;
     const char *target = targets_of(evaluator, j, fields, count);
-    const size_t step = lk_metric_target_bytes(shape);
-    for (int64_t i = 0; i < count; i++, target += step) {
+    const size_t bytes = lk_metric_target_bytes(shape);
+    for (int64_t i = 0; i < count; i++, target += bytes) {
         const float *y = j->predictions + i * j->elements;
         LK_TRY(lk_metric_add(j->loss, y, target));
         for (int m = 0; m < j->output->metric_count; m++)
@@ -119,7 +120,7 @@ static enum lk_status take_targets(struct lk_evaluator *evaluator, const struct 
     return LK_OK;
 }
 
-static enum lk_status run(struct lk_evaluator *evaluator, const struct lk_data *data)
+static enum lk_status run(struct lk_evaluator *evaluator, struct lk_data *data)
 {
     int targets[LK_MOST_OUTPUTS];
     LK_TRY(prepare(evaluator));
@@ -154,7 +155,7 @@ static void report(struct lk_evaluator *evaluator, struct lk_evaluation *result)
     result->outputs = evaluator->found;
 }
 
-enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_data *data,
+enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, struct lk_data *data,
                                 struct lk_evaluation *result)
 {
     const struct lk_data_info *info = lk_data_info(data);
@@ -173,8 +174,13 @@ enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, const struct lk_
         const struct lk_field *field = &info->fields[j->field];
         result->classes = (int)j->output->shape.width;
         result->confusion = evaluator->confusion;
-        result->class_names = field->class_names;
-        result->named_classes = field->class_names ? (int)field->classes : 0;
+        result->class_names = j->output->class_names;
+        result->named_classes = (int)j->output->class_count;
+        if (!lk_output_has_words(j->output) && field->class_names &&
+            field->classes == result->classes) {
+            result->class_names = field->class_names;
+            result->named_classes = result->classes;
+        }
     }
     return LK_OK;
 }

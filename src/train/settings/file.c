@@ -1,5 +1,6 @@
 /* Run files: settings as YAML, read and written. */
 #include "io/file.h"
+#include "base/escape.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "model/text/yaml.h"
@@ -91,6 +92,32 @@ static enum lk_status value_text(const struct lk_yaml *value, struct lk_text *te
     return append_options(text, value);
 }
 
+/* The entry of a map that the kept message names first, else the map itself. */
+static const struct lk_yaml *find_named(const struct lk_yaml *map)
+{
+    const struct lk_yaml *named = map;
+    const char *first = NULL;
+    for (const struct lk_yaml *entry = map->first; entry && entry->key; entry = entry->next) {
+        char quoted[80];
+        snprintf(quoted, sizeof quoted, "'%.76s'", entry->key);
+        const char *found = strstr(lk_error_text(), quoted);
+        if (found && (!first || found < first)) {
+            first = found;
+            named = entry;
+        }
+    }
+    return named;
+}
+
+/* Of options below a name, {adam: {beta_1: 0.9}}, too. */
+static const struct lk_yaml *find_wrong(const struct lk_yaml *entry)
+{
+    const struct lk_yaml *named = find_named(entry);
+    const struct lk_yaml *inner = named == entry && entry->count == 1 ? entry->first : named;
+    const struct lk_yaml *deeper = inner->kind == LK_YAML_MAP ? find_named(inner) : inner;
+    return deeper == inner ? named : deeper;
+}
+
 static enum lk_status set_one(struct lk_settings *settings, const struct lk_yaml *entry)
 {
     struct lk_text text = {0};
@@ -100,9 +127,12 @@ static enum lk_status set_one(struct lk_settings *settings, const struct lk_yaml
     enum lk_status status = value_text(entry, &text);
     if (status == LK_OK && text.failed)
         status = lk_fail_memory("a setting", text.room);
-    if (status == LK_OK)
-        status = lk_yaml_at(
-            entry, lk_settings_set(settings, entry->key, text.bytes ? text.bytes : ""));
+    if (status == LK_OK && text.bytes)
+        lk_unescape(text.bytes);
+    if (status == LK_OK) {
+        status = lk_settings_set(settings, entry->key, text.bytes ? text.bytes : "");
+        status = lk_yaml_at(status == LK_OK ? entry : find_wrong(entry), status);
+    }
     free(text.bytes);
     return status;
 }
@@ -194,11 +224,12 @@ static void append_quoted(struct lk_text *text, const char *value)
 static void append_setting(struct lk_text *text, const struct lk_option *row,
                            const struct lk_settings *settings, const char *indent)
 {
-    char value[1024];
+    char value[1024], escaped[LK_ESCAPED_BYTES(sizeof value)];
     lk_option_print(row, settings, value, sizeof value);
+    lk_escape(value, escaped);
     lk_text_append(text, "%s%s: ", indent, row->name);
     if (row->kind == LK_OPTION_TEXT)
-        append_quoted(text, value);
+        append_quoted(text, escaped);
     else if (row->count > 1)
         lk_text_append(text, "[%s]", value);
     else

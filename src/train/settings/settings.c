@@ -2,8 +2,10 @@
 #include "train/settings/settings.h"
 
 #include "base/fail.h"
+#include "data/sources/broken.h"
 #include "data/stages/pipeline.h"
 #include "mirror/staleness.h"
+#include "optim/lr_schedule.h"
 #include "products/kernel/choice.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +43,8 @@ const struct lk_option lk_settings_table[] = {
     {.name = "validation",
      TEXT(validation),
      .standard = "",
-     .help = "validation data, a SPEC; none: the test part of data; off: no validation"},
+     .help = "validation data, a SPEC; none: the part val of data, else its part test; off: no "
+             "validation"},
     {.name = "max_bad",
      TEXT(max_bad),
      .standard = "1%",
@@ -293,13 +296,31 @@ static enum lk_status set_pipeline(struct lk_settings *settings, const char *nam
     return LK_OK;
 }
 
+/* What else would be refused only when training begins, without the place where it stands. */
+static enum lk_status check_value(const char *name, const char *value)
+{
+    struct lk_lr_schedule schedule;
+    char kind[64];
+    int slots;
+    if (strcmp(name, "schedule") == 0)
+        return lk_lr_schedule_parse(value, &schedule);
+    if (strcmp(name, "optimizer") != 0)
+        return LK_OK;
+    const size_t length = strcspn(value, " ");
+    snprintf(kind, sizeof kind, "%.*s", (int)(length < 63 ? length : 63), value);
+    return lk_optimizer_state_arrays(kind, value + length, &slots);
+}
+
 enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
                                const char *value)
 {
+    LK_TRY(check_value(name, value));
     if (strcmp(name, "eval_pipeline") == 0)
         return set_pipeline(settings, name, value, false);
     if (strcmp(name, "pipeline") == 0 || strcmp(name, "augment") == 0)
         return set_pipeline(settings, name, value, true);
+    if (strcmp(name, "max_bad") == 0)
+        LK_TRY(lk_broken_check_most(value));
     LK_TRY(lk_option_set(lk_settings_table, settings, name, value));
     if (strcmp(name, "model") == 0) {
         free(settings->model_text);

@@ -2,7 +2,9 @@
 #ifndef LK_TRAIN_SETTINGS_SETTINGS_H
 #define LK_TRAIN_SETTINGS_SETTINGS_H
 
+#include "base/arena.h"
 #include "base/option.h"
+#include "base/text.h"
 #include "optim/optimizer.h"
 #include <lockstep/model.h>
 #include <lockstep/train.h>
@@ -42,15 +44,30 @@ LK_MUST_CHECK enum lk_status lk_settings_copy(const struct lk_settings *settings
 /* The settings as a run file that lk_settings_read() takes. The caller frees the text. */
 LK_MUST_CHECK enum lk_status lk_settings_print(const struct lk_settings *settings, char **text);
 
+/* Settings of a run that are others than before; {0} is none. */
+struct lk_setting_changes {
+    struct lk_arena arena;
+    struct lk_setting_change items[64];
+    int count;
+    bool is_unreadable; /* what was before cannot be told */
+    char kept[32];      /* the file that has what was before; "": none was written */
+};
+
+/* Adds the settings that differ, but those that are not the run's own: its directory, --fresh.
+ */
+LK_MUST_CHECK enum lk_status lk_settings_compare(const struct lk_settings *was,
+                                                 const struct lk_settings *is,
+                                                 struct lk_setting_changes *changes);
+
+/* "lr 0.5 (was 0.001), epochs 10 (was 5)" */
+void lk_setting_changes_print(const struct lk_setting_changes *changes, struct lk_text *text);
+void lk_setting_changes_clear(struct lk_setting_changes *changes);
+
 /* How the loss is scaled: not at all (first 0) where activations are not halves. */
 struct lk_loss_scale lk_settings_loss_scale(const struct lk_settings *settings);
 
 /* Splits "adam beta_1=0.9" into the kind and the rest, which may be "". */
 void lk_settings_split_optimizer(const struct lk_settings *settings, char kind[64],
                                  const char **options);
-
-/* Opens the settings' model. fails: LK_E_ARGUMENT where none is named, as lk_model_open() */
-LK_MUST_CHECK enum lk_status lk_settings_open_model(const struct lk_settings *settings,
-                                                    struct lk_model **model);
 
 #endif

@@ -1,0 +1,102 @@
+/* A trained model that predicts and is evaluated. Floor 8. */
+#ifndef LOCKSTEP_PREDICT_H
+#define LOCKSTEP_PREDICT_H
+
+#include <lockstep/data.h>
+#include <lockstep/field.h>
+#include <lockstep/status.h>
+#include <lockstep/tensor.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What an evaluation found (lockstep/train.h). */
+struct lk_evaluation;
+
+struct lk_model;
+
+/* Opens the model of a run directory, which is that of its newest checkpoint, or of a
+ * checkpoint file. fails: LK_E_IO where there is no checkpoint; LK_E_DATA */
+LK_API LK_MUST_CHECK enum lk_status lk_run_open_model(const char *path,
+                                                      struct lk_model **model);
+
+/* A trained model, ready to predict. */
+struct lk_predictor;
+
+/* Opens a run directory (its newest checkpoint) or a checkpoint file on device `device`
+ * (NULL: the default) for batches of up to `batch` samples. fails: LK_E_IO, LK_E_DATA */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_open(const char *path, const char *device,
+                                                      int64_t batch,
+                                                      struct lk_predictor **predictor);
+LK_API void lk_predictor_close(struct lk_predictor *predictor);
+
+/* Input `index` as it is to be given, an image as [h, w, c]; false past the last. */
+LK_API bool lk_predictor_input(const struct lk_predictor *predictor, int index,
+                               struct lk_field *input);
+
+/* An output: its name and shape, and whether its numbers are probabilities of classes. */
+struct lk_predictor_port {
+    const char *name;
+    struct lk_shape shape;
+    bool is_class;
+    const char *const *class_names; /* [named_classes]: of the data that it was trained on */
+    int64_t named_classes;          /* 0: its classes have no names */
+};
+
+/* Output `index`; false past the last. */
+LK_API bool lk_predictor_output(const struct lk_predictor *predictor, int index,
+                                struct lk_predictor_port *output);
+
+/* Calls visit() for each sample of the data SPEC's test part, or of all that there is, with
+ * predictions of all outputs: outputs[o] of its shape. Labels are not needed. fails: as
+ * lk_data_open_as(), LK_E_SHAPE; what visit() returns, if it is not LK_OK, ends it */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_each(
+    struct lk_predictor *predictor, const char *data, void *context,
+    enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs));
+
+/* Reads a PNG or JPEG file of any size for the first input, as samples are made of the images
+ * that the model is evaluated on: resized and cropped. pixels: [h][w][c] of that input.
+ * fails: LK_E_IO; LK_E_DATA no image, broken or too large; LK_E_ARGUMENT where the input takes
+ * no image */
+LK_API LK_MUST_CHECK enum lk_status
+lk_predictor_read_image(const struct lk_predictor *predictor, const char *path,
+                        uint8_t *pixels);
+
+/* Predictions of all outputs, to[o]: float [count][its shape]. from[i]: [count] samples of
+ * input i. fails: LK_E_DEVICE */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor,
+                                                            int64_t count,
+                                                            const void *const *from,
+                                                            float *const *to);
+
+/* Height, width, channels of the images of the first input, and the elements of the first
+ * output: for models of one image and one vector of classes. */
+LK_API void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3],
+                               int *classes);
+
+/* Probabilities [count][classes] of images uint8 [count][h][w][c]. */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_run(struct lk_predictor *predictor,
+                                                     int64_t count, const uint8_t *images,
+                                                     float *probabilities);
+
+/* Evaluates on the data SPEC's test part (NULL: what training validated with). The
+ * result's pointers live until the next evaluation or close. fails: LK_E_SHAPE where model and
+ * data do not fit, as lk_data_open() */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor,
+                                                          const char *data,
+                                                          struct lk_evaluation *result);
+
+/* As lk_predictor_evaluate(), on that part of the data (NULL: of the data trained with).
+ * fails: LK_E_IO too, where there is no such part */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_evaluate_part(struct lk_predictor *predictor,
+                                                               const char *data,
+                                                               enum lk_data_part part,
+                                                               struct lk_evaluation *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* Operations with known answers: one row each. Inputs are small integers, so that sums are
+ * exact in float in any order and every device gives the same bits; functions that are not
+ * exact are compared with the host's. Floor 9. Knows no device. */
+#ifndef LK_BENCH_SELFTEST_KNOWN_ANSWERS_H
+#define LK_BENCH_SELFTEST_KNOWN_ANSWERS_H
+
+#include "ops/op.h"
+
+enum { LK_KNOWN_BATCH = 40, LK_KNOWN_SHARDS = 2 };
+
+/* Host arrays in the order of samples: x, dy: [LK_KNOWN_BATCH][shape]. */
+struct lk_known_arrays {
+    float *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
+    int32_t *labels;
+};
+
+/* What x is drawn from: -3 .. 3; -8, -7.75 .. 8; 1/64 .. 63/64. w and dy: -3 .. 3. */
+enum lk_known_numbers { LK_KNOWN_INTEGERS, LK_KNOWN_QUARTERS, LK_KNOWN_FRACTIONS };
+
+struct lk_known_answer {
+    const char *op, *options;
+    struct lk_shape x; /* of every input but labels */
+    int inputs;        /* labels not counted; 0: one */
+    bool labels;       /* one more input: see lk_known_label_shape() */
+    enum lk_known_numbers numbers;
+
+    /* Exact: sums of the bits of y, of all dx, and of all dw summed over shards. */
+    uint64_t y, dx, dw;
+
+    /* Or the answers in double, y and dx of input 0. They must be met within a few units in the
+     * last place of max(1, |answer|), or to the bit where is_exact. `oracle`: the row's name in
+     * its table, where that is not `op`. */
+    void (*expect)(const struct lk_known_answer *known, const struct lk_known_arrays *data,
+                   double *y, double *dx);
+    bool is_exact;
+    const char *oracle;
+};
+
+/* Ends with a row without an operation. */
+extern const struct lk_known_answer lk_known_answers[];
+
+enum lk_known_draw { LK_DRAW_X, LK_DRAW_W = LK_MOST_INPUTS, LK_DRAW_DY = 16, LK_DRAW_LABELS };
+
+/* The numbers of one array, the same on every machine: x: LK_DRAW_X + i, w: LK_DRAW_W + j. */
+void lk_known_fill(const struct lk_known_answer *known, int which, int64_t count,
+                   float *values);
+
+/* Labels are classes, as many as the last axis of x has, or 2 where that is one number: one for
+ * a vector [k], one for each time step of [t, k], some of which are -1. labels:
+ * [LK_KNOWN_BATCH] of that shape. */
+struct lk_shape lk_known_label_shape(const struct lk_known_answer *known);
+void lk_known_labels(const struct lk_known_answer *known, int32_t *labels);
+
+/* `sum` and the bits of the values in it (FNV-1a); -0 counts as 0. Begin with 0. */
+uint64_t lk_known_hash(uint64_t sum, const float *values, int64_t count);
+
+/* Writes "" where all values are met, else the first that is not and what was
+ * expected. */
+void lk_known_compare(const float *values, const double *expected, int64_t count, bool is_exact,
+                      char *detail, size_t bytes);
+
+#endif

@@ -1,0 +1,26 @@
+/* Holding samples of a training part out for validation: "folder:DIR,val=0.2". Floor 4. Knows
+ * no source but by its verbs. */
+#ifndef LK_DATA_HELD_OUT_H
+#define LK_DATA_HELD_OUT_H
+
+#include "data/sources/source.h"
+
+/* Cuts ",val=0.2" or ",val=20%" out of a SPEC; share 0: it is not there.
+ * fails: LK_E_ARGUMENT a share that is not between 0 and 1 */
+LK_MUST_CHECK enum lk_status lk_held_out_parse(char *spec, double *share);
+
+/* An open source, and what it has told of itself. */
+struct lk_open_source {
+    const struct lk_source *source;
+    void *state;
+    struct lk_data_info *info;
+};
+
+/* Leaves of an open source that share of each class which is held out, or all but that; what is
+ * left keeps its order. The same samples are held out whenever the same set is opened. The
+ * source that takes the old one's place closes it; after a failure the old one is still there.
+ * fails: LK_E_DATA nothing would be left, as reading labels does; LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_held_out_take(struct lk_open_source *opened, double share,
+                                              bool is_held_out);
+
+#endif

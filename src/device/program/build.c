@@ -1,0 +1,118 @@
+/* Builds the programs of all announced kernels, on at most as many threads as the host has
+ * cores. */
+#include "base/fail.h"
+#include "device/program/kernel.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 16 };
+
+/* $LOCKSTEP_BUILD_THREADS, for drivers whose compiler is not safe in several threads. */
+static long thread_count(void)
+{
+    const char *text = getenv("LOCKSTEP_BUILD_THREADS");
+    const long wanted = text ? strtol(text, NULL, 10) : 0;
+    const long count = wanted > 0 ? wanted : sysconf(_SC_NPROCESSORS_ONLN);
+    return count < MOST_THREADS ? count : MOST_THREADS;
+}
+
+struct work {
+    struct lk_device *device;
+    struct lk_program *next;
+    enum lk_status status; /* of the first failure */
+    char text[4096];
+};
+
+static struct lk_program *take(struct work *work)
+{
+    pthread_mutex_lock(&work->device->mutex);
+    struct lk_program *program = work->status == LK_OK ? work->next : NULL;
+    while (program && !program->is_wanted)
+        program = program->next;
+    work->next = program ? program->next : NULL;
+    if (program)
+        program->is_wanted = false;
+    pthread_mutex_unlock(&work->device->mutex);
+    return program;
+}
+
+/* Errors are kept per thread, so a builder thread hands its text over. */
+static void *build_programs(void *argument)
+{
+    struct work *work = argument;
+    for (struct lk_program *program; (program = take(work)) != NULL;) {
+        const enum lk_status status = lk_program_build(work->device, program);
+        if (status == LK_OK)
+            continue;
+        pthread_mutex_lock(&work->device->mutex);
+        if (work->status == LK_OK) {
+            work->status = status;
+            snprintf(work->text, sizeof work->text, "%s", lk_error_text());
+        }
+        pthread_mutex_unlock(&work->device->mutex);
+    }
+    return NULL;
+}
+
+static enum lk_status create_kernels(struct lk_device *device)
+{
+    while (device->pending) {
+        struct lk_kernel *kernel = device->pending;
+        const struct lk_program *program = kernel->program;
+        char name[80];
+        cl_int error;
+        snprintf(name, sizeof name, program->unit ? "%s_%d" : "%s", kernel->name,
+                 program->unit);
+        kernel->kernel = clCreateKernel(program->program, name, &error);
+        if (error != CL_SUCCESS) {
+            kernel->kernel = NULL;
+            return lk_fail(LK_E_BUILD, "cl/%s: kernel '%s': %s", kernel->program->source->name,
+                           kernel->name, lk_opencl_name(error));
+        }
+        clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
+                        &kernel->arg_count, NULL);
+        device->pending = kernel->next_pending;
+        kernel->next_pending = NULL;
+    }
+    return LK_OK;
+}
+
+/* Marks the programs that announced kernels still need, and returns how many. Programs of
+ * kernels that were destroyed meanwhile are left out: they may be ones that do not build. */
+static int mark_wanted(struct lk_device *device)
+{
+    int count = 0;
+    for (struct lk_program *p = device->programs; p; p = p->next)
+        p->is_wanted = false;
+    for (struct lk_kernel *k = device->pending; k; k = k->next_pending) {
+        count += !k->program->program && !k->program->is_wanted;
+        k->program->is_wanted = !k->program->program;
+    }
+    return count;
+}
+
+enum lk_status lk_device_build(struct lk_device *device)
+{
+    pthread_t threads[MOST_THREADS];
+    struct work work = {.device = device, .next = device->programs};
+    const long most = thread_count();
+    int todo = mark_wanted(device), started = 0;
+    if (todo > 1 && device->is_pocl) {
+        lk_programs_build_together(device);
+        todo = mark_wanted(device);
+    }
+    while (started < todo - 1 && started < most - 1 &&
+           pthread_create(&threads[started], NULL, build_programs, &work) == 0)
+        started++;
+    build_programs(&work);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    lk_device_block_if_abandoned(device);
+    if (work.status != LK_OK) {
+        lk_error_clear();
+        return lk_fail(work.status, "%s", work.text);
+    }
+    return create_kernels(device);
+}

@@ -1,0 +1,99 @@
+/* Unity builds: several sources, the units, compiled as one program. PoCL compiles one program
+ * at a time and spends 0.1 s of each on OpenCL's own header: as one program, those of a model
+ * build in a fraction of the time. */
+#include "base/fail.h"
+#include "base/text.h"
+#include "device/program/cache.h"
+#include "device/program/kernel.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls print(text, name, length, unit) for each name of a list separated by blanks. */
+static void for_names(struct lk_text *text, const char *names, int unit,
+                      void (*print)(struct lk_text *, const char *, int, int))
+{
+    while (*names) {
+        const int length = (int)strcspn(names, " ");
+        print(text, names, length, unit);
+        names += length;
+        names += strspn(names, " ");
+    }
+}
+
+static void print_rename(struct lk_text *text, const char *name, int length, int unit)
+{
+    lk_text_append(text, "#define %.*s %.*s_%d\n", length, name, length, name, unit);
+}
+
+static void print_forget(struct lk_text *text, const char *name, int length, int unit)
+{
+    (void)unit;
+    lk_text_append(text, "#undef %.*s\n", length, name);
+}
+
+/* "-DNAME=VALUE" or "-DNAME"; other options are the same for all programs of a device. */
+static void print_define(struct lk_text *text, const char *option, int length, int unit)
+{
+    (void)unit;
+    if (length < 3 || strncmp(option, "-D", 2) != 0)
+        return;
+    const char *equals = memchr(option, '=', (size_t)length);
+    const int name = equals ? (int)(equals - option) - 2 : length - 2;
+    lk_text_append(text, "#define %.*s %.*s\n", name, option + 2,
+                   equals ? length - name - 3 : 1, equals ? equals + 1 : "1");
+}
+
+static void print_undefine(struct lk_text *text, const char *option, int length, int unit)
+{
+    if (length > 2 && strncmp(option, "-D", 2) == 0)
+        print_forget(text, option + 2, (int)strcspn(option + 2, "= "), unit);
+}
+
+/* Writes one source as a unit: its options become macros, its names get the unit's number, and
+ * at the end all its macros are undefined again. */
+static void print_unit(struct lk_text *text, const struct lk_program *program, int unit)
+{
+    const struct lk_embedded *source = program->source;
+    for_names(text, program->options, unit, print_define);
+    for_names(text, source->declared, unit, print_rename);
+    lk_text_append(text, "%s\n", source->text);
+    for_names(text, source->declared, unit, print_forget);
+    for_names(text, source->macros, unit, print_forget);
+    for_names(text, program->options, unit, print_undefine);
+}
+
+static cl_program build(const struct lk_device *device, const char *text)
+{
+    cl_int error;
+    cl_program program = clCreateProgramWithSource(device->context, 1, &text, NULL, &error);
+    if (error != CL_SUCCESS)
+        return NULL;
+    if (clBuildProgram(program, 1, &device->id, device->options, NULL, NULL) == CL_SUCCESS)
+        return program;
+    clReleaseProgram(program);
+    return NULL;
+}
+
+void lk_programs_build_together(struct lk_device *device)
+{
+    struct lk_text text = {0};
+    int units = 0;
+    if (lk_cache_is_wanted(device)) /* the cache on disk has a file for each program alone */
+        return;
+    for (struct lk_program *p = device->programs; p; p = p->next)
+        if (p->is_wanted)
+            print_unit(&text, p, ++units);
+    cl_program program = units && !text.failed ? build(device, text.bytes) : NULL;
+    free(text.bytes);
+    if (!program)
+        return;
+    units = 0;
+    for (struct lk_program *p = device->programs; p; p = p->next)
+        if (p->is_wanted) {
+            clRetainProgram(program);
+            p->program = program;
+            p->unit = ++units;
+        }
+    clReleaseProgram(program);
+}

@@ -1,0 +1,44 @@
+/* The inside of an evaluator, for the two files that make it up. Floor 8. Private to
+ * src/train/evaluation. */
+#ifndef LK_TRAIN_EVALUATION_INTERNAL_H
+#define LK_TRAIN_EVALUATION_INTERNAL_H
+
+#include "train/evaluation/evaluator.h"
+
+/* One output of the model. */
+struct lk_judged {
+    struct lk_model_output *output;
+    int64_t elements;       /* of a sample's prediction */
+    float *predictions;     /* [batch][elements] */
+    struct lk_metric *loss; /* NULL: not trained, so not judged */
+    struct lk_metric *metrics[LK_MOST_METRICS];
+    float *converted; /* [batch]: targets that are integers in the data */
+    int field;        /* of its targets in the data at work; -1: none */
+    struct lk_figure figures[LK_MOST_METRICS];
+};
+
+struct lk_evaluator {
+    struct lk_model *model;
+    struct lk_replica *replica;
+    int64_t batch;
+    const char *pipeline;
+    struct lk_judged judged[LK_MOST_OUTPUTS];
+    struct lk_output_evaluation found[LK_MOST_OUTPUTS];
+    int of_classes;     /* the first output that predicts one class a sample; -1: none */
+    int64_t *confusion; /* [classes][classes] of it */
+    struct lk_feed feed;
+    void *targets[LK_MOST_FIELDS]; /* of the batch at work */
+    struct lk_batches *batches;
+    void (*beat)(void *); /* NULL: nobody watches */
+    void *watcher;
+};
+
+/* Calls `use` for each batch of the data, once it is predicted: samples first to
+ * first + count - 1. The feed is bound before. fails: as reading, predicting and `use` do */
+LK_MUST_CHECK enum lk_status
+lk_evaluator_for_batches(struct lk_evaluator *evaluator, const struct lk_data *data,
+                         void *context,
+                         enum lk_status (*use)(struct lk_evaluator *evaluator, void *context,
+                                               int64_t first, int64_t count));
+
+#endif

@@ -1,0 +1,55 @@
+/* Labels as an output takes them: classes matched by name, values within the loss's limits. */
+#include "train/evaluation/labels.h"
+
+#include "base/fail.h"
+#include "data/labels.h"
+#include "model/classes.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Maps the classes unless each has its number already. */
+static enum lk_status map(struct lk_data *data, const struct lk_model_output *output, int field,
+                          int32_t *numbers)
+{
+    const struct lk_field *found = &lk_data_info(data)->fields[field];
+    bool is_matched = false, is_same = found->classes == output->class_count;
+    LK_TRY(lk_output_find_classes(output, found->class_names, found->classes, numbers,
+                                  &is_matched));
+    for (int64_t i = 0; i < found->classes; i++)
+        is_same = is_same && numbers[i] == i;
+    return !is_matched || is_same
+               ? LK_OK
+               : lk_data_map_classes(data, field, numbers, output->class_names,
+                                     output->class_count);
+}
+
+enum lk_status lk_labels_match(struct lk_data *data, const struct lk_model_output *output,
+                               int field)
+{
+    const struct lk_data_info *info = lk_data_info(data);
+    const struct lk_field *found = &info->fields[field];
+    const size_t bytes = (size_t)found->classes * sizeof(int32_t);
+    if (!found->class_names || output->class_count == 0)
+        return LK_OK;
+    int32_t *numbers = malloc(bytes + 1);
+    if (!numbers)
+        return lk_fail_memory("classes", bytes);
+    const enum lk_status status = map(data, output, field, numbers);
+    free(numbers);
+    return status == LK_OK ? LK_OK : lk_fail_within(status, "data '%s'", info->name);
+}
+
+enum lk_status lk_labels_limit(struct lk_data *data, const struct lk_model_output *output,
+                               int field)
+{
+    const struct lk_field *found = &lk_data_info(data)->fields[field];
+    const int64_t classes = lk_output_classes(output);
+    char taker[128];
+    snprintf(taker, sizeof taker, "%.50s of output '%.50s'", output->loss.kind->name,
+             output->name);
+    if (output->shape.form == LK_FORM_UNITS)
+        return lk_data_limit_labels(data, field, 0, 1, taker);
+    if (found->dtype == LK_I32 && found->classes == 0 && classes > 0) /* below 0: masked */
+        return lk_data_limit_labels(data, field, INT32_MIN, (double)classes - 1, taker);
+    return LK_OK;
+}

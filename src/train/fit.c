@@ -1,0 +1,161 @@
+/* Fits a model of the zoo to its data: input and classes that the settings leave open are those
+ * of the run that goes on, else those of the data. */
+#include "train/fit.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "data/data.h"
+#include "data/stages/pipeline.h"
+#include "io/file.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/model.h"
+#include "train/evaluation/evaluator.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What a model takes, and what data has; 0: it has none. */
+struct extent {
+    int64_t input[3], classes; /* height, width, channels */
+};
+
+static bool is_of_zoo(const struct lk_settings *settings)
+{
+    const char *name;
+    for (int i = 0; !settings->model_text && (name = lk_model_zoo(i)); i++)
+        if (strcmp(name, settings->model) == 0)
+            return true;
+    return false;
+}
+
+static bool is_told(const struct lk_settings *s)
+{
+    return s->input[0] > 0 && s->input[1] > 0 && s->input[2] > 0 && s->classes > 0;
+}
+
+/* Takes what the settings leave open. */
+static void take(struct lk_settings *settings, const struct extent *from)
+{
+    for (int i = 0; i < 3; i++)
+        if (settings->input[i] == 0)
+            settings->input[i] = from->input[i];
+    if (settings->classes == 0)
+        settings->classes = from->classes;
+}
+
+/* The zoo's own, of a model with one image and one vector of classes. */
+static enum lk_status find_own(const char *name, struct extent *own)
+{
+    struct lk_model *model = NULL;
+    LK_TRY(lk_model_open(name, NULL, &model));
+    const struct lk_shape x = model->inputs[0]->shapes.y;
+    *own = (struct extent){{x.dim[1], x.dim[2], x.dim[0]},
+                           lk_shape_count(&lk_model_output(model)->shapes.y)};
+    lk_model_destroy(model);
+    return LK_OK;
+}
+
+/* A run goes on with the model that it has, which its config.yaml tells: whatever that leaves
+ * open was the zoo's own. */
+static enum lk_status take_from_run(struct lk_settings *settings, const struct extent *own)
+{
+    char checkpoints[sizeof settings->run + 16], config[sizeof settings->run + 16];
+    struct lk_settings *there = NULL;
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", settings->run);
+    snprintf(config, sizeof config, "%s/config.yaml", settings->run);
+    if (!settings->run[0] || settings->fresh || !lk_checkpoint_is_there(checkpoints) ||
+        !lk_file_exists(config))
+        return LK_OK;
+    LK_TRY(lk_settings_create(&there));
+    if (lk_settings_read(there, config) == LK_OK &&
+        strcmp(there->model, settings->model) == 0) {
+        take(there, own);
+        take(settings, &(struct extent){{there->input[0], there->input[1], there->input[2]},
+                                        there->classes});
+    }
+    lk_error_clear(); /* a file that cannot be read tells nothing */
+    lk_settings_destroy(there);
+    return LK_OK;
+}
+
+/* Says once what a model takes that is not its own. */
+static void tell(const struct lk_settings *s, const struct extent *own, bool is_scaled)
+{
+    if (lk_rank() != 0 ||
+        (memcmp(s->input, own->input, sizeof own->input) == 0 && s->classes == own->classes))
+        return;
+    lk_log(LK_LOG_INFO,
+           "%s is made for the data: %lldx%lldx%lld and %lld classes, in place of its own "
+           "%lldx%lldx%lld and %lld%s; --set input=[H,W,C] and --set classes=N say otherwise",
+           s->model, (long long)s->input[0], (long long)s->input[1], (long long)s->input[2],
+           (long long)s->classes, (long long)own->input[0], (long long)own->input[1],
+           (long long)own->input[2], (long long)own->classes,
+           is_scaled ? "; images are scaled to this size" : "");
+}
+
+static enum lk_status take_from_data(struct lk_settings *settings, const struct extent *own,
+                                     struct lk_data **data)
+{
+    struct lk_pipeline pipeline;
+    LK_TRY(lk_pipeline_parse(settings->pipeline, true, &pipeline));
+    const int *size = pipeline.resize[0] ? pipeline.resize : pipeline.crop;
+    const int64_t *told = settings->input;
+    const struct lk_data_options wanted = {
+        .height = size[0] ? size[0] : (int)(told[0] ? told[0] : own->input[0]),
+        .width = size[0] ? size[1] : (int)(told[1] ? told[1] : own->input[1]),
+        .channels = (int)told[2],
+        .max_bad = settings->max_bad,
+        .decode = pipeline.decodes_full ? "full" : NULL,
+        .part_height = pipeline.part[0],
+        .part_width = pipeline.part[1],
+        .parts_by_chance = pipeline.parts_by_chance};
+    struct lk_data *opened = NULL;
+    LK_TRY(lk_data_open_as(settings->data, LK_DATA_TRAIN, &wanted, &opened));
+    const struct lk_data_info *info = lk_data_info(opened);
+    struct extent found = {{info->height, info->width, info->channels}, info->classes};
+    for (int i = 0; i < 2; i++)
+        if (pipeline.crop[0] && found.input[i])
+            found.input[i] = pipeline.crop[i];
+    take(settings, &found);
+    take(settings, own); /* what the data does not have either */
+    tell(settings, own, info->decodes && !size[0] && info->height == own->input[0]);
+    if (data && (!info->decodes || strcmp(settings->data_cache, "none") == 0))
+        *data = opened;
+    else
+        lk_data_close(opened);
+    return LK_OK;
+}
+
+enum lk_status lk_settings_fit_to(struct lk_settings *settings, struct lk_data **data)
+{
+    struct extent own, known;
+    if (!settings->data[0] || !is_of_zoo(settings) || is_told(settings))
+        return LK_OK;
+    LK_TRY(find_own(settings->model, &own));
+    LK_TRY(take_from_run(settings, &own));
+    if (is_told(settings))
+        return LK_OK;
+    if (!settings->pipeline[0] &&
+        lk_data_known_shape(settings->data, known.input, &known.classes)) {
+        take(settings, &known); /* without opening it, which can wait for a thread */
+        tell(settings, &own, false);
+        return LK_OK;
+    }
+    return take_from_data(settings, &own, data);
+}
+
+enum lk_status lk_settings_open_fitted(const struct lk_settings *settings,
+                                       struct lk_model **model)
+{
+    const struct lk_settings *s = settings;
+    const enum lk_status status = lk_settings_open_model(s, model);
+    if (status == LK_OK || !is_of_zoo(s) || !is_told(s))
+        return status;
+    return lk_fail_within(status, "model '%s' for %lldx%lldx%lld and %lld classes", s->model,
+                          (long long)s->input[0], (long long)s->input[1],
+                          (long long)s->input[2], (long long)s->classes);
+}
+
+enum lk_status lk_settings_fit(struct lk_settings *settings)
+{
+    return lk_settings_fit_to(settings, NULL);
+}

@@ -1,0 +1,16 @@
+"""The table of products, as far as scripts have to know it."""
+import re
+
+ROW = re.compile(r"\bROW\(([\w/]+), \w+,\s*[^,]+, \w+, (\w+),")
+CLASSES = {"CPU": {"cpu"}, "GPU": {"gpu"}, "ANY": {"cpu", "gpu"}}
+BESIDE = {"products/winograd/pack": {"cpu"}}  # has no row, packs for one of them
+
+
+def kernel_classes(root):
+    """File below cl/, without its suffix -> the classes of devices that it is built for."""
+    found = {file: set(classes) for file, classes in BESIDE.items()}
+    rows = ROW.findall((root / "src/products/kernel/rows.h").read_text())
+    assert len(rows) > 20, rows
+    for file, kind in rows:
+        found.setdefault("products/" + file, set()).update(CLASSES[kind])
+    return found
