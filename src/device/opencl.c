@@ -2,9 +2,12 @@
 #include "device/opencl.h"
 
 #include "base/fail.h"
+#include "base/log.h"
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 const char *lk_opencl_name(cl_int error)
 {
@@ -92,17 +95,52 @@ cl_int lk_opencl_wait(cl_event event)
     return status < 0 ? status : error;
 }
 
+/* MiB that the process may map (ulimit -v); 0: as many as it wants. */
+static unsigned long long address_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return 0;
+    return (unsigned long long)limit.rlim_cur >> 20;
+}
+
+/* A driver that cannot be loaded looks like one that is not there, and one that gets no memory
+ * for its threads ends the process. */
+static void warn_of_limit(void)
+{
+    enum { USUAL_MIB = 1024 };
+    static atomic_flag is_said = ATOMIC_FLAG_INIT;
+    const unsigned long long limit = address_limit();
+    if (limit > 0 && limit < USUAL_MIB && !atomic_flag_test_and_set(&is_said))
+        lk_log(LK_LOG_WARNING,
+               "the process may map %llu MiB of memory (ulimit -v), with which OpenCL drivers "
+               "may fail to load or end it",
+               limit);
+}
+
+static enum lk_status no_platform(void)
+{
+    const unsigned long long limit = address_limit();
+    if (limit > 0)
+        return lk_fail(LK_E_NO_DEVICE,
+                       "no OpenCL platform can be loaded: none is installed, or the %llu MiB "
+                       "that the process may map (ulimit -v) are too few",
+                       limit);
+    return lk_fail(LK_E_NO_DEVICE,
+                   "no OpenCL platform is installed: install a driver, for example the "
+                   "Debian package pocl-opencl-icd (CPU), mesa-opencl-icd (AMD), "
+                   "intel-opencl-icd (Intel) or nvidia-opencl-icd (NVIDIA)");
+}
+
 enum lk_status lk_opencl_list(cl_device_id *ids, int *count)
 {
     cl_platform_id platforms[16];
     cl_uint found = 0;
     int devices = 0;
+    warn_of_limit();
     const cl_int error = clGetPlatformIDs(16, platforms, &found);
     if (error != CL_SUCCESS || found == 0)
-        return lk_fail(LK_E_NO_DEVICE,
-                       "no OpenCL platform is installed: install a driver, for example the "
-                       "Debian package pocl-opencl-icd (CPU), mesa-opencl-icd (AMD), "
-                       "intel-opencl-icd (Intel) or nvidia-opencl-icd (NVIDIA)");
+        return no_platform();
     for (cl_uint i = 0; i < found && i < 16; i++) {
         cl_uint here = 0;
         const cl_uint room = (cl_uint)(LK_MOST_DEVICES - devices);

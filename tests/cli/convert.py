@@ -58,10 +58,15 @@ class ConvertTest(ProgramTest):
         return [records.example(r) for path in sorted(glob.glob(self.path(f'{folder}/{part}*')))
                 for r in records.read_file(path)]
 
+    def seen(self, folder):
+        """Names in a folder, but hidden ones."""
+        return sorted(n for n in os.listdir(self.path(folder)) if n[0] != '.')
+
     def tree(self, folder):
-        """{path below the folder: bytes} of all files."""
+        """{path below the folder: bytes} of all files, but those in hidden folders."""
         found = {}
-        for where, _, names in os.walk(self.path(folder)):
+        for where, folders, names in os.walk(self.path(folder)):
+            folders[:] = [f for f in folders if f[0] != '.']
             for name in names:
                 path = os.path.join(where, name)
                 with open(path, 'rb') as file:
@@ -82,7 +87,7 @@ class ToRecords(ConvertTest):
         self.assertEqual(done.stderr, '')
         names = [f'{part}-{i:05}-of-00004.tfrecord' for part in ['test', 'train', 'val']
                  for i in range(4)]
-        self.assertEqual(sorted(os.listdir(self.path('out'))), ['labels.txt', *names])
+        self.assertEqual(self.seen('out'), ['labels.txt', *names])
         for part in 'train', 'test', 'val':
             found = self.examples('out', part)
             paths = sorted(p for p in made if p.startswith(part + '/'))
@@ -295,7 +300,7 @@ class Bad(ConvertTest):
         self.assertEqual(self.tree('out'), before)
         self.put('out/mine.txt', 'mine')
         self.convert('set', 'out', '--shards', '3', '--force')
-        self.assertEqual(sorted(os.listdir(self.path('out'))), ['labels.txt', 'mine.txt'] + [
+        self.assertEqual(self.seen('out'), ['labels.txt', 'mine.txt'] + [
             f'train-{i:05}-of-00003.tfrecord' for i in range(3)])
         os.mkdir(self.path('out/train'))
         self.refused(2, "'out/train' is in the way", 'convert', 'set', 'out', '--force')
@@ -304,6 +309,38 @@ class Bad(ConvertTest):
         self.assertEqual(self.tree('full'), {'own.png': b'mine'})
         self.convert('tfrecord:out/train-*', 'full', '--force')
         self.assertEqual(self.tree('full')['own.png'], b'mine')
+
+    def test_source_as_target(self):
+        """By whatever name: nothing is written into the source."""
+        self.put_set()
+        self.convert('set', 'records')
+        os.symlink('set', self.path('link'))
+        before = self.tree('set'), self.tree('records')
+        for source, target in (('set', 'set'), ('set', 'set/'), ('folder:set', './set/new/out'),
+                               ('set', self.path('set')), ('set', 'link'), ('link', 'set/x'),
+                               ('folder:set/train', 'set/train'), ('records', 'records'),
+                               ('tfrecord:records/train*', 'folder:records')):
+            self.refused(2, 'the source', 'convert', source, target, '--force')
+        self.assertEqual((self.tree('set'), self.tree('records')), before)
+        self.convert('set', 'set2', '--shards', '2')
+        self.convert('tfrecord:records/train*', 'folder:records/files')
+
+    def test_again(self):
+        """A conversion that is complete is no mistake; what was lost since is written anew."""
+        self.put_set()
+        self.put('set/train/cat/broken.png', noise(1)[:50])
+        for target, more in ('out', ['--shards', '2']), ('files', []):
+            source = 'set' if target == 'out' else 'out'
+            common = ['convert', source, target, *more, '--max-bad', '1']
+            self.run_program(*common)
+            before = self.tree(target)
+            self.assertRegex(self.run_program(*common).stdout, r'\nnothing to do\n0B written')
+            self.assertEqual(self.tree(target), before)
+            lost = [name for name in before if name[0] != '.' and 'labels' not in name][1]
+            os.unlink(self.path(target + '/' + lost))
+            self.assertNotIn('nothing to do', self.run_program(*common).stdout)
+            self.assertEqual(self.tree(target), before)
+        self.refused(2, "is there already", 'convert', 'set', 'out', '--shards', '3')
 
     def test_no_target(self):
         self.put_set(parts=['train'])
@@ -434,7 +471,7 @@ class Interrupted(ConvertTest):
         done = self.convert('out', 'back')
         self.assertIn('5 files were there', done.stdout)
         self.assertEqual(len(os.listdir(self.path('back/cat'))), 7)
-        self.assertEqual(sorted(os.listdir(self.path('back'))), ['cat', 'labels.txt'])
+        self.assertEqual(self.seen('back'), ['cat', 'labels.txt'])
 
 
 class Progress(ConvertTest):

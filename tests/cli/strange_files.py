@@ -2,9 +2,10 @@
 import os
 import shutil
 import socket
+import subprocess
 
 import program
-from program import DATA, ProgramTest
+from program import DATA, PROGRAM, ProgramTest
 
 
 class NoFiles(ProgramTest):
@@ -60,6 +61,19 @@ class NoFiles(ProgramTest):
                 self.refused(3, [name, 'not a file'], 'train', 'tiny.yaml', '--data', DATA,
                              '--run', run, timeout=20)
                 self.assertEqual(os.listdir(self.path(run)), [name])
+
+
+class ClosedStreams(ProgramTest):
+    def test_nothing_gets_into_files(self):
+        """The first files that are opened take the places of closed streams."""
+        for closed in '2>&-', '>&- 2>&-', '<&- >&- 2>&-', '<&- 2>&-':
+            command = (f'exec {PROGRAM} train tiny.yaml --data {DATA} --batch-size 32 --steps '
+                       f'3 --fresh --run run {closed}')
+            done = subprocess.run(['sh', '-c', command], cwd=self.folder, check=False,
+                                  env=self.environment(), stdout=subprocess.PIPE, timeout=100)
+            self.assertEqual(done.returncode, 3 if '>&- 2' in closed else 0, closed)
+            self.assertEqual(len(self.events('run', 'step')), 3)
+            self.run_program('eval', 'run')
 
 
 class OtherPeoplesFiles(ProgramTest):

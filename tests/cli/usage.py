@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import resource
 import subprocess
 
 import program
@@ -200,6 +201,14 @@ class Devices(ProgramTest):
             self.refused(4, 'pocl-opencl-icd', *command, environment=environment)
         done = self.run_program('summary', 'tiny.yaml', environment=environment)
         self.assertIn('7,850', done.stdout)
+
+    def test_too_little_memory(self):
+        """The driver is installed, and cannot be loaded."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (150 << 20, 150 << 20))
+        done = self.run_program('devices', status=4, preexec_fn=limit)
+        self.assertIn('the 150 MiB that the process may map (ulimit -v) are too few',
+                      done.stderr)
+        self.assertNotIn('install a driver', done.stderr)
 
     def test_unknown_device(self):
         self.refused(4, '99', 'train', 'tiny.yaml', '--data', DATA, '--device', '99')

@@ -1,8 +1,8 @@
 /* lockstep convert: image data sets to TFRecord shards, and TFRecords to folders of files. */
 #include "command.h"
 #include "terminal/interrupt.h"
-#include "train/progress.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +163,8 @@ static void print_report(const struct lk_conversion_report *report, double took)
         printf("%" PRId64 " %s there already and whole\n", kept,
                shards ? (kept == 1 ? "shard was" : "shards were")
                       : (kept == 1 ? "file was" : "files were"));
+    if (kept > 0 && report->bytes == 0)
+        printf("nothing to do\n");
     printf("%sB written in %s: ", rate_text((double)report->bytes, rate),
            duration_text(took, time));
     terminal_print(report->target, 0);

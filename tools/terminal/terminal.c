@@ -2,6 +2,7 @@
 #include "terminal/terminal.h"
 
 #include "terminal/character.h"
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <lockstep/train.h>
@@ -25,8 +26,18 @@ static void message(void *context, enum lk_log_level level, const char *text)
         say("%s", text);
 }
 
+/* Where stdin, stdout or stderr is closed the next file that is opened would take its place,
+ * and get what is said. What stands there now can neither be read nor written. */
+static void fill_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 void terminal_start(void)
 {
+    fill_closed_streams();
     setlocale(LC_CTYPE, "");
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* lines of several processes stay whole */
     lk_log_set(message, NULL);

@@ -156,6 +156,7 @@ static enum lk_status prepare(struct lk_conversion *c, const char *source, const
         return lk_fail_memory("a SPEC", strlen(source));
     LK_TRY(lk_convert_find_parts(c));
     LK_TRY(find_target(c, target));
+    LK_TRY(lk_convert_check_apart(c));
     choose_shards(c);
     LK_TRY(lk_convert_list(c));
     if (c->kind == LK_CONVERT_FOLDER)

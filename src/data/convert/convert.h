@@ -81,10 +81,14 @@ LK_MUST_CHECK enum lk_status lk_convert_read(const struct lk_conversion *c,
 void lk_convert_name(const struct lk_conversion *c, const struct lk_convert_part *part,
                      int64_t index, const char *format, char name[LK_CONVERT_PATH]);
 
+/* apart.c: refuses a target that is the source's folder or, of a folder of images, lies in it.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_convert_check_apart(const struct lk_conversion *c);
+
 /* target.c: takes the target's folder, refuses or removes what is in the way, or finds
- * what an interrupted conversion left. fails: see lk_conversion_run() */
+ * what an earlier conversion left. fails: see lk_conversion_run() */
 LK_MUST_CHECK enum lk_status lk_convert_begin(struct lk_conversion *c);
-/* Writes names of classes and of skipped samples, removes the work folder. */
+/* Writes names of classes and of skipped samples, and keeps the plan. */
 LK_MUST_CHECK enum lk_status lk_convert_finish(struct lk_conversion *c);
 void lk_convert_shard_name(const struct lk_convert_part *part, int shard, char name[128]);
 

@@ -1,5 +1,5 @@
-/* The target's folder. Nothing that was there is touched without being told. What an
- * interrupted conversion left is recognized by its plan, in a hidden folder. */
+/* The target's folder. Nothing that was there is touched without being told. What an earlier
+ * conversion left, whole or not, is recognized by its plan, in a hidden folder. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/convert/convert.h"
@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 static const char work_name[] = ".lockstep-convert", names_file[] = "labels.txt",
-                  skipped_file[] = "skipped.txt";
+                  skipped_file[] = "skipped.txt", plan_file[] = "plan",
+                  done_file[] = "done"; /* the plan of a conversion that is complete */
 
 void lk_convert_shard_name(const struct lk_convert_part *part, int shard, char name[128])
 {
@@ -73,13 +74,13 @@ static bool is_any(const struct lk_conversion *c, const char *name)
     return true;
 }
 
-/* Whether a file was being written when an earlier conversion ended. Lists of skipped samples
- * are none. */
+/* Whether a file was being written when an earlier conversion ended. Plans and lists of skipped
+ * samples are none. */
 static bool is_draft(const struct lk_conversion *c, const char *name)
 {
     (void)c;
     const size_t length = strlen(name), ending = strlen(".skipped");
-    return strcmp(name, "plan") != 0 &&
+    return strcmp(name, plan_file) != 0 && strcmp(name, done_file) != 0 &&
            (length < ending || strcmp(name + length - ending, ".skipped") != 0);
 }
 
@@ -178,18 +179,36 @@ static enum lk_status start(struct lk_conversion *c, const char *path, const cha
     return lk_file_write(path, plan, strlen(plan));
 }
 
-static enum lk_status compare(struct lk_conversion *c, const char *plan)
+static enum lk_status is_same_plan(const char *path, const char *plan, bool *is_same)
 {
     enum { MOST_BYTES = 1 << 16 };
-    char path[LK_CONVERT_PATH];
     void *found = NULL;
     size_t bytes = 0;
-    LK_TRY(in_folder(c->work, "plan", path));
+    *is_same = false;
+    if (!lk_file_exists(path))
+        return LK_OK;
+    LK_TRY(lk_file_read(path, MOST_BYTES, &found, &bytes));
+    *is_same = strcmp(found, plan) == 0;
+    free(found);
+    return LK_OK;
+}
+
+/* A conversion that is complete is gone through like one that was interrupted: what has been
+ * lost or changed since is written anew. */
+static enum lk_status compare(struct lk_conversion *c, const char *plan)
+{
+    char path[LK_CONVERT_PATH], done[LK_CONVERT_PATH];
+    bool is_done;
+    LK_TRY(in_folder(c->work, plan_file, path));
+    LK_TRY(in_folder(c->work, done_file, done));
+    LK_TRY(is_same_plan(done, plan, &is_done));
+    if (is_done && !lk_file_exists(path) && !c->options.force) {
+        c->resumes = true;
+        return LK_OK;
+    }
     if (!lk_file_exists(path) || c->options.force)
         return start(c, path, plan);
-    LK_TRY(lk_file_read(path, MOST_BYTES, &found, &bytes));
-    c->resumes = strcmp(found, plan) == 0;
-    free(found);
+    LK_TRY(is_same_plan(path, plan, &c->resumes));
     if (!c->resumes)
         return lk_fail(LK_E_ARGUMENT,
                        "'%s' holds a conversion that was interrupted, of other samples or with "
@@ -242,13 +261,13 @@ static enum lk_status write_names(const struct lk_conversion *c)
 
 enum lk_status lk_convert_finish(struct lk_conversion *c)
 {
-    char path[LK_CONVERT_PATH];
+    char path[LK_CONVERT_PATH], done[LK_CONVERT_PATH];
     LK_TRY(write_names(c));
     LK_TRY(in_folder(c->folder, skipped_file, path));
     if (c->skipped.used > 0)
         LK_TRY(lk_file_write(path, c->skipped.bytes, c->skipped.used));
-    LK_TRY(remove_files(c, c->work, is_any));
-    if (rmdir(c->work) != 0)
-        return lk_file_fail("remove the folder", c->work);
-    return LK_OK;
+    LK_TRY(remove_files(c, c->work, is_draft));
+    LK_TRY(in_folder(c->work, plan_file, path));
+    LK_TRY(in_folder(c->work, done_file, done));
+    return lk_file_exists(path) ? lk_file_move(path, done) : LK_OK;
 }
