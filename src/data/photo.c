@@ -33,7 +33,7 @@ static enum lk_status read_sample(const struct lk_encoded *encoded,
                                   const struct lk_pipeline *pipeline, const int shape[3],
                                   uint8_t *pixels)
 {
-    const struct lk_image_crop part = {.size = {pipeline->part[0], pipeline->part[1]},
+    const struct lk_image_crop crop = {.size = {pipeline->part[0], pipeline->part[1]},
                                        .is_middle = true};
     const struct lk_augment middle = {.from_height = decoding->height,
                                       .from_width = decoding->width,
@@ -46,7 +46,7 @@ static enum lk_status read_sample(const struct lk_encoded *encoded,
     uint8_t *whole = malloc(bytes);
     if (!whole)
         return lk_fail_memory("an image", bytes);
-    const enum lk_status status = lk_decode_sample(decoding, encoded, &part, whole);
+    const enum lk_status status = lk_decode_sample(decoding, encoded, &crop, whole);
     if (status == LK_OK)
         lk_augment_apply(&middle, 0, 0, whole, pixels);
     free(whole);

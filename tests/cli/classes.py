@@ -128,6 +128,7 @@ class Classes(ProgramTest):
         header = json.loads(text[8:end])
         for key in 'classes', 'header_sha256':
             header['__metadata__'].pop(key, None)
+        header['__metadata__']['format'] = 'lockstep-checkpoint-1'
         header = json.dumps(header).encode()
         header += b' ' * (-len(header) % 8)
         with open(path, 'wb') as file:
