@@ -100,8 +100,8 @@ struct lk_source {
     bool knows_broken; /* which ones are is known without reading: asking for no field of one
                         * tells */
 
-    /* The source that takes over where the SPEC has the option fields=; NULL: there is no such
-     * option. */
+    /* The source that takes over where the SPEC has the option fields=, which may read files as
+     * this one does; NULL: there is no such option. */
     const struct lk_source *of_fields;
 
     /* Reads the label alone; NULL: it is known only when the sample is read. */
