@@ -1,5 +1,6 @@
 /* The inside of the tuner, for the files that make it up. Floor 5. Private to
- * src/graph/tune*.c. */
+ * src/graph/tune*.c. tune.c goes through all choices; tune_shared.c, which it asks last,
+ * measures by means of it. */
 #ifndef LK_GRAPH_TUNE_INTERNAL_H
 #define LK_GRAPH_TUNE_INTERNAL_H
 

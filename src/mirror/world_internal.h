@@ -1,4 +1,5 @@
-/* The inside of struct lk_world. Floor 4. Private to world*.c. */
+/* The inside of struct lk_world. Floor 4. Private to world*.c. Sums (world_sum.c) wait by
+ * polling the transport (world.c), which hands transfers that have ended back to the sums. */
 #ifndef LK_MIRROR_WORLD_INTERNAL_H
 #define LK_MIRROR_WORLD_INTERNAL_H
 

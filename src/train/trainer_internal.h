@@ -1,4 +1,5 @@
-/* The inside of a trainer, for the files that make it up. Floor 8. */
+/* The inside of a trainer, for the files that make it up. Floor 8. trainer.c creates it by
+ * means of the others; these report events through trainer.c (lk_trainer_report()). */
 #ifndef LK_TRAIN_TRAINER_INTERNAL_H
 #define LK_TRAIN_TRAINER_INTERNAL_H
 

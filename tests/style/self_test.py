@@ -89,6 +89,8 @@ BAD = [
     ("tools/run.sh", "cd /" + "home/me\n", "one machine's place"),
 ]  # fmt: skip
 
+LANE = "struct lk_lane x;\n"
+GLOSSARY = "| word | meaning | where |\n|---|---|---|\n| lane | m | `struct lk_lane` |\n"
 BAD_TREES = [
     ({**LISTED, "src/ops/gelu.c": None}, "src/ops/gelu.c is missing"),
     ({**LISTED, "tests/ops/gelu.c": None}, "tests/ops/gelu.c is missing"),
@@ -98,6 +100,10 @@ BAD_TREES = [
     ({"src/ops/a.c": "/* A: see ops/b.h. */\n"}, "there is no file 'ops/b.h'"),
     ({"src/ops/a.c": "x;\n", "tests/README.md": "`src/ops/b.c`\n"}, "no file 'src/ops/b.c'"),
     ({"src/ops/a.c": MANY * 200, "src/ops/b.c": MANY * 300, "src/ops/c.c": MANY}, "median"),
+    ({"src/README.md": GLOSSARY + "| old, lane (of a tile) | m | |\n", "src/ops/a.c": LANE},
+     "has 'lane' twice"),
+    ({"src/README.md": GLOSSARY + "| tile | m | `lk_tile()` |\n", "src/ops/a.c": LANE},
+     "names 'lk_tile'"),
 ]
 
 # Trees as they are: nothing is added to them.
@@ -149,6 +155,7 @@ GOOD = [
     {"src/io/image/a.c": "/* As io/b.c and image/a.c, after linux/lib/c.c; ops/NAME.c. */\n",
      "src/io/b.c": "x;\n", "tests/README.md": "`io/b.c`, src/io/c.c\n"},
     {**LISTED, "README.md": "gelu, mish\n", "src/ops/a_table.h": TABLE},
+    {"src/README.md": GLOSSARY + "| dead lane | m | x |\n", "src/ops/a.c": LANE},
 ]
 
 

@@ -393,6 +393,27 @@ def check_paths(tree):
                     yield path, line_of(text, span.start()), f"there is no file '{said}'"
 
 
+def check_glossary(tree):
+    """The glossary has each word once, and the names in its last column are in the code."""
+    page = "src/README.md"
+    seen, code = set(), None
+    for number, line in enumerate(tree.get(page, "").split("\n"), 1):
+        row = re.match(r"\| ([^|]+) \| [^|]+ \|([^|]*)\|$", line)
+        if not row or row[1] == "word":
+            continue
+        for word in re.sub(r"\([^)]*\)", "", row[1]).split(","):
+            if word.strip() in seen:
+                yield page, number, f"the glossary has '{word.strip()}' twice"
+            seen.add(word.strip())
+        if code is None:
+            code = set(re.findall(r"\w+", " ".join(
+                text for path, text in tree.items()
+                if path.startswith(("src/", "include/")) and path.endswith((".c", ".h")))))
+        for name in re.findall(r"\b(?:lk|LK)_\w+", row[2]):
+            if name not in code:
+                yield page, number, f"the glossary names '{name}', which is not in the code"
+
+
 def check_median(tree):
     lines = [text.count("\n") for path, text in tree.items() if Path(path).suffix in LINES]
     if lines and statistics.median(lines) >= MEDIAN_LINES:
@@ -403,7 +424,7 @@ def check_median(tree):
 def check(tree):
     """All breaks of a tree {path: text}, sorted: (path, line, rule)."""
     broken = [(path, *found) for path, text in tree.items() for found in check_file(path, text)]
-    broken.extend([*check_rooms(tree), *check_paths(tree)])
+    broken.extend([*check_rooms(tree), *check_paths(tree), *check_glossary(tree)])
     return sorted([*broken, *check_operations(tree), *check_document(tree),
                    *check_median(tree)])
 

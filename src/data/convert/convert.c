@@ -13,14 +13,6 @@
 
 enum { SHARD_SAMPLES = 1024, MOST_SHARDS = 99999, MOST_SIDE = 4096 };
 
-void lk_convert_report(struct lk_conversion *c, const char *what, const char *part,
-                       int64_t done, int64_t total)
-{
-    const struct lk_conversion_progress progress = {what, part, done, total};
-    if (c->options.progress)
-        c->options.progress(c->options.context, &progress);
-}
-
 static enum lk_status check_options(const struct lk_conversion_options *o)
 {
     if (o->shards < 0 || o->shards > MOST_SHARDS)

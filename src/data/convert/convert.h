@@ -68,9 +68,6 @@ const char *lk_convert_guess(const char *path);
 
 /* list.c: lists all samples and classes; what is broken already is noted. */
 LK_MUST_CHECK enum lk_status lk_convert_list(struct lk_conversion *c);
-/* Counts a broken sample and names it. fails: LK_E_DATA one too many */
-LK_MUST_CHECK enum lk_status lk_convert_note_bad(struct lk_conversion *c,
-                                                 struct lk_convert_part *part, const char *why);
 
 /* image.c: the image of a sample, whole and decodable. fails: LK_E_DATA, LK_E_IO of the
  * source; LK_E_MEMORY */
@@ -96,8 +93,11 @@ void lk_convert_shard_name(const struct lk_convert_part *part, int shard, char n
 LK_MUST_CHECK enum lk_status lk_convert_write_shards(struct lk_conversion *c);
 LK_MUST_CHECK enum lk_status lk_convert_write_files(struct lk_conversion *c);
 
-/* convert.c: tells the progress of a part. */
+/* report.c: tells the progress of a part. */
 void lk_convert_report(struct lk_conversion *c, const char *what, const char *part,
                        int64_t done, int64_t total);
+/* Counts a broken sample and names it. fails: LK_E_DATA one too many */
+LK_MUST_CHECK enum lk_status lk_convert_note_bad(struct lk_conversion *c,
+                                                 struct lk_convert_part *part, const char *why);
 
 #endif

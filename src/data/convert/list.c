@@ -1,6 +1,5 @@
 /* Lists all samples of a source with name, label and stamp, and the names of its classes. */
 #include "base/fail.h"
-#include "base/log.h"
 #include "data/convert/convert.h"
 #include "data/data.h"
 #include "io/crc32c.h"
@@ -9,26 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NAMED = 20, WINDOW = 256 };
-
-enum lk_status lk_convert_note_bad(struct lk_conversion *c, struct lk_convert_part *part,
-                                   const char *why)
-{
-    part->bad++;
-    lk_text_append(&c->skipped, "%s: %s\n", part->name, why);
-    if (c->skipped.failed)
-        return lk_fail_memory("names of broken samples", c->skipped.used);
-    if (part->bad > part->most_bad)
-        return lk_fail(LK_E_DATA,
-                       "%s: %lld of %lld samples are broken, at most %lld may be (max_bad); "
-                       "the last is %s",
-                       part->name, (long long)part->bad, (long long)part->count,
-                       (long long)part->most_bad, why);
-    if (part->bad <= MOST_NAMED)
-        lk_log(LK_LOG_WARNING, "%s: a broken sample is left out: %s%s", part->name, why,
-               part->bad == MOST_NAMED ? " (others are named in skipped.txt at the end)" : "");
-    return LK_OK;
-}
+enum { WINDOW = 256 };
 
 /* A part that is being listed. */
 struct listing {

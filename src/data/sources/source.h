@@ -105,7 +105,8 @@ struct lk_source {
                         * tells */
 
     /* The source that takes over where the SPEC has the option fields=, and the one that does
-     * where image= stands beside it; NULL: there is no such option. */
+     * where image= stands beside it. They may read files as this one does. NULL: there is no
+     * such option. */
     const struct lk_source *of_fields, *of_image_and_fields;
 
     /* Reads the label alone; NULL: it is known only when the sample is read. */

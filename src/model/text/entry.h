@@ -1,4 +1,6 @@
-/* One entry of `layers:`, for the files that read it. Floor 6. */
+/* One entry of `layers:`, for the files that read it. Floor 6. entry.c and block.c call each
+ * other, since an entry may use a block, whose layers are entries; so do layer.c and weights.c,
+ * since a layer may name another one whose weights it takes. */
 #ifndef LK_MODEL_TEXT_ENTRY_H
 #define LK_MODEL_TEXT_ENTRY_H
 

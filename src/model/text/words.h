@@ -1,8 +1,9 @@
-/* Words with a dollar sign in the entries of a model's layers, and what they stand for.
- * Floor 6. Knows no block and no operation.
+/* Words with a dollar sign in the entries of a model's layers, and what they stand for. Knows
+ * no block and no operation. Floor 6.
  *
  * $filters is a parameter of the block that is being laid out, $( ) whole-number arithmetic
- * over such words: "$(4*filters)", "$(number > 1)". */
+ * over such words: "$(4*filters)", "$(number > 1)". So words.c and arithmetic.c call each
+ * other. */
 #ifndef LK_MODEL_TEXT_WORDS_H
 #define LK_MODEL_TEXT_WORDS_H
 

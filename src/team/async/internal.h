@@ -73,6 +73,13 @@ static inline struct lk_async_member *lk_async_member(struct lk_worker *worker)
     return &worker->team->async->members[worker->position];
 }
 
+/* The step with that number, which has begun and not ended. */
+struct lk_async_step *lk_async_step(struct lk_async *async, int64_t number);
+
+/* Puts the groups of a step into the queue; those of a short batch that have no samples are
+ * left out. */
+void lk_async_queue_step(struct lk_team *team, const struct lk_team_step *step);
+
 /* On a device's thread; the mutex is held, but not while the device works. Takes the queue's
  * next group where the device may begin one; computes it and makes it the log's next entry. */
 bool lk_async_dequeue_group(struct lk_worker *worker);

@@ -1,7 +1,11 @@
-/* Steps in lockstep, for the files that make them up and for the team above. Floor 7. The
- * trainer's thread sends commands, collects and commits; what the devices' threads do is a
- * table of functions, struct lk_team_acts. A device that is alone is the only sharer of a
- * step. */
+/* Steps in lockstep, for the files that make them up and for the team above. Floor 7.
+ *
+ * The trainer's thread sends commands, collects and commits; what the devices' threads do is a
+ * table of functions, struct lk_team_acts. A device that is alone is the only sharer of a step.
+ *
+ * step.c leads a step through the other files: deal.c, collect.c, trial.c and recall.c, which
+ * comes back to step.c to repeat steps. Where there are several ranks, deal.c and collect.c go
+ * on through ranks.c, and that through tell.c. */
 #ifndef LK_TEAM_LOCKSTEP_LOCKSTEP_H
 #define LK_TEAM_LOCKSTEP_LOCKSTEP_H
 

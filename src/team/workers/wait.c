@@ -1,7 +1,7 @@
-/* How long a team waits for its devices, which of them are left, and the team's phase. */
+/* How long a team waits for its devices, taking out those that do not answer, and the team's
+ * phase. */
 #include "team/workers/internal.h"
 
-#include "base/fail.h"
 #include <assert.h>
 #include <math.h>
 #include <time.h>
@@ -14,51 +14,6 @@ enum { LONG_LIMITS = 20, MEDIAN_STEPS = 10, FASTEST_SHARES = 100 };
 /* Seconds from one look at the devices to the next; if more than lapse_seconds pass between
  * two, the whole process was stopped meanwhile. */
 static const double look_seconds = 1, lapse_seconds = 2;
-
-/* --- who is left ------------------------------------------------------------------------ */
-
-int lk_team_devices(const struct lk_team *team)
-{
-    return team->count;
-}
-
-int lk_team_left(const struct lk_team *team)
-{
-    int left = 0;
-    for (int i = 0; i < team->count; i++)
-        left += lk_worker_is_at_work(team->workers[i]);
-    return left;
-}
-
-const struct lk_worker *lk_team_worker(const struct lk_team *team, int position)
-{
-    return team->workers[position];
-}
-
-const struct lk_worker *lk_team_lead(const struct lk_team *team)
-{
-    for (int i = 0; i < team->count; i++)
-        if (lk_worker_is_at_work(team->workers[i]))
-            return team->workers[i];
-    return team->workers[0];
-}
-
-int lk_team_resting(const struct lk_team *team)
-{
-    int resting = 0;
-    for (int i = 0; i < team->count; i++)
-        resting += team->workers[i]->state == LK_WORKER_RESTING;
-    return resting;
-}
-
-enum lk_status lk_team_none_left(const struct lk_team *team)
-{
-    for (int i = 0; i < team->count; i++)
-        if (team->workers[i]->report.text[0])
-            return lk_fail(LK_E_DEVICE, "no device is left: device %d: %s", i,
-                           team->workers[i]->report.text);
-    return lk_fail(LK_E_DEVICE, "no device is left: they do not answer");
-}
 
 bool lk_team_take_out(struct lk_worker *worker, bool is_late)
 {

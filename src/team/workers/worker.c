@@ -9,29 +9,6 @@
 
 /* --- states ----------------------------------------------------------------------------- */
 
-bool lk_worker_is_at_work(const struct lk_worker *worker)
-{
-    switch (worker->state) {
-    case LK_WORKER_REFUSED:
-    case LK_WORKER_NEW:
-    case LK_WORKER_RESTING:
-    case LK_WORKER_LOST:
-    case LK_WORKER_ENDED:
-    case LK_WORKER_STATES:
-        return false;
-    case LK_WORKER_READY:
-    case LK_WORKER_CALLED:
-    case LK_WORKER_COMPUTING:
-    case LK_WORKER_DELIVERED:
-    case LK_WORKER_UPDATING:
-    case LK_WORKER_WORKING:
-    case LK_WORKER_STOPPED:
-    case LK_WORKER_FAILED:
-        break;
-    }
-    return true;
-}
-
 /* Leaves a lost device behind, whichever thread found it lost. */
 static void leave_behind(struct lk_worker *worker, const char *why)
 {
