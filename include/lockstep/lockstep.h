@@ -12,6 +12,7 @@
 #include <lockstep/file.h>
 #include <lockstep/graph.h>
 #include <lockstep/model.h>
+#include <lockstep/progress.h>
 #include <lockstep/status.h>
 #include <lockstep/survey.h>
 #include <lockstep/team.h>
