@@ -42,11 +42,11 @@ INLINE V taps(const struct weights *from, int n, int k, int r, int s)
 }
 
 BODY void pack_group(__global const real *restrict w, int w_first, __global real *restrict u,
-                     int u_first, struct lk_winograd_from of, int group_0, int groups_0)
+                     int u_first, int ins, int outs, int in_step, int row_step,
+                     int column_step, int out_step, int group_0, int groups_0)
 {
-    const int ins = of.ins;
-    const struct weights from = {w + w_first, ins, of.outs, of.in_step, of.row_step,
-                                 of.column_step, of.out_step};
+    const struct weights from = {w + w_first, ins, outs, in_step, row_step, column_step,
+                                 out_step};
     const size_t step = (size_t)groups_0 * ins * ROWS;
     u += u_first + (size_t)group_0 * ins * ROWS;
     for (int n = 0; n < ins; n += ROW) {
@@ -80,5 +80,6 @@ KERNEL void conv2d_winograd_pack(__global const real *restrict w, int w_first,
                                  __global real *restrict u, int u_first,
                                  struct lk_winograd_from of)
 {
-    pack_group(w, w_first, u, u_first, of, get_group_id(0), get_num_groups(0));
+    pack_group(w, w_first, u, u_first, of.ins, of.outs, of.in_step, of.row_step,
+               of.column_step, of.out_step, get_group_id(0), get_num_groups(0));
 }
