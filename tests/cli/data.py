@@ -230,7 +230,8 @@ class Broken(DataTest):
         with open(odd + b'/\xff\x1b[2J/2\x1b[2J.png', 'wb') as file:
             file.write(b'broken')
         self.assertEqual(self.report('folder:odd', '--max-bad', '1')['classes'],
-                         ['none\x1b[2J?', '?2J\x7f', 'é\x9b2J \u202etxt.\u2069', '?\x1b[2J'])
+                         ['none\x1b[2J\\x9b', '\\x9b2J\x7f', 'é\x9b2J \u202etxt.\u2069',
+                          '\\xff\x1b[2J'])
         done = self.run_program('data', 'folder:odd', '--max-bad', '1', '--grid', 'g.png')
         for line in r'none\?\[2J\? ', r'é\?2J \?txt\.\? ', r'\?2J\? ', r'\?\?\[2J ':
             self.assertRegex(done.stdout, '\n' + line)

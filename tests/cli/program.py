@@ -1,4 +1,5 @@
 """Runs the `lockstep` program for the tests beside this file: python3 TEST.py PROGRAM"""
+import hashlib
 import json
 import os
 import shutil
@@ -84,6 +85,16 @@ def png(width, height, pixel):
     header = struct.pack('>IIBBBBB', width, height, 8, 0 if is_grey else 2, 0, 0, 0)
     return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + chunk(b'IDAT', zlib.compress(rows))
             + chunk(b'IEND', b''))
+
+
+def sum_up(checkpoint):
+    """A checkpoint whose header was changed, with the sum that the header now has."""
+    end = 8 + struct.unpack('<Q', checkpoint[:8])[0]
+    key = b'"header_sha256":"'
+    at = checkpoint.index(key) + len(key)
+    blank = checkpoint[:at] + b'0' * 64 + checkpoint[at + 64:]
+    found = hashlib.sha256(blank[8:end]).hexdigest().encode()
+    return checkpoint[:at] + found + checkpoint[at + 64:]
 
 
 def main():
