@@ -329,22 +329,15 @@ static json_t *evaluation_line(const struct lk_event *e)
     return json;
 }
 
-/* Texts that are no UTF-8 cannot stand in JSON. */
-static json_t *text_or_null(const char *text)
-{
-    json_t *json = json_string(text);
-    return json ? json : json_null();
-}
-
 static json_t *settings_line(const struct lk_event *e)
 {
     json_t *changes = json_object();
     for (int i = 0; i < e->change_count; i++)
         json_object_set_new(changes, e->changes[i].name,
-                            json_pack("{s:o, s:o}", "was", text_or_null(e->changes[i].was),
-                                      "is", text_or_null(e->changes[i].is)));
+                            json_pack("{s:o, s:o}", "was", text_json(e->changes[i].was),
+                                      "is", text_json(e->changes[i].is)));
     return json_pack("{s:s, s:I, s:o, s:o}", "event", "settings", "step", (json_int_t)e->step,
-                     "text", text_or_null(e->text), "changes", changes);
+                     "text", text_json(e->text), "changes", changes);
 }
 
 static json_t *event_line(const struct lk_event *e)
