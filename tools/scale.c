@@ -140,6 +140,39 @@ static void print_row(const struct lk_scale_row *row)
            lk_scale_limit_name(row->limit), idle);
 }
 
+static int64_t share_samples(const struct lk_scale_row *row)
+{
+    const int working = row->devices < row->shards ? row->devices : row->shards;
+    const int64_t shard = (row->batch + row->shards - 1) / row->shards;
+    const int64_t samples = (row->shards + working - 1) / working * shard;
+    return samples < row->batch ? samples : row->batch;
+}
+
+/* Why a row has more than 100 %, which nobody expects. */
+static void explain_surplus(const struct plan *plan)
+{
+    const struct lk_scale_row *most = &plan->rows[0], *alone = &plan->report.alone;
+    for (int i = 1; i < plan->options.count; i++)
+        if (plan->rows[i].percent > most->percent)
+            most = &plan->rows[i];
+    if (most->percent < 100.05)
+        return;
+    if (most->percent - 100 <= most->noise) {
+        printf(
+            "\nMore than 100 %% is noise here: the times that were measured vary by %.0f %%.\n",
+            most->noise);
+        return;
+    }
+    const int64_t samples = share_samples(most);
+    const double own = 1e3 * alone->ms[LK_SCALE_COMPUTE] / (double)alone->batch;
+    const double shared = 1e3 * most->ms[LK_SCALE_COMPUTE] / (double)samples;
+    printf("\nMore than 100 %%: a device alone computes %" PRId64 " samples in %.1f us each,\n"
+           "one of %d its %" PRId64
+           " in %.1f us each: a small share fits caches better, or other\n"
+           "programs took the device's time meanwhile. The times measured vary by %.0f %%.\n",
+           alone->batch, own, most->devices, samples, shared, most->noise);
+}
+
 static void print_table(const struct plan *plan, const struct lk_device_info *info)
 {
     const struct lk_scale_options *o = &plan->options;
@@ -153,6 +186,7 @@ static void print_table(const struct plan *plan, const struct lk_device_info *in
            "samples/s", "efficiency", "bottleneck");
     for (int i = 0; i < o->count; i++)
         print_row(&plan->rows[i]);
+    explain_surplus(plan);
 }
 
 static json_t *row_json(const struct lk_scale_row *row)
@@ -162,11 +196,12 @@ static json_t *row_json(const struct lk_scale_row *row)
         if (i != LK_SCALE_SHARDS)
             json_object_set_new(times, lk_scale_limit_name((enum lk_scale_limit)i),
                                 json_number(row->ms[i]));
-    return json_pack(
-        "{s:i, s:I, s:i, s:o, s:o, s:o, s:s, s:o}", "devices", row->devices, "batch",
-        (json_int_t)row->batch, "shards", row->shards, "step_ms", json_number(row->step_ms),
-        "samples_per_s", json_number(row->samples_per_s), "efficiency_percent",
-        json_number(row->percent), "bottleneck", lk_scale_limit_name(row->limit), "ms", times);
+    return json_pack("{s:i, s:I, s:i, s:o, s:o, s:o, s:o, s:s, s:o}", "devices", row->devices,
+                     "batch", (json_int_t)row->batch, "shards", row->shards, "step_ms",
+                     json_number(row->step_ms), "samples_per_s",
+                     json_number(row->samples_per_s), "efficiency_percent",
+                     json_number(row->percent), "noise_percent", json_number(row->noise),
+                     "bottleneck", lk_scale_limit_name(row->limit), "ms", times);
 }
 
 static json_t *plan_json(const struct plan *plan, const struct lk_device_info *info)

@@ -155,6 +155,8 @@ struct lk_scale_row {
     double percent; /* efficiency: of `devices` times the rate of one device alone */
     enum lk_scale_limit limit;
     double ms[LK_SCALE_LIMITS]; /* on what the step's time goes, along its longest chain */
+    double
+        noise; /* of percent: by so much it moves with the middle half of the times measured */
 };
 
 /* What all rows rest on, beside the device's times. */
@@ -163,6 +165,7 @@ struct lk_scale_report {
     double bytes;              /* of all gradients */
     int buckets;               /* that they travel in */
     struct lk_scale_row *rows; /* [count], the caller's */
+    struct lk_scale_row alone; /* one device, with which efficiency is compared */
 };
 
 /* Measures the device and predicts synchronous training on more of them, from a simulation of

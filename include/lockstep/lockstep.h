@@ -13,6 +13,7 @@
 #include <lockstep/graph.h>
 #include <lockstep/model.h>
 #include <lockstep/predict.h>
+#include <lockstep/progress.h>
 #include <lockstep/settings.h>
 #include <lockstep/status.h>
 #include <lockstep/survey.h>

@@ -3,6 +3,7 @@
 #include "graph/check.h"
 
 #include "base/fail.h"
+#include "base/progress.h"
 #include "device/device.h"
 #include "graph/schedule.h"
 #include "ops/probe/probe.h"
@@ -207,16 +208,26 @@ static bool is_checked(const struct lk_scheduled_op *scheduled)
            sizeof(float) * weights <= MOST_BYTES;
 }
 
+static int count_checked(const struct lk_schedule *schedule)
+{
+    int count = 0;
+    for (int i = 0; i < schedule->op_count; i++)
+        count += is_checked(&schedule->ops[i]);
+    return count;
+}
+
 enum lk_status lk_graph_check(const struct lk_check_config *config)
 {
     struct lk_schedule schedule = {0};
-    enum lk_status status;
-    LK_TRY_OUT(
-        lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule));
-    for (int i = schedule.op_count - 1; i >= 0; i--)
-        if (is_checked(&schedule.ops[i]))
-            LK_TRY_OUT(check_op(config, &schedule, i));
-out:
+    enum lk_status status =
+        lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule);
+    lk_progress_begin(LK_TASK_CHECK, count_checked(&schedule));
+    for (int i = schedule.op_count - 1; i >= 0 && status == LK_OK; i--)
+        if (is_checked(&schedule.ops[i])) {
+            status = check_op(config, &schedule, i);
+            lk_progress_add(LK_TASK_CHECK, 1);
+        }
+    lk_progress_end(LK_TASK_CHECK);
     lk_schedule_clear(&schedule);
     return status;
 }

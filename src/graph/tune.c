@@ -2,6 +2,7 @@
 #include "graph/tune_internal.h"
 
 #include "base/fail.h"
+#include "base/progress.h"
 #include "device/device.h"
 #include "ops/probe/probe.h"
 #include <math.h>
@@ -286,6 +287,24 @@ static enum lk_status tune_op(struct lk_tuner *tuner, const struct lk_scheduled_
     return LK_OK;
 }
 
+static enum lk_status tune_ops(struct lk_tuner *tuner, const struct lk_schedule *schedule)
+{
+    for (int i = 0; i < schedule->op_count; i++)
+        if (schedule->ops[i].op->choice) {
+            LK_TRY(tune_op(tuner, &schedule->ops[i]));
+            lk_progress_add(LK_TASK_MEASURE, 1);
+        }
+    return LK_OK;
+}
+
+static int count_choosing(const struct lk_schedule *schedule)
+{
+    int count = 0;
+    for (int i = 0; i < schedule->op_count; i++)
+        count += schedule->ops[i].op->choice != NULL;
+    return count;
+}
+
 enum lk_status lk_tune(const struct lk_tune_config *config)
 {
     struct lk_tuner tuner = {.config = config,
@@ -294,10 +313,11 @@ enum lk_status lk_tune(const struct lk_tune_config *config)
     enum lk_status status;
     LK_TRY_OUT(lk_schedule_make((const struct lk_node *[]){config->output, NULL},
                                 config->training, &schedule));
-    for (int i = 0; i < schedule.op_count; i++)
-        if (schedule.ops[i].op->choice)
-            LK_TRY_OUT(tune_op(&tuner, &schedule.ops[i]));
-    LK_TRY_OUT(lk_tuner_choose_shared(&tuner));
+    lk_progress_begin(LK_TASK_MEASURE, count_choosing(&schedule));
+    status = tune_ops(&tuner, &schedule);
+    lk_progress_end(LK_TASK_MEASURE);
+    if (status == LK_OK)
+        status = lk_tuner_choose_shared(&tuner);
 out:
     free(tuner.passes);
     lk_schedule_clear(&schedule);

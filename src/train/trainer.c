@@ -17,7 +17,7 @@ enum { WARMUP_EPOCHS = 5 };
 enum lk_status lk_trainer_report(struct lk_trainer *trainer, struct lk_event event)
 {
     event.step = trainer->done;
-    event.steps = trainer->total_steps;
+    event.steps = trainer->total_steps > trainer->done ? trainer->total_steps : trainer->done;
     event.epochs = trainer->settings->epochs;
     if (event.kind != LK_EVENT_STEP)
         event.epoch = trainer->done / trainer->steps_per_epoch;
@@ -213,8 +213,15 @@ static enum lk_status announce(struct lk_trainer *trainer)
         lk_text_append(
             &text, "; asynchronous, up to %d updates stale, its bits differ from run to run",
             lk_team_staleness(trainer->team)->most);
-    if (trainer->done > 0)
-        lk_text_append(&text, "; going on after step %lld", (long long)trainer->done);
+    const long long done = trainer->done, asked = trainer->total_steps;
+    if (done > 0 && done < asked)
+        lk_text_append(&text, "; going on after step %lld", done);
+    else if (done == asked)
+        lk_text_append(&text, "; all %lld steps are done, nothing is left to train", done);
+    else if (done > asked)
+        lk_text_append(&text,
+                       "; nothing is left to train: %lld steps are done, %lld are asked for",
+                       done, asked);
     const enum lk_status status =
         text.failed ? lk_fail_memory("a message", 0)
                     : lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_START,

@@ -111,6 +111,21 @@ static void tells_addition_update_and_fixed_cost(void **state)
     assert_int_equal(lk_scale_limit_of(&end, 4, 2), LK_SCALE_FIXED);
 }
 
+/* Those of the shares that have the most shards; idle devices change nothing. */
+static void finds_the_spread(void **state)
+{
+    (void)state;
+    invent();
+    costs.spread[4] = 0.01;
+    costs.spread[2] = 0.02;
+    costs.spread[1] = 0.04;
+    assert_true(lk_scale_spread(&costs, 1) == 0.01);
+    assert_true(lk_scale_spread(&costs, 2) == 0.02);
+    assert_true(lk_scale_spread(&costs, 3) == 0.02);
+    assert_true(lk_scale_spread(&costs, 4) == 0.04);
+    assert_true(lk_scale_spread(&costs, 64) == 0.04);
+}
+
 /* 16 shards on 5 devices are 4, 3, 3, 3, 3, computed at most 8 at a time: shards 7 to 9 take
  * two passes, and each run of three is two sums. */
 static void takes_passes_as_a_team_does(void **state)
@@ -164,8 +179,11 @@ static void predicts_from_a_measurement(void **state)
     assert_float_equal(report.bytes, 4 * (128 + 128 + 13568 + 128), 0);
     assert_true(report.link_gbs > 0 && report.add_gbs > 0);
     assert_float_equal(rows[0].percent, 100, 1e-6);
+    assert_int_equal(report.alone.devices, 1);
+    assert_float_equal(report.alone.step_ms, rows[0].step_ms, 1e-6 * rows[0].step_ms);
     for (int i = 0; i < 4; i++) {
         double ms = 0;
+        assert_true(rows[i].noise > 0 && rows[i].noise < 10 * rows[i].percent);
         assert_int_equal(rows[i].devices, devices[i]);
         assert_int_equal(rows[i].batch, 60);
         for (int j = 0; j < LK_SCALE_LIMITS; j++)
@@ -243,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hides_transfers_behind_compute),
+        cmocka_unit_test(finds_the_spread),
         cmocka_unit_test(one_device_is_alone),
         cmocka_unit_test(waits_for_slow_links),
         cmocka_unit_test(sums_across_hosts),

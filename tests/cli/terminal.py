@@ -1,8 +1,10 @@
 """What a terminal is shown, and what is not sent where there is none."""
 import fcntl
+import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -10,32 +12,63 @@ import termios
 import program
 from program import DATA, PROGRAM, ProgramTest
 
+TASK = r'(building|checking|measuring) kernels \d+/\d+|evaluating \d+/\d+'
 LONG = ['--steps', '2000', '--epochs', '1000', '--set', 'validation=off']
 
 
+# Kernels of its own for each layer, so that building them takes a while.
+DEEP = """name: deep
+input: [28, 28, 1]
+layers:
+""" + ''.join(f'  - conv2d: {{filters: {4 + 4 * i}, kernel: 3, activation: relu}}\n'
+              for i in range(3)) + """  - flatten
+  - dense: {units: 10}
+  - softmax
+"""
+BAR = r'\r([^\r\n\x1b]+)\x1b\[J\r'  # and the cursor goes back to where the line began
+
+
 class Terminal(ProgramTest):
-    def on_terminal(self, *arguments, columns=80, **environment):
-        """Everything the program sends to a terminal that many columns wide."""
+    def start(self, *arguments, columns=80, **environment):
+        """The program on a terminal that many columns wide, and the terminal's other end."""
         leader, follower = pty.openpty()
-        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+        self.resize(follower, columns)
         process = subprocess.Popen(
-            [PROGRAM, 'train', 'tiny.yaml', '--data', DATA, '--batch-size', '32', *arguments],
-            cwd=self.folder, stdin=follower, stdout=follower, stderr=follower,
-            env=self.environment(**{'TERM': 'xterm', **environment}))
+            [PROGRAM, *arguments], cwd=self.folder, stdin=follower, stdout=follower,
+            stderr=follower, env=self.environment(**{'TERM': 'xterm', **environment}))
         os.close(follower)
+        self.addCleanup(os.close, leader)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, leader
+
+    def resize(self, terminal, columns):
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+
+    def read(self, leader, until=None):
+        """What comes until the text is there; without one, all."""
         text = b''
         try:
-            while piece := os.read(leader, 65536):
+            while until is None or not re.search(until.encode(), text):
+                piece = os.read(leader, 65536)
+                if not piece:
+                    break
                 text += piece
         except OSError:  # the other end is closed
-            pass
-        os.close(leader)
-        self.assertEqual(process.wait(), 0, text)
+            self.assertIsNone(until, text)
         return text.decode()
 
+    def on_terminal(self, *arguments, model='tiny.yaml', **more):
+        """Everything the program sends to a terminal while it trains."""
+        process, leader = self.start('train', model, '--data', DATA, '--batch-size', '32',
+                                     *arguments, **more)
+        text = self.read(leader)
+        self.assertEqual(process.wait(), 0, text)
+        return text
+
     def bars(self, text):
-        """The successive status lines."""
-        return re.findall(r'\r([^\r\n\x1b]+)\x1b\[K', text)
+        """The successive status lines, but those of slow work."""
+        return [bar for bar in re.findall(BAR, text) if not re.match(TASK, bar)]
 
     def test_bar(self):
         for columns in 20, 40, 80, 200:
@@ -51,7 +84,7 @@ class Terminal(ProgramTest):
     def test_bar_goes_away(self):
         text = self.on_terminal(*LONG)
         last = text.rindex('ETA')
-        self.assertRegex(text[last:], r'^ETA [^\r\n]*\x1b\[K\r\x1b\[Ksteps +2000\r\n')
+        self.assertRegex(text[last:], r'^ETA [^\r\n]*\x1b\[J\r\r\x1b\[J\rsteps +2000\r\n')
 
     def test_redraws_are_few(self):
         text = self.on_terminal(*LONG, '--run', 'run')
@@ -60,14 +93,87 @@ class Terminal(ProgramTest):
 
     def test_ascii(self):
         bars = self.bars(self.on_terminal(*LONG, LC_ALL='C'))
+        self.assertGreater(len(bars), 1)
         for bar in bars:
             self.assertRegex(bar, r'^epoch \d+/1000  =*>?-*  ')
+
+    def test_window_changes(self):
+        """The line is redrawn where it began, though no step ends: one hangs."""
+        process, leader = self.start('train', 'tiny.yaml', '--data', DATA, *LONG, '--device',
+                                     '0*2', '--split', 'all', LOCKSTEP_FAIL='0:3:hang',
+                                     LOCKSTEP_HANG_SECONDS='600')
+        self.read(leader, until='first step.*ETA')
+        for columns in 31, 60:
+            self.resize(leader, columns)
+            text = self.read(leader, until=BAR)
+            self.assertLess(len(self.bars(text)[-1]), columns)
+        self.assertGreater(len(self.bars(text)[-1]), 31)
+
+    def test_narrow_messages(self):
+        """Messages break between words."""
+        for columns in 50, 80:
+            text = self.on_terminal('--steps', '4', '--device', '0*2', '--shards', '8',
+                                    columns=columns)
+            lines = [line for line in text.split('\r\n') if '\x1b' not in line]
+            self.assertGreater(len(lines), 8)
+            for line in lines:
+                if not line.startswith('sha256'):
+                    self.assertLessEqual(len(line), columns)
+            said = ' '.join(' '.join(lines).split())
+            self.assertIn('no run directory, nothing is kept: --run DIR keeps checkpoints and '
+                          'metrics', said)
+            self.assertIn('shards', said)
+
+    def test_interrupts(self):
+        for number in signal.SIGINT, signal.SIGTERM:
+            for run, said in ([], 'finishing the step; once more stops at once'), (
+                    ['--run', 'run'], 'finishing the step and writing a checkpoint; once more '
+                    'stops at once'):
+                process, leader = self.start('train', 'tiny.yaml', '--data', DATA, '--steps',
+                                             '1000000', '--epochs', '1000000', *run)
+                self.read(leader, until='ETA')
+                process.send_signal(number)
+                text = self.read(leader)
+                self.assertIn(f'\r\x1b[Jlockstep: {said}\r\n', text)
+                self.assertEqual('a checkpoint is in' in text, bool(run))
+                self.assertEqual(process.wait(), 130)
+
+    def cold(self):
+        """An environment in which no kernel was ever compiled."""
+        return {'LOCKSTEP_CACHE': self.path('cache'), 'POCL_CACHE_DIR': self.path('pocl')}
+
+    def test_building_is_shown(self):
+        self.put('deep.yaml', DEEP)
+        text = self.on_terminal('--steps', '2', '--set', 'tune=off', model='deep.yaml',
+                                **self.cold())
+        lines = [bar for bar in re.findall(BAR, text) if re.match(TASK, bar)]
+        built = [[int(n) for n in found] for found in
+                 re.findall(r'building kernels (\d+)/(\d+)  \d+ s', '\n'.join(lines))]
+        self.assertGreater(len(built), 0, text)
+        for done, count in built:
+            self.assertLessEqual(done, count)
+        self.assertGreater(max(count for _, count in built), 5)
+        self.assertRegex('\n'.join(lines), r'checking kernels \d+/4')
+        self.assertNotIn('...', text)  # lines are for pipes
 
     def test_dumb_terminal(self):
         self.assertNotIn('\x1b', self.on_terminal(*LONG, TERM='dumb'))
 
 
 class Pipe(ProgramTest):
+    def test_building_is_told(self):
+        self.put('deep.yaml', DEEP)
+        cold = {'LOCKSTEP_CACHE': self.path('cache'), 'POCL_CACHE_DIR': self.path('pocl')}
+        done = self.run_program('train', 'deep.yaml', '--data', DATA, '--steps', '1', '--set',
+                                'tune=off', environment=cold)
+        told = re.findall(r'building kernels \((\d+) programs\) \.\.\.\nlockstep: '
+                          r'kernels built in \d+\.\d s\n', done.stderr)
+        self.assertEqual(len(told), 1, done.stderr)
+        self.assertGreater(int(told[0]), 5)
+        again = self.run_program('train', 'deep.yaml', '--data', DATA, '--steps', '1', '--set',
+                                 'tune=off', environment=cold)
+        self.assertNotIn('building', again.stderr)
+
     def test_plain(self):
         done = self.train(*LONG, environment={'TERM': 'xterm'})
         for text in done.stdout, done.stderr:
@@ -76,6 +182,44 @@ class Pipe(ProgramTest):
         self.assertRegex(done.stderr, r'\nepoch 1/1000  step \d+/2000  loss \d\.\d{4}  '
                                       r'acc \d+\.\d%  \S+ samples/s  ETA ')
         self.assertRegex(done.stdout, r'^steps +2000\n')
+
+    def test_device_without_samples(self):
+        """The last batch is too small for the second device, which has worked before."""
+        done = self.train('--epochs', '1', '--device', '0*2', '--split', 'equal', '--shards',
+                          '8', '--data', 'synthetic:digits,count=515')
+        rates = re.findall(r'  device (\d)  (\S+) samples/s', done.stderr)
+        self.assertEqual({device for device, _ in rates}, {'0', '1'})
+        self.assertNotIn('0', {rate for _, rate in rates})
+
+    def test_fewer_steps_than_are_done(self):
+        self.train('--steps', '7', '--run', 'run')
+        done = self.train('--steps', '3', '--run', 'run')
+        self.assertIn('nothing is left to train: 7 steps are done, 3 are asked for',
+                      done.stderr)
+        self.assertRegex(done.stderr, r'\nstep 7/7  validation loss ')
+        self.assertEqual(len(self.events('run', 'eval')), 1)
+
+    def test_reading_ahead_is_silent(self):
+        for part in 'train', 'test':
+            for name in 'a', 'b':
+                os.makedirs(self.path(f'images/{part}/{name}'))
+                for i in range(40):
+                    self.put(f'images/{part}/{name}/{i}.png',
+                             program.png(28, 28, lambda x, y: (x * y + i) % 256))
+        done = self.run_program('data', 'folder:images')
+        self.assertEqual(done.stderr, '')
+
+    def test_scale_says_why(self):
+        """An efficiency above 100 % stands beside its reason; others need none."""
+        for devices in '1..8', '1':
+            done = self.run_program('scale', 'tiny.yaml', '--batch-size', '512', '--shards',
+                                    '8', '--devices', devices, '--link', '1000', '--json',
+                                    'f.json')
+            with open(self.path('f.json')) as file:
+                rows = json.load(file)['rows']
+            self.assertTrue(all(row['noise_percent'] >= 0 for row in rows))
+            most = max(row['efficiency_percent'] for row in rows)
+            self.assertEqual('\nMore than 100 %' in done.stdout, most >= 100.05, done.stdout)
 
     def test_no_progress(self):
         done = self.train('--epochs', '2', '--no-progress')

@@ -169,7 +169,7 @@ class Run(ProgramTest):
         """Nothing is left to train: the same parameters, and no figures of training."""
         self.train('--run', 'run', '--steps', '4')
         done = self.train('--run', 'run', '--steps', '4')
-        self.assertIn('going on after step 4', done.stderr)
+        self.assertIn('all 4 steps are done, nothing is left to train', done.stderr)
         self.assertRegex(done.stderr, r'\nstep 4/4  validation loss ')
         self.assertEqual(len(self.events('run', 'end')), 1)
         self.assertEqual(len(self.events('run', 'eval')), 1)

@@ -1,4 +1,5 @@
 /* Programs and kernels: what builds, what does not and what is said of it, calls. */
+#include "base/progress.h"
 #include "rig.h"
 
 #include "../scratch.h"
@@ -262,6 +263,46 @@ static void hands_structs_over(void **state)
     lk_buffer_destroy(to);
 }
 
+static struct lk_progress first_told, last_told;
+
+static void hear(void *context, const struct lk_progress *progress)
+{
+    int *calls = context;
+    if ((*calls)++ == 0)
+        first_told = *progress;
+    last_told = *progress;
+}
+
+/* Two kernels of one program count once; one that does not build is not done. */
+static void tells_how_far_it_is(void **state)
+{
+    (void)state;
+    struct lk_kernel *kernels[] = {announce("-DB=1", 4), announce("-DB=2", 4),
+                                   announce("-DB=1", 4)};
+    int calls = 0;
+    lk_progress_set(hear, &calls);
+    assert_ok(lk_device_build(device));
+    assert_int_equal(first_told.task, LK_TASK_BUILD);
+    assert_int_equal(first_told.done, 0);
+    assert_int_equal(first_told.count, 2);
+    assert_false(first_told.is_over);
+    assert_int_equal(last_told.done, 2);
+    assert_true(last_told.is_over);
+    calls = 0;
+    assert_ok(lk_device_build(device)); /* nothing left to do, nothing to tell */
+    assert_int_equal(calls, 0);
+    struct lk_kernel *broken = announce("-DREAL=folly", 4);
+    assert_int_equal(lk_device_build(device), LK_E_BUILD);
+    lk_error_clear();
+    assert_int_equal(last_told.done, 0);
+    assert_int_equal(last_told.count, 1);
+    assert_true(last_told.is_over);
+    lk_progress_set(NULL, NULL);
+    lk_kernel_destroy(broken);
+    for (int i = 0; i < LK_COUNT(kernels); i++)
+        lk_kernel_destroy(kernels[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +313,7 @@ int main(void)
         cmocka_unit_test(refuses_groups_that_are_too_large),
         cmocka_unit_test(refuses_arguments),
         cmocka_unit_test(hands_structs_over),
+        cmocka_unit_test(tells_how_far_it_is),
     };
     return cmocka_run_group_tests(tests, open_with_cache, close_with_cache);
 }

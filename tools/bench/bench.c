@@ -2,8 +2,8 @@
 #include "bench/bench.h"
 
 #include "command.h"
-#include "train/progress.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <lockstep/bench.h>
 #include <lockstep/file.h>

@@ -2,8 +2,11 @@
 #include "terminal/terminal.h"
 
 #include "terminal/character.h"
+#include "terminal/status.h"
+#include "terminal/task.h"
 #include <fcntl.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <lockstep/train.h>
 #include <stdarg.h>
@@ -15,7 +18,7 @@
 
 enum { MOST_MESSAGE = 8192 }; /* bytes; the library's have half of that at most */
 
-static bool status_is_shown, is_quiet;
+static bool is_quiet;
 
 static void message(void *context, enum lk_log_level level, const char *text)
 {
@@ -41,11 +44,13 @@ void terminal_start(void)
     setlocale(LC_CTYPE, "");
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* lines of several processes stay whole */
     lk_log_set(message, NULL);
+    task_start();
 }
 
 void terminal_quiet(void)
 {
     is_quiet = true;
+    task_quiet();
 }
 
 /* Writes the character that the text begins with and returns its bytes. */
@@ -60,19 +65,47 @@ static int put_character(const char *text, FILE *file)
     return bytes;
 }
 
-/* The names in it are anyone's; lines of a build log stay lines. */
+/* Columns up to the end of the word that begins behind the blank at text[0]. */
+static int word_columns(const char *text)
+{
+    int columns = 1;
+    uint32_t code;
+    for (text++; *text && !strchr(" \n\t", *text); columns++)
+        text += character_read(text, &code);
+    return columns;
+}
+
+/* Writes a message; on a terminal lines that are longer than the window break between words.
+ * The names in it are anyone's; lines of a build log stay lines. */
+static void put_message(const char *text)
+{
+    enum { INDENT = 2 };
+    const int most = terminal_has_status() ? terminal_columns() : INT_MAX;
+    for (int column = 0; *text;) {
+        const int word = *text == ' ' ? word_columns(text) : 0;
+        if (word > 1 && column > INDENT && column + word > most && INDENT + word - 1 <= most) {
+            fprintf(stderr, "\n%*s", INDENT, "");
+            column = INDENT;
+            text++;
+        } else if (*text == '\n' || *text == '\t') {
+            column = *text == '\n' ? 0 : column / 8 * 8 + 8;
+            fputc(*text++, stderr);
+        } else {
+            text += put_character(text, stderr);
+            column++;
+        }
+    }
+    fputc('\n', stderr);
+}
+
 static void write_line(const char *prefix, const char *format, va_list values)
 {
     char text[MOST_MESSAGE];
-    vsnprintf(text, sizeof text, format, values);
-    terminal_status(NULL);
-    fputs(prefix, stderr);
-    for (const char *rest = text; *rest;)
-        if (*rest == '\n' || *rest == '\t')
-            fputc(*rest++, stderr);
-        else
-            rest += put_character(rest, stderr);
-    fputc('\n', stderr);
+    const int used = snprintf(text, sizeof text, "%s", prefix);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, values);
+    status_give_way();
+    put_message(text);
+    status_take_back();
 }
 
 void say(const char *format, ...)
@@ -113,13 +146,26 @@ bool terminal_has_unicode(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
+static void draw_text(const void *from, int columns, char text[STATUS_TEXT])
+{
+    const char *rest = from;
+    size_t bytes = 0;
+    uint32_t code;
+    for (int used = 0; rest[bytes] && used < columns; used++)
+        bytes += (size_t)character_read(rest + bytes, &code);
+    memcpy(text, rest, bytes);
+    text[bytes] = '\0';
+}
+
 void terminal_status(const char *text)
 {
-    if (!text && !status_is_shown)
+    char copy[STATUS_TEXT];
+    if (!text) {
+        status_hide(STATUS_MAIN);
         return;
-    fprintf(stderr, "\r%s\x1b[K", text ? text : "");
-    fflush(stderr);
-    status_is_shown = text != NULL;
+    }
+    snprintf(copy, sizeof copy, "%s", text);
+    status_show(STATUS_MAIN, draw_text, copy, strlen(copy) + 1);
 }
 
 int terminal_width(const char *text)

@@ -4,14 +4,14 @@
 
 #include <stdbool.h>
 
-/* Reads the locale, takes over the library's messages. */
+/* Reads the locale, takes over the library's messages and what it tells of slow work. */
 void terminal_start(void);
 
-/* Library messages below warnings are dropped from now on. */
+/* Library messages below warnings are dropped from now on, and slow work is not shown. */
 void terminal_quiet(void);
 
 /* "lockstep: ..." (or "lockstep: rank 2: ...", of a job) and a newline on stderr; a status line
- * gives way. */
+ * gives way. A terminal gets lines that break between words. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A line without prefix on stderr; a status line gives way. */
@@ -26,7 +26,8 @@ int terminal_columns(void);
 /* Characters beyond ASCII can be shown. */
 bool terminal_has_unicode(void);
 
-/* Replaces the status line; at most terminal_columns() - 1 columns. NULL removes it. */
+/* Replaces the status line, cut where the window is too narrow; nothing where there can be
+ * none. NULL removes it. */
 void terminal_status(const char *text);
 
 /* Columns that a foreign text takes, if each character takes one. */

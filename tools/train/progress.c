@@ -1,6 +1,7 @@
 /* Shows how far a training is, on a terminal or as plain lines. */
 #include "train/progress.h"
 
+#include "terminal/status.h"
 #include "terminal/terminal.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -81,6 +82,13 @@ void bar_text(char *text, int columns, double done)
 
 enum { FIELDS = 7, FIELD_BYTES = 64, BAR_LEAST = 6, BAR_MOST = 100 };
 
+/* The status line: its parts, in their order, and how much of the bar in front of them is full.
+ */
+struct bar {
+    char fields[FIELDS][FIELD_BYTES];
+    double share;
+};
+
 /* "62:38": how the devices share a batch, in percent; a lost one has no number. */
 static void share_text(const struct lk_event *e, char text[FIELD_BYTES])
 {
@@ -102,7 +110,7 @@ static void accuracy_text(double accuracy, char text[FIELD_BYTES])
         snprintf(text, FIELD_BYTES, "acc %.1f%%", 100 * accuracy);
 }
 
-/* The parts of the status line in their order; the bar stands behind the first. */
+/* The bar stands behind the first field. */
 static void field_texts(const struct progress *p, const struct lk_event *e,
                         char fields[FIELDS][FIELD_BYTES])
 {
@@ -118,29 +126,41 @@ static void field_texts(const struct progress *p, const struct lk_event *e,
 
 /* Leaves out the least important fields until the bar has room. Fields count with the width
  * they may grow to, so that the bar keeps its length. */
-static void draw_bar(const struct progress *p, const struct lk_event *e)
+static void draw_bar(const void *from, int columns, char line[STATUS_TEXT])
 {
     static const int least_important_first[FIELDS] = {6, 4, 0, 3, 2, 5, 1};
     static const int widest[FIELDS] = {0, 4, 11, 10, 15, 11, 0};
-    char fields[FIELDS][FIELD_BYTES], bar[4 * BAR_MOST + 1], line[1024];
-    int width[FIELDS], room = terminal_columns() - 1;
-    field_texts(p, e, fields);
+    struct bar shown = *(const struct bar *)from;
+    char bar[4 * BAR_MOST + 1];
+    int width[FIELDS], room = columns;
     for (int i = 0; i < FIELDS; i++) {
-        const int length = (int)strlen(fields[i]);
+        const int length = (int)strlen(shown.fields[i]);
         width[i] = length == 0 ? 0 : 2 + (length > widest[i] ? length : widest[i]);
         room -= width[i];
     }
     for (int i = 0; i < FIELDS && room < BAR_LEAST; i++) {
         const int field = least_important_first[i];
         room += width[field];
-        fields[field][0] = '\0';
+        shown.fields[field][0] = '\0';
     }
-    bar_text(bar, room < 0 ? 0 : room > BAR_MOST ? BAR_MOST : room, share(e));
-    int used = snprintf(line, sizeof line, "%s%s%s", fields[0], *fields[0] ? "  " : "", bar);
+    bar_text(bar, room < 0 ? 0 : room > BAR_MOST ? BAR_MOST : room, shown.share);
+    int used = snprintf(line, STATUS_TEXT, "%s%s%s", shown.fields[0],
+                        *shown.fields[0] ? "  " : "", bar);
     for (int i = 1; i < FIELDS; i++)
-        if (*fields[i])
-            used += snprintf(line + used, sizeof line - (size_t)used, "  %s", fields[i]);
-    terminal_status(line);
+        if (*shown.fields[i])
+            used += snprintf(line + used, STATUS_TEXT - (size_t)used, "  %s", shown.fields[i]);
+}
+
+/* On some platforms kernels are compiled when they run first, so the first step takes long. */
+static void show_bar(const struct progress *p, const struct lk_event *e)
+{
+    struct bar bar = {.share = share(e)};
+    field_texts(p, e, bar.fields);
+    if (!p->seen) {
+        memset(bar.fields[2], 0, sizeof bar.fields - 2 * sizeof *bar.fields);
+        snprintf(bar.fields[2], FIELD_BYTES, "first step");
+    }
+    status_show(STATUS_MAIN, draw_bar, &bar, sizeof bar);
 }
 
 /* Prints fields as one line; on a narrow terminal the line breaks between them. */
@@ -164,19 +184,29 @@ static void print_fields(char fields[][FIELD_BYTES], int count)
     say_plain("%s", line);
 }
 
-/* Where the time of the last step went, a line for each of several devices. */
+/* Where the time of the last steps went, a line for each of several devices. */
 static void print_devices(const struct progress *p)
 {
     char rate[32];
     for (int i = 0; i < p->devices; i++) {
-        const struct lk_device_times *t = &p->times[i];
-        if (t->is_left)
-            say_plain("  device %d  %s samples/s  share %.0f%%  compute %.1f  transfer %.1f  "
-                      "reduce %.1f  wait %.1f  input %.1f ms",
-                      i, rate_text(t->samples_per_s, rate), 100 * t->share, t->compute_ms,
-                      t->transfer_ms, t->reduce_ms, t->wait_ms, t->input_ms);
-        else
-            say_plain("  device %d  takes no part", i);
+        const struct device_means *m = &p->means[i];
+        char fields[8][FIELD_BYTES] = {""};
+        snprintf(fields[0], FIELD_BYTES, "  device %d", i);
+        if (!m->is_left) {
+            snprintf(fields[1], FIELD_BYTES, "takes no part");
+        } else if (!m->seen) {
+            snprintf(fields[1], FIELD_BYTES, "no samples yet");
+        } else {
+            const double samples_per_s = m->seconds > 0 ? m->samples / m->seconds : 0;
+            snprintf(fields[1], FIELD_BYTES, "%s samples/s", rate_text(samples_per_s, rate));
+            snprintf(fields[2], FIELD_BYTES, "share %.0f%%", 100 * m->share);
+            snprintf(fields[3], FIELD_BYTES, "compute %.1f", m->compute_ms);
+            snprintf(fields[4], FIELD_BYTES, "transfer %.1f", m->transfer_ms);
+            snprintf(fields[5], FIELD_BYTES, "reduce %.1f", m->reduce_ms);
+            snprintf(fields[6], FIELD_BYTES, "wait %.1f", m->wait_ms);
+            snprintf(fields[7], FIELD_BYTES, "input %.1f ms", m->input_ms);
+        }
+        print_fields(fields, 8);
     }
 }
 
@@ -207,22 +237,54 @@ static void print_evaluation(const struct progress *p, const struct lk_event *e)
     print_devices(p);
 }
 
+static void add(double *mean, double value, int64_t seen)
+{
+    *mean += (value - *mean) / (double)seen;
+}
+
+static void add_device(struct device_means *m, const struct lk_device_times *t)
+{
+    m->is_left = t->is_left;
+    if (!t->is_left || t->samples == 0)
+        return;
+    m->seen += m->seen < MEAN_STEPS;
+    m->share = t->share;
+    add(&m->samples, (double)t->samples, m->seen);
+    add(&m->seconds, t->samples_per_s > 0 ? (double)t->samples / t->samples_per_s : 0, m->seen);
+    add(&m->compute_ms, t->compute_ms, m->seen);
+    add(&m->transfer_ms, t->transfer_ms, m->seen);
+    add(&m->reduce_ms, t->reduce_ms, m->seen);
+    add(&m->wait_ms, t->wait_ms, m->seen);
+    add(&m->input_ms, t->input_ms, m->seen);
+}
+
 static void step_event(struct progress *p, const struct lk_event *e)
 {
     p->seen += p->seen < MEAN_STEPS;
-    p->loss += (e->loss - p->loss) / (double)p->seen;
-    p->accuracy += (e->accuracy - p->accuracy) / (double)p->seen;
-    p->samples_per_s += (e->samples_per_s - p->samples_per_s) / (double)p->seen;
+    add(&p->loss, e->loss, p->seen);
+    add(&p->accuracy, e->accuracy, p->seen);
+    add(&p->samples_per_s, e->samples_per_s, p->seen);
     p->devices = e->devices > 1 && e->devices <= PROGRESS_DEVICES ? e->devices : 0;
-    memcpy(p->times, e->device_times, (size_t)p->devices * sizeof *p->times);
+    for (int i = 0; i < p->devices; i++)
+        add_device(&p->means[i], &e->device_times[i]);
     const double time = now();
     if (p->style != PROGRESS_FULL || time - p->shown < (p->has_bar ? redraw_s : line_s))
         return;
     p->shown = time;
     if (p->has_bar)
-        draw_bar(p, e);
+        show_bar(p, e);
     else
         print_line(p, e);
+}
+
+static void start_event(struct progress *p, const struct lk_event *e)
+{
+    p->began = now();
+    p->first_step = e->step;
+    if (e->text)
+        say("%s", e->text);
+    if (p->has_bar && e->step < e->steps)
+        show_bar(p, e);
 }
 
 void progress_event(struct progress *progress, const struct lk_event *event)
@@ -231,10 +293,7 @@ void progress_event(struct progress *progress, const struct lk_event *event)
         return;
     switch (event->kind) {
     case LK_EVENT_START:
-        progress->began = now();
-        progress->first_step = event->step;
-        if (event->text)
-            say("%s", event->text);
+        start_event(progress, event);
         break;
     case LK_EVENT_STEP:
         step_event(progress, event);

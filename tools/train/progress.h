@@ -14,6 +14,15 @@ enum progress_style {
 
 enum { PROGRESS_DEVICES = 64 };
 
+/* Means over the last steps in which a device had samples: it may have none of a small batch.
+ */
+struct device_means {
+    bool is_left;
+    int64_t seen; /* such steps, up to those that a mean reaches back */
+    double share; /* of the last step */
+    double samples, seconds, compute_ms, transfer_ms, reduce_ms, wait_ms, input_ms;
+};
+
 /* Running means over the last steps, so that figures can be read. */
 struct progress {
     enum progress_style style;
@@ -22,7 +31,7 @@ struct progress {
     int64_t first_step, seen;
     double loss, accuracy, samples_per_s;
     int devices; /* of the last step, where they were several */
-    struct lk_device_times times[PROGRESS_DEVICES];
+    struct device_means means[PROGRESS_DEVICES];
 };
 
 void progress_init(struct progress *progress, enum progress_style style);

@@ -174,6 +174,20 @@ static int tell(const struct watch *watch, enum lk_status status, const char *ru
     return DONE;
 }
 
+/* What is said of the first and the second interrupt; on a terminal in the place of the bar and
+ * of the "^C". */
+static void choose_words(struct interrupt_words *words, bool has_run)
+{
+    static char first[128], second[128];
+    const char *begin = terminal_has_status() ? "\r\x1b[J" : "";
+    snprintf(first, sizeof first, "%slockstep: finishing the step%s; once more stops at once\n",
+             begin, has_run ? " and writing a checkpoint" : "");
+    snprintf(second, sizeof second, "%slockstep: stopped at once; nothing was saved now\n",
+             begin);
+    words->first = first;
+    words->second = second;
+}
+
 static int train(const struct lk_settings *settings, struct watch *watch)
 {
     struct lk_trainer *trainer = NULL;
@@ -183,8 +197,8 @@ static int train(const struct lk_settings *settings, struct watch *watch)
     if (status == LK_OK && !*run && !watch->is_quiet && is_first)
         say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
     static struct interrupt_words words = {.stop = stop};
-    words.first = is_first ? "\nlockstep: finishing the step; once more stops at once\n" : NULL;
-    words.second = is_first ? "\nlockstep: stopped at once; nothing was saved now\n" : NULL;
+    if (is_first)
+        choose_words(&words, *run != 0);
     interrupt_catch(&words);
     if (status == LK_OK)
         status = lk_trainer_create(settings, watch_event, watch, &trainer);

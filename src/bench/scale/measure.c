@@ -231,16 +231,26 @@ static enum lk_status measure(struct meter *m, double seconds)
     return LK_OK;
 }
 
+/* Of the times that lk_median() has sorted. */
+static double spread_of(const double *times, int count)
+{
+    return (times[count * 3 / 4] - times[count / 4]) / times[count / 2];
+}
+
 static void report(struct meter *m, struct lk_scale_costs *costs)
 {
     costs->shards = m->subject->shards;
     costs->buckets = m->buckets;
     memset(costs->ready, 0, sizeof costs->ready);
+    memset(costs->spread, 0, sizeof costs->spread);
     for (int b = 0; b < m->buckets; b++) {
         costs->bytes[b] = (double)lk_replica_bucket(m->replica, b).count * sizeof(float);
         costs->update[b] = lk_median(m->update[b], m->rounds);
-        for (int i = 0; i < m->sizes; i++)
-            costs->ready[m->size_at[i]][b] = lk_median(m->took[i * m->buckets + b], m->rounds);
+        for (int i = 0; i < m->sizes; i++) {
+            double *times = m->took[i * m->buckets + b];
+            costs->ready[m->size_at[i]][b] = lk_median(times, m->rounds);
+            costs->spread[m->size_at[i]] = spread_of(times, m->rounds); /* of the last bucket */
+        }
     }
     costs->fixed = lk_median(m->trips, m->rounds);
 }

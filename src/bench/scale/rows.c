@@ -61,7 +61,7 @@ struct prediction {
     struct lk_scale_report *report;
     struct lk_scale_costs *costs; /* of the shards and batch of a row */
     struct lk_scale_links wires;
-    struct lk_scale_row alone; /* one device, with which efficiency is compared */
+    double alone_spread;
 };
 
 static struct lk_scale_row begin_row(const struct lk_scale_options *o, int devices)
@@ -123,20 +123,25 @@ static void fill_row(const struct prediction *p, struct lk_scale_row *row)
 static enum lk_status predict(struct prediction *p)
 {
     const struct lk_scale_options *o = p->options;
-    const struct lk_scale_row *measured = &p->alone;
+    struct lk_scale_row *alone = &p->report->alone;
+    const struct lk_scale_row *measured = alone;
     for (int i = 0; i < o->count; i++)
         p->report->rows[i] = begin_row(o, o->devices[i]);
-    p->alone = begin_row(o, 1);
-    LK_TRY(measure_for(p, &p->alone));
+    *alone = begin_row(o, 1);
+    LK_TRY(measure_for(p, alone));
     LK_TRY(measure_host(p));
-    fill_row(p, &p->alone);
+    fill_row(p, alone);
+    alone->percent = 100;
+    p->alone_spread = lk_scale_spread(p->costs, 1);
     for (int i = 0; i < o->count; i++) {
         struct lk_scale_row *row = &p->report->rows[i];
         if (!is_alike(measured, row))
             LK_TRY(measure_for(p, row));
         measured = row;
         fill_row(p, row);
-        row->percent = 100 * row->samples_per_s / (row->devices * p->alone.samples_per_s);
+        row->percent = 100 * row->samples_per_s / (row->devices * alone->samples_per_s);
+        row->noise =
+            row->percent * (lk_scale_spread(p->costs, row->devices) + p->alone_spread) / 2;
     }
     return LK_OK;
 }

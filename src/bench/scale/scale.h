@@ -23,6 +23,8 @@ struct lk_scale_costs {
     /* ready[n][b]: from the start of a micro-batch of n shards (upload, forward, backward)
      * until bucket b's sums over subtrees are ready; 0: not measured. */
     double ready[LK_MOST_SHARDS + 1][LK_MOST_BUCKETS];
+    /* The range of the middle half of the measured times of a pass, in parts of the median. */
+    double spread[LK_MOST_SHARDS + 1];
     double update[LK_MOST_BUCKETS];
     double fixed;   /* of a step: the host's work between the last bucket and the next start */
     double add_gbs; /* speed of adding on the host, 1e9 bytes read and written a second */
@@ -52,6 +54,9 @@ struct lk_scale_moment lk_scale_simulate(const struct lk_scale_costs *costs,
  * been as fast, since there are not enough shards. */
 enum lk_scale_limit lk_scale_limit_of(const struct lk_scale_moment *end, int shards,
                                       int devices);
+
+/* The spread of the slowest passes of the shares of so many devices. */
+double lk_scale_spread(const struct lk_scale_costs *costs, int devices);
 
 /* What to measure: training on batches of `batch` samples in `shards` shards. */
 struct lk_scale_subject {

@@ -40,6 +40,17 @@ void lk_scale_want(int shards, int devices, bool wanted[LK_MOST_SHARDS + 1])
     }
 }
 
+double lk_scale_spread(const struct lk_scale_costs *costs, int devices)
+{
+    const struct share first =
+        share_of(costs->shards, (int)lk_least(devices, costs->shards), 0);
+    double spread = 0;
+    for (int i = 0; i < first.passes; i++)
+        if (costs->spread[first.sizes[i]] > spread)
+            spread = costs->spread[first.sizes[i]];
+    return spread;
+}
+
 static struct lk_scale_moment later(const struct lk_scale_moment *a,
                                     const struct lk_scale_moment *b)
 {

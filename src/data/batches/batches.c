@@ -147,7 +147,7 @@ static enum lk_status start_prefetch(struct lk_batches *b)
     if (b->options.prefetch == 0)
         config.most_batches =
             most_bytes / bytes < MOST_HELD ? (int)(most_bytes / bytes) : MOST_HELD;
-    lk_log(LK_LOG_INFO, "%s: %d threads read ahead, in %.0f MB", info->name, config.threads,
+    lk_log(LK_LOG_DEBUG, "%s: %d threads read ahead, in %.3g MB", info->name, config.threads,
            1e-6 * config.batches * bytes);
     return lk_prefetch_create(&config, &b->prefetch);
 }

@@ -304,7 +304,7 @@ static void note_wait(struct lk_prefetch *prefetch)
 {
     const struct lk_prefetch_config *c = &prefetch->config;
     if (prefetch->was_full && prefetch->held < c->most_batches && grow(prefetch))
-        lk_log(LK_LOG_INFO, "batches came too late: %d are read ahead now, in %.0f MB",
+        lk_log(LK_LOG_DEBUG, "batches came too late: %d are read ahead now, in %.3g MB",
                prefetch->held, 1e-6 * prefetch->held * batch_bytes(c));
     prefetch->was_full = false;
     pthread_cond_broadcast(&prefetch->work);

@@ -1,6 +1,7 @@
 /* Builds the programs of all announced kernels, on at most as many threads as the host has
  * cores. */
 #include "base/fail.h"
+#include "base/progress.h"
 #include "device/program/kernel.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,10 @@ static void *build_programs(void *argument)
     struct work *work = argument;
     for (struct lk_program *program; (program = take(work)) != NULL;) {
         const enum lk_status status = lk_program_build(work->device, program);
-        if (status == LK_OK)
+        if (status == LK_OK) {
+            lk_progress_add(LK_TASK_BUILD, 1);
             continue;
+        }
         pthread_mutex_lock(&work->device->mutex);
         if (work->status == LK_OK) {
             work->status = status;
@@ -93,22 +96,38 @@ static int mark_wanted(struct lk_device *device)
     return count;
 }
 
-enum lk_status lk_device_build(struct lk_device *device)
+static void build_alone(struct work *work, int todo)
 {
     pthread_t threads[MOST_THREADS];
-    struct work work = {.device = device, .next = device->programs};
     const long most = thread_count();
-    int todo = mark_wanted(device), started = 0;
-    if (todo > 1 && device->is_pocl) {
-        lk_programs_build_together(device);
-        todo = mark_wanted(device);
-    }
+    int started = 0;
     while (started < todo - 1 && started < most - 1 &&
-           pthread_create(&threads[started], NULL, build_programs, &work) == 0)
+           pthread_create(&threads[started], NULL, build_programs, work) == 0)
         started++;
-    build_programs(&work);
+    build_programs(work);
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+}
+
+static void build_wanted(struct work *work, int todo)
+{
+    int left = todo;
+    lk_progress_begin(LK_TASK_BUILD, todo);
+    if (todo > 1 && work->device->is_pocl) {
+        lk_programs_build_together(work->device);
+        left = mark_wanted(work->device);
+        lk_progress_add(LK_TASK_BUILD, todo - left);
+    }
+    build_alone(work, left);
+    lk_progress_end(LK_TASK_BUILD);
+}
+
+enum lk_status lk_device_build(struct lk_device *device)
+{
+    struct work work = {.device = device, .next = device->programs};
+    const int todo = mark_wanted(device);
+    if (todo > 0)
+        build_wanted(&work, todo);
     lk_device_block_if_abandoned(device);
     if (work.status != LK_OK) {
         lk_error_clear();

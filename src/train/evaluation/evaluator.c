@@ -3,6 +3,7 @@
 #include "train/evaluation/internal.h"
 
 #include "base/fail.h"
+#include "base/progress.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,14 +199,17 @@ enum lk_status lk_evaluator_for_batches(struct lk_evaluator *evaluator,
     };
     LK_TRY(lk_batches_create(data, &options, &evaluator->batches));
     enum lk_status status = LK_OK;
+    lk_progress_begin(LK_TASK_EVALUATE, lk_data_info(data)->count);
     for (int64_t batch = 0; batch < options.end && status == LK_OK; batch++) {
         const int64_t count = lk_batches_size(evaluator->batches, batch);
         status = predict_batch(evaluator, batch, count);
         if (status == LK_OK)
             status = use(evaluator, context, batch * evaluator->batch, count);
+        lk_progress_add(LK_TASK_EVALUATE, count);
         if (evaluator->beat)
             evaluator->beat(evaluator->watcher);
     }
+    lk_progress_end(LK_TASK_EVALUATE);
     lk_batches_destroy(evaluator->batches);
     evaluator->batches = NULL;
     return status;
