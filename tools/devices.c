@@ -42,7 +42,7 @@ json_t *device_json(const struct lk_device_info *info)
 static void print(const struct lk_device_info *info)
 {
     printf("%d  %s\n", info->index, info->name);
-    printf("   %s, %s, driver %s\n", info->platform, info->version, info->driver);
+    printf("   %s, driver %s\n   %s\n", info->platform, info->driver, info->version);
     printf("   class %s, %d compute units at %d MHz, %.1f GiB memory, vector width %d\n",
            class_name(info), info->compute_units, info->clock_mhz,
            (double)info->memory_bytes / (1 << 30), info->vector_width);

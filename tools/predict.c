@@ -3,6 +3,7 @@
 #include "command.h"
 #include "files.h"
 #include "terminal/json.h"
+#include "terminal/task.h"
 #include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -245,6 +246,7 @@ static int predict(struct predict *p, const struct arguments *arguments)
         say("out of memory");
         return FAILED;
     }
+    task_only_building(); /* predictions are printed meanwhile */
     return predict_all(p, arguments);
 }
 

@@ -1,6 +1,7 @@
 /* lockstep tune: the fastest way to compute a model's operations on a device, measured. */
 #include "command.h"
 #include "terminal/interrupt.h"
+#include "terminal/task.h"
 #include <inttypes.h>
 #include <lockstep/tune.h>
 #include <stdio.h>
@@ -74,6 +75,7 @@ static int tune(struct lk_tune_options *options, const char *devices)
     show.device = lk_device_info(device);
     interrupt_catch(&words);
     interrupt_set_running(&show);
+    task_only_building(); /* what is measured is printed */
     options->handler = print_candidate;
     options->context = &show;
     status = lk_tune_model(device, options);
@@ -82,7 +84,10 @@ static int tune(struct lk_tune_options *options, const char *devices)
     lk_device_close(device);
     if (status != LK_OK)
         return failed(status);
-    printf("%d choice%s measured\n", show.choices, show.choices == 1 ? "" : "s");
+    printf("%d choice%s measured%s\n", show.choices, show.choices == 1 ? "" : "s",
+           show.choices  ? ""
+           : show.key[0] ? ": the time was over before one was decided"
+                         : ": what there is to choose is known, or there is one kernel only");
     return interrupt_came() ? INTERRUPTED : DONE;
 }
 

@@ -34,8 +34,8 @@ static enum lk_status refuse_spec(const char *spec, const char *word)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", row->name,
                                  row[1].name ? ", " : "");
     const char *near = lk_nearest_name(word, beginning, NULL);
-    return lk_fail(LK_E_ARGUMENT, "unknown data '%s'%s%s%s; known are %s", spec,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known);
+    return lk_fail(LK_E_ARGUMENT, "unknown data '%s'%s%s%s known are %s", spec,
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";", known);
 }
 
 /* Opens the source of the data, and takes what is wanted of its samples. */

@@ -210,7 +210,7 @@ class ToFolder(ConvertTest):
         self.assertIn('labels.txt', found)
         del found['labels.txt']
         self.assertEqual(found, made)
-        self.assertRegex(done.stdout, r'\nsamples +15 +15 +15\n\S+B written')
+        self.assertRegex(done.stdout, r'\nsamples +15 +15 +15\n[0-9.]+ [kM]?B written')
 
     def test_one_part(self):
         made = self.put_set(parts=['train'])
@@ -501,7 +501,7 @@ class Progress(ConvertTest):
                 pass
             os.close(leader)
             self.assertEqual(process.wait(), 0, text)
-            bars = re.findall(r'\r([^\r\n\x1b]+)\x1b\[K', text.decode())
+            bars = re.findall(r'\r([^\r\n\x1b]+)\x1b\[J\r', text.decode())
             self.assertGreater(len(bars), 1)
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)

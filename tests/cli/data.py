@@ -322,12 +322,12 @@ class Progress(DataTest):
         process.stdout.read()
         process.stdout.close()
         self.assertEqual(process.wait(), 0)
-        lines = re.findall(r'\r([^\r\n\x1b]+)\x1b\[K', text.decode())
+        lines = re.findall(r'\r([^\r\n\x1b]+)\x1b\[J\r', text.decode())
         self.assertGreater(len(lines), 0)
         for line in lines:
             self.assertLess(len(line), 40)
             self.assertRegex(line, r'^(train|test): \d+ of \d+ sam')
-        self.assertTrue(text.endswith(b'\r\x1b[K'), text[-80:])
+        self.assertTrue(text.endswith(b'\r\x1b[J\r'), text[-80:])
 
 
 if __name__ == '__main__':

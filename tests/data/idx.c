@@ -212,7 +212,7 @@ static void refuses_specs(void **state)
     static const struct {
         const char *spec, *said;
     } cases[] = {
-        {"idy:/tmp", "did you mean 'idx'?; known are idx:DIR, folder:DIR"},
+        {"idy:/tmp", "did you mean 'idx'? known are idx:DIR, folder:DIR"},
         {"idx", "unknown data 'idx'"},
         {"", "unknown data ''"},
         {"fashion-mnits", "did you mean 'fashion-mnist'?"},

@@ -2,8 +2,9 @@
 #include "bench/bench.h"
 
 #include "command.h"
-#include "terminal/terminal.h"
 #include "train/progress.h"
+#include "terminal/task.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <lockstep/bench.h>
 #include <lockstep/file.h>
@@ -135,6 +136,7 @@ static enum lk_status bench_averaging(struct bench *bench)
 /* A word is a model, "averaging", "kernels", or "kernels:" and the name of a set. */
 static enum lk_status bench_word(struct bench *bench, const char *word)
 {
+    task_only_building(); /* a line is printed for each kernel and model */
     if (strcmp(word, "kernels") == 0)
         return lk_bench_kernels(bench->device, NULL, &bench->options, kernel_event, bench);
     if (strncmp(word, "kernels:", 8) == 0)
@@ -185,10 +187,12 @@ static enum lk_status bench_all(struct bench *bench)
 
 static enum lk_status measure(struct bench *bench, const struct arguments *arguments)
 {
+    status_text("measuring the device's peaks ...%s", "", 0, 0);
     enum lk_status status =
         lk_peaks_measure(bench->device, bench->options.seconds, &bench->peaks);
     if (status == LK_OK)
         status = lk_launch_measure(bench->device, &bench->launch);
+    terminal_status(NULL);
     if (status != LK_OK)
         return status;
     printf("%s: %.1f GFLOPS multiply-add, %.1f GB/s\n"

@@ -1,8 +1,8 @@
 /* Devices side by side on stdout; ratios are to the first one. */
 #include "bench/bench.h"
 
-#include "terminal/terminal.h"
 #include "train/progress.h"
+#include "terminal/terminal.h"
 #include <math.h>
 #include <stdio.h>
 

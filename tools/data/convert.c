@@ -1,8 +1,8 @@
 /* lockstep convert: image data sets to TFRecord shards, and TFRecords to folders of files. */
 #include "command.h"
 #include "terminal/interrupt.h"
-#include "terminal/terminal.h"
 #include "train/progress.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,9 +134,19 @@ static int64_t shards_of(const struct lk_conversion_part *part, int class)
     return part->shards;
 }
 
+/* "8.88 MB", "512 B". */
+static const char *size_text(double bytes, char text[40])
+{
+    char number[32];
+    rate_text(bytes, number);
+    const size_t digits = strspn(number, "0123456789.");
+    snprintf(text, 40, "%.*s %sB", (int)digits, number, number + digits);
+    return text;
+}
+
 static void print_report(const struct lk_conversion_report *report, double took)
 {
-    char number[16], time[32], rate[32];
+    char number[16], time[32], size[40];
     int width = 7, shards = 0;
     int64_t skipped = 0, kept = 0;
     for (int i = 0; i < report->classes; i++) {
@@ -165,7 +175,7 @@ static void print_report(const struct lk_conversion_report *report, double took)
                       : (kept == 1 ? "file was" : "files were"));
     if (kept > 0 && report->bytes == 0)
         printf("nothing to do\n");
-    printf("%sB written in %s: ", rate_text((double)report->bytes, rate),
+    printf("%s written in %s: ", size_text((double)report->bytes, size),
            duration_text(took, time));
     terminal_print(report->target, 0);
     printf("\n");
