@@ -45,7 +45,7 @@ double lk_scale_spread(const struct lk_scale_costs *costs, int devices)
     const struct share first =
         share_of(costs->shards, (int)lk_least(devices, costs->shards), 0);
     double spread = 0;
-    for (int i = 0; i < first.passes; i++)
+    for (int i = 0; i < first.micro_batches; i++)
         if (costs->spread[first.sizes[i]] > spread)
             spread = costs->spread[first.sizes[i]];
     return spread;
