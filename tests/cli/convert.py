@@ -489,7 +489,7 @@ class Progress(ConvertTest):
             leader, follower = pty.openpty()
             fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
             process = subprocess.Popen(
-                [PROGRAM, 'convert', 'synthetic:digits,count=6000', f'out{columns}'],
+                [PROGRAM, 'convert', 'synthetic:digits,count=30000', f'out{columns}'],
                 cwd=self.folder, stdin=follower, stdout=follower, stderr=follower,
                 env=self.environment(TERM='xterm'))
             os.close(follower)
