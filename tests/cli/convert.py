@@ -334,7 +334,7 @@ class Bad(ConvertTest):
             common = ['convert', source, target, *more, '--max-bad', '1']
             self.run_program(*common)
             before = self.tree(target)
-            self.assertRegex(self.run_program(*common).stdout, r'\nnothing to do\n0B written')
+            self.assertRegex(self.run_program(*common).stdout, r'\nnothing to do\n0 B written')
             self.assertEqual(self.tree(target), before)
             lost = [name for name in before if name[0] != '.' and 'labels' not in name][1]
             os.unlink(self.path(target + '/' + lost))
@@ -489,7 +489,7 @@ class Progress(ConvertTest):
             leader, follower = pty.openpty()
             fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
             process = subprocess.Popen(
-                [PROGRAM, 'convert', 'synthetic:digits,count=6000', f'out{columns}'],
+                [PROGRAM, 'convert', 'synthetic:digits,count=30000', f'out{columns}'],
                 cwd=self.folder, stdin=follower, stdout=follower, stderr=follower,
                 env=self.environment(TERM='xterm'))
             os.close(follower)

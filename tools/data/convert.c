@@ -1,8 +1,8 @@
 /* lockstep convert: image data sets to TFRecord shards, and TFRecords to folders of files. */
 #include "command.h"
 #include "terminal/interrupt.h"
-#include "terminal/terminal.h"
 #include "train/progress.h"
+#include "terminal/terminal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

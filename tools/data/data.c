@@ -2,9 +2,9 @@
 #include "data/data.h"
 
 #include "command.h"
+#include "train/progress.h"
 #include "data/sheet.h"
 #include "terminal/terminal.h"
-#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

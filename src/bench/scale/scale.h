@@ -23,7 +23,8 @@ struct lk_scale_costs {
     /* ready[n][b]: from the start of a micro-batch of n shards (upload, forward, backward)
      * until bucket b's sums over subtrees are ready; 0: not measured. */
     double ready[LK_MOST_SHARDS + 1][LK_MOST_BUCKETS];
-    /* The range of the middle half of the measured times of a pass, in parts of the median. */
+    /* The range of the middle half of the measured times of a micro-batch, in parts of
+     * the median. */
     double spread[LK_MOST_SHARDS + 1];
     double update[LK_MOST_BUCKETS];
     double fixed;   /* of a step: the host's work between the last bucket and the next start */
@@ -55,7 +56,7 @@ struct lk_scale_moment lk_scale_simulate(const struct lk_scale_costs *costs,
 enum lk_scale_limit lk_scale_limit_of(const struct lk_scale_moment *end, int shards,
                                       int devices);
 
-/* The spread of the slowest passes of the shares of so many devices. */
+/* The largest spread of the micro-batches of so many devices. */
 double lk_scale_spread(const struct lk_scale_costs *costs, int devices);
 
 /* What to measure: training on batches of `batch` samples in `shards` shards. */
