@@ -1,50 +1,8 @@
 /* Model texts: graphs out of good ones, the line and the reason out of bad ones. */
+#include "model/rig.h"
+
 #include "base/random.h"
-#include <lockstep/model.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static char warnings[2048];
-
-static void keep_warning(void *context, enum lk_log_level level, const char *text)
-{
-    (void)context;
-    if (level == LK_LOG_WARNING) {
-        const size_t used = strlen(warnings);
-        snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
-    }
-}
-
-static int catch_warnings(void **state)
-{
-    (void)state;
-    warnings[0] = '\0';
-    lk_error_clear();
-    lk_log_set(keep_warning, NULL);
-    return 0;
-}
-
-static int release_warnings(void **state)
-{
-    (void)state;
-    lk_log_set(NULL, NULL);
-    return 0;
-}
-
-static struct lk_model *read_model(const char *text)
-{
-    struct lk_model *model = NULL;
-    if (lk_model_read(text, strlen(text), "m.yaml", &model) != LK_OK)
-        fail_msg("'%s' gave '%s'", text, lk_error_text());
-    return model;
-}
 
 static struct lk_node_info find(struct lk_model *model, const char *name)
 {
