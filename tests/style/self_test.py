@@ -19,7 +19,6 @@ LISTED = {
     "tests/ops/gelu.c": "/* Cases. */\n",
 }
 
-TABLE = "/* Rows. Floor 4. */\n#define LK_ROWS(ROW) \\\n    ROW(mish, 1)\n"
 
 # A file's path, its text, and what is said of it.
 BAD = [
