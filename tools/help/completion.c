@@ -78,8 +78,10 @@ static void offer_for(struct offer *offer, const char *word)
     if (begins(word, "MODEL"))
         for (int i = 0; lk_model_zoo(i); i++)
             add(offer, lk_model_zoo(i), "");
-    if (begins(word, "SPEC"))
+    if (begins(word, "SPEC")) {
+        offer->keeps_open = true; /* a place follows the colon */
         strncat(offer->words, specs, sizeof offer->words - strlen(offer->words) - 1);
+    }
     offer->has_files = offer->has_files || begins(word, "MODEL") || begins(word, "SPEC");
 }
 
