@@ -1,5 +1,6 @@
 /* The `lockstep` program: finds the subcommand, maps failures to the exit status. */
 #include "command.h"
+#include "help/pages.h"
 #include "terminal/terminal.h"
 #include <signal.h>
 #include <stdio.h>
@@ -48,8 +49,10 @@ void commands_help(void)
 {
     printf("usage: lockstep COMMAND [options]\n\nTrains neural networks on OpenCL devices.\n\n"
            "commands:\n");
-    for (int i = 0; commands[i]; i++)
-        printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
+    for (int i = 0; commands[i]; i++) {
+        printf("  %-10s  ", commands[i]->name);
+        print_wrapped(commands[i]->help, 14, stdout_columns());
+    }
     printf(
         "\n'lockstep COMMAND --help' lists a command's options, 'lockstep help COMMAND' tells\n"
         "all of it. 'lockstep help model' is about model files, 'help run' about run\n"
