@@ -1,6 +1,7 @@
 """The manual and the completion of shells agree with the program and the files it writes."""
 import fcntl
 import json
+import math
 import os
 import pty
 import re
@@ -150,6 +151,57 @@ class Files(ManualTest):
         self.assertEqual(shapes['optimizer.m.last.weight'], [6 * 7 * 6, 10])
         self.assertEqual({array['dtype'] for array in header.values() if 'dtype' in array},
                          {'F32'})
+
+
+class Arrays(ManualTest):
+    """The layouts that lockstep-run(5) tells: with them plain sums give what predict gives."""
+
+    def read(self, path):
+        """The arrays of a checkpoint, by name: shape and numbers."""
+        with open(self.path(path), 'rb') as file:
+            header = json.loads(file.read(struct.unpack('<Q', file.read(8))[0]))
+            data = file.read()
+        arrays = {}
+        for name, array in header.items():
+            if name != '__metadata__':
+                begin, end = array['data_offsets']
+                arrays[name] = (array['shape'], struct.unpack(f'<{(end - begin) // 4}f',
+                                                              data[begin:end]))
+        return arrays
+
+    def probabilities(self, arrays, image):
+        (_, rows, columns, filters), taps = arrays['taps.weight']
+        (inputs, units), weights = arrays['last.weight']
+        places = [(y, x) for y in range(0, 28 - rows + 1, 8)
+                  for x in range(0, 28 - columns + 1, 8)]
+        values = [arrays['taps.bias'][1][k] + sum(
+            taps[(r * columns + s) * filters + k] * image(x + s, y + r) / 255
+            for r in range(rows) for s in range(columns))
+            for k in range(filters) for y, x in places]  # channel by channel
+        self.assertEqual(len(values), inputs)
+        sums = [arrays['last.bias'][1][unit] + sum(
+            value * weights[i * units + unit] for i, value in enumerate(values))
+            for unit in range(units)]
+        powers = [math.exp(value - max(sums)) for value in sums]
+        return [power / sum(powers) for power in powers]
+
+    def test_plain_sums_give_the_same(self):
+        def image(x, y):
+            return (x * x * 3 + y * 29 + x * y) % 256
+        self.put('image.png', program.png(28, 28, image))
+        self.put('sums.yaml', 'input: [28, 28, 1]\nlayers:\n'
+                 '  - {name: taps, conv2d: {filters: 3, kernel: [3, 5], stride: 8}}\n'
+                 '  - flatten\n  - {name: last, dense: {units: 10}}\n  - softmax\n')
+        self.run_program('train', 'sums.yaml', '-d', DATA, '-o', 'out', '-e', '1', '-b', '64')
+        found = json.loads(self.run_program('predict', 'out', 'image.png', '--top', '10',
+                                            '--json').stdout)
+        told = {row['class']: row['probability'] for row in
+                found[0]['predictions']}
+        checkpoint = sorted(os.listdir(self.path('out/checkpoints')))[-1]
+        expected = self.probabilities(self.read('out/checkpoints/' + checkpoint), image)
+        self.assertEqual(len(told), 10)
+        for number, probability in enumerate(expected):
+            self.assertAlmostEqual(told[number], probability, places=4)
 
 
 class Terminal(ManualTest):
