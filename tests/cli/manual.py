@@ -290,6 +290,7 @@ class Completion(ManualTest):
         self.assertEqual(self.bash('lockstep', 'train', '--optimizer', 'adamw'), ['adamw'])
         self.assertIn('0', self.bash('lockstep', 'eval', 'out', '--device', ''))
         self.assertEqual(self.bash('lockstep', 'help', 'mod'), ['model'])
+        self.assertEqual(self.bash('lockstep', 'bench', 'kernels', ':', 'vgg'), ['vgg16'])
 
     @unittest.skipUnless(shutil.which('fish'), 'fish is not installed')
     def test_fish(self):

@@ -173,17 +173,25 @@ static const char bash_begin[] =
     "    elif [[ $prev == '=' && COMP_CWORD -ge 2 ]]; then\n"
     "        prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
     "    elif [[ $cur == ':' || $prev == ':' ]]; then\n"
-    "        [[ $cur == ':' ]] && cur=\n"
-    "        compopt -o filenames\n"
-    "        COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-    "        return\n"
-    "    fi\n"
-    "    if [[ COMP_CWORD -eq 1 ]]; then\n"
-    "        COMPREPLY=($(compgen -W \"";
+    "        local kind=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "        [[ $cur == ':' ]] && cur= kind=$prev\n"
+    "        if [[ $kind == kernels ]]; then\n"
+    "            COMPREPLY=($(compgen -W \"";
 
 static int print_bash(void)
 {
     printf("%s", bash_begin);
+    for (int i = 0; lk_bench_set(i); i++)
+        printf("%s ", lk_bench_set(i));
+    printf("\" -- \"$cur\"))\n"
+           "        else\n"
+           "            compopt -o filenames\n"
+           "            COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+           "        fi\n"
+           "        return\n"
+           "    fi\n"
+           "    if [[ COMP_CWORD -eq 1 ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"");
     for (int i = 0; commands[i]; i++)
         printf("%s ", commands[i]->name);
     printf("--help --version\" -- \"$cur\"))\n        return\n    fi\n"
