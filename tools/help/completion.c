@@ -131,7 +131,8 @@ static void print_bash_offer(const struct offer *offer)
     if (offer->keeps_open)
         printf("compopt -o nospace; ");
     if (offer->has_files)
-        printf("compopt -o filenames; COMPREPLY+=($(compgen -f -- \"$cur\")); ");
+        printf("((${#COMPREPLY[@]})) || compopt -o filenames; "
+               "COMPREPLY+=($(compgen -f -- \"$cur\")); ");
     if (offer->has_folders)
         printf("compopt -o filenames; COMPREPLY+=($(compgen -d -- \"$cur\")); ");
     printf(":");
