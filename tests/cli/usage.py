@@ -266,7 +266,8 @@ class Devices(ProgramTest):
         text = self.run_program('scale', 'tiny.yaml', '--batch-per-device', '16', '--devices',
                                 '1,2,40', '--link', '12').stdout
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
-        self.assertRegex(text, r'\n +40 +640 .* too few shards, 32 idle\n$')
+        # Behind the table stands a reason, where other work made an efficiency exceed 100 %.
+        self.assertRegex(text, r'\n +40 +640 .* too few shards, 32 idle\n($|\n)')
 
 
 class Summary(ProgramTest):
