@@ -27,6 +27,33 @@ static const struct option *find(const struct command *command, const char *name
     return NULL;
 }
 
+/* A letter means the same in every subcommand: the first of its names that the subcommand has.
+ */
+static const struct {
+    char letter;
+    const char *names[4];
+} letters[] = {
+    {'b', {"batch-size"}},          {'d', {"data"}},  {'e', {"epochs"}},
+    {'o', {"run", "html", "grid"}}, {'q', {"quiet"}},
+};
+
+static const struct option *find_letter(const struct command *command, char letter)
+{
+    const struct option *row = NULL;
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        for (int j = 0; letters[i].letter == letter && letters[i].names[j] && !row; j++)
+            row = find(command, letters[i].names[j], strlen(letters[i].names[j]));
+    return row;
+}
+
+char option_letter(const struct command *command, const struct option *option)
+{
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (find_letter(command, letters[i].letter) == option)
+            return letters[i].letter;
+    return '\0';
+}
+
 static int unknown(const struct command *command, const char *name, size_t length)
 {
     const char *names[64] = {NULL};
@@ -66,11 +93,42 @@ static int parse_option(struct arguments *arguments, int count, char **text, int
     return DONE;
 }
 
+/* Parses the letters at text[0], "-b64" or "-qb 64"; *used tells how many words they took. */
+static int parse_letters(struct arguments *arguments, int count, char **text, int *used)
+{
+    const struct command *command = arguments->command;
+    *used = 1;
+    for (const char *at = text[0] + 1; *at; at++) {
+        const struct option *row = find_letter(command, *at);
+        const char *value = NULL;
+        if (!row)
+            return wrong_usage(command, "unknown option '-%c'%s", *at,
+                               at == text[0] + 1 && at[1] ? "; longer names begin with '--'"
+                                                          : "");
+        if (row->value && at[1]) {
+            value = at + 1;
+        } else if (row->value) {
+            if (count < 2 || strncmp(text[1], "--", 2) == 0)
+                return wrong_usage(command, "option '-%c' needs a value: -%c %s", *at, *at,
+                                   row->value);
+            value = text[1];
+            *used = 2;
+        }
+        arguments->given[arguments->given_count++] = (struct given){row, value};
+        if (value)
+            break;
+    }
+    return DONE;
+}
+
 int arguments_parse(const struct command *command, int count, char **text,
                     struct arguments *arguments)
 {
     *arguments = (struct arguments){.command = command};
-    arguments->given = calloc((size_t)count + 1, sizeof *arguments->given);
+    size_t most = 1; /* options: a word of letters has several */
+    for (int i = 0; i < count; i++)
+        most += strlen(text[i]) + 1;
+    arguments->given = calloc(most, sizeof *arguments->given);
     arguments->words = calloc((size_t)count + 1, sizeof *arguments->words);
     if (!arguments->given || !arguments->words) {
         say("out of memory");
@@ -83,11 +141,10 @@ int arguments_parse(const struct command *command, int count, char **text,
             arguments->words[arguments->word_count++] = text[i];
         } else if (strcmp(text[i], "--") == 0) {
             only_words = true;
-        } else if (text[i][1] != '-') {
-            return wrong_usage(command, "unknown option '%s'; options begin with '--'",
-                               text[i]);
         } else {
-            const int status = parse_option(arguments, count - i, text + i, &used);
+            const int status = text[i][1] == '-'
+                                   ? parse_option(arguments, count - i, text + i, &used)
+                                   : parse_letters(arguments, count - i, text + i, &used);
             if (status != DONE)
                 return status;
         }
@@ -153,23 +210,6 @@ int option_real(const struct arguments *arguments, const char *name, double low,
                            high, text);
     *number = found;
     return DONE;
-}
-
-void command_help(const struct command *command)
-{
-    printf("usage: lockstep %s %s\n\n%s\n", command->name, command->usage, command->help);
-    if (command->options->name)
-        printf("\noptions:\n");
-    for (const struct option *row = command->options; row->name; row++) {
-        char left[48];
-        snprintf(left, sizeof left, "--%s%s%s", row->name, row->value ? " " : "",
-                 row->value ? row->value : "");
-        printf("  %-23s %s\n", left, row->help);
-    }
-    if (command->more) {
-        printf("\n");
-        command->more();
-    }
 }
 
 int wrong_usage(const struct command *command, const char *format, ...)

@@ -86,11 +86,17 @@ static void more(void)
 
 static const struct option options[] = {{"json", NULL, "print JSON"}, {0}};
 
+static const struct example examples[] = {
+    {"lockstep devices", "what --device can name"},
+    {0},
+};
+
 const struct command devices_command = {
     .name = "devices",
     .usage = "[--json]",
     .help = "list the OpenCL devices: index, name, driver, class, memory",
     .options = options,
+    .examples = examples,
     .run = run,
     .more = more,
 };

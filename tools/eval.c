@@ -159,10 +159,17 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep eval out", "the newest checkpoint, on what it was validated with"},
+    {"lockstep eval out --data folder:more-photos --json", "on other data, as JSON"},
+    {0},
+};
+
 const struct command eval_command = {
     .name = "eval",
     .usage = "RUN|CHECKPOINT [options]",
     .help = "measure a trained model: loss, accuracy, precision and recall of each class",
     .options = options,
+    .examples = examples,
     .run = run,
 };

@@ -1,14 +1,18 @@
 /* The `lockstep` program: finds the subcommand, maps failures to the exit status. */
 #include "command.h"
+#include "help/pages.h"
 #include "terminal/terminal.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {
-    &train_command,    &eval_command,    &predict_command, &summary_command,
-    &data_command,     &devices_command, &bench_command,   &scale_command,
-    &selftest_command, &convert_command, &tune_command,    NULL};
+const struct command *const commands[] = {&train_command,      &eval_command,
+                                          &predict_command,    &summary_command,
+                                          &data_command,       &convert_command,
+                                          &devices_command,    &bench_command,
+                                          &tune_command,       &scale_command,
+                                          &selftest_command,   &help_command,
+                                          &completion_command, NULL};
 
 /* Promised by the interface, not built yet: refused in words of their own. */
 static const char *const later[] = {"report", "export", "serve", NULL};
@@ -41,18 +45,23 @@ int failed(enum lk_status status)
     return FAILED;
 }
 
-static void print_help(void)
+void commands_help(void)
 {
     printf("usage: lockstep COMMAND [options]\n\nTrains neural networks on OpenCL devices.\n\n"
            "commands:\n");
-    for (int i = 0; commands[i]; i++)
-        printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
-    printf("\n'lockstep COMMAND --help' or 'lockstep help COMMAND' tells more. To begin:\n\n"
-           "  lockstep devices\n"
-           "  lockstep train fashion-convnet --data synthetic:digits --epochs 1\n");
+    for (int i = 0; commands[i]; i++) {
+        printf("  %-10s  ", commands[i]->name);
+        print_wrapped(commands[i]->help, 14, stdout_columns());
+    }
+    printf(
+        "\n'lockstep COMMAND --help' lists a command's options, 'lockstep help COMMAND' tells\n"
+        "all of it. 'lockstep help model' is about model files, 'help run' about run\n"
+        "directories and run files, 'help data' about data sets. To begin:\n\n"
+        "  lockstep devices\n"
+        "  lockstep train fashion-convnet --data synthetic:digits --epochs 1\n");
 }
 
-static int unknown_command(const char *name)
+int unknown_command(const char *name)
 {
     const char *names[16] = {NULL};
     for (int i = 0; later[i]; i++)
@@ -69,7 +78,7 @@ static int unknown_command(const char *name)
     return USAGE;
 }
 
-static const struct command *find_command(const char *name)
+const struct command *command_find(const char *name)
 {
     for (int i = 0; commands[i]; i++)
         if (strcmp(name, commands[i]->name) == 0)
@@ -88,7 +97,7 @@ static bool asks_for_help(int count, char **text)
 
 static int run_command(const char *name, int count, char **text)
 {
-    const struct command *command = find_command(name);
+    const struct command *command = command_find(name);
     if (!command)
         return unknown_command(name);
     if (asks_for_help(count, text)) {
@@ -105,15 +114,13 @@ static int run_command(const char *name, int count, char **text)
 
 static int run(int count, char **text)
 {
-    const char *name = count > 1 ? text[1] : "help";
-    if (strcmp(name, "--version") == 0) {
+    const char *name = count > 1 ? text[1] : "";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         printf("lockstep " LK_VERSION "\n");
         return DONE;
     }
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        if (count > 2)
-            return run_command(text[2], 1, (char *[]){"--help", NULL});
-        print_help();
+    if (!*name || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        commands_help();
         return count > 1 ? DONE : USAGE;
     }
     return run_command(name, count - 2, text + 2);

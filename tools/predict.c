@@ -283,6 +283,13 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep predict out shoe.png boot.jpeg", "the class of two images"},
+    {"lockstep predict out shoe.png --top 3 --json",
+     "the three most probable classes, as JSON"},
+    {0},
+};
+
 const struct command predict_command = {
     .name = "predict",
     .usage = "RUN|CHECKPOINT FILE... [options]",
@@ -292,5 +299,6 @@ const struct command predict_command = {
         "pattern ('*.jpg'), or a data SPEC, which models of other inputs need:\n"
         "csv:FILE,fields=a,b",
     .options = options,
+    .examples = examples,
     .run = run,
 };

@@ -279,11 +279,19 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep scale resnet50 --devices 1..8", "eight devices like the first one here"},
+    {"lockstep scale resnet50 --devices 1..64 --link 12 --hosts 8 --net 3",
+     "64 devices in eight machines"},
+    {0},
+};
+
 const struct command scale_command = {
     .name = "scale",
     .usage = "MODEL [options]",
     .help = "predict training on more devices, and what holds them up",
     .options = options,
+    .examples = examples,
     .more = more,
     .run = run,
 };

@@ -133,10 +133,17 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep selftest", "known answers on every device"},
+    {"lockstep selftest --faults --device 0", "drills of devices that fail"},
+    {0},
+};
+
 const struct command selftest_command = {
     .name = "selftest",
     .usage = "[--device LIST] [--accuracy] [--faults]",
     .help = "test every kernel against known answers on each device",
     .options = options,
+    .examples = examples,
     .run = run,
 };

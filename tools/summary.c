@@ -367,11 +367,18 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep summary resnet50 --batch-size 16", "a model of the zoo"},
+    {"lockstep summary net.yaml --precision mixed", "a model file, with halves"},
+    {0},
+};
+
 const struct command summary_command = {
     .name = "summary",
     .usage = "MODEL|RUN [options]",
     .help = "show a model's layers, shapes, parameters, work and memory",
     .options = options,
+    .examples = examples,
     .more = more,
     .run = run,
 };

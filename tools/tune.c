@@ -118,10 +118,17 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep tune resnet50 --batch-size 16",
+     "measures what later runs of this batch size take"},
+    {0},
+};
+
 const struct command tune_command = {
     .name = "tune",
     .usage = "MODEL [options]",
-    .help = "finds the fastest kernels for a model's shapes and keeps them for later runs",
+    .help = "find the fastest kernels for a model's shapes and keep them for later runs",
     .options = options,
+    .examples = examples,
     .run = run,
 };

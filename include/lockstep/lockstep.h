@@ -14,6 +14,7 @@
 #include <lockstep/model.h>
 #include <lockstep/predict.h>
 #include <lockstep/progress.h>
+#include <lockstep/reference.h>
 #include <lockstep/settings.h>
 #include <lockstep/status.h>
 #include <lockstep/survey.h>

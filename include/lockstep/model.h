@@ -15,7 +15,7 @@ extern "C" {
 /* A graph with its named inputs, the output that predicts, and the text it was read from. */
 struct lk_model;
 
-/* Reads model text (YAML, `bytes` long; grammar in README.md, "Model files"); `where` names it
+/* Reads model text (YAML, `bytes` long; grammar in `lockstep help model`); `where` names it
  * in messages. fails: LK_E_MODEL with the line, what was expected and the nearest known name */
 LK_API LK_MUST_CHECK enum lk_status lk_model_read(const char *text, size_t bytes,
                                                   const char *where, struct lk_model **model);

@@ -2,7 +2,7 @@
  *
  * A row's name begins with its family. Of a family a pass has one row: the first in the table
  * that fits. `order` says in which order a row adds; rows that share the word add the same
- * terms in the same order, so they give the same bits. README.md explains the words. */
+ * terms in the same order, so they give the same bits. kernel/README.md has the words. */
 #include "products/table.h"
 
 #include "base/fail.h"

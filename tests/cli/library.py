@@ -58,15 +58,15 @@ class Installed(unittest.TestCase):
 
 
 class Example(Installed):
-    """The program of README.md, built as README.md says."""
+    """The program of the manual, built as the manual says."""
 
     def build_and_run(self, name, flags):
-        with open(SOURCE + '/README.md') as file:
-            code, = re.findall(r'^```c\n(.*?)^```$', file.read(), re.M | re.S)
+        with open(SOURCE + '/tools/help/pages/lockstep-library.3.scd') as file:
+            code, = re.findall(r'^```\n(#include.*?)^```$', file.read(), re.M | re.S)
         folder = os.path.join(self.folder, name)
         os.mkdir(folder)
         with open(folder + '/digits.c', 'w') as file:
-            file.write(code)
+            file.write(code.replace('\\\\', '\\'))
         run('cc', '-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', 'digits.c', '-o',
             'digits', *flags, cwd=folder)
         text = run('./digits', cwd=folder, **self.environment)

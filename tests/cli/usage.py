@@ -9,7 +9,7 @@ import program
 from program import DATA, MODEL, PROGRAM, ProgramTest
 
 COMMANDS = ['train', 'eval', 'predict', 'summary', 'data', 'devices', 'bench', 'scale',
-            'selftest', 'convert']
+            'selftest', 'convert', 'tune', 'help', 'completion']
 
 
 class Help(ProgramTest):
@@ -23,7 +23,9 @@ class Help(ProgramTest):
         for command in COMMANDS:
             text = self.run_program(command, '--help').stdout
             self.assertTrue(text.startswith(f'usage: lockstep {command} '))
-            self.assertEqual(self.run_program('help', command).stdout, text)
+            self.assertEqual(self.run_program(command, '-h').stdout, text)
+            self.assertIn('\nexamples:\n', text)
+            self.assertIn(f'lockstep {command}', self.run_program('help', command).stdout)
 
     def test_tells_of_every_setting(self):
         text = self.run_program('help', 'train').stdout
@@ -31,7 +33,9 @@ class Help(ProgramTest):
             self.assertIn(name, text)
 
     def test_version(self):
-        self.assertRegex(self.run_program('--version').stdout, r'^lockstep \d+\.\d+\.\d+\n$')
+        text = self.run_program('--version').stdout
+        self.assertRegex(text, r'^lockstep \d+\.\d+\.\d+\n$')
+        self.assertEqual(self.run_program('-V').stdout, text)
 
 
 class CommandLine(ProgramTest):
@@ -50,6 +54,20 @@ class CommandLine(ProgramTest):
         self.refused(2, "'--bach-size'; did you mean '--batch-size'?", 'train', 'mlp',
                      '--bach-size', '3')
         self.refused(2, "'-x'", 'devices', '-x')
+
+    def test_letters(self):
+        runs = []
+        for run, options in (('a', ['--data', DATA, '--run', 'a', '--epochs', '1',
+                                    '--batch-size', '32', '--quiet']),
+                             ('b', ['-d', DATA, '-o', 'b', '-e1', '-qb', '32'])):
+            done = self.run_program('train', 'tiny.yaml', *options)
+            self.assertEqual(done.stderr, '')
+            runs.append(self.sha256(run))
+        self.assertEqual(runs[0], runs[1])
+        self.refused(2, "'-e' needs a value: -e N", 'train', 'mlp', '-e')
+        self.refused(2, "'-e' needs a value: -e N", 'train', 'mlp', '-qe', '--fresh')
+        self.refused(2, "unknown option '-e'", 'eval', 'a', '-e', '3')
+        self.refused(2, "begin with '--'", 'train', 'mlp', '-lr', '3')
 
     def test_values(self):
         self.refused(2, "'--lr' needs a value", 'train', 'mlp', '--lr')
@@ -248,7 +266,8 @@ class Devices(ProgramTest):
         text = self.run_program('scale', 'tiny.yaml', '--batch-per-device', '16', '--devices',
                                 '1,2,40', '--link', '12').stdout
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
-        self.assertRegex(text, r'\n +40 +640 .* too few shards, 32 idle\n$')
+        # Behind the table stands a reason, where other work made an efficiency exceed 100 %.
+        self.assertRegex(text, r'\n +40 +640 .* too few shards, 32 idle\n($|\n)')
 
 
 class Summary(ProgramTest):

@@ -404,12 +404,22 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep bench fashion-convnet", "how fast a model trains here"},
+    {"lockstep bench kernels:vgg16 vgg16 --json here.json --html here.html",
+     "kernels and model, as figures and as a page"},
+    {"lockstep bench --compare here.json there.json --html both.html",
+     "two devices side by side"},
+    {0},
+};
+
 const struct command bench_command = {
     .name = "bench",
     .usage = "[kernels|kernels:SET|averaging|MODEL...] [options]\n"
              "       lockstep bench --compare FILE... [--html FILE]",
     .help = "measure throughput per operation and model, beside the device's peaks",
     .options = options,
+    .examples = examples,
     .more = more,
     .run = run,
 };

@@ -256,11 +256,18 @@ static void more(void)
         "was broken.\n");
 }
 
+static const struct example examples[] = {
+    {"lockstep convert photos records --shards 4", "TFRecord files of a folder of images"},
+    {"lockstep convert tfrecord:records photos-again", "and back"},
+    {0},
+};
+
 const struct command convert_command = {
     .name = "convert",
     .usage = "SRC DST [options]",
     .help = "turn image folders into TFRecord files, and back",
     .options = options,
+    .examples = examples,
     .more = more,
     .run = run,
 };

@@ -310,10 +310,18 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct example examples[] = {
+    {"lockstep data fashion-mnist", "classes, values, speed"},
+    {"lockstep data folder:photos,size=96x96 --grid sheet.png",
+     "and a sheet of 48 samples as training sees them"},
+    {0},
+};
+
 const struct command data_command = {
     .name = "data",
     .usage = "SPEC [options]",
     .help = "show what is in a data set: classes, sizes, values, broken files, speed",
     .options = options,
+    .examples = examples,
     .run = run,
 };

@@ -18,14 +18,15 @@ static const struct option options[] = {
     {"pipeline", "STAGES", "what images go through, in order: 'crop padding=4 | flip both'"},
     {"data-threads", "N", "threads that read batches ahead"},
     {"cache", "memory|FILE", "keep decoded, resized samples"},
-    {"run", "DIR", "run directory; one that has a checkpoint is gone on with"},
+    {"run", "DIR", "run directory; training goes on from a checkpoint that is there"},
     {"fresh", NULL, "start over in a run directory that has checkpoints"},
     {"epochs", "N", "times through the training data"},
     {"steps", "N", "stop after this many steps"},
     {"batch-size", "N", "samples a step, over all devices"},
     {"batch-per-device", "N", "samples a step on each device, instead of --batch-size"},
     {"device", "LIST", "devices: 0, 0,2, all, gpu, cpu; 0/2: halves of 0; 0*2: two replicas"},
-    {"split", "HOW", "shares of devices: measured, all (no one is sent home), equal, or 2:1"},
+    {"split", "HOW",
+     "shares of devices: measured, all (measured, but none rests), equal, or 2:1"},
     {"shards", "N", "parts of a batch with sums of their own; a power of two"},
     {"math", "strict|normal|fast", "direct sums; faster algorithms; reduced precision too"},
     {"tune", "quick|off", "measure kernel blockings before a long run (quick)"},
@@ -36,7 +37,7 @@ static const struct option options[] = {
     {"seed", "N", "of weights, shuffling and dropout"},
     {"lr", "X", "learning rate"},
     {"optimizer", "NAME", "optimizer and its options: 'adam beta_1=0.9'"},
-    {"set", "KEY=VALUE", "any setting of the list below; may be given several times"},
+    {"set", "KEY=VALUE", "any setting of 'lockstep help train'; may be given several times"},
     {"config", "FILE", "run file, read after RUN.yaml"},
     {"checkpoint-every", "N", "steps between checkpoints"},
     {"check-every", "N", "steps between comparisons of the devices' parameters; 0: none"},
@@ -241,20 +242,23 @@ static int run(const struct arguments *arguments)
     return status;
 }
 
-static void more(void)
-{
-    printf(
-        "settings for --set, for the environment (LOCKSTEP_BATCH_SIZE=64) and for run files;\n"
-        "the command line goes before the environment, that before files:\n");
-    for (int i = 0; lk_setting_name(i); i++)
-        printf("  %-18s %s\n", lk_setting_name(i), lk_setting_help(i));
-}
+static const struct example examples[] = {
+    {"lockstep train fashion-convnet --data fashion-mnist --run out",
+     "five epochs on clothes; given again, it goes on"},
+    {"lockstep train run.yaml -o out -e 15 -b 256",
+     "a run file, with other epochs and another batch size"},
+    {"lockstep train fashion-convnet --data fashion-mnist --device 0,1",
+     "two devices train one model"},
+    {"lockstep train net.yaml -d folder:photos --augment 'flip=horizontal rotate=10'",
+     "your own model and photographs, changed by chance"},
+    {0},
+};
 
 const struct command train_command = {
     .name = "train",
     .usage = "MODEL|RUN.yaml [options]",
     .help = "train a model on data, or go on with a run that was interrupted",
     .options = options,
-    .more = more,
+    .examples = examples,
     .run = run,
 };

@@ -110,9 +110,9 @@ const struct lk_option lk_settings_table[] = {
     {.name = "split",
      TEXT(split),
      .standard = "measured",
-     .help = "shares of the devices: measured; all: measured, and none is sent home where one "
-             "alone is "
-             "faster; equal; or weights 2:1:1"},
+     .help =
+         "shares of the devices: measured; all: measured, and none rests where one alone is "
+         "faster; equal; or weights 2:1:1"},
     {.name = "check_every",
      .kind = LK_OPTION_INT,
      AT(check_every),
