@@ -311,6 +311,33 @@ out:
     return status;
 }
 
+/* --- an input of numbers --------------------------------------------------------------- */
+
+static enum lk_status run_numbers(struct lk_device *device)
+{
+    const int samples = SHARDS * (lk_device_info(device)->lanes + 1); /* two tiles a shard */
+    const struct lk_tiling tiling = lk_tiling_make(lk_device_info(device), samples, SHARDS);
+    const struct lk_shape shape = {1, {5}};
+    struct lk_number_batch batch = {.samples = samples, .scale = 0.5, .shift = 0.25};
+    struct lk_loader *loader = NULL;
+    struct lk_buffer *x = NULL, *y = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_loader_create(device, &tiling, LK_F32, NULL, &loader));
+    LK_TRY_OUT(lk_loader_add_numbers(loader));
+    LK_TRY_OUT(lk_device_build(device));
+    LK_TRY_OUT(lk_buffer_create(device, (size_t)samples * 5 * sizeof(float), &x));
+    LK_TRY_OUT(lk_buffer_create(device, lk_tiled_bytes(&tiling, &shape, LK_F32), &y));
+    LK_TRY_OUT(fill(x, LK_F32));
+    batch.buffer = x;
+    LK_TRY_OUT(lk_loader_enqueue_numbers(loader, &batch, &shape, y));
+    LK_TRY_OUT(lk_device_finish(device));
+out:
+    lk_loader_destroy(loader);
+    lk_buffer_destroy(x);
+    lk_buffer_destroy(y);
+    return status;
+}
+
 /* --- parameters that no optimizer moves ------------------------------------------------ */
 
 static enum lk_status run_tracked(struct lk_device *device)
@@ -520,6 +547,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
     LK_TRY(run_bench(device));
     LK_TRY(run_lanes(device));
     LK_TRY(run_join(device));
+    LK_TRY(run_numbers(device));
     LK_TRY(run_tracked(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
         if (with_halves || !trainings[i].halves)
