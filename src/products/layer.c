@@ -10,7 +10,7 @@
 struct lk_product_shape lk_matrix_shape(int64_t channels, int64_t units, bool bias, bool relu)
 {
     const struct lk_product_axis one = {
-        .in = 1, .out = 1, .all_out = 1, .taps = 1, .step = 1, .gap = 1};
+        .in = 1, .out = 1, .all_out = 1, .taps = 1, .stride = 1, .gap = 1};
     return (struct lk_product_shape){.axis = {one, one},
                                      .groups = 1,
                                      .channels = channels,

@@ -2,7 +2,7 @@
  * dy before, the bias gradient, and the workspace that they share. Any operation that
  * multiplies by weights holds one. Floor 3. Knows no operation.
  *
- * A matrix over the steps of a sequence is one product: the steps count as tiles. */
+ * A matrix over the time steps of a sequence is one product: they count as tiles. */
 #ifndef LK_PRODUCTS_LAYER_H
 #define LK_PRODUCTS_LAYER_H
 

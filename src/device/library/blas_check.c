@@ -97,8 +97,8 @@ static enum lk_status check_product(struct lk_device *device, struct lk_gemm g)
     struct lk_buffer *a = NULL, *b = NULL;
     void *c = malloc(bytes);
     enum lk_status status = c ? LK_OK : lk_fail_memory("matrices", bytes);
-    g.b_step = g.k * g.n;
-    g.c_step = g.m * g.n;
+    g.b_stride = g.k * g.n;
+    g.c_stride = g.m * g.n;
     LK_TRY_OUT(status);
     LK_TRY_OUT(create_operands(device, &g, &a, &b));
     LK_TRY_OUT(lk_blas_enqueue(device, &g));

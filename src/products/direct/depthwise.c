@@ -47,14 +47,14 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(job->shape);
 }
 
-/* Columns: a multiple of the step. What makes many outputs at once makes as many in each. */
+/* Columns: a multiple of the stride. What makes many outputs at once makes as many in each. */
 static int64_t choose_block(const struct lk_product_setup *setup, const struct depthwise *d,
-                            int64_t width, int64_t step)
+                            int64_t width, int64_t stride)
 {
     int64_t block = FEW;
     if (setup->tiling.vector > 1 && d->pass != LK_PASS_WEIGHTS)
         block = lk_divide_up(width, lk_divide_up(width, MANY));
-    return lk_divide_up(block, step) * step;
+    return lk_divide_up(block, stride) * stride;
 }
 
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const char *name,
@@ -72,7 +72,7 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const
         axis[0].out * axis[1].out * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
     const bool stream = setup->tiling.vector > 1 &&
                         (size_t)reals * lk_dtype_bytes(lk_product_stored(setup)) > CACHED_BYTES;
-    const int64_t block = choose_block(setup, d, axis[1].out, is_data ? axis[1].step : 1);
+    const int64_t block = choose_block(setup, d, axis[1].out, is_data ? axis[1].stride : 1);
     lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
     snprintf(text, sizeof text, "%s -DDATA=%d -DRELU=%d -DCOLUMNS=%d -DSTREAM=%d%s", geometry,
              is_data, d->pass == LK_PASS_FORWARD && d->shape.relu, (int)block, stream,

@@ -7,10 +7,10 @@
  * number of taps, in local memory. */
 enum { SUMS_BYTES = LK_FILTER_SUMS_BYTES, LEAST_CHANNELS = 3, PARTS = 16 };
 
-int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t unit)
+int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t multiple)
 {
-    most = most < unit ? unit : most / unit * unit;
-    return lk_divide_up(lk_divide_up(count, lk_divide_up(count, most)), unit) * unit;
+    most = most < multiple ? multiple : most / multiple * multiple;
+    return lk_divide_up(lk_divide_up(count, lk_divide_up(count, most)), multiple) * multiple;
 }
 
 struct lk_product_shape lk_direct_in_one_row(const struct lk_product_shape *s)
@@ -18,7 +18,7 @@ struct lk_product_shape lk_direct_in_one_row(const struct lk_product_shape *s)
     struct lk_product_shape made = *s;
     bool is_plain = !s->pool;
     for (int i = 0; i < 2; i++)
-        is_plain &= s->axis[i].taps == 1 && s->axis[i].step == 1 && s->axis[i].pad == 0 &&
+        is_plain &= s->axis[i].taps == 1 && s->axis[i].stride == 1 && s->axis[i].pad == 0 &&
                     s->axis[i].in == s->axis[i].out;
     if (is_plain) {
         made.axis[1].in = made.axis[1].out = s->axis[0].out * s->axis[1].out;

@@ -59,9 +59,9 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_gpu_produ
                  const struct lk_gpu_tile *t)
 {
     const struct lk_device_info *info = lk_device_info(setup->device);
-    const int unit = p->use == LK_GPU_WEIGHTS ? t->depth : 4;
+    const int multiple = p->use == LK_GPU_WEIGHTS ? t->depth : 4;
     const bool fits_warps = t->block.rows == 8 && t->block.columns == 8;
-    return setup->tiling.vector == 1 && setup->tiling.lanes % unit == 0 &&
+    return setup->tiling.vector == 1 && setup->tiling.lanes % multiple == 0 &&
            (fits_warps || !p->matrix) && (size_t)lk_gpu_tile_items(t) <= info->group_items &&
            local_bytes(setup, p, t) <= info->local_bytes;
 }
