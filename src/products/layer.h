@@ -33,7 +33,7 @@ struct lk_layer {
     /* its own */
     struct lk_layer_use uses[LK_PASSES];
     struct lk_kernel *expand;
-    struct lk_matrix_transpose turn; /* of matrices apart, in expand's place */
+    struct lk_matrix_transpose turn; /* for the kernels of matrices, in place of expand */
     bool expands;                    /* dz is made in the workspace */
     bool gives_db;                   /* the weight gradient does */
     int64_t dz_first;                /* where, in stored numbers */

@@ -29,7 +29,7 @@
 #include "products/winograd/inputs.cl"
 #include "products/winograd/products.cl"
 
-#define BLOCK 8    /* belongs to the numerics */
+#define BLOCK 8    /* decides the order of sums */
 #define CHANNELS 8 /* that a group transforms */
 #define PAD 4      /* keeps positions from sharing sets of a cache */
 

@@ -96,7 +96,7 @@ void lk_direct_describe_phase(const struct lk_product_shape *s, int number,
     describe_phase(s, number / across, number % across, made);
 }
 
-/* Of single taps the first phase fills the others. */
+/* Where taps are single, only the first phase has products: it writes 0 for the others. */
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               const struct lk_direct_kind *way, void **state)
 {

@@ -47,7 +47,8 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(job->shape);
 }
 
-/* Columns: a multiple of the stride. What makes many outputs at once makes as many in each. */
+/* The columns of a block, a multiple of the stride. A CPU makes many outputs at once, and as
+ * many in each block of a row. */
 static int64_t choose_block(const struct lk_product_setup *setup, const struct depthwise *d,
                             int64_t width, int64_t stride)
 {
@@ -90,7 +91,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     d->shape = *job->shape;
     if (job->pass != LK_PASS_WEIGHTS)
         return prepare_kernel(setup, "conv2d_depthwise", d);
-    /* Parts belong to the numerics: they follow from the shape alone. */
+    /* The cut into parts decides the order of sums: it follows from the shape alone. */
     const int64_t tiles = setup->tiling.shard_tiles;
     const int64_t wanted = lk_divide_up(64, d->shape.groups);
     d->part_tiles = lk_divide_up(tiles, lk_least(tiles, wanted));

@@ -74,8 +74,8 @@ LK_MUST_CHECK enum lk_status lk_direct_enqueue_pack(const struct lk_product_setu
                                                     int64_t block, int64_t blocks);
 void lk_direct_gather_release(struct lk_direct_gather *gather);
 
-/* The size of runs that `count` is cut into, as few as with `most`, in multiples of `multiple`,
- * as even as can be. */
+/* Cuts `count` into as few runs as `most` for each allows, and returns the size of a run: a
+ * multiple of `multiple`, so that runs are as even as can be. */
 int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t multiple);
 
 /* Single taps on every pixel do not know rows: the image is one long row, read without a break.

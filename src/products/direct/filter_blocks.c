@@ -45,10 +45,11 @@ bool lk_filter_blocks_fit(const struct lk_product_setup *setup,
            lk_device_info(setup->device)->local_bytes >= 2 * SUMS_BYTES;
 }
 
-/* Blocks of three vectors of filters, then some of two. Of few channels four at once, where
- * there are four: sums of two would be too few to keep the multipliers busy. Of single taps
- * four wherever no others are left, and four channels: few blocks of most layers are then not
- * whole, and what goes on beside the products is spread evenly. */
+/* Filters are taken three vectors at a time, the rest two at a time. With few channels it is
+ * four vectors, where there are four, since sums with two would not keep the multipliers busy.
+ * With single taps it is four vectors and four channels wherever they divide the filters: most
+ * layers then have few blocks that are not whole, and the copying beside the products is even.
+ */
 void lk_filter_blocks_choose(const struct lk_product_setup *setup,
                              const struct lk_product_shape *s, bool are_points,
                              struct lk_filter_blocks *w)
@@ -67,8 +68,8 @@ void lk_filter_blocks_choose(const struct lk_product_setup *setup,
         (int)lk_least(are_points && are_four ? 4 : sums / w->block.columns, s->channels);
 }
 
-/* Parts, such that there are about PARTS work-groups, belong to the numerics: they follow from
- * the shape and the class alone. */
+/* So many parts that there are about PARTS work-groups. They decide the order of sums, and so
+ * follow from the shape and the class alone. */
 void lk_filter_blocks_cut(const struct lk_product_setup *setup,
                           const struct lk_product_shape *s, int64_t areas_of_image,
                           struct lk_filter_blocks *w)

@@ -9,7 +9,7 @@
 /* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache. In the first:
  * AREA_BYTES, an area's inputs and dz of a block and of the one that is fetched; POOLED_BYTES,
  * inputs of a channel, which leave room for dz of some filters. These two and the strips'
- * outputs belong to the numerics. */
+ * outputs decide the order of sums. */
 enum {
     SUMS_BYTES = 256 << 10,
     INPUTS_BYTES = 192 << 10,
@@ -89,8 +89,8 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
     const int64_t inputs = vector * extent(&s->axis[0], w->rows_each) *
                            extent(&s->axis[1], w->strip); /* of a channel */
     w->group_channels = lk_direct_even_share(s->channels, INPUTS_BYTES / inputs, 1);
-    const int64_t units = w->group_channels * (s->axis[0].taps / w->block.rows);
-    const int64_t sums = vector * (w->group_channels * taps + units); /* of a filter */
+    const int64_t row_blocks = w->group_channels * (s->axis[0].taps / w->block.rows);
+    const int64_t sums = vector * (w->group_channels * taps + row_blocks); /* of a filter */
     w->group_filters = lk_direct_even_share(s->filters, SUMS_BYTES / sums, w->block.columns);
     w->sums_bytes = (size_t)(sums * w->group_filters);
     w->staged_bytes = (size_t)(inputs * w->group_channels);
@@ -101,7 +101,7 @@ static int64_t areas_of_image(const struct lk_product_shape *s, const struct lan
     return lk_divide_up(s->axis[0].out, w->rows_each) * lk_divide_up(s->axis[1].out, w->strip);
 }
 
-/* Parts belong to the numerics: they follow from the shape and the class alone. */
+/* Parts decide the order of sums: they follow from the shape and the class alone. */
 static void choose_parts(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                          struct lanewise *w)
 {

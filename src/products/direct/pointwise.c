@@ -54,9 +54,9 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
 }
 
 /* A work-group begins with copying its first panel while no products are made; so it should
- * have many panels and blocks of filters. Drivers hand out groups in order, half of what is
- * left among all units at once, or one by one: all should be as large, and as many for every
- * unit. */
+ * have many panels and blocks of filters. Drivers hand out groups in order, one by one, or
+ * half of those that are left to all compute units at once. So all groups should be of one
+ * size, and every compute unit should get as many. */
 static void choose_runs(const struct lk_product_setup *setup, const struct lk_direct_gather *g,
                         int64_t panels, int64_t blocks, int64_t *panel_runs,
                         int64_t *blocks_each)

@@ -5,9 +5,9 @@
 #include "base/fail.h"
 #include <stdio.h>
 
-/* Two blocks of dz and some channels of x fill a first-level cache. This belongs to the
- * numerics. What a group keeps, AREA pixels of POINT_CHANNELS twice and its sums, leaves half
- * of a second-level cache to what passes through. */
+/* Two blocks of dz and some channels of x fill a first-level cache. This decides the
+ * order of sums. What a group keeps, AREA pixels of POINT_CHANNELS twice and its sums, leaves
+ * half of a second-level cache to what passes through. */
 enum { AREA = 4, POINT_CHANNELS = 256, POINT_SUMS_BYTES = 128 << 10 };
 
 /* With as few channels and filters as NARROW the inputs of RUN areas fit beside these. */

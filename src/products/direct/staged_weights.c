@@ -58,7 +58,7 @@ static void find_edges(const struct lk_product_axis *x, struct blocking *b)
         b->left = b->right = 0;
 }
 
-/* The strip belongs to the numerics: it follows from the shape alone. */
+/* The strip decides the order of sums: it follows from the shape alone. */
 static void choose_area(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                         struct blocking *b)
 {
@@ -130,7 +130,7 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
     choose_register_block(setup, s, &b);
     choose_area(setup, s, &b);
     choose_group(setup, s, &b, w);
-    /* Parts belong to the numerics: they follow from the shape and the class alone. */
+    /* Parts decide the order of sums: they follow from the shape and the class alone. */
     w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
     const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);

@@ -11,7 +11,9 @@
 #include <stdio.h>
 
 enum { MOST_TAPS = 64, CHUNK = 8 };
-static const double MATRIX_SPEED = 4; /* of what is then no longer the only thing to wait for */
+/* How many times as fast matrix units are: more in products alone, but then memory is waited
+ * for. */
+static const double MATRIX_SPEED = 4;
 
 struct gather {
     struct lk_direct_gather of;  /* pack: NULL where weights are read in place */
@@ -45,8 +47,9 @@ static bool is_small(const struct lk_product_setup *setup, const struct lk_produ
            w * (double)lk_dtype_bytes(setup->real) < 0x7fffffff;
 }
 
-/* So are numbers of columns. No choice may follow from how many tiles a launch has, so here it
- * is too late for another algorithm; with so many, activations fill hundreds of gigabytes. */
+/* Columns are counted in 32 bits as well. A choice of algorithms never depends on the batch, so
+ * a batch that is too large for this one is refused: its activations would fill hundreds of
+ * gigabytes. */
 static enum lk_status check_columns(const struct lk_product_setup *setup, int64_t columns)
 {
     enum { MOST_COLUMNS = 0x7fffffff - 256 };

@@ -44,8 +44,8 @@ int lk_gpu_tile_items(const struct lk_gpu_tile *t)
     return t->rows / t->block.rows * (t->columns / t->block.columns);
 }
 
-/* Two slices of both operands; a weight gradient's rows are four numbers longer, and those that
- * warps read. What stands in for matrix units has a product of each warp there, too. */
+/* Two slices of both operands. Rows that a weight gradient or a warp reads are four numbers
+ * longer. What emulates matrix units also keeps a product of each warp there. */
 static size_t local_bytes(const struct lk_product_setup *setup, const struct lk_gpu_product *p,
                           const struct lk_gpu_tile *t)
 {

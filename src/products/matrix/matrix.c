@@ -95,8 +95,9 @@ struct product {
     struct lk_kernel *kernel;
 };
 
-/* Weights go through local memory, part of the depth at a time: halves do not hold what sums
- * are by then. */
+/* Weights go through local memory a slice of the depth at a time, and between slices y keeps
+ * the sums. Halves could not without rounding them, so where activations are halves nothing is
+ * packed. */
 static bool is_packed(const struct lk_product_setup *setup, bool forward)
 {
     return forward && setup->tiling.vector > 1 && !setup->stores_half;

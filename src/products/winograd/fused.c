@@ -8,7 +8,7 @@
 struct winograd {
     struct lk_winograd_geometry g;
     int64_t squares, chunk; /* Winograd tiles: of a plane; of the kernel's chunks */
-    int64_t groups;         /* that share out all units and blocks of output channels */
+    int64_t groups;         /* that share out all chunks and blocks of output channels */
     int64_t weights_first, scratch_first; /* in the workspace */
     struct lk_kernel *pack, *convolve;
 };
@@ -31,7 +31,7 @@ static void transpose(struct lk_winograd_geometry *g, const struct lk_product_sh
         g->pad[i] = s->axis[i].pad;
 }
 
-/* Parts that all work can be cut into. */
+/* How many parts all work can be cut into. */
 static int64_t count_parts(const struct winograd *w, int64_t tiles)
 {
     return lk_divide_up(tiles * w->squares, w->chunk) * lk_divide_up(w->g.outs, ROWS);

@@ -24,8 +24,8 @@ struct gpu {
     struct lk_kernel *inputs, *other, *products, *results; /* other: taps, or gradients */
 };
 
-/* A weight gradient adds a round's sums to those before it: rounds are part of the numerics,
- * and follow from the shape alone. */
+/* A weight gradient adds a round's sums to those before it: rounds decide the order of
+ * sums, and follow from the shape alone. */
 static void choose_round(const struct lk_product_setup *setup, struct lk_product_job *job,
                          struct gpu *w)
 {
