@@ -31,9 +31,9 @@ INLINE float amd_shuffle_xor(float v, int apart)
 }
 #endif
 
-/* The sum over all lanes, for every work-item of the group. After the step with `apart`, all
- * work-items whose numbers differ by a multiple of `apart` hold the same value. scratch: PARTS
- * values V of local memory, for this alone. All work-items of the group must call it. */
+/* The sum over all lanes, for every work-item of the group. After the addition with `apart`,
+ * all work-items whose numbers differ by a multiple of `apart` hold the same value. scratch:
+ * PARTS values V of local memory, for this alone. All work-items of the group must call it. */
 INLINE real sum_lanes(V v, __local V *scratch)
 {
 #if PARTS > 1

@@ -76,7 +76,7 @@ INLINE void transpose(V t[VECTOR])
     }
 }
 
-/* --- in two steps of four vectors, for which a few registers do ------------------------- */
+/* --- in two rounds of four vectors, for which a few registers do ------------------------ */
 
 #define FOURS (VECTOR / 4)
 

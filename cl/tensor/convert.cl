@@ -100,7 +100,7 @@ typedef union {
 struct row {
     __global const uchar *first[VECTOR]; /* its first pixel, as it will be */
     int channels;                        /* from one pixel to the next, */
-    int step[VECTOR];                    /* from one column to the next, backwards in samples
+    int stride[VECTOR];                  /* from one column to the next, backwards in samples
                                           * that are mirrored */
     lanes alive, factor[3];
 };
@@ -126,7 +126,7 @@ INLINE void find_row(struct row *row, __global const uchar *x, int pixels_at, in
             row->first[v] = sample + (height - 1 - h) * width * channels;
         if (mirror & 1)
             row->first[v] += (width - 1) * channels;
-        row->step[v] = mirror & 1 ? -channels : channels;
+        row->stride[v] = mirror & 1 ? -channels : channels;
 #endif
     }
 }
@@ -139,7 +139,7 @@ INLINE V load(const struct row *row, int w, int c)
     } pixel;
     UNROLL
     for (int v = 0; v < VECTOR; v++)
-        pixel.lane[v] = row->first[v][w * (MIRRORS ? row->step[v] : row->channels) + c];
+        pixel.lane[v] = row->first[v][w * (MIRRORS ? row->stride[v] : row->channels) + c];
     return TO_V(pixel.all);
 }
 

@@ -33,8 +33,8 @@ static enum lk_status read_sample(const struct lk_encoded *encoded,
                                   const struct lk_pipeline *pipeline, const int shape[3],
                                   uint8_t *pixels)
 {
-    const struct lk_image_crop crop = {.size = {pipeline->part[0], pipeline->part[1]},
-                                       .is_middle = true};
+    const struct lk_image_crop crop = {
+        .size = {pipeline->first_crop[0], pipeline->first_crop[1]}, .is_middle = true};
     const struct lk_augment middle = {.from_height = decoding->height,
                                       .from_width = decoding->width,
                                       .height = shape[0],

@@ -111,9 +111,9 @@ static enum lk_status list_inputs(struct lk_replica *replica)
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
 {
     const size_t real = lk_dtype_bytes(replica->config.real);
-    const bool is_guest = replica->config.weights_of != NULL;
+    const bool borrows = replica->config.weights_of != NULL;
     struct lk_replica_bytes bytes = {
-        .weights = is_guest ? 0 : (size_t)replica->weight_count * real,
+        .weights = borrows ? 0 : (size_t)replica->weight_count * real,
         .activations = replica->plan.total_bytes,
     };
     if (replica->config.training)

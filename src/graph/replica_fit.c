@@ -118,22 +118,22 @@ static enum lk_status check_fits(const struct lk_replica *replica)
 {
     const struct lk_replica_bytes need = lk_replica_bytes(replica);
     const struct lk_device_info *info = lk_device_info(replica->config.device);
-    const int passes = replica->config.micro_batches ? replica->config.micro_batches : 1;
-    char in_passes[64] = "", advice[64] = "no batch size would", needs[32], has[32], most[32];
+    const int count = replica->config.micro_batches ? replica->config.micro_batches : 1;
+    char in_micro_batches[64] = "", advice[64] = "no batch size would", needs[32], has[32],
+         most[32];
     if (fits(replica))
         return LK_OK;
     const double live =
         (double)need.total + (need.activations ? 0 : (double)live_bytes(replica));
     const int64_t batch = find_batch(replica);
-    if (passes > 1)
-        snprintf(in_passes, sizeof in_passes, " in %d passes", passes);
+    if (count > 1)
+        snprintf(in_micro_batches, sizeof in_micro_batches, " in %d micro-batches", count);
     if (batch > 0)
-        snprintf(advice, sizeof advice, "a batch size of %lld would",
-                 (long long)batch * passes);
+        snprintf(advice, sizeof advice, "a batch size of %lld would", (long long)batch * count);
     return lk_fail(LK_E_DEVICE_MEMORY,
                    "batch size %lld%s needs %s of device memory, %s has %s free and "
                    "allocates %s at once; %s fit",
-                   (long long)replica->config.batch * passes, in_passes,
+                   (long long)replica->config.batch * count, in_micro_batches,
                    bytes_text(live, needs), info->name,
                    bytes_text(bytes_there(replica->config.device), has),
                    bytes_text((double)info->allocation_bytes, most), advice);

@@ -17,8 +17,8 @@
 const struct lk_option lk_conv2d_table[] = {
     ROW(filters, LK_OPTION_INT, 1, 1, 1 << 24, NULL, "channels of the output"),
     ROW(kernel, LK_OPTION_INT, 2, 1, 64, "3", "rows and columns of taps"),
-    ROW(stride, LK_OPTION_INT, 2, 1, 64, "1", "step from output to output"),
-    ROW(dilation, LK_OPTION_INT, 2, 1, 64, "1", "step from tap to tap"),
+    ROW(stride, LK_OPTION_INT, 2, 1, 64, "1", "inputs from one output to the next"),
+    ROW(dilation, LK_OPTION_INT, 2, 1, 64, "1", "inputs from one tap to the next"),
     ROW(groups, LK_OPTION_INT, 1, 1, 1 << 24, "1",
         "parts that channels and filters are cut in"),
     LK_PADDING_OPTION(struct lk_conv2d_options),

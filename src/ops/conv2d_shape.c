@@ -37,7 +37,7 @@ enum lk_status lk_conv2d_shape(const struct lk_conv2d_options *o, const struct l
                                                 .out = o->pool ? w->count / 2 * 2 : w->count,
                                                 .all_out = w->count,
                                                 .taps = w->size,
-                                                .step = w->stride,
+                                                .stride = w->stride,
                                                 .gap = w->gap,
                                                 .pad = w->before};
     }

@@ -10,7 +10,7 @@
 struct lk_product_shape lk_matrix_shape(int64_t channels, int64_t units, bool bias, bool relu)
 {
     const struct lk_product_axis one = {
-        .in = 1, .out = 1, .all_out = 1, .taps = 1, .step = 1, .gap = 1};
+        .in = 1, .out = 1, .all_out = 1, .taps = 1, .stride = 1, .gap = 1};
     return (struct lk_product_shape){.axis = {one, one},
                                      .groups = 1,
                                      .channels = channels,
@@ -29,9 +29,8 @@ static enum lk_gradient gradient_of(const struct lk_product_shape *shape,
     return shape->relu && !wants->dy_is_gated ? LK_GRADIENT_MASKED : LK_GRADIENT_PLAIN;
 }
 
-/* Whether it is a matrix that kernels of matrices make, which make dz of dy in a way of their
- * own. */
-static bool is_apart(const struct lk_layer *layer)
+/* Whether the kernels for matrices make all passes: they have a dz of their own. */
+static bool has_matrix_kernels(const struct lk_layer *layer)
 {
     return layer->uses[LK_PASS_FORWARD].way.product->is_only;
 }
@@ -71,7 +70,7 @@ static struct lk_product_job job_of(const struct lk_layer *layer, enum lk_pass p
 {
     return (struct lk_product_job){.shape = &layer->shape,
                                    .pass = pass,
-                                   .gradient = layer->expands && !is_apart(layer)
+                                   .gradient = layer->expands && !has_matrix_kernels(layer)
                                                    ? LK_GRADIENT_PLAIN
                                                    : gradient_of(&layer->shape, &layer->wants)};
 }
@@ -85,12 +84,12 @@ static enum lk_status prepare_pass(const struct lk_product_setup *setup, struct 
     job.first = *reals;
     LK_TRY(prepare_way(setup, layer, &job, use));
     *reals += (job.count + 15) / 16 * 16;
-    layer->gives_db |= job.gives_db && (!layer->expands || is_apart(layer));
+    layer->gives_db |= job.gives_db && (!layer->expands || has_matrix_kernels(layer));
     return LK_OK;
 }
 
-/* Parts belong to the numerics: they follow from the shape, the shard and the class alone. On a
- * GPU a work-group is small, and has memory to wait for. */
+/* Parts decide the order of sums: they follow from the shape, the shard and the class alone. A
+ * GPU gets more of them, since its work-groups are small and wait for memory. */
 static void choose_parts(const struct lk_product_setup *setup, struct lk_layer *layer)
 {
     enum { MOST_PARTS = 64, LEAST_PIXELS = 64 };
@@ -173,13 +172,13 @@ static enum lk_status prepare_backward(const struct lk_product_setup *setup,
 {
     int64_t reals = 0;
     LK_TRY(choose_backward(setup, layer));
-    if (is_apart(layer))
+    if (has_matrix_kernels(layer))
         LK_TRY(prepare_turn(setup, layer, &reals));
     if (layer->wants.dx)
         LK_TRY(prepare_pass(setup, layer, LK_PASS_DATA, &reals));
     if (layer->wants.dw)
         LK_TRY(prepare_pass(setup, layer, LK_PASS_WEIGHTS, &reals));
-    if (!is_apart(layer))
+    if (!has_matrix_kernels(layer))
         LK_TRY(prepare_expand(setup, layer, &reals));
     const size_t bytes = (size_t)reals * lk_dtype_bytes(setup->real);
     if (bytes > layer->workspace_bytes)
@@ -264,7 +263,7 @@ static enum lk_status enqueue_dz(const struct lk_product_setup *setup,
                                  struct lk_buffer *db)
 {
     const bool wants_dz = layer->expands && (run->dx || run->dw);
-    if (is_apart(layer))
+    if (has_matrix_kernels(layer))
         return layer->turn.kernel ? lk_matrix_transpose_enqueue(setup, &layer->turn, run->dy,
                                                                 run->y, run->workspace)
                                   : LK_OK;

@@ -2,7 +2,7 @@
  * dy before, the bias gradient, and the workspace that they share. Any operation that
  * multiplies by weights holds one. Floor 3. Knows no operation.
  *
- * A matrix over the steps of a sequence is one product: the steps count as tiles. */
+ * A matrix over the time steps of a sequence is one product: they count as tiles. */
 #ifndef LK_PRODUCTS_LAYER_H
 #define LK_PRODUCTS_LAYER_H
 
@@ -33,7 +33,7 @@ struct lk_layer {
     /* its own */
     struct lk_layer_use uses[LK_PASSES];
     struct lk_kernel *expand;
-    struct lk_matrix_transpose turn; /* of matrices apart, in expand's place */
+    struct lk_matrix_transpose turn; /* for the kernels of matrices, in place of expand */
     bool expands;                    /* dz is made in the workspace */
     bool gives_db;                   /* the weight gradient does */
     int64_t dz_first;                /* where, in stored numbers */

@@ -1,5 +1,5 @@
-/* The menu of products: one row a kernel and pass, and what chooses from it. Floor 3. Knows no
- * operation. */
+/* The table of products: one row for each kernel and pass, and what chooses from it. Floor 3.
+ * Knows no operation. */
 #ifndef LK_PRODUCTS_TABLE_H
 #define LK_PRODUCTS_TABLE_H
 

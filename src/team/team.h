@@ -17,8 +17,8 @@ struct lk_profile;
  * a fast one can take more, and all where one device of two is left; a power of two. */
 int lk_team_most_shards(int shards, int devices);
 
-/* Opens the devices and plans; what a device cannot hold is computed in several passes. A
- * device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
+/* Opens the devices and plans; what a device cannot hold is computed in several micro-batches.
+ * A device that fails is left out with a warning. fails: LK_E_ARGUMENT for more devices than
  * shards; as the first device where none is left */
 LK_MUST_CHECK enum lk_status lk_team_create(const struct lk_team_config *config,
                                             struct lk_team **team);

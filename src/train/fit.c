@@ -105,9 +105,9 @@ static enum lk_status take_from_data(struct lk_settings *settings, const struct 
         .channels = (int)told[2],
         .max_bad = settings->max_bad,
         .decode = pipeline.decodes_full ? "full" : NULL,
-        .part_height = pipeline.part[0],
-        .part_width = pipeline.part[1],
-        .parts_by_chance = pipeline.parts_by_chance};
+        .part_height = pipeline.first_crop[0],
+        .part_width = pipeline.first_crop[1],
+        .parts_by_chance = pipeline.first_crop_by_chance};
     struct lk_data *opened = NULL;
     LK_TRY(lk_data_open_as(settings->data, LK_DATA_TRAIN, &wanted, &opened));
     const struct lk_data_info *info = lk_data_info(opened);

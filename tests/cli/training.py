@@ -159,7 +159,7 @@ class Run(ProgramTest):
         for devices in '0', '0/2':
             done = self.refused(4, 'would fit', 'train', 'tiny.yaml', '--data', DATA,
                                 '--batch-size', '16777216', '--run', 'run', '--device', devices)
-            self.assertRegex(done.stderr, r'batch size 16777216( in 8 passes)? needs '
+            self.assertRegex(done.stderr, r'batch size 16777216( in 8 micro-batches)? needs '
                              r'[\d.]+ [GTP]B of device memory, .* has [\d.]+ [MG]B free and '
                              r'.* a batch size of [1-9]\d* would fit\n')
             self.assertEqual(done.stderr.count('would fit'), 1, done.stderr)

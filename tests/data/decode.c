@@ -90,16 +90,16 @@ static void takes_the_middle_of_batches(void **state)
 }
 
 /* Every place in turn, the same one for the same (seed, epoch, sample). */
-static void takes_parts_by_chance(void **state)
+static void takes_crops_by_chance(void **state)
 {
     (void)state;
-    enum { PART_H = 17, PART_W = 26, EPOCHS = 400 };
-    static uint8_t sample[PART_H * PART_W * 3], again[sizeof sample];
-    static int often[H - PART_H + 1][W - PART_W + 1];
+    enum { CROP_H = 17, CROP_W = 26, EPOCHS = 400 };
+    static uint8_t sample[CROP_H * CROP_W * 3], again[sizeof sample];
+    static int often[H - CROP_H + 1][W - CROP_W + 1];
     const struct lk_batches_options options = {
         .size = 1, .seed = 3, .pipeline = "crop 17x26 | resize 17x26"};
     struct lk_data *data = open_wanting(
-        (struct lk_data_options){.height = PART_H, .width = PART_W, .channels = 3});
+        (struct lk_data_options){.height = CROP_H, .width = CROP_W, .channels = 3});
     struct lk_batches *batches[2];
     int32_t label;
     for (int i = 0; i < 2; i++)
@@ -109,7 +109,7 @@ static void takes_parts_by_chance(void **state)
         assert_int_equal(lk_batches_read(batches[1], epoch, 0, 1, again, &label), LK_OK);
         assert_memory_equal(sample, again, sizeof sample);
         const int top = sample[0] / 10, left = sample[1] / 8;
-        expect_window(sample, top, left, PART_H, PART_W);
+        expect_window(sample, top, left, CROP_H, CROP_W);
         often[top][left]++;
     }
     for (int i = 0; i < 4 * 5; i++) /* 20 each: below 4 or above 45 but once in 10,000 */
@@ -156,7 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_the_middle),
         cmocka_unit_test(takes_the_middle_of_batches),
-        cmocka_unit_test(takes_parts_by_chance),
+        cmocka_unit_test(takes_crops_by_chance),
         cmocka_unit_test(keeps_no_chance),
     };
     return cmocka_run_group_tests(tests, prepare, scratch_remove);

@@ -133,11 +133,11 @@ static void evaluates_without_chance(void **state)
                               "scale=0.00392156862745098 mean=[0.5] std=[0.5]");
     const struct lk_pipeline again = parse(text, false);
     assert_false(again.crops_by_chance);
-    const struct lk_pipeline parts =
+    const struct lk_pipeline crops =
         parse("decode full | crop 20x30 | resize 9x9 | crop 7x8 | one_hot 0.5", true);
-    assert_true(parts.parts_by_chance && parts.crops_by_chance);
-    const struct lk_pipeline middle = lk_pipeline_evaluation(&parts);
-    assert_false(middle.parts_by_chance || middle.crops_by_chance);
+    assert_true(crops.first_crop_by_chance && crops.crops_by_chance);
+    const struct lk_pipeline middle = lk_pipeline_evaluation(&crops);
+    assert_false(middle.first_crop_by_chance || middle.crops_by_chance);
     lk_pipeline_print(&middle, text, sizeof text);
     assert_string_equal(
         text,

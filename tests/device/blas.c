@@ -120,8 +120,8 @@ static void multiplies_batches(void **state)
                               .b_first = SKIPPED,
                               .c_first = SKIPPED,
                               .batch = BATCH,
-                              .b_step = K * N,
-                              .c_step = M * N};
+                              .b_stride = K * N,
+                              .c_stride = M * N};
     assert_ok(lk_blas_gemm(device, &g));
     float *got = malloc((size_t)c.count * sizeof *got);
     assert_non_null(got);
@@ -160,8 +160,8 @@ static void multiplies_batches_of_whole_tiles(void **state)
                         .b = b.buffer,
                         .c = c.buffer,
                         .batch = BATCH,
-                        .b_step = K * N,
-                        .c_step = M * N};
+                        .b_stride = K * N,
+                        .c_stride = M * N};
     size_t scratch = 0;
     assert_ok(lk_blas_check(device, 4, NULL));
     assert_ok(lk_blas_scratch(device, &g, &scratch));

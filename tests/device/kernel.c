@@ -207,11 +207,11 @@ static const struct lk_pack pack = {.block = BLOCK,
                                     .ins = INS,
                                     .rows = TAPS,
                                     .columns = TAPS,
-                                    .out_step = 1,
-                                    .in_step = TAPS * TAPS * OUTS,
+                                    .out_stride = 1,
+                                    .in_stride = TAPS * TAPS * OUTS,
                                     .first = (TAPS * TAPS - 1) * OUTS,
-                                    .row_step = -TAPS * OUTS,
-                                    .column_step = -OUTS,
+                                    .row_stride = -TAPS * OUTS,
+                                    .column_stride = -OUTS,
                                     .blocks_each = BLOCKS,
                                     .ins_each = INS};
 
@@ -251,7 +251,7 @@ static void hands_structs_over(void **state)
     assert_ok(LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(to), LK_INT(0), LK_STRUCT(&pack)));
     assert_ok(lk_buffer_read(to, 0, sizeof packed, packed));
     expect_packed(w, packed);
-    large.row_step = -(1LL << 31) - 1;
+    large.row_stride = -(1LL << 31) - 1;
     assert_fails(
         LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(to), LK_INT(0), LK_STRUCT(&large)),
         LK_E_ARGUMENT, "'conv2d_pack': argument 3 is too large: -2147483649");

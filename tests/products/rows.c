@@ -11,7 +11,7 @@ enum { BATCH = 24, SHARDS = 2, MOST_ROWS = 64 };
 
 static const struct subject {
     const char *name;
-    int64_t groups, channels, filters, height, width, kernel, pad, step;
+    int64_t groups, channels, filters, height, width, kernel, pad, stride;
     bool is_matrix;
 } subjects[] = {
     {"few channels", 1, 3, 5, 6, 7, 3, 1, 1, false},
@@ -33,12 +33,12 @@ static struct lk_product_shape shape_of(const struct subject *s, bool is_matrix)
                                      .is_matrix = is_matrix};
     for (int i = 0; i < 2; i++) {
         const int64_t in = i ? s->width : s->height;
-        const int64_t out = (in + 2 * s->pad - s->kernel) / s->step + 1;
+        const int64_t out = (in + 2 * s->pad - s->kernel) / s->stride + 1;
         shape.axis[i] = (struct lk_product_axis){.in = in,
                                                  .out = out,
                                                  .all_out = out,
                                                  .taps = s->kernel,
-                                                 .step = s->step,
+                                                 .stride = s->stride,
                                                  .gap = 1,
                                                  .pad = s->pad};
     }
@@ -104,7 +104,7 @@ static void expect_pixel(struct scene *s, int64_t tile, int64_t lane, int64_t k,
     for (int64_t c = 0; c < s->shape.channels; c++)
         for (int64_t r = 0; r < y->taps; r++)
             for (int64_t q = 0; q < x->taps; q++) {
-                const int64_t h = i * y->step + r - y->pad, v = j * x->step + q - x->pad;
+                const int64_t h = i * y->stride + r - y->pad, v = j * x->stride + q - x->pad;
                 if (h < 0 || h >= y->in || v < 0 || v >= x->in)
                     continue;
                 const int64_t channel = group * s->shape.channels + c;

@@ -5,7 +5,7 @@
 /* x: columns, y: rows */
 struct sizes {
     int channels, filters, all_filters, groups;
-    int2 taps, step, gap, pad, in, dz;
+    int2 taps, stride, gap, pad, in, dz;
 };
 
 /* Outputs of an image: rows i0 to i1, columns j0 to j1. */

@@ -29,7 +29,7 @@ INLINE V gradient(__global const S *dy, __global const S *y, __global const B *a
 #endif
 }
 
-#define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X - PAD_X) * PARTS)
+#define X_AT(j, s) (((j) * STRIDE_X + (s) * GAP_X - PAD_X) * PARTS)
 
 /* One output pixel. The operands that are fewer stay in registers. xs: column 0 of the input
  * row of each channel. */
@@ -65,11 +65,11 @@ INLINE void add_pixel(V a[ROWS][COLUMNS][TAPS_X], const struct block *b,
 INLINE void add_area(V a[ROWS][COLUMNS][TAPS_X], const struct block *b, struct area area, int r)
 {
     const int top = PAD_Y - r * GAP_Y, bottom = IN_H - 1 + top;
-    const int i0 = max(area.i0, top > 0 ? (top + STEP_Y - 1) / STEP_Y : 0);
-    const int i1 = min(area.i1, bottom < 0 ? 0 : bottom / STEP_Y + 1);
+    const int i0 = max(area.i0, top > 0 ? (top + STRIDE_Y - 1) / STRIDE_Y : 0);
+    const int i1 = min(area.i1, bottom < 0 ? 0 : bottom / STRIDE_Y + 1);
     __global const S *xs[ROWS];
     UNROLL for (int c = 0; c < ROWS; c++)
-        xs[c] = b->x[c] + (i0 * STEP_Y - top) * (IN_W * PARTS);
+        xs[c] = b->x[c] + (i0 * STRIDE_Y - top) * (IN_W * PARTS);
     __local const V *row = b->dz + (i0 - area.i0) * (STRIP * COLUMNS);
     for (int i = i0; i < i1; i++) {
         __local const V *dz = row;
@@ -86,7 +86,7 @@ INLINE void add_area(V a[ROWS][COLUMNS][TAPS_X], const struct block *b, struct a
                 add_pixel(a, b, xs, dz + j * COLUMNS, i, OUT_W - RIGHT + j, true);
         row += STRIP * COLUMNS;
         UNROLL for (int c = 0; c < ROWS; c++)
-            xs[c] += STEP_Y * IN_W * PARTS;
+            xs[c] += STRIDE_Y * IN_W * PARTS;
     }
 }
 

@@ -2,24 +2,24 @@
  * input is read once.
  *
  *   conv2d_depthwise   DATA 0: y[c, i, j] = bias[c] + sum over r, s of w[r, s, c] *
- *                          x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X],
+ *                          x[c, i*STRIDE_Y + r*GAP_Y - PAD_Y, j*STRIDE_X + s*GAP_X - PAD_X],
  *                          then relu (RELU); taps outside the image are left out
  *                      DATA 1: y = dx and x = dz of that: dx[c, i, j] = sum over the r, s for
- *                          which (i + PAD_Y - r*GAP_Y) / STEP_Y and its like are whole
+ *                          which (i + PAD_Y - r*GAP_Y) / STRIDE_Y and its like are whole
  *                      one chain of products in ascending order of r and s
  *   conv2d_depthwise_weights   out[part][r, s, c] = sum over the part's tiles, i, j and lanes
- *                      of dz[c, i, j] * x[c, i*STEP_Y + ...]: a lane's sum in this order, then
- *                      the lanes as a tree
+ *                      of dz[c, i, j] * x[c, i*STRIDE_Y + ...]: a lane's sum in this order,
+ *                      then the lanes as a tree
  *
  *   x: [tiles][channels][IN_H][IN_W]; y: [tiles][channels][OUT_H][OUT_W] (weights: dz)
  *
- * A block is COLUMNS pixels, a multiple of STEP_X. The compiler leaves out the taps outside of
- * the first and the last block. STREAM: outputs are written past the caches. GATED: they are 0
- * where `gate`, of y's layout, is not above 0.
+ * A block is COLUMNS pixels, a multiple of STRIDE_X. The compiler leaves out the taps outside
+ * of the first and the last block. STREAM: outputs are written past the caches. GATED: they
+ * are 0 where `gate`, of y's layout, is not above 0.
  *
  * Group ids: 0: run of rows_each rows, 1: channel, 2: tile; weights: 0: run of channels_each
  * channels, 1: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W DATA RELU
+ * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W DATA RELU
  *     COLUMNS STREAM GATED
  */
 #include "lib/hints.cl"
@@ -30,14 +30,14 @@
 #define BLOCKS ((OUT_W + COLUMNS - 1) / COLUMNS)
 
 #if DATA
-/* Rounded down, for numbers that are not below -1024 steps. */
-#define FLOOR(t) (((t) + 1024 * STEP_X) / STEP_X - 1024)
+/* Rounded down, for numbers that are not below -1024 strides. */
+#define FLOOR(t) (((t) + 1024 * STRIDE_X) / STRIDE_X - 1024)
 #define REACH(j, s) ((j) + PAD_X - (s) * GAP_X)
-#define IS_WHOLE(j, s) ((REACH(j, s) + 1024 * STEP_X) % STEP_X == 0)
-#define COLUMN(b, j, s) ((b) * (COLUMNS / STEP_X) + FLOOR(REACH(j, s)))
+#define IS_WHOLE(j, s) ((REACH(j, s) + 1024 * STRIDE_X) % STRIDE_X == 0)
+#define COLUMN(b, j, s) ((b) * (COLUMNS / STRIDE_X) + FLOOR(REACH(j, s)))
 #else
 #define IS_WHOLE(j, s) true
-#define COLUMN(b, j, s) (((b) * COLUMNS + (j)) * STEP_X + (s) * GAP_X - PAD_X)
+#define COLUMN(b, j, s) (((b) * COLUMNS + (j)) * STRIDE_X + (s) * GAP_X - PAD_X)
 #endif
 
 /* The row of x that tap r of output row i reads, or -1. */
@@ -45,9 +45,9 @@ INLINE int row_of(int i, int r)
 {
 #if DATA
     const int t = i + PAD_Y - r * GAP_Y;
-    return t >= 0 && t % STEP_Y == 0 && t / STEP_Y < IN_H ? t / STEP_Y : -1;
+    return t >= 0 && t % STRIDE_Y == 0 && t / STRIDE_Y < IN_H ? t / STRIDE_Y : -1;
 #else
-    const int row = i * STEP_Y + r * GAP_Y - PAD_Y;
+    const int row = i * STRIDE_Y + r * GAP_Y - PAD_Y;
     return row >= 0 && row < IN_H ? row : -1;
 #endif
 }
@@ -62,7 +62,7 @@ INLINE bool is_edge(int b)
 /* Where a pass reads a pixel for each output, those of a later block come with this one; planes
  * follow each other, so they may be the next one's. PIXELS: that a line of a cache holds;
  * LEAD: of x, how far the last row of taps is ahead of the output. */
-#define FETCHES (STEP_Y * STEP_X == 1)
+#define FETCHES (STRIDE_Y * STRIDE_X == 1)
 #define PIXELS ((int)sizeof(S) * PARTS < 64 ? 64 / ((int)sizeof(S) * PARTS) : 1)
 #define LEAD ((DATA ? PAD_Y : (TAPS_Y - 1) * GAP_Y - PAD_Y) * IN_W)
 
@@ -160,7 +160,7 @@ INLINE void weigh_block(V a[TAPS_Y][TAPS_X], __global const S *x, __global const
         fetch_block(x + (i * IN_W + b * COLUMNS + LEAD + 48) * PARTS);
         fetch_block(dz + 48 * PARTS);
     }
-    x += (i * STEP_Y - PAD_Y) * (IN_W * PARTS);
+    x += (i * STRIDE_Y - PAD_Y) * (IN_W * PARTS);
     UNROLL for (int j = 0; j < COLUMNS; j++)
         if (!edge || b * COLUMNS + j < OUT_W) {
             const V d = LOAD(dz + j * PARTS);

@@ -3,7 +3,7 @@
  * weights, the data gradient (with strides once for each phase of the image).
  *
  *   y[k, i, j] = bias[k] + sum over c, r, s of
- *       w[k, c, r, s] * x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X]
+ *       w[k, c, r, s] * x[c, i*STRIDE_Y + r*GAP_Y - PAD_Y, j*STRIDE_X + s*GAP_X - PAD_X]
  *
  * Taps outside the image are left out, not multiplied by zero. Then relu (RELU) and, where
  * PIXEL_ROWS is 2, a max-pool over 2x2 outputs: `at` keeps which won, 0..3 in row-major order,
@@ -11,7 +11,7 @@
  *
  *   x: [tiles][GROUPS][channels][IN_H][IN_W]
  *   w: [GROUPS][blocks][channels][TAPS_Y][TAPS_X][ROWS]
- *   y: [tiles][GROUPS][filters][PLANE] from y_first on, rows PITCH, columns OUT_STEP apart
+ *   y: [tiles][GROUPS][filters][PLANE] from y_first on, rows PITCH, columns OUT_STRIDE apart
  *
  * A register block is ROWS filters, COLUMNS pixels and PIXEL_ROWS of these. Of the blocks of a
  * row, LEFT see the left edge or lie before one that does, RIGHT the right edge or are
@@ -19,8 +19,8 @@
  * they are 0 where `gate`, of y's layout, is not above 0.
  *
  * Group ids: 0: run of rows_each row blocks, 1: run of blocks_each filter blocks, 2: tile.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
- *     OUT_STEP GROUPS RELU ROWS COLUMNS PIXEL_ROWS LEFT RIGHT STREAM GATED
+ * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W PLANE PITCH
+ *     OUT_STRIDE GROUPS RELU ROWS COLUMNS PIXEL_ROWS LEFT RIGHT STREAM GATED
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -30,13 +30,13 @@
 
 #define BLOCKS ((OUT_W + COLUMNS - 1) / COLUMNS)
 #define TAIL (OUT_W - (BLOCKS - 1) * COLUMNS)
-#define SPAN_Y ((PIXEL_ROWS - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
-#define ROW_STEP (PIXEL_ROWS == 1 ? GAP_Y : 1)
+#define SPAN_Y ((PIXEL_ROWS - 1) * STRIDE_Y + (TAPS_Y - 1) * GAP_Y + 1)
+#define ROW_STRIDE (PIXEL_ROWS == 1 ? GAP_Y : 1)
 
-#define X_AT(j, s) (((j) * STEP_X + (s) * GAP_X) * PARTS)
+#define X_AT(j, s) (((j) * STRIDE_X + (s) * GAP_X) * PARTS)
 #define X_ROW (IN_W * PARTS)
 #define X_PLANE (IN_H * IN_W * PARTS)
-#define OUT_AT(i, j) (((size_t)(i)*PLANE + (j)*OUT_STEP) * PARTS)
+#define OUT_AT(i, j) (((size_t)(i)*PLANE + (j)*OUT_STRIDE) * PARTS)
 
 /* A row of outputs of ROWS filters. */
 struct job {
@@ -68,10 +68,10 @@ INLINE void add_taps(V a[ROWS][COLUMNS], __global const S *x, __global const rea
 INLINE void add_products(V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, int x0, int n,
                          bool edge)
 {
-    const int first = (max(0, -job->row) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
+    const int first = (max(0, -job->row) + ROW_STRIDE - 1) / ROW_STRIDE * ROW_STRIDE;
     const int last = min(SPAN_Y, IN_H - job->row);
-    const int count = (last - first + ROW_STEP - 1) / ROW_STEP;
-    __global const S *x = job->x + (x0 * STEP_X - PAD_X) * PARTS + first * X_ROW;
+    const int count = (last - first + ROW_STRIDE - 1) / ROW_STRIDE;
+    __global const S *x = job->x + (x0 * STRIDE_X - PAD_X) * PARTS + first * X_ROW;
     __global const real *w = job->w;
     int u = first, gates = 0;
     for (int left = TAPS_X > 0 && count > 0 ? job->channels * count : 0; left > 0; left--) {
@@ -82,14 +82,14 @@ INLINE void add_products(V a[PIXEL_ROWS][ROWS][COLUMNS], const struct job *job, 
             gates++;
         }
         UNROLL for (int m = 0; m < PIXEL_ROWS; m++) {
-            const int v = u - m * STEP_Y, r = v / GAP_Y;
+            const int v = u - m * STRIDE_Y, r = v / GAP_Y;
             if (PIXEL_ROWS == 1 || (v >= 0 && r < TAPS_Y && r * GAP_Y == v))
                 add_taps(a[m], x, w + r * (TAPS_X * ROWS), x0, n, edge);
         }
-        x += ROW_STEP * X_ROW;
-        u += ROW_STEP;
+        x += ROW_STRIDE * X_ROW;
+        u += ROW_STRIDE;
         if (u >= last) {
-            x += X_PLANE - count * ROW_STEP * X_ROW;
+            x += X_PLANE - count * ROW_STRIDE * X_ROW;
             w += TAPS_Y * TAPS_X * ROWS;
             u = first;
         }
@@ -145,14 +145,14 @@ INLINE void block(const struct job *job, int x0, int n, bool edge)
 /* A row of outputs of all filters of a group. */
 struct row {
     struct job job; /* of the first ROWS filters */
-    int blocks, unit;
+    int blocks, weights; /* of filters; of a block */
     int next; /* from its inputs to those of the next row */
 };
 
 /* The first column that outputs before column j do not read. */
 INLINE int columns_before(int j)
 {
-    return clamp((j - 1) * STEP_X + (TAPS_X - 1) * GAP_X - PAD_X + 1, 0, IN_W);
+    return clamp((j - 1) * STRIDE_X + (TAPS_X - 1) * GAP_X - PAD_X + 1, 0, IN_W);
 }
 
 /* The inputs of a block are read from afar once: the weights follow each other in memory.
@@ -162,12 +162,12 @@ INLINE void over_filters(const struct row *row, int x0, int n, bool edge)
     const bool wraps = x0 + COLUMNS >= OUT_W;
     const int j0 = wraps ? 0 : columns_before(x0 + COLUMNS);
     const int j1 = columns_before(wraps ? COLUMNS : x0 + 2 * COLUMNS);
-    const int next = (wraps ? row->next : 0) + (j0 + PAD_X - x0 * STEP_X) * PARTS;
+    const int next = (wraps ? row->next : 0) + (j0 + PAD_X - x0 * STRIDE_X) * PARTS;
     struct job job = row->job;
     for (int b = 0; b < row->blocks; b++) {
         job.ahead = b < j1 - j0 ? next + b * PARTS : 0;
         block(&job, x0, n, edge);
-        job.w += row->unit;
+        job.w += row->weights;
         job.bias = job.bias ? job.bias + ROWS : 0;
         job.y += (size_t)ROWS * PLANE * PARTS;
         job.at = job.at ? job.at + (size_t)ROWS * PLANE * PARTS : 0;
@@ -210,9 +210,9 @@ BODY void gather_group(__global const S *restrict x, int x_first,
     const int runs = (blocks + blocks_each - 1) / blocks_each;
     const int g = group_1 / runs, b0 = group_1 % runs * blocks_each;
     const size_t image = (size_t)group_2 * GROUPS + g;
-    const int unit = ROWS * channels * (TAPS_Y * TAPS_X);
+    const int weights = ROWS * channels * (TAPS_Y * TAPS_X);
     x += x_first / VECTOR + image * channels * (IN_H * IN_W * PARTS) + PART;
-    w += w_first + (size_t)g * blocks * unit;
+    w += w_first + (size_t)g * blocks * weights;
     y += (image * filters * PLANE + y_first) * PARTS + PART;
     at = at ? at + image * filters * (PLANE * PARTS) + PART : 0;
     gate = GATED ? gate + (image * filters * PLANE + y_first) * PARTS + PART : 0;
@@ -220,10 +220,10 @@ BODY void gather_group(__global const S *restrict x, int x_first,
     const int rows = OUT_H / PIXEL_ROWS;
     const int i0 = group_0 * rows_each, i1 = min(i0 + rows_each, rows);
     for (int i = i0; i < i1; i++) {
-        const int first = i * PIXEL_ROWS * STEP_Y - PAD_Y;
+        const int first = i * PIXEL_ROWS * STRIDE_Y - PAD_Y;
         const size_t to = ((size_t)b0 * ROWS * PLANE + i * PITCH) * PARTS;
         const struct row row = {{.x = x + first * (IN_W * PARTS),
-                                 .w = w + (size_t)b0 * unit,
+                                 .w = w + (size_t)b0 * weights,
                                  .bias = bias ? bias + b0 * ROWS : 0,
                                  .y = y + to,
                                  .at = at ? at + to : 0,
@@ -232,10 +232,10 @@ BODY void gather_group(__global const S *restrict x, int x_first,
                                  .row = first,
                                  .filters = filters - b0 * ROWS},
                                 min(blocks_each, blocks - b0),
-                                unit,
-                                i + 1 < rows ? PIXEL_ROWS * STEP_Y * X_ROW
+                                weights,
+                                i + 1 < rows ? PIXEL_ROWS * STRIDE_Y * X_ROW
                                              : GROUPS * channels * X_PLANE -
-                                                   i * PIXEL_ROWS * STEP_Y * X_ROW};
+                                                   i * PIXEL_ROWS * STRIDE_Y * X_ROW};
         blocks_of_row(&row);
     }
 }

@@ -2,7 +2,7 @@
  * read in place. CPU class only.
  *
  *   out[part][c, r, s, k] = sum over the part's areas, i, j, lanes of
- *       dz[k, i, j] * x[c, i*STEP_Y + r*GAP_Y - pad_y, j*STEP_X + s*GAP_X - pad_x]
+ *       dz[k, i, j] * x[c, i*STRIDE_Y + r*GAP_Y - pad_y, j*STRIDE_X + s*GAP_X - pad_x]
  *   bias[part][k] = sum over the part's areas, i, j, lanes of dz[k, i, j]
  *
  * The outputs of a tile are cut into areas of ROWS_EACH x STRIP, row by row; a part is
@@ -24,7 +24,7 @@
  *
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
  * 2: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X GRADIENT ROWS COLUMNS ROWS_EACH STRIP
+ * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X GRADIENT ROWS COLUMNS ROWS_EACH STRIP
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -32,11 +32,11 @@
 #include "products/direct/select.cl"
 #include "lib/sum.cl"
 
-#define UNIT (ROWS * TAPS_X * COLUMNS) /* sums of a register block; those of bias follow */
-#define UNITS_Y (TAPS_Y / ROWS)
-#define EXTENT(outputs, taps, step, gap) (((outputs)-1) * (step) + ((taps)-1) * (gap) + 1)
-#define HEIGHT EXTENT(ROWS_EACH, TAPS_Y, STEP_Y, GAP_Y) /* of an area's inputs */
-#define WIDTH EXTENT(STRIP, TAPS_X, STEP_X, GAP_X)
+#define SUMS (ROWS * TAPS_X * COLUMNS) /* sums of a register block; those of bias follow */
+#define ROW_BLOCKS (TAPS_Y / ROWS)
+#define EXTENT(outputs, taps, stride, gap) (((outputs)-1) * (stride) + ((taps)-1) * (gap) + 1)
+#define HEIGHT EXTENT(ROWS_EACH, TAPS_Y, STRIDE_Y, GAP_Y) /* of an area's inputs */
+#define WIDTH EXTENT(STRIP, TAPS_X, STRIDE_X, GAP_X)
 #define POOL (GRADIENT == 2 ? 2 : 1)
 
 /* Rows and columns of dy of an area; of the image and group: its x, and where its dy begins. */
@@ -72,10 +72,10 @@ INLINE size_t place(const struct area *area, int k, const struct lk_lanewise *s)
 INLINE void stage(__local V *to, const struct area *area, int c0, int c1,
                   const struct lk_lanewise *s)
 {
-    const int top = area->i0 * (POOL * STEP_Y) - s->pad_y;
-    const int left = area->j0 * (POOL * STEP_X) - s->pad_x;
-    const int height = EXTENT((area->i1 - area->i0) * POOL, TAPS_Y, STEP_Y, GAP_Y);
-    const int width = EXTENT((area->j1 - area->j0) * POOL, TAPS_X, STEP_X, GAP_X);
+    const int top = area->i0 * (POOL * STRIDE_Y) - s->pad_y;
+    const int left = area->j0 * (POOL * STRIDE_X) - s->pad_x;
+    const int height = EXTENT((area->i1 - area->i0) * POOL, TAPS_Y, STRIDE_Y, GAP_Y);
+    const int width = EXTENT((area->j1 - area->j0) * POOL, TAPS_X, STRIDE_X, GAP_X);
     const int j0 = clamp(-left, 0, width), j1 = clamp(s->in_w - left, j0, width);
     for (int c = c0; c < c1; c++, to += HEIGHT * WIDTH)
         for (int i = 0; i < height; i++) {
@@ -97,10 +97,10 @@ INLINE void stage(__local V *to, const struct area *area, int c0, int c1,
 INLINE void fetch_inputs(const struct area *area, int c0, int n0, int n1,
                          const struct lk_lanewise *s)
 {
-    const int left = area->j0 * (POOL * STEP_X) - s->pad_x;
+    const int left = area->j0 * (POOL * STRIDE_X) - s->pad_x;
     const int j0 = max(left, 0), j1 = min(left + WIDTH, s->in_w);
     for (int n = n0; n < n1; n++) {
-        const int i = area->i0 * (POOL * STEP_Y) - s->pad_y + n % HEIGHT;
+        const int i = area->i0 * (POOL * STRIDE_Y) - s->pad_y + n % HEIGHT;
         if (i >= 0 && i < s->in_h)
             for (int j = j0; j < j1; j++)
                 PREFETCH(area->x + ((size_t)(c0 + n / HEIGHT) * s->in_h + i) * s->in_w + j);
@@ -136,9 +136,9 @@ INLINE V meets(__local const V *x, int r, int s, const struct gradient *z)
 {
     x += r * (GAP_Y * WIDTH) + s * GAP_X;
 #if GRADIENT == 2
-    const V top = SELECT(z->right, x[STEP_X], x[0]);
-    x += STEP_Y * WIDTH;
-    return SELECT(z->low, SELECT(z->right, x[STEP_X], x[0]), top);
+    const V top = SELECT(z->right, x[STRIDE_X], x[0]);
+    x += STRIDE_Y * WIDTH;
+    return SELECT(z->low, SELECT(z->right, x[STRIDE_X], x[0]), top);
 #else
     return x[0];
 #endif
@@ -151,14 +151,14 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
                      long ahead, const struct area *area, int width, bool is_first)
 {
     V a[ROWS][TAPS_X][COLUMNS], bias[COLUMNS];
-    UNROLL for (int n = 0; n < UNIT; n++)
+    UNROLL for (int n = 0; n < SUMS; n++)
         ((V *)a)[n] = sums[n];
     UNROLL for (int m = 0; m < COLUMNS; m++)
-        bias[m] = is_first ? sums[UNIT + m] : (V)0;
+        bias[m] = is_first ? sums[SUMS + m] : (V)0;
     for (int i = 0; i < area->i1 - area->i0; i++) {
-        __local const V *now = x + i * (POOL * STEP_Y * WIDTH);
+        __local const V *now = x + i * (POOL * STRIDE_Y * WIDTH);
         const int end = i * width + area->j1 - area->j0;
-        for (int j = i * width; j < end; j++, now += POOL * STEP_X) {
+        for (int j = i * width; j < end; j++, now += POOL * STRIDE_X) {
             struct gradient z[COLUMNS];
             UNROLL for (int m = 0; m < COLUMNS; m++) {
                 z[m] = gradient_at(dy, y, at, from[m] + j);
@@ -177,10 +177,10 @@ INLINE void add_area(__local V *sums, __local const V *x, __global const S *dy,
                         a[r][s][m] = FMA(z[m].d, meets(now, r, s, &z[m]), a[r][s][m]);
         }
     }
-    UNROLL for (int n = 0; n < UNIT; n++)
+    UNROLL for (int n = 0; n < SUMS; n++)
         sums[n] = ((V *)a)[n];
     UNROLL for (int m = 0; m < COLUMNS && is_first; m++)
-        sums[UNIT + m] = bias[m];
+        sums[SUMS + m] = bias[m];
 }
 
 /* The sums of a register block, of which `filters` are there. */
@@ -191,7 +191,7 @@ INLINE void store(__global real *out, __global real *bias, __local const V *sums
         for (int m = 0; m < min(COLUMNS, filters); m++)
             out[(size_t)tap * all_filters + m] = sum_vector(sums[tap * COLUMNS + m]);
     for (int m = 0; bias && m < min(COLUMNS, filters); m++)
-        bias[m] = sum_vector(sums[UNIT + m]);
+        bias[m] = sum_vector(sums[SUMS + m]);
 }
 
 BODY void weigh_group(__global const S *restrict x, __global const S *restrict dy, int dy_first,
@@ -208,11 +208,11 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
     const int parts = (s.areas + s.areas_each - 1) / s.areas_each;
     const int u0 = group_2 / parts * s.areas + group_2 % parts * s.areas_each;
     const int u1 = min(u0 + s.areas_each, (group_2 / parts + 1) * s.areas);
-    const int units = (c1 - c0) * UNITS_Y;
+    const int row_blocks = (c1 - c0) * ROW_BLOCKS;
     const int blocks = (k1 - k0 + COLUMNS - 1) / COLUMNS, rows = (c1 - c0) * HEIGHT;
     const int share = (rows + blocks - 1) / blocks;
     dy += dy_first / VECTOR;
-    for (int n = 0; n < blocks * units * (UNIT + COLUMNS); n++)
+    for (int n = 0; n < blocks * row_blocks * (SUMS + COLUMNS); n++)
         sums[n] = (V)0;
     for (int u = u0; u < u1; u++) {
         const struct area area = area_at(x, u, g, &s);
@@ -228,9 +228,9 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
                 from[m] = place(&area, min(k + m, k1 - 1), &s);
             fetch_inputs(&next, c0, b * share, min((b + 1) * share, rows), &s);
             const long ahead = (long)then - (long)from[0];
-            for (int n = 0; n < units; n++, to += UNIT + COLUMNS) {
-                __local const V *inputs =
-                    staged + (n / UNITS_Y * HEIGHT + n % UNITS_Y * (ROWS * GAP_Y)) * WIDTH;
+            for (int n = 0; n < row_blocks; n++, to += SUMS + COLUMNS) {
+                const int row = n / ROW_BLOCKS * HEIGHT + n % ROW_BLOCKS * (ROWS * GAP_Y);
+                __local const V *inputs = staged + row * WIDTH;
                 if (n == 0)
                     add_area(to, inputs, dy, y, at, from, ahead, &area, s.dz_w, true);
                 else
@@ -243,8 +243,8 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
                ? bias + bias_first + (size_t)group_2 * bias_stride + g * s.filters
                : 0;
     for (int k = k0; k < k1; k += COLUMNS)
-        for (int n = 0; n < units; n++, sums += UNIT + COLUMNS) {
-            const int row = (c0 + n / UNITS_Y) * TAPS_Y + n % UNITS_Y * ROWS;
+        for (int n = 0; n < row_blocks; n++, sums += SUMS + COLUMNS) {
+            const int row = (c0 + n / ROW_BLOCKS) * TAPS_Y + n % ROW_BLOCKS * ROWS;
             store(out + (size_t)row * TAPS_X * (s.groups * s.filters) + k,
                   n == 0 && bias ? bias + k : 0, sums, k1 - k, s.groups * s.filters);
         }

@@ -1,7 +1,7 @@
 /* Weights in the order in which conv2d_gather reads them:
  *
- *   to[g][b][n][r][s][i] = w[first + g*group_step + (b*block + i)*out_step + n*in_step
- *                            + r*row_step + s*column_step], or 0 where b*block + i >= outs
+ *   to[g][b][n][r][s][i] = w[first + g*group_stride + (b*block + i)*out_stride + n*in_stride
+ *                            + r*row_stride + s*column_stride], or 0 where b*block + i >= outs
  *
  * Forward: n is a channel of the group, b*block + i a filter. Data gradient: the other way
  * round, taps in descending order.
@@ -21,13 +21,13 @@
 struct weights {
     __global const real *w; /* of the group: block 0, in 0, first tap */
     __global real *to;
-    int block, outs, ins, rows, columns, out_step, in_step, row_step, column_step;
+    int block, outs, ins, rows, columns, out_stride, in_stride, row_stride, column_stride;
 };
 
 INLINE __global const real *from_at(const struct weights *s, int b, int n, int y, int x)
 {
-    return s->w + (size_t)b * s->block * s->out_step + (size_t)n * s->in_step +
-           y * s->row_step + x * s->column_step;
+    return s->w + (size_t)b * s->block * s->out_stride + (size_t)n * s->in_stride +
+           y * s->row_stride + x * s->column_stride;
 }
 
 INLINE __global real *to_at(const struct weights *s, int b, int n, int y, int x)
@@ -49,7 +49,7 @@ INLINE void copy_each(const struct weights *s, int b0, int b1, int n0, int n1)
                 __global const real *from = from_at(s, b, n, y, x);
                 __global real *to = to_at(s, b, n, y, x);
                 for (int i = 0; i < s->block; i++)
-                    to[i] = b * s->block + i < s->outs ? from[i * s->out_step] : (real)0;
+                    to[i] = b * s->block + i < s->outs ? from[i * s->out_stride] : (real)0;
             }
 }
 
@@ -77,18 +77,18 @@ INLINE void copy_each(const struct weights *s, int b0, int b1, int n0, int n1)
  * each other: no processor guesses which one comes next. */
 INLINE void copy_blocks(const struct weights *s, int b0, int b1, int n0, int n1)
 {
-    const int taps = s->rows * s->columns, rows = (n1 - n0) * taps, step = s->column_step;
+    const int taps = s->rows * s->columns, rows = (n1 - n0) * taps, stride = s->column_stride;
     const size_t next = (size_t)s->ins * taps * HALF;
     __global const real *from = from_at(s, b0, n0, 0, 0);
     __global real *to = to_at(s, b0, n0, 0, 0);
-    for (int r = 0; r + 1 < rows; r += 2, from += 2 * step, to += VECTOR) {
-        const int ahead = min(AHEAD, rows - 2 - r) * step;
+    for (int r = 0; r + 1 < rows; r += 2, from += 2 * stride, to += VECTOR) {
+        const int ahead = min(AHEAD, rows - 2 - r) * stride;
         for (int i = 0; i < (b1 - b0) * HALF; i += LINE) {
             PREFETCH(from + ahead + i);
-            PREFETCH(from + ahead + step + i);
+            PREFETCH(from + ahead + stride + i);
         }
         for (int b = 0; b < b1 - b0; b++)
-            STORE_BOTH(JOIN(LOAD_HALF(b, from), LOAD_HALF(b, from + step)), 0, to + b * next);
+            STORE_BOTH(JOIN(LOAD_HALF(b, from), LOAD_HALF(b, from + stride)), 0, to + b * next);
     }
     if (rows % 2 == 1)
         for (int b = 0; b < b1 - b0; b++)
@@ -105,8 +105,8 @@ INLINE void copy_transposed(const struct weights *s, int b, int n, int y, int x)
     V t[VECTOR];
     const int ahead = min(4 * VECTOR, s->ins - VECTOR - n);
     UNROLL for (int i = 0; i < VECTOR; i++) {
-        t[i] = PASTE(vload, VECTOR)(0, from + (size_t)i * s->out_step);
-        PREFETCH(from + (size_t)i * s->out_step + ahead);
+        t[i] = PASTE(vload, VECTOR)(0, from + (size_t)i * s->out_stride);
+        PREFETCH(from + (size_t)i * s->out_stride + ahead);
     }
     transpose(t);
     if (next == HALF)
@@ -135,12 +135,12 @@ BODY void pack_group(struct weights s, int b0, int b1, int n0, int n1)
 #if VECTOR > 1
     const int whole = max(b0, min(b1, s.outs / s.block)), pairs = b0 + (whole - b0) / 2 * 2;
     const int vectors = n0 + (n1 - n0) / VECTOR * VECTOR;
-    const bool are_rows = s.out_step == 1 && s.row_step == s.columns * s.column_step &&
-                          s.in_step == s.rows * s.row_step;
+    const bool are_rows = s.out_stride == 1 && s.row_stride == s.columns * s.column_stride &&
+                          s.in_stride == s.rows * s.row_stride;
     if (s.block == HALF && are_rows) {
         copy_blocks(&s, b0, whole, n0, n1);
         b0 = whole;
-    } else if (s.block == HALF && s.in_step == 1) {
+    } else if (s.block == HALF && s.in_stride == 1) {
         copy_pairs(&s, b0, pairs, n0, vectors);
         copy_each(&s, b0, pairs, vectors, n1);
         b0 = pairs;
@@ -154,10 +154,10 @@ KERNEL void conv2d_pack(__global const real *restrict w, __global real *restrict
 {
     const int g = get_group_id(1), blocks = (a.outs + a.block - 1) / a.block;
     const int taps = a.rows * a.columns;
-    const struct weights s = {w + g * a.group_step + a.first,
+    const struct weights s = {w + g * a.group_stride + a.first,
                               to + to_first + (size_t)g * blocks * a.ins * taps * a.block,
-                              a.block, a.outs, a.ins, a.rows, a.columns, a.out_step, a.in_step,
-                              a.row_step, a.column_step};
+                              a.block, a.outs, a.ins, a.rows, a.columns, a.out_stride,
+                              a.in_stride, a.row_stride, a.column_stride};
     const int b0 = get_group_id(0) * a.blocks_each, n0 = get_group_id(2) * a.ins_each;
     pack_group(s, b0, min(b0 + a.blocks_each, blocks), n0, min(n0 + a.ins_each, a.ins));
 }

@@ -5,7 +5,7 @@
  *   y[k, q] = bias[k] + sum over c of w[k, c] * x[c, from(q)], then relu (RELU)
  *
  *   x: [tiles][groups][channels][in_plane]; pixel q is read at q / width * in_row +
- *      q % width * in_step
+ *      q % width * in_stride
  *   w: [groups][blocks][channels][ROWS], or (IN_PLACE) where they are: filters w_row apart, a
  *      channel's next to each other
  *   y: [tiles][groups][all_filters][out_h * out_w], from filter `filter_first` on; where
@@ -13,7 +13,7 @@
  *
  * A panel is the inputs of COLUMNS pixels, [channels][COLUMNS], in local memory. While a group
  * goes over one with all its filters, ROWS at a time, it copies the next one, a channel every
- * few steps of products, which hides both the copying and the memory. STREAM: outputs are too
+ * few products, which hides both the copying and the memory. STREAM: outputs are too
  * large for caches and are written past them. GATED: they are 0 where `gate`, of y's layout, is
  * not above 0.
  *
@@ -41,7 +41,7 @@ INLINE struct panel panel_at(int n, const struct lk_pointwise *s)
     p.count = min(COLUMNS, s->pixels - p.first);
     UNROLL for (int j = 0; j < COLUMNS; j++) {
         const int q = min(p.first + j, s->pixels - 1);
-        p.from[j] = q / s->width * s->in_row + q % s->width * s->in_step;
+        p.from[j] = q / s->width * s->in_row + q % s->width * s->in_stride;
     }
     return p;
 }
@@ -77,7 +77,7 @@ struct job {
     int first, last, w_row; /* of w: from one filter to the next */
 };
 
-#define W_STEP (IN_PLACE ? 1 : ROWS) /* from one channel to the next */
+#define W_STRIDE (IN_PLACE ? 1 : ROWS) /* from one channel to the next */
 
 INLINE V activate(V v)
 {
@@ -121,7 +121,7 @@ INLINE void block(__local const V *x, const struct job *job, const struct lk_poi
         if (copy->channel < s->channels)
             copy_channel(copy, s);
         const int c1 = min(c0 + copy->each, s->channels);
-        for (int c = c0; c < c1; c++, x += COLUMNS, w += W_STEP) {
+        for (int c = c0; c < c1; c++, x += COLUMNS, w += W_STRIDE) {
             if (GATED && gates < ROWS * n) { /* by lines: many at once would be dropped */
                 PREFETCH(job->gate + min(gates % ROWS, job->last - 1) * plane +
                          to[gates / ROWS]);

@@ -35,7 +35,7 @@ INLINE struct area area_at(const struct inputs *in, int u, int g,
                         (int)((long)s->pixels * (n + 1) / s->areas) - first};
     for (int j = 0; j < AREA; j++) {
         const int q = min(first + j, s->pixels - 1);
-        area.from[j] = q / s->width * s->in_row + q % s->width * s->in_step;
+        area.from[j] = q / s->width * s->in_row + q % s->width * s->in_stride;
     }
     return area;
 }
@@ -61,7 +61,7 @@ struct work {
     struct inputs dz, after;           /* a block of an area, and what comes later */
     __local V *turned, *fours;         /* where to; where it is turned by fours */
     int k, n, j, v, stage;             /* filters from k on, n vectors; next pixel, vector */
-    int units, units_each;             /* how many are left; with every pixel */
+    int moves, moves_each;             /* how many are left; with every pixel */
 };
 
 /* Takes up the run behind that of area u, some of which is fetched while u is copied. The last
@@ -164,15 +164,15 @@ INLINE void transpose_rest(const struct work *work, int l)
         to[4 * i * work->n] = FOUR_OF_EACH(from, i);
 }
 
-#define UNITS (FOURS + 4) /* of a pixel's vector of filters */
-INLINE void transpose_unit(struct work *work, const struct lk_point_weights *s)
+#define MOVES (FOURS + 4) /* of a pixel's vector of filters */
+INLINE void transpose_move(struct work *work, const struct lk_point_weights *s)
 {
-    work->units--;
+    work->moves--;
     if (work->stage < FOURS)
         transpose_fours(work, s);
     else
         transpose_rest(work, work->stage - FOURS);
-    if (++work->stage == UNITS) {
+    if (++work->stage == MOVES) {
         work->stage = 0;
         if (++work->v == work->n) {
             work->v = 0;

@@ -8,7 +8,7 @@
  * changes it.
  *
  *   x: [tiles][groups][channels][in_plane]; pixel q is read at q / width * in_row +
- *      q % width * in_step
+ *      q % width * in_stride
  *   dz: [tiles][groups][filters][pixels], which is dy or, where GRADIENT is 1, dy where y > 0
  *   out: [parts] out_stride apart, k innermost
  *
@@ -47,8 +47,8 @@ INLINE void add_products(__local V *sums, X_SPACE const V *x, __local const V *d
     for (int j = 0; j < count; j++) {
         for (int i = 0; i < work->copies && work->channel < work->channels; i++)
             bring_channel(work, s);
-        for (int i = 0; i < work->units_each && work->units > 0; i++)
-            transpose_unit(work, s);
+        for (int i = 0; i < work->moves_each && work->moves > 0; i++)
+            transpose_move(work, s);
         for (int l = 0; l < VECTOR; l++, f++, dz += n)
             UNROLL for (int m = 0; m < ROWS; m++) {
                 const V e = f[m * row];
@@ -105,7 +105,7 @@ INLINE void start_block(struct work *work, const struct share *share, int b, int
     work->k = block.v * VECTOR;
     work->n = block.n;
     work->j = work->v = work->stage = 0;
-    work->units = count * block.n * UNITS;
+    work->moves = count * block.n * MOVES;
 }
 
 BODY void weigh_group(struct inputs in, __global real *restrict out, struct lk_point_weights s,
@@ -125,8 +125,8 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct lk_p
     start_run(&work, &in, u0, g, &s);
     while (work.channel < channels)
         bring_channel(&work, &s);
-    while (work.units > 0)
-        transpose_unit(&work, &s);
+    while (work.moves > 0)
+        transpose_move(&work, &s);
     for (int u = u0; u < u1; u++) {
         const int gaps = c_blocks * areas[0].count, count = areas[0].count;
         X_SPACE const V *now = rows_at(areas, x + (u - u0) % 2 * x_size, share.c0, &s);
@@ -145,8 +145,8 @@ BODY void weigh_group(struct inputs in, __global real *restrict out, struct lk_p
             __local const V *block = dz + parity * dz_size;
             start_block(&work, &share, b, 1, areas, areas[wraps].count, &s);
             work.turned = dz + (1 - parity) * dz_size;
-            work.units = wraps && u + 1 == u1 ? 0 : work.units;
-            work.units_each = (work.units - 1) / gaps + 1;
+            work.moves = wraps && u + 1 == u1 ? 0 : work.moves;
+            work.moves_each = (work.moves - 1) / gaps + 1;
             for (int c = 0; c < c_blocks; c++, to += ROWS * n) {
                 X_SPACE const V *from = now + min(c * ROWS, channels - ROWS) * ROW(&s);
                 if (n == COLUMNS)

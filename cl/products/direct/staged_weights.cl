@@ -1,7 +1,7 @@
 /* Weight gradient of a convolution:
  *
  *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
- *       dz[k, i, j] * x[c, i*STEP_Y + r*GAP_Y - PAD_Y, j*STEP_X + s*GAP_X - PAD_X]
+ *       dz[k, i, j] * x[c, i*STRIDE_Y + r*GAP_Y - PAD_Y, j*STRIDE_X + s*GAP_X - PAD_X]
  *
  * A part is part_tiles tiles of one shard. Each lane's sum runs over (tile, strip of STRIP
  * columns, row, column), then the lanes are added as a tree; no blocking changes this order.
@@ -18,9 +18,9 @@
  *
  * Group ids: 0: group, run of group_filters filters; 1: run of group_channels channels;
  * 2: part.
- * -D: TAPS_Y TAPS_X STEP_Y STEP_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS GRADIENT
- *     ROWS COLUMNS STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge, CHECK: all
- *     may, STAGED: through local memory, for CPUs; without, sums stay in registers
+ * -D: TAPS_Y TAPS_X STRIDE_Y STRIDE_X GAP_Y GAP_X PAD_Y PAD_X IN_H IN_W OUT_H OUT_W GROUPS
+ *     GRADIENT ROWS COLUMNS STRIP ROWS_EACH TILES_EACH, LEFT RIGHT: columns that see an edge,
+ *     CHECK: all may, STAGED: through local memory, for CPUs; without, sums stay in registers
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
@@ -29,7 +29,7 @@
 
 #define IN_PLANE (IN_H * IN_W)
 #define OUT_PLANE (OUT_H * OUT_W)
-#define UNIT (ROWS * COLUMNS * TAPS_X) /* sums of a register block */
+#define SUMS (ROWS * COLUMNS * TAPS_X) /* sums of a register block */
 #if GRADIENT == 2
 #define DY_PLANE ((OUT_H / 2) * (OUT_W / 2))
 #else
@@ -117,15 +117,15 @@ INLINE void fetch_gradients(const struct block *b, struct area area, int part, i
     }
 }
 
-#define ROWS_READ ((ROWS_EACH - 1) * STEP_Y + (TAPS_Y - 1) * GAP_Y + 1)
+#define ROWS_READ ((ROWS_EACH - 1) * STRIDE_Y + (TAPS_Y - 1) * GAP_Y + 1)
 
 /* Fetches input rows [n0, n1) of an area, ROWS_READ of each channel. x: of the first one. */
 INLINE void fetch_inputs(__global const S *x, struct area area, int n0, int n1)
 {
-    const int j0 = max(area.j0 * STEP_X - PAD_X, 0);
-    const int j1 = min((area.j1 - 1) * STEP_X + (TAPS_X - 1) * GAP_X - PAD_X, IN_W - 1);
+    const int j0 = max(area.j0 * STRIDE_X - PAD_X, 0);
+    const int j1 = min((area.j1 - 1) * STRIDE_X + (TAPS_X - 1) * GAP_X - PAD_X, IN_W - 1);
     for (int n = n0; n < n1; n++) {
-        const int i = area.i0 * STEP_Y - PAD_Y + n % ROWS_READ;
+        const int i = area.i0 * STRIDE_Y - PAD_Y + n % ROWS_READ;
         if (i >= 0 && i < IN_H)
             for (int j = j0; j <= j1; j++)
                 PREFETCH(x + (size_t)(n / ROWS_READ) * IN_PLANE + i * IN_W + j);
@@ -168,15 +168,15 @@ INLINE void add_group(__local V *sums, __local V *staged, const struct turn *now
             fetch_gradients(&then, last ? next_area : area, (c - c0) / ROWS, runs);
             fetch_inputs(next.x[0] + (size_t)c0 * IN_PLANE, next_area, row,
                          min(row + share, rows));
-            for (int r = 0; r < TAPS_Y; r++, sums += UNIT) {
+            for (int r = 0; r < TAPS_Y; r++, sums += SUMS) {
                 V a[ROWS][COLUMNS][TAPS_X];
-                UNROLL for (int m = 0; m < UNIT; m++)
+                UNROLL for (int m = 0; m < SUMS; m++)
                     ((V *)a)[m] = now->first ? (V)0 : sums[m];
                 for (int q = 0; q < tiles; q++) {
                     const struct block from = tiles_on(b, q, size);
                     add_area(a, &from, area, r);
                 }
-                UNROLL for (int m = 0; m < UNIT; m++)
+                UNROLL for (int m = 0; m < SUMS; m++)
                     sums[m] = ((V *)a)[m];
             }
         }
@@ -214,9 +214,9 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
     __local V *at_sum = sums;
     for (int k = k0; k < k1; k += COLUMNS)
         for (int c = c0; c < c1; c += ROWS)
-            for (int r = 0; r < TAPS_Y; r++, at_sum += UNIT) {
+            for (int r = 0; r < TAPS_Y; r++, at_sum += SUMS) {
                 V a[ROWS][COLUMNS][TAPS_X];
-                UNROLL for (int m = 0; m < UNIT; m++)
+                UNROLL for (int m = 0; m < SUMS; m++)
                     ((V *)a)[m] = at_sum[m];
                 store(a, out, c, k, r, c1, k1, GROUPS * filters, sums);
             }
@@ -225,7 +225,7 @@ BODY void weigh_group(__global const S *restrict x, __global const S *restrict d
         for (int c = c0; c < c1; c += ROWS)
             for (int r = 0; r < TAPS_Y; r++) {
                 V a[ROWS][COLUMNS][TAPS_X];
-                UNROLL for (int m = 0; m < UNIT; m++)
+                UNROLL for (int m = 0; m < SUMS; m++)
                     ((V *)a)[m] = (V)0;
                 for (int t = t0; t < t1; t++)
                     for (int j = 0; j < OUT_W; j += STRIP) {

@@ -2,7 +2,7 @@
  * (pixels, lanes) x filters. CPU class only.
  *
  *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
- *       dz[k, i, j] * x[c, i*step.y + r*gap.y - pad.y, j*step.x + s*gap.x - pad.x]
+ *       dz[k, i, j] * x[c, i*stride.y + r*gap.y - pad.y, j*stride.x + s*gap.x - pad.x]
  *
  * The outputs of a tile are cut into areas of rows_each x strip, which follow each other down a
  * strip; a part is areas_each of them. Each sum is one chain over the pixels and lanes of an
@@ -32,17 +32,17 @@
 #include "products/direct/area.cl"
 
 /* Outputs first to end whose inputs `tap` are inside, of those from `from` to `to`. */
-INLINE int2 inside(int from, int to, int tap, int step, int gap, int pad, int in)
+INLINE int2 inside(int from, int to, int tap, int stride, int gap, int pad, int in)
 {
     const int low = pad - tap * gap, high = in - 1 + low;
-    return (int2)(max(from, low > 0 ? (low + step - 1) / step : 0),
-                  min(to, high < 0 ? 0 : high / step + 1));
+    return (int2)(max(from, low > 0 ? (low + stride - 1) / stride : 0),
+                  min(to, high < 0 ? 0 : high / stride + 1));
 }
 
 /* Rows between the first and the last that the taps of so many outputs read. */
-INLINE int extent(int outputs, int taps, int step, int gap)
+INLINE int extent(int outputs, int taps, int stride, int gap)
 {
-    return (outputs - 1) * step + (taps - 1) * gap + 1;
+    return (outputs - 1) * stride + (taps - 1) * gap + 1;
 }
 
 /* What a tap reads of an area: `rows` rows, strides apart, of `columns` pixels, the first of
@@ -53,14 +53,15 @@ struct reads {
 
 INLINE struct reads reads_of(const struct area *area, int2 tap, const struct sizes *s)
 {
-    const int2 rows = inside(area->i0, area->i1, tap.y, s->step.y, s->gap.y, s->pad.y, s->in.y);
+    const int2 rows =
+        inside(area->i0, area->i1, tap.y, s->stride.y, s->gap.y, s->pad.y, s->in.y);
     const int2 columns =
-        inside(area->j0, area->j1, tap.x, s->step.x, s->gap.x, s->pad.x, s->in.x);
+        inside(area->j0, area->j1, tap.x, s->stride.x, s->gap.x, s->pad.x, s->in.x);
     const int width = max(columns.y - columns.x, 0), strip = area->j1 - area->j0;
-    const int2 first = (int2)(columns.x, rows.x) * s->step + tap * s->gap - s->pad;
+    const int2 first = (int2)(columns.x, rows.x) * s->stride + tap * s->gap - s->pad;
     const struct reads reads = {first.y * s->in.x + first.x,
                                 (rows.x - area->i0) * strip + columns.x - area->j0,
-                                s->step.y * s->in.x,
+                                s->stride.y * s->in.x,
                                 strip,
                                 width > 0 ? rows.y - rows.x : 0,
                                 width};
@@ -83,7 +84,7 @@ INLINE void add_products(__local V *sums, __local const V *dz, __global const V 
     for (int i = 0; i < reads->rows; i++) {
         __local const V *d = dz + i * reads->dz_stride * (VECTOR * n);
         int from = i * reads->x_stride;
-        for (int j = 0; j < reads->columns; j++, from += s->step.x, d += VECTOR * n)
+        for (int j = 0; j < reads->columns; j++, from += s->stride.x, d += VECTOR * n)
             UNROLL for (int l = 0; l < VECTOR; l++)
                 UNROLL for (int m = 0; m < ROWS; m++) {
                     const V e = ((__global const real *)(xs[m] + from))[l];
@@ -120,11 +121,11 @@ INLINE void fetch_gradients(const struct area *area, struct block block, int par
 INLINE void fetch_inputs(const struct area *area, int rows, int c0, int c1, int part, int parts,
                          const struct sizes *s)
 {
-    const int last = (area->i1 - 1) * s->step.y + (s->taps.y - 1) * s->gap.y - s->pad.y;
-    const int j0 = max(area->j0 * s->step.x - s->pad.x, 0);
-    const int j1 = min((area->j1 - 1) * s->step.x + (s->taps.x - 1) * s->gap.x - s->pad.x,
+    const int last = (area->i1 - 1) * s->stride.y + (s->taps.y - 1) * s->gap.y - s->pad.y;
+    const int j0 = max(area->j0 * s->stride.x - s->pad.x, 0);
+    const int j1 = min((area->j1 - 1) * s->stride.x + (s->taps.x - 1) * s->gap.x - s->pad.x,
                        s->in.x - 1);
-    const int every = s->taps.x == 1 ? s->step.x : 1;
+    const int every = s->taps.x == 1 ? s->stride.x : 1;
     const int each = (c1 - c0 + parts - 1) / parts, end = min(c0 + (part + 1) * each, c1);
     for (int c = c0 + part * each; c < end; c++)
         for (int row = max(last - rows + 1, 0); row <= min(last, s->in.y - 1); row++)
@@ -199,8 +200,8 @@ BODY void weigh_group(__global const V *restrict x, __global const V *restrict d
         const struct area next = area_at(x, dy, y, at, min(u + 1, u1 - 1), g, &cut, &s);
         const bool is_below = next.j0 == area.j0 && next.i0 == area.i1;
         const int rows = s.taps.y == 1 || !is_below
-                             ? extent(next.i1 - next.i0, s.taps.y, s.step.y, s.gap.y)
-                             : (next.i1 - area.i1) * s.step.y;
+                             ? extent(next.i1 - next.i0, s.taps.y, s.stride.y, s.gap.y)
+                             : (next.i1 - area.i1) * s.stride.y;
         __local V *to = sums;
         for (int b = b0; b < b1; b++) {
             const bool is_last = b == b1 - 1;
@@ -246,7 +247,7 @@ KERNEL void conv2d_products(__global const V *restrict x, __global const V *rest
                             a.groups * a.filters,
                             a.groups,
                             (int2)(of.taps_x, of.taps_y),
-                            (int2)(of.step_x, of.step_y),
+                            (int2)(of.stride_x, of.stride_y),
                             (int2)(of.gap_x, of.gap_y),
                             (int2)(of.pad_x, of.pad_y),
                             (int2)(of.in_w, of.in_h),

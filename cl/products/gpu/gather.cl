@@ -4,11 +4,11 @@
  * columns are read where they lie.
  *
  *   y[k, i, j] = bias[k] + sum over c, r, s of
- *       w[c, r, s, k] * x[c, i*step_y + r*gap_y - pad_y, j*step_x + s*gap_x - pad_x]
+ *       w[c, r, s, k] * x[c, i*stride_y + r*gap_y - pad_y, j*stride_x + s*gap_x - pad_x]
  *
- * One chain of products a result, in the order (c/UNIT, r, s, c%UNIT); outside the image x is
- * 0. Then relu (RELU) and, with POOL, a max-pool over 2x2 outputs: `won` keeps which did, 0..3
- * in row-major order, or 4 where relu cut it off.
+ * One chain of products a result, in the order (c/CHUNK, r, s, c%CHUNK); outside the image x
+ * is 0. Then relu (RELU) and, with POOL, a max-pool over 2x2 outputs: `won` keeps which did,
+ * 0..3 in row-major order, or 4 where relu cut it off.
  *
  *   x: [tiles][groups][channels][in_h][in_w]
  *   w: [groups][channels][TAPS_Y][TAPS_X][w_pitch] from w_first on, w_group apart
@@ -18,7 +18,7 @@
  * w_first, w_group, w_pitch are multiples of 4. The weights, and the tiles of x that a block
  * meets, are smaller than 2^31 bytes.
  * Group ids: 0: block of BN columns, 1: block of BM filters, 2: group of channels.
- * -D: TAPS_Y TAPS_X UNIT RELU POOL GATED, EVEN: slices have no channels past the last
+ * -D: TAPS_Y TAPS_X CHUNK RELU POOL GATED, EVEN: slices have no channels past the last
  */
 #include "lib/real.cl"
 #include "products/gpu/args.h"
@@ -40,9 +40,9 @@ typedef ulong M; /* a bit a tap */
 typedef uint M;
 #endif
 
-/* Rows of a slice: BK/UNIT taps of UNIT channels each. Row `row` of the group's turn f: */
-#define TAP_OF(f, rows, row) ((f) * (rows) / UNIT + (rows > UNIT ? (row) / UNIT : 0))
-#define CHANNEL_OF(f, rows, row) ((f) * (rows) % UNIT + (row) % UNIT)
+/* Rows of a slice: BK/CHUNK taps of CHUNK channels each. Row `row` of the group's turn f: */
+#define TAP_OF(f, rows, row) ((f) * (rows) / CHUNK + (rows > CHUNK ? (row) / CHUNK : 0))
+#define CHANNEL_OF(f, rows, row) ((f) * (rows) % CHUNK + (row) % CHUNK)
 
 struct place {
     int tile, i, j, lane;
@@ -189,27 +189,28 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
     const int id = get_local_id(0), a_row = id / A_QUADS, b_row = id / B_QUADS;
     const int g = get_group_id(2), k0 = get_group_id(1) * BM;
     /* In bytes. */
-    const int w_step = a.w_pitch * (int)sizeof(real), x_step = of.in_h * of.in_w * ROW;
-    const int column_step = of.gap_x * ROW;
-    const int row_step = of.gap_y * of.in_w * ROW - TAPS_X * column_step; /* from a row's end */
-    const int units = (a.channels + UNIT - 1) / UNIT * TAPS;
-    const int steps = (units * UNIT + BK - 1) / BK;
+    const int w_stride = a.w_pitch * (int)sizeof(real), x_stride = of.in_h * of.in_w * ROW;
+    const int column_stride = of.gap_x * ROW;
+    /* From a row's end. */
+    const int row_stride = of.gap_y * of.in_w * ROW - TAPS_X * column_stride;
+    const int chunks = (a.channels + CHUNK - 1) / CHUNK * TAPS;
+    const int slice_count = (chunks * CHUNK + BK - 1) / BK;
 
     /* The column of w that the work-item brings; past the end a column that is not stored. */
     const int k = min(k0 + id % A_QUADS * 4, (a.filters - 1) / 4 * 4);
-    const int from_w = CHANNEL_OF(0, A_ROWS, a_row) * TAPS * w_step + k * (int)sizeof(real);
+    const int from_w = CHANNEL_OF(0, A_ROWS, a_row) * TAPS * w_stride + k * (int)sizeof(real);
     w += w_first + (size_t)g * a.w_group;
 
     /* The column of x that it brings: where in its tile the first tap of its pixel lies. */
     const int column = get_group_id(0) * BN + id % B_QUADS * 4;
     const int first_tile = place_of(get_group_id(0) * BN, of.out_h, of.out_w).tile;
     const struct place at = place_of(column, of.out_h, of.out_w);
-    const int i = at.i * of.step_y - of.pad_y, j = at.j * of.step_x - of.pad_x;
+    const int i = at.i * of.stride_y - of.pad_y, j = at.j * of.stride_x - of.pad_x;
     const size_t image = (size_t)get_num_groups(2) * a.channels * of.in_h * of.in_w * LANES;
     const M inside =
         at.tile < a.tiles ? taps_inside(i, j, of.in_h, of.in_w, of.gap_y, of.gap_x) : 0;
     const int from_x = ((at.tile - first_tile) * (int)image + at.lane) * (int)sizeof(S) +
-                       (i * of.in_w + j) * ROW + CHANNEL_OF(0, B_ROWS, b_row) * x_step;
+                       (i * of.in_w + j) * ROW + CHANNEL_OF(0, B_ROWS, b_row) * x_stride;
     x += x_first + first_tile * image + (size_t)g * a.channels * of.in_h * of.in_w * LANES;
 
     /* The last channel, less those that lie before the work-item's row. */
@@ -232,19 +233,20 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
 #define FETCH(n)                                                                               \
     {                                                                                          \
         UNROLL for (int f = 0; f < A_TURNS; f++) {                                             \
-            const uint unit = (n) * (BK / UNIT) + TAP_OF(f, A_ROWS, a_row);                    \
-            const int first = CHANNEL_OF(f, A_ROWS, 0) + unit / TAPS * UNIT;                   \
+            const uint chunk = (n) * (BK / CHUNK) + TAP_OF(f, A_ROWS, a_row);                  \
+            const int first = CHANNEL_OF(f, A_ROWS, 0) + chunk / TAPS * CHUNK;                 \
             const int channel = EVEN ? first : min(first, last_a);                             \
-            a_next[f] = fetch(w, from_w + (channel * TAPS + (int)(unit % TAPS)) * w_step);     \
+            a_next[f] = fetch(w, from_w + (channel * TAPS + (int)(chunk % TAPS)) * w_stride);  \
         }                                                                                      \
         UNROLL for (int f = 0; f < B_TURNS; f++) {                                             \
-            const uint unit = (n) * (BK / UNIT) + TAP_OF(f, B_ROWS, b_row), tap = unit % TAPS; \
-            const int channel = CHANNEL_OF(f, B_ROWS, 0) + unit / TAPS * UNIT;                 \
+            const uint chunk = (n) * (BK / CHUNK) + TAP_OF(f, B_ROWS, b_row);                  \
+            const uint tap = chunk % TAPS;                                                     \
+            const int channel = CHANNEL_OF(f, B_ROWS, 0) + chunk / TAPS * CHUNK;               \
             b_next[f] = (Q)(0);                                                                \
             if ((inside >> tap & 1) && (EVEN || channel <= last_b))                            \
-                b_next[f] = fetch_stored(x, from_x + channel * x_step +                        \
-                                                (int)tap * column_step +                       \
-                                                (int)(tap / TAPS_X) * row_step);               \
+                b_next[f] = fetch_stored(x, from_x + channel * x_stride +                      \
+                                                (int)tap * column_stride +                     \
+                                                (int)(tap / TAPS_X) * row_stride);             \
         }                                                                                      \
     }
 #define STASH()                                                                                \
@@ -259,8 +261,8 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
 #if TAPS > 0
     FETCH(0)
     STASH()
-    for (int n = 1; n <= steps; n++) {
-        FETCH(min(n, steps - 1)) /* the last time, any will do */
+    for (int n = 1; n <= slice_count; n++) {
+        FETCH(min(n, slice_count - 1)) /* the last time, any will do */
         add_slice(my_a + now, my_b + now, acc, slices + 2 * SLICE);
         now = SLICE - now;
         STASH()
@@ -278,16 +280,16 @@ GROUP_KERNEL void conv2d_gpu(__global const S *restrict x, int x_first,
 }
 
 /* The weights of a gather whose rows are not whole Qs, or not in w's order:
- *   to[g][n][r][s][k] = w[first + g*group_step + k*out_step + n*in_step + r*row_step +
- *                         s*column_step], or 0 where k >= outs
+ *   to[g][n][r][s][k] = w[first + g*group_stride + k*out_stride + n*in_stride + r*row_stride +
+ *                         s*column_stride], or 0 where k >= outs
  * Group ids: 0: row (n, r, s), 1: g. Work-items: k. */
 KERNEL void conv2d_turn(__global const real *restrict w, __global real *restrict to,
                         int to_first, struct lk_gpu_turn a)
 {
     const int row = get_group_id(0), g = get_group_id(1), tap = row % TAPS;
-    w += a.first + g * a.group_step + row / TAPS * a.in_step + tap / TAPS_X * a.row_step +
-         tap % TAPS_X * a.column_step;
+    w += a.first + g * a.group_stride + row / TAPS * a.in_stride + tap / TAPS_X * a.row_stride +
+         tap % TAPS_X * a.column_stride;
     to += to_first + ((size_t)g * get_num_groups(0) + row) * a.w_pitch;
     for (int k = PART; k < a.w_pitch; k += PARTS)
-        to[k] = k < a.outs ? w[(size_t)k * a.out_step] : 0;
+        to[k] = k < a.outs ? w[(size_t)k * a.out_stride] : 0;
 }

@@ -2,7 +2,7 @@
  * of x, read in place at their pixels, times filters of dz, summed over pixels and lanes.
  *
  *   out[part][c, r, s, k] = sum over the part's tiles, i, j, lanes of
- *       dz[k, i, j] * x[c, i*step_y + r*gap_y - pad_y, j*step_x + s*gap_x - pad_x]
+ *       dz[k, i, j] * x[c, i*stride_y + r*gap_y - pad_y, j*stride_x + s*gap_x - pad_x]
  *
  * One chain of products a result, in ascending order of tile, i, j, lane; outside the image x
  * is 0. A part is part_pixels pixels of one shard, or what is left of it.
@@ -109,11 +109,11 @@ GROUP_KERNEL void conv2d_gpu_weights(__global const S *restrict x, int x_first,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int n = 0; n <= count; n++) {
         const int there = n < count ? LANES / BK : 1;
-        int at_x = (i * of.step_y * of.in_w + j * of.step_x) * ROW;
+        int at_x = (i * of.stride_y * of.in_w + j * of.stride_x) * ROW;
         int at_dz = (i * of.out_w + j) * ROW;
         UNROLL for (int f = 0; f < M_TURNS; f++)
-            on[f] = (uint)(i * of.step_y + tap_y[f]) < (uint)of.in_h &&
-                    (uint)(j * of.step_x + tap_x[f]) < (uint)of.in_w;
+            on[f] = (uint)(i * of.stride_y + tap_y[f]) < (uint)of.in_h &&
+                    (uint)(j * of.stride_x + tap_x[f]) < (uint)of.in_w;
         _Pragma("unroll 1") for (int slice = 0; slice < there; slice++)
         {
             FETCH()

@@ -19,31 +19,31 @@
 #define IMAGE (SIDE_H * SIDE_W)
 
 /* The sample of a value in a tile row, and how many each work-item holds. */
-INLINE void store_lanes(__global real *to, V v, int step)
+INLINE void store_lanes(__global real *to, V v, int stride)
 {
 #if VECTOR == 1
-    to[PART * step] = v;
+    to[PART * stride] = v;
 #else
     union {
         V v;
         real each[VECTOR];
     } u = {v};
     for (int i = 0; i < VECTOR; i++)
-        to[(PART * VECTOR + i) * step] = u.each[i];
+        to[(PART * VECTOR + i) * stride] = u.each[i];
 #endif
 }
 
-INLINE V load_lanes(__global const real *from, int step)
+INLINE V load_lanes(__global const real *from, int stride)
 {
 #if VECTOR == 1
-    return from[PART * step];
+    return from[PART * stride];
 #else
     union {
         V v;
         real each[VECTOR];
     } u;
     for (int i = 0; i < VECTOR; i++)
-        u.each[i] = from[(PART * VECTOR + i) * step];
+        u.each[i] = from[(PART * VECTOR + i) * stride];
     return u.v;
 #endif
 }

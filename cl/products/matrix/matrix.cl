@@ -1,4 +1,4 @@
-/* Dense layers on batch tiles; the steps of a sequence count as tiles of their own.
+/* Dense layers on batch tiles; the time steps of a sequence count as tiles of their own.
  *
  *   dense_product   y[t,m,l] = max(b[m] + sum_d A[m,d] x[t,d,l], least), one chain of FMAs,
  *                   ascending d; FORWARD 1: A[m,d] = w[d,m]; 0: A[m,d] = w[m,d] (data gradient)
@@ -12,8 +12,8 @@
  * is then the only kernel) instead BIAS, FORWARD (0, 1), PIECES of ROWS that a group does,
  * DEPTH it goes at a time (all, where halves are stored), PACK (0, 1): w through local memory.
  * No sum's order depends on any of them.
- * Group ids: dense_product: 0: PIECES * ROWS units, 1: `step` tiles; dense_gradient: 0:
- * panel, 1: tile; dense_weight: 0: panel, 1: `step` channels, 2: shard; dense_bias: 0: panel,
+ * Group ids: dense_product: 0: PIECES * ROWS units, 1: `chunk` tiles; dense_gradient: 0:
+ * panel, 1: tile; dense_weight: 0: panel, 1: `chunk` channels, 2: shard; dense_bias: 0: panel,
  * 1: shard.
  */
 #include "lib/real.cl"
@@ -22,13 +22,13 @@
 /* For loops that gain nothing from unrolling, which then takes long to compile. */
 #define ROLLED _Pragma("unroll 1")
 
-/* at[i] = step * i for i up to `last`, and the last place again for those past it: the same
+/* at[i] = stride * i for i up to `last`, and the last place again for those past it: the same
  * number is then stored several times, which is cheaper to run and to compile than leaving it
  * out. */
-INLINE void place(size_t at[], int count, int last, int step)
+INLINE void place(size_t at[], int count, int last, int stride)
 {
     at[0] = 0;
-    UNROLL for (int i = 1; i < count; i++) at[i] = at[i - 1] + (i <= last ? step : 0);
+    UNROLL for (int i = 1; i < count; i++) at[i] = at[i - 1] + (i <= last ? stride : 0);
 }
 
 #ifdef FORWARD
@@ -56,7 +56,7 @@ INLINE void pack(__global const real *w, __local real *packed, int m0, int rows,
 #define A_SPACE __global
 #endif
 
-/* acc += A x over n steps of d; a[i] steps by `next`. */
+/* acc += A x over n values of d; a[i] moves on by `next`. */
 INLINE void multiply(A_SPACE const real *const a[ROWS], int next,
                      __global const S *const x[COLUMNS], int n, V acc[ROWS][COLUMNS])
 {
@@ -132,10 +132,10 @@ INLINE void sum_block(const struct product *p, A_SPACE const real *w, int n)
 
 BODY void sum_blocks(__global const real *restrict w, __global const real *restrict bias,
                      __global const S *restrict x, __global S *restrict y, real least, int rows,
-                     int depth, int tiles, int step, __local real *packed, int group, int part)
+                     int depth, int tiles, int chunk, __local real *packed, int group, int part)
 {
     const int m0 = group * BLOCK, m_end = min(m0 + BLOCK, rows);
-    const int first = part * step, last = min(first + step, tiles);
+    const int first = part * chunk, last = min(first + chunk, tiles);
     struct product p = {w, bias, x, y, least, rows, depth, last, 0, 0, 0};
     for (; p.d < depth; p.d += DEPTH) {
         const int n = min(DEPTH, depth - p.d);
@@ -155,9 +155,9 @@ BODY void sum_blocks(__global const real *restrict w, __global const real *restr
 /* packed: BLOCK * DEPTH reals where PACK */
 KERNEL void dense_product(__global const real *restrict w, __global const real *restrict bias,
                           __global const S *restrict x, __global S *restrict y, real least,
-                          int rows, int depth, int tiles, int step, __local real *packed)
+                          int rows, int depth, int tiles, int chunk, __local real *packed)
 {
-    sum_blocks(w, bias, x, y, least, rows, depth, tiles, step, packed, get_group_id(0),
+    sum_blocks(w, bias, x, y, least, rows, depth, tiles, chunk, packed, get_group_id(0),
                get_group_id(1));
 }
 
@@ -228,14 +228,14 @@ KERNEL void dense_gradient(__global const S *restrict dy, __global const S *rest
 BODY void sum_weights(__global const stored *restrict x,
                       __global const real *restrict workspace, __global real *restrict dw,
                       int channels, int units, int tiles, int shard_tiles, int stride,
-                      int step, int panel, int group, int shard)
+                      int chunk, int panel, int group, int shard)
 {
-    const int c_end = min((group + 1) * step, channels);
+    const int c_end = min((group + 1) * chunk, channels);
     const int k = panel * WIDTH + PART * VECTOR;
     const size_t t0 = (size_t)shard * shard_tiles;
     __global const real *z =
         workspace + turned(tiles, units) + ((size_t)panel * tiles + t0) * LANES * WIDTH;
-    for (int c = group * step; c < c_end; c += ROWS) {
+    for (int c = group * chunk; c < c_end; c += ROWS) {
         V acc[ROWS][COLUMNS];
         size_t at[ROWS];
         place(at, ROWS, channels - 1 - c, LANES);
@@ -265,9 +265,9 @@ BODY void sum_weights(__global const stored *restrict x,
 KERNEL void dense_weight(__global const stored *restrict x,
                          __global const real *restrict workspace, __global real *restrict dw,
                          int channels, int units, int tiles, int shard_tiles, int stride,
-                         int step)
+                         int chunk)
 {
-    sum_weights(x, workspace, dw, channels, units, tiles, shard_tiles, stride, step,
+    sum_weights(x, workspace, dw, channels, units, tiles, shard_tiles, stride, chunk,
                 get_group_id(0), get_group_id(1), get_group_id(2));
 }
 

@@ -11,9 +11,9 @@
  *   x: [tiles][ins][in_h][in_w]; y, at: [tiles][outs][out_h][out_w], or pooled
  *   u: as pack.cl makes it
  *
- * A unit is `unit` Winograd tiles, a multiple of EACH, of one batch tile or several,
- * TRANSPOSED, all of these. Groups have equal parts of all (unit, block of ROWS output
- * channels), so that few units are shared. They do EACH tiles at a time: a job. A group keeps
+ * A chunk is `chunk` Winograd tiles, a multiple of EACH, of one batch tile or several,
+ * TRANSPOSED, all of these. Groups have equal parts of all (chunk, block of ROWS output
+ * channels), so that few chunks are shared. They do EACH tiles at a time: a job. A group keeps
  * v[p][EACH / COLUMNS][ins][COLUMNS] and m[p][EACH / COLUMNS][outs][COLUMNS] in scratch of its
  * own, which stays in the caches, and sums of tiles that overlap, [outs][out_h][out_w]: inputs
  * are transformed, multiplied with ROWS x COLUMNS sums in registers, transformed back.
@@ -69,7 +69,7 @@ struct sizes {
     __global const S *y_gate;
     __global B *at;
     int ins, outs, out_h, out_w, pad_y, pad_x;
-    int tiles, unit, down, across; /* batch tiles; Winograd tiles of a unit, of a plane */
+    int tiles, chunk, down, across; /* batch tiles; Winograd tiles of a chunk, of a plane */
 };
 
 /* A Winograd tile: its place in the plane of outputs or, TRANSPOSED, of inputs, and where the
@@ -84,8 +84,8 @@ struct job {
     int count, k0, k1; /* places; output channels */
 };
 
-/* What is left of a group's work: blocks of output channels, counted over all units, and the
- * tile of the unit with which the next job begins. */
+/* What is left of a group's work: blocks of output channels, counted over all chunks, and the
+ * tile of the chunk with which the next job begins. */
 struct cursor {
     long first, end;
     int q;
@@ -105,9 +105,9 @@ INLINE int tiles_of(const struct sizes *s)
 INLINE struct job next_job(const struct sizes *s, struct cursor *at)
 {
     const int squares = s->down * s->across, blocks = blocks_of(s);
-    const int unit = (int)(at->first / blocks), first = (int)(at->first % blocks);
+    const int chunk = (int)(at->first / blocks), first = (int)(at->first % blocks);
     const int last = (int)min((long)blocks, at->end - at->first + first);
-    const int q0 = unit * s->unit + at->q;
+    const int q0 = chunk * s->chunk + at->q;
     struct job job;
     job.count = min(EACH, tiles_of(s) - q0);
     job.k0 = first * ROWS;
@@ -122,7 +122,7 @@ INLINE struct job next_job(const struct sizes *s, struct cursor *at)
         job.places[i].out = (size_t)t * s->outs * (s->out_h >> POOL) * (s->out_w >> POOL);
     }
     at->q += EACH;
-    if (at->q >= s->unit || q0 + EACH >= tiles_of(s)) {
+    if (at->q >= s->chunk || q0 + EACH >= tiles_of(s)) {
         at->q = 0;
         at->first += last - first;
     }
@@ -139,7 +139,7 @@ INLINE struct job next_job(const struct sizes *s, struct cursor *at)
 
 /* Makes v of a job. */
 INLINE void transform_inputs(const struct sizes *s, const struct job *job, __global V *v,
-                             size_t step)
+                             size_t stride)
 {
     for (int n = 0; n < s->ins; n++)
         for (int i = 0, run; i < job->count; i += run) {
@@ -150,10 +150,10 @@ INLINE void transform_inputs(const struct sizes *s, const struct job *job, __glo
             __global V *to = v + ((size_t)(i / COLUMNS) * s->ins + n) * COLUMNS + i % COLUMNS;
 #if TRANSPOSED
             run = 1;
-            winograd_gradients(&from, to, step, SOURCE);
+            winograd_gradients(&from, to, stride, SOURCE);
 #else
             run = at->run;
-            winograd_strip(&from, run, to, step, SOURCE);
+            winograd_strip(&from, run, to, stride, SOURCE);
 #endif
         }
 }
@@ -222,7 +222,7 @@ INLINE void multiply_job(const struct sizes *s, const struct job *job, const str
 
 /* Makes y of a job. */
 INLINE void transform_outputs(const struct sizes *s, const struct job *job,
-                              __global const real *bias, V least, __global V *m, size_t step)
+                              __global const real *bias, V least, __global V *m, size_t stride)
 {
     const size_t size = (size_t)(s->out_h >> POOL) * (s->out_w >> POOL);
     for (int k = job->k0; k < job->k1; k++)
@@ -242,10 +242,10 @@ INLINE void transform_outputs(const struct sizes *s, const struct job *job,
 #if TRANSPOSED
             const struct overlap with = {at->y0 > 0, at->x0 > 0, at->y0 + TILE < s->from.height,
                                          at->x0 + TILE < s->from.width,
-                                         m + POSITIONS * step + (k - job->k0) * size};
-            scatter_tile(&to, &with, from, step, at->y0 - s->pad_y, at->x0 - s->pad_x);
+                                         m + POSITIONS * stride + (k - job->k0) * size};
+            scatter_tile(&to, &with, from, stride, at->y0 - s->pad_y, at->x0 - s->pad_x);
 #else
-            store_tile(&to, from, step, at->y0, at->x0);
+            store_tile(&to, from, stride, at->y0, at->x0);
 #endif
         }
 }
@@ -260,7 +260,7 @@ BODY void winograd_group(struct sizes s, __global const real *restrict u,
     __global V *v = scratch + group_0 * (POSITIONS * (v_step + m_step) + overlaps);
     __global V *m = v + POSITIONS * v_step;
     const V least = relu ? (V)0 : (V)-INFINITY;
-    const long all = (long)((tiles_of(&s) + s.unit - 1) / s.unit) * blocks;
+    const long all = (long)((tiles_of(&s) + s.chunk - 1) / s.chunk) * blocks;
     struct cursor at = {all * group_0 / groups_0, all * (group_0 + 1) / groups_0, 0};
     struct job job = next_job(&s, &at);
     for (bool more = true; more;) {
@@ -291,7 +291,7 @@ KERNEL void conv2d_winograd(__global const S *restrict x, int x_first,
         .out_h = of.out_h, .out_w = of.out_w,
         .pad_y = of.pad_y, .pad_x = of.pad_x,
         .tiles = a.tiles,
-        .unit = a.unit,
+        .chunk = a.chunk,
         .down = ((TRANSPOSED ? of.in_h : of.out_h) + TILE - 1) / TILE,
         .across = ((TRANSPOSED ? of.in_w : of.out_w) + TILE - 1) / TILE};
     winograd_group(s, u + u_first, bias, scratch + scratch_first / VECTOR, a.relu,

@@ -73,14 +73,14 @@ KERNEL void conv2d_winograd_taps(__global const real *restrict w, int w_first,
                                  struct lk_winograd_from of)
 {
     const int n = get_group_id(0);
-    w += w_first + n * of.in_step;
+    w += w_first + n * of.in_stride;
     u += u_first + (size_t)n * pitch;
     for (int k = PART; k < pitch; k += PARTS) {
         V t[SIDE][3];
         UNROLL for (int s = 0; s < 3; s++) {
             V column[SIDE];
 #define W(r)                                                                                   \
-    (k < of.outs ? w[k * of.out_step + (r) * of.row_step + s * of.column_step] : (real)0)
+    (k < of.outs ? w[k * of.out_stride + (r) * of.row_stride + s * of.column_stride] : (real)0)
             WINOGRAD_G(column, W);
 #undef W
             UNROLL for (int i = 0; i < SIDE; i++)

@@ -48,8 +48,8 @@ INLINE bool winograd_is_inside(const struct winograd_window *from, int i, int j)
 }
 
 /* For GPUs, which have arrays in registers only where loops are undone: v[i, j] = B' d B of the
- * window, positions `step` apart. Outside the plane there is 0. */
-INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, size_t step,
+ * window, positions `stride` apart. Outside the plane there is 0. */
+INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, size_t stride,
                             int source)
 {
     V t[SIDE][SIDE];
@@ -70,7 +70,7 @@ INLINE void winograd_inputs(const struct winograd_window *from, __global V *v, s
         WINOGRAD_BT(row, D);
 #undef D
         UNROLL for (int j = 0; j < SIDE; j++)
-            v[(i * SIDE + j) * step] = row[j];
+            v[(i * SIDE + j) * stride] = row[j];
     }
 }
 
@@ -97,7 +97,7 @@ INLINE void winograd_column(const struct winograd_window *from, V column[SIDE], 
  * first; those of a position come one after another. Where two tiles overlap, columns are read
  * once. */
 INLINE void winograd_strip(const struct winograd_window *from, int count, __global V *v,
-                           size_t step, int source)
+                           size_t stride, int source)
 {
     V t[TILE * STRIP + 2][SIDE];
     const bool whole = from->y0 >= 0 && from->y0 + SIDE <= from->height;
@@ -114,12 +114,12 @@ INLINE void winograd_strip(const struct winograd_window *from, int count, __glob
             WINOGRAD_BT(row, D);
 #undef D
             UNROLL for (int j = 0; j < SIDE; j++)
-                v[(i * SIDE + j) * step + q] = row[j];
+                v[(i * SIDE + j) * stride + q] = row[j];
         }
 }
 
 /* z[i, j] = (s A')[i, j], s being A d, likewise. */
-INLINE void winograd_gradient_rows(V s[SIDE][TILE], __global V *z, size_t step)
+INLINE void winograd_gradient_rows(V s[SIDE][TILE], __global V *z, size_t stride)
 {
     UNROLL for (int i = 0; i < SIDE; i++) {
         V row[SIDE];
@@ -127,12 +127,12 @@ INLINE void winograd_gradient_rows(V s[SIDE][TILE], __global V *z, size_t step)
         WINOGRAD_A(row, D);
 #undef D
         UNROLL for (int j = 0; j < SIDE; j++)
-            z[(i * SIDE + j) * step] = row[j];
+            z[(i * SIDE + j) * stride] = row[j];
     }
 }
 
 /* z[i, j] = A d A' of the TILE x TILE inputs where the window begins, likewise. */
-INLINE void winograd_gradients(const struct winograd_window *from, __global V *z, size_t step,
+INLINE void winograd_gradients(const struct winograd_window *from, __global V *z, size_t stride,
                                int source)
 {
     V s[SIDE][TILE];
@@ -147,5 +147,5 @@ INLINE void winograd_gradients(const struct winograd_window *from, __global V *z
         UNROLL for (int i = 0; i < SIDE; i++)
             s[i][j] = column[i];
     }
-    winograd_gradient_rows(s, z, step);
+    winograd_gradient_rows(s, z, stride);
 }

@@ -18,14 +18,15 @@ struct overlap {
     __global V *sums;               /* of the plane, so far */
 };
 
-/* y += B m B', positions of m `step` apart: y is written with the last tile that adds to it. */
+/* y += B m B', positions of m `stride` apart: y is written with the last tile that
+ * adds to it. */
 INLINE void scatter_tile(const struct plane *to, const struct overlap *with,
-                         __global const V *m, size_t step, int y0, int x0)
+                         __global const V *m, size_t stride, int y0, int x0)
 {
     V t[SIDE][SIDE];
     UNROLL for (int j = 0; j < SIDE; j++) {
         V column[SIDE];
-#define M(i) m[((i) * SIDE + j) * step]
+#define M(i) m[((i) * SIDE + j) * stride]
         WINOGRAD_B(column, M);
 #undef M
         UNROLL for (int i = 0; i < SIDE; i++)
@@ -79,14 +80,15 @@ INLINE void store_rows(const struct plane *to, V r[2][TILE], int y0, int x0, boo
 #endif
 }
 
-/* y = A' m A + bias, positions of m `step` apart. */
-INLINE void store_tile(const struct plane *to, __global const V *m, size_t step, int y0, int x0)
+/* y = A' m A + bias, positions of m `stride` apart. */
+INLINE void store_tile(const struct plane *to, __global const V *m, size_t stride, int y0,
+                       int x0)
 {
     V t[TILE][SIDE];
     const bool whole = y0 + TILE <= to->height && x0 + TILE <= to->width;
     UNROLL for (int j = 0; j < SIDE; j++) {
         V column[TILE];
-#define M(i) m[((i) * SIDE + j) * step]
+#define M(i) m[((i) * SIDE + j) * stride]
         WINOGRAD_AT(column, M);
 #undef M
         UNROLL for (int i = 0; i < TILE; i++)

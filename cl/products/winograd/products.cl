@@ -1,4 +1,4 @@
-/* The steps of Winograd's weight gradient on CPUs, see weights.cl. Needs
+/* What Winograd's weight gradient is made of on CPUs, see weights.cl. Needs
  * lib/hints.cl, lib/real.cl, lib/transpose.cl, transforms.cl, inputs.cl. -D:
  * TILE; SOURCE; ROWS, COLUMNS: register block
  */
@@ -18,8 +18,8 @@ INLINE int tile_of(const struct slice *r, int q, int *y0, int *x0)
 }
 
 /* v of channels [c0, c1), the first of which v is; those past the last are as the last. */
-INLINE void make_v(const struct slice *r, struct winograd_window x, __global V *v, size_t step,
-                   int channels, int c0, int c1, int first, int last)
+INLINE void make_v(const struct slice *r, struct winograd_window x, __global V *v,
+                   size_t stride, int channels, int c0, int c1, int first, int last)
 {
     const size_t plane = winograd_plane(&x, 0);
     for (int c = c0; c < c1; c++, v += r->room)
@@ -29,13 +29,13 @@ INLINE void make_v(const struct slice *r, struct winograd_window x, __global V *
             const size_t image = (size_t)t * channels + min(c, channels - 1);
             const struct winograd_window from =
                 winograd_window_at(x, image * plane, y0 - r->pad_y, x0 - r->pad_x, 0);
-            winograd_strip(&from, 1, v + q - r->q0, step, 0);
+            winograd_strip(&from, 1, v + q - r->q0, stride, 0);
         }
 }
 
 /* z of a vector of filters from k0 on. stage: [TILE * TILE][VECTOR] */
 INLINE void make_z(const struct slice *r, struct winograd_window dz, __global V *z, int filters,
-                   int k0, int first, int last, size_t step, __local V *stage)
+                   int k0, int first, int last, size_t stride, __local V *stage)
 {
     const size_t plane = winograd_plane(&dz, SOURCE);
     for (int q = first; q < last; q++) {
@@ -72,7 +72,7 @@ INLINE void make_z(const struct slice *r, struct winograd_window dz, __global V 
                 UNROLL for (int i = 0; i < SIDE; i++)
                     s[i][j] = column[i];
             }
-            winograd_gradient_rows(s, z + ((size_t)(q - r->q0) * VECTOR + l) * COLUMNS, step);
+            winograd_gradient_rows(s, z + ((size_t)(q - r->q0) * VECTOR + l) * COLUMNS, stride);
         }
     }
 }
@@ -104,13 +104,13 @@ INLINE void multiply(__global const real *v, size_t row, __global const V *z, __
                 m[i * m_row + j] = first ? a[i][j] : m[i * m_row + j] + a[i][j];
 }
 
-/* dw of a channel and `left` of the filters, from m of these, positions `step` apart. */
-INLINE void finish_channel(__global const V *m, size_t step, __global real *dw, int left,
+/* dw of a channel and `left` of the filters, from m of these, positions `stride` apart. */
+INLINE void finish_channel(__global const V *m, size_t stride, __global real *dw, int left,
                            int filters)
 {
     for (int k = 0; k < left; k += VECTOR, m++) {
         V taps[3][3];
-        winograd_taps(taps, m, step);
+        winograd_taps(taps, m, stride);
         UNROLL for (int r = 0; r < 9; r++) {
             const V tap = taps[r / 3][r % 3];
             __global real *to = dw + r * filters + k;

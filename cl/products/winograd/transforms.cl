@@ -136,13 +136,13 @@ INLINE void winograd_b(V *o, V m0, V m1, V m2, V m3)
 #endif
 #define WINOGRAD_G(o, g) winograd_g(o, g(0), g(1), g(2))
 
-/* dw = G' m G, positions of m `step` apart. */
-INLINE void winograd_taps(V dw[3][3], __global const V *m, size_t step)
+/* dw = G' m G, positions of m `stride` apart. */
+INLINE void winograd_taps(V dw[3][3], __global const V *m, size_t stride)
 {
     V t[3][SIDE];
     UNROLL for (int j = 0; j < SIDE; j++) {
         V column[3];
-#define M(i) m[((i) * SIDE + j) * step]
+#define M(i) m[((i) * SIDE + j) * stride]
         WINOGRAD_GT(column, M);
 #undef M
         UNROLL for (int r = 0; r < 3; r++)

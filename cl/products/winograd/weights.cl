@@ -29,7 +29,7 @@
 #include "products/winograd/inputs.cl"
 #include "products/winograd/products.cl"
 
-#define BLOCK 8    /* belongs to the numerics */
+#define BLOCK 8    /* decides the order of sums */
 #define CHANNELS 8 /* that a group transforms */
 #define PAD 4      /* keeps positions from sharing sets of a cache */
 
@@ -42,14 +42,14 @@ BODY void terms_group(struct winograd_window x, struct winograd_window dz, __glo
     const int runs = (channels + CHANNELS - 1) / CHANNELS, n = group_0 - runs;
     const int first = r.q0 + group_1 * BLOCK, last = min(first + BLOCK, r.q1);
     const int panels = (filters + COLUMNS * VECTOR - 1) / (COLUMNS * VECTOR);
-    const size_t step = (size_t)panels * r.room * VECTOR * COLUMNS + PAD;
+    const size_t stride = (size_t)panels * r.room * VECTOR * COLUMNS + PAD;
     if (n < 0)
         make_v(&r, x, v + (size_t)group_0 * CHANNELS * r.room, (size_t)channels * r.room + PAD,
                channels, group_0 * CHANNELS, min((group_0 + 1) * CHANNELS, channels), first,
                last);
     else
         make_z(&r, dz, z + (size_t)(n / COLUMNS) * r.room * VECTOR * COLUMNS + n % COLUMNS,
-               filters, n * VECTOR, first, last, step, stage);
+               filters, n * VECTOR, first, last, stride, stage);
 }
 
 KERNEL void conv2d_winograd_terms(__global const S *restrict x, __global const S *restrict dz,

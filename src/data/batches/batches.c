@@ -39,10 +39,10 @@ static size_t image_bytes(const struct lk_batches *b)
 
 /* Whether the pipeline cuts other rectangles out of images than the data set does. The data set
  * may keep its samples in memory, but not such ones. */
-static bool takes_parts(const struct lk_batches *b)
+static bool crops_files(const struct lk_batches *b)
 {
-    const int *size = b->pipeline.part;
-    if (!size[0] || b->pipeline.parts_by_chance)
+    const int *size = b->pipeline.first_crop;
+    if (!size[0] || b->pipeline.first_crop_by_chance)
         return size[0];
     const struct lk_image_crop own = lk_images_crop(b->data->images);
     return own.size[0] != size[0] || own.size[1] != size[1];
@@ -53,13 +53,13 @@ static bool takes_parts(const struct lk_batches *b)
 static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int64_t index,
                                   void *const to[])
 {
-    const int *size = b->pipeline.part;
-    struct lk_image_crop part = {.size = {size[0], size[1]},
-                                 .is_middle = !b->pipeline.parts_by_chance};
-    if (!takes_parts(b))
+    const int *size = b->pipeline.first_crop;
+    struct lk_image_crop crop = {.size = {size[0], size[1]},
+                                 .is_middle = !b->pipeline.first_crop_by_chance};
+    if (!crops_files(b))
         return lk_data_read_fields(b->data, &index, 1, to);
-    lk_pipeline_draw_crop(b->options.seed, epoch, index, part.at);
-    return lk_data_read_crop(b->data, index, &part, to);
+    lk_pipeline_draw_crop(b->options.seed, epoch, index, crop.at);
+    return lk_data_read_crop(b->data, index, &crop, to);
 }
 
 /* whole: memory for an image that is to be rotated and cropped; NULL: it is neither. */
@@ -172,12 +172,12 @@ static enum lk_status find_size(const struct lk_batches *b, int size[2])
     return LK_OK;
 }
 
-static enum lk_status check_parts(const struct lk_batches *b)
+static enum lk_status check_first_crop(const struct lk_batches *b)
 {
-    if (b->pipeline.part[0] && !b->data->images)
+    if (b->pipeline.first_crop[0] && !b->data->images)
         return lk_fail(LK_E_ARGUMENT, "'%s': only image files are cropped before resize",
                        lk_data_info(b->data)->name);
-    if (b->pipeline.part[0] && b->pipeline.parts_by_chance &&
+    if (b->pipeline.first_crop[0] && b->pipeline.first_crop_by_chance &&
         lk_images_are_kept(b->data->images))
         return lk_fail(
             LK_E_ARGUMENT,
@@ -215,7 +215,7 @@ static enum lk_status set_images(struct lk_batches *b)
     const struct lk_data_info *info = lk_data_info(b->data);
     int size[2] = {0};
     LK_TRY(lk_pipeline_transform(&b->pipeline, info->channels, &b->transform));
-    LK_TRY(check_parts(b));
+    LK_TRY(check_first_crop(b));
     LK_TRY(find_size(b, size));
     b->augment = (struct lk_augment){
         .rotate = b->pipeline.rotate,
@@ -342,8 +342,8 @@ enum lk_status lk_batches_find(const struct lk_batches *b, struct lk_batches_pos
     return LK_OK;
 }
 
-static enum lk_status check_part(const struct lk_batches *b, int64_t batch, int64_t first,
-                                 int64_t count)
+static enum lk_status check_range(const struct lk_batches *b, int64_t batch, int64_t first,
+                                  int64_t count)
 {
     if (batch >= 0 && batch / b->per_epoch <= UINT32_MAX && first >= 0 && count >= 0 &&
         first <= lk_batches_size(b, batch) && count <= lk_batches_size(b, batch) - first)
@@ -361,7 +361,7 @@ const struct lk_field *lk_batches_fields(const struct lk_batches *batches, int *
 enum lk_status lk_batches_read_fields(struct lk_batches *b, int64_t batch, int64_t first,
                                       int64_t count, void *const to[LK_MOST_FIELDS])
 {
-    LK_TRY(check_part(b, batch, first, count));
+    LK_TRY(check_range(b, batch, first, count));
     return b->prefetch ? lk_prefetch_read(b->prefetch, batch, first, count, to)
                        : read_now(b, batch, first, count, to);
 }
@@ -379,7 +379,7 @@ enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t firs
 enum lk_status lk_batches_transform_params(struct lk_batches *b, int64_t batch, int64_t first,
                                            int64_t count, struct lk_transform_params *draws)
 {
-    LK_TRY(check_part(b, batch, first, count));
+    LK_TRY(check_range(b, batch, first, count));
     const struct lk_batches_position at = lk_batches_position(b, batch);
     struct lk_epoch_order *order = lk_epoch_orders_acquire(b->orders, at.epoch);
     for (int64_t i = 0; i < count; i++)

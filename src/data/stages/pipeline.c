@@ -64,10 +64,10 @@ static enum lk_status move_crop(struct reading *reading)
         return lk_fail(LK_E_ARGUMENT, "a crop before it pads nothing, this one by %lld",
                        (long long)p->padding);
     for (int i = 0; i < 2; i++) {
-        p->part[i] = p->crop[i];
+        p->first_crop[i] = p->crop[i];
         p->crop[i] = 0;
     }
-    p->parts_by_chance = p->crops_by_chance;
+    p->first_crop_by_chance = p->crops_by_chance;
     p->crops_by_chance = reading->is_training;
     reading->seen &= ~bit(reading->last);
     return LK_OK;
@@ -207,7 +207,7 @@ struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training)
     struct lk_pipeline p = *training;
     p.rotate = 0;
     p.padding = 0;
-    p.parts_by_chance = p.crops_by_chance = false;
+    p.first_crop_by_chance = p.crops_by_chance = false;
     p.is_one_hot = false;
     p.flip = LK_FLIP_NONE;
     for (int i = 0; i < LK_COLOUR_STAGES; i++) {
@@ -220,14 +220,14 @@ struct lk_pipeline lk_pipeline_evaluation(const struct lk_pipeline *training)
 const char *lk_pipeline_image_stage(const struct lk_pipeline *p)
 {
     static const char *const colours[] = {"", "brightness", "contrast", "saturation"};
-    return p->decodes_full              ? "decode"
-           : p->resize[0] || p->part[0] ? "resize"
-           : p->rotate > 0              ? "rotate"
-           : p->crop[0] || p->padding   ? "crop"
-           : p->flip != LK_FLIP_NONE    ? "flip"
-           : p->colours[0]              ? colours[p->colours[0]]
-           : p->values > 0              ? "normalize"
-                                        : NULL;
+    return p->decodes_full                    ? "decode"
+           : p->resize[0] || p->first_crop[0] ? "resize"
+           : p->rotate > 0                    ? "rotate"
+           : p->crop[0] || p->padding         ? "crop"
+           : p->flip != LK_FLIP_NONE          ? "flip"
+           : p->colours[0]                    ? colours[p->colours[0]]
+           : p->values > 0                    ? "normalize"
+                                              : NULL;
 }
 
 /* --- the device's part ----------------------------------------------------------------- */

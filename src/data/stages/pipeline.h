@@ -20,8 +20,8 @@ enum lk_flip { LK_FLIP_NONE, LK_FLIP_HORIZONTAL, LK_FLIP_VERTICAL, LK_FLIP_BOTH 
 struct lk_pipeline {
     bool decodes_full; /* JPEGs are decoded in full size, not in a smaller one that is
                         * enough */
-    int part[2];       /* the crop of an image, in its own pixels, that is then resized */
-    bool parts_by_chance;
+    int first_crop[2]; /* of an image, in its own pixels, before it is resized */
+    bool first_crop_by_chance;
     int resize[2];
     double rotate;   /* degrees, at most */
     int crop[2];     /* the size to which a sample is cropped */

@@ -49,11 +49,11 @@ static void print_numbers(struct printed *to, const char *before, const double *
 
 static void print_sizes(struct printed *to, const struct lk_pipeline *p)
 {
-    if (p->part[0]) {
-        print_stage(to, p->parts_by_chance ? "crop" : "center_crop");
-        print_size(to, p->part);
+    if (p->first_crop[0]) {
+        print_stage(to, p->first_crop_by_chance ? "crop" : "center_crop");
+        print_size(to, p->first_crop);
     }
-    if (p->part[0] || p->resize[0]) {
+    if (p->first_crop[0] || p->resize[0]) {
         print_stage(to, "resize");
         print_size(to, p->resize);
     }

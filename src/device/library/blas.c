@@ -141,9 +141,9 @@ enum lk_status lk_blas_scratch(struct lk_device *device, const struct lk_gemm *g
 {
     struct form f = form_of(gemm);
     if (gemm->batch > 1) {
-        f.a0 += (size_t)gemm->a_step;
-        f.b0 += (size_t)gemm->b_step;
-        f.c0 += (size_t)gemm->c_step;
+        f.a0 += (size_t)gemm->a_stride;
+        f.b0 += (size_t)gemm->b_stride;
+        f.c0 += (size_t)gemm->c_stride;
     }
     return count_scratch(device, gemm, &f, bytes);
 }
@@ -168,11 +168,11 @@ static enum lk_status is_direct(struct lk_device *device, const struct lk_gemm *
                                    f.a_row, (real)g->beta, g->c->mem, f.c0, f.n,               \
                                    &device->queue, NULL, g->scratch ? g->scratch->mem : NULL)
 #define PRODUCTS(T, real)                                                                      \
-    CLBlast##T##gemmStridedBatched(CLBlastLayoutColMajor, f.bt, f.at, f.n, f.m, f.k,           \
-                                   (real)g->alpha, g->b->mem, f.b0, f.b_row,                   \
-                                   (size_t)g->b_step, g->a->mem, f.a0, f.a_row,                \
-                                   (size_t)g->a_step, (real)g->beta, g->c->mem, f.c0, f.n,     \
-                                   (size_t)g->c_step, (size_t)g->batch, &device->queue, NULL)
+    CLBlast##T##gemmStridedBatched(                                                            \
+        CLBlastLayoutColMajor, f.bt, f.at, f.n, f.m, f.k, (real)g->alpha, g->b->mem, f.b0,     \
+        f.b_row, (size_t)g->b_stride, g->a->mem, f.a0, f.a_row, (size_t)g->a_stride,           \
+        (real)g->beta, g->c->mem, f.c0, f.n, (size_t)g->c_stride, (size_t)g->batch,            \
+        &device->queue, NULL)
 
 static enum lk_status enqueue_one(struct lk_device *device, const struct lk_gemm *g)
 {
@@ -202,9 +202,9 @@ enum lk_status lk_blas_enqueue(struct lk_device *device, const struct lk_gemm *g
         return enqueue_batch(device, &g);
     for (int64_t i = 0; i == 0 || i < g.batch; i++) {
         LK_TRY(enqueue_one(device, &g));
-        g.a_first += g.a_step;
-        g.b_first += g.b_step;
-        g.c_first += g.c_step;
+        g.a_first += g.a_stride;
+        g.b_first += g.b_stride;
+        g.c_first += g.c_stride;
     }
     return LK_OK;
 }

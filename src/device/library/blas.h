@@ -4,10 +4,10 @@
 
 #include "device/device.h"
 
-/* c = alpha A B + beta c. A: [m, k], stored transposed [k, m] if a_turned; B: [k, n], stored
- * [n, k] if b_turned; c: [m, n]; row-major without gaps; c does not overlap a and b.
+/* c = alpha A B + beta c. A: [m, k], stored transposed [k, m] if a_transposed; B: [k, n],
+ * stored [n, k] if b_transposed; c: [m, n]; row-major without gaps; c does not overlap a and b.
  * real_bytes: 4 float, 8 double. A matrix begins at element `first` of its buffer; in a batch
- * the next one begins `step` elements later (0: all products use the same a or b). CLBlast
+ * the next one begins `stride` elements later (0: all products use the same a or b). CLBlast
  * copies some matrices before it multiplies: into `scratch`, or where that is NULL into memory
  * of its own. */
 struct lk_gemm {
@@ -18,7 +18,7 @@ struct lk_gemm {
     const struct lk_buffer *a, *b;
     struct lk_buffer *c;
     int64_t a_first, b_first, c_first;
-    int64_t batch, a_step, b_step, c_step; /* batch 0: one product */
+    int64_t batch, a_stride, b_stride, c_stride; /* batch 0: one product */
     struct lk_buffer *scratch;
 };
 

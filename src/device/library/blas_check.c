@@ -54,8 +54,8 @@ static enum lk_status create_known(struct lk_device *device, int real_bytes,
 static enum lk_status compare(const struct lk_device *device, const struct lk_gemm *g,
                               int number, const void *c)
 {
-    const int64_t step = g->m / 16 + 1;
-    for (int64_t i = 0; i < g->m; i += step)
+    const int64_t every = g->m / 16 + 1;
+    for (int64_t i = 0; i < g->m; i += every)
         for (int64_t j = 0; j < g->n; j++) {
             int64_t sum = 0;
             for (int64_t p = 0; p < g->k; p++)
@@ -97,8 +97,8 @@ static enum lk_status check_product(struct lk_device *device, struct lk_gemm g)
     struct lk_buffer *a = NULL, *b = NULL;
     void *c = malloc(bytes);
     enum lk_status status = c ? LK_OK : lk_fail_memory("matrices", bytes);
-    g.b_step = g.k * g.n;
-    g.c_step = g.m * g.n;
+    g.b_stride = g.k * g.n;
+    g.c_stride = g.m * g.n;
     LK_TRY_OUT(status);
     LK_TRY_OUT(create_operands(device, &g, &a, &b));
     LK_TRY_OUT(lk_blas_enqueue(device, &g));

@@ -7,21 +7,22 @@
 
 struct lk_pack {
     lk_int block, outs, ins, rows, columns;
-    lk_int group_step, out_step, in_step, first, row_step, column_step; /* in elements of w */
+    /* In elements of w. */
+    lk_int group_stride, out_stride, in_stride, first, row_stride, column_stride;
     lk_int blocks_each, ins_each;
 };
 
 /* Sizes are in vectors and pixels. */
 struct lk_pointwise {
     lk_int channels, filters, all_filters, filter_first;
-    lk_int in_plane, in_row, in_step, width, pixels;
+    lk_int in_plane, in_row, in_stride, width, pixels;
     lk_int cell_h, cell_w, out_h, out_w;
     lk_int groups, panel_runs, blocks_each;
 };
 
 struct lk_point_weights {
     lk_int channels, filters, groups;
-    lk_int in_plane, in_row, in_step, width, pixels;
+    lk_int in_plane, in_row, in_stride, width, pixels;
     lk_int areas; /* of an image */
     lk_int shard_tiles, parts;
 };

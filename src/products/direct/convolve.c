@@ -8,8 +8,8 @@
 struct direct {
     const struct lk_direct_kind *way;
     enum lk_pass pass;
-    struct lk_direct_gather *steps; /* one after another */
-    int step_count;
+    struct lk_direct_gather *gathers; /* one after another */
+    int gather_count;
 };
 
 static int64_t greatest_divisor(int64_t a, int64_t b)
@@ -17,24 +17,24 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
     return b ? greatest_divisor(b, a % b) : a;
 }
 
-/* Every `step`-th input from number `phase` on takes part in products with the same taps.
+/* Every stride-th input from number `phase` on takes part in products with the same taps.
  * `first`: the last of them; `every`: the distance between them. */
 static struct lk_product_axis phase_axis(const struct lk_product_axis *axis, int64_t phase,
                                          int64_t *first, int64_t *every)
 {
-    struct lk_product_axis made = {.in = axis->out, .step = 1, .gap = 1};
-    const int64_t common = greatest_divisor(axis->step, axis->gap);
-    made.out = (axis->in - phase + axis->step - 1) / axis->step;
-    *every = axis->step / common;
+    struct lk_product_axis made = {.in = axis->out, .stride = 1, .gap = 1};
+    const int64_t common = greatest_divisor(axis->stride, axis->gap);
+    made.out = (axis->in - phase + axis->stride - 1) / axis->stride;
+    *every = axis->stride / common;
     *first = 0;
     for (int64_t r = 0; r < axis->taps; r++)
-        if ((phase + axis->pad - r * axis->gap) % axis->step == 0) {
+        if ((phase + axis->pad - r * axis->gap) % axis->stride == 0) {
             made.taps++;
             *first = r;
         }
     if (made.taps > 0) {
         made.gap = axis->gap / common;
-        made.pad = (*first * axis->gap - phase - axis->pad) / axis->step;
+        made.pad = (*first * axis->gap - phase - axis->pad) / axis->stride;
     }
     return made;
 }
@@ -50,17 +50,17 @@ static void describe_phase(const struct lk_product_shape *s, int64_t y, int64_t 
         .groups = s->groups,
         .ins = s->filters,
         .outs = s->channels,
-        .out_step = {s->axis[0].step, s->axis[1].step},
+        .out_stride = {s->axis[0].stride, s->axis[1].stride},
         .out_first = {y, x},
         .plane_width = s->axis[1].in,
         .plane = s->axis[0].in * s->axis[1].in,
         .fills = y == 0 && x == 0 && s->axis[0].taps == 1 && s->axis[1].taps == 1};
-    made->from = (struct lk_direct_taps){.group_step = s->filters,
-                                         .out_step = s->axis[0].taps * row,
-                                         .in_step = 1,
+    made->from = (struct lk_direct_taps){.group_stride = s->filters,
+                                         .out_stride = s->axis[0].taps * row,
+                                         .in_stride = 1,
                                          .first = first[0] * row + first[1] * column,
-                                         .row_step = -every[0] * row,
-                                         .column_step = -every[1] * column};
+                                         .row_stride = -every[0] * row,
+                                         .column_stride = -every[1] * column};
 }
 
 void lk_direct_describe_forward(const struct lk_product_shape *s, struct lk_direct_gather *made)
@@ -71,46 +71,46 @@ void lk_direct_describe_forward(const struct lk_product_shape *s, struct lk_dire
                                       .groups = s->groups,
                                       .ins = s->channels,
                                       .outs = s->filters,
-                                      .out_step = {1, 1},
+                                      .out_stride = {1, 1},
                                       .plane_width = width,
                                       .plane = height * width,
                                       .relu = s->relu,
                                       .pool = s->pool};
-    made->from = (struct lk_direct_taps){.group_step = s->filters,
-                                         .out_step = 1,
-                                         .in_step = s->axis[0].taps * row,
-                                         .row_step = row,
-                                         .column_step = all};
+    made->from = (struct lk_direct_taps){.group_stride = s->filters,
+                                         .out_stride = 1,
+                                         .in_stride = s->axis[0].taps * row,
+                                         .row_stride = row,
+                                         .column_stride = all};
 }
 
 int lk_direct_phases(const struct lk_product_shape *s)
 {
-    return (int)(lk_least(s->axis[0].step, s->axis[0].in) *
-                 lk_least(s->axis[1].step, s->axis[1].in));
+    return (int)(lk_least(s->axis[0].stride, s->axis[0].in) *
+                 lk_least(s->axis[1].stride, s->axis[1].in));
 }
 
 void lk_direct_describe_phase(const struct lk_product_shape *s, int number,
                               struct lk_direct_gather *made)
 {
-    const int64_t across = lk_least(s->axis[1].step, s->axis[1].in);
+    const int64_t across = lk_least(s->axis[1].stride, s->axis[1].in);
     describe_phase(s, number / across, number % across, made);
 }
 
-/* Of single taps the first phase fills the others. */
+/* Where taps are single, only the first phase has products: it writes 0 for the others. */
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
                               const struct lk_direct_kind *way, void **state)
 {
     const bool forward = job->pass == LK_PASS_FORWARD;
     const int count =
         forward || way == &lk_direct_pointwise_kind ? 1 : lk_direct_phases(job->shape);
-    void *steps;
+    void *gathers;
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct direct), state));
     LK_TRY(lk_arena_allocate(setup->arena, (size_t)count * sizeof(struct lk_direct_gather),
-                             &steps));
+                             &gathers));
     struct direct *direct = *state;
-    *direct = (struct direct){.way = way, .pass = job->pass, .steps = steps};
+    *direct = (struct direct){.way = way, .pass = job->pass, .gathers = gathers};
     for (int i = 0; i < count; i++) {
-        struct lk_direct_gather *g = &direct->steps[direct->step_count++];
+        struct lk_direct_gather *g = &direct->gathers[direct->gather_count++];
         if (forward)
             lk_direct_describe_forward(job->shape, g);
         else
@@ -137,16 +137,16 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                                                 .y = forward ? run->y : run->dx,
                                                 .at = forward ? run->at : NULL,
                                                 .workspace = run->workspace};
-    for (int i = 0; i < direct->step_count; i++)
-        LK_TRY(direct->way->enqueue(setup, &direct->steps[i], &gather));
+    for (int i = 0; i < direct->gather_count; i++)
+        LK_TRY(direct->way->enqueue(setup, &direct->gathers[i], &gather));
     return LK_OK;
 }
 
 static void release(void *state)
 {
     struct direct *direct = state;
-    for (int i = 0; i < direct->step_count; i++)
-        lk_direct_gather_release(&direct->steps[i]);
+    for (int i = 0; i < direct->gather_count; i++)
+        lk_direct_gather_release(&direct->gathers[i]);
 }
 
 static double cost(const struct lk_product_setup *setup, const struct lk_product_job *job)

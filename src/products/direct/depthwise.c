@@ -47,14 +47,15 @@ static double cost(const struct lk_product_setup *setup, const struct lk_product
     return lk_product_adds(job->shape);
 }
 
-/* Columns: a multiple of the step. What makes many outputs at once makes as many in each. */
+/* The columns of a block, a multiple of the stride. A CPU makes many outputs at once, and as
+ * many in each block of a row. */
 static int64_t choose_block(const struct lk_product_setup *setup, const struct depthwise *d,
-                            int64_t width, int64_t step)
+                            int64_t width, int64_t stride)
 {
     int64_t block = FEW;
     if (setup->tiling.vector > 1 && d->pass != LK_PASS_WEIGHTS)
         block = lk_divide_up(width, lk_divide_up(width, MANY));
-    return lk_divide_up(block, step) * step;
+    return lk_divide_up(block, stride) * stride;
 }
 
 static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const char *name,
@@ -72,7 +73,7 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup, const
         axis[0].out * axis[1].out * d->shape.groups * setup->tiling.tiles * setup->tiling.lanes;
     const bool stream = setup->tiling.vector > 1 &&
                         (size_t)reals * lk_dtype_bytes(lk_product_stored(setup)) > CACHED_BYTES;
-    const int64_t block = choose_block(setup, d, axis[1].out, is_data ? axis[1].step : 1);
+    const int64_t block = choose_block(setup, d, axis[1].out, is_data ? axis[1].stride : 1);
     lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
     snprintf(text, sizeof text, "%s -DDATA=%d -DRELU=%d -DCOLUMNS=%d -DSTREAM=%d%s", geometry,
              is_data, d->pass == LK_PASS_FORWARD && d->shape.relu, (int)block, stream,
@@ -90,7 +91,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     d->shape = *job->shape;
     if (job->pass != LK_PASS_WEIGHTS)
         return prepare_kernel(setup, "conv2d_depthwise", d);
-    /* Parts belong to the numerics: they follow from the shape alone. */
+    /* The cut into parts decides the order of sums: it follows from the shape alone. */
     const int64_t tiles = setup->tiling.shard_tiles;
     const int64_t wanted = lk_divide_up(64, d->shape.groups);
     d->part_tiles = lk_divide_up(tiles, lk_least(tiles, wanted));

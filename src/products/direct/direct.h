@@ -11,14 +11,14 @@
  * count reals. */
 struct lk_direct_gather {
     struct lk_product_axis axis[2];
-    int64_t groups, ins, outs;                             /* channels of one group */
-    int64_t out_step[2], out_first[2], plane_width, plane; /* where outputs go */
+    int64_t groups, ins, outs;                               /* channels of one group */
+    int64_t out_stride[2], out_first[2], plane_width, plane; /* where outputs go */
     bool relu, pool;
     bool is_gated; /* outputs are 0 where the run's gate is not > 0 */
     bool stream;   /* outputs are written past the caches */
     bool fills;    /* also writes the outputs of the other phases, which have no taps: 0 */
     struct lk_direct_taps { /* where weights come from, in elements of the parameter */
-        int64_t group_step, out_step, in_step, first, row_step, column_step;
+        int64_t group_stride, out_stride, in_stride, first, row_stride, column_stride;
     } from;
     int64_t packed_first, packed_count; /* packed weights in the workspace */
     int64_t packed_blocks;              /* how many blocks of filters are packed at once */
@@ -74,9 +74,9 @@ LK_MUST_CHECK enum lk_status lk_direct_enqueue_pack(const struct lk_product_setu
                                                     int64_t block, int64_t blocks);
 void lk_direct_gather_release(struct lk_direct_gather *gather);
 
-/* The size of runs that `count` is cut into, as few as with `most`, in multiples of `unit`, as
- * even as can be. */
-int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t unit);
+/* Cuts `count` into as few runs as `most` for each allows, and returns the size of a run: a
+ * multiple of `multiple`, so that runs are as even as can be. */
+int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t multiple);
 
 /* Single taps on every pixel do not know rows: the image is one long row, read without a break.
  * Weight gradients alone take it so. */

@@ -7,10 +7,10 @@
  * number of taps, in local memory. */
 enum { SUMS_BYTES = LK_FILTER_SUMS_BYTES, LEAST_CHANNELS = 3, PARTS = 16 };
 
-int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t unit)
+int64_t lk_direct_even_share(int64_t count, int64_t most, int64_t multiple)
 {
-    most = most < unit ? unit : most / unit * unit;
-    return lk_divide_up(lk_divide_up(count, lk_divide_up(count, most)), unit) * unit;
+    most = most < multiple ? multiple : most / multiple * multiple;
+    return lk_divide_up(lk_divide_up(count, lk_divide_up(count, most)), multiple) * multiple;
 }
 
 struct lk_product_shape lk_direct_in_one_row(const struct lk_product_shape *s)
@@ -18,7 +18,7 @@ struct lk_product_shape lk_direct_in_one_row(const struct lk_product_shape *s)
     struct lk_product_shape made = *s;
     bool is_plain = !s->pool;
     for (int i = 0; i < 2; i++)
-        is_plain &= s->axis[i].taps == 1 && s->axis[i].step == 1 && s->axis[i].pad == 0 &&
+        is_plain &= s->axis[i].taps == 1 && s->axis[i].stride == 1 && s->axis[i].pad == 0 &&
                     s->axis[i].in == s->axis[i].out;
     if (is_plain) {
         made.axis[1].in = made.axis[1].out = s->axis[0].out * s->axis[1].out;
@@ -45,10 +45,11 @@ bool lk_filter_blocks_fit(const struct lk_product_setup *setup,
            lk_device_info(setup->device)->local_bytes >= 2 * SUMS_BYTES;
 }
 
-/* Blocks of three vectors of filters, then some of two. Of few channels four at once, where
- * there are four: sums of two would be too few to keep the multipliers busy. Of single taps
- * four wherever no others are left, and four channels: few blocks of most layers are then not
- * whole, and what goes on beside the products is spread evenly. */
+/* Filters are taken three vectors at a time, the rest two at a time. With few channels it is
+ * four vectors, where there are four, since sums with two would not keep the multipliers busy.
+ * With single taps it is four vectors and four channels wherever they divide the filters: most
+ * layers then have few blocks that are not whole, and the copying beside the products is even.
+ */
 void lk_filter_blocks_choose(const struct lk_product_setup *setup,
                              const struct lk_product_shape *s, bool are_points,
                              struct lk_filter_blocks *w)
@@ -67,8 +68,8 @@ void lk_filter_blocks_choose(const struct lk_product_setup *setup,
         (int)lk_least(are_points && are_four ? 4 : sums / w->block.columns, s->channels);
 }
 
-/* Parts, such that there are about PARTS work-groups, belong to the numerics: they follow from
- * the shape and the class alone. */
+/* So many parts that there are about PARTS work-groups. They decide the order of sums, and so
+ * follow from the shape and the class alone. */
 void lk_filter_blocks_cut(const struct lk_product_setup *setup,
                           const struct lk_product_shape *s, int64_t areas_of_image,
                           struct lk_filter_blocks *w)

@@ -16,9 +16,9 @@ static void find_edges(const struct lk_direct_gather *g, int64_t *left, int64_t 
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t first = b * g->block.columns;
         const int64_t last = lk_least(first + g->block.columns, x->out) - 1;
-        if (x->taps > 0 && first * x->step - x->pad < 0)
+        if (x->taps > 0 && first * x->stride - x->pad < 0)
             *left = b + 1;
-        if (*right == 0 && ((x->taps > 0 && last * x->step + reach - x->pad >= x->in) ||
+        if (*right == 0 && ((x->taps > 0 && last * x->stride + reach - x->pad >= x->in) ||
                             last - first + 1 < g->block.columns))
             *right = blocks - b;
     }
@@ -36,10 +36,10 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
     find_edges(g, &left, &right);
     lk_geometry_print(&numbers, LK_GEOMETRY_ALL, geometry);
     snprintf(text, sizeof text,
-             "%s -DPLANE=%d -DPITCH=%d -DOUT_STEP=%d -DGROUPS=%d -DRELU=%d -DROWS=%d "
+             "%s -DPLANE=%d -DPITCH=%d -DOUT_STRIDE=%d -DGROUPS=%d -DRELU=%d -DROWS=%d "
              "-DCOLUMNS=%d -DPIXEL_ROWS=%d -DLEFT=%d -DRIGHT=%d -DSTREAM=%d%s",
-             geometry, (int)g->plane, (int)(g->out_step[0] * g->plane_width),
-             (int)g->out_step[1], (int)g->groups, g->relu, g->block.rows, g->block.columns,
+             geometry, (int)g->plane, (int)(g->out_stride[0] * g->plane_width),
+             (int)g->out_stride[1], (int)g->groups, g->relu, g->block.rows, g->block.columns,
              g->pool ? 2 : 1, (int)left, (int)right, g->stream,
              g->is_gated ? " -DGATED=1" : "");
     return lk_product_kernel(setup, "products/direct/gather", "conv2d_gather", text,

@@ -9,7 +9,7 @@
 /* SUMS_BYTES, INPUTS_BYTES: of a work-group, in its second-level cache. In the first:
  * AREA_BYTES, an area's inputs and dz of a block and of the one that is fetched; POOLED_BYTES,
  * inputs of a channel, which leave room for dz of some filters. These two and the strips'
- * outputs belong to the numerics. */
+ * outputs decide the order of sums. */
 enum {
     SUMS_BYTES = 256 << 10,
     INPUTS_BYTES = 192 << 10,
@@ -35,7 +35,7 @@ struct lanewise {
 
 static int64_t extent(const struct lk_product_axis *axis, int64_t outputs)
 {
-    return (outputs - 1) * axis->step + (axis->taps - 1) * axis->gap + 1;
+    return (outputs - 1) * axis->stride + (axis->taps - 1) * axis->gap + 1;
 }
 
 /* Few channels, or gradients of a pool. */
@@ -70,15 +70,15 @@ static void choose_area(const struct lk_product_setup *setup, const struct lk_pr
 {
     const int64_t vector = setup->tiling.vector * (int64_t)lk_dtype_bytes(setup->real);
     const bool pooled = w->gradient == LK_GRADIENT_POOLED;
-    const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
+    const int64_t multiple = s->pool ? 2 : 1; /* no area cuts through a pool */
     const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
-    w->strip = lk_direct_even_share(x->out, pooled ? POOLED_STRIP : STRIP, unit);
+    w->strip = lk_direct_even_share(x->out, pooled ? POOLED_STRIP : STRIP, multiple);
     const int64_t room = (pooled ? POOLED_BYTES : AREA_BYTES) / vector;
     const int64_t inputs = extent(x, w->strip) * (pooled ? 1 : s->channels); /* of a row */
     const int64_t gradients = pooled ? 0 : 2 * w->block.columns * w->strip;
     const int64_t rows =
-        (room - inputs * (extent(y, 1) - y->step)) / (inputs * y->step + gradients);
-    w->rows_each = lk_direct_even_share(y->out, rows, unit);
+        (room - inputs * (extent(y, 1) - y->stride)) / (inputs * y->stride + gradients);
+    w->rows_each = lk_direct_even_share(y->out, rows, multiple);
 }
 
 static void choose_group(const struct lk_product_setup *setup, const struct lk_product_shape *s,
@@ -89,8 +89,8 @@ static void choose_group(const struct lk_product_setup *setup, const struct lk_p
     const int64_t inputs = vector * extent(&s->axis[0], w->rows_each) *
                            extent(&s->axis[1], w->strip); /* of a channel */
     w->group_channels = lk_direct_even_share(s->channels, INPUTS_BYTES / inputs, 1);
-    const int64_t units = w->group_channels * (s->axis[0].taps / w->block.rows);
-    const int64_t sums = vector * (w->group_channels * taps + units); /* of a filter */
+    const int64_t row_blocks = w->group_channels * (s->axis[0].taps / w->block.rows);
+    const int64_t sums = vector * (w->group_channels * taps + row_blocks); /* of a filter */
     w->group_filters = lk_direct_even_share(s->filters, SUMS_BYTES / sums, w->block.columns);
     w->sums_bytes = (size_t)(sums * w->group_filters);
     w->staged_bytes = (size_t)(inputs * w->group_channels);
@@ -101,7 +101,7 @@ static int64_t areas_of_image(const struct lk_product_shape *s, const struct lan
     return lk_divide_up(s->axis[0].out, w->rows_each) * lk_divide_up(s->axis[1].out, w->strip);
 }
 
-/* Parts belong to the numerics: they follow from the shape and the class alone. */
+/* Parts decide the order of sums: they follow from the shape and the class alone. */
 static void choose_parts(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                          struct lanewise *w)
 {
@@ -139,7 +139,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     choose_area(setup, s, w);
     choose_group(setup, s, w);
     choose_parts(setup, s, w);
-    lk_geometry_print(&numbers, LK_GEOMETRY_TAPS | LK_GEOMETRY_STEPS, geometry);
+    lk_geometry_print(&numbers, LK_GEOMETRY_TAPS | LK_GEOMETRY_STRIDES, geometry);
     snprintf(text, sizeof text,
              "%s -DGRADIENT=%d -DROWS=%d -DCOLUMNS=%d -DROWS_EACH=%d -DSTRIP=%d", geometry,
              (int)w->gradient, w->block.rows, w->block.columns, (int)w->rows_each,

@@ -68,7 +68,7 @@ enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
     const int64_t first = block * g->block.rows;
     const int64_t outs = lk_least(blocks * g->block.rows, g->outs - first);
     /* Runs along what lies next to each other in memory. */
-    const bool is_cpu = setup->tiling.vector > 1, along_ins = g->from.in_step == 1;
+    const bool is_cpu = setup->tiling.vector > 1, along_ins = g->from.in_stride == 1;
     const int64_t blocks_each = !is_cpu ? 1 : along_ins ? 2 : 8;
     const int64_t ins_each = is_cpu ? 512 : g->ins;
     const struct lk_grid grid = {
@@ -79,12 +79,12 @@ enum lk_status lk_direct_enqueue_pack(const struct lk_product_setup *setup,
                                  .ins = g->ins,
                                  .rows = g->axis[0].taps,
                                  .columns = g->axis[1].taps,
-                                 .group_step = g->from.group_step,
-                                 .out_step = g->from.out_step,
-                                 .in_step = g->from.in_step,
-                                 .first = g->from.first + first * g->from.out_step,
-                                 .row_step = g->from.row_step,
-                                 .column_step = g->from.column_step,
+                                 .group_stride = g->from.group_stride,
+                                 .out_stride = g->from.out_stride,
+                                 .in_stride = g->from.in_stride,
+                                 .first = g->from.first + first * g->from.out_stride,
+                                 .row_stride = g->from.row_stride,
+                                 .column_stride = g->from.column_stride,
                                  .blocks_each = blocks_each,
                                  .ins_each = ins_each};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),

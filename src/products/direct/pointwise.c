@@ -12,10 +12,10 @@ enum { PANEL = 3 /* pixels */, MOST_PANEL_BYTES = 448 << 10, PACKED_BYTES = 2 <<
 
 /* Of work-groups, see choose_runs(). */
 enum {
-    FEW_PANELS = 32,       /* for a unit: one more would be felt */
+    FEW_PANELS = 32,       /* for a compute unit: one more would be felt */
     MANY_BLOCKS = 16,      /* of filters: panels may be copied for so many alone */
     USEFUL_PRODUCTS = 400, /* of panels and blocks of filters */
-    MOST_GROUPS = 16       /* for a unit */
+    MOST_GROUPS = 16       /* for a compute unit */
 };
 
 static int64_t panel_bytes(const struct lk_product_setup *setup,
@@ -30,8 +30,9 @@ bool lk_direct_is_pointwise(const struct lk_product_setup *setup,
     const struct lk_product_axis *y = &g->axis[0], *x = &g->axis[1];
     const int64_t local = (int64_t)lk_device_info(setup->device)->local_bytes;
     return setup->tiling.vector > 1 && !g->pool && y->taps == 1 && x->taps == 1 &&
-           y->pad == 0 && x->pad == 0 && (g->fills || g->out_step[0] * g->out_step[1] == 1) &&
-           (y->out - 1) * y->step < y->in && (x->out - 1) * x->step < x->in &&
+           y->pad == 0 && x->pad == 0 &&
+           (g->fills || g->out_stride[0] * g->out_stride[1] == 1) &&
+           (y->out - 1) * y->stride < y->in && (x->out - 1) * x->stride < x->in &&
            panel_bytes(setup, g) <= lk_least(MOST_PANEL_BYTES, local / 2);
 }
 
@@ -40,7 +41,7 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
     char text[96];
     lk_direct_choose_block(setup, g);
     g->block.rows = (int)lk_least(g->block.rows, lk_direct_gather_sums(setup) / PANEL);
-    g->in_place = g->from.in_step == 1;
+    g->in_place = g->from.in_stride == 1;
     const int64_t blocks = lk_divide_up(g->outs, g->block.rows);
     const int64_t bytes =
         g->groups * blocks * g->block.rows * g->ins * (int64_t)lk_dtype_bytes(setup->real);
@@ -53,9 +54,9 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_di
 }
 
 /* A work-group begins with copying its first panel while no products are made; so it should
- * have many panels and blocks of filters. Drivers hand out groups in order, half of what is
- * left among all units at once, or one by one: all should be as large, and as many for every
- * unit. */
+ * have many panels and blocks of filters. Drivers hand out groups in order, one by one, or
+ * half of those that are left to all compute units at once. So all groups should be of one
+ * size, and every compute unit should get as many. */
 static void choose_runs(const struct lk_product_setup *setup, const struct lk_direct_gather *g,
                         int64_t panels, int64_t blocks, int64_t *panel_runs,
                         int64_t *blocks_each)
@@ -95,12 +96,12 @@ static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
                                       .all_filters = g->outs,
                                       .filter_first = first,
                                       .in_plane = y->in * x->in,
-                                      .in_row = y->step * x->in,
-                                      .in_step = x->step,
+                                      .in_row = y->stride * x->in,
+                                      .in_stride = x->stride,
                                       .width = x->out,
                                       .pixels = pixels,
-                                      .cell_h = g->out_step[0],
-                                      .cell_w = g->out_step[1],
+                                      .cell_h = g->out_stride[0],
+                                      .cell_w = g->out_stride[1],
                                       .out_h = g->plane / g->plane_width,
                                       .out_w = g->plane_width,
                                       .groups = g->groups,
@@ -109,8 +110,8 @@ static enum lk_status enqueue_blocks(const struct lk_product_setup *setup,
     return LK_ENQUEUE(g->gather, grid, LK_BUF(run->x), LK_INT(run->x_first),
                       LK_BUF(g->in_place ? run->w : run->workspace),
                       LK_INT(g->in_place ? g->from.first : g->packed_first),
-                      LK_INT(g->in_place ? g->from.group_step : packed_group),
-                      LK_INT(g->from.out_step), LK_BUF(run->bias), LK_BUF(run->y),
+                      LK_INT(g->in_place ? g->from.group_stride : packed_group),
+                      LK_INT(g->from.out_stride), LK_BUF(run->bias), LK_BUF(run->y),
                       LK_BUF(g->is_gated ? run->gate : NULL), LK_STRUCT(&args),
                       LK_LOCAL(2 * panel_bytes(setup, g)));
 }

@@ -5,9 +5,9 @@
 #include "base/fail.h"
 #include <stdio.h>
 
-/* Two blocks of dz and some channels of x fill a first-level cache. This belongs to the
- * numerics. What a group keeps, AREA pixels of POINT_CHANNELS twice and its sums, leaves half
- * of a second-level cache to what passes through. */
+/* Two blocks of dz and some channels of x fill a first-level cache. This decides the
+ * order of sums. What a group keeps, AREA pixels of POINT_CHANNELS twice and its sums, leaves
+ * half of a second-level cache to what passes through. */
 enum { AREA = 4, POINT_CHANNELS = 256, POINT_SUMS_BYTES = 128 << 10 };
 
 /* With as few channels and filters as NARROW the inputs of RUN areas fit beside these. */
@@ -26,14 +26,14 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
     const struct lk_product_axis *y = &job->shape->axis[0], *x = &job->shape->axis[1];
     return lk_filter_blocks_fit(setup, job->shape) && job->gradient != LK_GRADIENT_POOLED &&
            y->taps == 1 && x->taps == 1 && y->pad == 0 && x->pad == 0 &&
-           (y->out - 1) * y->step < y->in && (x->out - 1) * x->step < x->in;
+           (y->out - 1) * y->stride < y->in && (x->out - 1) * x->stride < x->in;
 }
 
 /* Whether pixels that follow each other lie side by side in x. */
 static bool are_in_place(const struct lk_product_shape *s)
 {
     const struct lk_product_axis *y = &s->axis[0], *x = &s->axis[1];
-    return y->step * x->in == x->out && x->step == 1;
+    return y->stride * x->in == x->out && x->stride == 1;
 }
 
 /* How many areas' inputs are fetched together. */
@@ -106,8 +106,8 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                                           .filters = s->filters,
                                           .groups = s->groups,
                                           .in_plane = y->in * x->in,
-                                          .in_row = y->step * x->in,
-                                          .in_step = x->step,
+                                          .in_row = y->stride * x->in,
+                                          .in_stride = x->stride,
                                           .width = x->out,
                                           .pixels = pixels,
                                           .areas = lk_divide_up(pixels, AREA),

@@ -47,9 +47,9 @@ static void find_edges(const struct lk_product_axis *x, struct blocking *b)
                   tail = x->out - (x->out - 1) / b->strip * b->strip;
     b->left = b->right = 0;
     for (int64_t j = 0; j < x->out; j++) {
-        if (j * x->step - x->pad < 0)
+        if (j * x->stride - x->pad < 0)
             b->left = j + 1;
-        if (b->right == 0 && j * x->step + reach - x->pad >= x->in)
+        if (b->right == 0 && j * x->stride + reach - x->pad >= x->in)
             b->right = x->out - j;
     }
     b->check = b->left + b->right > x->out || b->left > lk_least(4, b->strip) ||
@@ -58,7 +58,7 @@ static void find_edges(const struct lk_product_axis *x, struct blocking *b)
         b->left = b->right = 0;
 }
 
-/* The strip belongs to the numerics: it follows from the shape alone. */
+/* The strip decides the order of sums: it follows from the shape alone. */
 static void choose_area(const struct lk_product_setup *setup, const struct lk_product_shape *s,
                         struct blocking *b)
 {
@@ -67,10 +67,11 @@ static void choose_area(const struct lk_product_setup *setup, const struct lk_pr
     const bool is_row = s->axis[0].out == 1;
     const int64_t local = (int64_t)lk_device_info(setup->device)->local_bytes;
     const int64_t room = lk_least((is_row ? 12 : 24) << 10, local / 2), most = is_row ? 32 : 16;
-    const int64_t unit = s->pool ? 2 : 1; /* no area cuts through a pool */
-    b->strip = lk_divide_up(lk_divide_up(x->out, lk_divide_up(x->out, most)), unit) * unit;
-    b->rows = room / (b->strip * b->block.columns * vector) / unit * unit;
-    b->rows = lk_least(s->axis[0].out, b->rows < unit ? unit : b->rows);
+    const int64_t multiple = s->pool ? 2 : 1; /* no area cuts through a pool */
+    b->strip =
+        lk_divide_up(lk_divide_up(x->out, lk_divide_up(x->out, most)), multiple) * multiple;
+    b->rows = room / (b->strip * b->block.columns * vector) / multiple * multiple;
+    b->rows = lk_least(s->axis[0].out, b->rows < multiple ? multiple : b->rows);
     b->tiles = 1;
     if (b->rows == s->axis[0].out && b->strip == x->out)
         b->tiles = lk_least(8, room / (b->strip * b->rows * b->block.columns * vector));
@@ -129,7 +130,7 @@ static enum lk_status prepare_kernel(const struct lk_product_setup *setup,
     choose_register_block(setup, s, &b);
     choose_area(setup, s, &b);
     choose_group(setup, s, &b, w);
-    /* Parts belong to the numerics: they follow from the shape and the class alone. */
+    /* Parts decide the order of sums: they follow from the shape and the class alone. */
     w->parts.count = s->groups * s->filters * s->channels * s->axis[0].taps * s->axis[1].taps;
     const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
     const int64_t groups = lk_divide_up(w->parts.count, setup->tiling.vector == 1 ? 64 : 8192);

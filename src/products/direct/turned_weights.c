@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* Pixels of an area: with three vectors of filters they fill half a first-level cache. They
- * belong to the numerics. */
+ * decide the order of sums. */
 enum { PIXELS = 9, STRIP = 8, SUMS_BYTES = LK_FILTER_SUMS_BYTES };
 
 struct turned {

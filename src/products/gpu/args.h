@@ -14,7 +14,8 @@ struct lk_gpu_gather {
 
 struct lk_gpu_turn {
     lk_int w_pitch, outs;
-    lk_int group_step, out_step, in_step, first, row_step, column_step; /* in elements of w */
+    /* In elements of w. */
+    lk_int group_stride, out_stride, in_stride, first, row_stride, column_stride;
 };
 
 struct lk_gpu_sums {

@@ -10,12 +10,14 @@
 #include "products/kernel/geometry.h"
 #include <stdio.h>
 
-enum { MOST_TAPS = 64, UNIT = 8 };
-static const double MATRIX_SPEED = 4; /* of what is then no longer the only thing to wait for */
+enum { MOST_TAPS = 64, CHUNK = 8 };
+/* How many times as fast matrix units are: more in products alone, but then memory is waited
+ * for. */
+static const double MATRIX_SPEED = 4;
 
-struct step {
-    struct lk_direct_gather gather; /* pack: NULL where weights are read in place */
-    int64_t pitch, group_step;      /* of the weights that are read */
+struct gather {
+    struct lk_direct_gather of;  /* pack: NULL where weights are read in place */
+    int64_t pitch, group_stride; /* of the weights that are read */
     struct lk_gpu_tile tile;
 };
 
@@ -23,8 +25,8 @@ struct gpu {
     enum lk_pass pass;
     int matrix; /* as in lk_gpu_product */
     struct lk_product_shape shape;
-    struct step *steps;
-    int step_count;
+    struct gather *gathers;
+    int gather_count;
     struct lk_gpu_weights weights;
 };
 
@@ -38,15 +40,16 @@ static bool is_small(const struct lk_product_setup *setup, const struct lk_produ
     const double ins = (double)(s->axis[0].in * s->axis[1].in);
     const double lanes = (double)setup->tiling.lanes;
     const double tiles = 2 + 256 / ((outs < ins ? outs : ins) * lanes); /* of a block */
-    const double w = (double)(s->channels + UNIT) * (double)(s->filters + UNIT) *
+    const double w = (double)(s->channels + CHUNK) * (double)(s->filters + CHUNK) *
                      (double)(s->axis[0].taps * s->axis[1].taps * s->groups);
     const double most = (x > y ? x : y) * (double)s->groups;
     return tiles * most * row < 0x7fffffff &&
            w * (double)lk_dtype_bytes(setup->real) < 0x7fffffff;
 }
 
-/* So are numbers of columns. No choice may follow from how many tiles a launch has, so here it
- * is too late for another algorithm; with so many, activations fill hundreds of gigabytes. */
+/* Columns are counted in 32 bits as well. A choice of algorithms never depends on the batch, so
+ * a batch that is too large for this one is refused: its activations would fill hundreds of
+ * gigabytes. */
 static enum lk_status check_columns(const struct lk_product_setup *setup, int64_t columns)
 {
     enum { MOST_COLUMNS = 0x7fffffff - 256 };
@@ -74,103 +77,105 @@ static struct lk_gpu_product gather_product(const struct lk_product_setup *setup
 static bool is_in_place(const struct lk_direct_gather *g)
 {
     const struct lk_direct_taps *w = &g->from;
-    return w->out_step == 1 && w->first == 0 && w->column_step % 4 == 0 &&
-           (g->groups == 1 || w->group_step % 4 == 0) &&
-           w->row_step == g->axis[1].taps * w->column_step &&
-           w->in_step == g->axis[0].taps * w->row_step;
+    return w->out_stride == 1 && w->first == 0 && w->column_stride % 4 == 0 &&
+           (g->groups == 1 || w->group_stride % 4 == 0) &&
+           w->row_stride == g->axis[1].taps * w->column_stride &&
+           w->in_stride == g->axis[0].taps * w->row_stride;
 }
 
-static enum lk_status prepare_step(const struct lk_product_setup *setup, const char *blocking,
-                                   int matrix, struct step *step)
+static enum lk_status prepare_gather(const struct lk_product_setup *setup, const char *blocking,
+                                     int matrix, struct gather *gather)
 {
-    struct lk_direct_gather *g = &step->gather;
+    struct lk_direct_gather *g = &gather->of;
     const struct lk_gpu_product product = gather_product(setup, g, matrix);
     const int taps_y = (int)g->axis[0].taps, taps_x = (int)g->axis[1].taps;
-    const int unit = g->ins < UNIT ? 1 : UNIT;
+    const int chunk = g->ins < CHUNK ? 1 : CHUNK;
     const struct lk_geometry numbers = lk_geometry_of(g->axis);
     char geometry[LK_GEOMETRY_BYTES], tile[96], text[512];
     LK_TRY(check_columns(setup, product.columns));
-    if (!lk_gpu_tile_choose(setup, &product, blocking, &step->tile))
+    if (!lk_gpu_tile_choose(setup, &product, blocking, &gather->tile))
         return lk_fail(LK_E_UNSUPPORTED, "%s: no tile fits the device", setup->node);
-    lk_gpu_tile_print(&step->tile, matrix, tile, sizeof tile);
+    lk_gpu_tile_print(&gather->tile, matrix, tile, sizeof tile);
     lk_geometry_print(&numbers, LK_GEOMETRY_TAPS, geometry);
-    snprintf(text, sizeof text, "%s -DUNIT=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s%s", geometry,
-             unit, g->ins % unit == 0 && g->ins * taps_y * taps_x % step->tile.depth == 0,
+    snprintf(text, sizeof text, "%s -DCHUNK=%d -DEVEN=%d -DRELU=%d -DPOOL=%d%s%s", geometry,
+             chunk, g->ins % chunk == 0 && g->ins * taps_y * taps_x % gather->tile.depth == 0,
              g->relu, g->pool, g->is_gated ? " -DGATED=1" : "", tile);
     LK_TRY(lk_product_kernel(setup, "products/gpu/gather", "conv2d_gpu", text, &g->gather));
-    step->pitch = g->from.column_step;
-    step->group_step = g->from.group_step;
+    gather->pitch = g->from.column_stride;
+    gather->group_stride = g->from.group_stride;
     if (is_in_place(g) || taps_y * taps_x == 0)
         return LK_OK;
-    step->pitch = lk_divide_up(g->outs, 4) * 4;
-    step->group_step = g->ins * taps_y * taps_x * step->pitch;
-    g->packed_count = g->groups * step->group_step;
+    gather->pitch = lk_divide_up(g->outs, 4) * 4;
+    gather->group_stride = g->ins * taps_y * taps_x * gather->pitch;
+    g->packed_count = g->groups * gather->group_stride;
     return lk_product_kernel(setup, "products/gpu/gather", "conv2d_turn", text, &g->pack);
 }
 
-static enum lk_status prepare_steps(const struct lk_product_setup *setup,
-                                    struct lk_product_job *job, struct gpu *gpu)
+static enum lk_status prepare_gathers(const struct lk_product_setup *setup,
+                                      struct lk_product_job *job, struct gpu *gpu)
 {
     const bool forward = job->pass == LK_PASS_FORWARD;
     const int count = forward ? 1 : lk_direct_phases(job->shape);
-    void *steps;
-    LK_TRY(lk_arena_allocate(setup->arena, (size_t)count * sizeof *gpu->steps, &steps));
-    gpu->steps = steps;
+    void *gathers;
+    LK_TRY(lk_arena_allocate(setup->arena, (size_t)count * sizeof *gpu->gathers, &gathers));
+    gpu->gathers = gathers;
     for (int i = 0; i < count; i++) {
-        struct lk_direct_gather *g = &gpu->steps[i].gather;
+        struct lk_direct_gather *g = &gpu->gathers[i].of;
         if (forward)
             lk_direct_describe_forward(job->shape, g);
         else
             lk_direct_describe_phase(job->shape, i, g);
-        gpu->step_count++;
+        gpu->gather_count++;
         g->packed_first = job->first + job->count;
         g->is_gated = job->is_gated;
-        LK_TRY(prepare_step(setup, job->blocking, gpu->matrix, &gpu->steps[i]));
+        LK_TRY(prepare_gather(setup, job->blocking, gpu->matrix, &gpu->gathers[i]));
         job->count += g->packed_count;
     }
     return LK_OK;
 }
 
 static enum lk_status enqueue_turn(const struct lk_product_setup *setup,
-                                   const struct step *step, const struct lk_product_run *run)
+                                   const struct gather *gather,
+                                   const struct lk_product_run *run)
 {
-    const struct lk_direct_gather *g = &step->gather;
+    const struct lk_direct_gather *g = &gather->of;
     const struct lk_direct_taps *from = &g->from;
     const struct lk_grid grid = {{g->ins * g->axis[0].taps * g->axis[1].taps, g->groups, 1},
                                  lk_product_items(setup)};
-    const struct lk_gpu_turn args = {.w_pitch = step->pitch,
+    const struct lk_gpu_turn args = {.w_pitch = gather->pitch,
                                      .outs = g->outs,
-                                     .group_step = from->group_step,
-                                     .out_step = from->out_step,
-                                     .in_step = from->in_step,
+                                     .group_stride = from->group_stride,
+                                     .out_stride = from->out_stride,
+                                     .in_stride = from->in_stride,
                                      .first = from->first,
-                                     .row_step = from->row_step,
-                                     .column_step = from->column_step};
+                                     .row_stride = from->row_stride,
+                                     .column_stride = from->column_stride};
     return LK_ENQUEUE(g->pack, grid, LK_BUF(run->w), LK_BUF(run->workspace),
                       LK_INT(g->packed_first), LK_STRUCT(&args));
 }
 
-static enum lk_status enqueue_step(const struct lk_product_setup *setup, enum lk_pass pass,
-                                   const struct step *step, const struct lk_product_run *run)
+static enum lk_status enqueue_gather(const struct lk_product_setup *setup, enum lk_pass pass,
+                                     const struct gather *gather,
+                                     const struct lk_product_run *run)
 {
     const bool forward = pass == LK_PASS_FORWARD;
-    const struct lk_direct_gather *g = &step->gather;
+    const struct lk_direct_gather *g = &gather->of;
     const int64_t columns =
         g->axis[0].out * g->axis[1].out * setup->tiling.tiles * setup->tiling.lanes;
-    const struct lk_grid grid = {{lk_divide_up(columns, step->tile.columns),
-                                  lk_divide_up(g->outs, step->tile.rows), g->groups},
-                                 lk_gpu_tile_items(&step->tile)};
+    const struct lk_grid grid = {{lk_divide_up(columns, gather->tile.columns),
+                                  lk_divide_up(g->outs, gather->tile.rows), g->groups},
+                                 lk_gpu_tile_items(&gather->tile)};
     const struct lk_geometry geometry = lk_geometry_of(g->axis);
     const struct lk_gpu_gather args = {.tiles = setup->tiling.tiles,
                                        .channels = g->ins,
                                        .filters = g->outs,
-                                       .w_group = step->group_step,
-                                       .w_pitch = step->pitch,
-                                       .y_row = g->out_step[0] * g->plane_width,
-                                       .y_column = g->out_step[1],
+                                       .w_group = gather->group_stride,
+                                       .w_pitch = gather->pitch,
+                                       .y_row = g->out_stride[0] * g->plane_width,
+                                       .y_column = g->out_stride[1],
                                        .plane = g->plane};
     if (g->pack)
-        LK_TRY(enqueue_turn(setup, step, run));
+        LK_TRY(enqueue_turn(setup, gather, run));
     return LK_ENQUEUE(
         g->gather, grid, LK_BUF(forward ? run->x : run->dz),
         LK_INT(forward ? 0 : run->dz_first), LK_BUF(g->pack ? run->workspace : run->w),
@@ -269,7 +274,7 @@ static enum lk_status prepare_with(const struct lk_product_setup *setup,
     gpu->shape = *job->shape;
     return job->pass == LK_PASS_WEIGHTS
                ? lk_gpu_weights_prepare(setup, job, matrix, &gpu->weights)
-               : prepare_steps(setup, job, gpu);
+               : prepare_gathers(setup, job, gpu);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -290,16 +295,16 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
     const struct gpu *gpu = state;
     if (gpu->pass == LK_PASS_WEIGHTS)
         return lk_gpu_weights_enqueue(setup, &gpu->shape, &gpu->weights, run);
-    for (int i = 0; i < gpu->step_count; i++)
-        LK_TRY(enqueue_step(setup, gpu->pass, &gpu->steps[i], run));
+    for (int i = 0; i < gpu->gather_count; i++)
+        LK_TRY(enqueue_gather(setup, gpu->pass, &gpu->gathers[i], run));
     return LK_OK;
 }
 
 static void release(void *state)
 {
     struct gpu *gpu = state;
-    for (int i = 0; i < gpu->step_count; i++)
-        lk_direct_gather_release(&gpu->steps[i].gather);
+    for (int i = 0; i < gpu->gather_count; i++)
+        lk_direct_gather_release(&gpu->gathers[i].of);
     lk_gpu_weights_release(&gpu->weights);
 }
 

@@ -44,8 +44,8 @@ int lk_gpu_tile_items(const struct lk_gpu_tile *t)
     return t->rows / t->block.rows * (t->columns / t->block.columns);
 }
 
-/* Two slices of both operands; a weight gradient's rows are four numbers longer, and those that
- * warps read. What stands in for matrix units has a product of each warp there, too. */
+/* Two slices of both operands. Rows that a weight gradient or a warp reads are four numbers
+ * longer. What emulates matrix units also keeps a product of each warp there. */
 static size_t local_bytes(const struct lk_product_setup *setup, const struct lk_gpu_product *p,
                           const struct lk_gpu_tile *t)
 {
@@ -59,9 +59,9 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_gpu_produ
                  const struct lk_gpu_tile *t)
 {
     const struct lk_device_info *info = lk_device_info(setup->device);
-    const int unit = p->use == LK_GPU_WEIGHTS ? t->depth : 4;
+    const int multiple = p->use == LK_GPU_WEIGHTS ? t->depth : 4;
     const bool fits_warps = t->block.rows == 8 && t->block.columns == 8;
-    return setup->tiling.vector == 1 && setup->tiling.lanes % unit == 0 &&
+    return setup->tiling.vector == 1 && setup->tiling.lanes % multiple == 0 &&
            (fits_warps || !p->matrix) && (size_t)lk_gpu_tile_items(t) <= info->group_items &&
            local_bytes(setup, p, t) <= info->local_bytes;
 }

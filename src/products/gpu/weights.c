@@ -9,7 +9,7 @@
 #include "products/kernel/geometry.h"
 #include <stdio.h>
 
-/* Parts belong to the numerics: they follow from the shape and the shard alone. */
+/* Parts decide the order of sums: they follow from the shape and the shard alone. */
 static int64_t count_parts(const struct lk_product_setup *setup,
                            const struct lk_product_shape *s, int64_t *part_pixels)
 {

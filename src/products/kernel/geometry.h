@@ -6,9 +6,9 @@
 #include "products/kernel/kernel.h"
 
 /* Which numbers a kernel is compiled for. */
-enum lk_geometry_part {
+enum lk_geometry_kind {
     LK_GEOMETRY_TAPS = 1,
-    LK_GEOMETRY_STEPS = 2,
+    LK_GEOMETRY_STRIDES = 2,
     LK_GEOMETRY_PADS = 4,
     LK_GEOMETRY_PLANES = 8,
     LK_GEOMETRY_ALL = 15
@@ -18,8 +18,8 @@ enum { LK_GEOMETRY_BYTES = 320 }; /* of its options */
 
 struct lk_geometry lk_geometry_of(const struct lk_product_axis axis[2]);
 
-/* "-DTAPS_Y=3 ..."; `parts`: of enum lk_geometry_part */
-void lk_geometry_print(const struct lk_geometry *geometry, int parts,
+/* "-DTAPS_Y=3 ..."; `kinds`: of enum lk_geometry_kind */
+void lk_geometry_print(const struct lk_geometry *geometry, int kinds,
                        char text[LK_GEOMETRY_BYTES]);
 
 #endif

@@ -24,9 +24,9 @@ enum lk_gradient {
 };
 
 /* A convolution along one axis. all_out: its outputs; out: the same but for one that a pool
- * drops; step: stride; gap: dilation. */
+ * drops; gap: dilation. */
 struct lk_product_axis {
-    int64_t in, out, all_out, taps, step, gap;
+    int64_t in, out, all_out, taps, stride, gap;
     int64_t pad; /* before the image; in a data gradient it may be negative */
 };
 

@@ -6,7 +6,7 @@
 #include "device/args.h"
 
 struct lk_fft_product {
-    lk_int a_p, a_m, b_m, b_q, to_p, to_q; /* steps between spectra */
+    lk_int a_p, a_m, b_m, b_q, to_p, to_q; /* strides between spectra */
     lk_int depth, rows, columns, each, conjugate, adds;
 };
 

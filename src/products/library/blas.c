@@ -30,7 +30,7 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
 {
     const struct lk_product_shape *s = job->shape;
     for (int i = 0; i < 2; i++)
-        if (s->axis[i].taps != 1 || s->axis[i].step != 1 || s->axis[i].pad ||
+        if (s->axis[i].taps != 1 || s->axis[i].stride != 1 || s->axis[i].pad ||
             s->axis[i].in != s->axis[i].out)
             return false;
     return !setup->stores_half && s->groups == 1 && !s->pool &&
@@ -101,8 +101,8 @@ static struct lk_gemm describe(const struct lk_product_setup *setup, const struc
     g.n = row;
     g.k = g.a_transposed ? c : k;
     g.batch = setup->tiling.tiles;
-    g.b_step = g.k * row;
-    g.c_step = g.m * row;
+    g.b_stride = g.k * row;
+    g.c_stride = g.m * row;
     return g;
 }
 

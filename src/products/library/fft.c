@@ -69,7 +69,7 @@ static bool fits(const struct lk_product_setup *setup, const struct lk_product_j
         s->axis[0].taps * s->axis[1].taps < LEAST_TAPS * LEAST_TAPS)
         return false;
     for (int i = 0; i < 2; i++)
-        if (s->axis[i].step != 1 || s->axis[i].gap != 1 || s->axis[i].in > 2048 ||
+        if (s->axis[i].stride != 1 || s->axis[i].gap != 1 || s->axis[i].in > 2048 ||
             s->axis[i].pad >= s->axis[i].taps)
             return false;
     if ((double)s->channels * (double)s->filters * 16384 > MOST_REALS * 64.0)

@@ -25,15 +25,15 @@ static struct lk_product_block choose_block(const struct lk_product_setup *setup
     return block;
 }
 
-/* The step that cuts `count` (in multiples of `unit`) so that, with `groups` groups in other
- * dimensions, every compute unit has work. */
-static int64_t choose_step(const struct lk_product_setup *setup, int64_t count, int64_t unit,
-                           int64_t groups)
+/* The chunks that `count` is cut into, of a multiple of `block` each, so that with `groups`
+ * groups in other dimensions every compute unit has work. */
+static int64_t choose_chunk(const struct lk_product_setup *setup, int64_t count, int64_t block,
+                            int64_t groups)
 {
     const struct lk_device_info *info = lk_device_info(setup->device);
-    const int64_t wanted = info->compute_units * (setup->tiling.vector == 1 ? 32 : 8);
-    const int64_t units = lk_divide_up(count, unit), parts = lk_divide_up(wanted, groups);
-    return lk_divide_up(units, parts < units ? parts : units) * unit;
+    const int64_t all = info->compute_units * (setup->tiling.vector == 1 ? 32 : 8);
+    const int64_t blocks = lk_divide_up(count, block), wanted = lk_divide_up(all, groups);
+    return lk_divide_up(blocks, wanted < blocks ? wanted : blocks) * block;
 }
 
 /* What the gradients share: how wide a panel of turned gradients is. */
@@ -95,8 +95,9 @@ struct product {
     struct lk_kernel *kernel;
 };
 
-/* Weights go through local memory, part of the depth at a time: halves do not hold what sums
- * are by then. */
+/* Weights go through local memory a slice of the depth at a time, and between slices y keeps
+ * the sums. Halves could not without rounding them, so where activations are halves nothing is
+ * packed. */
 static bool is_packed(const struct lk_product_setup *setup, bool forward)
 {
     return forward && setup->tiling.vector > 1 && !setup->stores_half;
@@ -140,13 +141,13 @@ static enum lk_status enqueue_product(const struct lk_product_setup *setup, void
     const int64_t depth = p->forward ? p->shape.channels : p->shape.filters;
     const int64_t blocks = lk_divide_up(rows, (int64_t)p->pieces * p->block.rows);
     const int64_t tiles = setup->tiling.tiles;
-    const int64_t step = choose_step(setup, tiles, p->block.columns, blocks);
-    const struct lk_grid grid = {{blocks, lk_divide_up(tiles, step), 1},
+    const int64_t chunk = choose_chunk(setup, tiles, p->block.columns, blocks);
+    const struct lk_grid grid = {{blocks, lk_divide_up(tiles, chunk), 1},
                                  lk_product_items(setup)};
     return LK_ENQUEUE(p->kernel, grid, LK_BUF(run->w), LK_BUF(p->forward ? run->bias : NULL),
                       LK_BUF(p->forward ? run->x : run->dz),
                       LK_BUF(p->forward ? run->y : run->dx), LK_REAL(least), LK_INT(rows),
-                      LK_INT(depth), LK_INT(tiles), LK_INT(step), LK_LOCAL(local));
+                      LK_INT(depth), LK_INT(tiles), LK_INT(chunk), LK_LOCAL(local));
 }
 
 static void release_product(void *state)
@@ -201,13 +202,13 @@ static enum lk_status enqueue_weights(const struct lk_product_setup *setup, void
     const struct weights *w = state;
     const struct lk_tiling *t = &setup->tiling;
     const int64_t channels = w->shape.channels, units = w->shape.filters;
-    const int64_t step = choose_step(setup, channels, w->block.rows, w->panels * t->shards);
+    const int64_t chunk = choose_chunk(setup, channels, w->block.rows, w->panels * t->shards);
     const int items = lk_product_items(setup);
-    const struct lk_grid grid = {{w->panels, lk_divide_up(channels, step), t->shards}, items};
+    const struct lk_grid grid = {{w->panels, lk_divide_up(channels, chunk), t->shards}, items};
     const struct lk_grid of_bias = {{w->panels, t->shards, 1}, items};
     LK_TRY(LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->workspace), LK_BUF(run->dw),
                       LK_INT(channels), LK_INT(units), LK_INT(t->tiles), LK_INT(t->shard_tiles),
-                      LK_INT(run->dw_stride), LK_INT(step)));
+                      LK_INT(run->dw_stride), LK_INT(chunk)));
     if (!run->db)
         return LK_OK;
     return LK_ENQUEUE(w->bias, of_bias, LK_BUF(run->workspace), LK_BUF(run->db), LK_INT(units),

@@ -9,11 +9,11 @@
 /* Where weights come from, in elements of the parameter. */
 struct lk_winograd_from {
     lk_int ins, outs;
-    lk_int in_step, row_step, column_step, out_step;
+    lk_int in_stride, row_stride, column_stride, out_stride;
 };
 
 struct lk_winograd_whole {
-    lk_int tiles, ins, outs, relu, unit;
+    lk_int tiles, ins, outs, relu, chunk;
 };
 
 struct lk_winograd_parts {

@@ -7,8 +7,8 @@
 
 struct winograd {
     struct lk_winograd_geometry g;
-    int64_t squares, unit; /* Winograd tiles: of a plane; of the kernel's units */
-    int64_t groups;        /* that share out all units and blocks of output channels */
+    int64_t squares, chunk; /* Winograd tiles: of a plane; of the kernel's chunks */
+    int64_t groups;         /* that share out all chunks and blocks of output channels */
     int64_t weights_first, scratch_first; /* in the workspace */
     struct lk_kernel *pack, *convolve;
 };
@@ -24,17 +24,17 @@ static void transpose(struct lk_winograd_geometry *g, const struct lk_product_sh
     g->transposed = !g->forward && lk_winograd_is_transposed(s, g->tile);
     if (!g->transposed)
         return;
-    g->row_step = -g->row_step;
-    g->column_step = -g->column_step;
+    g->row_stride = -g->row_stride;
+    g->column_stride = -g->column_stride;
     g->w_first = 0;
     for (int i = 0; i < 2; i++)
         g->pad[i] = s->axis[i].pad;
 }
 
-/* Parts that all work can be cut into. */
+/* How many parts all work can be cut into. */
 static int64_t count_parts(const struct winograd *w, int64_t tiles)
 {
-    return lk_divide_up(tiles * w->squares, w->unit) * lk_divide_up(w->g.outs, ROWS);
+    return lk_divide_up(tiles * w->squares, w->chunk) * lk_divide_up(w->g.outs, ROWS);
 }
 
 static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_product_job *job,
@@ -51,8 +51,8 @@ static enum lk_status prepare(const struct lk_product_setup *setup, struct lk_pr
     const size_t bytes = (size_t)t->vector * lk_dtype_bytes(setup->real);
     const int columns = bytes == 64 ? 4 : 2; /* of the register block; it has ROWS rows */
     w->squares = lk_winograd_squares(w->g.transposed ? w->g.in : w->g.out, tile);
-    for (w->unit = EACH; w->g.transposed && w->unit % w->squares != 0;)
-        w->unit += EACH;
+    for (w->chunk = EACH; w->g.transposed && w->chunk % w->squares != 0;)
+        w->chunk += EACH;
     w->groups =
         lk_least(lk_device_info(setup->device)->compute_units, count_parts(w, t->tiles));
     const int64_t outs = lk_divide_up(w->g.outs, ROWS) * ROWS;
@@ -98,7 +98,7 @@ static enum lk_status enqueue(const struct lk_product_setup *setup, void *state,
                                            .ins = w->g.ins,
                                            .outs = w->g.outs,
                                            .relu = w->g.relu,
-                                           .unit = w->unit};
+                                           .chunk = w->chunk};
     LK_TRY(enqueue_pack(setup, w, run));
     return LK_ENQUEUE(
         w->convolve, grid, LK_BUF(w->g.forward ? run->x : run->dz),

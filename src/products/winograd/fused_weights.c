@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include <stdio.h>
 
-/* Parts belong to the numerics: they follow from the shape and the class alone. */
+/* Parts decide the order of sums: they follow from the shape and the class alone. */
 enum {
     PAD = 4, /* as in the kernel */
     BLOCK_FILTERS = 64,

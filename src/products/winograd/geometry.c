@@ -10,8 +10,8 @@ struct lk_geometry lk_winograd_numbers(const struct lk_winograd_geometry *g)
 {
     return (struct lk_geometry){.taps_y = 3,
                                 .taps_x = 3,
-                                .step_y = 1,
-                                .step_x = 1,
+                                .stride_y = 1,
+                                .stride_x = 1,
                                 .gap_y = 1,
                                 .gap_x = 1,
                                 .pad_y = g->pad[0],
@@ -26,10 +26,10 @@ struct lk_winograd_from lk_winograd_from(const struct lk_winograd_geometry *g)
 {
     return (struct lk_winograd_from){.ins = g->ins,
                                      .outs = g->outs,
-                                     .in_step = g->in_step,
-                                     .row_step = g->row_step,
-                                     .column_step = g->column_step,
-                                     .out_step = g->out_step};
+                                     .in_stride = g->in_stride,
+                                     .row_stride = g->row_stride,
+                                     .column_stride = g->column_stride,
+                                     .out_stride = g->out_stride};
 }
 
 int64_t lk_winograd_squares(const int64_t plane[2], int64_t tile)
@@ -71,10 +71,10 @@ void lk_winograd_describe(const struct lk_product_job *job, int64_t tile,
     }
     g->ins = g->forward ? s->channels : s->filters;
     g->outs = g->forward ? s->filters : s->channels;
-    g->in_step = g->forward ? channel : 1;
-    g->out_step = g->forward ? 1 : channel;
-    g->row_step = g->forward ? row : -row;
-    g->column_step = g->forward ? column : -column;
+    g->in_stride = g->forward ? channel : 1;
+    g->out_stride = g->forward ? 1 : channel;
+    g->row_stride = g->forward ? row : -row;
+    g->column_stride = g->forward ? column : -column;
     g->w_first = g->forward ? 0 : 2 * row + 2 * column;
     g->relu = g->forward && s->relu;
     g->source = g->forward ? LK_GRADIENT_PLAIN : (int)job->gradient;
@@ -101,7 +101,7 @@ bool lk_winograd_fits(const struct lk_product_setup *setup, const struct lk_prod
         job->pass == LK_PASS_WEIGHTS ? LK_GPU_WEIGHTS : LK_GPU_GATHER, 64, 64, 1, 0};
     struct lk_gpu_tile tile;
     for (int i = 0; i < 2; i++)
-        if (s->axis[i].taps != 3 || s->axis[i].step != 1 || s->axis[i].gap != 1)
+        if (s->axis[i].taps != 3 || s->axis[i].stride != 1 || s->axis[i].gap != 1)
             return false;
     return s->groups == 1 && fits_local(setup, job->pass, job->product->tile) &&
            (double)(s->channels + MORE) * (double)(s->filters + MORE) <= MOST_TAPS &&

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 enum {
-    UNIT = 8,
+    CHUNK = 8,
     TERMS_BYTES = 64 << 20, /* of a round */
 };
 
@@ -24,8 +24,8 @@ struct gpu {
     struct lk_kernel *inputs, *other, *products, *results; /* other: taps, or gradients */
 };
 
-/* A weight gradient adds a round's sums to those before it: rounds are part of the numerics,
- * and follow from the shape alone. */
+/* A weight gradient adds a round's sums to those before it: rounds decide the order of
+ * sums, and follow from the shape alone. */
 static void choose_round(const struct lk_product_setup *setup, struct lk_product_job *job,
                          struct gpu *w)
 {
@@ -52,7 +52,7 @@ static enum lk_status prepare_products(const struct lk_product_setup *setup,
                                            .rows = w->of_weights ? w->g.ins : w->g.outs,
                                            .columns = w->of_weights ? w->g.outs : columns,
                                            .count = w->positions};
-    const int unit = w->g.ins < UNIT ? 1 : UNIT;
+    const int chunk = w->g.ins < CHUNK ? 1 : CHUNK;
     struct lk_product_setup terms = *setup;
     terms.stores_half = false;
     char tile[96], text[192];
@@ -64,8 +64,9 @@ static enum lk_status prepare_products(const struct lk_product_setup *setup,
         return lk_product_kernel(&terms, "products/gpu/weights", "conv2d_gpu_weights", text,
                                  &w->products);
     }
-    snprintf(text, sizeof text, "-DTAPS_Y=1 -DTAPS_X=1 -DUNIT=%d -DEVEN=%d -DRELU=0 -DPOOL=0%s",
-             unit, w->g.ins % unit == 0 && w->g.ins % w->tile.depth == 0, tile);
+    snprintf(text, sizeof text,
+             "-DTAPS_Y=1 -DTAPS_X=1 -DCHUNK=%d -DEVEN=%d -DRELU=0 -DPOOL=0%s", chunk,
+             w->g.ins % chunk == 0 && w->g.ins % w->tile.depth == 0, tile);
     return lk_product_kernel(&terms, "products/gpu/gather", "conv2d_gpu", text, &w->products);
 }
 
@@ -128,8 +129,8 @@ static struct lk_geometry row_geometry(int64_t in, int64_t out)
 {
     return (struct lk_geometry){.taps_y = 1,
                                 .taps_x = 1,
-                                .step_y = 1,
-                                .step_x = 1,
+                                .stride_y = 1,
+                                .stride_x = 1,
                                 .gap_y = 1,
                                 .gap_x = 1,
                                 .in_h = 1,

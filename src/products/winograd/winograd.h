@@ -13,7 +13,8 @@
 struct lk_winograd_geometry {
     bool forward, transposed;
     int64_t tile, ins, outs, in[2], out[2], pad[2];
-    int64_t w_first, in_step, row_step, column_step, out_step; /* elements of the parameter */
+    int64_t w_first, in_stride, row_stride, column_stride,
+        out_stride; /* elements of the parameter */
     bool relu, pool;
     bool is_gated; /* outputs are 0 where x is not > 0 */
     int source;    /* of the inputs, as enum lk_gradient */

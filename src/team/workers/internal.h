@@ -87,7 +87,7 @@ struct lk_trial {
     int settled, steps, fastest; /* settled: steps with these shares */
     int rounds, won;             /* won: rounds in which one device was faster than all */
     double seconds[LK_TRIAL_STEPS], all_seconds;
-    bool is_one_faster;     /* the others are sent home after this step */
+    bool is_one_faster;     /* the others rest after this step */
     int64_t wait, again_at; /* wait: steps to the next trial, 0: no device went alone yet */
 };
 

@@ -28,9 +28,9 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                     .width = size[0] ? size[1] : (int)x.dim[2],
                                     .channels = (int)x.dim[0],
                                     .decode = pipeline->decodes_full ? "full" : NULL,
-                                    .part_height = pipeline->part[0],
-                                    .part_width = pipeline->part[1],
-                                    .parts_by_chance = pipeline->parts_by_chance};
+                                    .part_height = pipeline->first_crop[0],
+                                    .part_width = pipeline->first_crop[1],
+                                    .parts_by_chance = pipeline->first_crop_by_chance};
 }
 
 enum lk_status lk_model_transform(const struct lk_model *model,
