@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "data/held_out.h"
 #include "data/sources/field.h"
+#include "io/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,33 @@ static const char *beginning(const void *context, int i)
     return lk_named_sets[i].name;
 }
 
+static bool ends_in(const char *path, const char *end)
+{
+    const size_t length = strlen(path), more = strlen(end);
+    return length > more && strcmp(path + length - more, end) == 0;
+}
+
+/* The kind of data that a bare path is likely to mean; NULL: none is likely. */
+static const char *kind_of_path(const char *path)
+{
+    static const struct {
+        const char *end, *kind;
+    } likely[] = {{".csv", "csv"}, {".tfrecord", "tfrecord"}, {".tfrecords", "tfrecord"}};
+    for (int i = 0; i < LK_COUNT(likely); i++)
+        if (ends_in(path, likely[i].end))
+            return likely[i].kind;
+    return lk_folder_exists(path) ? "folder" : NULL;
+}
+
 static enum lk_status refuse_spec(const char *spec, const char *word)
 {
+    char path[1024];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(spec, ","), spec);
+    const char *kind = kind_of_path(path);
+    if (kind)
+        return lk_fail(LK_E_ARGUMENT,
+                       "unknown data '%s': the kind is missing; did you mean '%s:%s'?", spec,
+                       kind, spec);
     char known[512] = "";
     size_t used = 0;
     for (int i = 0; sources[i]; i++)

@@ -118,7 +118,9 @@ static enum lk_status take_from_data(struct lk_settings *settings, const struct 
     take(settings, &found);
     take(settings, own); /* what the data does not have either */
     tell(settings, own, info->decodes && !size[0] && info->height == own->input[0]);
-    if (data && (!info->decodes || strcmp(settings->data_cache, "none") == 0))
+    const bool fits_cache = strcmp(settings->data_cache, "none") == 0 ||
+                            (!info->decodes && strcmp(settings->data_cache, "memory") == 0);
+    if (data && fits_cache) /* else it is opened again, with the cache or to refuse it */
         *data = opened;
     else
         lk_data_close(opened);

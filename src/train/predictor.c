@@ -18,6 +18,7 @@ struct lk_predictor {
     struct lk_choices *choices;
     struct lk_pipeline pipeline;
     char *text;                        /* of it */
+    char max_bad[16];                  /* samples that may be broken; "": says nothing */
     struct lk_standardize standardize; /* what it does to numbers, bound to the inputs */
     struct lk_evaluator *evaluator;
     struct lk_data *evaluated; /* the data evaluated last: results point to its class names */
@@ -104,6 +105,8 @@ static enum lk_status open_file(struct lk_predictor *predictor,
         if (!predictor->text)
             return lk_fail_memory("a pipeline", strlen(about->eval_pipeline));
     }
+    if (about->max_bad)
+        snprintf(predictor->max_bad, sizeof predictor->max_bad, "%s", about->max_bad);
     LK_TRY(bind_standardize(predictor));
     LK_TRY(lk_model_transform(predictor->model, &predictor->pipeline, &transform));
     LK_TRY(lk_device_open(device, 0, &predictor->device));
@@ -251,13 +254,21 @@ enum lk_status lk_predictor_run_fields(struct lk_predictor *predictor, int64_t c
     return status;
 }
 
+/* What data must be like, with as many broken samples as training allowed. */
+static struct lk_data_options data_wanted(const struct lk_predictor *predictor)
+{
+    struct lk_data_options wanted = lk_data_wanted(predictor->model, &predictor->pipeline);
+    if (predictor->max_bad[0])
+        wanted.max_bad = predictor->max_bad;
+    return wanted;
+}
+
 enum lk_status lk_predictor_each(struct lk_predictor *predictor, const char *data,
                                  void *context,
                                  enum lk_status (*visit)(void *, int64_t, const float *const *))
 {
     struct lk_data *opened = NULL;
-    const struct lk_data_options wanted =
-        lk_data_wanted(predictor->model, &predictor->pipeline);
+    const struct lk_data_options wanted = data_wanted(predictor);
     LK_TRY(lk_data_open_as(data, LK_DATA_TEST_OR_ALL, &wanted, &opened));
     const enum lk_status status =
         lk_evaluator_each(predictor->evaluator, opened, context, visit);
@@ -269,8 +280,7 @@ enum lk_status lk_predictor_evaluate(struct lk_predictor *predictor, const char 
                                      struct lk_evaluation *result)
 {
     struct lk_data *opened = NULL;
-    const struct lk_data_options wanted =
-        lk_data_wanted(predictor->model, &predictor->pipeline);
+    const struct lk_data_options wanted = data_wanted(predictor);
     LK_TRY(lk_data_open_as(data ? data : predictor->data,
                            data ? LK_DATA_TEST_OR_ALL : predictor->part, &wanted, &opened));
     lk_data_close(predictor->evaluated);
@@ -284,8 +294,7 @@ enum lk_status lk_predictor_evaluate_part(struct lk_predictor *predictor, const 
 {
     struct lk_data *opened = NULL;
     const char *spec = data ? data : predictor->trained_with;
-    const struct lk_data_options wanted =
-        lk_data_wanted(predictor->model, &predictor->pipeline);
+    const struct lk_data_options wanted = data_wanted(predictor);
     LK_TRY(lk_data_open_as(spec, part, &wanted, &opened));
     if ((part == LK_DATA_TEST || part == LK_DATA_VALIDATION) &&
         lk_data_info(opened)->part != part) {

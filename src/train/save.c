@@ -30,6 +30,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .validation = trainer->settings->validation,
         .pipeline = trainer->settings->pipeline,
         .eval_pipeline = trainer->eval_text,
+        .max_bad = trainer->settings->max_bad,
         .data_sum = trainer->data_sum,
         .device = lk_device_info(worker->device)->name,
         .step = trainer->done,

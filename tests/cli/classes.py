@@ -162,6 +162,28 @@ class Classes(ProgramTest):
         self.assertEqual([c['samples'] for c in found['classes']], [0, 20, 20])
         self.assertGreater(found['accuracy'], 0.9)
 
+    def test_broken_photographs(self):
+        """As many broken files as training allowed are allowed when it is evaluated; files that
+        are no images are told of once."""
+        for name, file in (('left', 'notes.txt'), ('right', 'more.txt')):
+            os.makedirs(self.path(f'photos/{name}'))
+            self.put(f'photos/{name}/{file}', 'no image')
+            self.put(f'photos/{name}/junk.png', 'junk')
+            for k in range(8):
+                self.put(f'photos/{name}/{k}.png',
+                         png(8, 8, lambda x, y, at=k: 30 * at + x + y))
+        self.put('pictures.yaml', PICTURES.replace('classes: 3', 'classes: 2'))
+        common = ['train', 'pictures.yaml', '--data', 'folder:photos,val=0.4', '--epochs', '1',
+                  '--batch-size', '4', '--run', 'run']
+        self.refused(3, 'max_bad=1% allows 0', *common)
+        done = self.run_program(*common, '--max-bad', '2')
+        self.assertEqual(done.stderr.count('2 files below'), 1, done.stderr)
+        self.assertEqual(metadata(self.checkpoint())['max_bad'], '2')
+        self.run_program('eval', 'run')
+        self.run_program('eval', 'run', '--data', 'folder:photos')
+        self.refused(3, 'max_bad=1 allows 1', 'eval', 'run', '--data',
+                     'folder:photos,max_bad=1')
+
     def photographs(self, sizes):
         """Images whose left or right half is bright, in train and test, of other sizes."""
         chance = random.Random(5)

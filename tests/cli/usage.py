@@ -100,7 +100,14 @@ class CommandLine(ProgramTest):
         for cache in ['--set', 'data_cache=zzz'], ['--cache', 'zzz']:
             self.refused(2, ["cache 'zzz'", 'synthetic'], 'train', 'tiny.yaml', '--data', DATA,
                          *cache)
+        self.refused(2, ["cache 'zzz'", 'synthetic'], 'train', 'mlp', '--data', DATA,
+                     '--cache', 'zzz')
         self.train('--steps', '1', '--cache', 'memory')
+
+    def test_paths_without_a_kind(self):
+        os.mkdir(self.path('photos'))
+        for path, kind in ('photos', 'folder'), ('photos,size=8x8', 'folder'), ('t.csv', 'csv'):
+            self.refused(2, f"did you mean '{kind}:{path}'?", 'data', path)
 
     def test_environment(self):
         for name, values in {'LOCKSTEP_SLOW': ['garbage', '1', '1:', '1:x', '1:3x', '-1:3',

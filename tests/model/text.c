@@ -132,6 +132,8 @@ static const struct {
     {TOP "- {relu: , nam: x}\n", "did you mean 'name'?"},
     {TOP "- {relu: , tanh: }\n", "m.yaml:3: two operations in one layer: relu and tanh"},
     {TOP "- {name: x}\n", "m.yaml:3: a layer without an operation"},
+    {TOP "- relu:\n    from: x\n",
+     "m.yaml:4: 'from' is no option of relu but a key of its entry: write it beside 'relu:'"},
     {TOP "- [relu]\n", "m.yaml:3: an operation or {operation: {options}} expected"},
     {TOP "- flatten\n- dense: 10\n", "m.yaml:4: dense takes {option: value, ...}, found '10'"},
     {TOP "- flatten\n- dense:\n    units: 10\n    bais: no\n",

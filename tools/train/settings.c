@@ -144,6 +144,7 @@ static int check_data(const struct arguments *arguments, const struct lk_setting
     if (*data)
         return DONE;
     say("train: no data; say which, for example\n"
+        "  --data folder:photos         your own images, in a folder for each class\n"
         "  --data synthetic:digits      drawn digits, needs no file and no network\n"
         "  --data fashion-mnist         downloaded once, or found in $LOCKSTEP_DATA\n"
         "  --data idx:DIR               files with the names MNIST has");

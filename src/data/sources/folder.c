@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +155,19 @@ static enum lk_status add_class(struct listing *listing, const char *part, const
     return LK_OK;
 }
 
+/* Says which files are no images; once, though training opens a folder several times. */
+static void tell_others(const struct listing *listing, const char *part)
+{
+    static atomic_uint_least64_t told;
+    uint_least64_t sum = (uint_least64_t)listing->others;
+    for (const char *p = part; *p; p++)
+        sum = sum * 1099511628211u + (unsigned char)*p;
+    if (listing->others > 0 && atomic_exchange(&told, sum) != sum)
+        lk_log(LK_LOG_INFO,
+               "%lld files below '%s' are no images and are passed over, '%s' is the first",
+               (long long)listing->others, part, listing->other);
+}
+
 static enum lk_status list_part(const struct lk_data_request *request, struct listing *listing)
 {
     char part[MOST_PATH], named[MOST_PATH];
@@ -169,9 +184,7 @@ static enum lk_status list_part(const struct lk_data_request *request, struct li
         status = add_class(listing, part, folders.items[i]);
     lk_names_clear(&folders);
     LK_TRY(status);
-    if (listing->others > 0)
-        lk_log(LK_LOG_INFO, "%lld files below '%s' are passed over, '%s' is the first",
-               (long long)listing->others, part, listing->other);
+    tell_others(listing, part);
     if (listing->files->count == 0)
         return lk_fail(LK_E_DATA, "there is no .jpg, .jpeg or .png file below '%s'", part);
     return LK_OK;

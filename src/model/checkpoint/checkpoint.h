@@ -18,6 +18,7 @@ struct lk_checkpoint {
     const char *model, *model_text;       /* name; what lk_model_read() reads */
     const char *data, *validation;        /* SPECs; validation "": a part of data */
     const char *pipeline, *eval_pipeline; /* of samples; NULL where a file says nothing */
+    const char *max_bad;                  /* samples that may be broken; NULL likewise */
     const char *data_sum;                 /* a checksum that tells one data set from another */
     const char *device;                   /* name */
     const char *choices;                  /* of algorithms, as lk_choices_print() has them */

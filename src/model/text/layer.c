@@ -156,6 +156,14 @@ static bool takes(const struct lk_op *op, const struct lk_yaml *option)
     return false;
 }
 
+static bool is_key_of_entry(const char *word)
+{
+    for (int i = 0; i < LK_ENTRY_KEYS; i++)
+        if (strcmp(word, lk_entry_words[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Reads the options into `text` as lk_graph_add() takes it. Each is tried on `trial` first, so
  * that a wrong one is named with its own line. */
 static enum lk_status read_options(const struct lk_reading *reading,
@@ -174,6 +182,13 @@ static enum lk_status read_options(const struct lk_reading *reading,
         LK_TRY(lk_layer_value(reading, option, value, sizeof value));
         const enum lk_status status =
             lk_option_set(entry->op->options, trial, option->key, value);
+        if (status != LK_OK && is_key_of_entry(option->key)) {
+            lk_error_clear();
+            return lk_yaml_fail(option,
+                                "'%s' is no option of %s but a key of its entry: write it "
+                                "beside '%s:', not within it",
+                                option->key, entry->op->name, entry->op->name);
+        }
         if (status != LK_OK)
             return lk_yaml_at(option, lk_fail_within(status, "%s", entry->op->name));
         const char *quote = value[0] == '[' ? "" : "\"";
