@@ -63,11 +63,11 @@ class ConvertTest(ProgramTest):
         return sorted(n for n in os.listdir(self.path(folder)) if n[0] != '.')
 
     def tree(self, folder):
-        """{path below the folder: bytes} of all files, but those in hidden folders."""
+        """{path below the folder: bytes} of all files, but hidden ones."""
         found = {}
         for where, folders, names in os.walk(self.path(folder)):
             folders[:] = [f for f in folders if f[0] != '.']
-            for name in names:
+            for name in (n for n in names if n[0] != '.'):
                 path = os.path.join(where, name)
                 with open(path, 'rb') as file:
                     found[os.path.relpath(path, self.path(folder))] = file.read()
@@ -336,11 +336,13 @@ class Bad(ConvertTest):
             before = self.tree(target)
             self.assertRegex(self.run_program(*common).stdout, r'\nnothing to do\n0 B written')
             self.assertEqual(self.tree(target), before)
-            lost = [name for name in before if name[0] != '.' and 'labels' not in name][1]
+            lost = [name for name in before if 'labels' not in name][1]
             os.unlink(self.path(target + '/' + lost))
             self.assertNotIn('nothing to do', self.run_program(*common).stdout)
             self.assertEqual(self.tree(target), before)
         self.refused(2, "is there already", 'convert', 'set', 'out', '--shards', '3')
+        with open(self.path('files/.lockstep-converted')):  # no folder, which were a class
+            self.assertFalse(os.path.exists(self.path('files/.lockstep-convert')))
 
     def test_no_target(self):
         self.put_set(parts=['train'])

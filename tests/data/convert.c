@@ -81,6 +81,7 @@ static void make_set(void)
 struct watch {
     struct lk_conversion *conversion;
     int64_t told, stops;
+    int shards; /* 0: four */
 };
 
 static void see(void *context, const struct lk_conversion_progress *progress)
@@ -95,8 +96,10 @@ static void see(void *context, const struct lk_conversion_progress *progress)
 static enum lk_status convert(const char *from, const char *to, struct watch *watch)
 {
     char source[600];
-    const struct lk_conversion_options o = {
-        .shards = 4, .threads = 2, .progress = see, .context = watch};
+    const struct lk_conversion_options o = {.shards = watch->shards ? watch->shards : 4,
+                                            .threads = 2,
+                                            .progress = see,
+                                            .context = watch};
     snprintf(source, sizeof source, "folder:%s", scratch_path(from));
     assert_int_equal(lk_conversion_create(source, scratch_path(to), &o, &watch->conversion),
                      LK_OK);
@@ -129,8 +132,15 @@ static void goes_on(void **state)
     }
     assert_string_equal(report->class_names[2], "c");
     lk_conversion_destroy(watch.conversion);
-    assert_int_equal(scratch_entries(scratch_path("out")), 8 + 1);
-    watch = (struct watch){.stops = -1};
+    assert_int_equal(scratch_entries(scratch_path("out")), 8 + 1 + 1); /* names, the plan */
+    watch = (struct watch){.stops = -1}; /* once more: all is there */
+    assert_int_equal(convert("set", "out", &watch), LK_OK);
+    report = lk_conversion_report(watch.conversion);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(report->parts[i].kept, 4);
+    assert_int_equal(report->bytes, 0);
+    lk_conversion_destroy(watch.conversion);
+    watch = (struct watch){.stops = -1, .shards = 3}; /* another plan */
     assert_refused(convert("set", "out", &watch), LK_E_ARGUMENT, lk_error_text(), "force");
     lk_error_clear();
     lk_conversion_destroy(watch.conversion);

@@ -43,22 +43,28 @@ static void add(struct rendering *r, char c)
         r->text[r->used++] = c;
 }
 
-/* Marks take no column. */
+/* Whether it is a mark; bytes of UTF-8 beyond ASCII are none. */
+static bool is_mark(char c)
+{
+    return (unsigned char)c <= BREAK;
+}
+
+/* Marks take no column, nor do further bytes of a character. */
 static int width_of(const char *word, size_t bytes)
 {
     int width = 0;
     for (size_t i = 0; i < bytes; i++)
-        width += word[i] > BREAK;
+        width += !is_mark(word[i]) && ((unsigned char)word[i] & 0xc0) != 0x80;
     return width;
 }
 
 static void put_word(struct rendering *r, const char *word, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        if (word[i] > BREAK)
-            fputc(word[i], r->to);
-        else
+        if (is_mark(word[i]))
             put_style(r, r->style = word[i]);
+        else
+            fputc(word[i], r->to);
 }
 
 /* Spaces of an indentation are never underlined. */

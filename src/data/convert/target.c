@@ -1,5 +1,5 @@
 /* The target's folder. Nothing that was there is touched without being told. What an earlier
- * conversion left, whole or not, is recognized by its plan, in a hidden folder. */
+ * conversion left, whole or not, is recognized by its plan, in a hidden folder or file. */
 #include "base/fail.h"
 #include "base/log.h"
 #include "data/convert/convert.h"
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 static const char work_name[] = ".lockstep-convert", names_file[] = "labels.txt",
-                  skipped_file[] = "skipped.txt", plan_file[] = "plan",
-                  done_file[] = "done"; /* the plan of a conversion that is complete */
+                  skipped_file[] = "skipped.txt", plan_file[] = "plan", done_file[] = "done",
+                  converted_name[] = ".lockstep-converted";
 
 void lk_convert_shard_name(const struct lk_convert_part *part, int shard, char name[128])
 {
@@ -112,7 +112,7 @@ static bool is_shard_or_list(const struct lk_conversion *c, const char *name)
 static enum lk_status check_entry(const struct lk_conversion *c, const char *name)
 {
     const bool is_records = strstr(name, ".tfrecord") != NULL || strstr(name, "-of-") != NULL;
-    if (strcmp(name, work_name) == 0)
+    if (strcmp(name, work_name) == 0 || strcmp(name, converted_name) == 0)
         return LK_OK;
     if (c->kind == LK_CONVERT_SHARDS && part_of(c, name) && !is_shard(c, name))
         return lk_fail(LK_E_ARGUMENT,
@@ -168,12 +168,23 @@ static enum lk_status print_plan(const struct lk_conversion *c, struct lk_text *
     return plan->failed ? lk_fail_memory("a plan", plan->used) : LK_OK;
 }
 
+/* Where the plan of a conversion that is complete is kept. Beside folders of classes it is a
+ * file: other programs take every folder there for a class, hidden ones too. */
+static enum lk_status find_done(const struct lk_conversion *c, char path[LK_CONVERT_PATH])
+{
+    return c->kind == LK_CONVERT_FOLDER ? in_folder(c->folder, converted_name, path)
+                                        : in_folder(c->work, done_file, path);
+}
+
 /* Begins anew: a work folder with nothing but the plan. */
-static enum lk_status start(struct lk_conversion *c, const char *path, const char *plan)
+static enum lk_status start(struct lk_conversion *c, const char *path, const char *done,
+                            const char *plan)
 {
     LK_TRY(check_entries(c));
     LK_TRY(lk_folder_make(c->work));
     LK_TRY(remove_files(c, c->work, is_any));
+    if (unlink(done) != 0 && errno != ENOENT)
+        return lk_file_fail("remove", done);
     if (c->options.force && c->kind == LK_CONVERT_SHARDS)
         LK_TRY(remove_files(c, c->folder, is_shard_or_list));
     return lk_file_write(path, plan, strlen(plan));
@@ -200,14 +211,14 @@ static enum lk_status compare(struct lk_conversion *c, const char *plan)
     char path[LK_CONVERT_PATH], done[LK_CONVERT_PATH];
     bool is_done;
     LK_TRY(in_folder(c->work, plan_file, path));
-    LK_TRY(in_folder(c->work, done_file, done));
+    LK_TRY(find_done(c, done));
     LK_TRY(is_same_plan(done, plan, &is_done));
     if (is_done && !lk_file_exists(path) && !c->options.force) {
         c->resumes = true;
-        return LK_OK;
+        return lk_folder_make(c->work);
     }
     if (!lk_file_exists(path) || c->options.force)
-        return start(c, path, plan);
+        return start(c, path, done, plan);
     LK_TRY(is_same_plan(path, plan, &c->resumes));
     if (!c->resumes)
         return lk_fail(LK_E_ARGUMENT,
@@ -268,6 +279,11 @@ enum lk_status lk_convert_finish(struct lk_conversion *c)
         LK_TRY(lk_file_write(path, c->skipped.bytes, c->skipped.used));
     LK_TRY(remove_files(c, c->work, is_draft));
     LK_TRY(in_folder(c->work, plan_file, path));
-    LK_TRY(in_folder(c->work, done_file, done));
-    return lk_file_exists(path) ? lk_file_move(path, done) : LK_OK;
+    LK_TRY(find_done(c, done));
+    if (lk_file_exists(path))
+        LK_TRY(lk_file_move(path, done));
+    if (c->kind != LK_CONVERT_FOLDER)
+        return LK_OK;
+    LK_TRY(remove_files(c, c->work, is_any));
+    return rmdir(c->work) == 0 ? LK_OK : lk_file_fail("remove the folder", c->work);
 }
