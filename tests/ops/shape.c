@@ -45,7 +45,7 @@ static const struct op_refusal refusals[] = {
      .options = "shape=[7, 10]",
      .x = {OP_SHAPE(3, 4, 5)},
      .status = LK_E_SHAPE,
-     .said = "[3, 4, 5] has 60 elements, which [7, 10] cannot have"},
+     .said = "[4, 5, 3] has 60 elements, which [7, 10] cannot have"},
     {.op = "reshape",
      .options = "shape=[7, -1]",
      .x = {OP_SHAPE(3, 4, 5)},
