@@ -104,6 +104,11 @@ class CommandLine(ProgramTest):
                      '--cache', 'zzz')
         self.train('--steps', '1', '--cache', 'memory')
 
+    def test_run_directory_as_model(self):
+        self.train('--steps', '1', '--run', 'out')
+        self.refused(2, "'lockstep train out/config.yaml' goes on", 'train', 'out')
+        self.run_program('train', 'out/config.yaml')
+
     def test_paths_without_a_kind(self):
         os.mkdir(self.path('photos'))
         for path, kind in ('photos', 'folder'), ('photos,size=8x8', 'folder'), ('t.csv', 'csv'):

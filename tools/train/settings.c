@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Options that are settings, and under which name. */
 static const struct {
@@ -135,6 +136,14 @@ static int apply_batch_per_device(const struct arguments *arguments,
     return status == LK_OK ? DONE : failed(status);
 }
 
+/* Whether the folder is one that a run made. */
+static bool has_config(const char *folder)
+{
+    char path[1024];
+    return snprintf(path, sizeof path, "%s/config.yaml", folder) < (int)sizeof path &&
+           access(path, R_OK) == 0;
+}
+
 static int check_data(const struct arguments *arguments, const struct lk_settings *settings)
 {
     char data[1024];
@@ -143,6 +152,11 @@ static int check_data(const struct arguments *arguments, const struct lk_setting
         return failed(status);
     if (*data)
         return DONE;
+    if (arguments->word_count && has_config(arguments->words[0])) {
+        say("train: '%s' is a run directory; 'lockstep train %s/config.yaml' goes on with it",
+            arguments->words[0], arguments->words[0]);
+        return USAGE;
+    }
     say("train: no data; say which, for example\n"
         "  --data folder:photos         your own images, in a folder for each class\n"
         "  --data synthetic:digits      drawn digits, needs no file and no network\n"
