@@ -60,7 +60,8 @@ static struct local_arg *find_or_add(cl_kernel kernel, cl_uint index)
     return local_args = arg;
 }
 
-/* A buffer that is not there is an argument of NULL, too; it has the size of a handle. */
+/* A buffer that is not there is an argument of NULL, too. It has the size of a handle, and is
+ * not counted: a kernel that fills the device's local memory may have some. */
 static cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t bytes,
                                          const void *value)
 {
@@ -70,7 +71,7 @@ static cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t
     pthread_mutex_lock(&mutex);
     struct local_arg *arg = find_or_add(kernel, index);
     if (arg)
-        arg->bytes = bytes;
+        arg->bytes = bytes == sizeof(cl_mem) ? 0 : bytes;
     pthread_mutex_unlock(&mutex);
     return arg ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
