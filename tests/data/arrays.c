@@ -1,25 +1,7 @@
 /* Samples of .npy files and of text: what is in the file with its label, or a refusal. */
 #include "io/npy.h"
-#include "scratch.h"
+#include "npy.h"
 #include <lockstep/data.h>
-
-/* A .npy file of that header and `bytes` bytes 0, 1, 2, ...; or of `data`. */
-static void put_npy(const char *name, const char *type, const char *shape, const void *data,
-                    size_t bytes)
-{
-    uint8_t file[4096];
-    char text[512];
-    const int length =
-        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n",
-                 type, shape);
-    memcpy(file, "\x93NUMPY\1\0", 8);
-    file[8] = (uint8_t)length;
-    file[9] = (uint8_t)(length >> 8);
-    memcpy(file + 10, text, (size_t)length);
-    for (size_t i = 0; i < bytes; i++)
-        file[10 + (size_t)length + i] = data ? ((const uint8_t *)data)[i] : (uint8_t)i;
-    scratch_put(scratch_path(name), file, 10 + (size_t)length + bytes);
-}
 
 static const char *pair(const char *x, const char *y)
 {

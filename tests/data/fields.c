@@ -1,6 +1,7 @@
 /* Fields on their way: through batches, threads that read ahead and caches, in the order in
  * which images come; wanted ones alone, arrays of all types. */
 #include "data/batches/prefetch.h"
+#include "npy.h"
 #include "tables.h"
 #include <stdatomic.h>
 
@@ -196,22 +197,6 @@ static void caches_keep_both_fields(void **state)
 }
 
 /* --- arrays ---------------------------------------------------------------------------- */
-
-static void put_npy(const char *name, const char *type, const char *shape, const void *data,
-                    size_t bytes)
-{
-    uint8_t all[4096];
-    char text[512];
-    const int length =
-        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n",
-                 type, shape);
-    memcpy(all, "\x93NUMPY\1\0", 8);
-    all[8] = (uint8_t)length;
-    all[9] = (uint8_t)(length >> 8);
-    memcpy(all + 10, text, (size_t)length);
-    memcpy(all + 10 + length, data, bytes);
-    scratch_put(scratch_path(name), all, 10 + (size_t)length + bytes);
-}
 
 static const char *pair(void)
 {

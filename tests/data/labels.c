@@ -1,5 +1,6 @@
 /* Labels as a model wants them: classes renumbered, values outside of what is taken refused. */
 #include "data/data.h"
+#include "npy.h"
 #include "tables.h"
 
 static const char *const names[] = {"ant", "bee", "cow", "dog"};
@@ -20,18 +21,6 @@ static void classes_are_renumbered(void **state)
     expect_ints(data, 1, 0, (int32_t[]){3}, 1);
     expect_ints(data, 1, 1, (int32_t[]){1}, 1);
     lk_data_close(data);
-}
-
-static void put_npy(const char *name, const char *type, const char *shape, const void *data,
-                    size_t bytes)
-{
-    uint8_t all[512] = "\x93NUMPY\1";
-    const int length =
-        snprintf((char *)all + 10, 200,
-                 "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n", type, shape);
-    all[8] = (uint8_t)length;
-    memcpy(all + 10 + length, data, bytes);
-    scratch_put(scratch_path(name), all, 10 + (size_t)length + bytes);
 }
 
 /* A class for each step; masked steps stay masked. */

@@ -1,5 +1,6 @@
 /* Parts of a data set: which one validates, which one tests, and samples that are held out of
  * the training part. */
+#include "npy.h"
 #include "png.h"
 #include "records.h"
 #include "tables.h"
@@ -177,16 +178,10 @@ static void expect_order(const char *spec)
 /* A NumPy file of `count` zeros as bytes. */
 static void put_zeros(const char *name, int count, bool is_image)
 {
-    char header[128], zeros[64] = {0};
-    const int length =
-        snprintf(header + 10, sizeof header - 10,
-                 "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,%s), }%*s\n", count,
-                 is_image ? " 2, 2" : "", 20, "");
-    memcpy(header, "\x93NUMPY\1\0", 8);
-    header[8] = (char)length;
-    header[9] = 0;
-    memcpy(header + 10 + length, zeros, 10);
-    scratch_put(scratch_path(name), header, 10 + (size_t)length + (is_image ? 4 : 1) * count);
+    static const uint8_t zeros[64];
+    char shape[32];
+    snprintf(shape, sizeof shape, "(%d,%s)", count, is_image ? " 2, 2" : "");
+    put_npy(name, "|u1", shape, zeros, (size_t)(is_image ? 4 : 1) * (size_t)count);
 }
 
 /* Of a set with all three parts val validates and test tests; one stands in for the other. */

@@ -2,7 +2,7 @@
  * binding by name, a slot, and integers in tiles on the device, where an operation that takes
  * tokens will find them. Losses stand in for it: their targets are such inputs. */
 #include "graph/replica_internal.h"
-#include "scratch.h"
+#include "npy.h"
 #include "train/evaluation/binding.h"
 
 enum { SAMPLES = 61, LENGTH = 5, CLASSES = 7, BATCH = 24 };
@@ -21,18 +21,6 @@ static int32_t length_of(int64_t sample)
 static int32_t token_of(int64_t sample, int64_t place)
 {
     return (int32_t)((3 * sample + place) % CLASSES);
-}
-
-static void put_npy(const char *name, const char *type, const char *shape, const void *data,
-                    size_t bytes)
-{
-    uint8_t all[16384] = "\x93NUMPY\1";
-    const int length =
-        snprintf((char *)all + 10, 256,
-                 "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n", type, shape);
-    all[8] = (uint8_t)length;
-    memcpy(all + 10 + length, data, bytes);
-    scratch_put(scratch_path(name), all, 10 + (size_t)length + bytes);
 }
 
 /* Behind each length the file has other numbers, which nobody may see. */
