@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "io/file.h"
-#include <dirent.h>
+#include "model/checkpoint/checkpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,25 +25,12 @@ static bool has_begun(const char *path)
     return is_ours;
 }
 
-static bool has_checkpoints(const char *folder)
-{
-    char path[1024];
-    bool is_any = false;
-    snprintf(path, sizeof path, "%s/checkpoints", folder);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return false;
-    for (struct dirent *entry; !is_any && (entry = readdir(dir)) != NULL;)
-        is_any = strncmp(entry->d_name, "step-", 5) == 0;
-    closedir(dir);
-    return is_any;
-}
-
 enum lk_status lk_run_folder_check(const char *folder)
 {
     static const char *const names[] = {"env.json", "config.yaml", "metrics.jsonl"};
     char path[1024];
-    bool is_run = has_checkpoints(folder);
+    snprintf(path, sizeof path, "%s/checkpoints", folder);
+    bool is_run = lk_checkpoint_is_there(path);
     for (int i = 0; i < LK_COUNT(names); i++) {
         struct stat about;
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
