@@ -53,15 +53,24 @@ void command_help(const struct command *command)
 
 /* --- pages -------------------------------------------------------------------------------- */
 
+/* "train.1" of lockstep-train.1. */
+static const char *short_name(const struct help_page *page)
+{
+    const char *dash = strchr(page->name, '-');
+    return dash ? dash + 1 : page->name;
+}
+
 /* Whether the page is one of the topic: "train" is lockstep-train.1, "data" lockstep-data.1 and
  * lockstep-data.7, of which "data.7" is the second. */
 static bool is_of(const struct help_page *page, const char *topic)
 {
-    const char *dash = strchr(page->name, '-'), *short_name = dash ? dash + 1 : page->name;
+    const char *const names[] = {page->name, short_name(page)};
     const size_t bytes = strlen(topic);
-    return strcmp(page->name, topic) == 0 || strcmp(short_name, topic) == 0 ||
-           (strncmp(page->name, topic, bytes) == 0 && page->name[bytes] == '.') ||
-           (strncmp(short_name, topic, bytes) == 0 && short_name[bytes] == '.');
+    for (int i = 0; i < 2; i++)
+        if (strncmp(names[i], topic, bytes) == 0 &&
+            (names[i][bytes] == '\0' || names[i][bytes] == '.'))
+            return true;
+    return false;
 }
 
 static int rows_of(const char *text)
@@ -116,8 +125,7 @@ static int unknown_topic(const char *topic)
     static char texts[MOST_TOPICS][48];
     const char *names[MOST_TOPICS + 1] = {NULL};
     for (int i = 0; i < MOST_TOPICS && help_pages[i].name; i++) {
-        const char *dash = strchr(help_pages[i].name, '-');
-        snprintf(texts[i], sizeof texts[i], "%s", dash ? dash + 1 : help_pages[i].name);
+        snprintf(texts[i], sizeof texts[i], "%s", short_name(&help_pages[i]));
         texts[i][strcspn(texts[i], ".")] = '\0';
         names[i] = texts[i];
     }
@@ -166,8 +174,7 @@ static void more(void)
     printf("TOPIC:");
     int column = 6;
     for (const struct help_page *page = help_pages; page->name; page++) {
-        const char *dash = strchr(page->name, '-');
-        const char *name = dash ? dash + 1 : page->name;
+        const char *name = short_name(page);
         column += (int)strlen(name) + 1;
         if (column > 78)
             column = 6 + printf("\n     ");
