@@ -1,13 +1,13 @@
 /* Counts the pieces of slow work, of all threads that are at it, and tells the handler. */
 #include "base/progress.h"
 
+#include "base/clock.h"
 #include <pthread.h>
-#include <time.h>
 
 struct task {
     int users; /* begun, not ended */
     int64_t done, count;
-    struct timespec begun;
+    double begun; /* lk_seconds() */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -25,16 +25,13 @@ void lk_progress_set(void (*handler)(void *, const struct lk_progress *), void *
 
 static void tell(enum lk_task which)
 {
-    struct timespec now;
     const struct task *task = &tasks[which];
-    clock_gettime(CLOCK_MONOTONIC, &now);
     const struct lk_progress progress = {
         .task = which,
         .done = task->done,
         .count = task->count,
         .is_over = task->users == 0,
-        .seconds = (double)(now.tv_sec - task->begun.tv_sec) +
-                   1e-9 * (double)(now.tv_nsec - task->begun.tv_nsec),
+        .seconds = lk_seconds() - task->begun,
     };
     if (current)
         current(current_context, &progress);
@@ -46,7 +43,7 @@ void lk_progress_begin(enum lk_task which, int64_t count)
     pthread_mutex_lock(&mutex);
     if (task->users++ == 0) {
         task->done = task->count = 0;
-        clock_gettime(CLOCK_MONOTONIC, &task->begun);
+        task->begun = lk_seconds();
     }
     task->count += count;
     tell(which);

@@ -1,6 +1,7 @@
 /* Times the averaging of gradients in host memory beside plain reading and copying. */
 #include "bench/timing.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "device/device.h"
 #include "mirror/reduce.h"

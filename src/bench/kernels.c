@@ -1,5 +1,6 @@
 /* Times single operations. The runs of a measurement take turns with several copies of the
  * activations, so that caches hold no more of them than they would while training. */
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "bench/cases.h"

@@ -1,4 +1,5 @@
 /* Times what it costs to launch a kernel, with one that copies a single vector. */
+#include "base/clock.h"
 #include "base/fail.h"
 #include "bench/timing.h"
 #include "device/device.h"

@@ -1,4 +1,5 @@
 /* Times the training steps of a model on random images. */
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/option.h"
 #include "bench/samples.h"

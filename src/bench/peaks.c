@@ -1,6 +1,7 @@
 /* Measures a device's peak rates of multiply-adds and of memory. */
 #include "bench/peaks.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "bench/timing.h"
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Times work in turns with the device's peak, so that both see the same load. */
 #include "bench/timing.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "device/device.h"
 

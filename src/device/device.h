@@ -193,7 +193,4 @@ LK_MUST_CHECK enum lk_status lk_timestamp_enqueue(struct lk_timestamp *mark);
  * yet, or tells no times. */
 double lk_timestamp_seconds(const struct lk_timestamp *mark);
 
-/* The host's monotonic clock, in seconds. */
-double lk_seconds(void);
-
 #endif

@@ -1,18 +1,9 @@
-/* The host's clock, and points in a device's queue whose time can be read once the device has
- * passed them. */
+/* Points in a device's queue whose time can be read once the device has passed them. */
 #include "device/device.h"
 #include "device/opencl.h"
 
 #include "base/fail.h"
 #include <stdlib.h>
-#include <time.h>
-
-double lk_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 struct lk_timestamp {
     struct lk_device *device;

@@ -1,6 +1,7 @@
 /* Keeps when each command of a device's queues ran, by OpenCL's profiling events. */
 #include "device/trace.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "device/opencl.h"
 #include <stdio.h>

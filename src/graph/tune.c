@@ -1,6 +1,7 @@
 /* Measures the candidates of every choice of a graph's operations. */
 #include "graph/tune_internal.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/progress.h"
 #include "device/device.h"

@@ -1,6 +1,7 @@
 /* The training loop: steps, and what happens between them. */
 #include "train/trainer_internal.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "model/checkpoint/checkpoint.h"

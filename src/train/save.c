@@ -1,5 +1,6 @@
 /* Saves a trainer's state, and goes on from a saved one. */
 #include "base/build.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "io/file.h"

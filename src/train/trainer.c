@@ -1,6 +1,7 @@
 /* Creates a trainer in order: devices, data, model, run directory, checkpoint. */
 #include "train/trainer_internal.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/text.h"

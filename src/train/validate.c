@@ -2,6 +2,7 @@
  * trained there. */
 #include "train/trainer_internal.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* Device memory, pinned memory, timestamps: what goes in comes out, and nothing outside. */
+#include "base/clock.h"
 #include "rig.h"
 #include "skip.h"
 

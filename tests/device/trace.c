@@ -1,5 +1,6 @@
 /* Traces of a device's commands: which, in which order, when on the host's clock. */
 #include "device/trace.h"
+#include "base/clock.h"
 #include "device/opencl.h"
 #include "rig.h"
 

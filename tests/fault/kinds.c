@@ -1,5 +1,6 @@
 /* Shows that each kind of fault does what tests/fault/faults.h says. Every case runs in a child
  * process that has LOCKSTEP_FAULT set, with two contexts on the first OpenCL device. */
+#include "base/clock.h"
 #include "device/rig.h"
 
 #include <CL/cl.h>

@@ -1,5 +1,6 @@
 /* Runs a device's share of a training step again and again, as a worker of a team does, and
  * measures when each bucket is ready. */
+#include "base/clock.h"
 #include "base/fail.h"
 #include "bench/samples.h"
 #include "bench/scale/scale.h"

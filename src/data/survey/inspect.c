@@ -1,6 +1,7 @@
 /* What one thread does with one sample. */
 #include "data/survey/survey.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "data/sources/field.h"
 #include "data/sources/files.h"
@@ -10,19 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* Adds the time since `begin` to a stage. */
 static void note_time(struct lk_survey_finder *finder, enum lk_survey_stage stage, double begin)
 {
-    finder->seconds[stage] += now() - begin;
+    finder->seconds[stage] += lk_seconds() - begin;
     finder->passed[stage]++;
 }
 
@@ -102,14 +95,14 @@ static enum lk_status decode(struct lk_survey_finder *finder, const struct lk_en
 {
     const struct lk_data_info *info = &finder->scan->data->info;
     struct lk_image image;
-    double begin = now();
+    double begin = lk_seconds();
     int least[2];
     const struct lk_decoding decoding = lk_images_decoding(finder->scan->data->images);
     lk_decode_least(&decoding, least);
     LK_TRY(lk_image_decode_least(encoded->data, encoded->bytes, info->channels, least,
                                  encoded->where, &image));
     note_time(finder, LK_SURVEY_DECODE, begin);
-    begin = now();
+    begin = lk_seconds();
     const enum lk_status status = lk_image_resize(&image, NULL, info->height, info->width,
                                                   finder->fields[finder->scan->data->image]);
     note_time(finder, LK_SURVEY_RESIZE, begin);
@@ -123,7 +116,7 @@ static enum lk_status look_at_file(struct lk_survey_finder *finder, int64_t numb
     const struct lk_survey_scan *scan = finder->scan;
     const struct lk_data *data = scan->data;
     struct lk_encoded encoded = {.label = -1};
-    const double begin = now();
+    const double begin = lk_seconds();
     enum lk_status status = data->source->fetch(data->state, index, &encoded);
     note_time(finder, LK_SURVEY_READ, begin);
     if (scan->counts_labels && !data->source->read)
@@ -171,7 +164,7 @@ static enum lk_status look_at_fields(struct lk_survey_finder *finder, int64_t nu
 {
     const struct lk_survey_scan *scan = finder->scan;
     const struct lk_data *data = scan->data;
-    const double begin = now();
+    const double begin = lk_seconds();
     const enum lk_status status = data->source->read(data->state, index, finder->fields);
     note_time(finder, LK_SURVEY_READ, begin);
     if (scan->counts_labels && status == LK_OK)

@@ -2,6 +2,7 @@
  * the log's next entry. */
 #include "team/async/internal.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "tensor/elementwise.h"

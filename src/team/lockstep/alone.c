@@ -2,6 +2,7 @@
  * sum and the update need no host, and a step is enqueued while the one before still runs. */
 #include "team/lockstep/lockstep.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 
 enum lk_status lk_alone_begin(struct lk_worker *worker, const struct lk_command *command)

@@ -1,6 +1,7 @@
 /* Waits for what the devices of a team bring in a step and adds it up as it arrives. */
 #include "team/lockstep/ranks.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "tensor/elementwise.h"

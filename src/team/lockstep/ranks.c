@@ -2,6 +2,7 @@
  * over all ranks. What a rank has sent stays as it is while a step is computed again. */
 #include "team/lockstep/ranks.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "tensor/elementwise.h"

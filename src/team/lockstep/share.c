@@ -2,6 +2,7 @@
  * as they come, and updates by the sum over all shards. */
 #include "team/lockstep/lockstep.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 
 static enum lk_status take_metrics(struct lk_worker *worker, const struct lk_command *command)

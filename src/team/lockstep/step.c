@@ -2,6 +2,7 @@
  * and a step counts when all is there and right; else it is begun anew. */
 #include "team/lockstep/ranks.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "tensor/elementwise.h"
 #include <string.h>

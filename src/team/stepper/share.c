@@ -1,6 +1,7 @@
 /* A device's share of a step: its shards, in micro-batches of as many as it has room for. */
 #include "team/stepper/internal.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 
 /* The samples of a micro-batch; fewer, or none, at the end of a short batch. */

@@ -1,6 +1,7 @@
 /* The trace file: events of devices and of the host, in the format that browsers show. */
 #include "team/workers/profile.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/number.h"

@@ -1,5 +1,6 @@
 /* How long a team waits for its devices, taking out those that do not answer, and the team's
  * phase. */
+#include "base/clock.h"
 #include "team/workers/internal.h"
 
 #include <assert.h>

@@ -1,6 +1,7 @@
 /* A device's host thread: it takes commands from a queue and carries them out. */
 #include "team/workers/worker.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "team/workers/internal.h"

@@ -2,6 +2,7 @@
  * on the host. */
 #include "train/evaluation/internal.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "model/classes.h"
 #include <math.h>

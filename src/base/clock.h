@@ -1,0 +1,8 @@
+/* The host's clock. Floor 0. */
+#ifndef LK_BASE_CLOCK_H
+#define LK_BASE_CLOCK_H
+
+/* The host's monotonic clock, in seconds. Any thread. */
+double lk_seconds(void);
+
+#endif
