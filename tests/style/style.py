@@ -32,7 +32,7 @@ HALLS = {
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
     "io": [[""], ["image", "records"], ["arrays"]],
-    "model": [[""], ["checkpoint", "text"], ["foreign", "keras"]],
+    "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
     "ops": [[""], ["probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
