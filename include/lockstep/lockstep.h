@@ -22,5 +22,6 @@
 #include <lockstep/tensor.h>
 #include <lockstep/train.h>
 #include <lockstep/tune.h>
+#include <lockstep/weights.h>
 
 #endif

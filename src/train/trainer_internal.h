@@ -150,7 +150,7 @@ LK_MUST_CHECK enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer)
  * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
 LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
 
-/* Opens the weights that a new run begins with, where the settings name some; rank 0 alone does.
+/* Opens the weights that a new run begins with, where the settings name some, on rank 0 alone.
  * fails: as lk_foreign_open(); LK_E_ARGUMENT where both settings name some */
 LK_MUST_CHECK enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer);
 

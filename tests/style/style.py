@@ -45,7 +45,8 @@ TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
 DOORS = {"accuracy": "bench", "batches": "data", "convert": "data", "field": "data",
          "file": "io", "predict": "train", "progress": "base", "reference": "train",
-         "settings": "train", "status": "base", "survey": "data", "tune": "graph"}  # fmt: skip
+         "settings": "train", "status": "base", "survey": "data", "tune": "graph",
+         "weights": "model"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {

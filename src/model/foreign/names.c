@@ -171,7 +171,7 @@ static enum lk_status add(struct lk_namings *namings, const char *title,
     return LK_OK;
 }
 
-/* Adds a naming in which layers have these names; base NULL: ours. */
+/* Adds a naming in which layers have these names; those that have none have ours. */
 static enum lk_status add_layers(struct lk_namings *namings, const char *title,
                                  enum lk_naming_style style,
                                  const struct lk_convention *convention)
@@ -183,9 +183,8 @@ static enum lk_status add_layers(struct lk_namings *namings, const char *title,
         naming->order = convention->order;
     }
     for (int p = 0; p < namings->params; p++) {
-        const char *base = convention ? convention->base[p] : namings->param[p].node->name;
-        if (base)
-            LK_TRY(name_param(namings, naming, p, base));
+        const char *base = convention ? convention->base[p] : NULL;
+        LK_TRY(name_param(namings, naming, p, base ? base : namings->param[p].node->name));
     }
     return LK_OK;
 }

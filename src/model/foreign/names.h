@@ -1,7 +1,7 @@
 /* What other programs call the parameters of a model. Floor 6. Knows no file of weights.
  *
- * A naming gives every parameter of the model a name, or none. There are our own names; for
- * models of the zoo the conventions of zoo/names/MODEL.yaml; and what PyTorch and Keras would
+ * A naming gives every parameter of the model a name. There are our own names; for
+ * models of the zoo the conventions in zoo/names; and what PyTorch and Keras would
  * call the parameters of layers that have our names, or that Keras counts. */
 #ifndef LK_MODEL_FOREIGN_NAMES_H
 #define LK_MODEL_FOREIGN_NAMES_H
@@ -21,8 +21,8 @@ struct lk_foreign_param {
 /* How a naming spells a layer's parameters: "conv1.weight", "conv1/kernel", "conv1/vars/0". */
 enum lk_naming_style { LK_NAMING_OWN, LK_NAMING_TORCH, LK_NAMING_KERAS, LK_NAMING_KERAS_3 };
 
-/* names[p]: the spellings of parameter p, the usual one first; NULL: it has none, or no other.
- * A ":0" at the end, as in Keras 2, is left out. */
+/* names[p]: the spellings of parameter p, the usual one first; NULL: it has no other. A ":0" at
+ * the end, as in Keras 2, is left out. A layer that its table does not name has our name. */
 struct lk_naming {
     const char *title; /* "torchvision" */
     enum lk_naming_style style;

@@ -110,13 +110,9 @@ static void find_prefixes(const struct index *index, const struct lk_namings *na
 {
     p->list[0][0] = '\0';
     p->count = 1;
-    for (int i = 0; i < namings->params; i++)
-        for (int s = 0; s < LK_MOST_SPELLINGS && naming->names[i][0]; s++) {
-            if (naming->names[i][s])
-                add_prefixes(index, naming->names[i][s], p);
-            if (s == LK_MOST_SPELLINGS - 1)
-                return;
-        }
+    for (int i = 0; i < LK_MOST_SPELLINGS && namings->params > 0; i++)
+        if (naming->names[0][i])
+            add_prefixes(index, naming->names[0][i], p);
 }
 
 static enum lk_status describe(struct lk_namings *namings, enum lk_layout_kind kind,
@@ -151,6 +147,26 @@ static bool is_better(const struct lk_pairing *a, const struct lk_pairing *b)
     return a->fitting != b->fitting ? a->fitting > b->fitting : a->paired > b->paired;
 }
 
+/* The array of parameter p, as the naming spells it; -1: absent. */
+static int find_spelled(const struct index *index, const char *prefix,
+                        const struct lk_naming *naming, int p)
+{
+    int array = -1;
+    for (int i = 0; i < LK_MOST_SPELLINGS && array < 0; i++)
+        if (naming->names[p][i])
+            array = find(index, prefix, naming->names[p][i]);
+    return array;
+}
+
+static bool finds_any(const struct index *index, const struct lk_namings *namings,
+                      const struct lk_naming *naming, const char *prefix)
+{
+    for (int p = 0; p < namings->params; p++)
+        if (find_spelled(index, prefix, naming, p) >= 0)
+            return true;
+    return false;
+}
+
 static enum lk_status pair_by_name(const struct index *index, struct lk_namings *namings,
                                    const struct lk_naming *naming, struct lk_pairing *best)
 {
@@ -158,19 +174,12 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
     find_prefixes(index, namings, naming, &prefixes);
     for (int i = 0; i < prefixes.count; i++) {
         struct lk_pairing made = {.naming = naming};
-        bool is_any = false;
-        for (int p = 0; p < namings->params && !is_any; p++)
-            for (int s = 0; s < LK_MOST_SPELLINGS && naming->names[p][s]; s++)
-                is_any |= find(index, prefixes.list[i], naming->names[p][s]) >= 0;
-        if (!is_any)
+        if (!finds_any(index, namings, naming, prefixes.list[i]))
             continue;
         snprintf(made.prefix, sizeof made.prefix, "%s", prefixes.list[i]);
         LK_TRY(describe(namings, naming->layout, &made.pair));
         for (int p = 0; p < namings->params; p++) {
-            int array = -1;
-            for (int s = 0; s < LK_MOST_SPELLINGS && array < 0; s++)
-                if (naming->names[p][s])
-                    array = find(index, made.prefix, naming->names[p][s]);
+            const int array = find_spelled(index, made.prefix, naming, p);
             if (array >= 0)
                 set_pair(&made, p, index->file, array);
         }

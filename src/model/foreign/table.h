@@ -1,4 +1,4 @@
-/* Tables of what other programs call the layers of a model, zoo/names/MODEL.yaml. Floor 6.
+/* Tables of what other programs call the layers of a model, in zoo/names. Floor 6.
  * Private to this room. */
 #ifndef LK_MODEL_FOREIGN_TABLE_H
 #define LK_MODEL_FOREIGN_TABLE_H
