@@ -6,6 +6,7 @@
 #include "io/arrays/convert.h"
 #include "io/arrays/file.h"
 #include "io/arrays/safetensors.h"
+#include "io/arrays/torch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,8 @@ static enum lk_status check_names(const struct lk_arrays_file *file)
 static enum lk_status open_as(const char *path, struct lk_arrays_file *file,
                               const unsigned char *begin)
 {
+    if (lk_torch_is_stream(begin))
+        return lk_torch_open_stream(file);
     if (file->bytes.size > 8 && begin[8] == '{')
         return lk_arrays_open_safetensors(path, file);
     return lk_fail(LK_E_DATA,
