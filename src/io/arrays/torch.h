@@ -7,6 +7,7 @@
 
 #include "io/arrays/file.h"
 #include "io/arrays/pickle.h"
+#include "io/arrays/zip.h"
 
 /* part, offset: where its bytes begin, as in struct lk_array_place; -1: not known yet. */
 struct lk_torch_storage {
@@ -45,6 +46,12 @@ LK_MUST_CHECK enum lk_status lk_torch_read(const struct lk_arrays_file *file, in
 
 /* Opens the older format, a stream of pickles with the storages behind them. */
 LK_MUST_CHECK enum lk_status lk_torch_open_stream(struct lk_arrays_file *file);
+
+/* Opens the newer format; the file takes over the archive, also on failure. The entry with the
+ * pickle; -1: this is no archive of PyTorch's. */
+LK_MUST_CHECK enum lk_status lk_torch_open_archive(struct lk_arrays_file *file,
+                                                   struct lk_zip *zip);
+int lk_torch_find_pickle(const struct lk_zip *zip);
 
 /* Whether a file's first two bytes are those of a pickle. */
 bool lk_torch_is_stream(const unsigned char *begin);
