@@ -57,6 +57,7 @@ LIBRARIES = {
     "clFFT.h": ["src/device/library/fft.c"],
     "Random123/": ["src/base/random.c"],
     "zlib.h": ["src/io/gzip.c"],
+    "zip.h": ["src/io/arrays/zip.c"],
     "openssl/": ["src/io/sha256.c"],
     "curl/": ["src/io/download.c"],
     "stb_image.h": ["src/io/image/image.c"],
