@@ -15,6 +15,7 @@ enum { NAMED = 3 }; /* of a list, before "and 5 others" */
 
 /* A list of things, of which the first are named. */
 struct list {
+    const char *between;
     int count;
     struct lk_text text;
 };
@@ -31,7 +32,7 @@ static void add(struct list *list, const char *format, ...)
     va_start(values, format);
     vsnprintf(item, sizeof item, format, values);
     va_end(values);
-    lk_text_append(&list->text, "%s%s", list->count > 1 ? ", " : "", item);
+    lk_text_append(&list->text, "%s%s", list->count > 1 ? list->between : "", item);
 }
 
 /* Ends a list that is not empty; "" for one that is. */
@@ -224,7 +225,11 @@ static void clear(struct findings *f)
 
 enum lk_status lk_judge(const struct lk_judgement *j)
 {
-    struct findings f = {0};
+    struct findings f = {.missing.between = ", ",
+                         .misshapen.between = "; ",
+                         .extra.between = ", ",
+                         .head.between = ", ",
+                         .beside.between = ", "};
     int param, array;
     find_last(j, &param, &array);
     find_in_model(j, param, &f);
