@@ -2,6 +2,7 @@
 #include "command.h"
 #include "figures.h"
 #include "terminal/terminal.h"
+#include "train/train.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,27 +120,72 @@ static enum lk_status evaluate(const struct arguments *arguments,
     return lk_predictor_evaluate_part(predictor, data, kind, evaluation);
 }
 
+static enum lk_status set(struct lk_settings *settings, const char *name, const char *value)
+{
+    return value ? lk_settings_set(settings, name, value) : LK_OK;
+}
+
+/* Opens a model, or the model of a run, with the weights of a file. */
+static int open_weights(const struct arguments *arguments, int64_t batch,
+                        struct lk_predictor **predictor)
+{
+    char number[32];
+    struct lk_settings *settings = NULL;
+    snprintf(number, sizeof number, "%" PRId64, batch);
+    enum lk_status made = lk_settings_create(&settings);
+    if (made != LK_OK)
+        return failed(made);
+    const char *const values[][2] = {
+        {"model", arguments->words[0]},
+        {"data", option_text(arguments, "data")},
+        {"weights", option_text(arguments, "weights")},
+        {"skip_mismatch", option_given(arguments, "skip-mismatch") ? "true" : NULL},
+        {"device", option_text(arguments, "device")},
+        {"batch_size", number},
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values && made == LK_OK; i++)
+        made = set(settings, values[i][0], values[i][1]);
+    int status = made == LK_OK ? train_set_pairs(arguments, settings) : failed(made);
+    if (status == DONE) {
+        made = lk_predictor_open_weights(settings, predictor);
+        status = made == LK_OK ? DONE : failed(made);
+    }
+    lk_settings_destroy(settings);
+    return status;
+}
+
+static int open_predictor(const struct arguments *arguments, int64_t batch,
+                          struct lk_predictor **predictor)
+{
+    if (option_given(arguments, "weights"))
+        return open_weights(arguments, batch, predictor);
+    if (option_given(arguments, "set") || option_given(arguments, "skip-mismatch"))
+        return wrong_usage(arguments->command, "--set and --skip-mismatch are for --weights");
+    const enum lk_status made = lk_predictor_open(
+        arguments->words[0], option_text(arguments, "device"), batch, predictor);
+    return made == LK_OK ? DONE : failed(made);
+}
+
 static int run(const struct arguments *arguments)
 {
     int64_t batch = STANDARD_BATCH;
     const char *part = option_text(arguments, "part");
     if (arguments->word_count != 1)
         return wrong_usage(arguments->command,
-                           "needs one RUN directory or CHECKPOINT file, found %d words",
+                           "needs one RUN directory, CHECKPOINT file or MODEL, found %d words",
                            arguments->word_count);
     if (part && strcmp(part, "train") != 0 && strcmp(part, "val") != 0 &&
         strcmp(part, "test") != 0)
         return wrong_usage(arguments->command,
                            "option '--part' needs train, val or test, found '%s'", part);
-    int status = option_number(arguments, "batch-size", 1, 1 << 24, &batch);
-    if (status != DONE)
-        return status;
     struct lk_predictor *predictor = NULL;
     struct lk_evaluation evaluation;
-    enum lk_status made = lk_predictor_open(
-        arguments->words[0], option_text(arguments, "device"), batch, &predictor);
-    if (made == LK_OK)
-        made = evaluate(arguments, predictor, &evaluation);
+    int status = option_number(arguments, "batch-size", 1, 1 << 24, &batch);
+    if (status == DONE)
+        status = open_predictor(arguments, batch, &predictor);
+    if (status != DONE)
+        return status;
+    const enum lk_status made = evaluate(arguments, predictor, &evaluation);
     if (made != LK_OK)
         status = failed(made);
     else if (option_given(arguments, "json"))
@@ -153,6 +199,10 @@ static int run(const struct arguments *arguments)
 static const struct option options[] = {
     {"data", "SPEC", "data whose test part counts; default: what it was validated with"},
     {"part", "train|val|test", "this part of the data; default: what training validated with"},
+    {"weights", "FILE", "of a MODEL, or in place of the run's: of another program too"},
+    {"skip-mismatch", NULL, "leave what of weights does not fit the model as initialized"},
+    {"set", "KEY=VALUE",
+     "of a MODEL: any setting of training, such as classes, input, pipeline"},
     {"device", "LIST", "device to use; 'lockstep devices' lists them"},
     {"batch-size", "N", "samples at a time (default 512)"},
     {"json", NULL, "print JSON, with the confusion matrix (rows: truth)"},
@@ -161,13 +211,15 @@ static const struct option options[] = {
 
 static const struct example examples[] = {
     {"lockstep eval out", "the newest checkpoint, on what it was validated with"},
+    {"lockstep eval vgg16 --weights vgg16.h5 --data folder:photos",
+     "a model of the zoo with weights of Keras"},
     {"lockstep eval out --data folder:more-photos --json", "on other data, as JSON"},
     {0},
 };
 
 const struct command eval_command = {
     .name = "eval",
-    .usage = "RUN|CHECKPOINT [options]",
+    .usage = "RUN|CHECKPOINT|MODEL [options]",
     .help = "measure a trained model: loss, accuracy, precision and recall of each class",
     .options = options,
     .examples = examples,

@@ -31,6 +31,18 @@ struct lk_predictor;
 LK_API LK_MUST_CHECK enum lk_status lk_predictor_open(const char *path, const char *device,
                                                       int64_t batch,
                                                       struct lk_predictor **predictor);
+
+struct lk_settings;
+
+/* Opens a model with the weights of a file, by these settings: "model" (a name of the zoo, a
+ * model file, a run directory or a checkpoint, which then keep their pipeline), "weights",
+ * "skip_mismatch", "device", "batch_size"; of a model also "data", "input", "classes",
+ * "pipeline". Without skip_mismatch every parameter must be in the file.
+ * fails: as lk_predictor_open(); LK_E_SHAPE naming what does not fit */
+LK_API LK_MUST_CHECK enum lk_status
+lk_predictor_open_weights(const struct lk_settings *settings, struct lk_predictor **predictor);
+
+/* Releases the predictor and its device. NULL is fine. */
 LK_API void lk_predictor_close(struct lk_predictor *predictor);
 
 /* Input `index` as it is to be given, an image as [h, w, c]; false past the last. */

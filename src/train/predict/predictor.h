@@ -1,0 +1,22 @@
+/* The inside of a predictor, for the files that make it up. Floor 8. Private to this room. */
+#ifndef LK_TRAIN_PREDICT_PREDICTOR_H
+#define LK_TRAIN_PREDICT_PREDICTOR_H
+
+#include "train/evaluation/evaluator.h"
+
+struct lk_predictor {
+    char data[512]; /* the SPEC it was validated with */
+    char trained_with[512];
+    enum lk_data_part part;
+    struct lk_device *device;
+    struct lk_model *model;
+    struct lk_choices *choices;
+    struct lk_pipeline pipeline;
+    char *text;                        /* of it */
+    char max_bad[16];                  /* samples that may be broken; "": says nothing */
+    struct lk_standardize standardize; /* what it does to numbers, bound to the inputs */
+    struct lk_evaluator *evaluator;
+    struct lk_data *evaluated; /* the data evaluated last: results point to its class names */
+};
+
+#endif
