@@ -62,6 +62,7 @@ LIBRARIES = {
     "curl/": ["src/io/download.c"],
     "stb_image.h": ["src/io/image/image.c"],
     "turbojpeg.h": ["src/io/image/image.c"],
+    "hdf5.h": ["src/io/arrays/hdf5_write.c"],
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",

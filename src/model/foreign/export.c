@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "io/arrays/arrays.h"
+#include "io/arrays/hdf5_write.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/foreign/names.h"
 #include <stdio.h>
@@ -98,6 +99,92 @@ static enum lk_status write_safetensors(const struct export *e, const char *path
     return lk_safetensors_write(path, e->tensors, e->count, texts, LK_COUNT(texts));
 }
 
+/* --- HDF5 --------------------------------------------------------------------------------- */
+
+/* The attributes by which Keras 2 finds layers and their arrays, in its order. */
+struct layers {
+    struct lk_arena arena;
+    const char **names, **weights; /* [count]: of layers; [arrays]: "conv1/kernel:0" */
+    struct lk_hdf5_texts *texts;   /* of the file, then of each layer */
+    int count, lists;
+};
+
+static enum lk_status take(struct layers *l, size_t count, size_t bytes, void *to)
+{
+    void *memory;
+    LK_TRY(lk_arena_allocate(&l->arena, count * bytes, &memory));
+    memcpy(to, &memory, sizeof memory);
+    return LK_OK;
+}
+
+/* Puts array `index` into its layer, which most often is that of the one before: an array
+ * "conv1/kernel" lies at conv1/conv1/kernel:0. */
+static enum lk_status place_array(struct export *e, struct layers *l, int index)
+{
+    char layer[256], place[512];
+    struct lk_safetensor *array = &e->tensors[index];
+    const char *slash = strrchr(array->name, '/');
+    snprintf(layer, sizeof layer, "%.*s", (int)(slash ? slash - array->name : 0), array->name);
+    if (l->count == 0 || strcmp(l->names[l->count - 1], layer) != 0) {
+        LK_TRY(lk_arena_text(&l->arena, layer, &l->names[l->count++]));
+        l->texts[l->lists++] = (struct lk_hdf5_texts){l->names[l->count - 1], "weight_names", 0,
+                                                      &l->weights[index]};
+    }
+    snprintf(place, sizeof place, "%s:0", array->name);
+    LK_TRY(lk_arena_text(&l->arena, place, &l->weights[index]));
+    snprintf(place, sizeof place, "%s/%s:0", layer, array->name);
+    l->texts[l->lists - 1].count++;
+    return lk_arena_text(&l->arena, place, &array->name);
+}
+
+static enum lk_status write_keras_2(struct export *e, const char *path, struct layers *l)
+{
+    static const char *const version[] = {"2.15.0"}, *const backend[] = {"tensorflow"};
+    const size_t most = (size_t)e->count + 4;
+    LK_TRY(take(l, most, sizeof *l->names, &l->names));
+    LK_TRY(take(l, most, sizeof *l->weights, &l->weights));
+    LK_TRY(take(l, most, sizeof *l->texts, &l->texts));
+    l->texts[0] = (struct lk_hdf5_texts){"", "layer_names", 0, l->names};
+    l->texts[1] = (struct lk_hdf5_texts){"", "backend", -1, backend};
+    l->texts[2] = (struct lk_hdf5_texts){"", "keras_version", -1, version};
+    l->lists = 3;
+    for (int i = 0; i < e->count; i++)
+        LK_TRY(place_array(e, l, i));
+    l->texts[0].count = l->count;
+    return lk_hdf5_write(path, e->tensors, e->count, NULL, l->texts, l->lists);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), bytes = strlen(end);
+    return length >= bytes && strcmp(text + length - bytes, end) == 0;
+}
+
+static enum lk_status write_hdf5(struct export *e, const char *path)
+{
+    static const char *const groups[] = {"layers", "vars", NULL};
+    struct layers layers = {0};
+    if (e->naming->style == LK_NAMING_KERAS_3)
+        return lk_hdf5_write(path, e->tensors, e->count, groups, NULL, 0);
+    const enum lk_status status = write_keras_2(e, path, &layers);
+    lk_arena_clear(&layers.arena);
+    return status;
+}
+
+/* HDF5 has Keras's names: those that the end of the file's name is for, unless they are named.
+ */
+static enum lk_status choose_names(struct export *e, const char *path,
+                                   enum lk_weights_kind kind, const char *names)
+{
+    if (kind == LK_WEIGHTS_KERAS_H5 && (!names || strcmp(names, "keras") == 0))
+        names = ends_with(path, ".weights.h5") ? "keras-3" : "keras";
+    LK_TRY(find_naming(e, names ? names : "lockstep"));
+    if (kind == LK_WEIGHTS_KERAS_H5 && e->naming->layout != LK_LAYOUT_KERAS)
+        return lk_fail(LK_E_ARGUMENT, "HDF5 files are Keras's: they have no names of %s",
+                       names);
+    return LK_OK;
+}
+
 static void clear(struct export *e)
 {
     for (int i = 0; i < e->count; i++)
@@ -114,11 +201,10 @@ enum lk_status lk_weights_export(const char *run, const char *path, enum lk_weig
     struct export e = {0};
     enum lk_status status;
     LK_TRY_OUT(open_run(&e, run));
-    LK_TRY_OUT(find_naming(&e, names ? names : "lockstep"));
+    LK_TRY_OUT(choose_names(&e, path, kind, names));
     LK_TRY_OUT(convert_all(&e));
-    status = kind == LK_WEIGHTS_SAFETENSORS
-                 ? write_safetensors(&e, path)
-                 : lk_fail(LK_E_UNSUPPORTED, "HDF5 is not written yet");
+    status =
+        kind == LK_WEIGHTS_SAFETENSORS ? write_safetensors(&e, path) : write_hdf5(&e, path);
 out:
     clear(&e);
     return status;

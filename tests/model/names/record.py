@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Records what torchvision and Keras call the weights of models that the zoo has too, and their
+shapes, for the test beside this folder: record.py torchvision|keras, where that is installed.
+"""
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def write(name, arrays):
+    lines = [f'{key} {" ".join(map(str, shape))}\n' for key, shape in arrays]
+    (HERE / f'{name}.txt').write_text(''.join(lines))
+
+
+def record_torchvision():
+    import torchvision
+    for ours, theirs, part in (('mobilenet-v2', 'mobilenet_v2', ''),
+                               ('resnet50', 'resnet50', ''), ('vgg16', 'vgg16', 'features.')):
+        state = getattr(torchvision.models, theirs)(weights=None).state_dict()
+        write(f'{ours}.torchvision', [(key, value.shape) for key, value in state.items()
+                                      if key.startswith(part) and value.ndim])
+
+
+def record_keras():
+    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
+    import keras
+    for ours, theirs in (('mobilenet-v2', 'MobileNetV2'), ('xception', 'Xception'),
+                         ('vgg16', 'VGG16')):
+        keras.backend.clear_session()
+        model = getattr(keras.applications, theirs)(weights=None)
+        write(f'{ours}.keras', [(f'{layer.name}/{weight.name}', weight.shape)
+                                for layer in model.layers for weight in layer.weights
+                                if theirs != 'VGG16' or 'block' in layer.name])
+
+
+if __name__ == '__main__':
+    {'torchvision': record_torchvision, 'keras': record_keras}[sys.argv[1]]()
