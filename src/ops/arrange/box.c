@@ -115,8 +115,8 @@ enum lk_status lk_box_prepare(struct lk_op_setup *setup)
     const struct lk_op_shapes *s = &setup->shapes;
     const bool stream = lk_op_streams(setup, &s->x[0]) || lk_op_streams(setup, &s->y);
     struct lk_kernel *kernel = NULL;
-    LK_TRY(
-        lk_op_kernel(setup, "ops/box", "box", stream ? "-DSTREAM=1" : "-DSTREAM=0", &kernel));
+    LK_TRY(lk_op_kernel(setup, "ops/arrange/box", "box", stream ? "-DSTREAM=1" : "-DSTREAM=0",
+                        &kernel));
     setup->state = kernel;
     return LK_OK;
 }

@@ -93,9 +93,10 @@ static enum lk_status prepare(struct lk_op_setup *setup)
         return lk_box_prepare(setup);
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *state = setup->state = memory;
-    LK_TRY(lk_op_kernel(setup, "ops/pad", "reflect_forward", NULL, &state->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/arrange/pad", "reflect_forward", NULL, &state->forward));
     if (setup->training)
-        LK_TRY(lk_op_kernel(setup, "ops/pad", "reflect_backward", NULL, &state->backward));
+        LK_TRY(
+            lk_op_kernel(setup, "ops/arrange/pad", "reflect_backward", NULL, &state->backward));
     return LK_OK;
 }
 

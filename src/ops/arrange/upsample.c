@@ -58,9 +58,9 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     struct state *state = setup->state = memory;
     snprintf(text, sizeof text, "-DSIZE_H=%d -DSIZE_W=%d -DSTREAM=%d", (int)o->size[0],
              (int)o->size[1], lk_op_streams(setup, &setup->shapes.y));
-    LK_TRY(lk_op_kernel(setup, "ops/upsample", name[0], text, &state->forward));
+    LK_TRY(lk_op_kernel(setup, "ops/arrange/upsample", name[0], text, &state->forward));
     if (setup->training)
-        LK_TRY(lk_op_kernel(setup, "ops/upsample", name[1], text, &state->backward));
+        LK_TRY(lk_op_kernel(setup, "ops/arrange/upsample", name[1], text, &state->backward));
     return LK_OK;
 }
 

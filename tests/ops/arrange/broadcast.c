@@ -14,23 +14,39 @@ static int64_t elements(const struct op_problem *p)
     return p->samples * lk_shape_count(&p->shapes->y);
 }
 
+/* The option `relu` of add is the first of its struct. */
+static bool ends_in_relu(const struct op_problem *p)
+{
+    return *(const bool *)p->options;
+}
+
+static double sum_at(const struct op_problem *p, const double *const x[], int64_t i)
+{
+    double sum = 0;
+    for (int k = 0; k < p->shapes->inputs; k++)
+        sum += x[k][place_of(p, k, i)];
+    return sum;
+}
+
 static void forward_add(const struct op_problem *p, const double *const x[],
                         const double *const w[], double *y)
 {
     (void)w;
-    for (int64_t i = 0; i < elements(p); i++)
-        for (int k = 0; k < p->shapes->inputs; k++)
-            y[i] += x[k][place_of(p, k, i)];
+    for (int64_t i = 0; i < elements(p); i++) {
+        const double sum = sum_at(p, x, i);
+        y[i] = ends_in_relu(p) && sum < 0 ? 0 : sum;
+    }
 }
 
 static void backward_add(const struct op_problem *p, const double *const x[],
                          const double *const w[], const double *dy, double *const dx[],
                          double *const dw[])
 {
-    (void)x, (void)w, (void)dw;
+    (void)w, (void)dw;
     for (int64_t i = 0; i < elements(p); i++)
         for (int k = 0; k < p->shapes->inputs; k++)
-            dx[k][place_of(p, k, i)] += dy[i];
+            if (!ends_in_relu(p) || sum_at(p, x, i) > 0)
+                dx[k][place_of(p, k, i)] += dy[i];
 }
 
 static const struct op_oracle add = {forward_add, backward_add, NULL};
@@ -90,6 +106,29 @@ static const struct op_case cases[] = {
      .x = {OP_SHAPE(5), OP_SHAPE(5, 1, 1)},
      .y = OP_SHAPE(5, 1, 1),
      .samples = 9,
+     .oracle = &add},
+    {.op = "add",
+     .options = "relu=true",
+     .inputs = 2,
+     .x = {OP_SHAPE(3, 5, 7), OP_SHAPE(3, 5, 7)},
+     .samples = 18,
+     .thorough = true,
+     .gated = true,
+     .oracle = &add},
+    {.op = "add",
+     .options = "relu=true",
+     .inputs = 4,
+     .x = {OP_SHAPE(3, 4, 5), OP_SHAPE(3), OP_SHAPE(3, 4, 5), OP_SHAPE(3, 1, 1)},
+     .samples = 19,
+     .shards = 2,
+     .gated = true,
+     .oracle = &add},
+    {.op = "add",
+     .options = "relu=true",
+     .inputs = 3,
+     .x = {OP_SHAPE(3), OP_SHAPE(3), OP_SHAPE(3, 4, 5)},
+     .samples = 9,
+     .integers = true,
      .oracle = &add},
     {.op = "add", /* written past the caches */
      .inputs = 3,

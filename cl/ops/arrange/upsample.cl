@@ -62,7 +62,7 @@ KERNEL void nearest_backward(__global const S *restrict dy, __global S *restrict
 /* Between a and b, at `place` 0 to 1. */
 INLINE V between(V a, V b, real place)
 {
-    return a + (b - a) * place;
+    return FMA(b - a, (V)place, a);
 }
 
 KERNEL void bilinear_forward(__global const S *restrict x, __global S *restrict y, int height,
@@ -100,7 +100,7 @@ INLINE real weigh(int row, int h, int height)
 {
     const int away = 2 * (row - h * SIZE_H) + 1 - SIZE_H;
     const bool is_beyond = away < 0 ? h == 0 : h == height - 1;
-    return is_beyond ? (real)1 : (real)(2 * SIZE_H - abs(away)) / (real)(2 * SIZE_H);
+    return is_beyond ? (real)1 : (real)(2 * SIZE_H - abs(away)) * (1 / (real)(2 * SIZE_H));
 }
 
 /* The columns of dy are first added down, then each is shared by the two pixels beside it. */
@@ -120,19 +120,19 @@ KERNEL void bilinear_backward(__global const S *restrict dy, __global S *restric
                 column[s] = 0;
             for (int row = first; row < end; row++) {
                 __global const S *from = dy + row * ROW + (size_t)w * SIZE_W * PARTS;
-                const real weight = weigh(row, h, height);
+                const V weight = weigh(row, h, height);
                 for (int s = 0; s < SIZE_W; s++)
-                    column[s] += LOAD(from + s * PARTS) * weight;
+                    column[s] = FMA(LOAD(from + s * PARTS), weight, column[s]);
             }
             for (int s = 0; s < SIZE_W; s++) {
                 const real across = PLACE(s, SIZE_W);
                 const bool is_beyond = across < 0 ? w == 0 : w == width - 1;
                 const real part = is_beyond ? 0 : fabs(across);
-                here += column[s] * (1 - part);
+                here = FMA(column[s], (V)(1 - part), here);
                 if (across < 0)
-                    left += column[s] * part;
+                    left = FMA(column[s], (V)part, left);
                 else
-                    right += column[s] * part;
+                    right = FMA(column[s], (V)part, right);
             }
             if (w > 0)
                 STORE(to + (w - 1) * PARTS, left);
