@@ -21,6 +21,33 @@ layers:
 SAMPLES, BATCH = 1036, 96  # the last batch of an epoch has 76 samples: one shard is not full
 
 
+# All that moves values, with sums over the pixels that a number counts for.
+ARRANGED = """name: arranged
+input: [28, 28, 1]
+layers:
+  - pad: {padding: 2, mode: reflect}
+  - {name: wide, conv2d: {filters: 8, kernel: 3, stride: 2, activation: relu}}
+  - {name: small, max_pool: {size: 3}}
+  - {name: large, upsample: {size: 3, interpolation: bilinear}}
+  - {from: wide, global_average_pool: }
+  - {name: gain, dense: {units: 8, activation: sigmoid}}
+  - {name: bent, from: [gain, large], multiply: }
+  - {name: half, slice: {c: [2, -2], h: [1, 0]}}
+  - {name: other, from: wide, slice: {c: [4, 0], h: [0, -1]}}
+  - {from: [half, other, half], concat: }
+  - crop: {cropping: 2}
+  - conv2d: {filters: 12, kernel: 3, stride: 2}
+  - {name: both, upsample: {size: 2}}
+  - {from: both, global_max_pool: }
+  - {name: shift, dense: {units: 12, activation: tanh}}
+  - {from: [both, shift], add: {activation: relu}}
+  - pad: {padding: [0, 1], channels: [1, 0]}
+  - flatten
+  - dense: {units: 10}
+  - softmax
+"""
+
+
 class Mirror(ProgramTest):
     OPTIONS = ['net.yaml', '--data', f'synthetic:digits,count={SAMPLES}', '--batch-size',
                str(BATCH), '--shards', '8', '--epochs', '100', '--set', 'validation=off']
@@ -57,6 +84,17 @@ class Mirror(ProgramTest):
                 self.ledger(name, 10)
                 self.assertNotIn('is lost', self.stderr)
                 self.assertNotIn('differ', self.stderr)
+
+    def test_arranged(self):
+        """The parts of images that are cut, put together, padded, enlarged, and scaled."""
+        self.put('net.yaml', ARRANGED)
+        more = '--steps', '40', '--lr', '0.003'
+        one = self.bits('one', *more)
+        losses = [event['loss'] for event in self.events('one', 'step')]
+        self.assertLess(losses[-1], 0.8 * losses[0])
+        self.assertEqual(self.bits('three', *more, '--device', '0*3'), one)
+        self.assertEqual(self.bits('part', *more, '--device', '0/2'), one)
+        self.assertNotIn('differ', self.stderr)
 
     def test_two_drivers(self):
         """Two devices of one platform, and two of its drivers."""

@@ -94,6 +94,33 @@ static void reads_branches(void **state)
     lk_model_destroy(model);
 }
 
+/* Axes by name, several inputs, channels repeated over an image. */
+static void reads_arrangements(void **state)
+{
+    (void)state;
+    struct lk_model *model = read_model("input: [12, 10, 3]\n"
+                                        "layers:\n"
+                                        "  - {name: part, slice: {h: [2, -2], c: [0, 2]}}\n"
+                                        "  - {name: cut, crop: {cropping: [0, 1, 2, 3]}}\n"
+                                        "  - {name: ring, pad: {padding: [1, 2], value: 0.5}}\n"
+                                        "  - {name: big, upsample: {size: [2, 3]}}\n"
+                                        "  - {name: top, from: image, global_max_pool: }\n"
+                                        "  - {name: gain, dense: {units: 2}}\n"
+                                        "  - {name: scaled, from: [gain, big], multiply: }\n"
+                                        "  - {from: [big, scaled, big], concat: }\n"
+                                        "  - {name: last, from: [scaled, big],\n"
+                                        "     concat: {axis: h}}\n");
+    assert_shape(find(model, "part").shape, 3, 2, 8, 10);
+    assert_shape(find(model, "cut").shape, 3, 2, 7, 5);
+    assert_shape(find(model, "ring").shape, 3, 2, 9, 9);
+    assert_shape(find(model, "big").shape, 3, 2, 18, 27);
+    assert_shape(find(model, "top").shape, 1, 3, 0, 0);
+    assert_shape(find(model, "scaled").shape, 3, 2, 18, 27);
+    assert_shape(find(model, "concat_1").shape, 3, 6, 18, 27);
+    assert_shape(find(model, "last").shape, 3, 2, 36, 27);
+    lk_model_destroy(model);
+}
+
 static void warns_of_unused_inputs(void **state)
 {
     (void)state;
@@ -336,17 +363,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, catch_warnings, release_warnings)
     const struct CMUnitTest tests[] = {
-        TEST(reads_a_chain),
-        TEST(adds_activations_behind),
-        TEST(reads_branches),
-        TEST(warns_of_unused_inputs),
-        TEST(refuses),
-        TEST(refuses_too_many_layers),
-        TEST(keeps_its_text),
-        TEST(adds_the_loss_once),
-        TEST(names_labels_apart),
-        TEST(refuses_a_loss),
-        TEST(warns_of_raw_outputs),
+        TEST(reads_a_chain),           TEST(adds_activations_behind),
+        TEST(reads_branches),          TEST(reads_arrangements),
+        TEST(warns_of_unused_inputs),  TEST(refuses),
+        TEST(refuses_too_many_layers), TEST(keeps_its_text),
+        TEST(adds_the_loss_once),      TEST(names_labels_apart),
+        TEST(refuses_a_loss),          TEST(warns_of_raw_outputs),
         TEST(survives_changed_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What takes a loss over becomes that loss, with its weight. */
+/* What takes a loss over becomes that loss, with its weight; a sum takes a relu over. */
 #include "ops/op.h"
 
 #include <setjmp.h>
@@ -56,6 +56,23 @@ static void sigmoid_takes_binary_cross_entropy(void **state)
                 "loss=binary_cross_entropy weight=3");
 }
 
+/* The relu of an entry remains a node of its own in the graph, and runs with the sum. */
+static void add_takes_relu(void **state)
+{
+    (void)state;
+    long long options[64] = {0};
+    char text[256];
+    const struct lk_op *op = absorb("add", "", "relu", "", options);
+    assert_non_null(op);
+    assert_true(lk_options_print(op->options, options, false, text, sizeof text));
+    assert_string_equal(text, "relu=true");
+    struct lk_op_shapes shapes = {.options = options, .inputs = 2, .x = {{1, {5}}, {1, {5}}}};
+    assert_int_equal(op->infer(&shapes), LK_OK);
+    assert_true(shapes.is_gate && shapes.backward_reads_y);
+    assert_false(op->absorb(options, "relu", ""));
+    assert_null(absorb("add", "", "relu6", "", options));
+}
+
 /* Neither the loss of another output function, nor a loss by one that has none. */
 static void others_are_left(void **state)
 {
@@ -72,6 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_takes_cross_entropy),
         cmocka_unit_test(sigmoid_takes_binary_cross_entropy),
+        cmocka_unit_test(add_takes_relu),
         cmocka_unit_test(others_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

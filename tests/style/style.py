@@ -33,7 +33,7 @@ HALLS = {
     "device": [[""], ["library", "program"], ["open"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
-    "ops": [[""], ["probe"]],
+    "ops": [[""], ["arrange", "probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings"], [""], ["predict"]],
@@ -349,14 +349,14 @@ def check_rooms(tree):
 def check_operations(tree):
     """Every file of the list of operations has its test, and its kernels where it runs any."""
     listing = "src/ops/meson.build"
-    for match in re.finditer(r"^  '(\w+)': \[", tree.get(listing, ""), re.M):
+    for match in re.finditer(r"^  '([\w/]+)': \[", tree.get(listing, ""), re.M):
         stem, line = match[1], line_of(tree[listing], match.start())
         source = tree.get(f"src/ops/{stem}.c", "")
         if not source:
             yield listing, line, f"src/ops/{stem}.c is missing"
         if f"tests/ops/{stem}.c" not in tree:
             yield listing, line, f"tests/ops/{stem}.c is missing"
-        for kernels in re.findall(r'lk_op_kernel\(\w+,\s*"(ops/\w+)"', source):
+        for kernels in re.findall(r'lk_op_kernel\(\w+,\s*"(ops/[\w/]+)"', source):
             if f"cl/{kernels}.cl" not in tree:
                 yield listing, line, f"cl/{kernels}.cl is missing"
 
