@@ -56,6 +56,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .seed = (uint64_t)s->seed,
         .optimizer = kind,
         .optimizer_options = options,
+        .clip = {s->clip_value, s->clip_norm},
+        .ema = s->ema,
         .choices = trainer->choices,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,

@@ -345,7 +345,9 @@ static enum lk_status run_tracked(struct lk_device *device)
     struct lk_optimizer *optimizer = NULL;
     struct lk_buffer *w = NULL, *g = NULL;
     enum lk_status status;
-    LK_TRY_OUT(lk_optimizer_create(device, LK_F32, "sgd", NULL, LK_PAD, &optimizer));
+    const struct lk_optimizer_config config = {
+        .device = device, .real = LK_F32, .kind = "sgd", .count = LK_PAD};
+    LK_TRY_OUT(lk_optimizer_create(&config, &optimizer));
     LK_TRY_OUT(lk_optimizer_track(optimizer, device, LK_PAD + 5));
     LK_TRY_OUT(lk_device_build(device));
     LK_TRY_OUT(lk_buffer_create(device, 3 * LK_PAD * sizeof(float), &w));

@@ -25,6 +25,8 @@ struct lk_team_config {
     struct lk_loss_scale loss_scale; /* as a stepper takes it */
     uint64_t seed;
     const char *optimizer, *optimizer_options;
+    struct lk_clip clip; /* as a stepper takes both */
+    double ema;
     struct lk_choices *choices; /* as a replica takes them */
     int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
     bool is_async;          /* without lockstep, see team/async/async.h */
