@@ -219,7 +219,7 @@ static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated
     const bool is_stopped = must_stop(trainer);
     const bool ends = trainer->done == trainer->total_steps;
     const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
-    const bool follows = trainer->schedule.kind == LK_LR_SCHEDULE_PLATEAU;
+    const bool follows = lk_trainer_follows(trainer);
     *is_evaluated = (ends_epoch || ends) && (follows || !is_stopped);
     LK_TRY(lk_team_verify_replicas(trainer->team));
     LK_TRY(look_at_loss_scale(trainer));

@@ -50,6 +50,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .feed = &trainer->feed,
         .batch = s->batch_size,
         .shards = trainer->shards,
+        .pieces = (int)s->accumulate,
         .transform = &trainer->transform,
         .real = LK_F32,
         .loss_scale = lk_settings_loss_scale(s),

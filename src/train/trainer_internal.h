@@ -136,6 +136,10 @@ LK_MUST_CHECK enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer
 LK_MUST_CHECK enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer);
 void lk_trainer_close_evaluator(struct lk_trainer *trainer);
 
+/* Whether the schedule makes something of an evaluation now: at the end of an epoch alone,
+ * since a run that was stopped elsewhere is to go on as if it had not been. */
+bool lk_trainer_follows(const struct lk_trainer *trainer);
+
 /* Runs validation on the first device that is left and has room for it, and reports it. With a
  * schedule `plateau` all ranks learn what follows for the learning rate. */
 LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);

@@ -139,11 +139,17 @@ void lk_trainer_close_evaluator(struct lk_trainer *trainer)
     trainer->evaluator = NULL;
 }
 
+bool lk_trainer_follows(const struct lk_trainer *trainer)
+{
+    return trainer->schedule.kind == LK_LR_SCHEDULE_PLATEAU &&
+           trainer->done % trainer->steps_per_epoch == 0;
+}
+
 /* Rank 0, which alone has a result, decides for all. */
 static enum lk_status follow(struct lk_trainer *trainer, const struct evaluation *e)
 {
     const struct lk_lr_schedule *schedule = &trainer->schedule;
-    if (schedule->kind != LK_LR_SCHEDULE_PLATEAU)
+    if (!lk_trainer_follows(trainer))
         return LK_OK;
     const double figure =
         schedule->monitor == LK_MONITOR_LOSS ? e->result.loss : e->result.accuracy;

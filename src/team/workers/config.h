@@ -19,6 +19,8 @@ struct lk_team_config {
     const struct lk_feed *feed; /* as a stepper takes it */
     int64_t batch;
     int shards;
+    int pieces; /* in at least so many a device computes its shards, one after another; 0: in as
+                 * few as it has room for */
     /* of the images, outlives the team; NULL: as they are */
     const struct lk_transform *transform;
     enum lk_dtype real;
