@@ -158,9 +158,10 @@ static enum lk_status choose_most_shards(const struct lk_team *team, int *most)
     if (pieces > c->shards)
         return lk_fail(
             LK_E_ARGUMENT,
-            "%d devices that compute a batch of %lld in %d pieces each (accumulate), "
+            "%d device%s that compute%s a batch of %lld in %d pieces each (accumulate), "
             "but only %d shard%s: a piece has at least one; --shards %lld would do",
-            team->job.all, (long long)c->batch, c->pieces, c->shards, c->shards == 1 ? "" : "s",
+            team->job.all, team->job.all == 1 ? "" : "s", team->job.all == 1 ? "s" : "",
+            (long long)c->batch, c->pieces, c->shards, c->shards == 1 ? "" : "s",
             (long long)enough);
     *most = c->shards / (int)enough;
     return LK_OK;
