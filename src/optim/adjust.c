@@ -127,7 +127,7 @@ static enum lk_status fold(struct lk_adjustment *a, const struct lk_buffer *x, i
     return LK_ENQUEUE(a->fold, grid, LK_BUF(x), LK_INT(x_first / a->vector),
                       LK_INT(lk_divide_up(count, a->vector)), LK_INT(is_squared),
                       LK_BUF(a->sums), LK_INT(y_first), LK_INT(blocks),
-                      LK_LOCAL(COLUMNS * (int64_t)a->real_bytes));
+                      LK_LOCAL(a->items * a->vector * (int64_t)a->real_bytes));
 }
 
 bool lk_adjustment_has_norm(const struct lk_adjustment *adjustment)
@@ -176,6 +176,14 @@ void lk_adjustment_args(const struct lk_adjustment *adjustment,
     args[3] = (struct lk_arg)LK_REAL(most);
 }
 
+static int choose_items(const struct lk_device_info *info)
+{
+    int items = info->device_class == LK_CLASS_GPU ? COLUMNS / info->vector : 1;
+    while ((size_t)items > info->group_items)
+        items /= 2;
+    return items;
+}
+
 static enum lk_status create(struct lk_adjustment *a, const struct lk_optimizer_config *config)
 {
     LK_TRY(make_factors(a, config));
@@ -200,7 +208,7 @@ enum lk_status lk_adjustment_create(const struct lk_optimizer_config *config,
     *made = (struct lk_adjustment){.device = config->device,
                                    .real_bytes = config->real == LK_F64 ? 8 : 4,
                                    .vector = info->vector,
-                                   .items = info->vector == 1 ? COLUMNS : 1,
+                                   .items = choose_items(info),
                                    .count = config->count,
                                    .blocks = lk_divide_up(config->count, BLOCK),
                                    .clip = clip};

@@ -75,8 +75,8 @@ class UpdatesTest(ProgramTest):
         for of, optimizer in (('none', 'weight_decay=0'), ('all', 'weight_decay=0.5'),
                               ('weights', 'weight_decay=0.5 decay_of=weights')):
             for kind in 'sgd', 'adamw':
-                self.net(of + kind, '--steps', '2', '--optimizer', f'{kind} lr=0.01 {optimizer}',
-                         model='still.yaml')
+                self.net(of + kind, '--steps', '2', '--optimizer',
+                         f'{kind} lr=0.01 {optimizer}', model='still.yaml')
                 arrays[of, kind] = self.arrays(of + kind)
         for kind in 'sgd', 'adamw':
             none, every, weights = (arrays[of, kind] for of in ('none', 'all', 'weights'))
