@@ -44,6 +44,7 @@ struct lk_param {
     int64_t offset, count;
     bool has_gradient;
     bool is_trainable; /* by an optimizer: has one and is not tracked */
+    double lr_scale;   /* factor of its learning rate */
     struct lk_param_spec spec;
 };
 

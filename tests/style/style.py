@@ -36,7 +36,7 @@ HALLS = {
     "ops": [[""], ["arrange", "probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings"], [""], ["predict"]],
+    "train": [["evaluation", "settings", "tuning"], [""], ["predict"]],
 }
 
 # Rooms of the program, below tools/.

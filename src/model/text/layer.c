@@ -213,6 +213,21 @@ enum lk_status lk_layer_flag(const struct lk_reading *reading, const char *word,
     return lk_yaml_at(value, lk_option_set(table, flag, word, text));
 }
 
+enum lk_status lk_layer_lr_scale(const struct lk_reading *reading, const struct lk_yaml *value,
+                                 double *scale)
+{
+    static const struct lk_option table[] = {
+        {.name = "lr_scale", .kind = LK_OPTION_REAL, .max = 1e6, .standard = "1"}, {0}};
+    char text[VALUE_BYTES];
+    double factor = 1;
+    if (!value)
+        return LK_OK;
+    LK_TRY(lk_layer_value(reading, value, text, sizeof text));
+    LK_TRY(lk_yaml_at(value, lk_option_set(table, &factor, "lr_scale", text)));
+    *scale *= factor;
+    return LK_OK;
+}
+
 static enum lk_status name_layer(const struct lk_reading *reading, struct lk_node *node,
                                  const struct lk_entry *entry)
 {
@@ -251,17 +266,21 @@ enum lk_status lk_layer_read(struct lk_reading *reading, const struct lk_entry *
     char options[OPTIONS_BYTES] = "";
     void *trial = NULL;
     bool is_trainable = true;
+    double lr_scale = reading->lr_scale;
     if (reading->count == LK_MOST_LAYERS)
         return lk_yaml_fail(entry->yaml, "more than %d layers", LK_MOST_LAYERS);
     LK_TRY(lk_growth_take(&reading->growth, entry->yaml, entry->op->options_bytes + 1, &trial));
     LK_TRY(read_options(reading, entry, trial, &behind, options));
     LK_TRY(lk_layer_flag(reading, "trainable", entry->at[LK_ENTRY_TRAINABLE], &is_trainable));
+    LK_TRY(lk_layer_lr_scale(reading, entry->at[LK_ENTRY_LR_SCALE], &lr_scale));
     LK_TRY(lk_weights_find(reading, entry, &owner));
     LK_TRY(
         lk_yaml_at(entry->yaml, lk_graph_add_many(model->graph, entry->op->name, sources->count,
                                                   sources->x, options, &layer.first)));
     LK_TRY(name_layer(reading, layer.first, entry));
     lk_node_set_trainable(layer.first, is_trainable && !reading->is_frozen);
+    LK_TRY(lk_yaml_at(entry->at[LK_ENTRY_LR_SCALE] ? entry->at[LK_ENTRY_LR_SCALE] : entry->yaml,
+                      lk_node_set_lr_scale(layer.first, lr_scale)));
     LK_TRY(lk_weights_share(entry, layer.first, owner));
     LK_TRY(add_behind(reading, &behind, &layer));
     reading->layers[reading->count++] = layer;
