@@ -160,7 +160,7 @@ enum lk_status lk_pipeline_normalization(const char *text, int channels,
                                     .is_reversed = transform.reverses};
     for (int i = 0; i < LK_TRANSFORM_CHANNELS; i++) {
         made.scale[i] = transform.scale[i];
-        made.shift[i] = transform.shift[i];
+        made.shift[i] = transform.shift[i] + 0.0; /* not -0 */
     }
     *normalization = made;
     return LK_OK;
