@@ -278,7 +278,9 @@ void data_numbers_name(const struct lk_data_info *info, const struct lk_survey_n
                        char name[192])
 {
     const struct lk_field *field = &info->fields[numbers->field];
-    if (numbers->element < 0 || field->shape.rank == 0)
+    if (numbers->element >= 0 && field->element_names)
+        snprintf(name, 192, "%s", field->element_names[numbers->element]);
+    else if (numbers->element < 0 || field->shape.rank == 0)
         snprintf(name, 192, "%s", field->name);
     else
         snprintf(name, 192, "%s[%" PRId64 "]", field->name, numbers->element);
