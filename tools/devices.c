@@ -1,6 +1,7 @@
 /* lockstep devices: which devices there are. */
 #include "command.h"
 #include "terminal/json.h"
+#include "terminal/terminal.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -41,17 +42,18 @@ json_t *device_json(const struct lk_device_info *info)
 
 static void print(const struct lk_device_info *info)
 {
-    printf("%d  %s\n", info->index, info->name);
-    printf("   %s, driver %s\n   %s\n", info->platform, info->driver, info->version);
-    printf("   class %s, %d compute units at %d MHz, %.1f GiB memory, vector width %d\n",
-           class_name(info), info->compute_units, info->clock_mhz,
-           (double)info->memory_bytes / (1 << 30), info->vector_width);
-    printf("   extensions used:");
-    int used = 0;
+    char extensions[256] = "";
+    print_lines("%d  %s\n", info->index, info->name);
+    print_lines("   %s, driver %s\n   %s\n", info->platform, info->driver, info->version);
+    print_lines("   class %s, %d compute units at %d MHz, %.1f GiB memory, vector width %d\n",
+                class_name(info), info->compute_units, info->clock_mhz,
+                (double)info->memory_bytes / (1 << 30), info->vector_width);
     for (int i = 0; used_extensions[i]; i++)
-        if (has_extension(info, used_extensions[i]))
-            used += printf(" %s", used_extensions[i]);
-    printf("%s\n", used ? "" : " none");
+        if (has_extension(info, used_extensions[i])) {
+            strcat(extensions, " ");
+            strcat(extensions, used_extensions[i]);
+        }
+    print_lines("   extensions used:%s\n", *extensions ? extensions : " none");
 }
 
 static int run(const struct arguments *arguments)

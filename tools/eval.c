@@ -1,6 +1,7 @@
 /* lockstep eval: loss, accuracy and per-class figures of a trained model. */
 #include "command.h"
 #include "figures.h"
+#include "terminal/table.h"
 #include "terminal/terminal.h"
 #include "train/train.h"
 #include <inttypes.h>
@@ -56,8 +57,8 @@ static void print_outputs(const struct lk_evaluation *e, int width)
     for (int i = 0; i < e->output_count && e->output_count > 1; i++)
         if (e->outputs[i].loss_name) {
             output_text(&e->outputs[i], text, sizeof text);
-            terminal_print(e->outputs[i].name, width);
-            printf("  %s\n", text);
+            const int more = width - terminal_width(e->outputs[i].name);
+            print_lines("%s%*s  %s\n", e->outputs[i].name, more > 0 ? more : 0, "", text);
         }
     for (int i = 0; i < e->outputs[0].figure_count && e->output_count == 1; i++)
         printf("%-*s  %s\n", width, e->outputs[0].figures[i].name,
@@ -78,13 +79,23 @@ static void print(const struct lk_evaluation *e)
         width = columns > width ? columns : width;
     }
     width = width > 40 ? 40 : width;
-    printf("\n%-*s  %9s  %9s  %9s\n", width, "class", "samples", "precision", "recall");
+    const struct table_column columns[] = {
+        {"class", 0, width, .is_left = true, .is_name = true},
+        {"samples", 2, 9, .rank = 1},
+        {"precision", 2, .width = 9},
+        {"recall", 2, .width = 9},
+    };
+    struct table table;
+    printf("\n");
+    table_start(&table, columns, 4);
     for (int i = 0; i < e->classes; i++) {
         const struct class_figures f = figures_of(e, i);
-        terminal_print(f.name, width);
-        printf("  %9" PRId64 "  %7.2f %%  %7.2f %%\n", f.count, 100 * f.precision,
-               100 * f.recall);
+        table_cell(&table, "%s", f.name);
+        table_cell(&table, "%" PRId64, f.count);
+        table_cell(&table, "%.2f %%", 100 * f.precision);
+        table_cell(&table, "%.2f %%", 100 * f.recall);
     }
+    table_end(&table);
 }
 
 static json_t *as_json(const struct lk_evaluation *e)

@@ -1,6 +1,7 @@
 /* lockstep scale: what synchronous training on more devices like this one would take. */
 #include "command.h"
 #include "terminal/json.h"
+#include "terminal/table.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
 #include <inttypes.h>
@@ -130,14 +131,28 @@ static int read_plan(const struct arguments *arguments, struct plan *plan)
 
 /* --- what was found --------------------------------------------------------------------- */
 
-static void print_row(const struct lk_scale_row *row)
+static const struct table_column columns[] = {
+    {"devices", 0, .width = 7},
+    {"batch", 1, 8, .rank = 1},
+    {"shards", 1, 6, .rank = 2},
+    {"step ms", 1, 9, .rank = 3},
+    {"samples/s", 1, .width = 9},
+    {"efficiency", 1, .width = 10},
+    {"bottleneck", 2, 0, .is_left = true},
+};
+
+static void add_row(struct table *table, const struct lk_scale_row *row)
 {
     char rate[32], idle[32] = "";
     if (row->devices > row->shards)
         snprintf(idle, sizeof idle, ", %d idle", row->devices - row->shards);
-    printf("%7d %8" PRId64 " %6d %9.2f %9s %8.1f %%  %s%s\n", row->devices, row->batch,
-           row->shards, row->step_ms, rate_text(row->samples_per_s, rate), row->percent,
-           lk_scale_limit_name(row->limit), idle);
+    table_cell(table, "%d", row->devices);
+    table_cell(table, "%" PRId64, row->batch);
+    table_cell(table, "%d", row->shards);
+    table_cell(table, "%.2f", row->step_ms);
+    table_cell(table, "%s", rate_text(row->samples_per_s, rate));
+    table_cell(table, "%.1f %%", row->percent);
+    table_cell(table, "%s%s", lk_scale_limit_name(row->limit), idle);
 }
 
 static int64_t share_samples(const struct lk_scale_row *row)
@@ -158,7 +173,7 @@ static void explain_surplus(const struct plan *plan)
     if (most->percent < 100.05)
         return;
     if (most->percent - 100 <= most->noise) {
-        printf(
+        print_lines(
             "\nMore than 100 %% is noise here: the times that were measured vary by %.0f %%.\n",
             most->noise);
         return;
@@ -166,26 +181,30 @@ static void explain_surplus(const struct plan *plan)
     const int64_t samples = share_samples(most);
     const double own = 1e3 * alone->ms[LK_SCALE_COMPUTE] / (double)alone->batch;
     const double shared = 1e3 * most->ms[LK_SCALE_COMPUTE] / (double)samples;
-    printf("\nMore than 100 %%: a device alone computes %" PRId64 " samples in %.1f us each,\n"
-           "one of %d its %" PRId64
-           " in %.1f us each: a small share fits caches better, or other\n"
-           "programs took the device's time meanwhile. The times measured vary by %.0f %%.\n",
-           alone->batch, own, most->devices, samples, shared, most->noise);
+    print_lines(
+        "\nMore than 100 %%: a device alone computes %" PRId64 " samples in %.1f us each,\n"
+        "one of %d its %" PRId64
+        " in %.1f us each: a small share fits caches better, or other\n"
+        "programs took the device's time meanwhile. The times measured vary by %.0f %%.\n",
+        alone->batch, own, most->devices, samples, shared, most->noise);
 }
 
 static void print_table(const struct plan *plan, const struct lk_device_info *info)
 {
     const struct lk_scale_options *o = &plan->options;
     const struct lk_scale_report *r = &plan->report;
-    printf("%s on devices like %s\n", o->model, info->name);
-    printf("gradients %.2f MB in %d bucket%s, links %.1f GB/s, host addition %.1f GB/s\n",
-           1e-6 * r->bytes, r->buckets, r->buckets == 1 ? "" : "s", r->link_gbs, r->add_gbs);
+    struct table table;
+    print_lines("%s on devices like %s\n", o->model, info->name);
+    print_lines("gradients %.2f MB in %d bucket%s, links %.1f GB/s, host addition %.1f GB/s\n",
+                1e-6 * r->bytes, r->buckets, r->buckets == 1 ? "" : "s", r->link_gbs,
+                r->add_gbs);
     if (o->hosts > 1)
-        printf("%d hosts, network %.2f GB/s\n", o->hosts, o->net_gbs);
-    printf("\n%7s %8s %6s %9s %9s %10s  %s\n", "devices", "batch", "shards", "step ms",
-           "samples/s", "efficiency", "bottleneck");
+        print_lines("%d hosts, network %.2f GB/s\n", o->hosts, o->net_gbs);
+    printf("\n");
+    table_start(&table, columns, (int)(sizeof columns / sizeof *columns));
     for (int i = 0; i < o->count; i++)
-        print_row(&plan->rows[i]);
+        add_row(&table, &plan->rows[i]);
+    table_end(&table);
     explain_surplus(plan);
 }
 

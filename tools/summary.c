@@ -1,6 +1,7 @@
 /* lockstep summary: a model's layers, shapes, parameters, work and memory. */
 #include "command.h"
 #include "terminal/json.h"
+#include "terminal/table.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
 #include "train/train.h"
@@ -100,37 +101,49 @@ static struct totals add_layers(const struct lk_graph *graph, const struct plan 
 static void print_layers(const struct lk_graph *graph, const struct plan *plan)
 {
     char shape[80], parameters[32], flops[32], bytes[32];
-    const int width = name_width(graph);
+    const struct table_column columns[] = {
+        {"layer", 0, name_width(graph), .is_left = true, .is_name = true},
+        {"output shape", 2, 20, .is_left = true},
+        {"parameters", 2, 12, .rank = 1},
+        {"FLOPs", 2, 9, .rank = 4},
+        {"activations", 2, 12, .rank = 3},
+        {NULL, 0, 0, .is_left = true, .is_name = true, .rank = 2}, /* frozen, weights of */
+    };
+    struct table table;
     const struct lk_node *node;
-    printf("%-*s  %-20s  %12s  %9s  %12s\n", width, "layer", "output shape", "parameters",
-           "FLOPs", "activations");
+    table_start(&table, columns, 6);
     for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++) {
         const struct lk_node_info info = lk_node_info(node);
         const double size = activation_bytes(&info, plan);
-        printf("%-*s  %-20s  %12s  %9s  %12s%s%s%s\n", width, info.name,
-               shape_text(&info.shape, shape), count_text(info.parameters, parameters),
-               rate_text(info.flops, flops), bytes_text(size, bytes),
-               info.parameters && !info.is_trainable ? "  frozen" : "",
-               info.weights_of ? "  weights of " : "", info.weights_of ? info.weights_of : "");
+        table_cell(&table, "%s", info.name);
+        table_cell(&table, "%s", shape_text(&info.shape, shape));
+        table_cell(&table, "%s", count_text(info.parameters, parameters));
+        table_cell(&table, "%s", rate_text(info.flops, flops));
+        table_cell(&table, "%s", bytes_text(size, bytes));
+        table_cell(&table, "%s%s%s", info.parameters && !info.is_trainable ? "  frozen" : "",
+                   info.weights_of ? "  weights of " : "",
+                   info.weights_of ? info.weights_of : "");
     }
+    table_end(&table);
 }
 
 static void print_totals(const struct totals *t, const struct plan *plan)
 {
     char text[32];
-    printf("\nparameters   %s", count_text(t->parameters, text));
-    printf(" (%s trainable), ", count_text(t->trainable, text));
-    printf("%s\n", bytes_text((double)t->parameters * sizeof(float), text));
-    printf("FLOPs        %s forward, a sample\n", rate_text(t->flops, text));
-    printf("activations  %s at batch size %" PRId64 "%s\n", bytes_text(t->bytes, text),
-           plan->batch, plan->is_mixed ? ", kept as halves" : "");
+    char trainable[32], bytes[32];
+    print_lines("\nparameters   %s (%s trainable), %s\n", count_text(t->parameters, text),
+                count_text(t->trainable, trainable),
+                bytes_text((double)t->parameters * sizeof(float), bytes));
+    print_lines("FLOPs        %s forward, a sample\n", rate_text(t->flops, text));
+    print_lines("activations  %s at batch size %" PRId64 "%s\n", bytes_text(t->bytes, text),
+                plan->batch, plan->is_mixed ? ", kept as halves" : "");
 }
 
 static void print_memory(const struct lk_memory *m, const char *device)
 {
     char text[32];
-    printf("\ntraining on %s takes %s of device memory:\n", device,
-           bytes_text((double)m->total, text));
+    print_lines("\ntraining on %s takes %s of device memory:\n", device,
+                bytes_text((double)m->total, text));
     printf("  weights      %s\n", bytes_text((double)m->weights, text));
     printf("  gradients    %s\n", bytes_text((double)m->gradients, text));
     printf("  activations  %s\n", bytes_text((double)m->activations, text));

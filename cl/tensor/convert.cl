@@ -1,6 +1,6 @@
 /* Batches as the host has them into batch tiles.
  *
- *   convert_images  y[t,c,h,w,l] = f(x[n,h,w,c]) * scale[c] + shift[c]   x: uint8, y: stored
+ *   convert_images  y[t,c,h,w,l] = f(x[n,h,w,c']) * scale[c] + shift[c]  x: uint8, y: stored
  *   convert_means   sums[t,h,l] = the sum over w of grey before contrast
  *   convert_integers y[t,e,l] = x[n,e]                                      int32
  *   convert_numbers y[t,e,l] = x[n,e] * scale + shift                       x: float, y: stored
@@ -13,6 +13,7 @@
  * begins with, `pixels_at` bytes before the pixels.
  *
  * -D, where there are records: MIRRORS; STAGE_1 to STAGE_3: as enum lk_colour_stage; CHANNELS.
+ * REVERSES: c' is channels - 1 - c; without it c.
  * ONE_HOT: convert_one_hot alone; NUMBERS: convert_numbers alone.
  * Group ids: images, means: 0: row h, 1: tile; integers, numbers: 0: a run of `each` elements,
  * 1: tile; one_hot: 0: tile. Work-items: PARTS of a tile.
@@ -26,6 +27,12 @@
 #endif
 #ifndef MIRRORS
 #define MIRRORS 0
+#endif
+
+#ifdef REVERSES
+#define FROM(c, channels) ((channels) - 1 - (c))
+#else
+#define FROM(c, channels) (c)
 #endif
 
 #define BRIGHTNESS 1
@@ -217,7 +224,7 @@ KERNEL void convert_images(__global const uchar *restrict x, __global const V *r
         change(p, STAGE_3, row.factor[2].all, mean);
         for (int c = 0; c < CHANNELS; c++)
             STORE(y + c * plane + w * PARTS,
-                  (p[c] * choose(c, scale_0, scale_1, scale_2, scale_3) +
+                  (p[FROM(c, CHANNELS)] * choose(c, scale_0, scale_1, scale_2, scale_3) +
                    choose(c, shift_0, shift_1, shift_2, shift_3)) *
                       row.alive.all);
     }
@@ -226,7 +233,7 @@ KERNEL void convert_images(__global const uchar *restrict x, __global const V *r
         const V times = row.alive.all * choose(c, scale_0, scale_1, scale_2, scale_3);
         const V plus = row.alive.all * choose(c, shift_0, shift_1, shift_2, shift_3);
         for (int w = 0; w < width; w++)
-            STORE(y + c * plane + w * PARTS, load(&row, w, c) * times + plus);
+            STORE(y + c * plane + w * PARTS, load(&row, w, FROM(c, channels)) * times + plus);
     }
 #endif
 }

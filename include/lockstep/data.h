@@ -117,6 +117,20 @@ LK_API LK_MUST_CHECK enum lk_status lk_image_write(const char *path, const int64
 LK_API LK_MUST_CHECK enum lk_status lk_pipeline_resolve(const struct lk_data *data,
                                                         const char *text, char **resolved);
 
+/* What the stage normalize of a pipeline makes of a value x in 0..255 of an image:
+ * y[c] = x[c'] scale[c] + shift[c], c' = channels - 1 - c where the order is reversed, else c.
+ */
+struct lk_normalization {
+    bool normalizes, is_reversed; /* normalizes: there is such a stage; else all is 0 */
+    double scale[4], shift[4];
+};
+
+/* For images of so many channels. fails: LK_E_ARGUMENT the text is no pipeline of a training,
+ * or not for that many channels */
+LK_API LK_MUST_CHECK enum lk_status
+lk_pipeline_normalization(const char *text, int channels,
+                          struct lk_normalization *normalization);
+
 #ifdef __cplusplus
 }
 #endif

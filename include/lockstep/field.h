@@ -27,6 +27,9 @@ struct lk_field {
                       * are, the rest being 0; -1: all are */
     int64_t classes; /* LK_I32: values lie in [0, classes); 0: they are no classes */
     const char *const *class_names; /* [classes]; NULL: not known */
+    /* [shape.dim[0]] what the numbers of a field [n] are called, such as a table's columns;
+     * NULL: nothing */
+    const char *const *element_names;
 };
 
 /* Bytes of one sample's field. */

@@ -229,6 +229,8 @@ static enum lk_status open_divided(const char *spec, enum lk_data_part part,
         *data = (struct lk_data){.share = share};
     }
     data->is_held_out = part != LK_DATA_TRAIN;
+    if (part == LK_DATA_VALIDATION && !lk_source_has_option(spec, "part"))
+        lk_held_out_tell(spec);
     return open_spec(spec, LK_DATA_TRAIN, wanted, data);
 }
 

@@ -3,10 +3,12 @@
 #include "data/held_out.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/random.h"
 #include "data/sources/field.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,36 @@ enum lk_status lk_held_out_parse(char *spec, double *share)
     *share = found;
     memmove(at, next, strlen(next) + 1);
     return LK_OK;
+}
+
+/* "val", "val.csv", "val-00000-of-00016", "x_val.npy". */
+static bool is_validation(const char *entry)
+{
+    entry += strncmp(entry, "x_", 2) == 0 ? 2 : 0;
+    const size_t length = strcspn(entry, "._-");
+    for (const char *const *name = lk_source_part_names(LK_DATA_VALIDATION); *name; name++)
+        if (lk_source_part_named(*name) == LK_DATA_VALIDATION && strlen(*name) == length &&
+            strncmp(entry, *name, length) == 0)
+            return true;
+    return false;
+}
+
+void lk_held_out_tell(const char *spec)
+{
+    const char *begin = spec + strcspn(spec, ":");
+    char *path = strndup(*begin ? begin + 1 : begin, strcspn(begin + (*begin != 0), ","));
+    DIR *folder = path ? opendir(path) : NULL;
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder)) != NULL)
+        if (is_validation(entry->d_name)) {
+            lk_log(LK_LOG_INFO,
+                   "'%s/%s' is not used: val= holds out a share of the training part instead",
+                   path, entry->d_name);
+            break;
+        }
+    if (folder)
+        closedir(folder);
+    free(path);
 }
 
 /* --- verbs ------------------------------------------------------------------------------- */

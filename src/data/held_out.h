@@ -9,6 +9,10 @@
  * fails: LK_E_ARGUMENT a share that is not between 0 and 1 */
 LK_MUST_CHECK enum lk_status lk_held_out_parse(char *spec, double *share);
 
+/* Says that a SPEC, without its val=, names a folder with a validation part of its own, which
+ * val= leaves aside. */
+void lk_held_out_tell(const char *spec);
+
 /* An open source, and what it has told of itself. */
 struct lk_open_source {
     const struct lk_source *source;

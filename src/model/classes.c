@@ -2,6 +2,7 @@
  * has them. */
 #include "model/classes.h"
 
+#include "base/escape.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include <jansson.h>
@@ -19,15 +20,31 @@ int64_t lk_output_classes(const struct lk_model_output *output)
 
 /* --- taking and finding ------------------------------------------------------------------ */
 
+static bool is_utf8(const char *name)
+{
+    json_t *valid = json_string(name);
+    json_decref(valid);
+    return valid != NULL;
+}
+
 /* A name as JSON can hold it. The caller frees it. */
 static char *as_utf8(const char *name)
 {
+    char *escaped = is_utf8(name) ? strdup(name) : malloc(LK_ESCAPED_BYTES(strlen(name)));
+    if (escaped && !is_utf8(name))
+        lk_escape(name, escaped);
+    return escaped;
+}
+
+/* The same as older checkpoints have it, with all bytes beyond ASCII in capitals. The caller
+ * frees it. */
+static char *as_older_utf8(const char *name)
+{
     struct lk_text text = {0};
-    json_t *valid = json_string(name);
-    lk_text_append(&text, "%s", valid ? name : "");
-    json_decref(valid);
-    for (const unsigned char *at = (const unsigned char *)name; !valid && *at; at++)
-        lk_text_append(&text, *at < 0x80 ? "%c" : "\\x%02X", *at);
+    const bool is_valid = is_utf8(name);
+    lk_text_append(&text, "%s", "");
+    for (const unsigned char *at = (const unsigned char *)name; *at; at++)
+        lk_text_append(&text, is_valid || *at < 0x80 ? "%c" : "\\x%02X", *at);
     if (text.failed) {
         free(text.bytes);
         return NULL;
@@ -81,25 +98,32 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
+/* NULL: the model has no class of this name. */
+static const struct named *look_up(const struct lk_model_output *output,
+                                   const struct named *sorted, const char *name)
+{
+    const struct named wanted = {.name = name};
+    return bsearch(&wanted, sorted, (size_t)output->class_count, sizeof *sorted, compare);
+}
+
 /* fails: LK_E_DATA, with the first of the model's classes */
 static enum lk_status find(const struct lk_model_output *output, const struct named *sorted,
                            const char *name, int32_t *number)
 {
-    char *key = as_utf8(name);
-    if (!key)
-        return lk_fail_memory("a name", strlen(name));
-    const struct named wanted = {.name = key};
-    const struct named *found =
-        bsearch(&wanted, sorted, (size_t)output->class_count, sizeof *sorted, compare);
-    enum lk_status status = LK_OK;
+    char *key = as_utf8(name), *older = as_older_utf8(name);
+    enum lk_status status = key && older ? LK_OK : lk_fail_memory("a name", strlen(name));
+    const struct named *found = status == LK_OK ? look_up(output, sorted, key) : NULL;
+    if (status == LK_OK && !found)
+        found = look_up(output, sorted, older);
     if (found)
         *number = found->number;
-    else
+    else if (status == LK_OK)
         status = lk_fail(LK_E_DATA,
                          "class '%.200s' is none of the %lld that the model was trained on "
                          "('%.100s' is the first)",
                          key, (long long)output->class_count, output->class_names[0]);
     free(key);
+    free(older);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct lk_loader {
     struct lk_device *device;
@@ -33,13 +34,15 @@ static struct lk_kernel_spec spec_of(const struct lk_loader *loader, const char 
 static enum lk_status create(struct lk_loader *loader)
 {
     const struct lk_transform *transform = &loader->transform;
-    char options[128];
-    snprintf(options, sizeof options,
-             "-DMIRRORS=%d -DSTAGE_1=%d -DSTAGE_2=%d -DSTAGE_3=%d -DCHANNELS=%d",
-             transform->flips, (int)transform->stages[0], (int)transform->stages[1],
-             (int)transform->stages[2], transform->channels);
-    struct lk_kernel_spec spec =
-        spec_of(loader, "convert_images", lk_transform_has_params(transform) ? options : NULL);
+    char options[128] = "";
+    if (lk_transform_has_params(transform))
+        snprintf(options, sizeof options,
+                 "-DMIRRORS=%d -DSTAGE_1=%d -DSTAGE_2=%d -DSTAGE_3=%d -DCHANNELS=%d",
+                 transform->flips, (int)transform->stages[0], (int)transform->stages[1],
+                 (int)transform->stages[2], transform->channels);
+    if (transform->reverses)
+        strcat(options, *options ? " -DREVERSES" : "-DREVERSES");
+    struct lk_kernel_spec spec = spec_of(loader, "convert_images", *options ? options : NULL);
     LK_TRY(lk_kernel_create(loader->device, &spec, &loader->images));
     if (loader->has_means) {
         spec.name = "convert_means";

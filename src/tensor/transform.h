@@ -25,6 +25,8 @@ enum { LK_COLOUR_STAGES = 3, LK_TRANSFORM_CHANNELS = 4 };
 struct lk_transform {
     bool normalizes; /* y = x * scale + shift by these, not by those of the model's input */
     double scale[LK_TRANSFORM_CHANNELS], shift[LK_TRANSFORM_CHANNELS];
+    bool reverses; /* the last channel becomes the first; scale and shift are of what comes out
+                    */
     bool flips;
     /* in their order; LK_COLOUR_NONE is the end */
     enum lk_colour_stage stages[LK_COLOUR_STAGES];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_VERSIONS = 100000, PATH_BYTES = 640 };
 
@@ -68,4 +69,17 @@ enum lk_status lk_run_config_write(const char *folder, const struct lk_settings 
         return LK_OK;
     LK_TRY(keep(folder, path, changes->kept));
     return write_config(path, settings);
+}
+
+enum lk_status lk_run_config_forget(const char *folder)
+{
+    char path[PATH_BYTES];
+    for (int i = 1; i < MOST_VERSIONS; i++) {
+        snprintf(path, sizeof path, "%s/config.%d.yaml", folder, i);
+        if (!lk_file_exists(path))
+            break;
+        if (unlink(path) != 0)
+            return lk_file_fail("remove", path);
+    }
+    return LK_OK;
 }

@@ -114,7 +114,7 @@ enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder)
     LK_TRY(lk_checkpoint_prune(folder->checkpoints, 0));
     if (unlink(folder->metrics) != 0 && errno != ENOENT)
         return lk_file_fail("remove", folder->metrics);
-    return LK_OK;
+    return lk_run_config_forget(folder->path);
 }
 
 /* Writes a JSON value (which it releases) as a file. */
@@ -334,8 +334,8 @@ static json_t *settings_line(const struct lk_event *e)
     json_t *changes = json_object();
     for (int i = 0; i < e->change_count; i++)
         json_object_set_new(changes, e->changes[i].name,
-                            json_pack("{s:o, s:o}", "was", text_json(e->changes[i].was),
-                                      "is", text_json(e->changes[i].is)));
+                            json_pack("{s:o, s:o}", "was", text_json(e->changes[i].was), "is",
+                                      text_json(e->changes[i].is)));
     return json_pack("{s:s, s:I, s:o, s:o}", "event", "settings", "step", (json_int_t)e->step,
                      "text", text_json(e->text), "changes", changes);
 }

@@ -23,7 +23,7 @@ LK_MUST_CHECK enum lk_status lk_run_folder_check(const char *folder);
 const char *lk_run_folder_path(const struct lk_run_folder *folder);
 const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);
 
-/* Removes checkpoints and metrics of an earlier run: --fresh. */
+/* Removes checkpoints, metrics and older settings of an earlier run: --fresh. */
 LK_MUST_CHECK enum lk_status lk_run_folder_start_over(struct lk_run_folder *folder);
 
 /* What env.json tells: this rank's devices (a list that ends with NULL), the number of ranks,
@@ -52,6 +52,9 @@ LK_MUST_CHECK enum lk_status lk_run_config_write(const char *folder,
                                                  const struct lk_settings *settings,
                                                  enum lk_run_progress progress,
                                                  struct lk_setting_changes *changes);
+
+/* Removes config.1.yaml and so on, which keep settings that a run had before. */
+LK_MUST_CHECK enum lk_status lk_run_config_forget(const char *folder);
 
 /* An event as its line of metrics.jsonl, without the newline; the caller frees it.
  * fails: LK_E_MEMORY */

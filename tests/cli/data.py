@@ -138,6 +138,27 @@ class Figures(DataTest):
         held, = (p for p in self.report('folder:set/train,val=0.25')['parts']
                  if p['part'] == 'val')
         self.assertEqual(held['class_counts'], [1, 0, 3, 2])
+        done = self.run_program('data', 'folder:set,val=0.25')
+        self.assertIn("'set/val' is not used: val= holds out a share of the training part "
+                      'instead', done.stderr)
+        done = self.run_program('data', 'folder:set/train,val=0.25')
+        self.assertNotIn('is not used', done.stderr)
+
+    def test_columns(self):
+        """Numbers of a table are shown by the names of their columns, and fields=* takes those
+        of numbers alone."""
+        self.put('t.csv', 'width,kind,height\n1,a,4\n2,b,\n3,a,8\n')
+        done = self.run_program('data', 'csv:t.csv,fields=*,max_bad=1')
+        self.assertIn("'t.csv': column 'kind' has no number; fields=* leaves it out",
+                      done.stderr)
+        for name, mean in ('width', '2 '), ('height', '6 '):
+            self.assertRegex(done.stdout, rf'\nall, {name} +2 +{mean}')
+        report = self.report('csv:t.csv,fields=*,label=kind,max_bad=1')
+        self.assertEqual([n['name'] for n in report['parts'][0]['numbers']],
+                         ['width', 'height'])
+        self.put('words.csv', 'a,b\nx,y\n')
+        self.refused(3, "'words.csv' has no column of numbers but labels", 'data',
+                     'csv:words.csv,fields=*,label=a')
 
     def test_one_part(self):
         done = self.run_program('data', 'folder:set/train', '--json')

@@ -68,6 +68,8 @@ class GoingOnTest(ProgramTest):
 
     def test_fresh_begins_with_one_version(self):
         self.train('--run', 'run', '--steps', '2')
+        self.train('--run', 'run', '--steps', '3', '--lr', '0.25')
+        self.assertEqual(self.configs(), ['config.1.yaml', 'config.yaml'])
         self.train('--run', 'run', '--steps', '2', '--lr', '0.5', '--fresh')
         self.assertEqual(self.configs(), ['config.yaml'])
 

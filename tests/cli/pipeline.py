@@ -184,6 +184,53 @@ class Written(PipelineTest):
         self.assertEqual(resumed, self.train('whole', *options, '2', '--augment',
                                              'flip=both brightness=0.5'))
 
+    def test_order_of_channels(self):
+        """`order: bgr` trains to the bits that images with red and blue exchanged give; the
+        checkpoint has it, so that `eval` and `predict` need not be told."""
+        chance = random.Random(2)
+        for i in range(24):
+            colours = [[chance.randrange(256) // (1 + (c != i % 3)) for c in range(3)]
+                       for _ in range(144)]
+            for name, step in ('colours', 1), ('exchanged', -1):
+                for part in 'train', 'test':
+                    folder = self.path(f'{name}/{part}/{"abc"[i % 3]}')
+                    os.makedirs(folder, exist_ok=True)
+                    self.put(f'{folder}/{i:03}.png',
+                             png(12, 12, lambda x, y: colours[12 * y + x][::step]))
+        self.put('run.yaml', '''model: net.yaml
+data: folder:colours
+batch_size: 8
+epochs: 3
+pipeline:
+  - flip: both
+  - normalize: {order: bgr, mean: [103.939, 116.779, 123.68], scale: 1}
+''')
+        def train(run, *words):
+            self.run_program('train', *words, '--run', run)
+            return self.sha256(run)
+        base = 'net.yaml', '--batch-size', '8', '--epochs', '3', '--data'
+        listed = train('listed', 'run.yaml')
+        self.assertEqual(listed, train('preset', *base, 'folder:colours', '--augment',
+                                       'flip=both normalize=keras-caffe'))
+        self.assertEqual(listed, train(
+            'there', *base, 'folder:exchanged', '--pipeline',
+            'flip both | normalize scale=1 mean=[103.939, 116.779, 123.68]'))
+        self.assertNotEqual(listed, train(
+            'other', *base, 'folder:colours', '--pipeline',
+            'flip both | normalize scale=1 mean=[103.939, 116.779, 123.68]'))
+        with open(self.path('listed/config.yaml')) as file:
+            self.assertIn('eval_pipeline: "normalize scale=1 mean=[103.939, 116.779, 123.68] '
+                          'std=[1, 1, 1] order=bgr"', file.read())
+        for run, name in ('listed', 'colours'), ('there', 'exchanged'):
+            found = json.loads(self.run_program('eval', run, '--json').stdout)
+            self.assertAlmostEqual(found['loss'], self.events('listed', 'eval')[-1]['loss'],
+                                   places=6)
+        def predict(run, name):
+            said = json.loads(self.run_program('predict', run, f'{name}/test', '--json').stdout)
+            return json.dumps(said).replace(name, '')
+        self.assertEqual(predict('listed', 'colours'), predict('there', 'exchanged'))
+        self.assertNotEqual(predict('listed', 'colours'), predict('listed', 'exchanged'))
+
     def test_evaluation_normalizes(self):
         """`eval` sees what validation saw: the same figures, and others without it."""
         self.train('run', '--pipeline', TEXT, '--batch-size', '20', '--epochs', '4')

@@ -39,6 +39,9 @@ class NoFiles(ProgramTest):
             self.refused(3, kind, 'train', 'tiny.yaml', '--config', kind + '.yaml', '--data',
                          DATA, timeout=20)
             self.refused(3, kind, 'eval', kind, timeout=20)
+        for command in ['summary', 'pipe'], ['train', 'pipe', '--data', DATA]:
+            self.refused(3, "cannot read 'pipe': it is a device or a pipe, not a file",
+                         *command, timeout=20)
 
     def test_cache(self):
         os.mkdir(self.path('images'))

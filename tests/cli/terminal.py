@@ -109,6 +109,70 @@ class Terminal(ProgramTest):
             self.assertLess(len(self.bars(text)[-1]), columns)
         self.assertGreater(len(self.bars(text)[-1]), 31)
 
+    def on_window(self, columns, *arguments):
+        """What a command shows in a window of so many columns, line by line."""
+        process, leader = self.start(*arguments, columns=columns)
+        text = self.read(leader)
+        self.assertEqual(process.wait(), 0, text)
+        text = re.sub(BAR, '', text).replace('\r\x1b[J\r', '').replace('\r\x1b[J', '')
+        return [line for line in text.replace('\r\n', '\n').split('\n') if line]
+
+    def check_narrow(self, columns, *arguments):
+        """Its lines in a window, which they fit, and those in a pipe, which do not."""
+        lines = self.on_window(columns, *arguments)
+        for line in lines:
+            self.assertLessEqual(len(line), columns, line)
+        wide = self.run_program(*arguments).stdout.split('\n')
+        self.assertGreater(max(map(len, wide)), columns, arguments)
+        return lines, wide
+
+    def test_narrow_tables(self):
+        """Tables fit a window: names lose their middle, some columns go, headings break."""
+        lines, wide = self.check_narrow(50, 'summary', 'mobilenet-v2', '--batch-size', '8')
+        self.assertRegex(lines[0], r'^layer +output shape +parameters$')
+        self.assertRegex(wide[0], r'^layer +output shape +parameters +FLOPs +activations$')
+        self.assertEqual(len([line for line in lines if '(7, 7, 320)' in line]), 2)
+        self.assertIn('block17_narrow_norm   (7, 7, 320)         1,280', lines)
+        lines, _ = self.check_narrow(40, 'summary', 'mobilenet-v2', '--batch-size', '8')
+        self.assertTrue(any(re.match('block17…w_norm +', line) for line in lines), lines)
+        lines, _ = self.check_narrow(50, 'devices')
+        lines, _ = self.check_narrow(50, 'scale', 'mlp', '--devices', '1,2')
+        self.assertRegex(' '.join(lines), r'devices .* samples/s +efficiency +bottleneck')
+        self.assertRegex(' '.join(self.on_window(30, 'scale', 'mlp', '--devices', '1,2')),
+                         r'devices samples/s efficiency')
+
+    def test_narrow_figures(self):
+        """Those of bench come row by row and stand below one another."""
+        options = 'bench', 'kernels:mlp', 'mlp', '--seconds', '0.01'
+        lines, _ = self.check_narrow(50, *options, '--json', 'b.json')
+        rows = [line for line in lines if re.match('dense +(forward|dgrad|wgrad)', line)]
+        self.assertGreater(len(rows), 4)
+        self.assertEqual({line.index(' ms') for line in rows}, {rows[0].index(' ms')})
+        self.assertTrue(any(re.match('model +batch +samples/s', line) for line in lines))
+        lines, _ = self.check_narrow(50, 'bench', '--compare', 'b.json', 'b.json')
+        self.assertTrue(any(re.match('geometric mean .*x1.00', line) for line in lines))
+
+    def test_narrow_classes(self):
+        """Names of classes that begin alike stay apart; counts stay, percents go."""
+        for kind in 'a bird of a northern forest, young', 'a bird of a northern forest, old':
+            os.makedirs(self.path(f'set/{kind}'))
+            for k in range(6):
+                self.put(f'set/{kind}/{k}.png', program.png(8, 8, lambda x, y: k))
+        lines, wide = self.check_narrow(50, 'data', 'folder:set,val=0.4', '--pipeline',
+                                        'normalize 0..1')
+        self.assertTrue(any(line.startswith('a bird of ') and ', young ' in line
+                            for line in lines), lines)
+        self.assertIn('normalized', '\n'.join(lines))
+        self.assertIn('train, grey               0.0000      1.0000         0.0123         '
+                      '0.0063', '\n'.join(wide))
+        self.put('small.yaml', program.MODEL.replace('[28, 28, 1]', '[8, 8, 1]')
+                 .replace('units: 10', 'units: 2'))
+        self.run_program('train', 'small.yaml', '--data', 'folder:set,val=0.4', '--steps', '2',
+                         '--batch-size', '4', '--run', 'run')
+        lines, _ = self.check_narrow(40, 'eval', 'run')
+        self.assertTrue(any(re.match(r'a bird of .*….*, old +\d', line) for line in lines),
+                        lines)
+
     def test_narrow_messages(self):
         """Messages break between words."""
         for columns in 50, 80:

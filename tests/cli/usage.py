@@ -127,6 +127,22 @@ class CommandLine(ProgramTest):
             'LOCKSTEP_SLOW': '0:1.5', 'LOCKSTEP_FAIL': '1:5,2:6:hang',
             'LOCKSTEP_HANG_SECONDS': '7.5'})
 
+    def test_words_in_the_environment(self):
+        """What is read deep inside is checked before a device is used."""
+        for name, good in {'MATRIX': 'emulated', 'SHARED': 'copy', 'SUBGROUPS': '0',
+                           'BUILD_THREADS': '2', 'PROGRAM_CACHE': '1', 'WIDE': '0'}.items():
+            name = 'LOCKSTEP_' + name
+            self.refused(2, [name + "='zzz' in the environment: expected"], 'devices',
+                         environment={name: 'zzz'})
+            self.run_program('devices', environment={name: good})
+        self.refused(2, "LOCKSTEP_BUILD_THREADS='0'", 'train', 'tiny.yaml', '--data', DATA,
+                     environment={'LOCKSTEP_BUILD_THREADS': '0'})
+
+    def test_errors_come_first(self):
+        """Nothing is said of what is kept where nothing is trained."""
+        done = self.refused(3, 'no model', 'train', 'nothing', '--data', DATA)
+        self.assertNotIn('no run directory', done.stderr)
+
     def test_words(self):
         self.refused(2, 'MODEL', 'train')
         self.refused(2, 'found 2 words', 'train', 'mlp', 'vgg16')

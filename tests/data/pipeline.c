@@ -1,6 +1,7 @@
 /* Pipelines: texts into stages in their order, chance that repeats, what the host shows. */
 #include "data/stages/pipeline.h"
 #include "data/batches/batches.h"
+#include "data/stages/normalize.h"
 #include "data/stages/transform.h"
 
 #include "scratch.h"
@@ -33,6 +34,17 @@ static void reads_what_it_prints(void **state)
         {"normalize -1..1", "normalize scale=0.00392156862745098 mean=[0.5] std=[0.5]"},
         {"normalize scale=1 mean=[1, 2,3] std=4",
          "normalize scale=1 mean=[1, 2, 3] std=[4, 4, 4]"},
+        {"normalize keras-tf", "normalize scale=0.00392156862745098 mean=[0.5] std=[0.5]"},
+        {"normalize torchvision", "normalize scale=0.00392156862745098 "
+                                  "mean=[0.485, 0.456, 0.406] std=[0.229, 0.224, 0.225]"},
+        {"normalize to=keras-caffe",
+         "normalize scale=1 mean=[103.939, 116.779, 123.68] std=[1, 1, 1] order=bgr"},
+        {"normalize order=bgr",
+         "normalize scale=0.00392156862745098 mean=[0] std=[1] order=bgr"},
+        {"normalize order=rgb scale=1", "normalize scale=1 mean=[0] std=[1]"},
+        {"normalize=torchvision flip=both",
+         "flip axis=both | normalize scale=0.00392156862745098 mean=[0.485, 0.456, 0.406] "
+         "std=[0.229, 0.224, 0.225]"},
         {"list | read | decode | resize 9x9 | sparse", "resize size=9x9"},
         {"list|shuffle|read|decode full|crop 20x30|resize 9x9|crop 7x7 padding=1|one_hot 0.1",
          "decode jpeg=full | crop size=20x30 | resize size=9x9 | crop size=7x7 padding=1 | "
@@ -73,6 +85,12 @@ static void refuses(void **state)
         {"flip both | | rotate 4", "expected a stage on each side"},
         {"normalize to=0..2", "none of 0..1, -1..1"},
         {"normalize std=0", "above 0"},
+        {"normalize order=gbr", "option 'order': 'gbr' is none of rgb, bgr"},
+        {"normalize keras-caffe mean=3",
+         "'keras-caffe' has its own scale, mean, std and order"},
+        {"normalize torchvision scale=1", "'torchvision' has its own scale"},
+        {"normalize keras-tf order=bgr", "'keras-tf' has its own scale"},
+        {"normalize=vgg", "none of 0..1, -1..1, torchvision, keras-tf, keras-caffe"},
         {"normalize mean=[1, 2] std=[1, 2, 3]", "2 values of mean and 3 of std"},
         {"normalize mean=[1, x]", "not a number for each channel"},
         {"flop=1", "augment: unknown option 'flop'; did you mean 'flip'?"},
@@ -165,6 +183,100 @@ static void normalizes(void **state)
     p = parse("contrast 1", true);
     assert_int_equal(lk_pipeline_transform(&p, 4, &look), LK_E_ARGUMENT);
     lk_error_clear();
+}
+
+/* What the presets' own libraries make of a pixel (12, 200, 255) and of (0, 77, 131):
+ * keras.applications.imagenet_utils.preprocess_input() of Keras 3, and the transforms of
+ * torchvision.transforms._presets.ImageClassification. */
+static void prepares_as_others_do(void **state)
+{
+    (void)state;
+    static const double pixels[2][3] = {{12, 200, 255}, {0, 77, 131}};
+    static const struct {
+        const char *text;
+        double wanted[2][3];
+    } presets[] = {
+        {"normalize keras-caffe",
+         {{151.061005, 83.2210007, -111.68}, {27.060997, -39.7789993, -123.68}}},
+        {"normalize keras-tf",
+         {{-0.905882359, 0.568627477, 1}, {-1, -0.396078408, 0.0274510384}}},
+        {"normalize torchvision",
+         {{-1.91240692, 1.46568632, 2.6400001}, {-2.11790395, -0.687674999, 0.47878015}}},
+    };
+    for (int i = 0; i < 3; i++) {
+        struct lk_transform look;
+        struct lk_normalization told;
+        const struct lk_pipeline p = parse(presets[i].text, true);
+        assert_int_equal(lk_pipeline_transform(&p, 3, &look), LK_OK);
+        assert_int_equal(lk_pipeline_normalization(presets[i].text, 3, &told), LK_OK);
+        assert_true(told.normalizes && told.is_reversed == look.reverses);
+        for (int n = 0; n < 2; n++)
+            for (int c = 0; c < 3; c++) {
+                const double x = pixels[n][look.reverses ? 2 - c : c];
+                const double y = x * look.scale[c] + look.shift[c];
+                assert_true(y == x * told.scale[c] + told.shift[c]);
+                if (!(fabs(y - presets[i].wanted[n][c]) < 2e-5 * fmax(1, fabs(y) / 10)))
+                    fail_msg("%s: %.9g, must be %.9g", presets[i].text, y,
+                             presets[i].wanted[n][c]);
+            }
+    }
+    struct lk_normalization told;
+    assert_int_equal(lk_pipeline_normalization("flip both", 3, &told), LK_OK);
+    assert_false(told.normalizes);
+    assert_int_equal(lk_pipeline_normalization("normalize order=bgr", 1, &told), LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "order=bgr is for images of 3 channels"));
+    lk_error_clear();
+}
+
+static char warned[512];
+
+static void keep_warning(void *context, enum lk_log_level level, const char *text)
+{
+    (void)context;
+    if (level == LK_LOG_WARNING)
+        snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* Plain differences are told, small ones are not. */
+static void warns_of_other_ranges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *preset, *text;
+        double scale;
+        const char *said; /* NULL: nothing */
+    } cases[] = {
+        {"torchvision", "normalize torchvision", 1 / 255.0, NULL},
+        {"torchvision", "flip both | normalize mean=[0.5, 0.45, 0.4] std=0.25", 1, NULL},
+        {"torchvision", "", 1 / 255.0, "here they are 0 to 1, red first"},
+        {"torchvision", "", 1, "here they are 0 to 255, red first"},
+        {"torchvision", "normalize -1..1", 1, "here they are -1 to 1"},
+        {"torchvision", "normalize torchvision", 1, NULL},
+        {"torchvision",
+         "normalize order=bgr mean=[0.485, 0.456, 0.406] std=[0.229, 0.224, 0.225]", 1,
+         "blue first; the stage 'normalize torchvision'"},
+        {"keras-tf", "normalize -1..1", 1, NULL},
+        {"keras-tf", "normalize", 1, "values -1 to 1, red first; here they are 0 to 1"},
+        {"keras-caffe", "normalize order=bgr scale=1 mean=[104, 117, 123]", 1, NULL},
+        {"keras-caffe", "normalize scale=1 mean=[104, 117, 123]", 1, "here they are -123 to"},
+        {"keras-caffe", "normalize order=bgr scale=1", 1, "here they are 0 to 255, blue first"},
+        {"of no kind", "", 1, NULL},
+        {"0..1", "", 1, NULL},
+    };
+    lk_log_set(keep_warning, NULL);
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        const struct lk_pipeline p = parse(cases[i].text, true);
+        struct lk_input_range input = {.scale = cases[i].scale, .channels = 3};
+        warned[0] = '\0';
+        assert_int_equal(lk_normalize_warn("weights.pt", cases[i].preset, &p, &input),
+                         cases[i].said != NULL);
+        if (cases[i].said ? !strstr(warned, cases[i].said) : *warned)
+            fail_msg("%s, '%s': '%s'", cases[i].preset, cases[i].text, warned);
+        input.channels = 1;
+        assert_false(p.values <= 1 && !p.reverses &&
+                     lk_normalize_warn("weights.pt", cases[i].preset, &p, &input));
+    }
+    lk_log_set(NULL, NULL);
 }
 
 /* Factors fill their ranges evenly, and the same sample has the same ones. */
@@ -267,6 +379,8 @@ int main(void)
         cmocka_unit_test(takes_what_is_of_batches),
         cmocka_unit_test(evaluates_without_chance),
         cmocka_unit_test(normalizes),
+        cmocka_unit_test(prepares_as_others_do),
+        cmocka_unit_test(warns_of_other_ranges),
         cmocka_unit_test(draws_by_chance),
         cmocka_unit_test(batches_draw_by_sample),
         cmocka_unit_test(shows_on_the_host),

@@ -105,12 +105,32 @@ static void test_lapse(void **state)
     assert_true(after < before - 990);
 }
 
+/* The first step compiles kernels and may take long; the second is measured by the first, those
+ * behind it by their own time. A device that is new has kernels to compile at any time. */
+static void test_limits(void **state)
+{
+    const struct fixture *f = *state;
+    struct lk_team *team = f->team;
+    struct lk_team_clock *clock = &team->clock;
+    clock->hang_seconds = 5;
+    assert_true(lk_team_limit(team, false) == 100);
+    clock->first_seconds = 0.01;
+    assert_true(lk_team_limit(team, false) == 5);
+    clock->first_seconds = 2;
+    assert_true(lk_team_limit(team, false) == 20);
+    assert_true(lk_team_limit(team, true) == 100);
+    clock->step_seconds = 1;
+    assert_true(lk_team_limit(team, false) == 10);
+    assert_true(lk_team_limit(team, true) == 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_long_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hung_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lapse, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

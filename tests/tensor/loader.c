@@ -102,14 +102,14 @@ static void compare_images(const struct trial *trial, const struct lk_tiling *t,
             const int64_t n = sample_at(t, trial->samples, tile, lane);
             double *sample = n < 0 ? NULL : expected_sample(trial, images, n);
             for (int64_t e = 0; e < c_count * plane; e++) {
-                const int64_t c = e / plane,
+                const int64_t c = e / plane, from = transform->reverses ? c_count - 1 - c : c,
                               at = (tile * c_count * plane + e) * t->lanes + lane;
                 const double is = real == LK_F64 ? ((const double *)got)[at]
                                                  : (double)((const float *)got)[at];
-                const double want =
-                    n < 0 ? 0
-                          : sample[e % plane * c_count + c] * transform->scale[c < 4 ? c : 3] +
-                                transform->shift[c < 4 ? c : 3];
+                const double want = n < 0 ? 0
+                                          : sample[e % plane * c_count + from] *
+                                                    transform->scale[c < 4 ? c : 3] +
+                                                transform->shift[c < 4 ? c : 3];
                 if (!(is - want <= (n < 0 ? 0 : slack) && want - is <= (n < 0 ? 0 : slack)))
                     fail_msg("tile %lld, element %lld, lane %d: %.17g, must be %.17g",
                              (long long)tile, (long long)e, lane, is, want);
@@ -305,6 +305,7 @@ static const struct trial trials[] = {
 static const struct lk_transform looks[] = {
     {NORMALIZES},
     {NORMALIZES, .flips = true},
+    {NORMALIZES, .reverses = true},
     {NORMALIZES, .stages = {LK_COLOUR_BRIGHTNESS}},
     {NORMALIZES, .stages = {LK_COLOUR_CONTRAST}},
     {NORMALIZES, .stages = {LK_COLOUR_SATURATION}},
@@ -312,6 +313,8 @@ static const struct lk_transform looks[] = {
      .stages = {LK_COLOUR_BRIGHTNESS, LK_COLOUR_CONTRAST, LK_COLOUR_SATURATION}},
     {NORMALIZES, .stages = {LK_COLOUR_SATURATION, LK_COLOUR_BRIGHTNESS, LK_COLOUR_CONTRAST}},
     {NORMALIZES, .flips = true,
+     .stages = {LK_COLOUR_CONTRAST, LK_COLOUR_SATURATION, LK_COLOUR_BRIGHTNESS}},
+    {NORMALIZES, .flips = true, .reverses = true,
      .stages = {LK_COLOUR_CONTRAST, LK_COLOUR_SATURATION, LK_COLOUR_BRIGHTNESS}},
 };
 
@@ -369,7 +372,7 @@ static void looks_the_same_everywhere(void **state)
         setenv("LOCKSTEP_CLASS", classes[i][0], 1);
         setenv("LOCKSTEP_VECTOR", classes[i][1], 1);
         assert_ok(lk_device_open(NULL, 0, &device));
-        struct lk_transform transform = looks[5];
+        struct lk_transform transform = looks[6];
         transform.channels = 3;
         const struct lk_tiling t =
             lk_tiling_make(lk_device_info(device), trial.batch, trial.shards);

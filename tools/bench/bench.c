@@ -2,6 +2,7 @@
 #include "bench/bench.h"
 
 #include "command.h"
+#include "terminal/table.h"
 #include "terminal/task.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
@@ -34,10 +35,31 @@ static void status_text(const char *format, const char *name, int done, int coun
 
 static void print_kernel(const struct lk_bench_kernel *k)
 {
-    printf("%-12s %-8s %-16s %9.3f ms %8.1f GFLOPS %6.1f GB/s %5.1f %%  host %4.0f us  "
-           "build %5.0f ms  %s\n",
-           k->op, k->pass, k->algorithm, k->ms, k->gflops, k->gbs, k->percent_of_peak,
-           k->host_us, k->build_ms, k->shape);
+    static const struct table_column columns[] = {
+        {NULL, 0, 12, .is_left = true, .least = 7},
+        {NULL, 1, 8, .is_left = true, .least = 7},
+        {NULL, 1, 16, .is_left = true, .least = 15, .rank = 1},
+        {NULL, 1, 12, .least = 10},
+        {NULL, 1, 15, .least = 13, .rank = 3},
+        {NULL, 1, 11, .least = 10, .rank = 4},
+        {NULL, 1, 7, .least = 7, .rank = 2},
+        {NULL, 2, 12, .is_left = true, .rank = 6},
+        {NULL, 2, 14, .is_left = true, .rank = 7},
+        {NULL, 2, 0, .is_left = true, .rank = 5},
+    };
+    struct table table;
+    table_start(&table, columns, 10);
+    table_cell(&table, "%s", k->op);
+    table_cell(&table, "%s", k->pass);
+    table_cell(&table, "%s", k->algorithm);
+    table_cell(&table, "%.3f ms", k->ms);
+    table_cell(&table, "%.1f GFLOPS", k->gflops);
+    table_cell(&table, "%.1f GB/s", k->gbs);
+    table_cell(&table, "%.1f %%", k->percent_of_peak);
+    table_cell(&table, "host %4.0f us", k->host_us);
+    table_cell(&table, "build %5.0f ms", k->build_ms);
+    table_cell(&table, "%s", k->shape);
+    table_end(&table);
     fflush(stdout);
 }
 
@@ -71,13 +93,29 @@ static bool kernel_event(void *context, const struct lk_bench_kernel *kernel)
 
 static void print_model(const struct lk_bench_model *m, bool is_first)
 {
+    static const struct table_column columns[] = {
+        {"model", 0, 15, .is_left = true, .is_name = true, .least = 15},
+        {"batch", 1, 6, .least = 5},
+        {"samples/s", 1, 10, .least = 9},
+        {"step ms", 1, 10, .least = 7},
+        {"build s", 1, 8, .least = 6, .rank = 2},
+        {"memory", 1, 9, .least = 8, .rank = 3},
+        {"host", 1, 6, .least = 6, .rank = 4},
+        {"loss", 1, 8, .least = 7, .rank = 5},
+    };
+    struct table table;
     char rate[32];
-    if (is_first)
-        printf("%-15s %6s %10s %10s %8s %9s %6s %8s\n", "model", "batch", "samples/s",
-               "step ms", "build s", "memory", "host", "loss");
-    printf("%-15s %6" PRId64 " %10s %10.2f %8.2f %5.0f MiB %4.1f %% %8.4f\n", m->name, m->batch,
-           rate_text(m->samples_per_s, rate), m->step_ms, m->build_s,
-           (double)m->peak_bytes / (1 << 20), m->host_percent, m->loss);
+    table_start(&table, columns, 8);
+    table.has_heading = !is_first;
+    table_cell(&table, "%s", m->name);
+    table_cell(&table, "%" PRId64, m->batch);
+    table_cell(&table, "%s", rate_text(m->samples_per_s, rate));
+    table_cell(&table, "%.2f", m->step_ms);
+    table_cell(&table, "%.2f", m->build_s);
+    table_cell(&table, "%.0f MiB", (double)m->peak_bytes / (1 << 20));
+    table_cell(&table, "%.1f %%", m->host_percent);
+    table_cell(&table, "%.4f", m->loss);
+    table_end(&table);
     fflush(stdout);
 }
 
@@ -106,7 +144,7 @@ static enum lk_status bench_model(struct bench *bench, const char *name)
 
 static void print_averaging(const struct lk_bench_averaging *a)
 {
-    printf(
+    print_lines(
         "averaging: %d replicas of %.0f MB on %d threads: %.2f ms, %.1f GB/s, %.1f %% of\n"
         "  this host's bandwidth (reading %.1f GB/s, copying %.1f GB/s); checked %.1f GB/s\n",
         a->replicas, 1e-6 * (double)a->bytes, a->threads, a->ms, a->gbs,
@@ -195,11 +233,12 @@ static enum lk_status measure(struct bench *bench, const struct arguments *argum
     terminal_status(NULL);
     if (status != LK_OK)
         return status;
-    printf("%s: %.1f GFLOPS multiply-add, %.1f GB/s\n"
-           "a kernel's launch: %.1f us of the host, %.1f us in a row, %.1f us with the wait\n",
-           lk_device_info(bench->device)->name, bench->peaks.fma_gflops,
-           bench->peaks.bandwidth_gbs, bench->launch.enqueue_us, bench->launch.launch_us,
-           bench->launch.round_trip_us);
+    print_lines(
+        "%s: %.1f GFLOPS multiply-add, %.1f GB/s\n"
+        "a kernel's launch: %.1f us of the host, %.1f us in a row, %.1f us with the wait\n",
+        lk_device_info(bench->device)->name, bench->peaks.fma_gflops,
+        bench->peaks.bandwidth_gbs, bench->launch.enqueue_us, bench->launch.launch_us,
+        bench->launch.round_trip_us);
     if (arguments->word_count == 0)
         status = bench_all(bench);
     for (int i = 0; status == LK_OK && i < arguments->word_count; i++)

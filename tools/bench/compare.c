@@ -1,8 +1,9 @@
 /* Devices side by side on stdout; ratios are to the first one. */
 #include "bench/bench.h"
 
-#include "train/progress.h"
+#include "terminal/table.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -36,10 +37,11 @@ const char *ratio_text(double value, double first, char text[32])
     return text;
 }
 
-static void print_cell(const char *figure, double value, double first)
+static void add_cell(struct table *table, const char *figure, double value, double first)
 {
     char ratio[32];
-    printf("  %13s %-7s", figure, ratio_text(value, first, ratio));
+    table_cell(table, "%s", figure);
+    table_cell(table, "%s", ratio_text(value, first, ratio));
 }
 
 /* How many times as fast as the first device one runs what a row is. */
@@ -71,25 +73,45 @@ double bench_mean(const struct joined *joined, int device, bool of_models, int *
     return *count ? exp(sum / *count) : NAN;
 }
 
-static void print_head(const struct joined *joined, const char *text)
+/* A table with two columns for each device, and one of shapes, which may be empty. */
+struct comparison {
+    struct table table;
+    char letters[MOST_FILES][2];
+    struct table_column columns[2 + 2 * MOST_FILES];
+};
+
+static struct table *start(struct comparison *c, const struct joined *joined, const char *text)
 {
-    printf("\n%-*s", NAME, text);
-    for (int i = 0; i < joined->count; i++)
-        printf("  %13c %-7s", 'A' + i, "");
+    const int last = 1 + 2 * joined->count;
+    c->columns[0] = (struct table_column){text, 0, NAME, .is_left = true, .is_name = true};
+    for (int i = 0; i < joined->count; i++) {
+        snprintf(c->letters[i], sizeof c->letters[i], "%c", 'A' + i);
+        c->columns[1 + 2 * i] = (struct table_column){c->letters[i], 2, .width = 13};
+        c->columns[2 + 2 * i] = (struct table_column){NULL, 1, 7, .is_left = true};
+    }
+    c->columns[last] = (struct table_column){NULL, 2, 0, .is_left = true, .rank = 1};
     printf("\n");
+    table_start(&c->table, c->columns, last + 1);
+    return &c->table;
 }
 
-static void print_mean(const struct joined *joined, bool of_models)
+/* Of rows that have no shape. */
+static void end_row(struct table *table)
+{
+    table_cell(table, "%s", "");
+}
+
+static void add_mean(struct table *table, const struct joined *joined, bool of_models)
 {
     char text[32];
-    printf("%-*s", NAME, "geometric mean");
+    table_cell(table, "geometric mean");
     for (int i = 0; i < joined->count; i++) {
         int count;
         const double mean = bench_mean(joined, i, of_models, &count);
         snprintf(text, sizeof text, "of %d", count);
-        print_cell(text, mean, 1);
+        add_cell(table, text, mean, 1);
     }
-    printf("\n");
+    end_row(table);
 }
 
 /* --- devices ---------------------------------------------------------------------------- */
@@ -98,27 +120,22 @@ static void print_devices(const struct joined *joined)
 {
     for (int i = 0; i < joined->count; i++) {
         const struct device_figures *d = &joined->all[i].device;
-        printf("%c  ", 'A' + i);
-        terminal_print(d->name, 0);
-        printf(", driver ");
-        terminal_print(*d->driver ? d->driver : "unknown", 0);
-        printf("  (");
-        terminal_print(joined->all[i].file, 0);
-        printf(")\n");
+        print_lines("%c  %s, driver %s  (%s)\n", 'A' + i, d->name,
+                    *d->driver ? d->driver : "unknown", joined->all[i].file);
     }
 }
 
 /* `higher`: more is better. */
-static void print_peak(const struct joined *joined, const char *name, const double *values,
-                       bool higher)
+static void add_peak(struct table *table, const struct joined *joined, const char *name,
+                     const double *values, bool higher)
 {
-    printf("%-*s", NAME, name);
+    table_cell(table, "%s", name);
     for (int i = 0; i < joined->count; i++) {
         char text[32];
         number_text(values[i], text);
-        print_cell(text, higher ? values[i] : values[0], higher ? values[0] : values[i]);
+        add_cell(table, text, higher ? values[i] : values[0], higher ? values[0] : values[i]);
     }
-    printf("\n");
+    end_row(table);
 }
 
 static void print_peaks(const struct joined *joined)
@@ -131,34 +148,33 @@ static void print_peaks(const struct joined *joined)
         enqueue[i] = d->enqueue_us;
         launch[i] = d->launch_us;
     }
-    print_head(joined, "device");
-    print_peak(joined, "multiply-add, GFLOPS", fma, true);
-    print_peak(joined, "bandwidth, GB/s", bandwidth, true);
-    print_peak(joined, "host time of a launch, us", enqueue, false);
-    print_peak(joined, "launches in a row, us", launch, false);
+    struct comparison comparison;
+    struct table *table = start(&comparison, joined, "device");
+    add_peak(table, joined, "multiply-add, GFLOPS", fma, true);
+    add_peak(table, joined, "bandwidth, GB/s", bandwidth, true);
+    add_peak(table, joined, "host time of a launch, us", enqueue, false);
+    add_peak(table, joined, "launches in a row, us", launch, false);
+    table_end(table);
 }
 
 /* --- operations ------------------------------------------------------------------------- */
 
-static void print_kernel(const struct joined *joined, const struct kernel_row *row)
+static void add_kernel(struct table *table, const struct joined *joined,
+                       const struct kernel_row *row)
 {
     const struct kernel_figures *any = row->any, *first = row->of[0];
     char text[32], figure[40];
-    snprintf(text, sizeof text, "%.17s %.9s%s", any->op, any->pass,
-             any->is_reference ? " *" : "");
-    terminal_print(text, NAME);
+    table_cell(table, "%.17s %.9s%s", any->op, any->pass, any->is_reference ? " *" : "");
     for (int i = 0; i < joined->count; i++) {
         const struct kernel_figures *k = row->of[i];
         if (!k) {
-            print_cell("-", NAN, NAN);
+            add_cell(table, "-", NAN, NAN);
             continue;
         }
         snprintf(figure, sizeof figure, "%s ms", number_text(k->ms, text));
-        print_cell(figure, first ? first->ms : NAN, k->ms);
+        add_cell(table, figure, first ? first->ms : NAN, k->ms);
     }
-    printf("  ");
-    terminal_print(any->shape, 0);
-    printf("\n");
+    table_cell(table, "%s", any->shape);
 }
 
 static void print_kernels(const struct joined *joined)
@@ -166,14 +182,16 @@ static void print_kernels(const struct joined *joined)
     if (joined->kernel_count == 0)
         return;
     bool has_reference = false;
-    print_head(joined, "operation");
+    struct comparison comparison;
+    struct table *table = start(&comparison, joined, "operation");
     for (int i = 0; i < joined->kernel_count; i++) {
-        print_kernel(joined, &joined->kernels[i]);
+        add_kernel(table, joined, &joined->kernels[i]);
         has_reference |= joined->kernels[i].any->is_reference;
     }
-    print_mean(joined, false);
+    add_mean(table, joined, false);
+    table_end(table);
     if (has_reference)
-        printf("* a library's product alone, beside ours; not in the mean\n");
+        print_lines("* a library's product alone, beside ours; not in the mean\n");
 }
 
 /* --- models ----------------------------------------------------------------------------- */
@@ -182,20 +200,21 @@ static void print_models(const struct joined *joined)
 {
     if (joined->model_count == 0)
         return;
-    print_head(joined, "model, samples/s");
+    struct comparison comparison;
+    struct table *table = start(&comparison, joined, "model, samples/s");
     for (int r = 0; r < joined->model_count; r++) {
         const struct model_row *row = &joined->models[r];
         char text[40];
-        snprintf(text, sizeof text, "%.18s n %.0f", row->any->name, row->any->batch);
-        terminal_print(text, NAME);
+        table_cell(table, "%.18s n %.0f", row->any->name, row->any->batch);
         for (int i = 0; i < joined->count; i++) {
             const double first = row->of[0] ? row->of[0]->samples_per_s : NAN;
             const double rate = row->of[i] ? row->of[i]->samples_per_s : NAN;
-            print_cell(row->of[i] ? rate_text(rate, text) : "-", rate, first);
+            add_cell(table, row->of[i] ? rate_text(rate, text) : "-", rate, first);
         }
-        printf("\n");
+        end_row(table);
     }
-    print_mean(joined, true);
+    add_mean(table, joined, true);
+    table_end(table);
 }
 
 void bench_compare(const struct joined *joined)

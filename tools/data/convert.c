@@ -1,8 +1,9 @@
 /* lockstep convert: image data sets to TFRecord shards, and TFRecords to folders of files. */
 #include "command.h"
 #include "terminal/interrupt.h"
-#include "train/progress.h"
+#include "terminal/table.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,14 +102,14 @@ static const char *class_name(const struct lk_conversion_report *report, int cla
     return report->class_names[class] ? report->class_names[class] : number;
 }
 
-static void print_row(const struct lk_conversion_report *report, int width, const char *name,
-                      int64_t (*figure)(const struct lk_conversion_part *part, int class),
-                      int class)
+static void add_row(struct table *table, const struct lk_conversion_report *report,
+                    const char *name,
+                    int64_t (*figure)(const struct lk_conversion_part *part, int class),
+                    int class)
 {
-    terminal_print(name, width);
+    table_cell(table, "%s", name);
     for (int i = 0; i < report->part_count; i++)
-        printf("  %10" PRId64, figure(&report->parts[i], class));
-    printf("\n");
+        table_cell(table, "%" PRId64, figure(&report->parts[i], class));
 }
 
 static int64_t count_of(const struct lk_conversion_part *part, int class)
@@ -158,17 +159,20 @@ static void print_report(const struct lk_conversion_report *report, double took)
         skipped += report->parts[i].skipped;
         kept += report->parts[i].kept;
     }
-    printf("%-*s", width, "class");
-    for (int i = 0; i < report->part_count; i++)
-        printf("  %10s", report->parts[i].name);
-    printf("\n");
+    struct table table;
+    struct table_column columns[TABLE_COLUMNS] = {
+        {"class", 0, width, .is_left = true, .is_name = true}};
+    for (int i = 0; i < report->part_count && i < TABLE_COLUMNS - 1; i++)
+        columns[1 + i] = (struct table_column){report->parts[i].name, 2, .width = 10};
+    table_start(&table, columns, 1 + report->part_count);
     for (int i = 0; i < report->classes; i++)
-        print_row(report, width, class_name(report, i, number), count_of, i);
-    print_row(report, width, "samples", samples_of, 0);
+        add_row(&table, report, class_name(report, i, number), count_of, i);
+    add_row(&table, report, "samples", samples_of, 0);
     if (skipped > 0)
-        print_row(report, width, "skipped", skipped_of, 0);
+        add_row(&table, report, "skipped", skipped_of, 0);
     if (shards > 0)
-        print_row(report, width, "shards", shards_of, 0);
+        add_row(&table, report, "shards", shards_of, 0);
+    table_end(&table);
     if (kept > 0)
         printf("%" PRId64 " %s there already and whole\n", kept,
                shards ? (kept == 1 ? "shard was" : "shards were")

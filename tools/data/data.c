@@ -2,9 +2,9 @@
 #include "data/data.h"
 
 #include "command.h"
-#include "train/progress.h"
 #include "data/sheet.h"
 #include "terminal/terminal.h"
+#include "train/progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,6 +243,9 @@ static enum lk_status make_report(struct request *request, struct data_report *r
     enum lk_status status = open_parts(request, report);
     for (int i = 0; status == LK_OK && i < report->count; i++)
         status = look_at(request, &report->parts[i], i == 0);
+    const int channels = report->count ? lk_data_info(report->parts[0].data)->channels : 0;
+    if (status == LK_OK && channels > 0 && stages(request))
+        status = lk_pipeline_normalization(stages(request), channels, &report->normalization);
     if (status == LK_OK && report->parts[0].survey->good > 0)
         status = draw_grid(request, report);
     return status;

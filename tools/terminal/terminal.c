@@ -75,27 +75,42 @@ static int word_columns(const char *text)
     return columns;
 }
 
-/* Writes a message; on a terminal lines that are longer than the window break between words.
- * The names in it are anyone's; lines of a build log stay lines. */
-static void put_message(const char *text)
+/* Writes a text whose lines break between words where they have more than `most` columns. The
+ * names in it are anyone's; lines of a build log stay lines. */
+static void put_lines(const char *text, int most, FILE *file)
 {
     enum { INDENT = 2 };
-    const int most = terminal_has_status() ? terminal_columns() : INT_MAX;
     for (int column = 0; *text;) {
         const int word = *text == ' ' ? word_columns(text) : 0;
         if (word > 1 && column > INDENT && column + word > most && INDENT + word - 1 <= most) {
-            fprintf(stderr, "\n%*s", INDENT, "");
+            fprintf(file, "\n%*s", INDENT, "");
             column = INDENT;
             text++;
         } else if (*text == '\n' || *text == '\t') {
             column = *text == '\n' ? 0 : column / 8 * 8 + 8;
-            fputc(*text++, stderr);
+            fputc(*text++, file);
         } else {
-            text += put_character(text, stderr);
+            text += put_character(text, file);
             column++;
         }
     }
+}
+
+static void put_message(const char *text)
+{
+    put_lines(text, terminal_has_status() ? terminal_columns() : INT_MAX, stderr);
     fputc('\n', stderr);
+}
+
+void print_lines(const char *format, ...)
+{
+    char text[MOST_MESSAGE];
+    const int columns = terminal_result_columns();
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    put_lines(text, columns ? columns : INT_MAX, stdout);
 }
 
 static void write_line(const char *prefix, const char *format, va_list values)
@@ -139,6 +154,15 @@ int terminal_columns(void)
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
     return 80;
+}
+
+int terminal_result_columns(void)
+{
+    struct winsize size;
+    const bool is_there = isatty(STDOUT_FILENO) != 0;
+    if (is_there && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return is_there ? 80 : 0;
 }
 
 bool terminal_has_unicode(void)

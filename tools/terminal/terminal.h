@@ -23,6 +23,13 @@ bool terminal_has_status(void);
 /* Columns of the terminal now; asked anew each time, so a resized window needs no signal. */
 int terminal_columns(void);
 
+/* Columns of the terminal that stdout is; 0: it is none, and lines may have any length. */
+int terminal_result_columns(void);
+
+/* A line or several on stdout; on a terminal they break between words. What comes from files
+ * may be in it. */
+void print_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Characters beyond ASCII can be shown. */
 bool terminal_has_unicode(void);
 

@@ -198,8 +198,6 @@ static int train(const struct lk_settings *settings, struct watch *watch)
     char run[1024] = "";
     enum lk_status status = lk_settings_get(settings, "run", run, sizeof run);
     is_first = lk_rank() == 0;
-    if (status == LK_OK && !*run && !watch->is_quiet && is_first)
-        say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
     static struct interrupt_words words = {.stop = stop};
     if (is_first)
         choose_words(&words, *run != 0);
@@ -207,6 +205,8 @@ static int train(const struct lk_settings *settings, struct watch *watch)
     if (status == LK_OK)
         status = lk_trainer_create(settings, watch_event, watch, &trainer);
     if (status == LK_OK) {
+        if (!*run && !watch->is_quiet && is_first)
+            say("no run directory, nothing is kept: --run DIR keeps checkpoints and metrics");
         interrupt_set_running(trainer);
         status = lk_trainer_run(trainer);
         interrupt_set_running(NULL);

@@ -97,14 +97,16 @@ void lk_broken_mark(struct lk_broken *broken, int64_t index)
         atomic_fetch_add(&broken->bad, 1);
 }
 
+static const char way_out[] = " (--max-bad, or ',max_bad=' behind the data, allows more)";
+
 enum lk_status lk_broken_check(const struct lk_broken *broken)
 {
     const long long bad = atomic_load(&broken->bad);
     if (bad <= broken->most)
         return LK_OK;
-    return lk_fail(LK_E_DATA, "%s: %lld of %lld samples are broken, max_bad=%s allows %lld",
+    return lk_fail(LK_E_DATA, "%s: %lld of %lld samples are broken, max_bad=%s allows %lld%s",
                    broken->config.name, bad, (long long)broken->config.count, broken->max_bad,
-                   (long long)broken->most);
+                   (long long)broken->most, way_out);
 }
 
 /* Says once that a sample is broken and why. fails: LK_E_DATA where that is one too many */
@@ -120,11 +122,12 @@ static enum lk_status note(struct lk_broken *broken, int64_t index)
     if (bad > broken->most) { /* whoever reads it next gets the same error */
         atomic_fetch_sub(&broken->bad, 1);
         atomic_store(&broken->is_bad[index], 0);
-        return lk_fail(LK_E_DATA,
-                       "%s: %lld of %lld samples are broken, max_bad=%s allows %lld; the last "
-                       "is %s",
-                       c->name, bad, (long long)c->count, broken->max_bad,
-                       (long long)broken->most, why);
+        return lk_fail(
+            LK_E_DATA,
+            "%s: %lld of %lld samples are broken, max_bad=%s allows %lld%s; the last "
+            "is %s",
+            c->name, bad, (long long)c->count, broken->max_bad, (long long)broken->most,
+            way_out, why);
     }
     if (bad <= MOST_NAMED)
         lk_log(LK_LOG_WARNING, "%s: broken sample %lld is left out: %s%s", c->name,

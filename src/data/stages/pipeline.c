@@ -1,5 +1,5 @@
 /* Reading the text of a pipeline, and drawing what it does by chance. */
-#include "data/stages/table.h"
+#include "data/stages/normalize.h"
 
 #include "base/fail.h"
 #include "base/random.h"
@@ -161,6 +161,7 @@ static enum lk_status read_pairs(const char *text, struct lk_pipeline *p)
         double rotate, amounts[LK_COLOUR_STAGES];
         int64_t padding;
         int flip;
+        char normalize[16];
     } pairs;
 #define PAIR(field) .offset = offsetof(struct pairs, field), .standard = "0"
     static const struct lk_option table[] = {
@@ -174,9 +175,15 @@ static enum lk_status read_pairs(const char *text, struct lk_pipeline *p)
         {.name = "brightness", .kind = LK_OPTION_REAL, PAIR(amounts[0]), .max = 10},
         {.name = "contrast", .kind = LK_OPTION_REAL, PAIR(amounts[1]), .max = 10},
         {.name = "saturation", .kind = LK_OPTION_REAL, PAIR(amounts[2]), .max = 10},
+        {.name = "normalize",
+         .kind = LK_OPTION_TEXT,
+         .offset = offsetof(struct pairs, normalize),
+         .count = sizeof pairs.normalize,
+         .standard = ""},
         {0},
     };
 #undef PAIR
+    struct lk_stage_values normalize = {.number = 1 / 255.0};
     LK_TRY(lk_options_parse(table, &pairs, text));
     p->rotate = pairs.rotate;
     p->padding = pairs.padding;
@@ -185,7 +192,8 @@ static enum lk_status read_pairs(const char *text, struct lk_pipeline *p)
         if (pairs.amounts[i] > 0)
             lk_pipeline_add_colour(p, (enum lk_colour_stage)(LK_COLOUR_BRIGHTNESS + i),
                                    pairs.amounts[i]);
-    return LK_OK;
+    snprintf(normalize.to, sizeof normalize.to, "%s", pairs.normalize);
+    return *pairs.normalize ? lk_normalize_take(&normalize, p) : LK_OK;
 }
 
 enum lk_status lk_pipeline_parse(const char *text, bool is_training,
@@ -231,30 +239,6 @@ const char *lk_pipeline_image_stage(const struct lk_pipeline *p)
 }
 
 /* --- the device's part ----------------------------------------------------------------- */
-
-enum lk_status lk_pipeline_transform(const struct lk_pipeline *p, int channels,
-                                     struct lk_transform *transform)
-{
-    struct lk_transform made = {.flips = p->flip != LK_FLIP_NONE, .channels = channels};
-    if (p->colours[0] != LK_COLOUR_NONE && channels != 1 && channels != 3)
-        return lk_fail(LK_E_ARGUMENT,
-                       "brightness, contrast and saturation are for images of 1 or 3 channels, "
-                       "these have %d",
-                       channels);
-    if (p->values > 1 && p->values != channels)
-        return lk_fail(LK_E_ARGUMENT, "normalize has values for %d channels, images have %d",
-                       p->values, channels);
-    for (int i = 0; i < LK_COLOUR_STAGES; i++)
-        made.stages[i] = p->colours[i];
-    made.normalizes = p->values > 0;
-    for (int i = 0; i < LK_TRANSFORM_CHANNELS && made.normalizes; i++) {
-        const int from = i < p->values ? i : 0;
-        made.scale[i] = p->scale / p->deviation[from];
-        made.shift[i] = -p->mean[from] / p->deviation[from];
-    }
-    *transform = made;
-    return LK_OK;
-}
 
 struct lk_transform_params lk_pipeline_transform_params(const struct lk_pipeline *p,
                                                         uint64_t seed, int64_t epoch,

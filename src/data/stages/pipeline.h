@@ -34,6 +34,7 @@ struct lk_pipeline {
     int values; /* how many means and deviations normalize has: 1, or one a channel; 0: no
                  * normalize */
     double scale, mean[LK_TRANSFORM_CHANNELS], deviation[LK_TRANSFORM_CHANNELS];
+    bool reverses; /* normalize also turns the order of channels around: rgb to bgr */
     bool standardizes;
     char standardize[LK_STANDARDIZE_TEXT]; /* as lk_standardize_parse() reads it */
     bool is_one_hot; /* labels become a number for each class, of which `smoothing` is spread
@@ -47,10 +48,11 @@ struct lk_pipeline {
 };
 
 /* Reads a pipeline: stages with '|' between them; or for training "flip=horizontal padding=4
- * rotate=10 brightness=0.2 contrast=0.2 saturation=0.2", in whatever order, which then happens
- * as rotate, crop, flip, brightness, contrast, saturation. In training a smaller size than the
- * sample's is cut out by chance, unless there is center_crop; evaluation has no chance.
- * fails: LK_E_ARGUMENT an unknown stage or option, one twice, an order that cannot be */
+ * rotate=10 brightness=0.2 contrast=0.2 saturation=0.2 normalize=torchvision", in whatever
+ * order, which then happens as rotate, crop, flip, brightness, contrast, saturation, normalize.
+ * In training a smaller size than the sample's is cut out by chance, unless there is
+ * center_crop; evaluation has no chance. fails: LK_E_ARGUMENT an unknown stage or option, one
+ * twice, an order that cannot be */
 LK_MUST_CHECK enum lk_status lk_pipeline_parse(const char *text, bool is_training,
                                                struct lk_pipeline *pipeline);
 

@@ -90,6 +90,7 @@ bool lk_pipeline_print(const struct lk_pipeline *p, char *text, size_t bytes)
         print_number(&to, " scale=", p->scale);
         print_numbers(&to, " mean=[", p->mean, p->values);
         print_numbers(&to, " std=[", p->deviation, p->values);
+        print(&to, p->reverses ? " order=bgr" : "");
     }
     if (p->standardizes) {
         print_stage(&to, "standardize");

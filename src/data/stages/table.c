@@ -2,7 +2,7 @@
 #include "data/stages/table.h"
 
 #include "base/fail.h"
-#include "base/number.h"
+#include "data/stages/normalize.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +39,9 @@ static const struct lk_option look_options[] = {{.name = "amount", NUMBER, .max 
 static const struct lk_option normalize_options[] = {
     {.name = "to", TEXT(to), .standard = ""},
     {.name = "scale", NUMBER, .min = -1e30, .max = 1e30, .standard = "0.00392156862745098"},
-    {.name = "mean", TEXT(mean), .standard = "0"},
-    {.name = "std", TEXT(deviation), .standard = "1"},
+    {.name = "mean", TEXT(mean), .standard = ""},
+    {.name = "std", TEXT(deviation), .standard = ""},
+    {.name = "order", TEXT(order), .standard = ""},
     {0}};
 static const struct lk_option one_hot_options[] = {
     {.name = "smoothing", NUMBER, .max = 1, .standard = "0"}, {0}};
@@ -160,48 +161,6 @@ static enum lk_status take_saturation(const struct lk_stage_values *v, struct lk
     return LK_OK;
 }
 
-/* "[0.5, 0.4, 0.3]" or "0.5". */
-static enum lk_status read_numbers(const char *name, const char *text,
-                                   double numbers[LK_TRANSFORM_CHANNELS], int *count)
-{
-    const char *at = text + strspn(text, " [");
-    *count = 0;
-    while (*count < LK_TRANSFORM_CHANNELS && *at && *at != ']') {
-        char *end;
-        numbers[*count] = lk_number_read(at, &end);
-        if (end == at || !(numbers[*count] >= -1e30 && numbers[*count] <= 1e30))
-            break;
-        ++*count;
-        at = end + strspn(end, " ,");
-    }
-    if (*count > 0 && !at[strspn(at, " ]")])
-        return LK_OK;
-    return lk_fail(LK_E_ARGUMENT, "option '%s': '%s' is not a number for each channel", name,
-                   text);
-}
-
-static enum lk_status take_normalize(const struct lk_stage_values *v, struct lk_pipeline *p)
-{
-    const bool is_signed = strcmp(v->to, "-1..1") == 0;
-    int means = 0, deviations = 0;
-    if (*v->to && !is_signed && strcmp(v->to, "0..1") != 0)
-        return lk_fail(LK_E_ARGUMENT, "option 'to': '%s' is none of 0..1, -1..1", v->to);
-    LK_TRY(read_numbers("mean", is_signed ? "0.5" : v->mean, p->mean, &means));
-    LK_TRY(read_numbers("std", is_signed ? "0.5" : v->deviation, p->deviation, &deviations));
-    p->values = means > deviations ? means : deviations;
-    p->scale = v->number;
-    if ((means != p->values && means != 1) || (deviations != p->values && deviations != 1))
-        return lk_fail(LK_E_ARGUMENT, "%d values of mean and %d of std", means, deviations);
-    for (int i = 1; i < p->values; i++) {
-        p->mean[i] = p->mean[means == 1 ? 0 : i];
-        p->deviation[i] = p->deviation[deviations == 1 ? 0 : i];
-    }
-    for (int i = 0; i < p->values; i++)
-        if (!(p->deviation[i] > 0))
-            return lk_fail(LK_E_ARGUMENT, "option 'std': expected numbers above 0");
-    return LK_OK;
-}
-
 /* Its options are the names of fields. */
 static enum lk_status take_standardize(const char *text, struct lk_pipeline *p)
 {
@@ -262,7 +221,7 @@ const struct lk_stage lk_stages[] = {
     {"brightness", LK_STAGE_COLOUR, true, look_options, take_brightness, NULL},
     {"contrast", LK_STAGE_COLOUR, true, look_options, take_contrast, NULL},
     {"saturation", LK_STAGE_COLOUR, true, look_options, take_saturation, NULL},
-    {"normalize", 10, false, normalize_options, take_normalize, NULL},
+    {"normalize", 10, false, normalize_options, lk_normalize_take, NULL},
     {"standardize", 11, false, NULL, NULL, take_standardize},
     {"sparse", LK_STAGE_LABELS, true, no_options, take_nothing, NULL},
     {"one_hot", LK_STAGE_LABELS, true, one_hot_options, take_one_hot, NULL},

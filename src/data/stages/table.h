@@ -8,7 +8,7 @@
 
 /* Options of all stages; each has some of them. */
 struct lk_stage_values {
-    char size[32], where[512], to[16], mean[128], deviation[128];
+    char size[32], where[512], to[16], mean[128], deviation[128], order[8];
     double number;
     int64_t padding, batch, count, threads;
     int choice;

@@ -2,6 +2,7 @@
  * and test.csv (or val.csv) there. A line that lacks a number is a broken sample. */
 #include "data/sources/csv.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "data/sources/source.h"
 #include "data/tables/groups.h"
 #include "data/tables/table.h"
@@ -29,9 +30,11 @@ struct csv {
     struct origin origins[LK_MOST_FIELDS];
     struct lk_field fields[LK_MOST_FIELDS];
     struct lk_names header;
-    int *columns; /* [of all origins] numbers of columns */
-    char *text;   /* of the file, while it is read */
-    char **cells; /* [header.count + 1] of a line */
+    int *columns;                /* [of all origins] numbers of columns */
+    const char **names;          /* [of all origins] of columns */
+    bool *has_number, *has_word; /* [header.count] whether a cell of the column is one */
+    char *text;                  /* of the file, while it is read */
+    char **cells;                /* [header.count + 1] of a line */
     int64_t count, room;
     int64_t *rows;          /* [count]: the number of a row of `values`; below 0: the line is
                              * broken, -1 - number of its entry in `faults` */
@@ -59,6 +62,9 @@ static void csv_close(void *state)
     lk_names_clear(&csv->header);
     lk_names_clear(&csv->faults);
     free(csv->columns);
+    free(csv->names);
+    free(csv->has_number);
+    free(csv->has_word);
     free(csv->rows);
     free(csv->values);
     free(csv);
@@ -173,13 +179,42 @@ static bool is_label(const struct csv *csv, const char *name)
     return false;
 }
 
-/* "*": all columns but those of labels. */
-static void take_all(struct csv *csv, struct origin *origin)
+static enum lk_status see_kinds(struct csv *csv, int64_t line, int cells)
 {
+    double number;
+    (void)line;
+    for (int i = 0; i < csv->header.count && cells == csv->header.count; i++) {
+        const bool is_number = lk_table_number(csv->cells[i], &number);
+        csv->has_number[i] |= is_number;
+        csv->has_word[i] |= !is_number && *csv->cells[i];
+    }
+    return LK_OK;
+}
+
+/* "*": all columns but those of labels, and those that are words from the first line to the
+ * last. */
+static enum lk_status take_all(struct csv *csv, struct origin *origin)
+{
+    const size_t count = (size_t)csv->header.count;
+    csv->has_number = calloc(count, sizeof *csv->has_number);
+    csv->has_word = calloc(count, sizeof *csv->has_word);
+    if (!csv->has_number || !csv->has_word)
+        return lk_fail_memory("columns", count);
+    LK_TRY(see_rows(csv, see_kinds));
     origin->count = 0;
-    for (int i = 0; i < csv->header.count; i++)
-        if (!is_label(csv, csv->header.items[i]))
+    for (int i = 0; i < csv->header.count; i++) {
+        const char *name = csv->header.items[i];
+        if (is_label(csv, name))
+            continue;
+        if (csv->has_word[i] && !csv->has_number[i])
+            lk_log(LK_LOG_INFO, "'%s': column '%s' has no number; fields=* leaves it out",
+                   csv->path, name);
+        else
             csv->columns[origin->first + origin->count++] = i;
+    }
+    return origin->count > 0
+               ? LK_OK
+               : lk_fail(LK_E_DATA, "'%s' has no column of numbers but labels", csv->path);
 }
 
 static enum lk_status find_columns(struct csv *csv)
@@ -200,15 +235,18 @@ static enum lk_status find_columns(struct csv *csv)
         if (!has_all && group->role == LK_FIELD_INPUT && group->count == 1 &&
             strcmp(names[0], "*") == 0) {
             has_all = true;
-            take_all(csv, origin);
-            if (origin->count == 0)
-                return lk_fail(LK_E_DATA, "'%s' has no column but labels", csv->path);
+            LK_TRY(take_all(csv, origin));
         } else {
             for (int k = 0; k < group->count; k++)
                 LK_TRY(find_column(csv, names[k], &csv->columns[used + k]));
         }
         used += origin->count;
     }
+    csv->names = calloc((size_t)used, sizeof *csv->names);
+    if (!csv->names)
+        return lk_fail_memory("names of columns", (size_t)used * sizeof *csv->names);
+    for (int i = 0; i < used; i++)
+        csv->names[i] = csv->header.items[csv->columns[i]];
     return LK_OK;
 }
 
@@ -446,6 +484,7 @@ static void make_fields(struct csv *csv)
             .length = -1,
             .classes = origin->is_class ? lk_labels_classes(&origin->labels) : 0,
             .class_names = is_named ? origin->labels.words.names.items : NULL,
+            .element_names = is_one ? NULL : csv->names + origin->first,
         };
     }
 }

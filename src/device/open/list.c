@@ -2,6 +2,7 @@
 #include "device/open/list.h"
 
 #include "base/fail.h"
+#include "base/variables.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,7 @@ enum lk_status lk_device_list_parse(const char *spec, struct lk_device_list *lis
 {
     char text[512], *rest = text;
     list->count = 0;
+    LK_TRY(lk_variables_check());
     LK_TRY(lk_opencl_list(list->ids, &list->known));
     if (!spec || !*spec)
         spec = getenv("LOCKSTEP_DEVICE");
@@ -104,6 +106,7 @@ enum lk_status lk_device_list_parse(const char *spec, struct lk_device_list *lis
 enum lk_status lk_device_count(int *count)
 {
     cl_device_id ids[LK_MOST_DEVICES];
+    LK_TRY(lk_variables_check());
     return lk_opencl_list(ids, count);
 }
 

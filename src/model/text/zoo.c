@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const struct lk_embedded lk_zoo_files[];
 extern const char *const lk_zoo_names[]; /* the same without ".yaml"; ends with NULL */
@@ -125,7 +126,7 @@ static enum lk_status find_text(const char *name, char **text, char *where, size
         *text = strdup(file->text);
         return *text ? LK_OK : lk_fail_memory("a model text", file->bytes);
     }
-    if (!lk_file_exists(name))
+    if (access(name, F_OK) != 0) /* what is there and is no file is said when it is read */
         return fail_unknown(name);
     snprintf(where, where_bytes, "%s", name);
     LK_TRY(lk_file_read(name, LK_YAML_MOST_BYTES, &data, &bytes));

@@ -129,6 +129,6 @@ enum lk_status lk_team_try_again(struct lk_team *team)
         return LK_OK;
     }
     team->clock.has_worked = false; /* kernels may have to be compiled */
-    team->clock.step_seconds = team->clock.fastest_seconds = 0;
+    team->clock.first_seconds = team->clock.step_seconds = team->clock.fastest_seconds = 0;
     return wake(team, LK_TEAM_TRIAL_ALL, NULL);
 }

@@ -187,6 +187,8 @@ static void count_step(struct lk_team *team)
     }
     if (team->clock.has_worked)
         lk_team_note_step(team, seconds, fastest);
+    else
+        team->clock.first_seconds = seconds;
 }
 
 /* Goes on to the next step, which begins before this one is reported to anybody. */

@@ -46,12 +46,12 @@ struct lk_step_queue {
 
 struct lk_team_clock {
     double hang_seconds;
-    double step_seconds;      /* running estimate; 0: no step was done */
-    double fastest_seconds;   /* of the device that is done first; 0: there was one alone */
-    double sent_at;           /* lk_team_seconds() */
-    double committed_at;      /* lk_seconds() */
-    double looked_at, lapsed; /* see lk_team_seconds() */
-    bool has_worked;          /* a step was done: kernels are compiled */
+    double first_seconds;   /* of the first step, which compiles kernels; 0: not done yet */
+    double step_seconds;    /* running estimate of the others; 0: there was none */
+    double fastest_seconds; /* of the device that is done first; 0: there was one alone */
+    double sent_at, committed_at; /* lk_team_seconds(); lk_seconds() */
+    double looked_at, lapsed;     /* see lk_team_seconds() */
+    bool has_worked;              /* a step was done: kernels are compiled */
 };
 
 /* What is known of the numbers that devices compute. */

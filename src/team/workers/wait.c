@@ -66,8 +66,10 @@ double lk_team_limit(const struct lk_team *team, bool is_new)
     const int times = team->phase == LK_TEAM_TRIAL_ONE ? team->count : 1;
     const double beyond = FASTEST_SHARES * times * clock->fastest_seconds;
     double usual = MEDIAN_STEPS * times * clock->step_seconds;
-    if (is_new || clock->step_seconds == 0)
+    if (is_new || clock->step_seconds + clock->first_seconds == 0)
         return LONG_LIMITS * clock->hang_seconds;
+    if (clock->step_seconds == 0) /* the second step has nothing left to compile */
+        usual = MEDIAN_STEPS * times * clock->first_seconds;
     if (beyond > 0 && beyond < usual && lk_team_left(team) > 1)
         usual = beyond;
     return usual > clock->hang_seconds ? usual : clock->hang_seconds;

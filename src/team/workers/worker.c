@@ -17,7 +17,7 @@ static void leave_behind(struct lk_worker *worker, const char *why)
     if (worker->device)
         lk_device_abandon(worker->device);
     if (!team->async) /* the others compute more now, perhaps with kernels yet to be compiled */
-        team->clock.step_seconds = team->clock.fastest_seconds = 0;
+        team->clock.first_seconds = team->clock.step_seconds = team->clock.fastest_seconds = 0;
     team->counts.lost++;
     const int left = lk_team_left(team) + lk_team_resting(team);
     const bool lacks_room = worker->report.status == LK_E_DEVICE_MEMORY;
