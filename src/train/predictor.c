@@ -1,10 +1,10 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
 #include "data/photo.h"
-#include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
 #include "train/evaluation/evaluator.h"
+#include "train/run_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,31 +24,11 @@ struct lk_predictor {
     struct lk_data *evaluated; /* the data evaluated last: results point to its class names */
 };
 
-/* A run directory's newest checkpoint, or the file itself. */
-static enum lk_status find_checkpoint(const char *path, char *found, size_t bytes)
-{
-    char folder[1024];
-    if (!lk_folder_exists(path)) {
-        if ((size_t)snprintf(found, bytes, "%s", path) >= bytes)
-            return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
-        return LK_OK;
-    }
-    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", path) >= sizeof folder)
-        return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
-    if (lk_folder_exists(folder))
-        LK_TRY(lk_checkpoint_newest(folder, found, bytes));
-    else
-        found[0] = '\0';
-    if (!*found)
-        return lk_fail(LK_E_IO, "'%s' has no checkpoint: train into it first", path);
-    return LK_OK;
-}
-
 enum lk_status lk_run_open_model(const char *path, struct lk_model **model)
 {
     char found[1024];
     struct lk_checkpoint_file *file = NULL;
-    LK_TRY(find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_run_find_checkpoint(path, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &file));
     const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
     const enum lk_status status =
@@ -126,7 +106,7 @@ enum lk_status lk_predictor_open(const char *path, const char *device, int64_t b
 {
     char found[1024];
     struct lk_checkpoint_file *file = NULL;
-    LK_TRY(find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_run_find_checkpoint(path, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &file));
     struct lk_predictor *made = calloc(1, sizeof *made);
     enum lk_status status = made ? open_file(made, file, device, batch)

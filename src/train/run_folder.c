@@ -334,8 +334,8 @@ static json_t *settings_line(const struct lk_event *e)
     json_t *changes = json_object();
     for (int i = 0; i < e->change_count; i++)
         json_object_set_new(changes, e->changes[i].name,
-                            json_pack("{s:o, s:o}", "was", text_json(e->changes[i].was),
-                                      "is", text_json(e->changes[i].is)));
+                            json_pack("{s:o, s:o}", "was", text_json(e->changes[i].was), "is",
+                                      text_json(e->changes[i].is)));
     return json_pack("{s:s, s:I, s:o, s:o}", "event", "settings", "step", (json_int_t)e->step,
                      "text", text_json(e->text), "changes", changes);
 }
@@ -386,5 +386,24 @@ enum lk_status lk_run_folder_flush(struct lk_run_folder *folder)
 {
     if (folder->file && (fflush(folder->file) != 0 || fsync(fileno(folder->file)) != 0))
         return lk_file_fail("append to", folder->metrics);
+    return LK_OK;
+}
+
+enum lk_status lk_run_find_checkpoint(const char *path, char *found, size_t bytes)
+{
+    char folder[1024];
+    if (!lk_folder_exists(path)) {
+        if ((size_t)snprintf(found, bytes, "%s", path) >= bytes)
+            return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
+        return LK_OK;
+    }
+    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", path) >= sizeof folder)
+        return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
+    if (lk_folder_exists(folder))
+        LK_TRY(lk_checkpoint_newest(folder, found, bytes));
+    else
+        found[0] = '\0';
+    if (!*found)
+        return lk_fail(LK_E_IO, "'%s' has no checkpoint: train into it first", path);
     return LK_OK;
 }

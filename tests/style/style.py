@@ -36,16 +36,17 @@ HALLS = {
     "ops": [[""], ["probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings"], [""]],
+    "train": [["evaluation", "settings"], [""], ["compute"]],
 }
 
 # Rooms of the program, below tools/.
 TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
-DOORS = {"accuracy": "bench", "batches": "data", "convert": "data", "field": "data",
-         "file": "io", "predict": "train", "progress": "base", "reference": "train",
-         "settings": "train", "status": "base", "survey": "data", "tune": "graph"}  # fmt: skip
+DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
+         "field": "data", "file": "io", "predict": "train", "progress": "base",
+         "reference": "train", "settings": "train", "status": "base",
+         "survey": "data", "tune": "graph"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {
