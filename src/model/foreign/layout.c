@@ -1,0 +1,272 @@
+/* Converts parameters between our layout and those of Keras and PyTorch. */
+#include "model/foreign/layout.h"
+
+#include "base/fail.h"
+#include <string.h>
+
+/* --- order of axes ------------------------------------------------------------------------ */
+
+/* Which of our axes the axes of others are. */
+struct axes {
+    const char *op, *param;
+    int keras[LK_MOST_AXES], torch[LK_MOST_AXES];
+};
+
+static const struct axes table[] = {
+    {"conv2d", "weight", .keras = {1, 2, 0, 3}, .torch = {3, 0, 1, 2}},
+    {"dense", "weight", .keras = {0, 1}, .torch = {1, 0}},
+};
+
+static const int as_ours[LK_MOST_AXES] = {0, 1, 2, 3};
+
+static const int *axes_of(const struct lk_node *node, int index, enum lk_layout_kind kind)
+{
+    const char *param = node->shapes.param[index].name;
+    for (int i = 0; i < LK_COUNT(table) && kind != LK_LAYOUT_OWN; i++)
+        if (strcmp(table[i].op, node->op->name) == 0 && strcmp(table[i].param, param) == 0)
+            return kind == LK_LAYOUT_KERAS ? table[i].keras : table[i].torch;
+    return as_ours;
+}
+
+static bool is_depthwise(const struct lk_node *node, int index)
+{
+    const struct lk_shape *own = &node->shapes.param[index].shape;
+    return strcmp(node->op->name, "conv2d") == 0 && own->rank == 4 && own->dim[0] == 1 &&
+           node->shapes.x[0].dim[0] > 1;
+}
+
+/* Sets shape and strides from the order of axes. */
+static void place_axes(const int *axes, struct lk_layout *layout)
+{
+    int64_t stride = 1;
+    layout->rank = layout->own.rank;
+    for (int i = layout->rank - 1; i >= 0; i--) {
+        layout->shape[i] = layout->own.dim[axes[i]];
+        layout->stride[axes[i]] = stride;
+        stride *= layout->shape[i];
+    }
+}
+
+/* --- order of features -------------------------------------------------------------------- */
+
+static bool same_shape(const struct lk_shape *a, const struct lk_shape *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i] == b->dim[i];
+    return same;
+}
+
+static enum lk_status take_order(struct lk_arena *arena, int64_t count, int64_t **order)
+{
+    void *memory;
+    LK_TRY(lk_arena_allocate(arena, (size_t)count * sizeof **order, &memory));
+    *order = memory;
+    return LK_OK;
+}
+
+/* Where each element of an image [c][h][w] is in one of [h][w][c]. */
+static enum lk_status image_order(const struct lk_shape *image, struct lk_arena *arena,
+                                  const int64_t **order)
+{
+    const int64_t channels = image->dim[0], pixels = image->dim[1] * image->dim[2];
+    int64_t *made;
+    if (pixels == 1 || channels == 1)
+        return LK_OK;
+    LK_TRY(take_order(arena, channels * pixels, &made));
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t p = 0; p < pixels; p++)
+            made[c * pixels + p] = p * channels + c;
+    *order = made;
+    return LK_OK;
+}
+
+static enum lk_status made_order(const struct lk_node *node, struct lk_arena *arena,
+                                 const int64_t **order);
+
+/* Of vectors that are joined: those of each, behind those of the ones before. */
+static enum lk_status joined_order(const struct lk_node *node, struct lk_arena *arena,
+                                   const int64_t **order)
+{
+    int64_t *made = NULL, first = 0;
+    for (int i = 0; i < node->inputs; i++) {
+        const struct lk_node *part = node->input_nodes[i];
+        const int64_t *own = NULL, count = part->shapes.y.dim[0];
+        LK_TRY(made_order(part, arena, &own));
+        if (!made)
+            LK_TRY(take_order(arena, node->shapes.y.dim[0], &made));
+        for (int64_t e = 0; e < count; e++)
+            made[first + e] = first + (own ? own[e] : e);
+        first += count;
+    }
+    *order = made;
+    return LK_OK;
+}
+
+static bool joins_vectors(const struct lk_node *node)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < node->inputs; i++) {
+        if (node->input_nodes[i]->shapes.y.rank != 1)
+            return false;
+        sum += node->input_nodes[i]->shapes.y.dim[0];
+    }
+    return strcmp(node->op->name, "concat") == 0 && sum == node->shapes.y.dim[0];
+}
+
+/* The order that the features of a vector have in Keras because of how they were made; left as
+ * it is where that is ours. */
+static enum lk_status made_order(const struct lk_node *node, struct lk_arena *arena,
+                                 const int64_t **order)
+{
+    while (node->op && node->shapes.y.rank == 1) {
+        const struct lk_shape *x = &node->input_nodes[0]->shapes.y;
+        if (node->op->is_view && x->rank == 3)
+            return image_order(x, arena, order);
+        if (joins_vectors(node))
+            return joined_order(node, arena, order);
+        if (!same_shape(x, &node->shapes.y) || strcmp(node->op->name, "dense") == 0)
+            break;
+        node = node->input_nodes[0];
+    }
+    return LK_OK;
+}
+
+static bool reads(const struct lk_node *reader, const struct lk_node *node)
+{
+    for (int i = 0; i < reader->inputs; i++)
+        if (reader->input_nodes[i] == node)
+            return true;
+    return false;
+}
+
+/* The order that the features of a vector have in Keras because an image is made of them. */
+static enum lk_status wanted_order(const struct lk_node *node, struct lk_arena *arena,
+                                   const int64_t **order)
+{
+    const struct lk_graph *graph = node->graph;
+    for (int i = node->index + 1; i < graph->count && node->shapes.y.rank == 1; i++) {
+        const struct lk_node *reader = graph->nodes[i];
+        if (!reads(reader, node))
+            continue;
+        if (reader->op->is_view && reader->shapes.y.rank == 3)
+            return image_order(&reader->shapes.y, arena, order);
+        if (same_shape(&reader->shapes.y, &node->shapes.y) &&
+            strcmp(reader->op->name, "dense") != 0)
+            node = reader;
+    }
+    return LK_OK;
+}
+
+/* --- describing --------------------------------------------------------------------------- */
+
+static enum lk_status order_features(const struct lk_node *node, struct lk_arena *arena,
+                                     struct lk_layout *layout)
+{
+    const bool is_dense = strcmp(node->op->name, "dense") == 0;
+    if (node->shapes.x[0].rank != 1 || layout->own.rank == 0)
+        return LK_OK;
+    if (is_dense && layout->own.rank == 2)
+        LK_TRY(made_order(node->input_nodes[0], arena, &layout->order[0]));
+    else if (!is_dense)
+        LK_TRY(made_order(node, arena, &layout->order[0]));
+    const int last = layout->own.rank - 1;
+    return layout->order[last] ? LK_OK : wanted_order(node, arena, &layout->order[last]);
+}
+
+enum lk_status lk_layout_describe(const struct lk_node *node, int index,
+                                  enum lk_layout_kind kind, struct lk_arena *arena,
+                                  struct lk_layout *layout)
+{
+    *layout = (struct lk_layout){.own = node->shapes.param[index].shape};
+    place_axes(axes_of(node, index, kind), layout);
+    if (kind != LK_LAYOUT_KERAS)
+        return LK_OK;
+    if (is_depthwise(node, index)) {
+        layout->is_depthwise = true;
+        layout->shape[2] = node->shapes.x[0].dim[0];
+        layout->shape[3] /= layout->shape[2];
+    }
+    return order_features(node, arena, layout);
+}
+
+static bool fits(const int64_t *wanted, int axes, int rank, const int64_t *shape)
+{
+    int at = 0;
+    for (int i = 0; i < axes; i++) {
+        while (at < rank && shape[at] != wanted[i] && shape[at] == 1)
+            at++;
+        if (at == rank || shape[at++] != wanted[i])
+            return false;
+    }
+    while (at < rank && shape[at] == 1)
+        at++;
+    return at == rank;
+}
+
+bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *shape)
+{
+    int64_t other[LK_MOST_AXES];
+    if (fits(layout->shape, layout->rank, rank, shape))
+        return true;
+    if (!layout->is_depthwise)
+        return false;
+    memcpy(other, layout->shape, sizeof other);
+    other[3] *= other[2];
+    other[2] = 1;
+    return fits(other, layout->rank, rank, shape);
+}
+
+/* --- converting --------------------------------------------------------------------------- */
+
+/* One of both is read and the other written; elements are copied as bits. */
+struct copy {
+    const struct lk_layout *layout;
+    size_t bytes;
+    char *ours, *theirs;
+    bool takes;
+};
+
+static void copy_row(const struct copy *copy, int axis, int64_t at)
+{
+    const struct lk_layout *l = copy->layout;
+    const int64_t count = l->own.rank ? l->own.dim[axis] : 1;
+    const int64_t stride = l->own.rank ? l->stride[axis] : 0, *order = l->order[axis];
+    const size_t n = copy->bytes;
+    for (int64_t i = 0; i < count; i++) {
+        char *theirs = copy->theirs + (size_t)(at + stride * (order ? order[i] : i)) * n;
+        char *ours = copy->ours + (size_t)i * n;
+        if (n == 4)
+            memcpy(copy->takes ? ours : theirs, copy->takes ? theirs : ours, 4);
+        else
+            memcpy(copy->takes ? ours : theirs, copy->takes ? theirs : ours, n);
+    }
+}
+
+static void copy_axis(struct copy *copy, int axis, int64_t at)
+{
+    const struct lk_layout *l = copy->layout;
+    if (axis >= l->own.rank - 1) {
+        copy_row(copy, axis, at);
+        copy->ours += copy->bytes * (size_t)(l->own.rank ? l->own.dim[axis] : 1);
+        return;
+    }
+    for (int64_t i = 0; i < l->own.dim[axis]; i++) {
+        const int64_t step = l->order[axis] ? l->order[axis][i] : i;
+        copy_axis(copy, axis + 1, at + l->stride[axis] * step);
+    }
+}
+
+void lk_layout_take(const struct lk_layout *layout, size_t bytes, const void *theirs,
+                    void *ours)
+{
+    struct copy copy = {layout, bytes, ours, (char *)(uintptr_t)theirs, true};
+    copy_axis(&copy, 0, 0);
+}
+
+void lk_layout_give(const struct lk_layout *layout, size_t bytes, const void *ours,
+                    void *theirs)
+{
+    struct copy copy = {layout, bytes, (char *)(uintptr_t)ours, theirs, false};
+    copy_axis(&copy, 0, 0);
+}

@@ -1,0 +1,43 @@
+/* In which order other programs keep a parameter's numbers, and converting them. Floor 6. Knows
+ * operations and their parameters as words; no file and no names of layers.
+ *
+ * Ours is the same on every device: a convolution's weights [in / groups][r][s][out], a dense
+ * layer's [in][out], all else a vector. Keras has [r][s][in / groups][out], of a convolution of
+ * every channel by itself [r][s][in][multiplier], of a transposed one [r][s][out][in]; PyTorch
+ * has [out][in / groups][r][s], [in][out][r][s] and [out][in]. Keras flattens an image as
+ * [h][w][c], we and PyTorch as [c][h][w]: what reads or makes such features is reordered. */
+#ifndef LK_MODEL_FOREIGN_LAYOUT_H
+#define LK_MODEL_FOREIGN_LAYOUT_H
+
+#include "base/arena.h"
+#include "graph/node.h"
+
+enum lk_layout_kind { LK_LAYOUT_OWN, LK_LAYOUT_KERAS, LK_LAYOUT_TORCH };
+
+/* shape[rank]: as a file of that kind has the parameter. The element of our indices i lies at
+ * the sum over our axes a of stride[a] * (order[a] ? order[a][i[a]] : i[a]). */
+struct lk_layout {
+    struct lk_shape own;
+    int rank;
+    int64_t shape[LK_MOST_AXES], stride[LK_MOST_AXES];
+    const int64_t *order[LK_MOST_AXES];
+    bool is_depthwise; /* Keras: the last two axes may be [1][in * multiplier] as well */
+};
+
+/* Describes parameter `index` of a node. What `order` points to lies in the arena.
+ * fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_layout_describe(const struct lk_node *node, int index,
+                                                enum lk_layout_kind kind,
+                                                struct lk_arena *arena,
+                                                struct lk_layout *layout);
+
+/* Whether an array of that shape has the layout; further axes of length 1 are allowed. */
+bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *shape);
+
+/* Copy all elements of `bytes` (4 or 8) each: theirs into ours, or ours into theirs. */
+void lk_layout_take(const struct lk_layout *layout, size_t bytes, const void *theirs,
+                    void *ours);
+void lk_layout_give(const struct lk_layout *layout, size_t bytes, const void *ours,
+                    void *theirs);
+
+#endif
