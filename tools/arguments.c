@@ -31,10 +31,11 @@ static const struct option *find(const struct command *command, const char *name
  */
 static const struct {
     char letter;
-    const char *names[4];
+    const char *names[5];
 } letters[] = {
-    {'b', {"batch-size"}},          {'d', {"data"}},  {'e', {"epochs"}},
-    {'o', {"run", "html", "grid"}}, {'q', {"quiet"}},
+    {'b', {"batch-size"}}, {'d', {"data"}},
+    {'e', {"epochs"}},     {'o', {"run", "html", "grid", "output"}},
+    {'q', {"quiet"}},
 };
 
 static const struct option *find_letter(const struct command *command, char letter)

@@ -12,6 +12,7 @@
 #include <lockstep/field.h>
 #include <lockstep/file.h>
 #include <lockstep/graph.h>
+#include <lockstep/import.h>
 #include <lockstep/model.h>
 #include <lockstep/predict.h>
 #include <lockstep/progress.h>

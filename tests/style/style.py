@@ -44,7 +44,7 @@ TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
 DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
-         "field": "data", "file": "io", "predict": "train", "progress": "base",
+         "field": "data", "file": "io", "import": "model", "predict": "train", "progress": "base",
          "reference": "train", "settings": "train", "status": "base",
          "survey": "data", "tune": "graph"}  # fmt: skip
 
@@ -64,7 +64,7 @@ LIBRARIES = {
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/model/classes.c", "src/train/run_folder.c", "tools/terminal/json.h"],
+                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run_folder.c", "tools/terminal/json.h"],
 }  # fmt: skip
 
 # Headers of C11 and POSIX; sys/file.h for flock().
