@@ -31,7 +31,7 @@ static const struct option *find(const struct command *command, const char *name
  */
 static const struct {
     char letter;
-    const char *names[5];
+    const char *names[6];
 } letters[] = {
     {'b', {"batch-size"}}, {'d', {"data"}},
     {'e', {"epochs"}},     {'o', {"run", "html", "grid", "output"}},

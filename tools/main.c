@@ -7,13 +7,15 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &train_command,    &eval_command,    &predict_command,    &run_command,
-    &import_command,   &summary_command, &data_command,       &convert_command,
-    &devices_command,  &bench_command,   &tune_command,       &scale_command,
-    &selftest_command, &help_command,    &completion_command, NULL};
+    &train_command,   &eval_command,       &predict_command,
+    &run_command,     &summary_command,    &import_command,
+    &weights_command, &export_command,     &data_command,
+    &convert_command, &devices_command,    &bench_command,
+    &tune_command,    &scale_command,      &selftest_command,
+    &help_command,    &completion_command, NULL};
 
 /* Promised by the interface, not built yet: refused in words of their own. */
-static const char *const later[] = {"report", "export", "serve", NULL};
+static const char *const later[] = {"report", "serve", NULL};
 
 int failed(enum lk_status status)
 {
@@ -61,7 +63,7 @@ void commands_help(void)
 
 int unknown_command(const char *name)
 {
-    const char *names[16] = {NULL};
+    const char *names[32] = {NULL};
     for (int i = 0; later[i]; i++)
         if (strcmp(name, later[i]) == 0) {
             say("'%s' is not part of this version (" LK_VERSION ")", name);

@@ -24,5 +24,6 @@
 #include <lockstep/tensor.h>
 #include <lockstep/train.h>
 #include <lockstep/tune.h>
+#include <lockstep/weights.h>
 
 #endif

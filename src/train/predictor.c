@@ -1,10 +1,10 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
 #include "data/photo.h"
+#include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
 #include "train/evaluation/evaluator.h"
-#include "train/run_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ enum lk_status lk_run_open_model(const char *path, struct lk_model **model)
 {
     char found[1024];
     struct lk_checkpoint_file *file = NULL;
-    LK_TRY(lk_run_find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_checkpoint_find(path, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &file));
     const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
     const enum lk_status status =
@@ -106,7 +106,7 @@ enum lk_status lk_predictor_open(const char *path, const char *device, int64_t b
 {
     char found[1024];
     struct lk_checkpoint_file *file = NULL;
-    LK_TRY(lk_run_find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_checkpoint_find(path, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &file));
     struct lk_predictor *made = calloc(1, sizeof *made);
     enum lk_status status = made ? open_file(made, file, device, batch)

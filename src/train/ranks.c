@@ -23,8 +23,9 @@ int lk_ranks(void)
 static enum lk_status compare_settings(struct lk_world *world,
                                        const struct lk_settings *settings)
 {
-    static const char *const own[] = {"model",  "data",    "validation", "run",
-                                      "device", "profile", "data_cache"};
+    static const char *const own[] = {"model",      "data",    "validation",
+                                      "run",        "device",  "profile",
+                                      "data_cache", "weights", "init_from"};
     struct lk_settings *copy;
     char *text = NULL;
     LK_TRY(lk_settings_copy(settings, &copy));

@@ -388,22 +388,3 @@ enum lk_status lk_run_folder_flush(struct lk_run_folder *folder)
         return lk_file_fail("append to", folder->metrics);
     return LK_OK;
 }
-
-enum lk_status lk_run_find_checkpoint(const char *path, char *found, size_t bytes)
-{
-    char folder[1024];
-    if (!lk_folder_exists(path)) {
-        if ((size_t)snprintf(found, bytes, "%s", path) >= bytes)
-            return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
-        return LK_OK;
-    }
-    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", path) >= sizeof folder)
-        return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
-    if (lk_folder_exists(folder))
-        LK_TRY(lk_checkpoint_newest(folder, found, bytes));
-    else
-        found[0] = '\0';
-    if (!*found)
-        return lk_fail(LK_E_IO, "'%s' has no checkpoint: train into it first", path);
-    return LK_OK;
-}

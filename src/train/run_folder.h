@@ -19,11 +19,6 @@ void lk_run_folder_close(struct lk_run_folder *folder);
  * fails: LK_E_IO: one is no file; LK_E_ARGUMENT: one is somebody else's */
 LK_MUST_CHECK enum lk_status lk_run_folder_check(const char *folder);
 
-/* The path of a run directory's newest checkpoint, or that of the checkpoint file itself.
- * fails: LK_E_IO where there is none; as lk_checkpoint_newest() */
-LK_MUST_CHECK enum lk_status lk_run_find_checkpoint(const char *path, char *found,
-                                                    size_t bytes);
-
 /* "" for no directory. */
 const char *lk_run_folder_path(const struct lk_run_folder *folder);
 const char *lk_run_folder_checkpoints(const struct lk_run_folder *folder);

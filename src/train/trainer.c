@@ -9,6 +9,7 @@
 #include "mirror/shards.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
+#include "model/foreign/weights.h"
 #include "train/fit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -351,6 +352,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->settings->shards,
                               &trainer->settings->shards));
     LK_TRY(add_loss(trainer));
+    LK_TRY(lk_trainer_open_weights(trainer));
     LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(create_team(trainer));
     LK_TRY(open_batches(trainer));
@@ -359,6 +361,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
         LK_TRY(lk_run_folder_start_over(trainer->folder));
     if (trainer->checkpoint)
         LK_TRY(lk_trainer_resume(trainer));
+    LK_TRY(lk_trainer_put_weights(trainer));
     LK_TRY(begin_folder(trainer, changes));
     LK_TRY(lk_trainer_broadcast_state(trainer));
     LK_TRY(announce(trainer));
@@ -402,6 +405,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     (void)!lk_data_load_join(&trainer->load);
     (void)!lk_profile_close(trainer->profile);
     lk_checkpoint_close(trainer->checkpoint);
+    lk_foreign_close(trainer->weights);
     lk_snapshot_destroy(trainer->snapshot);
     lk_trainer_close_evaluator(trainer);
     lk_team_destroy(trainer->team);

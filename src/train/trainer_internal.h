@@ -56,6 +56,7 @@ struct lk_trainer {
     struct lk_data_load load;
     struct lk_batches *batches;
     struct lk_checkpoint_file *checkpoint; /* to go on from; NULL: none, or done */
+    struct lk_foreign_weights *weights;    /* to begin with; NULL: none, or done */
     struct lk_lr_schedule schedule;
     double rate;
     int shards;
@@ -148,5 +149,12 @@ LK_MUST_CHECK enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer)
 /* Goes on from the checkpoint that is open, and closes it: weights, optimizer, step, position
  * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
 LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
+
+/* Opens the weights that a new run begins with, where the settings name some, on rank 0 alone.
+ * fails: as lk_foreign_open(); LK_E_ARGUMENT where both settings name some */
+LK_MUST_CHECK enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer);
+
+/* Writes them into all replicas of this rank, and closes them. */
+LK_MUST_CHECK enum lk_status lk_trainer_put_weights(struct lk_trainer *trainer);
 
 #endif

@@ -9,7 +9,7 @@ import program
 from program import DATA, MODEL, PROGRAM, ProgramTest
 
 COMMANDS = ['train', 'eval', 'predict', 'summary', 'data', 'devices', 'bench', 'scale',
-            'selftest', 'convert', 'tune', 'help', 'completion']
+            'selftest', 'convert', 'tune', 'weights', 'export', 'help', 'completion']
 
 
 class Help(ProgramTest):
@@ -46,7 +46,7 @@ class CommandLine(ProgramTest):
         self.refused(2, ["'tain'", "did you mean 'train'?"], 'tain')
 
     def test_later_commands(self):
-        for command in ['report', 'export', 'serve']:
+        for command in ['report', 'serve']:
             self.refused(2, 'not part of this version', command, 'x')
             self.assertNotIn(command, self.run_program('--help').stdout.split())
 

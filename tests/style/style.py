@@ -44,9 +44,9 @@ TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
 DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
-         "field": "data", "file": "io", "import": "model", "predict": "train", "progress": "base",
-         "reference": "train", "settings": "train", "status": "base",
-         "survey": "data", "tune": "graph"}  # fmt: skip
+         "field": "data", "file": "io", "import": "model", "predict": "train",
+         "progress": "base", "reference": "train", "settings": "train", "status": "base",
+         "survey": "data", "tune": "graph", "weights": "model"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {
@@ -57,14 +57,15 @@ LIBRARIES = {
     "clFFT.h": ["src/device/library/fft.c"],
     "Random123/": ["src/base/random.c"],
     "zlib.h": ["src/io/gzip.c"],
+    "zip.h": ["src/io/arrays/zip.c"],
     "openssl/": ["src/io/sha256.c"],
     "curl/": ["src/io/download.c"],
     "stb_image.h": ["src/io/image/image.c"],
     "turbojpeg.h": ["src/io/image/image.c"],
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
-    "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run_folder.c", "tools/terminal/json.h"],
+    "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c", "src/model/classes.c",
+                  "src/model/keras/keras.h", "src/train/run_folder.c", "tools/terminal/json.h"],
 }  # fmt: skip
 
 # Headers of C11 and POSIX; sys/file.h for flock().

@@ -6,6 +6,7 @@
 #include "io/arrays/convert.h"
 #include "io/arrays/file.h"
 #include "io/arrays/safetensors.h"
+#include "io/arrays/torch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,9 +106,24 @@ static enum lk_status check_names(const struct lk_arrays_file *file)
     return status;
 }
 
+static enum lk_status open_archive(struct lk_arrays_file *file)
+{
+    struct lk_zip *zip = NULL;
+    LK_TRY(lk_zip_open(&file->bytes, &zip));
+    if (lk_torch_find_pickle(zip) >= 0)
+        return lk_torch_open_archive(file, zip);
+    lk_zip_close(zip);
+    return lk_fail(LK_E_DATA, "a zip archive, but without the 'data.pkl' of PyTorch's files or "
+                              "the 'model.weights.h5' of Keras's");
+}
+
 static enum lk_status open_as(const char *path, struct lk_arrays_file *file,
                               const unsigned char *begin)
 {
+    if (lk_torch_is_stream(begin))
+        return lk_torch_open_stream(file);
+    if (memcmp(begin, "PK\3\4", 4) == 0)
+        return open_archive(file);
     if (file->bytes.size > 8 && begin[8] == '{')
         return lk_arrays_open_safetensors(path, file);
     return lk_fail(LK_E_DATA,

@@ -40,7 +40,4 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_arrays_put(const struct lk_checkpoint
 LK_MUST_CHECK enum lk_status lk_checkpoint_arrays_sum(const struct lk_checkpoint_arrays *arrays,
                                                       bool state, char text[LK_SHA256_TEXT]);
 
-/* Whether an array of that name is optimizer state. */
-bool lk_checkpoint_is_state(const char *name);
-
 #endif

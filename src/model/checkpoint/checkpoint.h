@@ -82,6 +82,9 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file 
 LK_MUST_CHECK enum lk_status lk_parameters_sha256(const struct lk_replica *replica,
                                                   char text[LK_SHA256_TEXT]);
 
+/* Whether an array of that name is optimizer state. */
+bool lk_checkpoint_is_state(const char *name);
+
 /* --- a folder of checkpoints ----------------------------------------------------------- */
 
 /* "FOLDER/step-00000123.safetensors". fails: LK_E_ARGUMENT, too long */
@@ -95,6 +98,10 @@ bool lk_checkpoint_is_there(const char *folder);
  * Damaged ones are passed over with a warning. fails: LK_E_DATA where all are damaged; LK_E_IO
  */
 LK_MUST_CHECK enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes);
+
+/* The checkpoint that a path means: the newest of a run directory, or the file itself.
+ * fails: as lk_checkpoint_newest(); LK_E_IO where the directory has none */
+LK_MUST_CHECK enum lk_status lk_checkpoint_find(const char *path, char *found, size_t bytes);
 
 /* Removes all but the `keep` checkpoints with the most steps, and what writers that were killed
  * have left. Nobody else may write there. fails: LK_E_IO */

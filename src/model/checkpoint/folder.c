@@ -118,6 +118,25 @@ enum lk_status lk_checkpoint_newest(const char *folder, char *path, size_t bytes
     return LK_OK;
 }
 
+enum lk_status lk_checkpoint_find(const char *path, char *found, size_t bytes)
+{
+    char folder[1024];
+    if (!lk_folder_exists(path)) {
+        if ((size_t)snprintf(found, bytes, "%s", path) >= bytes)
+            return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
+        return LK_OK;
+    }
+    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", path) >= sizeof folder)
+        return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
+    if (lk_folder_exists(folder))
+        LK_TRY(lk_checkpoint_newest(folder, found, bytes));
+    else
+        found[0] = '\0';
+    if (!*found)
+        return lk_fail(LK_E_IO, "'%s' has no checkpoint: train into it first", path);
+    return LK_OK;
+}
+
 /* Whether a file was left by a writer that was killed:
  * "step-00000123.safetensors.PID-N.tmp". */
 static bool is_left_over(const char *name)

@@ -219,54 +219,58 @@ bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *sha
 
 /* --- converting --------------------------------------------------------------------------- */
 
-/* One of both is read and the other written; elements are copied as bits. */
+/* The layout with all axes that there may be, those in front of length 1. One of both sides is
+ * read and the other written; elements are copied as bits. */
 struct copy {
-    const struct lk_layout *layout;
+    int64_t dim[LK_MOST_AXES], stride[LK_MOST_AXES];
+    const int64_t *order[LK_MOST_AXES];
     size_t bytes;
     char *ours, *theirs;
     bool takes;
 };
 
-static void copy_row(const struct copy *copy, int axis, int64_t at)
+static int64_t place(const struct copy *copy, int axis, int64_t i)
 {
-    const struct lk_layout *l = copy->layout;
-    const int64_t count = l->own.rank ? l->own.dim[axis] : 1;
-    const int64_t stride = l->own.rank ? l->stride[axis] : 0, *order = l->order[axis];
+    return copy->stride[axis] * (copy->order[axis] ? copy->order[axis][i] : i);
+}
+
+/* Copies a row of the last axis, whose first element is number `first` of theirs. */
+static void copy_row(struct copy *copy, int64_t first)
+{
+    const int last = LK_MOST_AXES - 1;
     const size_t n = copy->bytes;
-    for (int64_t i = 0; i < count; i++) {
-        char *theirs = copy->theirs + (size_t)(at + stride * (order ? order[i] : i)) * n;
-        char *ours = copy->ours + (size_t)i * n;
-        if (n == 4)
-            memcpy(copy->takes ? ours : theirs, copy->takes ? theirs : ours, 4);
-        else
-            memcpy(copy->takes ? ours : theirs, copy->takes ? theirs : ours, n);
+    for (int64_t i = 0; i < copy->dim[last]; i++, copy->ours += n) {
+        char *theirs = copy->theirs + (size_t)(first + place(copy, last, i)) * n;
+        memcpy(copy->takes ? copy->ours : theirs, copy->takes ? theirs : copy->ours, n);
     }
 }
 
-static void copy_axis(struct copy *copy, int axis, int64_t at)
+static void copy_all(const struct lk_layout *layout, struct copy *copy)
 {
-    const struct lk_layout *l = copy->layout;
-    if (axis >= l->own.rank - 1) {
-        copy_row(copy, axis, at);
-        copy->ours += copy->bytes * (size_t)(l->own.rank ? l->own.dim[axis] : 1);
-        return;
+    const int before = LK_MOST_AXES - layout->own.rank;
+    for (int i = 0; i < LK_MOST_AXES; i++) {
+        const bool is_there = i >= before;
+        copy->dim[i] = is_there ? layout->own.dim[i - before] : 1;
+        copy->stride[i] = is_there ? layout->stride[i - before] : 0;
+        copy->order[i] = is_there ? layout->order[i - before] : NULL;
     }
-    for (int64_t i = 0; i < l->own.dim[axis]; i++) {
-        const int64_t step = l->order[axis] ? l->order[axis][i] : i;
-        copy_axis(copy, axis + 1, at + l->stride[axis] * step);
-    }
+    for (int64_t i = 0; i < copy->dim[0]; i++)
+        for (int64_t j = 0; j < copy->dim[1]; j++)
+            for (int64_t k = 0; k < copy->dim[2]; k++)
+                copy_row(copy, place(copy, 0, i) + place(copy, 1, j) + place(copy, 2, k));
 }
 
 void lk_layout_take(const struct lk_layout *layout, size_t bytes, const void *theirs,
                     void *ours)
 {
-    struct copy copy = {layout, bytes, ours, (char *)(uintptr_t)theirs, true};
-    copy_axis(&copy, 0, 0);
+    struct copy copy = {
+        .bytes = bytes, .ours = ours, .theirs = (char *)(uintptr_t)theirs, .takes = true};
+    copy_all(layout, &copy);
 }
 
 void lk_layout_give(const struct lk_layout *layout, size_t bytes, const void *ours,
                     void *theirs)
 {
-    struct copy copy = {layout, bytes, (char *)(uintptr_t)ours, theirs, false};
-    copy_axis(&copy, 0, 0);
+    struct copy copy = {.bytes = bytes, .ours = (char *)(uintptr_t)ours, .theirs = theirs};
+    copy_all(layout, &copy);
 }

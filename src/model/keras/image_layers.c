@@ -120,7 +120,7 @@ static enum lk_status depthwise_conv2d(struct lk_keras_draft *draft, int count,
 {
     struct convolution c;
     struct lk_keras_tensor weighted;
-    int64_t filters;
+    int64_t filters = 0;
     const char *options;
     (void)count;
     LK_TRY(check_image(draft, x));
@@ -191,7 +191,7 @@ static enum lk_status conv2d_transpose(struct lk_keras_draft *draft, int count,
 {
     struct convolution c;
     struct lk_keras_tensor weighted;
-    int64_t filters;
+    int64_t filters = 0;
     const char *options, *placed;
     (void)count;
     LK_TRY(check_image(draft, x));

@@ -6,11 +6,10 @@
 #include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include "io/file.h"
-#include "io/safetensors.h"
 #include "model/checkpoint/checkpoint.h"
+#include "model/foreign/weights.h"
 #include "model/model.h"
 #include "train/evaluation/evaluator.h"
-#include "train/run_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +29,7 @@ struct lk_computation {
     int value_count;
     struct lk_checkpoint_file *checkpoint; /* NULL: the weights are elsewhere */
     char weights[PATH_BYTES];              /* a file with them; "": none */
+    bool is_own_file;                      /* which stands beside the model */
     uint64_t seed;
     struct lk_pipeline pipeline; /* of a run: what evaluation does to samples */
     struct lk_transform transform;
@@ -57,7 +57,7 @@ static enum lk_status read_run(struct lk_computation *c)
 static enum lk_status open_run(struct lk_computation *c, const char *path)
 {
     char found[PATH_BYTES];
-    LK_TRY(lk_run_find_checkpoint(path, found, sizeof found));
+    LK_TRY(lk_checkpoint_find(path, found, sizeof found));
     LK_TRY(lk_checkpoint_open(found, &c->checkpoint));
     return read_run(c);
 }
@@ -67,6 +67,9 @@ static enum lk_status open_folder(struct lk_computation *c, const char *text)
 {
     const int folder = (int)(strrchr(text, '/') - text);
     snprintf(c->weights, sizeof c->weights, "%.*s/weights.safetensors", folder, text);
+    c->is_own_file = lk_file_exists(c->weights);
+    if (!c->is_own_file)
+        c->weights[0] = '\0';
     return lk_model_open(text, NULL, &c->model);
 }
 
@@ -247,51 +250,16 @@ bool lk_computation_value(const struct lk_computation *computation, int index,
 
 /* --- the replica ----------------------------------------------------------------------- */
 
-static enum lk_status read_array(struct lk_computation *c, const struct lk_safetensors *file,
-                                 int index)
-{
-    const struct lk_param *param = lk_replica_param(c->replica, index);
-    const struct lk_safetensor *there = lk_safetensors_find(file, param->name);
-    char shape[96];
-    if (!there)
-        return lk_fail(LK_E_DATA, "%s: array '%s' of the model is missing", c->weights,
-                       param->name);
-    bool fits = there->type == LK_SAFETENSOR_F32 && there->rank == param->shape.rank;
-    for (int i = 0; fits && i < there->rank; i++)
-        fits = there->shape[i] == param->shape.dim[i];
-    if (!fits) {
-        lk_shape_print(&param->shape, shape, sizeof shape);
-        return lk_fail(LK_E_DATA, "%s: array '%s' is not F32 %s, as the model expects",
-                       c->weights, param->name, shape);
-    }
-    float *values = malloc((size_t)there->bytes + 1);
-    if (!values)
-        return lk_fail_memory(param->name, there->bytes);
-    enum lk_status status = lk_safetensors_read(file, there, values);
-    if (status == LK_OK)
-        status = lk_replica_write_param(c->replica, index, values);
-    free(values);
-    return status;
-}
-
-static enum lk_status read_weights(struct lk_computation *c)
-{
-    struct lk_safetensors *file = NULL;
-    LK_TRY(lk_safetensors_open(c->weights, &file));
-    enum lk_status status = LK_OK;
-    for (int i = 0; status == LK_OK && lk_replica_param(c->replica, i); i++)
-        status = read_array(c, file, i);
-    lk_safetensors_close(file);
-    return status;
-}
-
+/* A file that was asked for may lack the last layer, as those of pretrained bodies do; it then
+ * has first weights. */
 static enum lk_status set_weights(struct lk_computation *c)
 {
-    if (*c->weights)
-        return read_weights(c);
-    if (c->checkpoint)
+    if (c->checkpoint && !*c->weights)
         return lk_checkpoint_read(c->checkpoint, c->replica, NULL);
-    return lk_replica_init_weights(c->replica, c->seed);
+    LK_TRY(lk_replica_init_weights(c->replica, c->seed));
+    const struct lk_foreign_options options = {
+        .weights = c->weights, .may_lack_head = !c->is_own_file, .real = LK_F32};
+    return *c->weights ? lk_foreign_load(c->model, &options, c->replica) : LK_OK;
 }
 
 static enum lk_status make_replica(struct lk_computation *c)

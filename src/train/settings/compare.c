@@ -7,12 +7,13 @@
 
 enum { VALUE_BYTES = 1100 };
 
-/* What is not of the run but of one call of the program, what a run takes from its checkpoint,
- * and what is another row's second name. */
+/* What is not of the run but of one call of the program, what a run takes from its checkpoint
+ * or has begun with, and what is another row's second name. */
 static bool is_compared(const char *name)
 {
-    static const char *const passed_over[] = {"run",    "fresh",   "profile", "profile_steps",
-                                              "shards", "augment", NULL};
+    static const char *const passed_over[] = {
+        "run",     "fresh",   "profile",   "profile_steps", "shards",
+        "augment", "weights", "init_from", "skip_mismatch", NULL};
     for (int i = 0; passed_over[i]; i++)
         if (strcmp(name, passed_over[i]) == 0)
             return false;

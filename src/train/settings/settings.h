@@ -18,6 +18,7 @@ struct lk_settings {
     char model[512], data[512], validation[512], run[512], device[256];
     char max_bad[16], optimizer[256], schedule[256], split[256];
     char data_cache[512];
+    char weights[512], init_from[512];
     char pipeline[1024], eval_pipeline[1024]; /* as lk_pipeline_print() has them */
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;
@@ -27,7 +28,7 @@ struct lk_settings {
     double loss_scale; /* 0: found while training */
     int mode, all_reduce, math, tune, precision;
     int64_t prefetch;
-    bool shuffle, drop_remainder, fresh;
+    bool shuffle, drop_remainder, fresh, skip_mismatch;
     char profile[512];
     int64_t profile_steps;
     char *model_text;      /* of an inline model in a run file; NULL: none */

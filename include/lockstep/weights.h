@@ -1,0 +1,60 @@
+/* Files of weights, of any program that writes a format known here: what they hold, and writing
+ * a run's weights for others. Floor 6. */
+#ifndef LOCKSTEP_WEIGHTS_H
+#define LOCKSTEP_WEIGHTS_H
+
+#include <lockstep/status.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LK_WEIGHTS_AXES = 8 };
+
+/* An array of a file; name and type ("F32") live as long as the file is open. */
+struct lk_weights_array {
+    const char *name, *type;
+    int rank; /* 0: a single number */
+    int64_t shape[LK_WEIGHTS_AXES], count;
+};
+
+struct lk_weights_file;
+
+/* Opens a file of weights: safetensors, HDF5 or an archive of Keras, PyTorch's .pt. Nothing in
+ * it is executed. fails: LK_E_IO, LK_E_DATA, LK_E_UNSUPPORTED */
+LK_API LK_MUST_CHECK enum lk_status lk_weights_open(const char *path,
+                                                    struct lk_weights_file **file);
+LK_API void lk_weights_close(struct lk_weights_file *file);
+
+/* "safetensors", "Keras 2", "Keras 3" or "PyTorch" */
+LK_API const char *lk_weights_format(const struct lk_weights_file *file);
+
+/* Describes array `index` in the file's order; false past the last. */
+LK_API bool lk_weights_array(const struct lk_weights_file *file, int index,
+                             struct lk_weights_array *array);
+
+/* Reads an array and computes the mean and the standard deviation of its numbers, NaN where it
+ * has none. fails: LK_E_IO, LK_E_DATA, LK_E_MEMORY */
+LK_API LK_MUST_CHECK enum lk_status lk_weights_measure(const struct lk_weights_file *file,
+                                                       int index, double *mean,
+                                                       double *deviation);
+
+/* KERAS_H5: as Keras 2 writes weights, or as Keras 3 does where the name ends in .weights.h5.
+ */
+enum lk_weights_kind { LK_WEIGHTS_SAFETENSORS, LK_WEIGHTS_KERAS_H5 };
+
+/* Writes the weights of a run directory or checkpoint to a file, which is replaced as a whole.
+ * names: "lockstep", "torchvision", "keras", or "pytorch" for PyTorch's with our layers; NULL:
+ * lockstep, keras in HDF5. Arrays are laid out as the program of that name has them.
+ * fails: LK_E_ARGUMENT where the model has no such names, LK_E_IO, LK_E_DATA,
+ * LK_E_UNSUPPORTED */
+LK_API LK_MUST_CHECK enum lk_status lk_weights_export(const char *run, const char *path,
+                                                      enum lk_weights_kind kind,
+                                                      const char *names);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

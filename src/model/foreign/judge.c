@@ -1,0 +1,248 @@
+/* Judges whether a file's arrays are the weights of a model, and says what is left over. */
+#include "model/foreign/judge.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/text.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED = 3 }; /* of a list, before "and 5 others" */
+
+/* --- texts -------------------------------------------------------------------------------- */
+
+/* A list of things, of which the first are named. */
+struct list {
+    const char *between;
+    int count;
+    struct lk_text text;
+};
+
+static void add(struct list *list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(struct list *list, const char *format, ...)
+{
+    char item[512];
+    va_list values;
+    if (list->count++ >= NAMED)
+        return;
+    va_start(values, format);
+    vsnprintf(item, sizeof item, format, values);
+    va_end(values);
+    lk_text_append(&list->text, "%s%s", list->count > 1 ? list->between : "", item);
+}
+
+/* Ends a list that is not empty; "" for one that is. */
+static const char *finish(struct list *list)
+{
+    const int others = list->count - NAMED;
+    if (others > 0)
+        lk_text_append(&list->text, " and %d other%s", others, others > 1 ? "s" : "");
+    return list->text.bytes && !list->text.failed ? list->text.bytes : "";
+}
+
+static const char *shape_text(int rank, const int64_t *shape, char text[128])
+{
+    int used = snprintf(text, 128, "[");
+    for (int i = 0; i < rank && used < 100; i++)
+        used += snprintf(text + used, 128 - (size_t)used, "%s%lld", i ? ", " : "",
+                         (long long)shape[i]);
+    snprintf(text + used, 128 - (size_t)used, "]");
+    return text;
+}
+
+/* --- what is left over -------------------------------------------------------------------- */
+
+struct findings {
+    struct list missing, misshapen, extra; /* which are errors */
+    struct list head, beside;              /* which are not */
+};
+
+static bool is_trained(const struct lk_judgement *j, int p)
+{
+    return j->namings->param[p].node->is_trainable;
+}
+
+/* The last parameter that the file has, and the file's last array that the model has. */
+static void find_last(const struct lk_judgement *j, int *param, int *array)
+{
+    *param = *array = -1;
+    for (int p = 0; p < j->namings->params; p++)
+        if (j->pairing->pair[p].array >= 0) {
+            *param = p;
+            if (j->pairing->pair[p].array > *array)
+                *array = j->pairing->pair[p].array;
+        }
+}
+
+static void find_in_model(const struct lk_judgement *j, int last, struct findings *f)
+{
+    char expected[128], found[128];
+    for (int p = 0; p < j->namings->params; p++) {
+        const struct lk_pair *pair = &j->pairing->pair[p];
+        const char *name = j->namings->param[p].name;
+        if (pair->array < 0) {
+            const bool is_head = p > last && j->may_lack_head && is_trained(j, p);
+            add(is_head ? &f->head : &f->missing, "%s", name);
+        } else if (!pair->fits) {
+            const struct lk_array *array = &j->file->arrays[pair->array];
+            add(&f->misshapen, "'%.100s' is %s, for %s %s is expected", array->name,
+                shape_text(array->rank, array->shape, found), name,
+                shape_text(pair->layout.rank, pair->layout.shape, expected));
+        }
+    }
+}
+
+/* The layer's part of an array's name: what stands before its last dot or slash. */
+static size_t layer_bytes(const char *name)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; name[i]; i++)
+        if (name[i] == '.' || name[i] == '/')
+            bytes = i;
+    return bytes;
+}
+
+/* Whether the model has another array of this one's layer. */
+static bool is_of_known_layer(const struct lk_judgement *j, const bool *used, int array)
+{
+    const struct lk_array *arrays = j->file->arrays;
+    const size_t bytes = layer_bytes(arrays[array].name);
+    for (int i = 0; i < j->file->count; i++)
+        if (used[i] && layer_bytes(arrays[i].name) == bytes &&
+            memcmp(arrays[i].name, arrays[array].name, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* Arrays that no parameter takes. Behind the last one that is taken they are the head of
+ * another model, and outside of what all names have in front something else that was saved. */
+static enum lk_status find_in_file(const struct lk_judgement *j, int last, struct findings *f)
+{
+    const char *prefix = j->pairing->prefix;
+    bool *used = calloc((size_t)j->file->count + 1, sizeof *used);
+    if (!used)
+        return lk_fail_memory("names of arrays", (size_t)j->file->count);
+    for (int p = 0; p < j->namings->params; p++)
+        if (j->pairing->pair[p].array >= 0)
+            used[j->pairing->pair[p].array] = true;
+    for (int i = 0; i < j->file->count; i++) {
+        const struct lk_array *array = &j->file->arrays[i];
+        if (used[i] || lk_array_is_aside(j->file, array))
+            continue;
+        const bool is_beside = i > last || strncmp(array->name, prefix, strlen(prefix)) != 0;
+        const bool is_fine =
+            is_beside && f->extra.count < NAMED && !is_of_known_layer(j, used, i);
+        char shape[128];
+        add(is_fine ? &f->beside : &f->extra, "'%.100s' %s", array->name,
+            shape_text(array->rank, array->shape, shape));
+    }
+    free(used);
+    return LK_OK;
+}
+
+/* --- what is said ------------------------------------------------------------------------- */
+
+static void print_names(const struct lk_judgement *j, char text[128])
+{
+    if (!j->pairing->naming)
+        snprintf(text, 128, "in order, by shape");
+    else if (strcmp(j->pairing->naming->title, "lockstep") == 0)
+        snprintf(text, 128, "by our names");
+    else
+        snprintf(text, 128, "by the names of %s", j->pairing->naming->title);
+}
+
+static enum lk_status refuse(const struct lk_judgement *j, struct findings *f)
+{
+    char names[128];
+    const char *missing = finish(&f->missing), *misshapen = finish(&f->misshapen);
+    const char *extra = finish(&f->extra);
+    print_names(j, names);
+    return lk_fail(LK_E_SHAPE,
+                   "'%s' does not fit model '%s' (%d of %d parameters found, %s): "
+                   "%s%s%s%s%s%s%s; --skip-mismatch takes what fits and leaves the rest as "
+                   "initialized",
+                   j->path, j->model, j->pairing->paired, j->namings->params, names, misshapen,
+                   *misshapen && (*missing || *extra) ? "; " : "",
+                   *missing ? "missing from it: " : "", missing, *missing && *extra ? "; " : "",
+                   *extra ? "the model has no " : "", extra);
+}
+
+static void print_table(const struct lk_judgement *j)
+{
+    char shape[128];
+    for (int p = 0; p < j->namings->params; p++) {
+        const struct lk_pair *pair = &j->pairing->pair[p];
+        const struct lk_foreign_param *param = &j->namings->param[p];
+        if (pair->fits)
+            lk_log(LK_LOG_INFO, "  %s <- %s %s", param->name, j->file->arrays[pair->array].name,
+                   shape_text(j->file->arrays[pair->array].rank,
+                              j->file->arrays[pair->array].shape, shape));
+    }
+}
+
+/* What did not fit and was asked to stay, as one list. */
+static void print_skipped(struct findings *f)
+{
+    const char *missing = finish(&f->missing), *misshapen = finish(&f->misshapen);
+    if (*missing)
+        lk_log(LK_LOG_INFO, "left as initialized, missing from the file: %s", missing);
+    if (*misshapen)
+        lk_log(LK_LOG_INFO, "left as initialized, of another shape: %s", misshapen);
+}
+
+static void print(const struct lk_judgement *j, struct findings *f)
+{
+    char names[128];
+    const struct lk_naming *naming = j->pairing->naming;
+    const char *head = finish(&f->head), *beside = finish(&f->beside);
+    const char *extra = finish(&f->extra);
+    print_names(j, names);
+    lk_log(LK_LOG_INFO, "weights of '%s': %d of %d parameters, %s", j->path,
+           j->pairing->fitting, j->namings->params, names);
+    if (!naming)
+        print_table(j);
+    if (naming && naming->differs)
+        lk_log(LK_LOG_WARNING, "%s", naming->differs);
+    print_skipped(f);
+    if (*head)
+        lk_log(LK_LOG_INFO, "a new head, as initialized: %s", head);
+    if (*beside || *extra)
+        lk_log(LK_LOG_INFO, "not used of the file: %s%s%s", beside,
+               *beside && *extra ? ", " : "", extra);
+}
+
+static void clear(struct findings *f)
+{
+    struct list *lists[] = {&f->missing, &f->misshapen, &f->extra, &f->head, &f->beside};
+    for (int i = 0; i < LK_COUNT(lists); i++)
+        free(lists[i]->text.bytes);
+}
+
+enum lk_status lk_judge(const struct lk_judgement *j)
+{
+    struct findings f = {.missing.between = ", ",
+                         .misshapen.between = "; ",
+                         .extra.between = ", ",
+                         .head.between = ", ",
+                         .beside.between = ", "};
+    int param, array;
+    find_last(j, &param, &array);
+    find_in_model(j, param, &f);
+    enum lk_status status = find_in_file(j, array, &f);
+    const bool is_wrong = f.missing.count || f.misshapen.count || f.extra.count;
+    if (status == LK_OK && j->pairing->fitting == 0)
+        status = lk_fail(
+            LK_E_SHAPE, "'%s' has nothing that fits model '%s': %d arrays, the first '%.100s'",
+            j->path, j->model, j->file->count, j->file->count ? j->file->arrays[0].name : "");
+    else if (status == LK_OK && is_wrong && !j->skips_mismatch)
+        status = refuse(j, &f);
+    else if (status == LK_OK)
+        print(j, &f);
+    clear(&f);
+    return status;
+}

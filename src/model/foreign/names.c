@@ -1,0 +1,271 @@
+/* Lists what other programs call the parameters of a model: by the tables of the zoo, and as
+ * PyTorch and Keras spell parameters of layers. */
+#include "model/foreign/names.h"
+
+#include "base/fail.h"
+#include "model/foreign/table.h"
+#include <stdio.h>
+#include <string.h>
+
+/* --- how parameters are spelled ----------------------------------------------------------- */
+
+static const struct {
+    const char *own, *torch, *keras;
+} spellings[] = {
+    {"weight", "weight", "kernel"},
+    {"gamma", "weight", "gamma"},
+    {"beta", "bias", "beta"},
+    {"moving_mean", "running_mean", "moving_mean"},
+    {"moving_variance", "running_var", "moving_variance"},
+    {"alpha", "weight", "alpha"},
+};
+
+static const char *spell(const char *own, enum lk_naming_style style)
+{
+    for (int i = 0; i < LK_COUNT(spellings); i++)
+        if (strcmp(spellings[i].own, own) == 0)
+            return style == LK_NAMING_TORCH ? spellings[i].torch : spellings[i].keras;
+    return own;
+}
+
+static bool is_depthwise(const struct lk_node *node)
+{
+    return strcmp(node->op->name, "conv2d") == 0 && node->shapes.param[0].shape.dim[0] == 1 &&
+           node->shapes.x[0].dim[0] > 1;
+}
+
+/* The layer of "LAYER:depthwise", and what stands behind its colon; part "": the layer has one
+ * node of ours. */
+static const char *split(const char *base, char layer[128])
+{
+    const char *colon = strrchr(base, ':');
+    snprintf(layer, 128, "%.*s", (int)(colon ? (size_t)(colon - base) : strlen(base)), base);
+    return colon ? colon + 1 : "";
+}
+
+static void spell_keras(const struct lk_foreign_param *p, const char *layer, const char *part,
+                        char text[LK_MOST_SPELLINGS][192])
+{
+    const char *own = p->node->shapes.param[p->index].name;
+    const char *kernel = spell(own, LK_NAMING_KERAS);
+    if (strcmp(own, "weight") != 0 || (!*part && !is_depthwise(p->node))) {
+        snprintf(text[0], 192, "%s/%s", layer, kernel);
+        return;
+    }
+    snprintf(text[0], 192, "%s/%s_kernel", layer, *part ? part : "depthwise");
+    if (!*part) /* Keras 3 has no word of its own for it */
+        snprintf(text[1], 192, "%s/%s", layer, kernel);
+}
+
+/* Sets the names of parameter p, whose layer is `base`. */
+static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *naming, int p,
+                                 const char *base)
+{
+    const struct lk_foreign_param *param = &namings->param[p];
+    char layer[128], text[LK_MOST_SPELLINGS][192] = {"", ""};
+    const char *part = split(base, layer), *own = param->node->shapes.param[param->index].name;
+    const int second = strcmp(part, "pointwise") == 0; /* its kernel is behind the other one */
+    switch (naming->style) {
+    case LK_NAMING_OWN:
+        snprintf(text[0], sizeof text[0], "%s", param->name);
+        break;
+    case LK_NAMING_TORCH:
+        snprintf(text[0], sizeof text[0], "%s.%s", layer, spell(own, naming->style));
+        break;
+    case LK_NAMING_KERAS:
+        spell_keras(param, layer, part, text);
+        break;
+    case LK_NAMING_KERAS_3:
+        snprintf(text[0], sizeof text[0], "%s/vars/%d", layer, param->index + second);
+        break;
+    }
+    for (int i = 0; i < LK_MOST_SPELLINGS; i++)
+        if (*text[i])
+            LK_TRY(lk_arena_text(&namings->arena, text[i], &naming->names[p][i]));
+    return LK_OK;
+}
+
+/* --- layers that Keras counts ------------------------------------------------------------- */
+
+/* The class of a layer as Keras 3 files spell it. */
+static const char *class_of(const struct lk_node *node, const char *part)
+{
+    static const char *const classes[][2] = {{"batch_norm", "batch_normalization"},
+                                             {"layer_norm", "layer_normalization"},
+                                             {"group_norm", "group_normalization"},
+                                             {"prelu", "p_re_lu"}};
+    if (*part)
+        return "separable_conv2d";
+    if (is_depthwise(node))
+        return "depthwise_conv2d";
+    for (int i = 0; i < LK_COUNT(classes); i++)
+        if (strcmp(classes[i][0], node->op->name) == 0)
+            return classes[i][1];
+    return node->op->name;
+}
+
+/* Layers of that class before place `at` of the order. */
+static int count_before(const struct lk_namings *namings, const int *order,
+                        const char *const *base, int at, const char *class)
+{
+    char layer[128];
+    const struct lk_node *last = NULL;
+    int count = 0;
+    for (int i = 0; i < at; i++) {
+        const struct lk_node *node = namings->param[order[i]].node;
+        const char *part = split(base[order[i]] ? base[order[i]] : "", layer);
+        if (node != last && strcmp(class_of(node, part), class) == 0 &&
+            strcmp(part, "pointwise") != 0)
+            count++;
+        last = node;
+    }
+    return count;
+}
+
+/* Names as in a Keras 3 file, whose layers have the names of their classes and are counted in
+ * the model's order: "layers/conv2d_1/vars/0". */
+static enum lk_status count_layers(struct lk_namings *namings, struct lk_naming *naming,
+                                   const char *const *base)
+{
+    char layer[128], name[192];
+    const struct lk_node *node = NULL;
+    for (int i = 0; i < namings->params; i++) {
+        const int p = naming->order[i];
+        if (namings->param[p].node != node) {
+            node = namings->param[p].node;
+            const char *part = split(base[p] ? base[p] : "", layer);
+            const char *class = class_of(node, part);
+            const int number = count_before(namings, naming->order, base, i, class) -
+                               (strcmp(part, "pointwise") == 0);
+            snprintf(name, sizeof name, number > 0 ? "layers/%s_%d" : "layers/%s", class,
+                     number);
+            if (*part)
+                snprintf(name + strlen(name), sizeof name - strlen(name), ":%s", part);
+        }
+        LK_TRY(name_param(namings, naming, p, name));
+    }
+    return LK_OK;
+}
+
+/* --- the list ----------------------------------------------------------------------------- */
+
+static enum lk_status add(struct lk_namings *namings, const char *title,
+                          enum lk_naming_style style, struct lk_naming **made)
+{
+    static const enum lk_layout_kind layouts[] = {LK_LAYOUT_OWN, LK_LAYOUT_TORCH,
+                                                  LK_LAYOUT_KERAS, LK_LAYOUT_KERAS};
+    void *memory;
+    int *order;
+    const size_t count = (size_t)namings->params + 1;
+    if (namings->count == LK_MOST_NAMINGS)
+        return lk_fail(LK_E_MODEL, "more than %d namings", LK_MOST_NAMINGS);
+    struct lk_naming *naming = &namings->list[namings->count++];
+    *naming = (struct lk_naming){.title = title, .style = style, .layout = layouts[style]};
+    LK_TRY(lk_arena_allocate(&namings->arena, count * sizeof *naming->names, &memory));
+    naming->names = memory;
+    LK_TRY(lk_arena_allocate(&namings->arena, count * sizeof *order, &memory));
+    naming->order = order = memory;
+    for (int p = 0; p < namings->params; p++)
+        order[p] = p;
+    *made = naming;
+    return LK_OK;
+}
+
+/* Adds a naming in which layers have these names; those that have none have ours. */
+static enum lk_status add_layers(struct lk_namings *namings, const char *title,
+                                 enum lk_naming_style style,
+                                 const struct lk_convention *convention)
+{
+    struct lk_naming *naming;
+    LK_TRY(add(namings, title, style, &naming));
+    if (convention) {
+        naming->differs = convention->differs;
+        naming->order = convention->order;
+    }
+    for (int p = 0; p < namings->params; p++) {
+        const char *base = convention ? convention->base[p] : NULL;
+        LK_TRY(name_param(namings, naming, p, base ? base : namings->param[p].node->name));
+    }
+    return LK_OK;
+}
+
+/* Whether a convention of Keras names places inside of a Keras 3 file. */
+static bool has_places(const struct lk_namings *namings, const struct lk_convention *c)
+{
+    for (int p = 0; p < namings->params; p++)
+        if (c->base[p] && strchr(c->base[p], '/'))
+            return true;
+    return false;
+}
+
+/* Counts layers as the model's table tells for Keras, else as the graph has them. */
+static enum lk_status add_counted(struct lk_namings *namings,
+                                  const struct lk_convention *conventions, int count)
+{
+    struct lk_naming *naming;
+    void *none;
+    LK_TRY(add(namings, "keras-3", LK_NAMING_KERAS_3, &naming));
+    for (int i = 0; i < count; i++)
+        if (strcmp(conventions[i].title, "keras") == 0) {
+            naming->order = conventions[i].order;
+            naming->differs = conventions[i].differs;
+            return count_layers(namings, naming, conventions[i].base);
+        }
+    LK_TRY(lk_arena_allocate(&namings->arena,
+                             ((size_t)namings->params + 1) * sizeof(const char *), &none));
+    return count_layers(namings, naming, none);
+}
+
+static enum lk_status list_params(const struct lk_graph *graph, struct lk_namings *namings)
+{
+    void *memory;
+    int count = 0;
+    for (int i = 0; i < graph->count; i++)
+        count += graph->nodes[i]->weights_of ? 0 : graph->nodes[i]->shapes.params;
+    LK_TRY(lk_arena_allocate(&namings->arena, ((size_t)count + 1) * sizeof *namings->param,
+                             &memory));
+    namings->param = memory;
+    for (int i = 0; i < graph->count; i++) {
+        const struct lk_node *node = graph->nodes[i];
+        for (int j = 0; !node->weights_of && j < node->shapes.params; j++) {
+            struct lk_foreign_param *p = &namings->param[namings->params++];
+            *p = (struct lk_foreign_param){.node = node, .index = j};
+            snprintf(p->name, sizeof p->name, "%s.%s", node->name, node->shapes.param[j].name);
+        }
+    }
+    return LK_OK;
+}
+
+enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *namings)
+{
+    struct lk_convention conventions[LK_MOST_CONVENTIONS];
+    int count = 0;
+    LK_TRY(list_params(model->graph, namings));
+    LK_TRY(lk_conventions_read(model->name, namings, &namings->arena, conventions, &count));
+    LK_TRY(add_layers(namings, "lockstep", LK_NAMING_OWN, NULL));
+    for (int i = 0; i < count; i++) {
+        const struct lk_convention *c = &conventions[i];
+        const enum lk_naming_style style = !c->is_keras             ? LK_NAMING_TORCH
+                                           : has_places(namings, c) ? LK_NAMING_KERAS_3
+                                                                    : LK_NAMING_KERAS;
+        LK_TRY(add_layers(namings, c->title, style, c));
+    }
+    LK_TRY(add_counted(namings, conventions, count));
+    LK_TRY(add_layers(namings, "pytorch", LK_NAMING_TORCH, NULL));
+    LK_TRY(add_layers(namings, "keras", LK_NAMING_KERAS, NULL));
+    return add_layers(namings, "keras-3", LK_NAMING_KERAS_3, NULL);
+}
+
+void lk_namings_clear(struct lk_namings *namings)
+{
+    lk_arena_clear(&namings->arena);
+    *namings = (struct lk_namings){0};
+}
+
+const struct lk_naming *lk_namings_find(const struct lk_namings *namings, const char *title)
+{
+    for (int i = 0; i < namings->count; i++)
+        if (strcmp(namings->list[i].title, title) == 0)
+            return &namings->list[i];
+    return NULL;
+}

@@ -1,0 +1,52 @@
+/* What other programs call the parameters of a model. Floor 6. Knows no file of weights.
+ *
+ * A naming gives every parameter of the model a name. There are our own names; for
+ * models of the zoo the conventions in zoo/names; and what PyTorch and Keras would
+ * call the parameters of layers that have our names, or that Keras counts. */
+#ifndef LK_MODEL_FOREIGN_NAMES_H
+#define LK_MODEL_FOREIGN_NAMES_H
+
+#include "model/foreign/layout.h"
+#include "model/model.h"
+
+enum { LK_MOST_NAMINGS = 16, LK_MOST_SPELLINGS = 2 };
+
+/* Parameter `index` of a node that uses its own. */
+struct lk_foreign_param {
+    const struct lk_node *node;
+    int index;
+    char name[96]; /* ours: "conv2d_1.weight" */
+};
+
+/* How a naming spells a layer's parameters: "conv1.weight", "conv1/kernel", "conv1/vars/0". */
+enum lk_naming_style { LK_NAMING_OWN, LK_NAMING_TORCH, LK_NAMING_KERAS, LK_NAMING_KERAS_3 };
+
+/* names[p]: the spellings of parameter p, the usual one first; NULL: it has no other. A ":0" at
+ * the end, as in Keras 2, is left out. A layer that its table does not name has our name. */
+struct lk_naming {
+    const char *title; /* "torchvision" */
+    enum lk_naming_style style;
+    enum lk_layout_kind layout;
+    const char *differs; /* how that program's network differs from ours; NULL: it does not */
+    const char *(*names)[LK_MOST_SPELLINGS];
+    const int *order; /* [params]: the parameters in the order of that program */
+};
+
+struct lk_namings {
+    struct lk_arena arena;
+    int params, count;
+    struct lk_foreign_param *param; /* [params], in the order of the graph */
+    struct lk_naming list[LK_MOST_NAMINGS];
+};
+
+/* Lists the model's parameters and all namings; {0} before. To be cleared after failures too.
+ * fails: LK_E_MEMORY; LK_E_MODEL where a table of names is wrong */
+LK_MUST_CHECK enum lk_status lk_namings_make(const struct lk_model *model,
+                                             struct lk_namings *namings);
+void lk_namings_clear(struct lk_namings *namings);
+
+/* The first naming of that title: "lockstep", one of the model's table ("torchvision"), or
+ * "pytorch", "keras" and "keras-3", which need no table. NULL: absent. */
+const struct lk_naming *lk_namings_find(const struct lk_namings *namings, const char *title);
+
+#endif

@@ -1,0 +1,284 @@
+/* Pairs the arrays of a file with the parameters of a model: by the names that fit best, else
+ * in order by shape. */
+#include "model/foreign/pair.h"
+
+#include "base/fail.h"
+#include "model/checkpoint/checkpoint.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PREFIXES = 4 };
+
+/* --- names of arrays ---------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+    const size_t bytes = strlen(end);
+    return length >= bytes && memcmp(text + length - bytes, end, bytes) == 0;
+}
+
+bool lk_array_is_aside(const struct lk_arrays *file, const struct lk_array *array)
+{
+    const char *name = array->name;
+    if (file->format == LK_ARRAYS_SAFETENSORS && lk_checkpoint_is_state(name))
+        return true;
+    return ends_with(name, strlen(name), "num_batches_tracked") ||
+           strncmp(name, "optimizer/", 10) == 0 ||
+           strncmp(name, "optimizer_weights/", 18) == 0 ||
+           strstr(name, "seed_generator") != NULL;
+}
+
+/* An array's name, without the ":0" that Keras 2 writes behind. */
+struct name {
+    const char *text;
+    size_t length;
+    int array;
+};
+
+struct index {
+    const struct lk_arrays *file;
+    struct name *names; /* sorted */
+    int count;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    const size_t least = x->length < y->length ? x->length : y->length;
+    const int order = memcmp(x->text, y->text, least);
+    return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+static enum lk_status make_index(const struct lk_arrays *file, struct index *index)
+{
+    const size_t bytes = ((size_t)file->count + 1) * sizeof *index->names;
+    *index = (struct index){.file = file, .names = malloc(bytes)};
+    if (!index->names)
+        return lk_fail_memory("names of arrays", bytes);
+    for (int i = 0; i < file->count; i++) {
+        const char *text = file->arrays[i].name;
+        size_t length = strlen(text);
+        if (lk_array_is_aside(file, &file->arrays[i]))
+            continue;
+        if (ends_with(text, length, ":0"))
+            length -= 2;
+        index->names[index->count++] = (struct name){text, length, i};
+    }
+    qsort(index->names, (size_t)index->count, sizeof *index->names, compare);
+    return LK_OK;
+}
+
+/* The array of that name; -1: absent. */
+static int find(const struct index *index, const char *prefix, const char *name)
+{
+    char whole[LK_PREFIX_BYTES + 256];
+    const int length = snprintf(whole, sizeof whole, "%s%s", prefix, name);
+    if (length < 0 || (size_t)length >= sizeof whole)
+        return -1;
+    const struct name key = {.text = whole, .length = (size_t)length};
+    const struct name *found =
+        bsearch(&key, index->names, (size_t)index->count, sizeof key, compare);
+    return found ? found->array : -1;
+}
+
+/* --- by name ------------------------------------------------------------------------------ */
+
+/* What may stand before all names of a naming: nothing, or what stands before its first one.
+ */
+struct prefixes {
+    char list[MOST_PREFIXES][LK_PREFIX_BYTES];
+    int count;
+};
+
+static void add_prefixes(const struct index *index, const char *name, struct prefixes *p)
+{
+    const size_t bytes = strlen(name);
+    for (int i = 0; i < index->count && p->count < MOST_PREFIXES; i++) {
+        const struct name *there = &index->names[i];
+        const size_t before = there->length - bytes;
+        if (there->length <= bytes || before >= LK_PREFIX_BYTES ||
+            !ends_with(there->text, there->length, name) ||
+            !strchr("./", there->text[before - 1]))
+            continue;
+        snprintf(p->list[p->count++], LK_PREFIX_BYTES, "%.*s", (int)before, there->text);
+    }
+}
+
+static void find_prefixes(const struct index *index, const struct lk_namings *namings,
+                          const struct lk_naming *naming, struct prefixes *p)
+{
+    p->list[0][0] = '\0';
+    p->count = 1;
+    for (int i = 0; i < LK_MOST_SPELLINGS && namings->params > 0; i++)
+        if (naming->names[0][i])
+            add_prefixes(index, naming->names[0][i], p);
+}
+
+static enum lk_status describe(struct lk_namings *namings, enum lk_layout_kind kind,
+                               struct lk_pair **pairs)
+{
+    void *memory;
+    LK_TRY(lk_arena_allocate(&namings->arena, ((size_t)namings->params + 1) * sizeof **pairs,
+                             &memory));
+    *pairs = memory;
+    for (int p = 0; p < namings->params; p++) {
+        const struct lk_foreign_param *param = &namings->param[p];
+        (*pairs)[p].array = -1;
+        LK_TRY(lk_layout_describe(param->node, param->index, kind, &namings->arena,
+                                  &(*pairs)[p].layout));
+    }
+    return LK_OK;
+}
+
+/* Notes which array is that of parameter p. */
+static void set_pair(struct lk_pairing *pairing, int p, const struct lk_arrays *file, int array)
+{
+    struct lk_pair *pair = &pairing->pair[p];
+    pair->array = array;
+    pair->fits =
+        lk_layout_fits(&pair->layout, file->arrays[array].rank, file->arrays[array].shape);
+    pairing->paired++;
+    pairing->fitting += pair->fits;
+}
+
+static bool is_better(const struct lk_pairing *a, const struct lk_pairing *b)
+{
+    return a->fitting != b->fitting ? a->fitting > b->fitting : a->paired > b->paired;
+}
+
+/* The array of parameter p, as the naming spells it; -1: absent. */
+static int find_spelled(const struct index *index, const char *prefix,
+                        const struct lk_naming *naming, int p)
+{
+    int array = -1;
+    for (int i = 0; i < LK_MOST_SPELLINGS && array < 0; i++)
+        if (naming->names[p][i])
+            array = find(index, prefix, naming->names[p][i]);
+    return array;
+}
+
+static bool finds_any(const struct index *index, const struct lk_namings *namings,
+                      const struct lk_naming *naming, const char *prefix)
+{
+    for (int p = 0; p < namings->params; p++)
+        if (find_spelled(index, prefix, naming, p) >= 0)
+            return true;
+    return false;
+}
+
+static enum lk_status pair_by_name(const struct index *index, struct lk_namings *namings,
+                                   const struct lk_naming *naming, struct lk_pairing *best)
+{
+    struct prefixes prefixes;
+    find_prefixes(index, namings, naming, &prefixes);
+    for (int i = 0; i < prefixes.count; i++) {
+        struct lk_pairing made = {.naming = naming};
+        if (!finds_any(index, namings, naming, prefixes.list[i]))
+            continue;
+        snprintf(made.prefix, sizeof made.prefix, "%s", prefixes.list[i]);
+        LK_TRY(describe(namings, naming->layout, &made.pair));
+        for (int p = 0; p < namings->params; p++) {
+            const int array = find_spelled(index, made.prefix, naming, p);
+            if (array >= 0)
+                set_pair(&made, p, index->file, array);
+        }
+        if (is_better(&made, best))
+            *best = made;
+    }
+    return LK_OK;
+}
+
+/* Our own names say how the numbers lie only in files that PyTorch did not write: the same
+ * names could be its own. */
+static bool is_of_torch(const struct lk_arrays *file)
+{
+    const char *format = lk_arrays_text(file, "format");
+    return file->format == LK_ARRAYS_TORCH || (format && strcmp(format, "pt") == 0);
+}
+
+static enum lk_status pair_names(const struct index *index, struct lk_namings *namings,
+                                 struct lk_pairing *best)
+{
+    for (int i = 0; i < namings->count; i++) {
+        const struct lk_naming *naming = &namings->list[i];
+        if (naming->style != LK_NAMING_OWN || !is_of_torch(index->file))
+            LK_TRY(pair_by_name(index, namings, naming, best));
+    }
+    return LK_OK;
+}
+
+/* --- in order ----------------------------------------------------------------------------- */
+
+/* Keras's order of parameters, where it is known and the file is Keras's; else ours. */
+static const int *order_of(const struct lk_namings *namings, enum lk_layout_kind kind)
+{
+    const struct lk_naming *keras =
+        kind == LK_LAYOUT_KERAS ? lk_namings_find(namings, "keras") : NULL;
+    return keras ? keras->order : namings->list[0].order;
+}
+
+static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_namings *namings,
+                                    enum lk_layout_kind kind, struct lk_pairing *best)
+{
+    struct lk_pairing made = {0};
+    const int *order = order_of(namings, kind);
+    int next = 0;
+    LK_TRY(describe(namings, kind, &made.pair));
+    for (int i = 0; i < namings->params; i++) {
+        int at = next;
+        const struct lk_layout *layout = &made.pair[order[i]].layout;
+        while (at < file->count &&
+               (lk_array_is_aside(file, &file->arrays[at]) ||
+                !lk_layout_fits(layout, file->arrays[at].rank, file->arrays[at].shape)))
+            at++;
+        if (at == file->count)
+            continue;
+        set_pair(&made, order[i], file, at);
+        next = at + 1;
+    }
+    if (is_better(&made, best))
+        *best = made;
+    return LK_OK;
+}
+
+static enum lk_status pair_orders(const struct lk_arrays *file, struct lk_namings *namings,
+                                  struct lk_pairing *best)
+{
+    if (file->format == LK_ARRAYS_TORCH || is_of_torch(file))
+        return pair_in_order(file, namings, LK_LAYOUT_TORCH, best);
+    if (file->format != LK_ARRAYS_SAFETENSORS)
+        return pair_in_order(file, namings, LK_LAYOUT_KERAS, best);
+    LK_TRY(pair_in_order(file, namings, LK_LAYOUT_OWN, best));
+    LK_TRY(pair_in_order(file, namings, LK_LAYOUT_TORCH, best));
+    return pair_in_order(file, namings, LK_LAYOUT_KERAS, best);
+}
+
+/* Names fit where they find half of the model, or half of the file. */
+static bool names_fit(const struct lk_pairing *p, const struct index *index,
+                      const struct lk_namings *namings)
+{
+    return p->paired > 0 && (2 * p->paired >= namings->params || 2 * p->paired >= index->count);
+}
+
+enum lk_status lk_pair(const struct lk_arrays *file, struct lk_namings *namings,
+                       enum lk_pair_by by, struct lk_pairing *pairing)
+{
+    struct index index;
+    struct lk_pairing named = {0}, ordered = {0};
+    enum lk_status status;
+    LK_TRY_OUT(make_index(file, &index));
+    LK_TRY_OUT(describe(namings, LK_LAYOUT_OWN, &named.pair));
+    ordered.pair = named.pair;
+    if (by != LK_PAIR_BY_ORDER)
+        LK_TRY_OUT(pair_names(&index, namings, &named));
+    if (by == LK_PAIR_BY_ORDER ||
+        (by == LK_PAIR_BY_BOTH && !names_fit(&named, &index, namings)))
+        LK_TRY_OUT(pair_orders(file, namings, &ordered));
+    *pairing = is_better(&ordered, &named) ? ordered : named;
+    if (!pairing->naming && pairing->paired == 0 && by == LK_PAIR_BY_NAME)
+        pairing->naming = &namings->list[0];
+out:
+    free(index.names);
+    return status;
+}

@@ -1,0 +1,187 @@
+/* Reads weights of other programs or runs, as our parameters, and writes them into replicas. */
+#include "model/foreign/weights.h"
+
+#include "base/fail.h"
+#include "io/file.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/foreign/judge.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A parameter as the replica will have it. */
+struct value {
+    const char *name;
+    void *data;
+    int64_t count;
+};
+
+struct lk_foreign_weights {
+    struct lk_namings namings;
+    enum lk_dtype real;
+    struct value *values; /* of those that the file has */
+    int count;
+};
+
+/* --- where they are ------------------------------------------------------------------------
+ */
+
+struct place {
+    char path[1024];
+    enum lk_pair_by by;
+};
+
+/* Takes ",by=order" off the end of a path; a file that is named so stays as it is. */
+static enum lk_status parse(const char *weights, struct place *place)
+{
+    if ((size_t)snprintf(place->path, sizeof place->path, "%s", weights) >= sizeof place->path)
+        return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(weights));
+    char *option = strrchr(place->path, ',');
+    if (!option || !strchr(option, '=') || lk_file_exists(place->path))
+        return LK_OK;
+    if (strcmp(option, ",by=order") == 0)
+        place->by = LK_PAIR_BY_ORDER;
+    else if (strcmp(option, ",by=name") == 0)
+        place->by = LK_PAIR_BY_NAME;
+    else
+        return lk_fail(LK_E_ARGUMENT,
+                       "weights '%s': behind a file's name ',by=name' or ',by=order' is "
+                       "expected, found '%s'",
+                       weights, option);
+    *option = '\0';
+    return LK_OK;
+}
+
+/* The checkpoint to begin with, whose sums are compared. */
+static enum lk_status find_run(const char *path, struct place *place)
+{
+    struct lk_checkpoint_file *file = NULL;
+    LK_TRY(lk_checkpoint_find(path, place->path, sizeof place->path));
+    LK_TRY(lk_checkpoint_open(place->path, &file));
+    lk_checkpoint_close(file);
+    place->by = LK_PAIR_BY_NAME;
+    return LK_OK;
+}
+
+/* --- reading -------------------------------------------------------------------------------
+ */
+
+static enum lk_status read_value(const struct lk_arrays *file, const struct lk_pair *pair,
+                                 enum lk_dtype real, struct value *value, void *room)
+{
+    const size_t bytes = lk_dtype_bytes(real);
+    const enum lk_safetensor_type type = real == LK_F64 ? LK_SAFETENSOR_F64 : LK_SAFETENSOR_F32;
+    value->data = malloc((size_t)value->count * bytes + 1);
+    if (!value->data)
+        return lk_fail_memory(value->name, (size_t)value->count * bytes);
+    LK_TRY(lk_arrays_read(file, &file->arrays[pair->array], type, room));
+    lk_layout_take(&pair->layout, bytes, room, value->data);
+    return LK_OK;
+}
+
+static enum lk_status read_values(const struct lk_arrays *file,
+                                  const struct lk_pairing *pairing,
+                                  struct lk_foreign_weights *w)
+{
+    int64_t most = 1;
+    enum lk_status status = LK_OK;
+    w->values = calloc((size_t)w->namings.params + 1, sizeof *w->values);
+    if (!w->values)
+        return lk_fail_memory("weights", (size_t)w->namings.params * sizeof *w->values);
+    for (int p = 0; p < w->namings.params; p++)
+        if (lk_shape_count(&pairing->pair[p].layout.own) > most)
+            most = lk_shape_count(&pairing->pair[p].layout.own);
+    void *room = malloc((size_t)most * lk_dtype_bytes(w->real));
+    if (!room)
+        return lk_fail_memory("weights", (size_t)most * lk_dtype_bytes(w->real));
+    for (int p = 0; p < w->namings.params && status == LK_OK; p++) {
+        if (!pairing->pair[p].fits)
+            continue;
+        struct value *value = &w->values[w->count++];
+        *value = (struct value){.name = w->namings.param[p].name,
+                                .count = lk_shape_count(&pairing->pair[p].layout.own)};
+        status = read_value(file, &pairing->pair[p], w->real, value, room);
+    }
+    free(room);
+    return status;
+}
+
+static enum lk_status open_file(const struct lk_model *model,
+                                const struct lk_foreign_options *options,
+                                const struct place *place, struct lk_foreign_weights *w)
+{
+    struct lk_arrays *file = NULL;
+    struct lk_pairing pairing;
+    enum lk_status status;
+    LK_TRY_OUT(lk_arrays_open(place->path, &file));
+    LK_TRY_OUT(lk_namings_make(model, &w->namings));
+    LK_TRY_OUT(lk_pair(file, &w->namings, place->by, &pairing));
+    const struct lk_judgement judgement = {.path = place->path,
+                                           .model = lk_model_name(model),
+                                           .file = file,
+                                           .namings = &w->namings,
+                                           .pairing = &pairing,
+                                           .skips_mismatch = options->skips_mismatch,
+                                           .may_lack_head = options->may_lack_head};
+    LK_TRY_OUT(lk_judge(&judgement));
+    status = read_values(file, &pairing, w);
+out:
+    lk_arrays_close(file);
+    return status;
+}
+
+enum lk_status lk_foreign_open(const struct lk_model *model,
+                               const struct lk_foreign_options *options,
+                               struct lk_foreign_weights **weights)
+{
+    struct place place = {0};
+    LK_TRY(options->init_from ? find_run(options->init_from, &place)
+                              : parse(options->weights, &place));
+    struct lk_foreign_weights *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("weights", sizeof *made);
+    made->real = options->real;
+    const enum lk_status status = open_file(model, options, &place, made);
+    if (status != LK_OK) {
+        lk_foreign_close(made);
+        return status;
+    }
+    *weights = made;
+    return LK_OK;
+}
+
+void lk_foreign_close(struct lk_foreign_weights *weights)
+{
+    if (!weights)
+        return;
+    for (int i = 0; i < weights->count; i++)
+        free(weights->values[i].data);
+    free(weights->values);
+    lk_namings_clear(&weights->namings);
+    free(weights);
+}
+
+/* --- writing -------------------------------------------------------------------------------
+ */
+
+enum lk_status lk_foreign_put(const struct lk_foreign_weights *weights,
+                              struct lk_replica *replica)
+{
+    const struct lk_param *param;
+    for (int i = 0; (param = lk_replica_param(replica, i)) != NULL; i++)
+        for (int v = 0; v < weights->count; v++)
+            if (strcmp(weights->values[v].name, param->name) == 0)
+                LK_TRY(lk_replica_write_param(replica, i, weights->values[v].data));
+    return LK_OK;
+}
+
+enum lk_status lk_foreign_load(const struct lk_model *model,
+                               const struct lk_foreign_options *options,
+                               struct lk_replica *replica)
+{
+    struct lk_foreign_weights *weights = NULL;
+    LK_TRY(lk_foreign_open(model, options, &weights));
+    const enum lk_status status = lk_foreign_put(weights, replica);
+    lk_foreign_close(weights);
+    return status;
+}

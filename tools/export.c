@@ -1,0 +1,53 @@
+/* lockstep export: writes the weights of a run for other programs. */
+#include "command.h"
+#include "terminal/terminal.h"
+#include <stdio.h>
+#include <string.h>
+
+static int run(const struct arguments *arguments)
+{
+    const char *format = option_text(arguments, "format"),
+               *to = option_text(arguments, "output");
+    const char *names = option_text(arguments, "names");
+    const bool is_keras = format && strcmp(format, "keras-h5") == 0;
+    if (arguments->word_count != 1)
+        return wrong_usage(arguments->command,
+                           "needs one RUN directory or CHECKPOINT file, found %d words",
+                           arguments->word_count);
+    if (!to)
+        return wrong_usage(arguments->command, "needs --output FILE");
+    if (!format || (!is_keras && strcmp(format, "safetensors") != 0))
+        return wrong_usage(arguments->command,
+                           "option '--format' needs safetensors or keras-h5, found '%s'",
+                           format ? format : "nothing");
+    const enum lk_status status =
+        lk_weights_export(arguments->words[0], to,
+                          is_keras ? LK_WEIGHTS_KERAS_H5 : LK_WEIGHTS_SAFETENSORS, names);
+    if (status != LK_OK)
+        return failed(status);
+    printf("%s\n", to);
+    return DONE;
+}
+
+static const struct option options[] = {
+    {"format", "safetensors|keras-h5", "of the file"},
+    {"output", "FILE", "where it is written; a file that is there is replaced"},
+    {"names", "NAMES", "lockstep, torchvision, keras, or pytorch: our layers as PyTorch's"},
+    {0},
+};
+
+static const struct example examples[] = {
+    {"lockstep export out --format safetensors --output out.safetensors --names torchvision",
+     "for PyTorch: torchvision's model of that name loads it"},
+    {"lockstep export out --format keras-h5 --output out.h5", "for TensorFlow"},
+    {0},
+};
+
+const struct command export_command = {
+    .name = "export",
+    .usage = "RUN|CHECKPOINT --format FORMAT --output FILE [options]",
+    .help = "write a run's weights for PyTorch or TensorFlow",
+    .options = options,
+    .examples = examples,
+    .run = run,
+};
