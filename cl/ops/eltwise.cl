@@ -1,9 +1,7 @@
-/* Functions of every element, and sums and products of two tensors of one shape.
+/* Functions of every element.
  *
  *   eltwise_forward   y = f(x)               -D SELECTED=FUNCTION_<name>: the row of f
  *   eltwise_backward  dx = dy * f'(x)        from kept: x or y, as the row reads
- *   add_two           to = a + b             to may be a
- *   multiply_two      to = a * b
  *
  * Tensors: stored [rows][LANES]. Group id 0: `each` rows. Work-items: PARTS of a row.
  */
@@ -17,7 +15,6 @@
 #define NORMAL(x) (NUMBER(0.5) * (ONE + erf(x * NUMBER(0.7071067811865476))))
 #define LINE(x) (alpha * x + beta)
 
-#ifdef SELECTED
 /* Numbers the rows of the table. All arguments are named, since OpenCL has no variadic
  * macros. */
 #define NUMBERED(name, reads, options, exact, check, low, high, value, slope, c, slope_c)      \
@@ -70,24 +67,3 @@ KERNEL void eltwise_backward(__global const S *restrict kept, __global const S *
         STORE(dx + at, LOAD(dy + at) * slope_of(v, alpha, beta));
     }
 }
-#else
-KERNEL void add_two(__global const S *a, __global const S *b, __global S *to, int rows,
-                    int each)
-{
-    const int first = get_group_id(0) * each, last = min(rows, first + each);
-    for (int row = first; row < last; row++) {
-        const size_t at = (size_t)row * PARTS + PART;
-        STORE(to + at, LOAD(a + at) + LOAD(b + at));
-    }
-}
-
-KERNEL void multiply_two(__global const S *a, __global const S *b, __global S *to, int rows,
-                         int each)
-{
-    const int first = get_group_id(0) * each, last = min(rows, first + each);
-    for (int row = first; row < last; row++) {
-        const size_t at = (size_t)row * PARTS + PART;
-        STORE(to + at, LOAD(a + at) * LOAD(b + at));
-    }
-}
-#endif

@@ -7,7 +7,8 @@
  *   average_backward  dx = the sum of dy / pixels of the windows it is in
  *
  * x, dx: stored [tiles][c][height][width][LANES]; y, dy: [tiles][c][out_h][out_w][LANES];
- * positions: POSITION (uchar or ushort) like y, r * SIZE_W + s of the maximum, written if KEEP.
+ * positions: POSITION (uchar, ushort or int) like y, r * SIZE_W + s of the maximum, written if
+ * KEEP.
  * Group ids: 0: `each` rows of what is written; 1: plane c; 2: tile. Work-items: PARTS.
  */
 #include "lib/hints.cl"

@@ -35,6 +35,9 @@
 #define MOBILE_POINT(filters, ...)                                                             \
     MOBILE("conv2d", "filters=" #filters " kernel=1 bias=false", __VA_ARGS__)
 
+/* Such as densely connected, squeeze-and-excitation and segmenting networks have. */
+#define ARRANGE(op, options, ...) LAYER("arrange", 16, op, options, __VA_ARGS__)
+
 #define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
 
 const struct lk_bench_case lk_bench_cases[] = {
@@ -109,6 +112,20 @@ const struct lk_bench_case lk_bench_cases[] = {
     MOBILE_POINT(96, IMAGE(384, 14, 14)),
     MOBILE_POINT(320, IMAGE(960, 7, 7)),
     MOBILE("relu6", "", IMAGE(144, 56, 56)),
+
+    ARRANGE("concat", "", IMAGE(128, 56, 56), .inputs = 2, .second = IMAGE(32, 56, 56)),
+    ARRANGE("concat", "", IMAGE(512, 14, 14), .inputs = 4),
+    ARRANGE("slice", "c=[64,192]", IMAGE(256, 56, 56)),
+    ARRANGE("pad", "padding=1", IMAGE(64, 112, 112)),
+    ARRANGE("pad", "padding=3 mode=reflect", IMAGE(64, 112, 112)),
+    ARRANGE("crop", "cropping=2", IMAGE(64, 112, 112)),
+    ARRANGE("upsample", "", IMAGE(128, 28, 28)),
+    ARRANGE("upsample", "interpolation=bilinear", IMAGE(128, 28, 28)),
+    ARRANGE("upsample", "size=8 interpolation=bilinear", IMAGE(21, 28, 28)),
+    ARRANGE("global_max_pool", "", IMAGE(512, 14, 14)),
+    ARRANGE("add", "", IMAGE(96, 56, 56), .inputs = 2, .second = VECTOR(96)),
+    ARRANGE("multiply", "", IMAGE(96, 56, 56), .inputs = 2, .second = VECTOR(96)),
+    ARRANGE("multiply", "", IMAGE(480, 14, 14), .inputs = 2, .second = VECTOR(480)),
 
     MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
     MLP("dense", "units=1024 activation=relu", VECTOR(1024)),

@@ -10,6 +10,7 @@ struct lk_bench_case {
     const char *set, *op, *options;
     const char *absorbed, *absorbed_options; /* an operation fused into it; NULL: none */
     struct lk_shape x;                       /* of every input */
+    struct lk_shape second;                  /* but of the second, unless its rank is 0 */
     int inputs;                              /* 0: one */
     bool behind_relu, before_conv; /* where it stands in its network, so that its dx, or its dy,
                                     * is gated (ops/op.h) */

@@ -125,7 +125,7 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .choices = bench->choices,
     };
     for (int i = 0; i < config.inputs; i++)
-        config.x[i] = c->x;
+        config.x[i] = i == 1 && c->second.rank > 0 ? c->second : c->x;
     return config;
 }
 

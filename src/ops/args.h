@@ -11,4 +11,14 @@ struct lk_pool {
     lk_int each;
 };
 
+/* A copy of boxes, axis by axis, 3 the innermost. */
+struct lk_box_lines {
+    lk_int count_1, count_2, count_3;
+    lk_int from_0, from_1, from_2, from_3;
+    lk_int to_1, to_2, to_3;
+    lk_int shift_0, shift_1, shift_2, shift_3;
+    lk_int at_0, at_1, at_2, at_3;
+    lk_int lines, each, piece, pieces;
+};
+
 #endif

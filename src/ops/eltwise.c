@@ -1,4 +1,4 @@
-/* Functions of every element: activations, sums and products of tensors of one shape. */
+/* Functions of every element: activations. */
 #include "ops/eltwise.h"
 
 #include "base/fail.h"
@@ -13,23 +13,6 @@ struct state {
 
 /* What backward needs of the forward pass. */
 enum reads { READS_X, READS_Y };
-
-/* All inputs are real and of one shape. */
-static enum lk_status check_inputs(const struct lk_op_shapes *shapes, const char *name)
-{
-    char first[64], other[64];
-    for (int i = 0; i < shapes->inputs; i++) {
-        if (shapes->x_dtype[i] != LK_F32)
-            return lk_fail(LK_E_SHAPE, "%s: real numbers expected, found labels", name);
-        if (lk_shape_equal(&shapes->x[0], &shapes->x[i]))
-            continue;
-        lk_shape_print_hwc(&shapes->x[0], first, sizeof first);
-        lk_shape_print_hwc(&shapes->x[i], other, sizeof other);
-        return lk_fail(LK_E_SHAPE, "%s: inputs of one shape expected, found %s and %s", name,
-                       first, other);
-    }
-    return LK_OK;
-}
 
 static enum lk_status prepare_kernels(struct lk_op_setup *setup, const char *forward,
                                       const char *backward, const char *definition)
@@ -81,7 +64,8 @@ static enum lk_status infer_function(struct lk_op_shapes *shapes, const char *na
         return lk_loss_infer(shapes, loss_name);
     if (shapes->inputs != 1)
         return lk_fail(LK_E_SHAPE, "%s takes one input, not %d", name, shapes->inputs);
-    LK_TRY(check_inputs(shapes, name));
+    if (shapes->x_dtype[0] != LK_F32)
+        return lk_fail(LK_E_SHAPE, "%s: real numbers expected, found labels", name);
     shapes->y = shapes->x[0];
     shapes->backward_reads_x = reads == READS_X;
     shapes->backward_reads_y = reads == READS_Y;
@@ -237,103 +221,3 @@ enum {
     };
 
 LK_FUNCTIONS(OPERATION)
-
-/* --- sums and products ----------------------------------------------------------------- */
-
-static enum lk_status infer_equal(struct lk_op_shapes *shapes, const char *name)
-{
-    LK_TRY(check_inputs(shapes, name));
-    shapes->y = shapes->x[0];
-    shapes->flops = (double)(lk_shape_count(&shapes->y) * (shapes->inputs - 1));
-    return LK_OK;
-}
-
-static enum lk_status enqueue_two(const struct lk_op_setup *setup, const struct lk_buffer *a,
-                                  const struct lk_buffer *b, struct lk_buffer *to)
-{
-    const struct state *state = setup->state;
-    const struct rows rows = cut_rows(setup);
-    return LK_ENQUEUE(state->forward, rows.grid, LK_BUF(a), LK_BUF(b), LK_BUF(to),
-                      LK_INT(rows.count), LK_INT(rows.each));
-}
-
-static enum lk_status infer_add(struct lk_op_shapes *shapes)
-{
-    shapes->scales = true;
-    return infer_equal(shapes, "add");
-}
-
-static enum lk_status prepare_add(struct lk_op_setup *setup)
-{
-    return prepare_kernels(setup, "add_two", NULL, NULL);
-}
-
-static enum lk_status forward_add(const struct lk_op_setup *setup, const struct lk_op_run *run)
-{
-    LK_TRY(enqueue_two(setup, run->x[0], run->x[1], run->y));
-    for (int i = 2; i < setup->shapes.inputs; i++)
-        LK_TRY(enqueue_two(setup, run->y, run->x[i], run->y));
-    return LK_OK;
-}
-
-static enum lk_status backward_add(const struct lk_op_setup *setup, const struct lk_op_run *run)
-{
-    for (int i = 0; i < setup->shapes.inputs; i++)
-        if (run->dx[i])
-            LK_TRY(lk_buffer_enqueue_copy(
-                run->dy, run->dx[i],
-                lk_tiled_bytes(&setup->tiling, &setup->shapes.y, lk_op_stored(setup))));
-    return LK_OK;
-}
-
-const struct lk_op lk_op_add = {
-    .name = "add",
-    .options = options_none,
-    .options_bytes = sizeof(struct lk_eltwise_options),
-    .min_inputs = 2,
-    .max_inputs = LK_MOST_INPUTS,
-    .infer = infer_add,
-    .prepare = prepare_add,
-    .forward = forward_add,
-    .backward = backward_add,
-    .release = release,
-};
-
-static enum lk_status infer_multiply(struct lk_op_shapes *shapes)
-{
-    shapes->backward_reads_x = true;
-    return infer_equal(shapes, "multiply");
-}
-
-static enum lk_status prepare_multiply(struct lk_op_setup *setup)
-{
-    return prepare_kernels(setup, "multiply_two", NULL, NULL);
-}
-
-static enum lk_status forward_multiply(const struct lk_op_setup *setup,
-                                       const struct lk_op_run *run)
-{
-    return enqueue_two(setup, run->x[0], run->x[1], run->y);
-}
-
-static enum lk_status backward_multiply(const struct lk_op_setup *setup,
-                                        const struct lk_op_run *run)
-{
-    for (int i = 0; i < 2; i++)
-        if (run->dx[i])
-            LK_TRY(enqueue_two(setup, run->dy, run->x[1 - i], run->dx[i]));
-    return LK_OK;
-}
-
-const struct lk_op lk_op_multiply = {
-    .name = "multiply",
-    .options = options_none,
-    .options_bytes = sizeof(struct lk_eltwise_options),
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .infer = infer_multiply,
-    .prepare = prepare_multiply,
-    .forward = forward_multiply,
-    .backward = backward_multiply,
-    .release = release,
-};

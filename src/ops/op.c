@@ -35,6 +35,13 @@ enum lk_dtype lk_op_stored(const struct lk_op_setup *setup)
     return setup->stores_half ? LK_F16 : setup->real;
 }
 
+bool lk_op_streams(const struct lk_op_setup *setup, const struct lk_shape *written)
+{
+    enum { CACHED_BYTES = 12 << 20 };
+    return setup->tiling.vector > 1 &&
+           lk_tiled_bytes(&setup->tiling, written, lk_op_stored(setup)) > CACHED_BYTES;
+}
+
 int lk_op_items(const struct lk_op_setup *setup)
 {
     return setup->tiling.lanes / setup->tiling.vector;

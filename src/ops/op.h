@@ -148,6 +148,10 @@ LK_MUST_CHECK enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const
 /* The type of activations and their gradients in memory. */
 enum lk_dtype lk_op_stored(const struct lk_op_setup *setup);
 
+/* Whether kernels write a tensor of that shape past the caches, since it is larger than they
+ * are: -D STREAM of cl/lib/put.cl. */
+bool lk_op_streams(const struct lk_op_setup *setup, const struct lk_shape *written);
+
 /* Work-items of a work-group, which together compute one batch tile. */
 int lk_op_items(const struct lk_op_setup *setup);
 

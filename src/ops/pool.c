@@ -126,18 +126,33 @@ static enum lk_status infer_max(struct lk_op_shapes *shapes)
 }
 
 /* Backward looks up which pixel of its window each maximum was. */
+static enum lk_status prepare_greatest(struct lk_op_setup *setup,
+                                       const struct lk_window window[2])
+{
+    static const struct {
+        int64_t most; /* pixels of a window */
+        size_t bytes;
+        const char *definitions;
+    } positions[] = {{1 << 8, 1, " -DPOSITION=uchar -DKEEP"},
+                     {1 << 16, 2, " -DPOSITION=ushort -DKEEP"},
+                     {INT32_MAX, 4, " -DPOSITION=int -DKEEP"}};
+    int i = 0;
+    if (!setup->training)
+        return prepare_kernels(setup, window, "max_forward", "max_backward",
+                               " -DPOSITION=uchar");
+    while (i < 2 && window[0].size * window[1].size > positions[i].most)
+        i++;
+    setup->saved_bytes =
+        lk_tiled_bytes(&setup->tiling, &setup->shapes.y, LK_U8) * positions[i].bytes;
+    return prepare_kernels(setup, window, "max_forward", "max_backward",
+                           positions[i].definitions);
+}
+
 static enum lk_status prepare_max(struct lk_op_setup *setup)
 {
     struct lk_window window[2];
     LK_TRY(place(&setup->shapes, setup->node, window));
-    const bool wide = window[0].size * window[1].size > 256;
-    if (setup->training)
-        setup->saved_bytes =
-            lk_tiled_bytes(&setup->tiling, &setup->shapes.y, LK_U8) * (wide ? 2 : 1);
-    const char *definitions = !setup->training ? " -DPOSITION=uchar"
-                              : wide           ? " -DPOSITION=ushort -DKEEP"
-                                               : " -DPOSITION=uchar -DKEEP";
-    return prepare_kernels(setup, window, "max_forward", "max_backward", definitions);
+    return prepare_greatest(setup, window);
 }
 
 static enum lk_status infer_average(struct lk_op_shapes *shapes)
@@ -154,21 +169,45 @@ static enum lk_status prepare_average(struct lk_op_setup *setup)
                            o->count_padding ? " -DCOUNT_PADDING" : "");
 }
 
-static enum lk_status infer_global(struct lk_op_shapes *shapes)
+static enum lk_status infer_global(struct lk_op_shapes *shapes, const char *name)
 {
-    LK_TRY(check_image(shapes, "global_average_pool"));
+    LK_TRY(check_image(shapes, name));
     shapes->y = (struct lk_shape){1, {shapes->x[0].dim[0]}};
     shapes->flops = (double)lk_shape_count(&shapes->x[0]);
     return LK_OK;
 }
 
-/* One window that is the image. */
-static enum lk_status prepare_global(struct lk_op_setup *setup)
+static enum lk_status infer_global_average(struct lk_op_shapes *shapes)
 {
-    const int64_t *d = setup->shapes.x[0].dim;
-    const struct lk_window window[2] = {{.size = d[1], .stride = 1, .gap = 1, .count = 1},
-                                        {.size = d[2], .stride = 1, .gap = 1, .count = 1}};
+    return infer_global(shapes, "global_average_pool");
+}
+
+static enum lk_status infer_global_max(struct lk_op_shapes *shapes)
+{
+    shapes->scales = true;
+    return infer_global(shapes, "global_max_pool");
+}
+
+/* One window that is the image. */
+static void place_global(const struct lk_op_setup *setup, struct lk_window window[2])
+{
+    for (int i = 0; i < 2; i++)
+        window[i] = (struct lk_window){
+            .size = setup->shapes.x[0].dim[1 + i], .stride = 1, .gap = 1, .count = 1};
+}
+
+static enum lk_status prepare_global_average(struct lk_op_setup *setup)
+{
+    struct lk_window window[2];
+    place_global(setup, window);
     return prepare_kernels(setup, window, "average_forward", "average_backward", "");
+}
+
+static enum lk_status prepare_global_max(struct lk_op_setup *setup)
+{
+    struct lk_window window[2];
+    place_global(setup, window);
+    return prepare_greatest(setup, window);
 }
 
 #define WINDOW_OPTIONS                                                                         \
@@ -220,4 +259,5 @@ static const struct lk_option global_options[] = {{0}};
 
 OPERATION(max_pool, max_options, infer_max, prepare_max);
 OPERATION(average_pool, average_options, infer_average, prepare_average);
-OPERATION(global_average_pool, global_options, infer_global, prepare_global);
+OPERATION(global_average_pool, global_options, infer_global_average, prepare_global_average);
+OPERATION(global_max_pool, global_options, infer_global_max, prepare_global_max);

@@ -43,6 +43,16 @@ static bool read_numbers(const char *text, int64_t number[4])
     return count == 1 || count == 2 || count == 4;
 }
 
+enum lk_status lk_padding_read(const char *text, int64_t number[4], const char *name)
+{
+    int64_t found[4];
+    if (!read_numbers(text, found))
+        return lk_fail(LK_E_ARGUMENT, "%s: '%s' is not 1, 2 or 4 numbers of pixels up to %d",
+                       name, text, MOST_PADDING);
+    memcpy(number, found, sizeof found);
+    return LK_OK;
+}
+
 /* As much padding as the last of ceil(pixels / stride) windows needs. */
 static void pad_same(struct lk_window *window, int64_t pixels)
 {

@@ -18,6 +18,11 @@ enum { LK_PADDING_BYTES = 32 };
                 "top,bottom,left,right"                                                        \
     }
 
+/* Reads pixels at the top, bottom, left and right: "n", "rows,columns" or all four, `name`: the
+ * operation, for messages. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_padding_read(const char *text, int64_t number[4],
+                                             const char *name);
+
 /* Along one axis: window o covers the pixels o * stride - before + i * gap, i < size. */
 struct lk_window {
     int64_t size, stride, gap;

@@ -179,7 +179,7 @@ static void dense(struct problem *p)
 static void pool(struct problem *p)
 {
     const struct lk_shape *x = &p->shapes.x[0], *y = &p->shapes.y;
-    const bool largest = strcmp(p->known->op, "max_pool") == 0;
+    const bool largest = strstr(p->known->op, "max_pool") != NULL;
     const bool global = y->rank == 1 || y->dim[1] * y->dim[2] == 1;
     const int64_t h = x->dim[1], w = x->dim[2];
     const int64_t oh = y->rank == 1 ? 1 : y->dim[1], ow = y->rank == 1 ? 1 : y->dim[2];
@@ -217,14 +217,96 @@ static void pool(struct problem *p)
 static void add_or_multiply(struct problem *p)
 {
     const bool add = strcmp(p->known->op, "add") == 0;
-    const int64_t count = BATCH * lk_shape_count(&p->shapes.x[0]);
-    for (int64_t i = 0; i < count; i++) {
+    const int64_t count = lk_shape_count(&p->shapes.x[0]);
+    for (int64_t i = 0; i < BATCH * count; i++) {
+        int64_t at[LK_MOST_INPUTS];
+        for (int n = 0; n < p->shapes.inputs; n++)
+            at[n] = i / (count / lk_shape_count(&p->shapes.x[n]));
         p->y[i] = add ? 0 : 1;
         for (int n = 0; n < p->shapes.inputs; n++) {
-            p->y[i] = add ? p->y[i] + p->data.x[n][i] : p->y[i] * p->data.x[n][i];
-            p->dx[n][i] = p->data.dy[i] * (add ? 1 : p->data.x[1 - n][i]);
+            const double x = p->data.x[n][at[n]];
+            p->y[i] = add ? p->y[i] + x : p->y[i] * x;
+            p->dx[n][at[n]] += p->data.dy[i] * (add ? 1 : p->data.x[1 - n][at[1 - n]]);
         }
     }
+}
+
+/* --- arrangements ---------------------------------------------------------------------- */
+
+/* Along channels, which are the outermost axis. */
+static void concat(struct problem *p)
+{
+    for (int64_t n = 0, to = 0; n < BATCH; n++)
+        for (int i = 0; i < p->shapes.inputs; i++) {
+            const int64_t each = lk_shape_count(&p->shapes.x[i]);
+            for (int64_t at = n * each; at < (n + 1) * each; at++, to++) {
+                p->y[to] = p->data.x[i][at];
+                p->dx[i][at] = p->data.dy[to];
+            }
+        }
+}
+
+/* slice, crop and pad: number `place` of y is number place + start of x, axis by axis. */
+static void shift(struct problem *p)
+{
+    const struct lk_shape *x = &p->shapes.x[0], *y = &p->shapes.y;
+    const char *o = p->known->options;
+    const bool mirrors = strstr(o, "reflect") != NULL;
+    int start[3] = {0};
+    if (sscanf(o, "cropping=[%d,%*d,%d", &start[1], &start[2]) == 0 &&
+        sscanf(o, "c=[%d,%*d] h=[%d,%*d] w=[%d", &start[0], &start[1], &start[2]) == 0) {
+        assert_int_equal(sscanf(o, "padding=[%d,%*d,%d,%*d] channels=[%d", &start[1], &start[2],
+                                &start[0]) >= 2,
+                         true);
+        for (int i = 0; i < 3; i++)
+            start[i] = -start[i];
+    }
+    for (int64_t to = 0; to < BATCH * lk_shape_count(y); to++) {
+        int64_t rest = to, from = 0, step = 1;
+        bool is_there = true;
+        for (int i = 2; i >= 0; i--) {
+            int64_t place = rest % y->dim[i] + start[i];
+            if (mirrors && place < 0)
+                place = -place;
+            if (mirrors && place >= x->dim[i])
+                place = 2 * x->dim[i] - 2 - place;
+            is_there &= place >= 0 && place < x->dim[i];
+            from += place * step;
+            step *= x->dim[i];
+            rest /= y->dim[i];
+        }
+        from += rest * step;
+        p->y[to] = is_there ? p->data.x[0][from] : 2;
+        if (is_there)
+            p->dx[0][from] += p->data.dy[to];
+    }
+}
+
+/* The share of pixel `from` in pixel `to` of an axis that is `size` times as long. */
+static double share(bool is_linear, int64_t from, int64_t count, int64_t to, int64_t size)
+{
+    const double place = ((double)to + 0.5) / (double)size - 0.5;
+    if (!is_linear)
+        return to / size == from;
+    if (place <= 0 || place >= (double)count - 1)
+        return from == (place <= 0 ? 0 : count - 1);
+    return fmax(0, 1 - fabs(place - (double)from));
+}
+
+static void upsample(struct problem *p)
+{
+    const int64_t *d = p->shapes.x[0].dim, h = d[1], w = d[2];
+    const char *o = p->known->options;
+    const int64_t down = number(o, "size", 0, 2), across = number(o, "size", 1, 2);
+    const bool is_linear = strstr(o, "bilinear") != NULL;
+    for (int64_t from = 0; from < BATCH * d[0] * h * w; from++)
+        for (int64_t i = 0; i < h * down * w * across; i++) {
+            const int64_t to = from / (h * w) * (h * down * w * across) + i;
+            const double part = share(is_linear, from / w % h, h, i / (w * across), down) *
+                                share(is_linear, from % w, w, i % (w * across), across);
+            p->y[to] += part * p->data.x[0][from];
+            p->dx[0][from] += part * p->data.dy[to];
+        }
 }
 
 /* Rate 1/2 at seed, stream and step 0. */
@@ -259,6 +341,12 @@ static bool compute(struct problem *p)
         add_or_multiply(p);
     else if (strcmp(op, "dropout") == 0)
         dropout(p);
+    else if (strcmp(op, "concat") == 0)
+        concat(p);
+    else if (strcmp(op, "slice") == 0 || strcmp(op, "crop") == 0 || strcmp(op, "pad") == 0)
+        shift(p);
+    else if (strcmp(op, "upsample") == 0)
+        upsample(p);
     else
         return false;
     return true;
@@ -284,12 +372,12 @@ static void make(struct problem *p, const void *options)
     assert_int_equal(lk_op_find(known->op, &op), LK_OK);
     *s = (struct lk_op_shapes){.options = options, .inputs = known->inputs ? known->inputs : 1};
     for (int i = 0; i < s->inputs; i++)
-        s->x[i] = known->x;
+        s->x[i] = lk_known_shape(known, i);
     assert_int_equal(lk_options_parse(op->options, (void *)options, known->options), LK_OK);
     assert_int_equal(op->infer(s), LK_OK);
-    const int64_t x_count = BATCH * lk_shape_count(&known->x);
     const int64_t y_count = BATCH * lk_shape_count(&s->y);
     for (int i = 0; i < s->inputs; i++) {
+        const int64_t x_count = BATCH * lk_shape_count(&s->x[i]);
         p->data.x[i] = drawn(known, LK_DRAW_X + i, x_count);
         p->dx[i] = array(x_count, sizeof(double));
     }

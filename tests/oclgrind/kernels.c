@@ -21,6 +21,7 @@ enum { SHARDS = 2, CLASSES = 3, SIDE = 9, CHANNELS = 3 };
 struct operation {
     const char *op, *options;
     struct lk_shape x;
+    struct lk_shape second; /* of the second input; rank 0: like x */
     int inputs;             /* labels not counted; 0: one */
     bool is_first;          /* no dx is wanted */
     bool has_labels;        /* one more input */
@@ -148,7 +149,7 @@ static enum lk_status run_operation(struct lk_device *device, const struct opera
         .dw = training,
         .seed = 3};
     for (int i = 0; i < config.inputs; i++)
-        config.x[i] = o->x;
+        config.x[i] = i == 1 && o->second.rank > 0 ? o->second : o->x;
     if (o->has_labels) {
         config.x[config.inputs] = o->labels;
         config.x_dtype[config.inputs++] = LK_I32;
@@ -198,6 +199,7 @@ static enum lk_status run_known(void)
         const struct operation o = {.op = k->op,
                                     .options = k->options,
                                     .x = k->x,
+                                    .second = k->second,
                                     .inputs = k->inputs,
                                     .has_labels = k->labels,
                                     .labels = k->labels ? lk_known_label_shape(k) : k->x};

@@ -1,10 +1,9 @@
-/* Functions of every element, all rows of their table, and sums and products. */
+/* Functions of every element: all rows of their table. */
 #include "driver.h"
 
 #include "ops/eltwise.h"
 #include "ops/eltwise_table.h"
 #include "ops/oracle.h"
-#include <string.h>
 
 static int64_t elements(const struct op_problem *p)
 {
@@ -59,49 +58,6 @@ LK_FUNCTIONS(ORACLE)
          .high = (high_),                                                                      \
          .oracle = &name_##_row},
 
-/* --- sums and products ----------------------------------------------------------------- */
-
-static void forward_add(const struct op_problem *p, const double *const x[],
-                        const double *const w[], double *y)
-{
-    (void)w;
-    for (int64_t i = 0; i < elements(p); i++)
-        for (int k = 0; k < p->shapes->inputs; k++)
-            y[i] += x[k][i];
-}
-
-static void backward_add(const struct op_problem *p, const double *const x[],
-                         const double *const w[], const double *dy, double *const dx[],
-                         double *const dw[])
-{
-    (void)x, (void)w, (void)dw;
-    for (int k = 0; k < p->shapes->inputs; k++)
-        memcpy(dx[k], dy, (size_t)elements(p) * sizeof *dy);
-}
-
-static const struct op_oracle add = {forward_add, backward_add, NULL};
-
-static void forward_multiply(const struct op_problem *p, const double *const x[],
-                             const double *const w[], double *y)
-{
-    (void)w;
-    for (int64_t i = 0; i < elements(p); i++)
-        y[i] = x[0][i] * x[1][i];
-}
-
-static void backward_multiply(const struct op_problem *p, const double *const x[],
-                              const double *const w[], const double *dy, double *const dx[],
-                              double *const dw[])
-{
-    (void)w, (void)dw;
-    for (int64_t i = 0; i < elements(p); i++) {
-        dx[0][i] = dy[i] * x[1][i];
-        dx[1][i] = dy[i] * x[0][i];
-    }
-}
-
-static const struct op_oracle multiply = {forward_multiply, backward_multiply, NULL};
-
 static const struct op_case cases[] = {
     {.op = "relu",
      .x = {OP_SHAPE(3, 5, 7)},
@@ -116,24 +72,6 @@ static const struct op_case cases[] = {
      .integers = true,
      .oracle = &relu_row},
     {.op = "relu", .x = {OP_SHAPE(9)}, .samples = 3, .inference = true, .oracle = &relu_row},
-    {.op = "add",
-     .inputs = 2,
-     .x = {OP_SHAPE(3, 5), OP_SHAPE(3, 5)},
-     .samples = 18,
-     .thorough = true,
-     .oracle = &add},
-    {.op = "add",
-     .inputs = 4,
-     .x = {OP_SHAPE(7), OP_SHAPE(7), OP_SHAPE(7), OP_SHAPE(7)},
-     .samples = 19,
-     .integers = true,
-     .oracle = &add},
-    {.op = "multiply",
-     .inputs = 2,
-     .x = {OP_SHAPE(3, 120), OP_SHAPE(3, 120)},
-     .samples = 18,
-     .thorough = true,
-     .oracle = &multiply},
     LK_FUNCTIONS(CASES)};
 
 static const struct op_refusal refusals[] = {
@@ -153,16 +91,6 @@ static const struct op_refusal refusals[] = {
      .labels = {true},
      .status = LK_E_SHAPE,
      .said = "relu: real numbers expected, found labels"},
-    {.op = "add",
-     .inputs = 2,
-     .x = {OP_SHAPE(3, 5), OP_SHAPE(5, 3)},
-     .status = LK_E_SHAPE,
-     .said = "[3, 5] and [5, 3]"},
-    {.op = "multiply",
-     .inputs = 2,
-     .x = {OP_SHAPE(3), OP_SHAPE(3, 1)},
-     .status = LK_E_SHAPE,
-     .said = "[3] and [3, 1]"},
 };
 
 int main(void)

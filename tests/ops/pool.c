@@ -76,7 +76,7 @@ static void each_window(const struct geometry *g,
                                        const int64_t *pixels, int count),
                         void *context)
 {
-    static int64_t pixels[256 * 256];
+    static int64_t pixels[260 * 256];
     for (int64_t plane = 0; plane < g->planes; plane++)
         for (int64_t o = 0; o < g->out_h * g->out_w; o++) {
             int count = 0;
@@ -244,6 +244,22 @@ static const struct op_case cases[] = {
      .samples = 18,
      .thorough = true,
      .oracle = &average_oracle},
+    {.op = "global_max_pool",
+     .x = {OP_SHAPE(5, 7, 6)},
+     .y = OP_SHAPE(5),
+     .samples = 18,
+     .thorough = true,
+     .oracle = &max_oracle},
+    {.op = "global_max_pool", /* many are the largest: the first one counts */
+     .x = {OP_SHAPE(2, 18, 19)},
+     .samples = 9,
+     .shards = 2,
+     .integers = true,
+     .oracle = &max_oracle},
+    {.op = "global_max_pool", /* positions above 65535 */
+     .x = {OP_SHAPE(1, 260, 256)},
+     .samples = 2,
+     .oracle = &max_oracle},
 };
 
 static const struct op_refusal refusals[] = {
@@ -264,6 +280,10 @@ static const struct op_refusal refusals[] = {
      .x = {OP_SHAPE(3)},
      .status = LK_E_SHAPE,
      .said = "an image [h, w, c] expected, found [3]"},
+    {.op = "global_max_pool",
+     .x = {OP_SHAPE(3, 4)},
+     .status = LK_E_SHAPE,
+     .said = "global_max_pool: an image [h, w, c] expected, found [3, 4]"},
     {.op = "max_pool",
      .options = "padding=2",
      .x = {OP_SHAPE(3, 4, 4)},

@@ -33,7 +33,7 @@ HALLS = {
     "device": [[""], ["library", "program"], ["open"]],
     "io": [[""], ["image", "records"], ["arrays"]],
     "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
-    "ops": [[""], ["probe"]],
+    "ops": [[""], ["arrange", "probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings"], [""], ["compute"]],
@@ -348,11 +348,11 @@ def check_rooms(tree):
 def check_operations(tree):
     """Every file of the list of operations has its test, and its kernels where it runs any."""
     listing = "src/ops/meson.build"
-    for match in re.finditer(r"^  '(\w+)': \[", tree.get(listing, ""), re.M):
-        stem, line = match[1], line_of(tree[listing], match.start())
-        source = tree.get(f"src/ops/{stem}.c", "")
+    for match in re.finditer(r"^  '([\w/]+)': \[", tree.get(listing, ""), re.M):
+        line, stem = line_of(tree[listing], match.start()), Path(match[1]).name
+        source = tree.get(f"src/ops/{match[1]}.c", "")
         if not source:
-            yield listing, line, f"src/ops/{stem}.c is missing"
+            yield listing, line, f"src/ops/{match[1]}.c is missing"
         if f"tests/ops/{stem}.c" not in tree:
             yield listing, line, f"tests/ops/{stem}.c is missing"
         for kernels in re.findall(r'lk_op_kernel\(\w+,\s*"(ops/\w+)"', source):

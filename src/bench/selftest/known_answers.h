@@ -19,9 +19,10 @@ enum lk_known_numbers { LK_KNOWN_INTEGERS, LK_KNOWN_QUARTERS, LK_KNOWN_FRACTIONS
 
 struct lk_known_answer {
     const char *op, *options;
-    struct lk_shape x; /* of every input but labels */
-    int inputs;        /* labels not counted; 0: one */
-    bool labels;       /* one more input: see lk_known_label_shape() */
+    struct lk_shape x;      /* of every input but labels */
+    struct lk_shape second; /* of the second input; rank 0: like x */
+    int inputs;             /* labels not counted; 0: one */
+    bool labels;            /* one more input: see lk_known_label_shape() */
     enum lk_known_numbers numbers;
 
     /* Exact: sums of the bits of y, of all dx, and of all dw summed over shards. */
@@ -44,6 +45,9 @@ enum lk_known_draw { LK_DRAW_X, LK_DRAW_W = LK_MOST_INPUTS, LK_DRAW_DY = 16, LK_
 /* The numbers of one array, the same on every machine: x: LK_DRAW_X + i, w: LK_DRAW_W + j. */
 void lk_known_fill(const struct lk_known_answer *known, int which, int64_t count,
                    float *values);
+
+/* The shape of input i, which is none of labels. */
+struct lk_shape lk_known_shape(const struct lk_known_answer *known, int i);
 
 /* Labels are classes, as many as the last axis of x has, or 2 where that is one number: one for
  * a vector [k], one for each time step of [t, k], some of which are -1. labels:

@@ -167,7 +167,7 @@ static enum lk_status open_probe(struct trial *trial, struct lk_device *device)
                                      .dx = true,
                                      .dw = true};
     for (int i = 0; i < config.inputs; i++)
-        config.x[i] = known->x;
+        config.x[i] = lk_known_shape(known, i);
     if (known->labels) {
         config.x[config.inputs] = lk_known_label_shape(known);
         config.x_dtype[config.inputs++] = LK_I32;
