@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_NAME = 48, MOST_ENTRIES = 2000 };
+enum { LONGEST_NAME = 36, MOST_ENTRIES = 2000 };
 
 enum lk_status lk_keras_text(struct lk_keras_draft *draft, const char **text,
                              const char *format, ...)
@@ -41,19 +41,25 @@ static bool is_yaml_word(const char *name)
 
 /* Letters, digits, '_', '-' and '/' stay, other bytes become '_'; a name begins with a letter
  * or
- * '_', so that YAML takes it for a text. A name that is taken gets a number. */
-static void choose_name(const struct lk_keras_draft *draft, const char *theirs,
+ * '_', so that YAML takes it for a text. A name that is taken, not by the node itself, gets a
+ * number. */
+static void choose_name(const struct lk_keras_draft *draft, const struct lk_node *own,
                         const char *suffix, char name[LK_KERAS_NAME])
 {
-    char base[LONGEST_NAME + 1];
+    const char *theirs = draft->layer->name;
+    const struct lk_node *there;
+    char base[LONGEST_NAME + 12];
     size_t used = 0;
     if (!isalpha((unsigned char)*theirs) || is_yaml_word(theirs))
         base[used++] = '_';
     for (const char *from = theirs; *from && used < LONGEST_NAME; from++)
         base[used++] = isalnum((unsigned char)*from) || strchr("_-/", *from) ? *from : '_';
     base[used] = '\0';
+    if (draft->layer->calls > 1)
+        snprintf(base + used, sizeof base - used, "_call%d", draft->layer->calls);
     snprintf(name, LK_KERAS_NAME, "%s%s", base, suffix);
-    for (int i = 2; lk_graph_find(draft->graph, name); i = i < 9 ? i + 1 : i + draft->entries)
+    for (int i = 2; (there = lk_graph_find(draft->graph, name)) && there != own;
+         i = i < 9 ? i + 1 : i + draft->entries)
         snprintf(name, LK_KERAS_NAME, "%s%s_%d", base, suffix, i);
 }
 
@@ -61,7 +67,7 @@ static enum lk_status name_made(struct lk_keras_draft *draft, const char *suffix
                                 struct lk_keras_tensor *made)
 {
     char name[LK_KERAS_NAME];
-    choose_name(draft, draft->layer->name, suffix, name);
+    choose_name(draft, made->node, suffix, name);
     LK_TRY(lk_node_set_name(made->node, name));
     return lk_arena_text(&draft->arena, name, &made->name);
 }
@@ -116,7 +122,7 @@ enum lk_status lk_keras_add_input(struct lk_keras_draft *draft, struct lk_keras_
     if (!is_whole && strcmp(dtype, "float32") != 0 && strcmp(dtype, "float16") != 0 &&
         !(s.rank == 3 && strcmp(dtype, "uint8") == 0))
         return lk_keras_fail(draft, "its type is %.40s, expected float32", dtype);
-    choose_name(draft, draft->layer->name, "", name);
+    choose_name(draft, NULL, "", name);
     struct lk_input input = {.name = name,
                              .dtype = s.rank == 3 ? LK_U8
                                       : is_whole  ? LK_I32

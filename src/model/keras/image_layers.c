@@ -140,7 +140,7 @@ static enum lk_status separable_conv2d(struct lk_keras_draft *draft, int count,
 {
     struct convolution c;
     struct lk_keras_tensor deep, wide;
-    int64_t filters, wide_filters;
+    int64_t filters = 0, wide_filters = 0;
     const char *options;
     (void)count;
     LK_TRY(check_image(draft, x));

@@ -91,11 +91,10 @@ static enum lk_status make_text(struct work *w, const struct lk_keras_tensor *ou
     lk_text_append(text, "# A model of Keras %d, made by lockstep import\n", w->draft.major);
     append_name(text, w->root);
     lk_text_append(text, "input:\n%slayers:\n%s", w->draft.inputs.bytes, w->draft.layers.bytes);
-    if (count == 1)
-        lk_text_append(text, "output: %s\n", outputs[0].name);
-    else
-        lk_text_append(text, "output:\n");
-    for (int i = 0; count > 1 && i < count; i++)
+    /* an entry with an activation is not the node of its name, which would name the output */
+    const bool is_plain = count == 1 && strcmp(outputs[0].node->name, outputs[0].name) == 0;
+    lk_text_append(text, "output:%s%s\n", is_plain ? " " : "", is_plain ? outputs[0].name : "");
+    for (int i = 0; !is_plain && i < count; i++)
         lk_text_append(text, "  %s: %s\n", outputs[i].name, outputs[i].name);
     return text->failed || w->draft.inputs.failed || w->draft.layers.failed
                ? lk_fail_memory("a model text", text->used)

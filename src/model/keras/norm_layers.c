@@ -164,7 +164,7 @@ static enum lk_status normalization(struct lk_keras_draft *draft, int count,
 
 const struct lk_keras_class lk_keras_norm_classes[] = {
     {"BatchNormalization", batch_norm, 1,
-     OPTIONS("axis", "momentum", "epsilon", "center", "scale")},
+     OPTIONS("axis", "momentum", "epsilon", "center", "scale", "renorm_momentum")},
     {"LayerNormalization", layer_norm, 1, OPTIONS("axis", "epsilon", "center", "scale")},
     {"GroupNormalization", group_norm, 1,
      OPTIONS("groups", "axis", "epsilon", "center", "scale")},
