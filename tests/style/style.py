@@ -31,7 +31,7 @@ HALLS = {
     "data": [["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
-    "io": [[""], ["image", "records"], ["arrays"]],
+    "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
     "ops": [[""], ["arrange", "probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
@@ -64,8 +64,9 @@ LIBRARIES = {
     "turbojpeg.h": ["src/io/image/image.c"],
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
-    "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c", "src/model/classes.c",
-                  "src/model/keras/keras.h", "src/train/run_folder.c", "tools/terminal/json.h"],
+    "jansson.h": ["src/io/arrays/keras.c", "src/io/safetensors.c", "src/io/safetensors_write.c",
+                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run_folder.c",
+                  "tools/terminal/json.h"],
 }  # fmt: skip
 
 # Headers of C11 and POSIX; sys/file.h for flock().

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "io/arrays/convert.h"
 #include "io/arrays/file.h"
+#include "io/arrays/keras.h"
 #include "io/arrays/safetensors.h"
 #include "io/arrays/torch.h"
 
@@ -112,6 +113,8 @@ static enum lk_status open_archive(struct lk_arrays_file *file)
     LK_TRY(lk_zip_open(&file->bytes, &zip));
     if (lk_torch_find_pickle(zip) >= 0)
         return lk_torch_open_archive(file, zip);
+    if (lk_keras_is_archive(zip))
+        return lk_keras_open_archive(file, zip);
     lk_zip_close(zip);
     return lk_fail(LK_E_DATA, "a zip archive, but without the 'data.pkl' of PyTorch's files or "
                               "the 'model.weights.h5' of Keras's");
@@ -122,6 +125,8 @@ static enum lk_status open_as(const char *path, struct lk_arrays_file *file,
 {
     if (lk_torch_is_stream(begin))
         return lk_torch_open_stream(file);
+    if (memcmp(begin, "\x89HDF\r\n\x1a\n", 8) == 0)
+        return lk_keras_open(file);
     if (memcmp(begin, "PK\3\4", 4) == 0)
         return open_archive(file);
     if (file->bytes.size > 8 && begin[8] == '{')

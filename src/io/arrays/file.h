@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "io/arrays/arrays.h"
-#include "io/arrays/bytes.h"
+#include "io/bytes.h"
 
 enum {
     LK_ARRAYS_MOST = 1 << 16, /* arrays of a file */

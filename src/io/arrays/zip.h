@@ -4,7 +4,7 @@
 #ifndef LK_IO_ARRAYS_ZIP_H
 #define LK_IO_ARRAYS_ZIP_H
 
-#include "io/arrays/bytes.h"
+#include "io/bytes.h"
 #include <stdbool.h>
 
 struct lk_zip;

@@ -269,6 +269,7 @@ enum lk_status lk_keras_pair_array(struct lk_keras_draft *draft,
     *made = *array;
     made->entry = entry->name;
     made->layer = draft->layer->name;
+    made->outer = draft->outer;
     made->path = draft->layer->path;
     made->next = NULL;
     *draft->last_array = made;

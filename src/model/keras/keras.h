@@ -33,6 +33,7 @@ struct lk_keras_tensor {
 struct lk_keras_array {
     const char *entry, *param; /* "conv2d_1", "weight" */
     const char *layer;         /* Keras's name of the layer, "conv2d_1" */
+    const char *outer;         /* of the outermost nested model that it is in; NULL: none */
     const char *path;          /* of the layer in a Keras 3 file: "layers/conv2d_1" */
     const char *word;          /* Keras's name of the array: "kernel" */
     int number;                /* of the array among those of its layer */
@@ -64,6 +65,7 @@ struct lk_keras_draft {
     struct lk_keras_array *arrays, **last_array;
     int calls, entries, depth, input_count;
     struct lk_keras_layer *layer; /* at work */
+    const char *outer;            /* the nested model of the outer one at work; NULL: none */
 };
 
 /* --- json.c ------------------------------------------------------------------------------ */

@@ -333,7 +333,12 @@ static enum lk_status call_layer(struct network *n, int layer, int count,
     if (!is_model(n->known[layer]->class))
         return lk_keras_call(draft, count, x, &made[0]);
     draft->layer = NULL;
-    return walk(draft, object, n->known[layer]->path, x, count, made, made_count);
+    if (draft->depth == 1)
+        draft->outer = n->known[layer]->name;
+    LK_TRY(walk(draft, object, n->known[layer]->path, x, count, made, made_count));
+    if (draft->depth == 1)
+        draft->outer = NULL;
+    return LK_OK;
 }
 
 /* The number that an input layer has among the model's inputs. */

@@ -43,7 +43,8 @@ static const struct lk_array *find_array(const struct lk_arrays *file,
     found = lk_arrays_find(file, name);
     for (int w = 0; w < 2; w++)
         for (int e = 0; e < 2 && !found; e++) {
-            snprintf(name, sizeof name, "%s/%s%s", pair->layer, words[w], endings[e]);
+            snprintf(name, sizeof name, "%s%s%s/%s%s", pair->outer ? pair->outer : "",
+                     pair->outer ? "/" : "", pair->layer, words[w], endings[e]);
             found = lk_arrays_find(file, name);
         }
     return found;

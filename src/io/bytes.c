@@ -1,6 +1,6 @@
 /* Reads bytes of a file from any place, within its length as it was when the file was opened.
  */
-#include "io/arrays/bytes.h"
+#include "io/bytes.h"
 
 #include "base/fail.h"
 #include "io/file.h"

@@ -1,6 +1,6 @@
 /* Bytes that are read from any place: of a file, or of a file within an archive. Floor 1. */
-#ifndef LK_IO_ARRAYS_BYTES_H
-#define LK_IO_ARRAYS_BYTES_H
+#ifndef LK_IO_BYTES_H
+#define LK_IO_BYTES_H
 
 #include <lockstep/status.h>
 #include <stddef.h>
