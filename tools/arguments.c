@@ -33,8 +33,9 @@ static const struct {
     char letter;
     const char *names[6];
 } letters[] = {
-    {'b', {"batch-size"}},          {'d', {"data"}},  {'e', {"epochs"}},
-    {'o', {"run", "html", "grid", "output"}}, {'q', {"quiet"}},
+    {'b', {"batch-size"}}, {'d', {"data"}},
+    {'e', {"epochs"}},     {'o', {"run", "html", "grid", "output"}},
+    {'q', {"quiet"}},
 };
 
 static const struct option *find_letter(const struct command *command, char letter)

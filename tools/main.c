@@ -7,10 +7,12 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &train_command,    &eval_command,   &predict_command,    &summary_command,
-    &weights_command,  &export_command, &data_command,       &convert_command,
-    &devices_command,  &bench_command,  &tune_command,       &scale_command,
-    &selftest_command, &help_command,   &completion_command, NULL};
+    &train_command,   &eval_command,       &predict_command,
+    &run_command,     &summary_command,    &import_command,
+    &weights_command, &export_command,     &data_command,
+    &convert_command, &devices_command,    &bench_command,
+    &tune_command,    &scale_command,      &selftest_command,
+    &help_command,    &completion_command, NULL};
 
 /* Promised by the interface, not built yet: refused in words of their own. */
 static const char *const later[] = {"report", "serve", NULL};
@@ -93,7 +95,7 @@ static bool asks_for_help(int count, char **text)
     return false;
 }
 
-static int run_command(const char *name, int count, char **text)
+static int run_one(const char *name, int count, char **text)
 {
     const struct command *command = command_find(name);
     if (!command)
@@ -121,7 +123,7 @@ static int run(int count, char **text)
         commands_help();
         return count > 1 ? DONE : USAGE;
     }
-    return run_command(name, count - 2, text + 2);
+    return run_one(name, count - 2, text + 2);
 }
 
 int main(int count, char **text)

@@ -5,12 +5,14 @@
 #include <lockstep/accuracy.h>
 #include <lockstep/batches.h>
 #include <lockstep/bench.h>
+#include <lockstep/compute.h>
 #include <lockstep/convert.h>
 #include <lockstep/data.h>
 #include <lockstep/device.h>
 #include <lockstep/field.h>
 #include <lockstep/file.h>
 #include <lockstep/graph.h>
+#include <lockstep/import.h>
 #include <lockstep/model.h>
 #include <lockstep/predict.h>
 #include <lockstep/progress.h>

@@ -5,7 +5,11 @@
 #include "ops/op.h"
 #include <lockstep/graph.h>
 
-enum { LK_MOST_OUTPUTS = 8 }; /* nodes that a graph is run for */
+enum {
+    LK_MOST_OUTPUTS = 8, /* of a model */
+    LK_MOST_VALUES = 64  /* nodes that a graph is run for: a model's outputs, and others whose
+                          * values are asked for */
+};
 
 struct lk_node {
     struct lk_graph *graph;

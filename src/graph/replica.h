@@ -9,9 +9,9 @@ struct lk_replica;
 
 struct lk_replica_config {
     struct lk_device *device;
-    const struct lk_node *outputs[LK_MOST_OUTPUTS + 1]; /* NULL behind the last; in training
-                                                         * the loss alone */
-    int64_t batch;                                      /* most samples at a time */
+    const struct lk_node *outputs[LK_MOST_VALUES + 1]; /* NULL behind the last; in training
+                                                        * the loss alone */
+    int64_t batch;                                     /* most samples at a time */
     int shards;
     int micro_batches;  /* a larger batch is computed in so many of `batch` samples, which
                          * messages mention; 0: `batch` is the whole batch */

@@ -33,7 +33,7 @@ struct lk_schedule {
     struct lk_scheduled_op *ops;
     struct lk_value *values;
     int op_count, value_count;
-    int outputs[LK_MOST_OUTPUTS], output_count; /* values of the output nodes */
+    int outputs[LK_MOST_VALUES], output_count; /* values of the output nodes */
     bool training;
 };
 

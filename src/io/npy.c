@@ -1,7 +1,8 @@
-/* Reads the header of a .npy file, which is a Python dictionary as text. */
+/* Reads and writes the header of a .npy file, which is a Python dictionary as text. */
 #include "io/npy.h"
 
 #include "base/fail.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,4 +210,28 @@ int64_t lk_npy_integer(const struct lk_npy *npy, const uint8_t *element)
         return bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
     const uint64_t sign = (uint64_t)1 << (8 * npy->size - 1);
     return (int64_t)((bits ^ sign) - sign);
+}
+
+/* Eight axes of 20 characters, as many as a length can have, leave room in 256 bytes. */
+size_t lk_npy_write_header(const int64_t *shape, int rank,
+                           uint8_t header[LK_NPY_WRITTEN_HEADER])
+{
+    enum { ALIGN = 64, PREFIX = 10 };
+    char text[LK_NPY_WRITTEN_HEADER];
+    size_t used = (size_t)snprintf(text, sizeof text,
+                                   "{'descr': '<f4', 'fortran_order': False, 'shape': (");
+    for (int i = 0; i < rank && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", i ? ", " : "",
+                                 (long long)shape[i]);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s), }", rank == 1 ? "," : "");
+    const size_t bytes = (PREFIX + used + 1 + ALIGN - 1) / ALIGN * ALIGN;
+    memcpy(header, magic, sizeof magic);
+    header[6] = 1;
+    header[7] = 0;
+    header[8] = (uint8_t)(bytes - PREFIX);
+    header[9] = (uint8_t)((bytes - PREFIX) >> 8);
+    memcpy(header + PREFIX, text, used);
+    memset(header + PREFIX + used, ' ', bytes - PREFIX - used);
+    header[bytes - 1] = '\n';
+    return bytes;
 }

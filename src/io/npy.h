@@ -1,4 +1,5 @@
-/* Headers of NumPy's .npy files. Floor 1. Knows bytes only, and may be given any.
+/* Headers of NumPy's .npy files, read and written. Floor 1. Knows bytes only, and may be given
+ * any.
  * source: numpy.org/neps/nep-0001-npy-format.html, versions 1.0 to 3.0 */
 #ifndef LK_IO_NPY_H
 #define LK_IO_NPY_H
@@ -31,5 +32,11 @@ LK_MUST_CHECK enum lk_status lk_npy_parse(const void *data, size_t bytes, int64_
 /* A whole number of 1, 2, 4 or 8 bytes, kind 'u' or 'i'; what is above INT64_MAX becomes that.
  */
 int64_t lk_npy_integer(const struct lk_npy *npy, const uint8_t *element);
+
+/* Writes the header of a file of version 1 with little-endian float32 elements, the last axis
+ * fastest; at most LK_NPY_MOST_AXES axes. Returns its bytes, a multiple of 64. */
+enum { LK_NPY_WRITTEN_HEADER = 256 };
+size_t lk_npy_write_header(const int64_t *shape, int rank,
+                           uint8_t header[LK_NPY_WRITTEN_HEADER]);
 
 #endif

@@ -40,6 +40,31 @@ void lk_model_output_nodes(const struct lk_model *model,
         nodes[i] = i < model->output_count ? model->outputs[i].node : NULL;
 }
 
+static const char *known_name(const void *model, int i)
+{
+    const struct lk_model *m = model;
+    if (i < m->node_count)
+        return m->graph->nodes[i]->name;
+    return i - m->node_count < m->name_count ? m->names[i - m->node_count].name : NULL;
+}
+
+enum lk_status lk_model_find(const struct lk_model *model, const char *name,
+                             struct lk_node **node)
+{
+    *node = NULL;
+    for (int i = 0; i < model->name_count && !*node; i++)
+        if (strcmp(model->names[i].name, name) == 0)
+            *node = model->names[i].node;
+    if (!*node)
+        *node = lk_graph_find(model->graph, name);
+    if (*node)
+        return LK_OK;
+    const char *near = lk_nearest_name(name, known_name, model);
+    return lk_fail(LK_E_ARGUMENT, "model '%s' has no entry and no input '%.60s'%s%s%s",
+                   model->name, name, near ? "; did you mean '" : "", near ? near : "",
+                   near ? "'?" : "");
+}
+
 const char *lk_model_text(const struct lk_model *model)
 {
     return model->text;

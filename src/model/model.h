@@ -30,6 +30,13 @@ struct lk_model_output {
     struct lk_node *target, *loss_node; /* NULL: not added yet */
 };
 
+/* A name of the text that stands for another node than the one of that name: an entry that
+ * uses a block or is not there, one with an activation behind it. */
+struct lk_model_name {
+    const char *name;
+    struct lk_node *node; /* what readers of it read */
+};
+
 struct lk_model {
     struct lk_arena arena;
     struct lk_graph *graph;
@@ -39,6 +46,8 @@ struct lk_model {
     int node_count; /* of the text: labels and losses not counted */
     struct lk_model_output outputs[LK_MOST_OUTPUTS];
     int output_count;
+    const struct lk_model_name *names; /* [name_count] */
+    int name_count;
     bool says_loss;       /* the text says what is trained for; else cross-entropy over classes
                            * is taken */
     struct lk_node *loss; /* of all outputs; NULL: not added yet */
@@ -47,6 +56,10 @@ struct lk_model {
 /* The outputs' nodes, NULL behind the last, as a replica takes them. */
 void lk_model_output_nodes(const struct lk_model *model,
                            const struct lk_node *nodes[LK_MOST_OUTPUTS + 1]);
+
+/* What the entry or input of that name gives. fails: LK_E_ARGUMENT with the nearest name */
+LK_MUST_CHECK enum lk_status lk_model_find(const struct lk_model *model, const char *name,
+                                           struct lk_node **node);
 
 /* What an output of a text without `loss:` is trained for: its class. fails: LK_E_MODEL where
  * it is no vector of class probabilities */

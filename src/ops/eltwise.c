@@ -147,6 +147,19 @@ static const struct lk_option options_hard_sigmoid[] = {
     {0},
 };
 
+#define NUMBER(name_, field_, standard_, help_)                                                \
+    {                                                                                          \
+        .name = (name_), .kind = LK_OPTION_REAL,                                               \
+        .offset = offsetof(struct lk_eltwise_options, field_), .min = -1e30, .max = 1e30,      \
+        .standard = (standard_), .help = (help_)                                               \
+    }
+
+static const struct lk_option options_rescale[] = {
+    NUMBER("scale", alpha, "1", "by which x is multiplied"),
+    NUMBER("shift", beta, "0", "what is added then"),
+    {0},
+};
+
 static const char *const losses[] = {"none", "binary_cross_entropy", NULL};
 static const struct lk_option options_sigmoid[] = {
     {.name = "loss",
@@ -174,11 +187,13 @@ static bool absorb_sigmoid(void *options, const char *next, const char *next_opt
 #define absorb_leaky_relu NULL
 #define absorb_elu NULL
 #define absorb_hard_sigmoid NULL
+#define absorb_rescale NULL
 enum {
     INPUTS_none = 1,
     INPUTS_leaky_relu = 1,
     INPUTS_elu = 1,
     INPUTS_hard_sigmoid = 1,
+    INPUTS_rescale = 1,
     INPUTS_sigmoid = 2
 };
 

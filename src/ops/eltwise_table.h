@@ -65,6 +65,9 @@
     ROW(abs, READS_X, none, EXACTLY, "", -2, 2,                                                \
         fabs(x), x > ZERO ? ONE : x < ZERO ? -ONE : ZERO,                                      \
         fabs(v), v > 0 ? 1 : v < 0 ? -1 : 0)                                                   \
+    ROW(rescale, READS_X, rescale, EXACTLY, "scale=0.5 shift=-1", -2, 2,                       \
+        LINE(x), (V)alpha,                                                                     \
+        alpha * v + beta, alpha)                                                               \
     ROW(square, READS_X, none, EXACTLY, "", -2, 2,                                             \
         x * x, (real)2 * x,                                                                    \
         v * v, 2 * v)

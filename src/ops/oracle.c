@@ -20,7 +20,7 @@ enum { ABOUT, EXACTLY };
     }                                                                                          \
     static double slope_of_##name_(double v, double alpha, double beta)                        \
     {                                                                                          \
-        (void)alpha, (void)beta;                                                               \
+        (void)v, (void)alpha, (void)beta;                                                      \
         return slope_;                                                                         \
     }
 LK_FUNCTIONS(FUNCTION)

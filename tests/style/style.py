@@ -36,17 +36,17 @@ HALLS = {
     "ops": [[""], ["arrange", "probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings", "tuning"], [""], ["predict"]],
+    "train": [["evaluation", "settings", "tuning"], [""], ["compute", "predict"]],
 }
 
 # Rooms of the program, below tools/.
 TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 
 # Whose front door a public header is, where it has not the room's name. lockstep.h is all.
-DOORS = {"accuracy": "bench", "batches": "data", "convert": "data", "field": "data",
-         "file": "io", "predict": "train", "progress": "base", "reference": "train",
-         "settings": "train", "status": "base", "survey": "data", "tune": "graph",
-         "weights": "model"}  # fmt: skip
+DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
+         "field": "data", "file": "io", "import": "model", "predict": "train",
+         "progress": "base", "reference": "train", "settings": "train", "status": "base",
+         "survey": "data", "tune": "graph", "weights": "model"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {
@@ -66,7 +66,8 @@ LIBRARIES = {
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/arrays/keras.c", "src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/model/classes.c", "src/train/run_folder.c", "tools/terminal/json.h"],
+                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run_folder.c",
+                  "tools/terminal/json.h"],
 }  # fmt: skip
 
 # Headers of C11 and POSIX; sys/file.h for flock().

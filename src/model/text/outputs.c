@@ -302,13 +302,18 @@ static enum lk_status for_each(struct lk_reading *reading, const struct lk_yaml 
     return LK_OK;
 }
 
+static bool is_class_vector(const struct lk_model_output *output)
+{
+    const struct lk_shape *shape = &output->node->shapes.y;
+    return shape->rank == 1 && shape->dim[0] > 1;
+}
+
 enum lk_status lk_output_set_standard(const struct lk_model *model,
                                       struct lk_model_output *output)
 {
-    const struct lk_shape *shape = &output->node->shapes.y;
     char text[96];
-    lk_shape_print_hwc(shape, text, sizeof text);
-    if (shape->rank != 1 || shape->dim[0] < 2)
+    lk_shape_print_hwc(&output->node->shapes.y, text, sizeof text);
+    if (!is_class_vector(output))
         return lk_fail(LK_E_MODEL,
                        "model '%s': the output '%s' is %s, cross-entropy takes a vector "
                        "of at least 2 class probabilities",
@@ -329,8 +334,8 @@ enum lk_status lk_outputs_read(struct lk_reading *reading, const struct lk_yaml 
     bool are_named = false;
     LK_TRY(read_nodes(reading, root, &are_named));
     model->says_loss = lk_yaml_find(root, "loss") != NULL;
-    if (!model->says_loss && (are_named || metrics))
-        for (int i = 0; i < model->output_count; i++)
+    for (int i = 0; i < model->output_count && !model->says_loss; i++)
+        if (metrics || (are_named && is_class_vector(&model->outputs[i])))
             LK_TRY(lk_yaml_at(root, lk_output_set_standard(model, &model->outputs[i])));
     LK_TRY(for_each(reading, root, "loss", are_named, read_loss));
     for (int i = 0; i < model->output_count && model->says_loss; i++)

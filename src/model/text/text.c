@@ -88,6 +88,35 @@ static enum lk_status warn_of_unused(const struct lk_reading *reading,
     return LK_OK;
 }
 
+/* Keeps names that are no node's, so that values can be asked for by them: first those of
+ * blocks, which come before layers of the same name, and the latest first. */
+static enum lk_status keep_names(const struct lk_reading *reading)
+{
+    struct lk_model *model = reading->model;
+    const struct lk_named *named;
+    size_t most = (size_t)reading->count;
+    void *memory = NULL;
+    for (named = reading->named; named; named = named->before)
+        most++;
+    LK_TRY(lk_arena_allocate(&model->arena, (most + 1) * sizeof *model->names, &memory));
+    struct lk_model_name *names = memory;
+    model->names = names;
+    for (int of_blocks = 1; of_blocks >= 0; of_blocks--) {
+        for (int i = 0; !of_blocks && i < reading->count; i++)
+            if (reading->layers[i].last != reading->layers[i].first)
+                names[model->name_count++] = (struct lk_model_name){
+                    reading->layers[i].first->name, reading->layers[i].last};
+        for (named = reading->named; named; named = named->before) {
+            if ((named->block != NULL) != of_blocks)
+                continue;
+            struct lk_model_name *kept = &names[model->name_count++];
+            kept->node = named->node;
+            LK_TRY(lk_arena_text(&model->arena, named->name, &kept->name));
+        }
+    }
+    return LK_OK;
+}
+
 static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
 {
     static const char *const keys[] = {"name",   "input", "classes", "blocks", "layers",
@@ -99,6 +128,7 @@ static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml
     LK_TRY(lk_blocks_read(reading, lk_yaml_find(root, "blocks")));
     LK_TRY(read_layers(reading, root));
     LK_TRY(lk_outputs_read(reading, root));
+    LK_TRY(keep_names(reading));
     return warn_of_unused(reading, root);
 }
 

@@ -1,0 +1,278 @@
+/* Adds entries to the model text of a Keras model, and the same nodes to a graph, from which
+ * shapes are known at once and every option is checked. */
+#include "model/keras/keras.h"
+
+#include "base/fail.h"
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_NAME = 36, MOST_ENTRIES = 2000 };
+
+enum lk_status lk_keras_text(struct lk_keras_draft *draft, const char **text,
+                             const char *format, ...)
+{
+    char made[LK_KERAS_TEXT];
+    va_list values;
+    va_start(values, format);
+    const int bytes = vsnprintf(made, sizeof made, format, values);
+    va_end(values);
+    if (bytes < 0 || (size_t)bytes >= sizeof made)
+        return lk_keras_fail(draft, "a text of %d bytes is too long", bytes);
+    return lk_arena_text(&draft->arena, made, text);
+}
+
+/* --- names ------------------------------------------------------------------------------- */
+
+/* Words that YAML takes for something else than a text. */
+static bool is_yaml_word(const char *name)
+{
+    static const char *const words[] = {"true", "false", "null", "yes", "no",
+                                        "on",   "off",   "y",    "n",   NULL};
+    char lower[8] = "";
+    for (size_t i = 0; i < sizeof lower - 1 && name[i]; i++)
+        lower[i] = (char)tolower((unsigned char)name[i]);
+    for (int i = 0; words[i]; i++)
+        if (strcmp(lower, words[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Letters, digits, '_', '-' and '/' stay, other bytes become '_'; a name begins with a letter
+ * or
+ * '_', so that YAML takes it for a text. A name that is taken, not by the node itself, gets a
+ * number. */
+static void choose_name(const struct lk_keras_draft *draft, const struct lk_node *own,
+                        const char *suffix, char name[LK_KERAS_NAME])
+{
+    const char *theirs = draft->layer->name;
+    const struct lk_node *there;
+    char base[LONGEST_NAME + 12];
+    size_t used = 0;
+    if (!isalpha((unsigned char)*theirs) || is_yaml_word(theirs))
+        base[used++] = '_';
+    for (const char *from = theirs; *from && used < LONGEST_NAME; from++)
+        base[used++] = isalnum((unsigned char)*from) || strchr("_-/", *from) ? *from : '_';
+    base[used] = '\0';
+    if (draft->layer->calls > 1)
+        snprintf(base + used, sizeof base - used, "_call%d", draft->layer->calls);
+    snprintf(name, LK_KERAS_NAME, "%s%s", base, suffix);
+    for (int i = 2; (there = lk_graph_find(draft->graph, name)) && there != own;
+         i = i < 9 ? i + 1 : i + draft->entries)
+        snprintf(name, LK_KERAS_NAME, "%s%s_%d", base, suffix, i);
+}
+
+static enum lk_status name_made(struct lk_keras_draft *draft, const char *suffix,
+                                struct lk_keras_tensor *made)
+{
+    char name[LK_KERAS_NAME];
+    choose_name(draft, made->node, suffix, name);
+    LK_TRY(lk_node_set_name(made->node, name));
+    return lk_arena_text(&draft->arena, name, &made->name);
+}
+
+/* --- inputs ------------------------------------------------------------------------------ */
+
+/* null is the size that was asked for, of height and width alone. */
+static enum lk_status read_length(const struct lk_keras_draft *draft, json_t *value,
+                                  int64_t open, int64_t *length)
+{
+    *length = json_is_null(value) ? open : json_integer_value(value);
+    if (*length >= 1 && *length <= 1 << 24 && (json_is_null(value) || json_is_integer(value)))
+        return LK_OK;
+    if (json_is_null(value))
+        return lk_keras_fail(draft, "its shape leaves a length open; --size HEIGHTxWIDTH says "
+                                    "those of an image");
+    return lk_keras_fail(draft, "its shape has a length that is no number of 1..2^24");
+}
+
+static enum lk_status read_input_shape(const struct lk_keras_draft *draft,
+                                       struct lk_shape *shape)
+{
+    json_t *config = draft->layer->config;
+    json_t *value = json_object_get(config, "batch_shape");
+    if (!value)
+        value = json_object_get(config, "batch_input_shape");
+    const size_t axes = json_array_size(value);
+    if (axes < 2 || axes > 4)
+        return lk_keras_fail(draft,
+                             "its shape has %zu axes; a batch of vectors, sequences or "
+                             "images, 2 to 4 axes, is expected",
+                             axes);
+    shape->rank = (int)axes - 1;
+    for (int i = 0; i < shape->rank; i++)
+        LK_TRY(read_length(draft, json_array_get(value, (size_t)i + 1),
+                           shape->rank == 3 && i < 2 ? draft->size[i] : 0, &shape->dim[i]));
+    return lk_shape_count(shape) > 0 ? LK_OK : lk_keras_fail(draft, "its shape is too large");
+}
+
+/* Images are uint8 without a scale: the numbers 0..255, as Keras gets them from files. */
+enum lk_status lk_keras_add_input(struct lk_keras_draft *draft, struct lk_keras_tensor *made)
+{
+    const char *dtype = NULL, *types[] = {"float32", "int32", "uint8"};
+    struct lk_shape s = {0};
+    char name[LK_KERAS_NAME];
+    LK_TRY(read_input_shape(draft, &s));
+    json_t *type = json_object_get(draft->layer->config, "dtype");
+    if (json_is_object(type))
+        type = json_object_get(json_object_get(type, "config"), "name");
+    dtype = json_is_string(type) ? json_string_value(type) : "float32";
+    const bool is_whole = strncmp(dtype, "int", 3) == 0 && s.rank < 3;
+    if (!is_whole && strcmp(dtype, "float32") != 0 && strcmp(dtype, "float16") != 0 &&
+        !(s.rank == 3 && strcmp(dtype, "uint8") == 0))
+        return lk_keras_fail(draft, "its type is %.40s, expected float32", dtype);
+    choose_name(draft, NULL, "", name);
+    struct lk_input input = {.name = name,
+                             .dtype = s.rank == 3 ? LK_U8
+                                      : is_whole  ? LK_I32
+                                                  : LK_F32,
+                             .shape = s,
+                             .scale = 1,
+                             .takes_numbers = true};
+    if (s.rank == 3)
+        input.shape = (struct lk_shape){3, {s.dim[2], s.dim[0], s.dim[1]}};
+    if (++draft->input_count > LK_MOST_INPUTS)
+        return lk_keras_fail(draft, "more than %d inputs", LK_MOST_INPUTS);
+    *made = (struct lk_keras_tensor){0};
+    LK_TRY(lk_graph_add_input(draft->graph, &input, &made->node));
+    LK_TRY(lk_arena_text(&draft->arena, name, &made->name));
+    lk_text_append(&draft->inputs, "  %s: {shape: [", name);
+    for (int i = 0; i < s.rank; i++)
+        lk_text_append(&draft->inputs, "%s%lld", i ? ", " : "", (long long)s.dim[i]);
+    lk_text_append(&draft->inputs, "], type: %s%s}\n",
+                   types[s.rank == 3 ? 2
+                         : is_whole  ? 1
+                                     : 0],
+                   s.rank == 3 ? ", scale: 1" : "");
+    return LK_OK;
+}
+
+/* --- entries ----------------------------------------------------------------------------- */
+
+/* "filters=3 kernel=[3, 3] " becomes "filters: 3, kernel: [3, 3]". */
+static void write_options(struct lk_text *text, const char *options)
+{
+    int depth = 0;
+    for (const char *at = options; *at; at++) {
+        depth += (*at == '[') - (*at == ']');
+        if (*at == '=')
+            lk_text_append(text, ": ");
+        else if (*at == ' ' && depth == 0)
+            lk_text_append(text, "%s", at[1] ? ", " : "");
+        else
+            lk_text_append(text, "%c", *at);
+    }
+}
+
+static void write_entry(struct lk_keras_draft *draft, const struct lk_keras_entry *entry,
+                        int count, const struct lk_keras_tensor *x,
+                        const struct lk_keras_tensor *made, const char *owner, bool is_frozen)
+{
+    struct lk_text *text = &draft->layers;
+    lk_text_append(text, "  - {name: %s, ", made->name);
+    if (count > 1 || !draft->before || strcmp(draft->before, x[0].name) != 0) {
+        lk_text_append(text, count > 1 ? "from: [" : "from: ");
+        for (int i = 0; i < count; i++)
+            lk_text_append(text, "%s%s", i ? ", " : "", x[i].name);
+        lk_text_append(text, count > 1 ? "], " : ", ");
+    }
+    lk_text_append(text, "%s: ", entry->op);
+    if (*entry->options || entry->activation) {
+        lk_text_append(text, "{");
+        write_options(text, entry->options);
+        if (entry->activation)
+            lk_text_append(text, "%sactivation: %s", *entry->options ? ", " : "",
+                           entry->activation);
+        lk_text_append(text, "}");
+    }
+    if (owner)
+        lk_text_append(text, ", weights: %s", owner);
+    else if (is_frozen)
+        lk_text_append(text, ", trainable: false");
+    lk_text_append(text, "}\n");
+}
+
+/* What an operation or the graph says of an entry is said of the layer. */
+static enum lk_status say_where(const struct lk_keras_draft *draft, enum lk_status status)
+{
+    if (status == LK_E_MEMORY)
+        return status;
+    (void)lk_fail_within(LK_E_MODEL, "%s: layer '%.80s' (%.60s)", draft->where,
+                         draft->layer->name, draft->layer->class);
+    return LK_E_MODEL;
+}
+
+/* The entry of the layer's first call that an entry of a later one takes the weights of: the
+ * same operation, with the same suffix. */
+static enum lk_status share(struct lk_keras_draft *draft, const struct lk_keras_entry *entry,
+                            struct lk_node *node, const char **owner)
+{
+    struct lk_node *first = NULL;
+    for (const struct lk_keras_array *a = draft->arrays; a && !first; a = a->next) {
+        if (strcmp(a->path, draft->layer->path) != 0 ||
+            (entry->suffix && !strstr(a->entry, entry->suffix)))
+            continue;
+        first = lk_graph_find(draft->graph, a->entry);
+        first = first && first->op == node->op ? first : NULL;
+    }
+    if (!first)
+        return lk_keras_fail(draft, "it is called twice, but has no weights to share");
+    const enum lk_status status = lk_node_share_weights(node, first);
+    if (status != LK_OK)
+        return say_where(draft, status);
+    *owner = first->name;
+    return LK_OK;
+}
+
+enum lk_status lk_keras_add(struct lk_keras_draft *draft, const struct lk_keras_entry *entry,
+                            int count, const struct lk_keras_tensor *x,
+                            struct lk_keras_tensor *made)
+{
+    struct lk_node *nodes[LK_MOST_INPUTS], *behind = NULL;
+    const char *owner = NULL;
+    if (++draft->entries > MOST_ENTRIES || count > LK_MOST_INPUTS)
+        return lk_keras_fail(draft, "a model has at most %d layers, of %d inputs", MOST_ENTRIES,
+                             LK_MOST_INPUTS);
+    for (int i = 0; i < count; i++)
+        nodes[i] = x[i].node;
+    *made = (struct lk_keras_tensor){.image = x[0].image, .is_joined = x[0].is_joined};
+    enum lk_status status =
+        lk_graph_add_many(draft->graph, entry->op, count, nodes, entry->options, &made->node);
+    if (status != LK_OK)
+        return say_where(draft, status);
+    LK_TRY(name_made(draft, entry->suffix ? entry->suffix : "", made));
+    const bool has_weights = made->node->shapes.params > 0;
+    if (has_weights && draft->layer->calls > 1)
+        LK_TRY(share(draft, entry, made->node, &owner));
+    const bool is_frozen = has_weights && (entry->is_frozen || draft->layer->is_frozen);
+    if (entry->activation)
+        status = lk_graph_add(draft->graph, entry->activation, made->node, "", &behind);
+    if (status != LK_OK)
+        return say_where(draft, status);
+    write_entry(draft, entry, count, x, made, owner, is_frozen);
+    if (behind)
+        made->node = behind;
+    draft->before = made->name;
+    return LK_OK;
+}
+
+enum lk_status lk_keras_pair_array(struct lk_keras_draft *draft,
+                                   const struct lk_keras_tensor *entry,
+                                   const struct lk_keras_array *array)
+{
+    void *memory = NULL;
+    if (draft->layer->calls > 1)
+        return LK_OK;
+    LK_TRY(lk_arena_allocate(&draft->arena, sizeof *array, &memory));
+    struct lk_keras_array *made = memory;
+    *made = *array;
+    made->entry = entry->name;
+    made->layer = draft->layer->name;
+    made->outer = draft->outer;
+    made->path = draft->layer->path;
+    made->next = NULL;
+    *draft->last_array = made;
+    draft->last_array = &made->next;
+    return LK_OK;
+}

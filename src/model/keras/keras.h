@@ -1,0 +1,197 @@
+/* Models that Keras has written as JSON, made into model text and weights of ours. Floor 6.
+ * Pairs Keras's layers with our operations, both as words; knows no operation and no device.
+ * The JSON may come from anyone: its size and depth are checked before it is parsed, all counts
+ * while it is walked through. Private to src/model/keras. */
+#ifndef LK_MODEL_KERAS_KERAS_H
+#define LK_MODEL_KERAS_KERAS_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "graph/node.h"
+#include "model/model.h"
+#include <jansson.h>
+
+enum {
+    LK_KERAS_MOST_CALLS = 10000, /* of layers, each use of a shared one counted */
+    LK_KERAS_MOST_INPUTS = 64,   /* that one call joins */
+    LK_KERAS_NAME = 64,
+    LK_KERAS_TEXT = 256
+};
+
+/* What one call of a layer gives: a node of the graph, and how its numbers lie. */
+struct lk_keras_tensor {
+    struct lk_node *node; /* of the draft graph, which has the shapes of the text to be */
+    const char *name;     /* of the entry that makes it; of an input its own */
+    /* of a vector whose numbers lie as in an image of ours, channels first, where Keras has
+     * them last: that image; rank 0: as in Keras */
+    struct lk_shape image;
+    bool
+        is_joined; /* a vector of parts, some of which lie so: only a dense layer can read it */
+};
+
+/* An array of a file, or numbers from the configuration, for a parameter of an entry. */
+struct lk_keras_array {
+    const char *entry, *param; /* "conv2d_1", "weight" */
+    const char *layer;         /* Keras's name of the layer, "conv2d_1" */
+    const char *outer;         /* of the outermost nested model that it is in; NULL: none */
+    const char *path;          /* of the layer in a Keras 3 file: "layers/conv2d_1" */
+    const char *word;          /* Keras's name of the array: "kernel" */
+    int number;                /* of the array among those of its layer */
+    double value;              /* in all elements, where word is NULL */
+    struct lk_keras_array *next;
+};
+
+/* A layer as it stands in the configuration, once for all its calls. */
+struct lk_keras_layer {
+    const char *name, *class; /* Keras's; of a layer in a nested model "outer/inner" */
+    const char *path;         /* as of an array */
+    json_t *config;
+    const char *snake; /* its class as files of Keras 3 write it: "conv2d" */
+    int calls;         /* so far */
+    bool is_frozen;
+    struct lk_keras_layer *next;
+};
+
+/* A model text while it is made. */
+struct lk_keras_draft {
+    struct lk_arena arena;
+    const char *where; /* the file, for messages */
+    int major;         /* version of Keras: 2 or 3 */
+    int64_t size[2];   /* height and width where the file leaves them open; 0: not said */
+    struct lk_graph *graph;
+    struct lk_text inputs, layers;
+    const char *before; /* the entry made last; NULL: none */
+    struct lk_keras_layer *known;
+    struct lk_keras_array *arrays, **last_array;
+    int calls, entries, depth, input_count;
+    struct lk_keras_layer *layer; /* at work */
+    const char *outer;            /* the nested model of the outer one at work; NULL: none */
+};
+
+/* --- json.c ------------------------------------------------------------------------------ */
+
+/* Parses text after a look at its size and depth. fails: LK_E_DATA */
+LK_MUST_CHECK enum lk_status lk_keras_parse(const char *text, size_t bytes, const char *where,
+                                            json_t **root);
+
+/* "FILE: layer 'conv1' (Conv2D): ..." Returns LK_E_MODEL. */
+enum lk_status lk_keras_fail(const struct lk_keras_draft *draft, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Options of the layer at work; what is absent or null has the value `standard`.
+ * fails: LK_E_MODEL a value of another type or out of range */
+LK_MUST_CHECK enum lk_status lk_keras_int(const struct lk_keras_draft *draft, const char *key,
+                                          int64_t standard, int64_t *value);
+LK_MUST_CHECK enum lk_status lk_keras_real(const struct lk_keras_draft *draft, const char *key,
+                                           double standard, double *value);
+LK_MUST_CHECK enum lk_status lk_keras_bool(const struct lk_keras_draft *draft, const char *key,
+                                           bool standard, bool *value);
+LK_MUST_CHECK enum lk_status lk_keras_word(const struct lk_keras_draft *draft, const char *key,
+                                           const char *standard, const char **value);
+
+/* One number for both axes, or a list of two. */
+LK_MUST_CHECK enum lk_status lk_keras_pair(const struct lk_keras_draft *draft, const char *key,
+                                           int64_t standard, int64_t value[2]);
+
+/* n, (down, across) or ((top, bottom), (left, right)): top, bottom, left, right. */
+LK_MUST_CHECK enum lk_status lk_keras_edges(const struct lk_keras_draft *draft, const char *key,
+                                            int64_t value[4]);
+
+/* The only axis that an option names, counted from 0 for the batch, of values with `rank` axes
+ * behind it; with is_list a list of one is fine. fails: LK_E_MODEL */
+LK_MUST_CHECK enum lk_status lk_keras_axis(const struct lk_keras_draft *draft, int rank,
+                                           int64_t *axis);
+
+/* Refuses what a layer's options say beside `known` (a list that ends with NULL) and beside
+ * what changes no prediction. */
+LK_MUST_CHECK enum lk_status lk_keras_check_known(const struct lk_keras_draft *draft,
+                                                  const char *const *known);
+
+/* --- entries.c --------------------------------------------------------------------------- */
+
+/* Adds an input of the model. */
+LK_MUST_CHECK enum lk_status lk_keras_add_input(struct lk_keras_draft *draft,
+                                                struct lk_keras_tensor *made);
+
+/* An entry to be added: `options` as lk_graph_add() takes them, all values without quotes. */
+struct lk_keras_entry {
+    const char *op, *options;
+    const char *suffix;     /* of its name, which is the layer's; NULL: none */
+    const char *activation; /* a function behind it; NULL: none */
+    bool is_frozen;         /* whatever the layer says */
+};
+
+/* Adds an entry that reads x[count] and names it after the layer at work. It shares the weights
+ * of the layer's first call. fails: LK_E_MODEL */
+LK_MUST_CHECK enum lk_status lk_keras_add(struct lk_keras_draft *draft,
+                                          const struct lk_keras_entry *entry, int count,
+                                          const struct lk_keras_tensor *x,
+                                          struct lk_keras_tensor *made);
+
+/* Says which array of the layer at work the parameter of an entry gets; nothing where the entry
+ * has another one's weights. word NULL: `value` in all elements. */
+LK_MUST_CHECK enum lk_status lk_keras_pair_array(struct lk_keras_draft *draft,
+                                                 const struct lk_keras_tensor *entry,
+                                                 const struct lk_keras_array *array);
+
+/* A copy of formatted text in the draft's arena. */
+LK_MUST_CHECK enum lk_status lk_keras_text(struct lk_keras_draft *draft, const char **text,
+                                           const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* --- layers.c, image_layers.c, activations.c ---------------------------------------------- */
+
+/* What a layer of ours is made of one of Keras: reads x[count], gives *made. */
+typedef enum lk_status lk_keras_convert(struct lk_keras_draft *draft, int count,
+                                        const struct lk_keras_tensor *x,
+                                        struct lk_keras_tensor *made);
+
+struct lk_keras_class {
+    const char *name;
+    lk_keras_convert *convert;
+    int most_inputs;
+    const char *const *options; /* that it knows */
+};
+
+extern const struct lk_keras_class lk_keras_image_classes[], lk_keras_classes[],
+    lk_keras_norm_classes[]; /* end with an empty row */
+
+/* Calls the layer at work. fails: LK_E_MODEL a class that is not known, by name */
+LK_MUST_CHECK enum lk_status lk_keras_call(struct lk_keras_draft *draft, int count,
+                                           const struct lk_keras_tensor *x,
+                                           struct lk_keras_tensor *made);
+
+/* The activation that the layer at work names under `key`: an operation and its options. "":
+ * none. fails: LK_E_MODEL one that is not known */
+LK_MUST_CHECK enum lk_status lk_keras_activation(const struct lk_keras_draft *draft,
+                                                 const char *key, const char **op,
+                                                 const char **options);
+
+/* Adds `entry` and behind it the activation that the layer names. weighted: the entry that has
+ * the layer's weights. */
+LK_MUST_CHECK enum lk_status lk_keras_add_activated(struct lk_keras_draft *draft,
+                                                    const struct lk_keras_entry *entry,
+                                                    const struct lk_keras_tensor *x,
+                                                    struct lk_keras_tensor *weighted,
+                                                    struct lk_keras_tensor *made);
+
+/* --- network.c --------------------------------------------------------------------------- */
+
+/* Goes through a model's configuration. names[o]: of outputs o, made[o]. fails: LK_E_MODEL */
+LK_MUST_CHECK enum lk_status lk_keras_read_model(struct lk_keras_draft *draft, json_t *root,
+                                                 struct lk_keras_tensor made[LK_MOST_OUTPUTS],
+                                                 int *outputs);
+
+/* --- weights.c --------------------------------------------------------------------------- */
+
+struct lk_arrays;
+
+/* Writes the arrays of `file` (NULL: there is none; constants alone are written) under our
+ * names and in our layout. *count: of those written. fails: LK_E_DATA one missing or misshapen
+ */
+LK_MUST_CHECK enum lk_status lk_keras_write_weights(const struct lk_keras_draft *draft,
+                                                    const struct lk_model *model,
+                                                    const struct lk_arrays *file,
+                                                    const char *path, int *count);
+
+#endif

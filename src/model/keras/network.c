@@ -1,0 +1,535 @@
+/* Walks through the configuration of a model: lists the calls of its layers, finds an order in
+ * which each has its inputs, and calls them; nested models are walked through at each call. */
+#include "model/keras/keras.h"
+
+#include "base/fail.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_LAYERS = 2000, MOST_DEPTH = 12, MOST_REFERENCES = 10000, PATH_BYTES = 512 };
+
+/* Output `tensor` of call `call` of a layer. */
+struct reference {
+    int layer, call, tensor;
+};
+
+struct call {
+    int layer, count;
+    struct reference *inputs; /* [count] */
+    struct lk_keras_tensor *made;
+    int made_count; /* 0: not called yet */
+};
+
+/* One model, the outer one or a nested one, while it is walked through. */
+struct network {
+    struct lk_keras_draft *draft;
+    json_t *config, *layers; /* an array */
+    const char *path;        /* of the model in a Keras 3 file; "" of the outer one */
+    struct lk_keras_layer **known;
+    const char **names; /* [layer_count]: by which calls refer to them */
+    int *first_calls;   /* [layer_count + 1]: of the calls */
+    struct call *calls;
+    int layer_count, call_count, references;
+    const struct lk_keras_tensor *given; /* what the nested model reads; NULL: the outer one */
+    int given_count;
+};
+
+static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const char *path,
+                           const struct lk_keras_tensor *given, int given_count,
+                           struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count);
+
+/* --- layers ------------------------------------------------------------------------------ */
+
+/* As Keras names layers in files: "Conv2D" conv2d, "ReLU" re_lu, "BatchNormalization"
+ * batch_normalization. source: keras.src.utils.naming.to_snake_case */
+static void write_snake(const char *class, char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; class[i] && used + 2 < bytes; i++) {
+        const unsigned char c = (unsigned char)class[i], next = (unsigned char)class[i + 1];
+        const bool begins = isupper(c) && islower(next);
+        const bool ends = i > 0 && isupper(c) && islower((unsigned char)class[i - 1]);
+        if (i > 0 && (begins || ends))
+            text[used++] = '_';
+        if (isalnum(c) || c == '_')
+            text[used++] = (char)tolower(c);
+    }
+    text[used] = '\0';
+}
+
+static const char *text_of(json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* A class of someone else's, whatever its name, is not Keras's. */
+static bool is_foreign(json_t *layer)
+{
+    const char *registered = text_of(layer, "registered_name");
+    const char *module = text_of(layer, "module");
+    return (registered && strchr(registered, '>')) ||
+           (module && strncmp(module, "keras", 5) != 0 &&
+            strncmp(module, "tensorflow", 10) != 0 && strncmp(module, "tf_keras", 8) != 0);
+}
+
+/* How many layers of the same name in files stand before layer `index`. */
+static int count_before(const struct network *n, int index, const char *snake)
+{
+    int count = 0;
+    for (int i = 0; i < index; i++)
+        count += strcmp(n->known[i]->snake, snake) == 0;
+    return count;
+}
+
+static enum lk_status find_known(struct network *n, json_t *layer, const char *path,
+                                 struct lk_keras_layer **found)
+{
+    struct lk_keras_draft *draft = n->draft;
+    void *memory = NULL;
+    for (*found = draft->known; *found; *found = (*found)->next)
+        if (strcmp((*found)->path, path) == 0)
+            return LK_OK;
+    LK_TRY(lk_arena_allocate(&draft->arena, sizeof **found, &memory));
+    struct lk_keras_layer *made = memory;
+    json_t *config = json_object_get(layer, "config");
+    const char *name = text_of(config, "name");
+    made->name = name ? name : text_of(layer, "name");
+    made->class = text_of(layer, "class_name");
+    made->config = config;
+    made->is_frozen = json_is_false(json_object_get(config, "trainable"));
+    LK_TRY(lk_arena_text(&draft->arena, path, &made->path));
+    made->next = draft->known;
+    draft->known = made;
+    *found = made;
+    return LK_OK;
+}
+
+static enum lk_status add_layer(struct network *n, int index)
+{
+    json_t *layer = json_array_get(n->layers, (size_t)index);
+    json_t *config = json_object_get(layer, "config");
+    const char *class = text_of(layer, "class_name");
+    const char *name =
+        text_of(config, "name") ? text_of(config, "name") : text_of(layer, "name");
+    char snake[LK_KERAS_NAME], path[PATH_BYTES], number[16] = "";
+    if (!class || !*class || !name || !*name || !json_is_object(config))
+        return lk_keras_fail(n->draft, "layer %d has no 'class_name', no 'config' or no 'name'",
+                             index);
+    write_snake(class, snake, sizeof snake);
+    const int before = count_before(n, index, snake);
+    if (before)
+        snprintf(number, sizeof number, "_%d", before);
+    if ((size_t)snprintf(path, sizeof path, "%s%slayers/%s%s", n->path, *n->path ? "/" : "",
+                         snake, number) >= sizeof path)
+        return lk_keras_fail(n->draft, "models are nested too deeply");
+    LK_TRY(find_known(n, layer, path, &n->known[index]));
+    n->names[index] = text_of(layer, "name") ? text_of(layer, "name") : name;
+    if (!n->known[index]->snake)
+        LK_TRY(lk_arena_text(&n->draft->arena, snake, &n->known[index]->snake));
+    return LK_OK;
+}
+
+static enum lk_status list_layers(struct network *n)
+{
+    struct lk_keras_draft *draft = n->draft;
+    void *memory = NULL;
+    /* the oldest Sequential models are a list themselves */
+    n->layers = json_is_array(n->config) ? n->config : json_object_get(n->config, "layers");
+    const size_t count = json_array_size(n->layers);
+    if (count < 1 || count > MOST_LAYERS)
+        return lk_keras_fail(draft, "a model has 'layers', 1 to %d of them; found %zu",
+                             MOST_LAYERS, count);
+    n->layer_count = (int)count;
+    LK_TRY(lk_arena_allocate(&draft->arena, count * sizeof *n->known, &memory));
+    n->known = memory;
+    LK_TRY(lk_arena_allocate(&draft->arena, count * sizeof *n->names, &memory));
+    n->names = memory;
+    draft->calls += (int)count; /* each costs time, whether it is called or not */
+    if (draft->calls > LK_KERAS_MOST_CALLS)
+        return lk_keras_fail(draft, "more than %d layers with those of nested models",
+                             LK_KERAS_MOST_CALLS);
+    for (int i = 0; i < n->layer_count; i++)
+        LK_TRY(add_layer(n, i));
+    return LK_OK;
+}
+
+/* --- references -------------------------------------------------------------------------- */
+
+static int find_layer(const struct network *n, const char *name)
+{
+    for (int i = 0; i < n->layer_count; i++)
+        if (strcmp(n->names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* ["conv2d", 0, 0]: a layer's name, the number of its call, that of the call's output. */
+static enum lk_status read_reference(struct network *n, json_t *value,
+                                     struct reference *reference)
+{
+    const char *name = json_string_value(json_array_get(value, 0));
+    json_t *call = json_array_get(value, 1), *tensor = json_array_get(value, 2);
+    if (!name || !json_is_integer(call) || !json_is_integer(tensor) ||
+        json_integer_value(call) < 0 || json_integer_value(call) > LK_KERAS_MOST_CALLS ||
+        json_integer_value(tensor) < 0 || json_integer_value(tensor) >= LK_MOST_OUTPUTS)
+        return lk_keras_fail(n->draft, "[layer, number of its call, number of the output] "
+                                       "expected where a layer's input is named");
+    if (++n->references > MOST_REFERENCES)
+        return lk_keras_fail(n->draft, "more than %d inputs of layers", MOST_REFERENCES);
+    reference->layer = find_layer(n, name);
+    reference->call = (int)json_integer_value(call);
+    reference->tensor = (int)json_integer_value(tensor);
+    if (reference->layer < 0)
+        return lk_keras_fail(n->draft, "no layer is named '%.80s'", name);
+    return LK_OK;
+}
+
+/* What a layer is called with beside tensors must not change what it computes. */
+static enum lk_status check_arguments(const struct network *n, json_t *arguments)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(arguments, key, value)
+    {
+        if (json_is_null(value) || json_is_false(value))
+            continue;
+        return lk_keras_fail(n->draft,
+                             "it is called with the argument '%.60s', which is not "
+                             "supported",
+                             key);
+    }
+    return LK_OK;
+}
+
+static enum lk_status add_input(struct network *n, struct call *call, json_t *reference)
+{
+    if (call->count == LK_KERAS_MOST_INPUTS)
+        return lk_keras_fail(n->draft, "it joins more than %d inputs", LK_KERAS_MOST_INPUTS);
+    LK_TRY(read_reference(n, reference, &call->inputs[call->count]));
+    call->count++;
+    return check_arguments(n, json_array_get(reference, 3));
+}
+
+/* A tensor of Keras 3, or a list of such. */
+static enum lk_status add_tensors(struct network *n, struct call *call, json_t *value)
+{
+    if (json_is_array(value)) {
+        for (size_t i = 0; i < json_array_size(value); i++)
+            if (json_is_array(json_array_get(value, i)))
+                return lk_keras_fail(n->draft, "its inputs are lists of lists");
+            else
+                LK_TRY(add_tensors(n, call, json_array_get(value, i)));
+        return LK_OK;
+    }
+    const char *class = text_of(value, "class_name");
+    if (!class || strcmp(class, "__keras_tensor__") != 0)
+        return lk_keras_fail(n->draft, "it is called with something that is no tensor");
+    return add_input(n, call,
+                     json_object_get(json_object_get(value, "config"), "keras_history"));
+}
+
+/* A call as Keras 3 writes it, {"args": [...], "kwargs": {...}}, or as Keras 2 does, a list of
+ * references, or one alone. */
+static enum lk_status read_call(struct network *n, json_t *node, struct call *call)
+{
+    void *memory = NULL;
+    LK_TRY(lk_arena_allocate(&n->draft->arena, LK_KERAS_MOST_INPUTS * sizeof *call->inputs,
+                             &memory));
+    call->inputs = memory;
+    if (json_is_object(node)) {
+        json_t *args = json_object_get(node, "args");
+        for (size_t i = 0; i < json_array_size(args); i++)
+            LK_TRY(add_tensors(n, call, json_array_get(args, i)));
+        return check_arguments(n, json_object_get(node, "kwargs"));
+    }
+    if (json_is_string(json_array_get(node, 0)))
+        return add_input(n, call, node);
+    for (size_t i = 0; i < json_array_size(node); i++)
+        LK_TRY(add_input(n, call, json_array_get(node, i)));
+    return LK_OK;
+}
+
+static enum lk_status list_calls(struct network *n)
+{
+    struct lk_keras_draft *draft = n->draft;
+    void *memory = NULL;
+    size_t count = 0;
+    LK_TRY(lk_arena_allocate(&draft->arena,
+                             ((size_t)n->layer_count + 1) * sizeof *n->first_calls, &memory));
+    n->first_calls = memory;
+    for (int i = 0; i < n->layer_count; i++) {
+        json_t *nodes = json_object_get(json_array_get(n->layers, (size_t)i), "inbound_nodes");
+        const bool is_input = strcmp(n->known[i]->class, "InputLayer") == 0;
+        n->first_calls[i] = (int)count;
+        count += is_input ? 1 : json_array_size(nodes);
+    }
+    n->first_calls[n->layer_count] = n->call_count = (int)count;
+    if (count < 1 || count > LK_KERAS_MOST_CALLS)
+        return lk_keras_fail(draft, "its layers are called %zu times, 1 to %d are expected",
+                             count, LK_KERAS_MOST_CALLS);
+    LK_TRY(lk_arena_allocate(&draft->arena, count * sizeof *n->calls, &memory));
+    n->calls = memory;
+    for (int i = 0; i < n->layer_count; i++) {
+        json_t *nodes = json_object_get(json_array_get(n->layers, (size_t)i), "inbound_nodes");
+        draft->layer = n->known[i];
+        for (int c = n->first_calls[i]; c < n->first_calls[i + 1]; c++) {
+            n->calls[c].layer = i;
+            if (strcmp(n->known[i]->class, "InputLayer") != 0)
+                LK_TRY(read_call(n, json_array_get(nodes, (size_t)(c - n->first_calls[i])),
+                                 &n->calls[c]));
+        }
+    }
+    draft->layer = NULL;
+    return LK_OK;
+}
+
+/* The tensor of a reference; NULL: its layer has not been called so often yet. */
+static const struct lk_keras_tensor *find_tensor(const struct network *n,
+                                                 const struct reference *r)
+{
+    const int call = n->first_calls[r->layer] + r->call;
+    if (call >= n->first_calls[r->layer + 1] || n->calls[call].made_count <= r->tensor)
+        return NULL;
+    return &n->calls[call].made[r->tensor];
+}
+
+/* --- calling ----------------------------------------------------------------------------- */
+
+static bool is_model(const char *class)
+{
+    return strcmp(class, "Functional") == 0 || strcmp(class, "Model") == 0 ||
+           strcmp(class, "Sequential") == 0;
+}
+
+static enum lk_status keep_made(struct network *n, struct call *call,
+                                const struct lk_keras_tensor *made, int count)
+{
+    void *memory = NULL;
+    LK_TRY(lk_arena_allocate(&n->draft->arena, (size_t)count * sizeof *made, &memory));
+    call->made = memcpy(memory, made, (size_t)count * sizeof *made);
+    call->made_count = count;
+    return LK_OK;
+}
+
+/* Calls a layer, or walks through a nested model, once. */
+static enum lk_status call_layer(struct network *n, int layer, int count,
+                                 const struct lk_keras_tensor *x,
+                                 struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *made_count)
+{
+    struct lk_keras_draft *draft = n->draft;
+    json_t *object = json_array_get(n->layers, (size_t)layer);
+    draft->layer = n->known[layer];
+    if (++draft->calls > LK_KERAS_MOST_CALLS)
+        return lk_keras_fail(draft, "layers are called more than %d times",
+                             LK_KERAS_MOST_CALLS);
+    if (is_foreign(object))
+        return lk_keras_fail(draft,
+                             "class '%.60s' is not Keras's own, so what it computes is "
+                             "not known",
+                             n->known[layer]->class);
+    draft->layer->calls++;
+    *made_count = 1;
+    if (!is_model(n->known[layer]->class))
+        return lk_keras_call(draft, count, x, &made[0]);
+    draft->layer = NULL;
+    if (draft->depth == 1)
+        draft->outer = n->known[layer]->name;
+    LK_TRY(walk(draft, object, n->known[layer]->path, x, count, made, made_count));
+    if (draft->depth == 1)
+        draft->outer = NULL;
+    return LK_OK;
+}
+
+/* The number that an input layer has among the model's inputs. */
+static int find_given(const struct network *n, int layer)
+{
+    json_t *list = json_object_get(n->config, "input_layers"), *value;
+    const char *name = n->names[layer], *key;
+    int index = 0;
+    if (json_is_string(json_array_get(list, 0)))
+        return strcmp(json_string_value(json_array_get(list, 0)), name) == 0 ? 0 : -1;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *own = json_string_value(json_array_get(json_array_get(list, i), 0));
+        if (own && strcmp(own, name) == 0)
+            return (int)i;
+    }
+    json_object_foreach(list, key, value)
+    {
+        const char *own = json_string_value(json_array_get(value, 0));
+        if (own && strcmp(own, name) == 0)
+            return index;
+        index++;
+    }
+    return -1;
+}
+
+static enum lk_status call_input(struct network *n, int layer, struct lk_keras_tensor *made)
+{
+    struct lk_keras_draft *draft = n->draft;
+    const int index = n->given ? find_given(n, layer) : 0;
+    draft->layer = n->known[layer];
+    if (!n->given)
+        return lk_keras_add_input(draft, made);
+    if (index < 0 || index >= n->given_count)
+        return lk_keras_fail(draft, "it is no input of its model, or not given");
+    *made = n->given[index];
+    return LK_OK;
+}
+
+static enum lk_status call_one(struct network *n, struct call *call)
+{
+    struct lk_keras_tensor x[LK_KERAS_MOST_INPUTS], made[LK_MOST_OUTPUTS];
+    int count = 1;
+    if (strcmp(n->known[call->layer]->class, "InputLayer") == 0)
+        LK_TRY(call_input(n, call->layer, &made[0]));
+    else {
+        for (int i = 0; i < call->count; i++)
+            x[i] = *find_tensor(n, &call->inputs[i]);
+        LK_TRY(call_layer(n, call->layer, call->count, x, made, &count));
+    }
+    n->draft->layer = NULL;
+    return keep_made(n, call, made, count);
+}
+
+static bool is_ready(const struct network *n, const struct call *call)
+{
+    for (int i = 0; i < call->count; i++)
+        if (!find_tensor(n, &call->inputs[i]))
+            return false;
+    return true;
+}
+
+/* Calls whatever has its inputs, as long as there is some such; layers mostly stand in order.
+ */
+static enum lk_status call_all(struct network *n)
+{
+    int left = n->call_count;
+    for (bool goes_on = true; goes_on && left > 0;) {
+        goes_on = false;
+        for (int c = 0; c < n->call_count; c++) {
+            struct call *call = &n->calls[c];
+            if (call->made_count || !is_ready(n, call))
+                continue;
+            LK_TRY(call_one(n, call));
+            goes_on = true;
+            left--;
+        }
+    }
+    for (int c = 0; c < n->call_count && left > 0; c++)
+        if (!n->calls[c].made_count) {
+            n->draft->layer = n->known[n->calls[c].layer];
+            return lk_keras_fail(n->draft, "what it reads depends on itself, or is not there");
+        }
+    return LK_OK;
+}
+
+static enum lk_status add_output(struct network *n, json_t *reference,
+                                 struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
+{
+    struct reference r;
+    LK_TRY(read_reference(n, reference, &r));
+    const struct lk_keras_tensor *found = find_tensor(n, &r);
+    if (!found || *count == LK_MOST_OUTPUTS)
+        return lk_keras_fail(n->draft, "an output that is not there, or more than %d",
+                             LK_MOST_OUTPUTS);
+    made[(*count)++] = *found;
+    return LK_OK;
+}
+
+/* "output_layers": one reference, a list of them, or an object. */
+static enum lk_status list_outputs(struct network *n,
+                                   struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
+{
+    json_t *list = json_object_get(n->config, "output_layers"), *value;
+    const char *key;
+    *count = 0;
+    if (json_is_string(json_array_get(list, 0)))
+        return add_output(n, list, made, count);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        LK_TRY(add_output(n, json_array_get(list, i), made, count));
+    json_object_foreach(list, key, value) LK_TRY(add_output(n, value, made, count));
+    return *count > 0 ? LK_OK : lk_keras_fail(n->draft, "the model has no 'output_layers'");
+}
+
+/* --- sequential models ------------------------------------------------------------------- */
+
+/* A model that says no input layer has the shape in its first layer, or beside the layers. */
+static enum lk_status begin_sequence(struct network *n, struct lk_keras_tensor *x, int *first)
+{
+    json_t *shape = json_object_get(n->config, "build_input_shape");
+    struct lk_keras_layer *layer = n->known[0];
+    *first = strcmp(layer->class, "InputLayer") == 0;
+    if (n->given) {
+        *x = n->given[0];
+        return n->given_count == 1
+                   ? LK_OK
+                   : lk_keras_fail(n->draft, "a Sequential model reads one input, not %d",
+                                   n->given_count);
+    }
+    n->draft->layer = layer;
+    if (!*first && shape && !json_object_get(layer->config, "batch_input_shape") &&
+        json_object_set(layer->config, "batch_input_shape", shape))
+        return lk_fail_memory("a shape", 0);
+    return lk_keras_add_input(n->draft, x);
+}
+
+static enum lk_status walk_sequence(struct network *n,
+                                    struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
+{
+    struct lk_keras_tensor x;
+    int first = 0;
+    LK_TRY(begin_sequence(n, &x, &first));
+    for (int i = first; i < n->layer_count; i++) {
+        LK_TRY(call_layer(n, i, 1, &x, made, count));
+        if (*count != 1 && i + 1 < n->layer_count)
+            return lk_keras_fail(n->draft, "a layer of a Sequential model has one output");
+        x = made[0];
+    }
+    made[0] = x;
+    *count = 1;
+    n->draft->layer = NULL;
+    return LK_OK;
+}
+
+static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const char *path,
+                           const struct lk_keras_tensor *given, int given_count,
+                           struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *count)
+{
+    struct network n = {.draft = draft,
+                        .config = json_object_get(model, "config"),
+                        .path = path,
+                        .given = given,
+                        .given_count = given_count};
+    const char *class = text_of(model, "class_name");
+    if (!class || !is_model(class) || is_foreign(model))
+        return lk_keras_fail(draft,
+                             "a Sequential or Functional model is expected, found '%.60s'",
+                             class ? class : "nothing");
+    if (draft->depth == MOST_DEPTH)
+        return lk_keras_fail(draft, "models are nested deeper than %d", MOST_DEPTH);
+    draft->depth++;
+    LK_TRY(list_layers(&n));
+    if (strcmp(class, "Sequential") == 0) {
+        LK_TRY(walk_sequence(&n, made, count));
+    } else {
+        LK_TRY(list_calls(&n));
+        LK_TRY(call_all(&n));
+        LK_TRY(list_outputs(&n, made, count));
+    }
+    draft->depth--;
+    return LK_OK;
+}
+
+enum lk_status lk_keras_read_model(struct lk_keras_draft *draft, json_t *root,
+                                   struct lk_keras_tensor made[LK_MOST_OUTPUTS], int *outputs)
+{
+    LK_TRY(walk(draft, root, "", NULL, 0, made, outputs));
+    for (int i = 0; i < *outputs; i++)
+        if (made[i].image.rank || made[i].is_joined)
+            return lk_keras_fail(draft,
+                                 "its output '%s' is a flattened image, whose numbers lie in "
+                                 "another order here; let it end before it is flattened",
+                                 made[i].name);
+    return LK_OK;
+}

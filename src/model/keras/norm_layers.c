@@ -1,0 +1,173 @@
+/* Keras's layers that normalize. */
+#include "model/keras/keras.h"
+
+#include "base/fail.h"
+#include "base/number.h"
+#include <string.h>
+
+#define OPTIONS(...)                                                                           \
+    (const char *const[])                                                                      \
+    {                                                                                          \
+        __VA_ARGS__, NULL                                                                      \
+    }
+
+struct norm {
+    bool center, scale;
+    char epsilon[40];
+};
+
+static enum lk_status read_norm(const struct lk_keras_draft *draft, double standard,
+                                struct norm *norm)
+{
+    double epsilon;
+    LK_TRY(lk_keras_bool(draft, "center", true, &norm->center));
+    LK_TRY(lk_keras_bool(draft, "scale", true, &norm->scale));
+    LK_TRY(lk_keras_real(draft, "epsilon", standard, &epsilon));
+    lk_number_print(epsilon, norm->epsilon, sizeof norm->epsilon);
+    return LK_OK;
+}
+
+static enum lk_status check_last_axis(const struct lk_keras_draft *draft,
+                                      const struct lk_keras_tensor *x)
+{
+    const int rank = x->node->shapes.y.rank;
+    int64_t axis;
+    LK_TRY(lk_keras_axis(draft, rank, &axis));
+    return axis == rank
+               ? LK_OK
+               : lk_keras_fail(draft, "'axis' is %lld, expected the last", (long long)axis);
+}
+
+/* Where Keras has no gamma or beta ours are 1 and 0. */
+static enum lk_status batch_norm(struct lk_keras_draft *draft, int count,
+                                 const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    struct norm norm;
+    double momentum;
+    char text[40];
+    const char *options;
+    int number = 0;
+    (void)count;
+    LK_TRY(check_last_axis(draft, x));
+    LK_TRY(read_norm(draft, 0.001, &norm));
+    LK_TRY(lk_keras_real(draft, "momentum", 0.99, &momentum));
+    lk_number_print(momentum, text, sizeof text);
+    LK_TRY(lk_keras_text(draft, &options, "momentum=%s epsilon=%s", text, norm.epsilon));
+    LK_TRY(lk_keras_add(draft, &(struct lk_keras_entry){.op = "batch_norm", .options = options},
+                        1, x, made));
+    const struct lk_keras_array arrays[] = {
+        {.param = "gamma", .word = norm.scale ? "gamma" : NULL, .value = 1},
+        {.param = "beta", .word = norm.center ? "beta" : NULL},
+        {.param = "moving_mean", .word = "moving_mean"},
+        {.param = "moving_variance", .word = "moving_variance"},
+    };
+    for (int i = 0; i < LK_COUNT(arrays); i++) {
+        struct lk_keras_array array = arrays[i];
+        array.number = number;
+        number += array.word != NULL;
+        LK_TRY(lk_keras_pair_array(draft, made, &array));
+    }
+    return LK_OK;
+}
+
+/* gamma and beta of an entry, as far as the layer has them. */
+static enum lk_status pair_scale(struct lk_keras_draft *draft, const struct norm *norm,
+                                 const struct lk_keras_tensor *made)
+{
+    if (norm->scale)
+        LK_TRY(lk_keras_pair_array(
+            draft, made,
+            &(struct lk_keras_array){.param = "gamma", .word = "gamma", .number = 0}));
+    return norm->center ? lk_keras_pair_array(draft, made,
+                                              &(struct lk_keras_array){.param = "beta",
+                                                                       .word = "beta",
+                                                                       .number = norm->scale})
+                        : LK_OK;
+}
+
+/* Over the channels, or over all axes of the sample. */
+static enum lk_status layer_norm(struct lk_keras_draft *draft, int count,
+                                 const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    json_t *axis = json_object_get(draft->layer->config, "axis");
+    const int rank = x->node->shapes.y.rank;
+    const bool is_all = rank > 1 && json_array_size(axis) == (size_t)rank;
+    struct norm norm;
+    const char *options;
+    (void)count;
+    for (int i = 0; is_all && i < rank; i++)
+        if (json_integer_value(json_array_get(axis, (size_t)i)) != i + 1)
+            return lk_keras_fail(draft, "'axis' is expected to be the last or all in order");
+    if (!is_all)
+        LK_TRY(check_last_axis(draft, x));
+    if (is_all && rank == 3)
+        return lk_keras_fail(draft, "over all axes of an image its gamma and beta lie in "
+                                    "another order, which is not supported");
+    LK_TRY(read_norm(draft, 0.001, &norm));
+    LK_TRY(lk_keras_text(draft, &options, "%sepsilon=%s%s%s", is_all ? "axis=all " : "",
+                         norm.epsilon, norm.center ? "" : " center=false",
+                         norm.scale ? "" : " scale=false"));
+    LK_TRY(lk_keras_add(draft, &(struct lk_keras_entry){.op = "layer_norm", .options = options},
+                        1, x, made));
+    return pair_scale(draft, &norm, made);
+}
+
+static enum lk_status group_norm(struct lk_keras_draft *draft, int count,
+                                 const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    struct norm norm;
+    const char *options;
+    int64_t groups;
+    (void)count;
+    LK_TRY(check_last_axis(draft, x));
+    if (x->image.rank || x->is_joined)
+        return lk_keras_fail(draft, "groups of a flattened image's numbers would differ");
+    LK_TRY(read_norm(draft, 0.001, &norm));
+    LK_TRY(lk_keras_int(draft, "groups", 32, &groups));
+    if (groups == -1)
+        groups = x->node->shapes.y.dim[0];
+    LK_TRY(lk_keras_text(draft, &options, "groups=%lld epsilon=%s%s%s", (long long)groups,
+                         norm.epsilon, norm.center ? "" : " center=false",
+                         norm.scale ? "" : " scale=false"));
+    LK_TRY(lk_keras_add(draft, &(struct lk_keras_entry){.op = "group_norm", .options = options},
+                        1, x, made));
+    return pair_scale(draft, &norm, made);
+}
+
+/* (x - mean) / sqrt(variance), with the numbers that adapt() has found: a frozen batch_norm. */
+static enum lk_status normalization(struct lk_keras_draft *draft, int count,
+                                    const struct lk_keras_tensor *x,
+                                    struct lk_keras_tensor *made)
+{
+    static const char *const refused[] = {"invert", "mean", "variance"};
+    (void)count;
+    LK_TRY(check_last_axis(draft, x));
+    for (int i = 0; i < LK_COUNT(refused); i++) {
+        json_t *value = json_object_get(draft->layer->config, refused[i]);
+        if (value && !json_is_null(value) && !json_is_false(value))
+            return lk_keras_fail(draft, "'%s' is not supported: only what adapt() has found",
+                                 refused[i]);
+    }
+    const struct lk_keras_entry entry = {
+        .op = "batch_norm", .options = "epsilon=1e-12", .is_frozen = true};
+    LK_TRY(lk_keras_add(draft, &entry, 1, x, made));
+    const struct lk_keras_array arrays[] = {
+        {.param = "gamma", .value = 1},
+        {.param = "beta"},
+        {.param = "moving_mean", .word = "mean", .number = 0},
+        {.param = "moving_variance", .word = "variance", .number = 1},
+    };
+    for (int i = 0; i < LK_COUNT(arrays); i++)
+        LK_TRY(lk_keras_pair_array(draft, made, &arrays[i]));
+    return LK_OK;
+}
+
+const struct lk_keras_class lk_keras_norm_classes[] = {
+    {"BatchNormalization", batch_norm, 1,
+     OPTIONS("axis", "momentum", "epsilon", "center", "scale", "renorm_momentum")},
+    {"LayerNormalization", layer_norm, 1, OPTIONS("axis", "epsilon", "center", "scale")},
+    {"GroupNormalization", group_norm, 1,
+     OPTIONS("groups", "axis", "epsilon", "center", "scale")},
+    {"Normalization", normalization, 1, OPTIONS("axis", "invert", "mean", "variance")},
+    {0},
+};

@@ -1,0 +1,149 @@
+/* Writes the weights of an imported model: each array of Keras's file under our name and in our
+ * layout. */
+#include "model/keras/keras.h"
+
+#include "base/fail.h"
+#include "io/arrays/arrays.h"
+#include "model/foreign/layout.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES = 768 };
+
+/* What is written, in the order of the model's nodes. */
+struct writing {
+    const struct lk_keras_draft *draft;
+    const struct lk_arrays *file;
+    struct lk_arena arena;
+    struct lk_safetensor *tensors;
+    int count;
+};
+
+static const struct lk_keras_array *find_pair(const struct lk_keras_draft *draft,
+                                              const struct lk_node *node, const char *param)
+{
+    const struct lk_keras_array *array = draft->arrays;
+    while (array && (strcmp(array->entry, node->name) != 0 || strcmp(array->param, param) != 0))
+        array = array->next;
+    return array;
+}
+
+/* Keras 3 numbers a layer's arrays, files of Keras 2 name them, with ":0" or without. A kernel
+ * of every channel by itself has two names. */
+static const struct lk_array *find_array(const struct lk_arrays *file,
+                                         const struct lk_keras_array *pair)
+{
+    static const char *const endings[] = {"", ":0"};
+    const char *const words[] = {
+        pair->word, strcmp(pair->word, "depthwise_kernel") == 0 ? "kernel" : pair->word};
+    const struct lk_array *found = NULL;
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s/vars/%d", pair->path, pair->number);
+    found = lk_arrays_find(file, name);
+    for (int w = 0; w < 2; w++)
+        for (int e = 0; e < 2 && !found; e++) {
+            snprintf(name, sizeof name, "%s%s%s/%s%s", pair->outer ? pair->outer : "",
+                     pair->outer ? "/" : "", pair->layer, words[w], endings[e]);
+            found = lk_arrays_find(file, name);
+        }
+    return found;
+}
+
+/* A dense layer on an image is a convolution of 1x1 here, whose kernel has two axes there. */
+static bool is_flat_kernel(const struct lk_shape *own, const struct lk_array *array)
+{
+    return own->rank == 4 && own->dim[1] == 1 && own->dim[2] == 1 && array->rank == 2 &&
+           array->shape[0] == own->dim[0] && array->shape[1] == own->dim[3];
+}
+
+static void print_shape(int rank, const int64_t *shape, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "[");
+    for (int i = 0; i < rank && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? ", " : "",
+                                 (long long)shape[i]);
+    if (used < bytes)
+        snprintf(text + used, bytes - used, "]");
+}
+
+static enum lk_status read_array(struct writing *w, const struct lk_node *node, int index,
+                                 const struct lk_keras_array *pair, float *ours)
+{
+    struct lk_layout layout;
+    char wanted[96], found[256];
+    const struct lk_array *array = find_array(w->file, pair);
+    if (!array)
+        return lk_fail(LK_E_DATA, "%s: layer '%.80s' has no array '%s' in the file",
+                       w->draft->where, pair->layer, pair->word);
+    LK_TRY(lk_layout_describe(node, index, LK_LAYOUT_KERAS, &w->arena, &layout));
+    if (!lk_layout_fits(&layout, array->rank, array->shape) &&
+        !is_flat_kernel(&layout.own, array)) {
+        print_shape(layout.rank, layout.shape, wanted, sizeof wanted);
+        print_shape(array->rank, array->shape, found, sizeof found);
+        return lk_fail(LK_E_DATA, "%s: array '%.80s' is %s, the model expects %s",
+                       w->draft->where, array->name, found, wanted);
+    }
+    void *theirs = malloc((size_t)array->count * sizeof(float));
+    if (!theirs)
+        return lk_fail_memory(array->name, (size_t)array->count * sizeof(float));
+    const enum lk_status status = lk_arrays_read(w->file, array, LK_SAFETENSOR_F32, theirs);
+    if (status == LK_OK)
+        lk_layout_take(&layout, sizeof(float), theirs, ours);
+    free(theirs);
+    return status;
+}
+
+static enum lk_status add_param(struct writing *w, const struct lk_node *node, int index)
+{
+    const struct lk_param_spec *param = &node->shapes.param[index];
+    const struct lk_keras_array *pair = find_pair(w->draft, node, param->name);
+    const int64_t count = lk_shape_count(&param->shape);
+    struct lk_safetensor *tensor = &w->tensors[w->count];
+    char name[NAME_BYTES];
+    void *memory = NULL;
+    if (!pair)
+        return lk_fail(LK_E_MODEL, "%s: no array is known for '%s.%s'", w->draft->where,
+                       node->name, param->name);
+    *tensor = (struct lk_safetensor){.type = LK_SAFETENSOR_F32, .rank = param->shape.rank};
+    snprintf(name, sizeof name, "%s.%s", node->name, param->name);
+    LK_TRY(lk_arena_text(&w->arena, name, &tensor->name));
+    memcpy(tensor->shape, param->shape.dim, sizeof param->shape.dim);
+    LK_TRY(lk_arena_allocate(&w->arena, (size_t)count * sizeof(float), &memory));
+    tensor->data = memory;
+    w->count++;
+    if (pair->word)
+        return read_array(w, node, index, pair, memory);
+    for (int64_t i = 0; i < count; i++)
+        ((float *)memory)[i] = (float)pair->value;
+    return LK_OK;
+}
+
+static enum lk_status add_all(struct writing *w, const struct lk_graph *graph)
+{
+    size_t most = 1;
+    void *memory = NULL;
+    for (int i = 0; i < graph->count; i++)
+        most += (size_t)graph->nodes[i]->shapes.params;
+    LK_TRY(lk_arena_allocate(&w->arena, most * sizeof *w->tensors, &memory));
+    w->tensors = memory;
+    for (int i = 0; i < graph->count; i++)
+        for (int j = 0; !graph->nodes[i]->weights_of && j < graph->nodes[i]->shapes.params; j++)
+            LK_TRY(add_param(w, graph->nodes[i], j));
+    return LK_OK;
+}
+
+enum lk_status lk_keras_write_weights(const struct lk_keras_draft *draft,
+                                      const struct lk_model *model,
+                                      const struct lk_arrays *file, const char *path,
+                                      int *count)
+{
+    static const struct lk_safetensors_text source = {"source", "keras"};
+    struct writing w = {.draft = draft, .file = file};
+    enum lk_status status = add_all(&w, model->graph);
+    if (status == LK_OK)
+        status = lk_safetensors_write(path, w.tensors, w.count, &source, 1);
+    *count = w.count;
+    lk_arena_clear(&w.arena);
+    return status;
+}
