@@ -16,8 +16,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are read as they lie");
 
-static const uint64_t most_header_bytes = 16 << 20; /* some 20000 arrays have 3 MB */
-static const int most_values = 1 << 18;             /* of the header, 10 for an array */
+static const uint64_t most_header_bytes = 8 << 20; /* 10000 arrays have 2 MB */
+static const int most_values = 1 << 17;            /* of the header, 10 for an array */
 
 /* An open file; its first member is what callers get. */
 struct file {
