@@ -44,6 +44,7 @@ static inline const char *fuzz_put(const char *name, const uint8_t *data, size_t
         at++;
     if (at == fuzz_files)
         strcpy(fuzz_paths[fuzz_files++], path);
+    unlink(path); /* file systems are slow to replace what is in a file */
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file) != 0)
         abort();
