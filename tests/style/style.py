@@ -65,7 +65,7 @@ LIBRARIES = {
     "hdf5.h": ["src/io/arrays/hdf5_write.c"],
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
-    "jansson.h": ["src/io/arrays/keras.c", "src/io/safetensors.c", "src/io/safetensors_write.c",
+    "jansson.h": ["src/io/safetensors.c", "src/io/arrays/keras.c", "src/io/safetensors_write.c",
                   "src/model/classes.c", "src/train/run_folder.c", "tools/terminal/json.h"],
 }  # fmt: skip
 
