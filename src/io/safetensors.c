@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are read as they lie");
 
-static const uint64_t most_header_bytes = 100000000; /* as the reference implementation */
+static const uint64_t most_header_bytes = 8 << 20; /* 10000 arrays have 2 MB */
+static const int most_values = 1 << 17;            /* of the header, 10 for an array */
 
 /* An open file; its first member is what callers get. */
 struct file {
@@ -251,11 +253,30 @@ static enum lk_status check_cover(const struct file *file)
     return status;
 }
 
+/* JSON takes a hundred bytes of memory for a value that is two bytes of text. */
+static enum lk_status check_values(const char *text, size_t bytes)
+{
+    bool inside = false; /* of a text */
+    int values = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        if (inside && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            inside = !inside;
+        else if (!inside && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
+            values++;
+        if (values > most_values)
+            return lk_fail(LK_E_DATA, "header, byte %zu: more than %d values", i, most_values);
+    }
+    return LK_OK;
+}
+
 static enum lk_status parse(struct file *file, char *text, size_t bytes)
 {
     json_error_t error;
     if (bytes == 0 || text[0] != '{')
         return lk_fail(LK_E_DATA, "the header does not begin with '{'");
+    LK_TRY(check_values(text, bytes));
     json_t *header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (!header)
         return lk_fail(LK_E_DATA, "header, byte %d: %s", error.position, error.text);

@@ -214,7 +214,7 @@ class WhatFits(WeightsTest):
         self.assertNotIn('num_batches', said)
 
     def test_in_order(self):
-        """Where no name fits, with a table of what went where; or not, if names are asked for."""
+        """Where no name fits, with a table of what went where; not if names are asked for."""
         expected = self.after_a_step('plain', '--weights', 'torch.safetensors')[0]
         write_safetensors(self.path('w'), {f'x{i}': a for i, a in
                                            enumerate(self.arrays.values())}, {'format': 'pt'})

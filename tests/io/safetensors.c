@@ -201,6 +201,26 @@ static void refuses_malformed_headers(void **state)
     }
 }
 
+/* Many small values in a header take far more memory than its text. */
+static void refuses_a_header_of_many_values(void **state)
+{
+    (void)state;
+    enum { BYTES = 1 << 20 };
+    struct lk_safetensors *file = NULL;
+    const uint64_t length = BYTES;
+    char *bad = malloc(sizeof length + BYTES);
+    assert_non_null(bad);
+    memcpy(bad, &length, sizeof length);
+    memcpy(bad + sizeof length, "{\"a,[\\\",[\":[", 12);
+    for (int i = 12; i < BYTES; i++)
+        bad[sizeof length + (size_t)i] = i % 2 ? ',' : '0';
+    scratch_put(scratch_path("many"), bad, sizeof length + BYTES);
+    free(bad);
+    refused(lk_safetensors_open(scratch_path("many"), &file), LK_E_DATA,
+            "header, byte 262153: more than 131072 values");
+    assert_null(file);
+}
+
 static void refuses_other_files(void **state)
 {
     (void)state;
@@ -214,9 +234,9 @@ static void refuses_other_files(void **state)
     refused(lk_safetensors_open(path, &file), LK_E_DATA,
             "header of 200 bytes in a file of 207");
     scratch_put(path, "\1\xe1\xf5\5\0\0\0\0{}", 10);
-    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 100000000");
+    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 8388608");
     scratch_put(path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
-    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 100000000");
+    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 8388608");
     scratch_put(path, golden, GOLDEN_BYTES - 1);
     refused(lk_safetensors_open(path, &file), LK_E_DATA, "[28, 31] in 30 bytes");
     assert_null(file);
@@ -276,6 +296,7 @@ int main(void)
         cmocka_unit_test(reads_back),
         cmocka_unit_test(refuses_to_write),
         cmocka_unit_test(refuses_malformed_headers),
+        cmocka_unit_test(refuses_a_header_of_many_values),
         cmocka_unit_test(refuses_other_files),
         cmocka_unit_test(notices_a_file_cut_while_open),
         cmocka_unit_test(survives_damage),

@@ -152,6 +152,8 @@ enum lk_status lk_arrays_open(const char *path, struct lk_arrays **file)
         return lk_fail_memory("a file", sizeof *made);
     made->bytes.fd = -1;
     enum lk_status status = lk_bytes_open(path, &made->bytes);
+    if (status == LK_OK)
+        status = lk_arena_text(&made->arena, path, &made->path);
     if (status == LK_OK) {
         status = open_bytes(path, made);
         if (status != LK_OK && !strstr(lk_error_text(), path))
@@ -195,6 +197,17 @@ const char *lk_arrays_text(const struct lk_arrays *file, const char *key)
     return NULL;
 }
 
+/* Some readers' messages name the file already. */
+static enum lk_status read_raw(const struct lk_arrays_file *file, int i, void *to)
+{
+    const enum lk_status status = file->reader->read(file, i, to);
+    if (status != LK_OK)
+        lk_fail_within(status, "array '%s'", file->arrays[i].name);
+    if (status != LK_OK && !strstr(lk_error_text(), file->path))
+        lk_fail_within(status, "'%s'", file->path);
+    return status;
+}
+
 enum lk_status lk_arrays_read(const struct lk_arrays *file, const struct lk_array *array,
                               enum lk_safetensor_type as, void *to)
 {
@@ -206,18 +219,14 @@ enum lk_status lk_arrays_read(const struct lk_arrays *file, const struct lk_arra
                        lk_safetensor_type_name(as));
     if (bytes == 0)
         return LK_OK;
-    if (array->type == as) {
-        const enum lk_status status = inner->reader->read(inner, i, to);
-        return status == LK_OK ? status : lk_fail_within(status, "array '%s'", array->name);
-    }
+    if (array->type == as)
+        return read_raw(inner, i, to);
     void *raw = malloc(bytes);
     if (!raw)
         return lk_fail_memory("an array of a file", bytes);
-    const enum lk_status status = inner->reader->read(inner, i, raw);
+    const enum lk_status status = read_raw(inner, i, raw);
     if (status == LK_OK)
         lk_arrays_convert(array->type, raw, array->count, as, to);
-    else
-        lk_fail_within(status, "array '%s'", array->name);
     free(raw);
     return status;
 }

@@ -26,6 +26,7 @@ struct lk_arrays_file {
     struct lk_arrays public; /* the first member: what callers get */
     struct lk_arena arena;   /* names, texts */
     struct lk_bytes bytes;   /* the file */
+    const char *path;
     struct lk_array *arrays;
     struct lk_array_place *places;
     int room;

@@ -10,7 +10,7 @@
 
 enum {
     MOST_DEPTH = 32,       /* of dictionaries within dictionaries */
-    MOST_ENTRIES = 1 << 18 /* of all of them, counted each time that one is met */
+    MOST_ENTRIES = 1 << 16 /* of all of them, counted each time that one is met */
 };
 
 static const struct {

@@ -14,7 +14,7 @@
 #include <zip.h>
 
 enum {
-    MOST_ENTRIES = 1 << 16,
+    MOST_ENTRIES = 1 << 15,
     MOST_DIRECTORY = 8 << 20, /* bytes */
     END_BYTES = 22,           /* of the record at an archive's end, without its comment */
     END64_BYTES = 56,

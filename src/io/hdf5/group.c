@@ -30,12 +30,12 @@ static enum lk_status load_names(struct lk_hdf5_file *file, uint64_t place,
 static enum lk_status get_name(const struct lk_hdf5_span *names, uint64_t offset,
                                const char **name)
 {
-    const unsigned char *at = names->at + offset;
-    if (offset >= names->left || !memchr(at, '\0', names->left - (size_t)offset))
+    if (offset >= names->left ||
+        !memchr(names->at + offset, '\0', names->left - (size_t)offset))
         return lk_fail(LK_E_DATA, "HDF5, byte %llu: a name at %llu of a heap of %zu bytes",
                        (unsigned long long)names->place, (unsigned long long)offset,
                        names->left);
-    *name = (const char *)at;
+    *name = (const char *)(names->at + offset);
     if (**name == '\0' || strchr(*name, '/') || strcmp(*name, ".") == 0 ||
         strcmp(*name, "..") == 0)
         return lk_fail(LK_E_DATA, "HDF5, byte %llu: '%.100s' is no name of an object",

@@ -69,8 +69,9 @@ static enum lk_status set_layout(struct header *header, struct lk_hdf5_span span
         return LK_OK;
     }
     if (head.at[1] > 1) {
-        object->problem =
-            head.at[1] == 2 ? "is stored in chunks" : "is put together from other files";
+        if (!object->problem) /* chunks that are compressed as well */
+            object->problem =
+                head.at[1] == 2 ? "is stored in chunks" : "is put together from other files";
         return LK_OK;
     }
     if (head.at[1] == 0) { /* compact: the elements follow */

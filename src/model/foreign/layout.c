@@ -6,24 +6,27 @@
 
 /* --- order of axes ------------------------------------------------------------------------ */
 
-/* Which of our axes the axes of others are. */
+/* Which of our axes the axes of others are; op NULL: of any, such as a number for each element
+ * of an image. */
 struct axes {
-    const char *op, *param;
-    int keras[LK_MOST_AXES], torch[LK_MOST_AXES];
+    const char *op;
+    int rank, keras[LK_MOST_AXES], torch[LK_MOST_AXES];
 };
 
 static const struct axes table[] = {
-    {"conv2d", "weight", .keras = {1, 2, 0, 3}, .torch = {3, 0, 1, 2}},
-    {"dense", "weight", .keras = {0, 1}, .torch = {1, 0}},
+    {"conv2d", 4, .keras = {1, 2, 0, 3}, .torch = {3, 0, 1, 2}},
+    {"conv2d_transpose", 4, .keras = {1, 2, 0, 3}, .torch = {3, 0, 1, 2}},
+    {"dense", 2, .keras = {0, 1}, .torch = {1, 0}},
+    {NULL, 3, .keras = {1, 2, 0}, .torch = {0, 1, 2}},
 };
 
 static const int as_ours[LK_MOST_AXES] = {0, 1, 2, 3};
 
 static const int *axes_of(const struct lk_node *node, int index, enum lk_layout_kind kind)
 {
-    const char *param = node->shapes.param[index].name;
+    const int rank = node->shapes.param[index].shape.rank;
     for (int i = 0; i < LK_COUNT(table) && kind != LK_LAYOUT_OWN; i++)
-        if (strcmp(table[i].op, node->op->name) == 0 && strcmp(table[i].param, param) == 0)
+        if (table[i].rank == rank && (!table[i].op || strcmp(table[i].op, node->op->name) == 0))
             return kind == LK_LAYOUT_KERAS ? table[i].keras : table[i].torch;
     return as_ours;
 }

@@ -1,11 +1,13 @@
 /* In which order other programs keep a parameter's numbers, and converting them. Floor 6. Knows
  * operations and their parameters as words; no file and no names of layers.
  *
- * Ours is the same on every device: a convolution's weights [in / groups][r][s][out], a dense
- * layer's [in][out], all else a vector. Keras has [r][s][in / groups][out], of a convolution of
- * every channel by itself [r][s][in][multiplier], of a transposed one [r][s][out][in]; PyTorch
- * has [out][in / groups][r][s], [in][out][r][s] and [out][in]. Keras flattens an image as
- * [h][w][c], we and PyTorch as [c][h][w]: what reads or makes such features is reordered. */
+ * Ours: a convolution's weights [in / groups][r][s][out], those of a transposed one
+ * [out / groups][r][s][in], a dense layer's [in][out], a number for each element of an image
+ * [c][h][w], else a vector. Keras: [r][s][in / groups][out], of a convolution of every channel
+ * by itself [r][s][in][multiplier], of a transposed one [r][s][out][in], [in][out], [h][w][c].
+ * PyTorch: [out][in / groups][r][s], [in][out / groups][r][s], [out][in], [c][h][w]. Keras
+ * flattens an image as [h][w][c], we and PyTorch as [c][h][w]: what reads or makes such
+ * features is reordered. */
 #ifndef LK_MODEL_FOREIGN_LAYOUT_H
 #define LK_MODEL_FOREIGN_LAYOUT_H
 

@@ -17,7 +17,7 @@ static const struct {
     {"beta", "bias", "beta"},
     {"moving_mean", "running_mean", "moving_mean"},
     {"moving_variance", "running_var", "moving_variance"},
-    {"alpha", "weight", "alpha"},
+    {"slope", "weight", "alpha"},
 };
 
 static const char *spell(const char *own, enum lk_naming_style style)

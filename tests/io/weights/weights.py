@@ -219,6 +219,35 @@ def hdf5_types():
                 group[name] = numbers.astype("f4") + i
 
 
+def hdf5_refused():
+    """Well-formed files with what is not read; some of them would make libhdf5 open others."""
+    import h5py
+
+    place = HERE / "refused"
+    place.mkdir(exist_ok=True)
+    numbers = np.arange(100, dtype="<f4")
+    with h5py.File(place / "packed.h5", "w") as file:
+        file.create_dataset("a/packed", data=numbers, compression="gzip")
+    with h5py.File(place / "chunks.h5", "w") as file:
+        file.create_dataset("chunks", data=numbers, chunks=(50,))
+    with h5py.File(place / "soft.h5", "w") as file:
+        file["soft"] = h5py.SoftLink("/one")
+    with h5py.File(place / "external.h5", "w") as file:
+        file.create_dataset("x", (8,), "u1", external=[("/etc/passwd", 0, 8)])
+    with h5py.File(place / "link.h5", "w") as file:
+        file["x"] = h5py.ExternalLink("/etc/passwd", "/")
+    with h5py.File(place / "latest.h5", "w", libver="latest") as file:
+        file["x"] = numbers
+    with h5py.File(place / "ordered.h5", "w") as file:
+        file.create_group("g", track_order=True)["x"] = numbers
+    with h5py.File(place / "unwritten.h5", "w") as file:
+        file.create_dataset("x", (3,), "f4")
+    with h5py.File(place / "words.h5", "w") as file:
+        file["x"] = np.array([b"one", b"two"])
+    with h5py.File(place / "loop.h5", "w") as file:
+        file["a/b"] = file["/"]
+
+
 def listing(path):
     with open(path, "rb") as file:
         begin = file.read(8)
@@ -233,6 +262,7 @@ if sys.argv[1:] == ["torch"]:
     torch_files()
 elif sys.argv[1:] == ["keras"]:
     keras_files()
+    hdf5_refused()
     for path in sorted([*HERE.glob("*.h5"), *HERE.glob("*.keras")]):
         path.with_name(path.name + ".txt").write_text(listing(path))
 else:
