@@ -10,6 +10,8 @@
  */
 #include "lib/hints.cl"
 #include "lib/real.cl"
+
+#include "lib/put.cl"
 #include "ops/args.h"
 #if STREAM
 #define MOVE(p, q) STREAM_STORE(p, *(q))
@@ -36,10 +38,10 @@ KERNEL void box(__global const S *restrict from, __global S *restrict to, real v
             (((long)(i0 + a.at_0) * a.to_1 + i1 + a.at_1) * a.to_2 + i2 + a.at_2) * a.to_3 +
             a.at_3;
         for (int i3 = start; i3 < here; i3++)
-            STORE(to + (y + i3) * PARTS + PART, (V)value);
+            PUT(to + (y + i3) * PARTS + PART, (V)value);
         for (int i3 = here; i3 < gone; i3++)
             MOVE(to + (y + i3) * PARTS + PART, from + (x + i3) * PARTS + PART);
         for (int i3 = gone; i3 < end; i3++)
-            STORE(to + (y + i3) * PARTS + PART, (V)value);
+            PUT(to + (y + i3) * PARTS + PART, (V)value);
     }
 }

@@ -51,8 +51,11 @@ KERNEL void nearest_backward(__global const S *restrict dy, __global S *restrict
             for (int r = 0; r < SIZE_H; r++) {
                 __global const S *from = dy + (size_t)(h * SIZE_H + r) * ROW;
                 V row = 0;
-                for (int s = 0; s < SIZE_W; s++)
+                UNROLL for (int s = 0; s < SIZE_W; s++)
+                {
+                    PREFETCH(from + SIZE_H * ROW + (w * SIZE_W + s) * PARTS);
                     row += LOAD(from + (w * SIZE_W + s) * PARTS);
+                }
                 sum += row;
             }
             STORE(dx + ((size_t)h * width + w) * PARTS, sum);
@@ -121,8 +124,11 @@ KERNEL void bilinear_backward(__global const S *restrict dy, __global S *restric
             for (int row = first; row < end; row++) {
                 __global const S *from = dy + row * ROW + (size_t)w * SIZE_W * PARTS;
                 const V weight = weigh(row, h, height);
-                for (int s = 0; s < SIZE_W; s++)
-                    column[s] = FMA(LOAD(from + s * PARTS), weight, column[s]);
+                UNROLL for (int s = 0; s < SIZE_W; s++) column[s] =
+                    FMA(LOAD(from + s * PARTS), weight, column[s]);
+                if (row >= end - SIZE_H)
+                    UNROLL for (int s = 0; s < SIZE_W; s++)
+                        PREFETCH(from + SIZE_H * ROW + s * PARTS);
             }
             for (int s = 0; s < SIZE_W; s++) {
                 const real across = PLACE(s, SIZE_W);
