@@ -87,6 +87,17 @@ class SameBits(RanksTest):
         super().setUp()
         self.put('net.yaml', NET.replace('  - max_pool', '  - batch_norm\n  - max_pool'))
 
+    def test_adjusted_updates(self):
+        """The norm is that of all ranks' sums; rank 0's validation sets the rate for all."""
+        train = [*TRAIN[:-4], '--epochs', '3', '--set', 'clip_norm=0.1', '--set', 'ema=0.9',
+                 '--set', 'schedule=kind=plateau factor=0.5 patience=1 min_delta=0.9']
+        self.run_program(*train[1:], '--run', 'one')
+        self.mpirun('-np', '2', *train, '--run', 'two')
+        rates = [[e['lr'] for e in self.events(run, 'step')] for run in ('one', 'two')]
+        self.assertEqual(len(set(rates[0])), 2)
+        self.assertEqual(rates[0], rates[1])
+        self.assertEqual(self.sha256('one'), self.sha256('two'))
+
     def test_any_number_of_ranks(self):
         common = '--steps', '40', '--seed', '3', '--set', 'check_every=4'
         wanted = self.alone('alone', *common)
