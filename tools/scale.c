@@ -189,6 +189,17 @@ static void explain_surplus(const struct plan *plan)
         alone->batch, own, most->devices, samples, shared, most->noise);
 }
 
+/* A small batch has fewer shards than there are devices: what to do is told below the table. */
+static void explain_shards(const struct plan *plan)
+{
+    const struct lk_scale_row *last = &plan->rows[plan->options.count - 1];
+    if (last->devices <= last->shards)
+        return;
+    print_lines("\nA batch of %" PRId64 " has %d shard%s, and a device computes at least one: "
+                "a larger --batch-size, or --batch-per-device, lets more of them work.\n",
+                last->batch, last->shards, last->shards == 1 ? "" : "s");
+}
+
 static void print_table(const struct plan *plan, const struct lk_device_info *info)
 {
     const struct lk_scale_options *o = &plan->options;
@@ -206,6 +217,7 @@ static void print_table(const struct plan *plan, const struct lk_device_info *in
         add_row(&table, &plan->rows[i]);
     table_end(&table);
     explain_surplus(plan);
+    explain_shards(plan);
 }
 
 static json_t *row_json(const struct lk_scale_row *row)

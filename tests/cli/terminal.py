@@ -138,6 +138,11 @@ class Terminal(ProgramTest):
         lines, _ = self.check_narrow(50, 'devices')
         lines, _ = self.check_narrow(50, 'scale', 'mlp', '--devices', '1,2')
         self.assertRegex(' '.join(lines), r'devices .* samples/s +efficiency +bottleneck')
+        self.assertNotIn('lets more of them work', ' '.join(lines))
+        lines, _ = self.check_narrow(50, 'scale', 'mlp', '--devices', '1,2', '--batch-size',
+                                     '8')
+        self.assertRegex(' '.join(lines).replace('   ', ' '),
+                         r'A batch of 8 has 1 shard, .* --batch-per-device, +lets more')
         self.assertRegex(' '.join(self.on_window(30, 'scale', 'mlp', '--devices', '1,2')),
                          r'devices samples/s efficiency')
 
