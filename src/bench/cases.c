@@ -35,6 +35,9 @@
 #define MOBILE_POINT(filters, ...)                                                             \
     MOBILE("conv2d", "filters=" #filters " kernel=1 bias=false", __VA_ARGS__)
 
+/* Operations that none of these has: of U-Nets and GANs, transformers, ConvNeXt, AlexNet. */
+#define OTHER(op, options, ...) LAYER("other-layers", 32, op, options, __VA_ARGS__)
+
 #define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
 
 const struct lk_bench_case lk_bench_cases[] = {
@@ -109,6 +112,17 @@ const struct lk_bench_case lk_bench_cases[] = {
     MOBILE_POINT(96, IMAGE(384, 14, 14)),
     MOBILE_POINT(320, IMAGE(960, 7, 7)),
     MOBILE("relu6", "", IMAGE(144, 56, 56)),
+
+    OTHER("conv2d_transpose", "filters=64 kernel=2 stride=2", IMAGE(128, 28, 28)),
+    OTHER("conv2d_transpose", "filters=64 kernel=4 stride=2 padding=1 bias=false",
+          IMAGE(128, 28, 28)),
+    OTHER("group_norm", "", IMAGE(64, 56, 56)),
+    OTHER("group_norm", "groups=1", IMAGE(256, 28, 28)),
+    OTHER("layer_norm", "", IMAGE(96, 56, 56)),
+    OTHER("layer_norm", "", {2, {128, 512}}),
+    OTHER("local_response_norm", "", IMAGE(96, 55, 55)),
+    OTHER("prelu", "", IMAGE(64, 56, 56)),
+    OTHER("selu", "", IMAGE(64, 56, 56)),
 
     MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
     MLP("dense", "units=1024 activation=relu", VECTOR(1024)),

@@ -15,7 +15,6 @@ static int64_t reach_of(const struct lk_window *window)
     return (window->size - 1) * window->gap + 1;
 }
 
-/* Reads "n", "rows,columns" or "top,bottom,left,right"; spaces and brackets are skipped. */
 static bool read_numbers(const char *text, int64_t number[4])
 {
     int count = 0;
@@ -43,6 +42,15 @@ static bool read_numbers(const char *text, int64_t number[4])
     return count == 1 || count == 2 || count == 4;
 }
 
+enum lk_status lk_padding_read(const char *padding, int64_t number[4], const char *name)
+{
+    if (read_numbers(padding, number))
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT,
+                   "%s: padding '%s' is not valid, same or 1, 2 or 4 numbers up to %d", name,
+                   padding, MOST_PADDING);
+}
+
 /* As much padding as the last of ceil(pixels / stride) windows needs. */
 static void pad_same(struct lk_window *window, int64_t pixels)
 {
@@ -57,10 +65,8 @@ enum lk_status lk_windows_place(struct lk_window window[2], const char *padding,
 {
     int64_t number[4] = {0};
     const bool same = strcmp(padding, "same") == 0;
-    if (!same && strcmp(padding, "valid") != 0 && !read_numbers(padding, number))
-        return lk_fail(LK_E_ARGUMENT,
-                       "%s: padding '%s' is not valid, same or 1, 2 or 4 numbers up to %d",
-                       name, padding, MOST_PADDING);
+    if (!same && strcmp(padding, "valid") != 0)
+        LK_TRY(lk_padding_read(padding, number, name));
     for (int i = 0; i < 2; i++) {
         struct lk_window *w = &window[i];
         w->before = number[2 * i];

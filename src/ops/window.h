@@ -25,6 +25,12 @@ struct lk_window {
     int64_t count;         /* of windows: set */
 };
 
+/* Reads "n", "rows,columns" or "top,bottom,left,right"; spaces and brackets are skipped.
+ * Written as `number`: top, bottom, left, right. `name`: the operation, for messages. fails:
+ * LK_E_ARGUMENT for `padding` of no known form */
+LK_MUST_CHECK enum lk_status lk_padding_read(const char *padding, int64_t number[4],
+                                             const char *name);
+
 /* Places the windows down, window[0], and across, window[1], on an image x = [c, h, w].
  * same: ceil(pixels / stride) windows, the odd pixel of padding behind. A remainder of pixels
  * behind the last window is dropped. `name`: the operation, for messages. fails: LK_E_ARGUMENT

@@ -33,7 +33,7 @@ HALLS = {
     "device": [[""], ["library", "program"], ["open"]],
     "io": [[""], ["image", "records"], ["arrays"]],
     "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
-    "ops": [[""], ["probe"]],
+    "ops": [[""], ["norm", "probe", "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings"], [""]],
