@@ -113,9 +113,11 @@ const struct lk_bench_case lk_bench_cases[] = {
     MOBILE_POINT(320, IMAGE(960, 7, 7)),
     MOBILE("relu6", "", IMAGE(144, 56, 56)),
 
-    OTHER("conv2d_transpose", "filters=64 kernel=2 stride=2", IMAGE(128, 28, 28)),
+    OTHER("conv2d", "filters=128 kernel=4 stride=2 padding=1 bias=false", IMAGE(64, 56, 56)),
     OTHER("conv2d_transpose", "filters=64 kernel=4 stride=2 padding=1 bias=false",
-          IMAGE(128, 28, 28)),
+          IMAGE(128, 28, 28)), /* of the convolution above */
+    OTHER("conv2d_transpose", "filters=64 kernel=2 stride=2", IMAGE(128, 28, 28)),
+    OTHER("batch_norm", "", IMAGE(64, 56, 56)),
     OTHER("group_norm", "", IMAGE(64, 56, 56)),
     OTHER("group_norm", "groups=1", IMAGE(256, 28, 28)),
     OTHER("layer_norm", "", IMAGE(96, 56, 56)),

@@ -34,25 +34,27 @@ INLINE V pass(V dy, V y)
 #endif
 }
 
-/* `count` pixels, a constant, from pixel p on. */
-INLINE void normalize(__global const S *restrict x, __global const real *restrict gamma,
-                      __global const real *restrict beta, __global S *restrict y,
-                      __global V *restrict saved, real epsilon, const struct lk_layer_norm *a,
-                      int p, const int count)
+/* The pixels of a group. A block of them is as long as it is so that channels whose planes lie
+ * a power of two apart do not all want the same few lines of a cache. */
+KERNEL void layer_norm_forward(__global const S *restrict x,
+                               __global const real *restrict gamma,
+                               __global const real *restrict beta, __global S *restrict y,
+                               __global V *restrict saved, real epsilon, struct lk_layer_norm a)
 {
-    const size_t first = (TILE * a->channels * a->pixels + p) * PARTS + PART;
-    const size_t step = (size_t)a->pixels * PARTS;
-    const size_t at = (TILE * a->pixels + p) * 2 * PARTS + PART;
+    const int p = get_group_id(0) * BLOCK, count = BLOCK == 1 ? 1 : min(BLOCK, a.pixels - p);
+    const size_t first = (TILE * a.channels * a.pixels + p) * PARTS + PART;
+    const size_t step = (size_t)a.pixels * PARTS;
+    const size_t at = (TILE * a.pixels + p) * 2 * PARTS + PART;
     V x0[BLOCK], plain[BLOCK], product[BLOCK], mean[BLOCK], root[BLOCK];
     for (int i = 0; i < count; i++) {
         x0[i] = LOAD(x + first + i * PARTS);
         plain[i] = product[i] = (V)0;
     }
-    for (int c0 = 0; c0 < a->channels; c0 += CHUNK) {
+    for (int c0 = 0; c0 < a.channels; c0 += CHUNK) {
         V s[BLOCK], q[BLOCK];
         for (int i = 0; i < count; i++)
             s[i] = q[i] = (V)0;
-        for (int c = c0; c < min(c0 + CHUNK, a->channels); c++)
+        for (int c = c0; c < min(c0 + CHUNK, a.channels); c++)
             for (int i = 0; i < count; i++) {
                 const V d = LOAD(x + first + c * step + i * PARTS) - x0[i];
                 s[i] += d;
@@ -64,8 +66,8 @@ INLINE void normalize(__global const S *restrict x, __global const real *restric
         }
     }
     for (int i = 0; i < count; i++) {
-        const V off = plain[i] / (real)a->channels;
-        const V variance = product[i] / (real)a->channels - off * off;
+        const V off = plain[i] / (real)a.channels;
+        const V variance = product[i] / (real)a.channels - off * off;
         mean[i] = x0[i] + off;
         root[i] = (V)(1) / sqrt((variance < (V)0 ? (V)0 : variance) + epsilon);
         if (saved) {
@@ -73,7 +75,7 @@ INLINE void normalize(__global const S *restrict x, __global const real *restric
             saved[at + (i * 2 + 1) * PARTS] = root[i];
         }
     }
-    for (int c = 0; c < a->channels; c++) {
+    for (int c = 0; c < a.channels; c++) {
         const real times = gamma ? gamma[c] : (real)1, plus = beta ? beta[c] : (real)0;
         for (int i = 0; i < count; i++) {
             const size_t k = first + c * step + i * PARTS;
@@ -83,39 +85,26 @@ INLINE void normalize(__global const S *restrict x, __global const real *restric
     }
 }
 
-KERNEL void layer_norm_forward(__global const S *restrict x,
-                               __global const real *restrict gamma,
-                               __global const real *restrict beta, __global S *restrict y,
-                               __global V *restrict saved, real epsilon, struct lk_layer_norm a)
+KERNEL void layer_norm_backward(__global const S *restrict x, __global const S *restrict y,
+                                __global const S *restrict dy, __global const V *restrict saved,
+                                __global const real *restrict gamma, __global S *restrict dx,
+                                struct lk_layer_norm a)
 {
-    const int p = get_group_id(0) * BLOCK;
-    if (p + BLOCK <= a.pixels)
-        normalize(x, gamma, beta, y, saved, epsilon, &a, p, BLOCK);
-    else
-        for (int i = p; i < a.pixels; i++)
-            normalize(x, gamma, beta, y, saved, epsilon, &a, i, 1);
-}
-
-/* dx of `count` pixels, a constant, from pixel p on. */
-INLINE void differentiate(__global const S *restrict x, __global const S *restrict y,
-                          __global const S *restrict dy, __global const V *restrict saved,
-                          __global const real *restrict gamma, __global S *restrict dx,
-                          const struct lk_layer_norm *a, int p, const int count)
-{
-    const size_t first = (TILE * a->channels * a->pixels + p) * PARTS + PART;
-    const size_t step = (size_t)a->pixels * PARTS;
-    const size_t at = (TILE * a->pixels + p) * 2 * PARTS + PART;
+    const int p = get_group_id(0) * BLOCK, count = BLOCK == 1 ? 1 : min(BLOCK, a.pixels - p);
+    const size_t first = (TILE * a.channels * a.pixels + p) * PARTS + PART;
+    const size_t step = (size_t)a.pixels * PARTS;
+    const size_t at = (TILE * a.pixels + p) * 2 * PARTS + PART;
     V plain[BLOCK], product[BLOCK], mean[BLOCK], root[BLOCK];
     for (int i = 0; i < count; i++) {
         mean[i] = saved[at + i * 2 * PARTS];
         root[i] = saved[at + (i * 2 + 1) * PARTS];
         plain[i] = product[i] = (V)0;
     }
-    for (int c0 = 0; c0 < a->channels; c0 += CHUNK) {
+    for (int c0 = 0; c0 < a.channels; c0 += CHUNK) {
         V s[BLOCK], q[BLOCK];
         for (int i = 0; i < count; i++)
             s[i] = q[i] = (V)0;
-        for (int c = c0; c < min(c0 + CHUNK, a->channels); c++) {
+        for (int c = c0; c < min(c0 + CHUNK, a.channels); c++) {
             const V times = gamma ? gamma[c] : (real)1;
             for (int i = 0; i < count; i++) {
                 const size_t k = first + c * step + i * PARTS;
@@ -130,10 +119,10 @@ INLINE void differentiate(__global const S *restrict x, __global const S *restri
         }
     }
     for (int i = 0; i < count; i++) {
-        plain[i] /= (real)a->channels;
-        product[i] /= (real)a->channels;
+        plain[i] /= (real)a.channels;
+        product[i] /= (real)a.channels;
     }
-    for (int c = 0; c < a->channels; c++) {
+    for (int c = 0; c < a.channels; c++) {
         const V times = gamma ? gamma[c] : (real)1;
         for (int i = 0; i < count; i++) {
             const size_t k = first + c * step + i * PARTS;
@@ -142,19 +131,6 @@ INLINE void differentiate(__global const S *restrict x, __global const S *restri
             STORE(dx + k, (d - FMA(u, product[i], plain[i])) * root[i]);
         }
     }
-}
-
-KERNEL void layer_norm_backward(__global const S *restrict x, __global const S *restrict y,
-                                __global const S *restrict dy, __global const V *restrict saved,
-                                __global const real *restrict gamma, __global S *restrict dx,
-                                struct lk_layer_norm a)
-{
-    const int p = get_group_id(0) * BLOCK;
-    if (p + BLOCK <= a.pixels)
-        differentiate(x, y, dy, saved, gamma, dx, &a, p, BLOCK);
-    else
-        for (int i = p; i < a.pixels; i++)
-            differentiate(x, y, dy, saved, gamma, dx, &a, i, 1);
 }
 
 struct results {

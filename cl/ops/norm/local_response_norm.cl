@@ -38,9 +38,17 @@ INLINE V sum_squares(__global const S *x, size_t step, int c, int channels, real
                      real bias)
 {
     V sum = (V)0;
-    for (int j = max(c - BEFORE, 0); j <= min(c + BEHIND, channels - 1); j++) {
-        const V v = LOAD(x + j * step);
-        sum = FMA(v, v, sum);
+    if (c >= BEFORE && c + BEHIND < channels) { /* all of them: the compiler knows how many */
+        UNROLL for (int j = 0; j < SIZE; j++)
+        {
+            const V v = LOAD(x + (c - BEFORE + j) * step);
+            sum = FMA(v, v, sum);
+        }
+    } else {
+        for (int j = max(c - BEFORE, 0); j <= min(c + BEHIND, channels - 1); j++) {
+            const V v = LOAD(x + j * step);
+            sum = FMA(v, v, sum);
+        }
     }
     return FMA((V)(alpha), sum, (V)(bias));
 }

@@ -53,7 +53,7 @@ struct state {
  * device's class alone. */
 static void divide(const struct lk_op_setup *setup, struct state *s)
 {
-    enum { LEAST_PIXELS = 64, SIDE_BY_SIDE = 8 };
+    enum { LEAST_PIXELS = 64, SIDE_BY_SIDE = 8, BLOCK = 32 };
     const struct lk_norm_options *o = setup->options;
     const struct lk_shape *x = &setup->shapes.x[0];
     const bool is_gpu = setup->tiling.vector == 1;
@@ -64,7 +64,7 @@ static void divide(const struct lk_op_setup *setup, struct state *s)
     if (o->axis == CHANNELS && x->rank == 3)
         pixels = x->dim[1] * x->dim[2];
     channels /= s->time_steps * pixels;
-    s->block = !is_gpu && pixels >= SIDE_BY_SIDE ? SIDE_BY_SIDE : 1;
+    s->block = !is_gpu && pixels > 1 ? BLOCK : 1;
     s->columns = !is_gpu && pixels == 1 ? SIDE_BY_SIDE : 1;
     const int64_t summed = setup->tiling.shard_tiles * s->time_steps * pixels;
     const int64_t wanted = lk_divide_up(is_gpu ? 512 : 16, channels);
