@@ -2,6 +2,8 @@
  * that a group handles, its work-items taking neighbouring ones in turn. Needs lib/real.cl. */
 #define UPDATE_KERNEL __kernel WIDE __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 
+#define SINGLE_KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+
 #define FOR_EACH(i, vectors)                                                                   \
     for (int i = (int)get_group_id(0) * GROUP + (int)get_local_id(0),                          \
              i##_end = min((int)(get_group_id(0) + 1) * GROUP, vectors);                       \
@@ -19,3 +21,51 @@
 
 #define IS_SKIPPED(scaling) ((scaling) && (scaling)[SCALING_INVERSE] == 0)
 #define UNSCALED(scale, scaling) ((scaling) ? (scale) * (scaling)[SCALING_INVERSE] : (scale))
+
+/* With -DADJUSTED=1 (src/optim/adjust.h) an update's kernel takes ADJUSTMENTS too: factors,
+ * real [columns][blocks], of the BLOCK parameters of each block (null: all are 1); norm, whose
+ * first real multiplies the gradient (null: it is 1); most, above which no gradient may be in
+ * size. A factor of 1 and a penalty of 0 change no bit. Without it the macros change nothing.
+ * `first` and i are those of the kernel. */
+#if ADJUSTED
+#define BLOCK 128
+#define FACTOR_RATE 0
+#define FACTOR_DECAY 1
+#define FACTOR_L1 2
+#define FACTOR_L2 3
+#define ADJUSTMENTS                                                                            \
+    , __global const real *factors, int blocks, __global const real *norm, real most
+#define FACTOR(column, i)                                                                      \
+    (factors ? factors[(column)*blocks + (first + (i)) / (BLOCK / VECTOR)] : (real)1)
+#define RATE(rate, i) ((rate)*FACTOR(FACTOR_RATE, i))
+#define DECAY(decay, i) ((decay)*FACTOR(FACTOR_DECAY, i))
+#define KEEP(keep, i) (1 - (1 - (keep)) * FACTOR(FACTOR_RATE, i) * FACTOR(FACTOR_DECAY, i))
+#define CLIPPED_NORM(times) (norm ? (times)*norm[0] : (times))
+#define CLIPPED(d) clip_value(d, (V)(most))
+#define PENALIZED(d, w, i)                                                                     \
+    (factors ? penalize(d, w, FACTOR(FACTOR_L1, i), FACTOR(FACTOR_L2, i)) : (d))
+
+/* Adds the gradient of l1 sum |w| + l2 sum w^2. */
+INLINE V penalize(V d, V w, real l1, real l2)
+{
+    if (l1 != 0)
+        d += l1 * sign(w);
+    if (l2 != 0)
+        d += 2 * l2 * w;
+    return d;
+}
+
+/* A value that is no number stays none. */
+INLINE V clip_value(V d, V most)
+{
+    return d > most ? most : d < -most ? -most : d;
+}
+#else
+#define ADJUSTMENTS
+#define RATE(rate, i) (rate)
+#define DECAY(decay, i) (decay)
+#define KEEP(keep, i) (keep)
+#define CLIPPED_NORM(times) (times)
+#define CLIPPED(d) (d)
+#define PENALIZED(d, w, i) (d)
+#endif

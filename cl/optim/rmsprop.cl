@@ -13,17 +13,19 @@
 UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *restrict g,
                                   __global V *restrict state, int first, int vectors,
                                   int stride, real scale, __global const real *scaling,
-                                  real rate, real rho, real rest, real momentum, real epsilon)
+                                  real rate, real rho, real rest, real momentum,
+                                  real epsilon ADJUSTMENTS)
 {
-    const real times = UNSCALED(scale, scaling);
+    const real times = CLIPPED_NORM(UNSCALED(scale, scaling));
     if (IS_SKIPPED(scaling))
         return;
     w += first;
     state += first;
     __global V *restrict means = state + (size_t)stride;
     __global V *restrict directions = state + (size_t)stride * (1 + CENTERED);
-    FOR_EACH (i, vectors) {
-        V d = g[i] * times;
+    FOR_EACH(i, vectors)
+    {
+        V d = PENALIZED(CLIPPED(g[i] * times), w[i], i);
         V r = rho * state[i] + rest * (d * d);
         state[i] = r;
 #if CENTERED
@@ -37,6 +39,6 @@ UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *rest
         d = momentum * directions[i] + d;
         directions[i] = d;
 #endif
-        w[i] = w[i] - rate * d;
+        w[i] = w[i] - RATE(rate, i) * d;
     }
 }

@@ -9,8 +9,6 @@
 #include "lib/real.cl"
 #include "lib/update.cl"
 
-#define SINGLE_KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-
 UPDATE_KERNEL void scaling_check(__global const V *restrict g, int vectors,
                                  __global real *restrict state)
 {

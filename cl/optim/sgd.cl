@@ -12,20 +12,21 @@
 UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict g,
                               __global V *restrict state, int first, int vectors, int stride,
                               real scale, __global const real *scaling, real rate,
-                              real momentum, real decay)
+                              real momentum, real decay ADJUSTMENTS)
 {
-    const real times = UNSCALED(scale, scaling);
+    const real times = CLIPPED_NORM(UNSCALED(scale, scaling));
     if (IS_SKIPPED(scaling))
         return;
     w += first;
     state += first;
-    FOR_EACH (i, vectors) {
-        V d = g[i] * times + decay * w[i];
+    FOR_EACH(i, vectors)
+    {
+        V d = PENALIZED(CLIPPED(g[i] * times), w[i], i) + DECAY(decay, i) * w[i];
 #if MOMENTUM
         const V m = momentum * state[i] + d;
         state[i] = m;
         d = NESTEROV ? d + momentum * m : m;
 #endif
-        w[i] = w[i] - rate * d;
+        w[i] = w[i] - RATE(rate, i) * d;
     }
 }

@@ -54,6 +54,7 @@ static enum lk_status new_node(struct lk_graph *graph, struct lk_node **node)
     (*node)->graph = graph;
     (*node)->index = graph->count;
     (*node)->is_trainable = true;
+    (*node)->lr_scale = 1;
     return LK_OK;
 }
 
@@ -175,6 +176,23 @@ void lk_node_set_trainable(struct lk_node *node, bool is_trainable)
     node->is_trainable = is_trainable;
 }
 
+enum lk_status lk_node_set_lr_scale(struct lk_node *node, double scale)
+{
+    if (!(scale >= 0 && scale <= 1e6))
+        return lk_fail(LK_E_ARGUMENT, "%s: lr_scale %g is not in 0..1e6", node->name, scale);
+    node->lr_scale = scale;
+    return LK_OK;
+}
+
+enum lk_status lk_node_set_penalties(struct lk_node *node, double l1, double l2)
+{
+    if (!(l1 >= 0 && l1 <= 1e6 && l2 >= 0 && l2 <= 1e6))
+        return lk_fail(LK_E_ARGUMENT, "%s: l1 %g, l2 %g: not in 0..1e6", node->name, l1, l2);
+    node->l1 = l1;
+    node->l2 = l2;
+    return LK_OK;
+}
+
 struct lk_node_info lk_node_info(const struct lk_node *node)
 {
     struct lk_node_info info = {.name = node->name,
@@ -183,6 +201,9 @@ struct lk_node_info lk_node_info(const struct lk_node *node)
                                 .inputs = node->inputs,
                                 .is_trainable = lk_node_owner(node)->is_trainable,
                                 .flops = node->shapes.flops,
+                                .lr_scale = lk_node_owner(node)->lr_scale,
+                                .l1 = lk_node_owner(node)->l1,
+                                .l2 = lk_node_owner(node)->l2,
                                 .weights_of = node->weights_of ? node->weights_of->name : NULL};
     for (int i = 0; !node->weights_of && i < node->shapes.params; i++) {
         const struct lk_param_spec *param = &node->shapes.param[i];

@@ -15,6 +15,7 @@
 
 struct options {
     double lr, beta_1, beta_2, epsilon, weight_decay;
+    int decay_of;
 };
 
 #define ADAM_OPTIONS                                                                           \
@@ -52,6 +53,7 @@ static const struct lk_option adamw_table[] = {
      .max = 1,
      .standard = "0.004",
      .help = "share of w that goes in a step at rate 1"},
+    LK_DECAY_OF_OPTION(struct options),
     {0},
 };
 
@@ -61,6 +63,11 @@ static int arrays(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
     names[0] = "m";
     names[1] = "v";
     return 2;
+}
+
+static bool spares(const void *options)
+{
+    return ((const struct options *)options)->decay_of == LK_DECAY_OF_WEIGHTS;
 }
 
 static int numbers(const void *options, double lr, int64_t step, double n[LK_MOST_NUMBERS])
@@ -90,4 +97,5 @@ const struct lk_optimizer_kind lk_optimizer_adamw = {.name = "adamw",
                                                      .options = adamw_table,
                                                      .options_bytes = sizeof(struct options),
                                                      .arrays = arrays,
+                                                     .spares = spares,
                                                      .numbers = numbers};

@@ -9,7 +9,12 @@ static const char *const kinds[] = {[LK_LR_SCHEDULE_CONSTANT] = "constant",
                                     [LK_LR_SCHEDULE_STEP] = "step",
                                     [LK_LR_SCHEDULE_EXPONENTIAL] = "exponential",
                                     [LK_LR_SCHEDULE_COSINE] = "cosine",
+                                    [LK_LR_SCHEDULE_POLYNOMIAL] = "polynomial",
+                                    [LK_LR_SCHEDULE_PLATEAU] = "plateau",
                                     NULL};
+
+static const char *const monitors[] = {
+    [LK_MONITOR_LOSS] = "loss", [LK_MONITOR_ACCURACY] = "accuracy", NULL};
 
 const struct lk_option lk_lr_schedule_options[] = {
     {.name = "kind",
@@ -34,19 +39,55 @@ const struct lk_option lk_lr_schedule_options[] = {
      .offset = offsetof(struct lk_lr_schedule, factor),
      .max = 1000,
      .standard = "0.1",
-     .help = "step, exponential: what the rate is multiplied with"},
+     .help = "step, exponential, plateau: what the rate is multiplied with"},
     {.name = "steps",
      .kind = LK_OPTION_INT,
      .offset = offsetof(struct lk_lr_schedule, steps),
      .max = 1e15,
      .standard = "0",
-     .help = "cosine: steps to the last rate"},
+     .help = "cosine, polynomial: steps to the last rate"},
     {.name = "last",
      .kind = LK_OPTION_REAL,
      .offset = offsetof(struct lk_lr_schedule, last),
      .max = 1,
      .standard = "0",
-     .help = "cosine: the last rate as a share of the first"},
+     .help = "cosine, polynomial: the last rate as a share of the first"},
+    {.name = "power",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct lk_lr_schedule, power),
+     .max = 1000,
+     .standard = "1",
+     .help = "polynomial: the power; 1 is a straight line"},
+    {.name = "monitor",
+     .kind = LK_OPTION_CHOICE,
+     .offset = offsetof(struct lk_lr_schedule, monitor),
+     .standard = "loss",
+     .choices = monitors,
+     .help = "plateau: the figure of the validation that is to improve"},
+    {.name = "patience",
+     .kind = LK_OPTION_INT,
+     .offset = offsetof(struct lk_lr_schedule, patience),
+     .max = 1e9,
+     .standard = "10",
+     .help = "plateau: validations without a better figure until the rate falls"},
+    {.name = "min_delta",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct lk_lr_schedule, min_delta),
+     .max = 1e30,
+     .standard = "0.0001",
+     .help = "plateau: a figure that differs by no more is not better"},
+    {.name = "cooldown",
+     .kind = LK_OPTION_INT,
+     .offset = offsetof(struct lk_lr_schedule, cooldown),
+     .max = 1e9,
+     .standard = "0",
+     .help = "plateau: validations that are not counted once the rate has fallen"},
+    {.name = "min_lr",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct lk_lr_schedule, min_lr),
+     .max = 1e6,
+     .standard = "0",
+     .help = "plateau: the least rate"},
     {0},
 };
 
@@ -59,8 +100,13 @@ enum lk_status lk_lr_schedule_parse(const char *text, struct lk_lr_schedule *sch
     if ((s.kind == LK_LR_SCHEDULE_STEP || s.kind == LK_LR_SCHEDULE_EXPONENTIAL) && s.every < 1)
         return lk_fail(LK_E_ARGUMENT, "learning-rate schedule '%s' needs every=STEPS",
                        kinds[s.kind]);
-    if (s.kind == LK_LR_SCHEDULE_COSINE && s.steps < 1)
-        return lk_fail(LK_E_ARGUMENT, "learning-rate schedule 'cosine' needs steps=STEPS");
+    if ((s.kind == LK_LR_SCHEDULE_COSINE || s.kind == LK_LR_SCHEDULE_POLYNOMIAL) && s.steps < 1)
+        return lk_fail(LK_E_ARGUMENT, "learning-rate schedule '%s' needs steps=STEPS",
+                       kinds[s.kind]);
+    if (s.kind == LK_LR_SCHEDULE_PLATEAU && s.factor >= 1)
+        return lk_fail(LK_E_ARGUMENT,
+                       "learning-rate schedule 'plateau': factor %g: expected less than 1",
+                       s.factor);
     *schedule = s;
     return LK_OK;
 }
@@ -79,6 +125,10 @@ double lk_lr_schedule_rate(const struct lk_lr_schedule *schedule, double base, i
     case LK_LR_SCHEDULE_COSINE: {
         const double part = t < schedule->steps ? (double)t / (double)schedule->steps : 1;
         return base * (schedule->last + (1 - schedule->last) * (1 + cos(pi * part)) / 2);
+    }
+    case LK_LR_SCHEDULE_POLYNOMIAL: {
+        const double left = t < schedule->steps ? 1 - (double)t / (double)schedule->steps : 0;
+        return base * (schedule->last + (1 - schedule->last) * pow(left, schedule->power));
     }
     default:
         return base;

@@ -1,9 +1,9 @@
-/* What all optimizers share: their state, the kernel's launch, tracked values, the loss scale.
- */
+/* What all optimizers share: finding and creating them, their state, tracked values, the loss
+ * scale. */
 #include "optim/optimizer.h"
 
 #include "base/fail.h"
-#include "optim/scaling.h"
+#include "optim/internal.h"
 #include "tensor/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,18 +11,11 @@
 
 static const int64_t most_count = INT32_MAX - 65536; /* kernels count elements in an int */
 
-struct lk_optimizer {
-    struct lk_optimizer_info info;
-    struct lk_kernel *kernel;
-    struct lk_elementwise elementwise;
-    size_t real_bytes;
-    struct lk_scaling *scaling; /* NULL: the loss is not scaled */
-    struct lk_kernel *track;
-    int64_t tracked;
-};
-
 /* A view may begin at a multiple of so many bytes on every known device. */
 enum { VIEW_ALIGN = 512 };
+
+const char *const lk_decay_of_names[] = {
+    [LK_DECAY_OF_ALL] = "all", [LK_DECAY_OF_WEIGHTS] = "weights", NULL};
 
 static const char *kind_name(const void *kinds, int i)
 {
@@ -53,8 +46,11 @@ double lk_optimizer_power(double base, int64_t exponent)
     return power;
 }
 
-static enum lk_status check(const struct lk_device *device, enum lk_dtype real, int64_t count)
+static enum lk_status check(const struct lk_optimizer_config *config)
 {
+    const struct lk_device *device = config->device;
+    const enum lk_dtype real = config->real;
+    const int64_t count = config->count;
     if (real != LK_F32 && real != LK_F64)
         return lk_fail(LK_E_ARGUMENT, "an optimizer works on float32 or float64");
     if (real == LK_F64 && !lk_device_info(device)->has_fp64)
@@ -70,7 +66,9 @@ static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer 
 {
     char source[64], name[64], options[256];
     const struct lk_optimizer_kind *kind = optimizer->info.kind;
-    lk_elementwise_define(&optimizer->elementwise, options, sizeof options - 1);
+    lk_elementwise_define(&optimizer->elementwise, options, sizeof options / 2);
+    if (optimizer->adjustment)
+        strcat(options, " -DADJUSTED=1");
     const size_t used = strlen(strcat(options, " "));
     if (kind->define)
         kind->define(optimizer->info.options, options + used, sizeof options - used);
@@ -91,12 +89,14 @@ static size_t scaling_offset(const struct lk_optimizer *optimizer)
 }
 
 static enum lk_status make_state(struct lk_device *device, struct lk_optimizer *optimizer,
-                                 int64_t count)
+                                 int64_t count, bool has_ema)
 {
     struct lk_optimizer_info *info = &optimizer->info;
     info->count = count;
     info->stride = lk_elementwise_padded(count);
     info->arrays = info->kind->arrays(info->options, info->array_names);
+    if (has_ema)
+        info->array_names[info->arrays++] = LK_EMA_ARRAY;
     LK_TRY(lk_buffer_create(device, scaling_offset(optimizer) + VIEW_ALIGN, &info->state));
     return lk_buffer_enqueue_fill(info->state, 0);
 }
@@ -118,34 +118,43 @@ static enum lk_status parse(const char *kind, const char *options,
     return LK_OK;
 }
 
-enum lk_status lk_optimizer_state_arrays(const char *kind, const char *options, int *arrays)
+enum lk_status lk_optimizer_ask(const char *kind, const char *options, int *arrays,
+                                bool *spares)
 {
     const struct lk_optimizer_kind *found = NULL;
     const char *names[LK_MOST_STATE_ARRAYS];
     void *parsed = NULL;
     LK_TRY(parse(kind, options, &found, &parsed));
     *arrays = found->arrays(parsed, names);
+    *spares = found->spares && found->spares(parsed);
     free(parsed);
     return LK_OK;
 }
 
-enum lk_status lk_optimizer_create(struct lk_device *device, enum lk_dtype real,
-                                   const char *kind, const char *options, int64_t count,
+static enum lk_status create(struct lk_optimizer *optimizer,
+                             const struct lk_optimizer_config *config)
+{
+    struct lk_device *device = config->device;
+    struct lk_optimizer_info *info = &optimizer->info;
+    void *parsed = NULL;
+    LK_TRY(parse(config->kind, config->options, &info->kind, &parsed));
+    info->options = parsed;
+    LK_TRY(lk_adjustment_create(config, &optimizer->adjustment));
+    LK_TRY(make_kernel(device, optimizer));
+    LK_TRY(make_state(device, optimizer, config->count, config->ema > 0));
+    return config->ema == 0 ? LK_OK : lk_average_create(config, info, &optimizer->average);
+}
+
+enum lk_status lk_optimizer_create(const struct lk_optimizer_config *config,
                                    struct lk_optimizer **optimizer)
 {
-    LK_TRY(check(device, real, count));
+    LK_TRY(check(config));
     struct lk_optimizer *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("an optimizer", sizeof *made);
-    void *parsed = NULL;
-    enum lk_status status = parse(kind, options, &made->info.kind, &parsed);
-    made->info.options = parsed;
-    made->real_bytes = real == LK_F64 ? 8 : 4;
-    made->elementwise = lk_elementwise_make(lk_device_info(device));
-    if (status == LK_OK)
-        status = make_kernel(device, made);
-    if (status == LK_OK)
-        status = make_state(device, made, count);
+    made->real_bytes = config->real == LK_F64 ? 8 : 4;
+    made->elementwise = lk_elementwise_make(lk_device_info(config->device));
+    const enum lk_status status = create(made, config);
     if (status != LK_OK) {
         lk_optimizer_destroy(made);
         return status;
@@ -161,6 +170,8 @@ void lk_optimizer_destroy(struct lk_optimizer *optimizer)
     lk_kernel_destroy(optimizer->kernel);
     lk_kernel_destroy(optimizer->track);
     lk_scaling_destroy(optimizer->scaling);
+    lk_adjustment_destroy(optimizer->adjustment);
+    lk_average_destroy(optimizer->average);
     lk_buffer_destroy(optimizer->info.scaling);
     lk_buffer_destroy(optimizer->info.state);
     free((void *)optimizer->info.options);
@@ -193,96 +204,6 @@ enum lk_status lk_optimizer_track(struct lk_optimizer *optimizer, struct lk_devi
     optimizer->tracked = tracked;
     lk_elementwise_define(&optimizer->elementwise, options, sizeof options);
     return lk_kernel_create(device, &spec, &optimizer->track);
-}
-
-enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
-                                          const struct lk_buffer *g, int64_t count)
-{
-    return optimizer->scaling ? lk_scaling_enqueue_check(optimizer->scaling, g, count) : LK_OK;
-}
-
-enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer)
-{
-    return optimizer->scaling ? lk_scaling_enqueue_decision(optimizer->scaling) : LK_OK;
-}
-
-static enum lk_status check_update(const struct lk_optimizer *optimizer,
-                                   const struct lk_buffer *w, const struct lk_buffer *g,
-                                   const struct lk_update *update)
-{
-    const struct lk_optimizer_info *info = &optimizer->info;
-    const int64_t count = info->count + optimizer->tracked;
-    const size_t whole = (size_t)lk_elementwise_padded(count) * optimizer->real_bytes;
-    const size_t part = (size_t)lk_elementwise_padded(update->count) * optimizer->real_bytes;
-    if (update->step < 1)
-        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': step %lld; the first is 1",
-                       info->kind->name, (long long)update->step);
-    if (update->first < 0 || update->first % LK_PAD || update->count < 1 ||
-        update->count > count - update->first)
-        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': %lld elements from %lld on, of %lld",
-                       info->kind->name, (long long)update->count, (long long)update->first,
-                       (long long)count);
-    if (lk_buffer_bytes(w) < whole || lk_buffer_bytes(g) < part)
-        return lk_fail(LK_E_ARGUMENT,
-                       "optimizer '%s': parameters have %zu bytes, gradients %zu; expected %zu "
-                       "and %zu",
-                       info->kind->name, lk_buffer_bytes(w), lk_buffer_bytes(g), whole, part);
-    return LK_OK;
-}
-
-static enum lk_status enqueue_moved(struct lk_optimizer *optimizer, struct lk_buffer *w,
-                                    const struct lk_buffer *g, const struct lk_update *update)
-{
-    const struct lk_optimizer_info *info = &optimizer->info;
-    const struct lk_elementwise *e = &optimizer->elementwise;
-    double numbers[LK_MOST_NUMBERS];
-    const int count = info->kind->numbers(info->options, update->lr, update->step, numbers);
-    struct lk_arg args[8 + LK_MOST_NUMBERS] = {LK_BUF(w),
-                                               LK_BUF(g),
-                                               LK_BUF(info->state),
-                                               LK_INT(update->first / e->vector),
-                                               LK_INT(lk_elementwise_vectors(e, update->count)),
-                                               LK_INT(info->stride / e->vector),
-                                               LK_REAL(update->scale),
-                                               LK_BUF(info->scaling)};
-    for (int i = 0; i < count; i++)
-        args[8 + i] = (struct lk_arg)LK_REAL(numbers[i]);
-    return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, update->count), args,
-                             8 + count);
-}
-
-enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer, struct lk_buffer *w,
-                                         const struct lk_buffer *g,
-                                         const struct lk_update *update)
-{
-    const struct lk_elementwise *e = &optimizer->elementwise;
-    const int64_t left = optimizer->info.count - update->first;
-    struct lk_update moved = *update;
-    LK_TRY(check_update(optimizer, w, g, update));
-    moved.count = left < 0 ? 0 : lk_least(left, update->count);
-    const int64_t tracked = update->count - moved.count;
-    if (moved.count > 0)
-        LK_TRY(enqueue_moved(optimizer, w, g, &moved));
-    if (tracked == 0)
-        return LK_OK;
-    return LK_ENQUEUE(optimizer->track, lk_elementwise_grid(e, tracked), LK_BUF(w),
-                      LK_INT((update->first + moved.count) / e->vector), LK_BUF(g),
-                      LK_INT(moved.count / e->vector),
-                      LK_INT(lk_elementwise_vectors(e, tracked)), LK_REAL(update->scale),
-                      LK_BUF(optimizer->info.scaling));
-}
-
-enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_buffer *w,
-                                    const struct lk_buffer *g, double scale, double lr,
-                                    int64_t step)
-{
-    const struct lk_update all = {.count = optimizer->info.count + optimizer->tracked,
-                                  .scale = scale,
-                                  .lr = lr,
-                                  .step = step};
-    LK_TRY(lk_optimizer_enqueue_check(optimizer, g, all.count));
-    LK_TRY(lk_optimizer_enqueue_decision(optimizer));
-    return lk_optimizer_enqueue_part(optimizer, w, g, &all);
 }
 
 double lk_optimizer_rate(const struct lk_optimizer *optimizer)

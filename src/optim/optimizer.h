@@ -14,7 +14,8 @@
 enum { LK_MOST_STATE_ARRAYS = 4, LK_MOST_NUMBERS = 8 };
 
 /* One kind of optimizer. Its kernel <source>_update in cl/optim/<source>.cl takes (w, g, state,
- * first, vectors, stride in vectors, scale, scaling, then the numbers in order). */
+ * first, vectors, stride in vectors, scale, scaling, then the numbers in order, then
+ * ADJUSTMENTS). */
 struct lk_optimizer_kind {
     const char *name, *source;
     const struct lk_option *options; /* the table has a row "lr" of kind REAL */
@@ -26,10 +27,24 @@ struct lk_optimizer_kind {
     /* (optional) Writes the kernel's build options, -D... */
     void (*define)(const void *options, char *text, size_t bytes);
 
+    /* (optional) Whether weight decay spares biases and parameters of normalization. */
+    bool (*spares)(const void *options);
+
     /* The kernel's numbers for step `step` (from 1) at learning rate `lr`; returns how many. */
     int (*numbers)(const void *options, double lr, int64_t step,
                    double numbers[LK_MOST_NUMBERS]);
 };
+
+/* The values of the option `decay_of`, and its row for a table over `type`. */
+enum { LK_DECAY_OF_ALL, LK_DECAY_OF_WEIGHTS };
+extern const char *const lk_decay_of_names[];
+#define LK_DECAY_OF_OPTION(type)                                                               \
+    {                                                                                          \
+        .name = "decay_of", .kind = LK_OPTION_CHOICE, .offset = offsetof(type, decay_of),      \
+        .standard = "all", .choices = lk_decay_of_names,                                       \
+        .help = "parameters that decay: all, as in PyTorch; weights: no biases and none of "   \
+                "normalization"                                                                \
+    }
 
 /* All kinds; ends with NULL. Made from the list in meson.build. */
 extern const struct lk_optimizer_kind *const lk_optimizer_kinds[];
@@ -39,18 +54,44 @@ LK_MUST_CHECK enum lk_status lk_optimizer_find(const char *name,
                                                const struct lk_optimizer_kind **kind);
 
 /* Sets *arrays to the number of state arrays, each as long as the parameters, that such an
- * optimizer keeps. fails: LK_E_ARGUMENT, LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_optimizer_state_arrays(const char *kind, const char *options,
-                                                       int *arrays);
+ * optimizer keeps without an average of weights, and *spares to whether its weight decay spares
+ * biases and parameters of normalization. fails: LK_E_ARGUMENT, LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_optimizer_ask(const char *kind, const char *options,
+                                              int *arrays, bool *spares);
+
+/* Factors of parameters `first` to first + count - 1: of their learning rate, and of their
+ * weight decay; and the penalties l1 sum |w| + l2 sum w^2 whose gradient is added to the mean
+ * gradient, behind what clips it. */
+struct lk_param_factors {
+    int64_t first, count; /* first: a multiple of LK_FACTOR_BLOCK */
+    double rate, decay, l1, l2;
+};
+enum { LK_FACTOR_BLOCK = 128 }; /* all parameters of a block have the same factors */
+
+/* Limits to the mean gradient, before weight decay; 0: none. value: of each element, which is
+ * cut off there (torch.nn.utils.clip_grad_value_). norm: of the gradient of all parameters as
+ * one vector; a longer one is multiplied by norm / (its norm + 1e-6)
+ * (torch.nn.utils.clip_grad_norm_, about Keras's global_clipnorm). The norm comes first. */
+struct lk_clip {
+    double value, norm;
+};
+
+struct lk_optimizer_config {
+    struct lk_device *device;
+    enum lk_dtype real;
+    const char *kind, *options;             /* "adam"; "lr=0.01 beta_1=0.8" (NULL: defaults) */
+    int64_t count;                          /* parameters */
+    const struct lk_param_factors *factors; /* copied; those of others: 1, 1, 0, 0 */
+    int factor_count;
+    struct lk_clip clip;
+    double ema; /* the share of their moving average that weights keep in a step; 0: none */
+};
 
 struct lk_optimizer;
 
 /* An optimizer of `count` reals with zero state; its kernel can run after lk_device_build().
- * kind: "adam"; options: "lr=0.01 beta_1=0.8" (NULL: defaults).
  * fails: LK_E_ARGUMENT, LK_E_UNSUPPORTED (no fp64), LK_E_MEMORY, LK_E_DEVICE_MEMORY */
-LK_MUST_CHECK enum lk_status lk_optimizer_create(struct lk_device *device, enum lk_dtype real,
-                                                 const char *kind, const char *options,
-                                                 int64_t count,
+LK_MUST_CHECK enum lk_status lk_optimizer_create(const struct lk_optimizer_config *config,
                                                  struct lk_optimizer **optimizer);
 void lk_optimizer_destroy(struct lk_optimizer *optimizer);
 
@@ -100,16 +141,27 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *opti
                                                        const struct lk_buffer *g,
                                                        const struct lk_update *update);
 
-/* Where the loss is scaled, in each step before any update: checks `count` reals of the
- * gradient for overflow, called for each piece of it; then decides once whether the step makes
- * an update. Both do nothing where the loss is not scaled. Enqueue. */
+/* Whether the whole gradient has to be looked at before any update: the loss is scaled, or the
+ * gradient's norm has a limit. If so, in each step: looks at a piece of the gradient, elements
+ * first to first + count - 1, called for each piece of it; then decides once whether the step
+ * makes an update, and by what the gradient is multiplied (`scale`: of the update). Both do
+ * nothing where there is nothing to decide. Enqueue. */
+bool lk_optimizer_decides(const struct lk_optimizer *optimizer);
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
                                                         const struct lk_buffer *g,
-                                                        int64_t count);
-LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer);
+                                                        int64_t first, int64_t count);
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer,
+                                                           double scale);
+
+/* Exchanges the parameters in w with their moving average, and back when called again; nothing
+ * where there is no average. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_swap(struct lk_optimizer *optimizer,
+                                                       struct lk_buffer *w);
 
 /* The option `lr`: the learning rate that a schedule starts from. */
 double lk_optimizer_rate(const struct lk_optimizer *optimizer);
+
+#define LK_EMA_ARRAY "ema"
 
 /* What a checkpoint stores of an optimizer. `options`, printed by the table kind->options, is
  * the text that creates it again. state: real [arrays][stride], of each row the first `count`
@@ -119,7 +171,8 @@ struct lk_optimizer_info {
     const void *options;
     struct lk_buffer *state, *scaling; /* scaling NULL: the loss is not scaled */
     int arrays;
-    const char *array_names[LK_MOST_STATE_ARRAYS]; /* "m", "v" */
+    const char *array_names[LK_MOST_STATE_ARRAYS]; /* "m", "v"; the average of weights comes
+                                                    * last: LK_EMA_ARRAY */
     int64_t count, stride;
 };
 

@@ -12,6 +12,7 @@
 struct options {
     double lr, momentum, weight_decay;
     bool nesterov;
+    int decay_of;
 };
 
 static const struct lk_option table[] = {
@@ -38,6 +39,7 @@ static const struct lk_option table[] = {
      .max = 1,
      .standard = "0",
      .help = "times w, added to the gradient"},
+    LK_DECAY_OF_OPTION(struct options),
     {0},
 };
 
@@ -52,6 +54,11 @@ static void define(const void *options, char *text, size_t bytes)
 {
     const struct options *o = options;
     snprintf(text, bytes, "-DMOMENTUM=%d -DNESTEROV=%d", o->momentum > 0, o->nesterov);
+}
+
+static bool spares(const void *options)
+{
+    return ((const struct options *)options)->decay_of == LK_DECAY_OF_WEIGHTS;
 }
 
 static int numbers(const void *options, double lr, int64_t step, double n[LK_MOST_NUMBERS])
@@ -70,4 +77,5 @@ const struct lk_optimizer_kind lk_optimizer_sgd = {.name = "sgd",
                                                    .options_bytes = sizeof(struct options),
                                                    .arrays = arrays,
                                                    .define = define,
+                                                   .spares = spares,
                                                    .numbers = numbers};

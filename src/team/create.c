@@ -30,10 +30,11 @@ int lk_team_most_shards(int shards, int devices)
     return most;
 }
 
-/* Whether the only device of the only rank trains: it is alone from the first step on. */
+/* Whether the only device of the only rank trains: it is alone from the first step on, unless
+ * it has to compute a batch in pieces, which one that is alone cannot. */
 static bool is_single(const struct lk_team *team)
 {
-    return team->job.all == 1 && !team->config.is_async;
+    return team->job.all == 1 && !team->config.is_async && team->config.pieces < 2;
 }
 
 /* Makes a stepper for as many shards at a time as fit into the device's memory: half as many
@@ -143,6 +144,29 @@ static enum lk_status too_many(const struct lk_team *team)
                    c->shards == 1 ? "" : "s", enough);
 }
 
+/* Shards that a device computes at a time where it has room for them. */
+static enum lk_status choose_most_shards(const struct lk_team *team, int *most)
+{
+    const struct lk_team_config *c = &team->config;
+    const int64_t pieces = (int64_t)c->pieces * team->job.all;
+    int64_t enough = 1;
+    *most = lk_team_most_shards(c->shards, team->job.all);
+    if (c->pieces < 2)
+        return LK_OK;
+    while (enough < pieces)
+        enough *= 2;
+    if (pieces > c->shards)
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "%d device%s that compute%s a batch of %lld in %d pieces each (accumulate), "
+            "but only %d shard%s: a piece has at least one; --shards %lld would do",
+            team->job.all, team->job.all == 1 ? "" : "s", team->job.all == 1 ? "s" : "",
+            (long long)c->batch, c->pieces, c->shards, c->shards == 1 ? "" : "s",
+            (long long)enough);
+    *most = c->shards / (int)enough;
+    return LK_OK;
+}
+
 /* Counts the devices of this rank and of all. */
 static enum lk_status count_devices(struct lk_team *team, int *devices)
 {
@@ -160,8 +184,9 @@ static enum lk_status count_devices(struct lk_team *team, int *devices)
 static enum lk_status create(struct lk_team *team)
 {
     const struct lk_team_config *c = &team->config;
-    int devices = 0;
+    int devices = 0, most = 0;
     LK_TRY(count_devices(team, &devices));
+    LK_TRY(choose_most_shards(team, &most));
     for (int i = 0; i < devices; i++)
         LK_TRY(create_worker(team, i));
     LK_TRY(lk_team_init_split(team));
@@ -171,7 +196,7 @@ static enum lk_status create(struct lk_team *team)
     if (c->opened)
         LK_TRY(c->opened(c->context, team));
     for (int i = 0; i < team->count; i++)
-        team->workers[i]->most_shards = lk_team_most_shards(c->shards, team->job.all);
+        team->workers[i]->most_shards = most;
     return plan_all(team);
 }
 

@@ -20,10 +20,13 @@ static struct lk_team_step *step_of(struct lk_trainer *trainer, int64_t number)
 static void describe_step(void *context, int64_t number, struct lk_team_step *step)
 {
     const struct lk_trainer *trainer = context;
+    double lr = lk_lr_schedule_rate(&trainer->schedule, trainer->rate, number);
+    if (trainer->schedule.kind == LK_LR_SCHEDULE_PLATEAU)
+        lr = lk_plateau_rate(&trainer->schedule, &trainer->plateau, lr, number);
     *step = (struct lk_team_step){
         .step = number,
         .samples = lk_batches_size(trainer->batches, number - 1),
-        .lr = lk_lr_schedule_rate(&trainer->schedule, trainer->rate, number),
+        .lr = lr,
     };
 }
 
@@ -208,24 +211,25 @@ static enum lk_status look_at_loss_scale(struct lk_trainer *trainer)
     return LK_OK;
 }
 
-/* Saves and evaluates where it is time to. */
+/* Saves and evaluates where it is time to. What a schedule makes of an evaluation belongs to
+ * the state, so then the evaluation comes first, even where training stops. */
 static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated)
 {
     const int64_t every = trainer->settings->checkpoint_every;
     const bool is_stopped = must_stop(trainer);
     const bool ends = trainer->done == trainer->total_steps;
     const bool ends_epoch = trainer->done % trainer->steps_per_epoch == 0;
-    *is_evaluated = false;
+    const bool follows = lk_trainer_follows(trainer);
+    *is_evaluated = (ends_epoch || ends) && (follows || !is_stopped);
     LK_TRY(lk_team_verify_replicas(trainer->team));
     LK_TRY(look_at_loss_scale(trainer));
+    if (*is_evaluated && follows)
+        LK_TRY(lk_trainer_evaluate(trainer));
     if (ends || is_stopped || (every == 0 ? ends_epoch : trainer->done % every == 0))
         LK_TRY(lk_trainer_save(trainer));
     else
         LK_TRY(lk_trainer_take_snapshot(trainer));
-    if ((!ends_epoch && !ends) || is_stopped)
-        return LK_OK;
-    *is_evaluated = true;
-    return lk_trainer_evaluate(trainer);
+    return *is_evaluated && !follows ? lk_trainer_evaluate(trainer) : LK_OK;
 }
 
 static enum lk_status run(struct lk_trainer *trainer)

@@ -1,5 +1,6 @@
 /* A trained model that predicts and is evaluated: what programs open of a run. */
 #include "base/fail.h"
+#include "base/log.h"
 #include "data/photo.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
@@ -118,7 +119,9 @@ static enum lk_status open_file(struct lk_predictor *predictor,
                                                .pipeline = predictor->text,
                                                .choices = predictor->choices};
     LK_TRY(lk_evaluator_create(&config, &predictor->evaluator));
-    return lk_checkpoint_read(file, lk_evaluator_replica(predictor->evaluator), NULL);
+    if (lk_checkpoint_has_average(file))
+        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
+    return lk_checkpoint_read_average(file, lk_evaluator_replica(predictor->evaluator));
 }
 
 enum lk_status lk_predictor_open(const char *path, const char *device, int64_t batch,

@@ -85,6 +85,7 @@ enum lk_status lk_trainer_share_text(struct lk_world *world, char **text)
 enum lk_status lk_trainer_broadcast_state(struct lk_trainer *trainer)
 {
     LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->done, &trainer->done));
+    LK_TRY(lk_world_broadcast(trainer->world, sizeof trainer->plateau, &trainer->plateau));
     LK_TRY(lk_team_broadcast_state(trainer->team));
     return lk_world_barrier(trainer->world, LK_OK);
 }

@@ -14,6 +14,17 @@
 
 enum { KEPT_CHECKPOINTS = 3 };
 
+/* *text stays NULL where the schedule has no state; the caller frees it. */
+static enum lk_status print_plateau(const struct lk_trainer *trainer, char **text)
+{
+    char printed[LK_PLATEAU_TEXT];
+    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU)
+        return LK_OK;
+    lk_plateau_print(&trainer->plateau, printed);
+    *text = strdup(printed);
+    return *text ? LK_OK : lk_fail_memory("the state of a schedule", sizeof printed);
+}
+
 static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
 {
     struct lk_trainer *trainer = context;
@@ -21,9 +32,12 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
     const struct lk_batches_position position =
         lk_batches_position(trainer->batches, trainer->done);
     char *choices = NULL;
+    char *plateau = NULL;
     LK_TRY(lk_choices_print(trainer->choices, &choices));
+    enum lk_status status = print_plateau(trainer, &plateau);
     const struct lk_checkpoint about = {
         .choices = choices,
+        .plateau = plateau,
         .classes = trainer->classes_text,
         .model = lk_model_name(trainer->model),
         .model_text = lk_model_text(trainer->model),
@@ -46,17 +60,21 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .updates = staleness ? staleness->updates : trainer->done,
     };
     struct lk_snapshot *taken = NULL;
-    const enum lk_status status =
-        lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
-                         lk_optimizer_info(lk_stepper_optimizer(worker->stepper)), &taken);
+    if (status == LK_OK)
+        status =
+            lk_snapshot_take(&about, lk_stepper_replica(worker->stepper),
+                             lk_optimizer_info(lk_stepper_optimizer(worker->stepper)), &taken);
     if (status != LK_OK) {
         free(choices);
+        free(plateau);
         return status;
     }
     lk_snapshot_destroy(trainer->snapshot);
     free(trainer->choices_text);
     trainer->snapshot = taken;
     trainer->choices_text = choices;
+    free(trainer->plateau_text);
+    trainer->plateau_text = plateau;
     return LK_OK;
 }
 
@@ -175,6 +193,11 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
                        "--fresh to start over, or another directory",
                        there->mixed ? "mixed" : "float", there->mixed ? "float" : "mixed");
     LK_TRY(check_same_pipeline(s->pipeline, there->pipeline));
+    if (lk_checkpoint_has_average(trainer->checkpoint) != (s->ema > 0))
+        return lk_fail(LK_E_ARGUMENT,
+                       "the run directory's checkpoint has %s moving average of the weights, "
+                       "asked for is ema %g; use --fresh to start over, or another directory",
+                       s->ema > 0 ? "no" : "a", s->ema);
     return check_same_optimizer(s, there);
 }
 
@@ -187,6 +210,22 @@ static void warn_of_updates(const struct lk_trainer *trainer, const struct lk_ch
     if (there->step > 0 && fabs(was - now) > 0.5)
         lk_log(LK_LOG_WARNING, "the run has made %.1f updates a step so far, now it makes %d",
                was, now);
+}
+
+/* Whether the options of the checkpoint are these, printed as they are now: one of an older
+ * version says nothing of newer options. */
+static bool is_same_optimizer_text(const struct lk_optimizer_info *info, const char *there,
+                                   const char *options)
+{
+    char text[1024] = "";
+    void *parsed = calloc(1, info->kind->options_bytes);
+    const bool is_known =
+        parsed && lk_options_parse(info->kind->options, parsed, there) == LK_OK &&
+        lk_options_print(info->kind->options, parsed, true, text, sizeof text);
+    free(parsed);
+    if (!is_known)
+        lk_error_clear();
+    return strcmp(is_known ? text : there, options) == 0;
 }
 
 /* Warns of differences with which the run can go on, but ends with other weights than without
@@ -217,7 +256,7 @@ static enum lk_status check_same_bits(const struct lk_trainer *trainer,
             "differ in their last bits from one undisturbed run",
             there->build ? there->build : "unknown", lk_build);
     (void)!lk_options_print(o->kind->options, o->options, true, options, sizeof options);
-    if (strcmp(there->optimizer_options, options) != 0)
+    if (!is_same_optimizer_text(o, there->optimizer_options, options))
         lk_log(LK_LOG_WARNING, "the run began with the optimizer's options '%s', now '%s'",
                there->optimizer_options, options);
     return LK_OK;
@@ -272,6 +311,8 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     const struct lk_checkpoint *about = lk_checkpoint_metadata(trainer->checkpoint);
     const struct lk_batches_position position = {about->epoch, about->index};
     LK_TRY(check_same_bits(trainer, about));
+    if (about->plateau && *about->plateau)
+        LK_TRY(lk_plateau_parse(about->plateau, &trainer->plateau));
     LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer, false));
     LK_TRY(lk_team_set_updates(trainer->team, about->updates));
     warn_of_updates(trainer, about);

@@ -50,12 +50,15 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .feed = &trainer->feed,
         .batch = s->batch_size,
         .shards = trainer->shards,
+        .pieces = (int)s->accumulate,
         .transform = &trainer->transform,
         .real = LK_F32,
         .loss_scale = lk_settings_loss_scale(s),
         .seed = (uint64_t)s->seed,
         .optimizer = kind,
         .optimizer_options = options,
+        .clip = {s->clip_value, s->clip_norm},
+        .ema = s->ema,
         .choices = trainer->choices,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,
@@ -335,6 +338,23 @@ static enum lk_status add_loss(struct lk_trainer *trainer)
     return LK_OK;
 }
 
+/* Rank 0 alone validates. */
+static enum lk_status check_plateau(const struct lk_trainer *trainer)
+{
+    if (trainer->schedule.kind != LK_LR_SCHEDULE_PLATEAU || lk_world_rank(trainer->world) > 0)
+        return LK_OK;
+    if (!trainer->load.validation)
+        return lk_fail(LK_E_ARGUMENT,
+                       "the learning-rate schedule 'plateau' follows the validation, and there "
+                       "is no validation data: --val SPEC would do");
+    if (trainer->schedule.monitor == LK_MONITOR_ACCURACY && !trainer->has_accuracy)
+        return lk_fail(LK_E_ARGUMENT,
+                       "the learning-rate schedule 'plateau' is to follow the accuracy, and "
+                       "model '%s' predicts no class",
+                       lk_model_name(trainer->model));
+    return LK_OK;
+}
+
 static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_changes *changes)
 {
     LK_TRY(lk_settings_fit_to(trainer->settings, &trainer->load.train));
@@ -354,6 +374,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
     LK_TRY(lk_trainer_open_choices(trainer));
     LK_TRY(create_team(trainer));
     LK_TRY(open_batches(trainer));
+    LK_TRY(check_plateau(trainer));
     LK_TRY(lk_trainer_open_evaluator(trainer));
     if (trainer->settings->fresh)
         LK_TRY(lk_run_folder_start_over(trainer->folder));
@@ -416,6 +437,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_choices_destroy(trainer->blockings);
     free(trainer->choices_text);
     free(trainer->classes_text);
+    free(trainer->plateau_text);
     free(trainer->text);
     free(trainer->eval_text);
     free(trainer);

@@ -5,7 +5,7 @@
 
 #include "data/stages/pipeline.h"
 #include "io/sha256.h"
-#include "optim/lr_schedule.h"
+#include "optim/plateau.h"
 #include "team/team.h"
 #include "team/workers/profile.h"
 #include "train/evaluation/evaluator.h"
@@ -36,6 +36,7 @@ struct lk_trainer {
     struct lk_choices *choices;           /* of algorithms, for devices of all kinds */
     struct lk_choices *tuned, *blockings; /* the fastest known here, for choices to come */
     char *choices_text, *classes_text;    /* as the snapshot has them */
+    char *plateau_text;                   /* likewise */
     struct lk_run_folder *folder;         /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_pipeline pipeline, eval_pipeline;
@@ -57,6 +58,7 @@ struct lk_trainer {
     struct lk_batches *batches;
     struct lk_checkpoint_file *checkpoint; /* to go on from; NULL: none, or done */
     struct lk_lr_schedule schedule;
+    struct lk_plateau plateau; /* of that schedule; the same on all ranks */
     double rate;
     int shards;
     char data_sum[LK_SHA256_TEXT]; /* of the training data */
@@ -134,7 +136,12 @@ LK_MUST_CHECK enum lk_status lk_trainer_save_snapshot(struct lk_trainer *trainer
 LK_MUST_CHECK enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer);
 void lk_trainer_close_evaluator(struct lk_trainer *trainer);
 
-/* Runs validation on the first device that is left and has room for it, and reports it. */
+/* Whether the schedule makes something of an evaluation now: at the end of an epoch alone,
+ * since a run that was stopped elsewhere is to go on as if it had not been. */
+bool lk_trainer_follows(const struct lk_trainer *trainer);
+
+/* Runs validation on the first device that is left and has room for it, and reports it. With a
+ * schedule `plateau` all ranks learn what follows for the learning rate. */
 LK_MUST_CHECK enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer);
 
 /* Opens the run directory's newest checkpoint, where there is one, if it belongs to this model

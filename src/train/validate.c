@@ -73,6 +73,19 @@ struct evaluation {
     struct lk_evaluation result;
 };
 
+/* Evaluates the moving average of the weights, where there is one, in their place. */
+static enum lk_status run_on(struct evaluation *e, struct lk_worker *worker)
+{
+    struct lk_trainer *trainer = e->trainer;
+    struct lk_optimizer *optimizer = lk_stepper_optimizer(worker->stepper);
+    struct lk_buffer *w = lk_replica_weights(lk_stepper_replica(worker->stepper));
+    LK_TRY(lk_optimizer_enqueue_swap(optimizer, w));
+    const enum lk_status status =
+        lk_evaluator_run(trainer->evaluator, trainer->load.validation, &e->result);
+    const enum lk_status back = lk_optimizer_enqueue_swap(optimizer, w);
+    return status == LK_OK ? back : status;
+}
+
 static enum lk_status evaluate_on(void *context, struct lk_worker *worker)
 {
     struct evaluation *e = context;
@@ -81,7 +94,7 @@ static enum lk_status evaluate_on(void *context, struct lk_worker *worker)
     if (!trainer->evaluator)
         return LK_OK;
     if (e->runs)
-        LK_TRY(lk_evaluator_run(trainer->evaluator, trainer->load.validation, &e->result));
+        LK_TRY(run_on(e, worker));
     lk_profile_collect(trainer->profile, worker->device, worker->position, trainer->done);
     e->is_done = true;
     return LK_OK;
@@ -126,19 +139,51 @@ void lk_trainer_close_evaluator(struct lk_trainer *trainer)
     trainer->evaluator = NULL;
 }
 
-enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer)
+bool lk_trainer_follows(const struct lk_trainer *trainer)
 {
-    struct evaluation e = {.trainer = trainer, .runs = true};
+    return trainer->schedule.kind == LK_LR_SCHEDULE_PLATEAU &&
+           trainer->done % trainer->steps_per_epoch == 0;
+}
+
+/* Rank 0, which alone has a result, decides for all. */
+static enum lk_status follow(struct lk_trainer *trainer, const struct evaluation *e)
+{
+    const struct lk_lr_schedule *schedule = &trainer->schedule;
+    if (!lk_trainer_follows(trainer))
+        return LK_OK;
+    const double figure =
+        schedule->monitor == LK_MONITOR_LOSS ? e->result.loss : e->result.accuracy;
+    const double was = lk_plateau_rate(schedule, &trainer->plateau, trainer->rate, INT64_MAX);
+    if (e->is_done &&
+        lk_plateau_take(schedule, &trainer->plateau, trainer->rate, trainer->done, figure))
+        lk_log(LK_LOG_INFO,
+               "%lld validations without a better %s: the learning rate falls from %g to %g",
+               (long long)schedule->patience,
+               schedule->monitor == LK_MONITOR_LOSS ? "loss" : "accuracy", was,
+               lk_plateau_rate(schedule, &trainer->plateau, trainer->rate, INT64_MAX));
+    return lk_world_broadcast(trainer->world, sizeof trainer->plateau, &trainer->plateau);
+}
+
+/* Validates, and reports the result if there is one. */
+static enum lk_status validate(struct lk_trainer *trainer, struct evaluation *e)
+{
     const double start = lk_seconds();
     if (!trainer->load.validation)
         return LK_OK;
-    LK_TRY(evaluate(&e));
+    LK_TRY(evaluate(e));
     lk_profile_span(trainer->profile, "trainer", "evaluate", trainer->done, start,
                     lk_seconds());
-    if (!e.is_done) /* the only device that had room for it is lost */
+    if (!e->is_done) /* the only device that had room for it is lost */
         return LK_OK;
     return lk_trainer_report(trainer, (struct lk_event){.kind = LK_EVENT_EVALUATION,
-                                                        .loss = e.result.loss,
-                                                        .accuracy = e.result.accuracy,
-                                                        .evaluation = &e.result});
+                                                        .loss = e->result.loss,
+                                                        .accuracy = e->result.accuracy,
+                                                        .evaluation = &e->result});
+}
+
+enum lk_status lk_trainer_evaluate(struct lk_trainer *trainer)
+{
+    struct evaluation e = {.trainer = trainer, .runs = true};
+    LK_TRY(validate(trainer, &e));
+    return follow(trainer, &e);
 }

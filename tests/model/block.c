@@ -24,6 +24,10 @@ static char *describe(struct lk_model *model)
         used += (size_t)snprintf(
             text + used, sizeof text - used, "%s%s%s\n", info.weights_of ? " of " : "",
             info.weights_of ? info.weights_of : "", info.is_trainable ? "" : " frozen");
+        if (info.lr_scale != 1)
+            used += (size_t)snprintf(text + used - 1, sizeof text - used, " at %g\n",
+                                     info.lr_scale) -
+                    1;
         assert_true(used < sizeof text);
     }
     return text;
@@ -101,6 +105,15 @@ static const struct {
      "t_2=conv2d(filters=2 kernel=1,1)<relu_1 of t_1\n"
      "u_1=conv2d(filters=2 kernel=1,1)<a of t_1\nrelu_2=relu()<u_1\n"
      "u_2=conv2d(filters=2 kernel=1,1)<relu_2 of t_1\n"},
+    /* learning rates of their own: blocks multiply, sharers have their owner's */
+    {TOP
+     "- {name: f, two: , lr_scale: 0.5}\n- {name: g, two: , weights: f}\n"
+     "blocks:\n  two:\n    layers:\n    - {name: $name_1, conv2d: {filters: 2, kernel: 1}}\n"
+     "    - {name: $name_2, conv2d: {filters: 2, kernel: 1}, lr_scale: $(channels+1)}\n",
+     "f_1=conv2d(filters=2 kernel=1,1)<image at 0.5\n"
+     "f_2=conv2d(filters=2 kernel=1,1)<f_1 at 1.5\n"
+     "g_1=conv2d(filters=2 kernel=1,1)<f_2 of f_1 at 0.5\n"
+     "g_2=conv2d(filters=2 kernel=1,1)<g_1 of f_2 at 1.5\n"},
     /* what has frozen weights is frozen */
     {TOP "- {name: a, conv2d: {filters: 2, kernel: 1}, trainable: no}\n"
          "- {weights: a, conv2d: {filters: 2, kernel: 1}}\n"
@@ -280,6 +293,16 @@ static const struct {
     {TOP "- {name: a, trainable: no, " CONV "}\n- {name: b, weights: a, trainable: yes, " CONV
          "}\n",
      "m.yaml:4: 'b' is trainable, but 'a', whose weights it has, is frozen"},
+    {TOP "- {name: a, " CONV "}\n- {name: b, weights: a, lr_scale: 2, " CONV "}\n",
+     "m.yaml:4: 'b' has the weights of 'a', where lr_scale is to stand"},
+    {TOP "- {lr_scale: -1, " CONV "}\n", "m.yaml:3: option 'lr_scale': -1 is not in 0..1e"},
+    {TOP "- {lr_scale: fast, " CONV "}\n", "m.yaml:3: option 'lr_scale': 'fast' is"},
+    {TOP "- {l2: -1, " CONV "}\n", "m.yaml:3: option 'l2': -1 is not in 0..1e"},
+    {TOP "- {l1: 0.1, relu: }\n", "relu has no weights for l1 and l2"},
+    {TOP "- {name: a, " CONV "}\n- {name: b, weights: a, l1: 2, " CONV "}\n",
+     "m.yaml:4: 'b' has the weights of 'a', where l1 is to stand"},
+    {TOP "- conv2d: {filters: 2, kernel: 1, lr_scale: 2}\n",
+     "m.yaml:3: 'lr_scale' is no option of conv2d but a key of its entry"},
     {BLOCK CONV "\nlayers:\n- {name: x, b: {n: 1}}\n- {weights: x, " CONV "}\n",
      "m.yaml:9: 'x' is a block 'b'; conv2d can have the weights of a layer alone"},
     {BLOCK CONV "\nlayers:\n- {name: x, " CONV "}\n- {weights: x, b: {n: 1}}\n",

@@ -43,8 +43,11 @@ static void make(struct rig *rig, const char *model, const char *optimizer, uint
                                              .real = LK_F32,
                                              .training = true};
     ok(lk_replica_create(&config, &rig->replica));
-    ok(lk_optimizer_create(rig->device, LK_F32, optimizer, NULL,
-                           lk_replica_trainable_count(rig->replica), &rig->optimizer));
+    const struct lk_optimizer_config of = {.device = rig->device,
+                                           .real = LK_F32,
+                                           .kind = optimizer,
+                                           .count = lk_replica_trainable_count(rig->replica)};
+    ok(lk_optimizer_create(&of, &rig->optimizer));
     ok(lk_replica_build(rig->replica));
     ok(lk_replica_init_weights(rig->replica, seed));
     rig->info = lk_optimizer_info(rig->optimizer);

@@ -6,7 +6,8 @@
 #include "base/random.h"
 #include "bench/selftest/known_answers.h"
 #include "mirror/shards.h"
-#include "operations.h"
+#include "oclgrind/operations.h"
+#include "oclgrind/updates.h"
 #include "ops/probe/probe.h"
 #include "team/stepper/stepper.h"
 #include "tensor/elementwise.h"
@@ -266,29 +267,6 @@ out:
     return status;
 }
 
-/* --- parameters that no optimizer moves ------------------------------------------------ */
-
-static enum lk_status run_tracked(struct lk_device *device)
-{
-    struct lk_optimizer *optimizer = NULL;
-    struct lk_buffer *w = NULL, *g = NULL;
-    enum lk_status status;
-    LK_TRY_OUT(lk_optimizer_create(device, LK_F32, "sgd", NULL, LK_PAD, &optimizer));
-    LK_TRY_OUT(lk_optimizer_track(optimizer, device, LK_PAD + 5));
-    LK_TRY_OUT(lk_device_build(device));
-    LK_TRY_OUT(lk_buffer_create(device, 3 * LK_PAD * sizeof(float), &w));
-    LK_TRY_OUT(lk_buffer_create(device, 3 * LK_PAD * sizeof(float), &g));
-    LK_TRY_OUT(fill(w, LK_F32));
-    LK_TRY_OUT(fill(g, LK_F32));
-    LK_TRY_OUT(lk_optimizer_enqueue(optimizer, w, g, 0.5, 0.1, 1));
-    LK_TRY_OUT(lk_device_finish(device));
-out:
-    lk_optimizer_destroy(optimizer);
-    lk_buffer_destroy(g);
-    lk_buffer_destroy(w);
-    return status;
-}
-
 /* --- networks -------------------------------------------------------------------------- */
 
 struct network {
@@ -476,7 +454,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
     LK_TRY(run_lanes(device));
     LK_TRY(run_join(device));
     LK_TRY(run_numbers(device));
-    LK_TRY(run_tracked(device));
+    LK_TRY(run_updates(device, fill));
     for (int i = 0; i < LK_COUNT(trainings); i++)
         if (with_halves || !trainings[i].halves)
             LK_TRY(train(device, &trainings[i]));

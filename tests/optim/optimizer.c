@@ -51,8 +51,12 @@ static void bench_open(struct bench *b, struct lk_device *device, enum lk_dtype 
     b->padded = (count + 31) / 32 * 32;
     b->bytes = (size_t)(b->padded + SENTINELS) * size;
     b->host = calloc(1, b->bytes);
-    assert_ok(
-        lk_optimizer_create(device, real, golden->kind, golden->options, count, &b->optimizer));
+    const struct lk_optimizer_config config = {.device = device,
+                                               .real = real,
+                                               .kind = golden->kind,
+                                               .options = golden->options,
+                                               .count = count};
+    assert_ok(lk_optimizer_create(&config, &b->optimizer));
     assert_ok(lk_device_build(device));
     assert_ok(lk_buffer_create(device, b->bytes, &b->w));
     assert_ok(lk_buffer_create(device, b->bytes, &b->g));
@@ -224,8 +228,12 @@ static void names_its_state(void **state)
     struct lk_device *device = open_class("cpu");
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         struct lk_optimizer *optimizer;
-        assert_ok(lk_optimizer_create(device, LK_F32, cases[k].kind, cases[k].options, 33,
-                                      &optimizer));
+        const struct lk_optimizer_config config = {.device = device,
+                                                   .real = LK_F32,
+                                                   .kind = cases[k].kind,
+                                                   .options = cases[k].options,
+                                                   .count = 33};
+        assert_ok(lk_optimizer_create(&config, &optimizer));
         const struct lk_optimizer_info *info = lk_optimizer_info(optimizer);
         assert_int_equal(info->arrays, strlen(cases[k].names));
         assert_int_equal(info->stride, 64);
@@ -261,9 +269,12 @@ static void refuses(void **state)
     struct lk_optimizer *optimizer = NULL;
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         lk_error_clear();
-        assert_int_equal(lk_optimizer_create(device, cases[k].real, cases[k].kind,
-                                             cases[k].options, cases[k].count, &optimizer),
-                         LK_E_ARGUMENT);
+        const struct lk_optimizer_config config = {.device = device,
+                                                   .real = cases[k].real,
+                                                   .kind = cases[k].kind,
+                                                   .options = cases[k].options,
+                                                   .count = cases[k].count};
+        assert_int_equal(lk_optimizer_create(&config, &optimizer), LK_E_ARGUMENT);
         if (!strstr(lk_error_text(), cases[k].said))
             fail_msg("'%s' '%s' gave '%s'", cases[k].kind, cases[k].options, lk_error_text());
         assert_null(optimizer);
@@ -309,7 +320,9 @@ static void subtracts_from_what_is_tracked(void **state)
             weights[i] = (float)(i % 13);
             gradient[i] = (float)(i % 7 - 3);
         }
-        assert_ok(lk_optimizer_create(device, LK_F32, "sgd", "", COUNT, &optimizer));
+        const struct lk_optimizer_config config = {
+            .device = device, .real = LK_F32, .kind = "sgd", .count = COUNT};
+        assert_ok(lk_optimizer_create(&config, &optimizer));
         assert_ok(lk_optimizer_track(optimizer, device, TRACKED));
         assert_int_equal(lk_optimizer_track(optimizer, device, TRACKED), LK_E_ARGUMENT);
         lk_error_clear();

@@ -19,7 +19,9 @@ static void bench_open(struct bench *b, struct lk_device *device, double first, 
     const struct lk_loss_scale how = {.first = first, .every = every};
     float weights[PADDED] = {0};
     memset(b, 0, sizeof *b);
-    assert_ok(lk_optimizer_create(device, LK_F32, "adam", "lr=0.01", COUNT, &b->optimizer));
+    const struct lk_optimizer_config config = {
+        .device = device, .real = LK_F32, .kind = "adam", .options = "lr=0.01", .count = COUNT};
+    assert_ok(lk_optimizer_create(&config, &b->optimizer));
     if (first > 0)
         assert_ok(lk_optimizer_scale_loss(b->optimizer, device, &how));
     assert_ok(lk_device_build(device));
@@ -145,7 +147,9 @@ static void refuses(void **state)
     for (int i = 0; i < 5; i++) {
         const struct lk_loss_scale how = {.first = wrong[i], .every = EVERY};
         struct lk_optimizer *optimizer = NULL;
-        assert_ok(lk_optimizer_create(device, LK_F32, "sgd", "", COUNT, &optimizer));
+        const struct lk_optimizer_config config = {
+            .device = device, .real = LK_F32, .kind = "sgd", .count = COUNT};
+        assert_ok(lk_optimizer_create(&config, &optimizer));
         assert_int_equal(lk_optimizer_scale_loss(optimizer, device, &how), LK_E_ARGUMENT);
         lk_optimizer_destroy(optimizer);
         lk_error_clear();

@@ -36,7 +36,7 @@ HALLS = {
     "ops": [[""], ["norm", "probe", "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings"], [""]],
+    "train": [["evaluation", "settings", "tuning"], [""]],
 }
 
 # Rooms of the program, below tools/.

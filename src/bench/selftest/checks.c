@@ -170,7 +170,9 @@ static enum lk_status update(struct lk_device *device, const char *kind, struct 
         if (strcmp(formulas[i].kind, kind) == 0)
             options = formulas[i].options;
     struct lk_optimizer *optimizer;
-    LK_TRY(lk_optimizer_create(device, LK_F32, kind, options, COUNT, &optimizer));
+    const struct lk_optimizer_config config = {
+        .device = device, .real = LK_F32, .kind = kind, .options = options, .count = COUNT};
+    LK_TRY(lk_optimizer_create(&config, &optimizer));
     enum lk_status status;
     LK_TRY_OUT(lk_device_build(device));
     for (int t = 1; t <= STEPS; t++)

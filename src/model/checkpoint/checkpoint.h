@@ -24,6 +24,7 @@ struct lk_checkpoint {
     const char *choices;                  /* of algorithms, as lk_choices_print() has them */
     const char *classes;  /* names, as lk_model_print_classes() has them; NULL where a file says
                              nothing */
+    const char *plateau;  /* as lk_plateau_print() has it; NULL: no state of a schedule */
     int64_t step;         /* steps done */
     int64_t epoch, index; /* the next sample */
     int64_t seed, batch, shuffle, shards;
@@ -77,6 +78,12 @@ const struct lk_checkpoint *lk_checkpoint_metadata(const struct lk_checkpoint_fi
 LK_MUST_CHECK enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
                                                 struct lk_replica *replica,
                                                 const struct lk_optimizer_info *optimizer);
+
+/* Whether the file has a moving average of the weights; and as lk_checkpoint_read() with
+ * optimizer NULL, but where there is one, trained parameters become their average. */
+bool lk_checkpoint_has_average(const struct lk_checkpoint_file *file);
+LK_MUST_CHECK enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
+                                                        struct lk_replica *replica);
 
 /* The sum of all parameters' bytes in the order of the graph's nodes. Waits. */
 LK_MUST_CHECK enum lk_status lk_parameters_sha256(const struct lk_replica *replica,

@@ -186,6 +186,8 @@ const struct lk_checkpoint *lk_checkpoint_metadata(const struct lk_checkpoint_fi
 
 /* --- into a replica -------------------------------------------------------------------- */
 
+static const char average_prefix[] = "optimizer." LK_EMA_ARRAY ".";
+
 static void print_tensor(const struct lk_safetensor *tensor, char text[160])
 {
     size_t used = (size_t)snprintf(text, 160, "%s [", lk_safetensor_type_name(tensor->type));
@@ -203,11 +205,12 @@ static bool fits(const struct lk_safetensor *a, const struct lk_safetensor *b)
     return same;
 }
 
-static enum lk_status read_array(const struct lk_checkpoint_file *file,
+/* Reads the array of that name in the file. */
+static enum lk_status read_array(const struct lk_checkpoint_file *file, const char *name,
                                  struct lk_checkpoint_array *array)
 {
     char expected[160], found[160];
-    const struct lk_safetensor *there = lk_safetensors_find(file->tensors, array->name);
+    const struct lk_safetensor *there = lk_safetensors_find(file->tensors, name);
     if (!there)
         return lk_fail(LK_E_DATA, "%s: array '%s' of the model is missing", file->path,
                        array->name);
@@ -218,6 +221,11 @@ static enum lk_status read_array(const struct lk_checkpoint_file *file,
                        array->name, found, expected);
     }
     return lk_safetensors_read(file->tensors, there, array->data);
+}
+
+static void name_average(const char *param, char name[192])
+{
+    snprintf(name, 192, "%s%.160s", average_prefix, param);
 }
 
 static enum lk_status check_extra(const struct lk_checkpoint_file *file,
@@ -252,8 +260,39 @@ enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file *file,
     LK_TRY_OUT(check_optimizer(file, optimizer));
     LK_TRY_OUT(lk_checkpoint_arrays_list(replica, optimizer, &arrays));
     for (int i = 0; i < arrays.count; i++)
-        LK_TRY_OUT(read_array(file, &arrays.list[i]));
+        LK_TRY_OUT(read_array(file, arrays.list[i].name, &arrays.list[i]));
     LK_TRY_OUT(check_extra(file, &arrays, optimizer != NULL));
+    status = lk_checkpoint_arrays_put(&arrays, replica);
+out:
+    lk_checkpoint_arrays_clear(&arrays);
+    return status;
+}
+
+bool lk_checkpoint_has_average(const struct lk_checkpoint_file *file)
+{
+    for (int i = 0; i < file->tensors->count; i++)
+        if (strncmp(file->tensors->tensors[i].name, average_prefix,
+                    sizeof average_prefix - 1) == 0 &&
+            lk_checkpoint_is_state(file->tensors->tensors[i].name))
+            return true;
+    return false;
+}
+
+/* Before the first step nothing is averaged yet. */
+enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
+                                          struct lk_replica *replica)
+{
+    struct lk_checkpoint_arrays arrays = {0};
+    enum lk_status status;
+    LK_TRY_OUT(lk_checkpoint_arrays_list(replica, NULL, &arrays));
+    for (int i = 0; i < arrays.count; i++) {
+        char average[192];
+        name_average(arrays.list[i].name, average);
+        const bool is_there =
+            file->about.step > 0 && lk_safetensors_find(file->tensors, average);
+        LK_TRY_OUT(read_array(file, is_there ? average : arrays.list[i].name, &arrays.list[i]));
+    }
+    LK_TRY_OUT(check_extra(file, &arrays, false));
     status = lk_checkpoint_arrays_put(&arrays, replica);
 out:
     lk_checkpoint_arrays_clear(&arrays);

@@ -11,6 +11,9 @@ enum lk_entry_key {
     LK_ENTRY_NAME,
     LK_ENTRY_FROM,
     LK_ENTRY_TRAINABLE,
+    LK_ENTRY_LR_SCALE,
+    LK_ENTRY_L1,
+    LK_ENTRY_L2,
     LK_ENTRY_WEIGHTS,
     LK_ENTRY_REPEAT,
     LK_ENTRY_WHEN,
@@ -58,6 +61,10 @@ LK_MUST_CHECK enum lk_status lk_layer_read(struct lk_reading *reading,
 /* Reads yes or no; value NULL: yes. fails: LK_E_MODEL */
 LK_MUST_CHECK enum lk_status lk_layer_flag(const struct lk_reading *reading, const char *word,
                                            const struct lk_yaml *value, bool *flag);
+
+/* Multiplies *scale by the value of `lr_scale`; NULL: by 1. fails: LK_E_MODEL */
+LK_MUST_CHECK enum lk_status lk_layer_lr_scale(const struct lk_reading *reading,
+                                               const struct lk_yaml *value, double *scale);
 
 /* The latest entry of that name that uses a block, or that is not there; NULL: there is none.
  */

@@ -39,6 +39,7 @@ struct lk_reading {
     int entries;                  /* that were read, each repetition counted */
     int depth;                    /* blocks around the entry that is read */
     bool is_frozen;               /* one of those blocks is `trainable: false` */
+    double lr_scale;              /* of those blocks, multiplied */
 };
 
 /* Read `input:`; `output:`, `loss:` and `metrics:`. fails: LK_E_MODEL with the line */

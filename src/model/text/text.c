@@ -119,7 +119,7 @@ enum lk_status lk_model_read(const char *text, size_t bytes, const char *where,
                              struct lk_model **model)
 {
     struct lk_yaml_document *document = NULL;
-    struct lk_reading reading = {.model = calloc(1, sizeof *reading.model)};
+    struct lk_reading reading = {.model = calloc(1, sizeof *reading.model), .lr_scale = 1};
     enum lk_status status;
     if (!reading.model)
         return lk_fail_memory("a model", sizeof *reading.model);

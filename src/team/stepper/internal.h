@@ -17,6 +17,7 @@ struct lk_stepper {
     struct lk_stepper_config config;
     struct lk_replica *replica;
     struct lk_optimizer *optimizer;
+    bool spares_vectors; /* no weight decay for biases and parameters of normalization */
 
     /* of a device that is alone */
     struct lk_shard_sum *sum;

@@ -102,34 +102,36 @@ struct lk_exchange *lk_stepper_exchange(struct lk_stepper *stepper)
     return stepper->exchange;
 }
 
-/* Brings the sums to the device and checks all of them for overflow before any update: only
- * then is it known whether the update is left out. */
-static enum lk_status enqueue_results(struct lk_stepper *stepper)
+/* Brings the sums to the device and looks at all of them before any update: only then is it
+ * known whether the update is left out, and how long the gradient is. */
+static enum lk_status enqueue_results(struct lk_stepper *stepper, double scale)
 {
     for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {
+        const struct lk_bucket bucket = lk_replica_bucket(stepper->replica, b);
         LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
         LK_TRY(lk_optimizer_enqueue_check(stepper->optimizer,
-                                          lk_exchange_sum(stepper->exchange, b),
-                                          lk_replica_bucket(stepper->replica, b).count));
+                                          lk_exchange_sum(stepper->exchange, b), bucket.first,
+                                          bucket.count));
     }
-    return lk_optimizer_enqueue_decision(stepper->optimizer);
+    return lk_optimizer_enqueue_decision(stepper->optimizer, scale);
 }
 
 /* Sums are divided by the number of samples in the update, by its scale. */
 enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, double lr,
                                  int64_t step, bool weights)
 {
-    const bool is_scaled = stepper->config.loss_scale.first > 0;
-    if (is_scaled)
-        LK_TRY(enqueue_results(stepper));
+    const bool decides = lk_optimizer_decides(stepper->optimizer);
+    const double scale = 1.0 / (double)samples;
+    if (decides)
+        LK_TRY(enqueue_results(stepper, scale));
     for (int b = 0; b < lk_replica_bucket_count(stepper->replica); b++) {
         const struct lk_bucket bucket = lk_replica_bucket(stepper->replica, b);
         const struct lk_update update = {.first = bucket.first,
                                          .count = bucket.count,
-                                         .scale = 1.0 / (double)samples,
+                                         .scale = scale,
                                          .lr = lr,
                                          .step = step};
-        if (!is_scaled)
+        if (!decides)
             LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
         LK_TRY(lk_optimizer_enqueue_part(stepper->optimizer,
                                          lk_replica_weights(stepper->replica),

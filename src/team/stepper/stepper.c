@@ -10,8 +10,10 @@ static enum lk_status create(struct lk_stepper *stepper)
 {
     const struct lk_stepper_config *c = &stepper->config;
     const int shards = c->most_shards ? c->most_shards : c->shards;
-    int slots = 0;
-    LK_TRY(lk_optimizer_state_arrays(c->optimizer, c->optimizer_options, &slots));
+    int arrays = 0;
+    LK_TRY(lk_optimizer_ask(c->optimizer, c->optimizer_options, &arrays,
+                            &stepper->spares_vectors));
+    arrays += c->ema > 0;
     const struct lk_replica_config replica = {
         .device = c->device,
         .outputs = {c->loss},
@@ -25,7 +27,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .seed = c->seed,
         .choices = c->choices,
         .optimizer_arrays =
-            slots + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
+            arrays + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));
     if (c->most_shards)
@@ -60,6 +62,49 @@ static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real, in
     return LK_OK;
 }
 
+/* Factors of a parameter's updates: a vector is a bias, or scales or shifts what is normalized.
+ */
+static struct lk_param_factors factors_of(const struct lk_stepper *stepper,
+                                          const struct lk_param *param)
+{
+    const bool is_vector = param->shape.rank < 2;
+    return (struct lk_param_factors){.first = param->offset,
+                                     .count = param->count,
+                                     .rate = param->lr_scale,
+                                     .decay = stepper->spares_vectors && is_vector ? 0 : 1,
+                                     .l1 = is_vector ? 0 : param->l1,
+                                     .l2 = is_vector ? 0 : param->l2};
+}
+
+static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count)
+{
+    const struct lk_stepper_config *c = &stepper->config;
+    const struct lk_param *param;
+    int params = 0, used = 0;
+    while (lk_replica_param(stepper->replica, params))
+        params++;
+    struct lk_param_factors *factors = calloc((size_t)params + 1, sizeof *factors);
+    if (!factors)
+        return lk_fail_memory("factors of parameters", (size_t)params * sizeof *factors);
+    for (int i = 0; (param = lk_replica_param(stepper->replica, i)); i++) {
+        const struct lk_param_factors of = factors_of(stepper, param);
+        if (param->is_trainable && (of.rate != 1 || of.decay != 1 || of.l1 != 0 || of.l2 != 0))
+            factors[used++] = of;
+    }
+    const struct lk_optimizer_config config = {.device = c->device,
+                                               .real = c->real,
+                                               .kind = c->optimizer,
+                                               .options = c->optimizer_options,
+                                               .count = count,
+                                               .factors = factors,
+                                               .factor_count = used,
+                                               .clip = c->clip,
+                                               .ema = c->ema};
+    const enum lk_status status = lk_optimizer_create(&config, &stepper->optimizer);
+    free(factors);
+    return status;
+}
+
 enum lk_status lk_stepper_build(struct lk_stepper *stepper)
 {
     const struct lk_stepper_config *c = &stepper->config;
@@ -67,8 +112,7 @@ enum lk_status lk_stepper_build(struct lk_stepper *stepper)
     const int64_t all = lk_replica_gradient_count(stepper->replica);
     if (count == 0)
         return lk_fail(LK_E_MODEL, "the model has no parameter to train");
-    LK_TRY(lk_optimizer_create(c->device, c->real, c->optimizer, c->optimizer_options, count,
-                               &stepper->optimizer));
+    LK_TRY(create_optimizer(stepper, count));
     if (all > count)
         LK_TRY(lk_optimizer_track(stepper->optimizer, c->device, all - count));
     if (c->loss_scale.first > 0)

@@ -22,7 +22,9 @@ struct lk_stepper_config {
     struct lk_loss_scale loss_scale; /* of activations that are halves; 0: they are not */
     uint64_t seed;
     const char *optimizer, *optimizer_options; /* "adam", "beta_1=0.9" */
-    struct lk_choices *choices;                /* as a replica takes them */
+    struct lk_clip clip;                       /* as the optimizer takes both */
+    double ema;
+    struct lk_choices *choices; /* as a replica takes them */
 };
 
 /* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create() */

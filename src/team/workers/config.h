@@ -19,12 +19,16 @@ struct lk_team_config {
     const struct lk_feed *feed; /* as a stepper takes it */
     int64_t batch;
     int shards;
+    int pieces; /* in at least so many a device computes its shards, one after another; 0: in as
+                 * few as it has room for */
     /* of the images, outlives the team; NULL: as they are */
     const struct lk_transform *transform;
     enum lk_dtype real;
     struct lk_loss_scale loss_scale; /* as a stepper takes it */
     uint64_t seed;
     const char *optimizer, *optimizer_options;
+    struct lk_clip clip; /* as a stepper takes both */
+    double ema;
     struct lk_choices *choices; /* as a replica takes them */
     int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
     bool is_async;          /* without lockstep, see team/async/async.h */

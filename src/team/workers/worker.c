@@ -199,6 +199,8 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .seed = c->seed,
         .optimizer = c->optimizer,
         .optimizer_options = c->optimizer_options,
+        .clip = c->clip,
+        .ema = c->ema,
         .choices = c->choices,
     };
     return lk_stepper_create(&config, &worker->stepper);

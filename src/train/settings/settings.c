@@ -107,6 +107,14 @@ const struct lk_option lk_settings_table[] = {
      .max = 256,
      .standard = "0",
      .help = "parts of a batch with sums of their own, a power of two; 0: by the batch size"},
+    {.name = "accumulate",
+     .kind = LK_OPTION_INT,
+     AT(accumulate),
+     .min = 1,
+     .max = 256,
+     .standard = "1",
+     .help = "pieces in which a device computes its shards of a batch, to take less memory; no "
+             "bit depends on it"},
     {.name = "split",
      TEXT(split),
      .standard = "measured",
@@ -170,6 +178,26 @@ const struct lk_option lk_settings_table[] = {
      TEXT(optimizer),
      .standard = "adam",
      .help = "kind and its options: adam beta_1=0.9"},
+    {.name = "clip_value",
+     .kind = LK_OPTION_REAL,
+     AT(clip_value),
+     .max = 1e30,
+     .standard = "0",
+     .help = "gradients are cut off at this size, each by itself; 0: they are not"},
+    {.name = "clip_norm",
+     .kind = LK_OPTION_REAL,
+     AT(clip_norm),
+     .max = 1e30,
+     .standard = "0",
+     .help = "the gradient of all parameters together is made no longer than this; 0: it is "
+             "left as it is"},
+    {.name = "ema",
+     .kind = LK_OPTION_REAL,
+     AT(ema),
+     .max = 0.9999999,
+     .standard = "0",
+     .help = "moving average of the weights, which is evaluated: the share of itself that it "
+             "keeps in a step, such as 0.999; 0: none"},
     {.name = "lr",
      .kind = LK_OPTION_REAL,
      AT(lr),
@@ -301,14 +329,15 @@ static enum lk_status check_value(const char *name, const char *value)
 {
     struct lk_lr_schedule schedule;
     char kind[64];
-    int slots;
+    int arrays;
+    bool spares;
     if (strcmp(name, "schedule") == 0)
         return lk_lr_schedule_parse(value, &schedule);
     if (strcmp(name, "optimizer") != 0)
         return LK_OK;
     const size_t length = strcspn(value, " ");
     snprintf(kind, sizeof kind, "%.*s", (int)(length < 63 ? length : 63), value);
-    return lk_optimizer_state_arrays(kind, value + length, &slots);
+    return lk_optimizer_ask(kind, value + length, &arrays, &spares);
 }
 
 enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,

@@ -22,9 +22,11 @@ struct lk_settings {
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
+    int64_t accumulate;
     int64_t check_every, scale_lr, max_staleness;
-    double lr;         /* 0: the optimizer's own */
-    double loss_scale; /* 0: found while training */
+    double lr;                         /* 0: the optimizer's own */
+    double clip_value, clip_norm, ema; /* 0: none */
+    double loss_scale;                 /* 0: found while training */
     int mode, all_reduce, math, tune, precision;
     int64_t prefetch;
     bool shuffle, drop_remainder, fresh;

@@ -1,6 +1,6 @@
 /* The results of tuning on this machine, kept in the cache for later runs. Floor 8. */
-#ifndef LK_TRAIN_TUNING_H
-#define LK_TRAIN_TUNING_H
+#ifndef LK_TRAIN_TUNING_TUNING_H
+#define LK_TRAIN_TUNING_TUNING_H
 
 #include "graph/node.h"
 #include "products/kernel/choice.h"

@@ -1,0 +1,240 @@
+/* Keeps the factors of parameters in a table on the device, and computes the norm of a
+ * gradient in an order that does not depend on how the gradient is cut into pieces. */
+#include "optim/adjust.h"
+
+#include "base/fail.h"
+#include "tensor/elementwise.h"
+#include "tensor/tensor.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* BLOCK of cl/lib/update.cl; sums of the norm have so many operands, too. */
+enum { BLOCK = LK_FACTOR_BLOCK, COLUMNS = 32, FOLD_GROUP = 16, MOST_LEVELS = 6 };
+enum { FACTOR_RATE, FACTOR_DECAY, FACTOR_L1, FACTOR_L2, FACTOR_COLUMNS };
+
+struct lk_adjustment {
+    struct lk_device *device;
+    size_t real_bytes;
+    int vector, items;
+    int64_t count, blocks;
+    struct lk_clip clip;
+    struct lk_buffer *factors; /* real [FACTOR_COLUMNS][blocks]; NULL: none changes a thing */
+
+    /* Sums of squares: of each block, then of BLOCK of those, and so on up to one. */
+    struct lk_kernel *fold, *decide;
+    struct lk_buffer *sums, *norm;
+    int64_t level_first[MOST_LEVELS], level_count[MOST_LEVELS];
+    int levels;
+};
+
+/* --- factors ----------------------------------------------------------------------------- */
+
+static enum lk_status check_factors(const struct lk_optimizer_config *config)
+{
+    for (int i = 0; i < config->factor_count; i++) {
+        const struct lk_param_factors *f = &config->factors[i];
+        if (f->first < 0 || f->first % BLOCK || f->count < 1 ||
+            f->first > config->count - f->count)
+            return lk_fail(LK_E_ARGUMENT, "factors of %lld parameters from %lld on, of %lld",
+                           (long long)f->count, (long long)f->first, (long long)config->count);
+        if (!(f->rate >= 0 && f->rate < INFINITY && f->decay >= 0 && f->decay < INFINITY))
+            return lk_fail(LK_E_ARGUMENT, "factors %g and %g: expected numbers of at least 0",
+                           f->rate, f->decay);
+        if (!(f->l1 >= 0 && f->l1 < INFINITY && f->l2 >= 0 && f->l2 < INFINITY))
+            return lk_fail(LK_E_ARGUMENT, "penalties %g and %g: expected numbers of at least 0",
+                           f->l1, f->l2);
+    }
+    return LK_OK;
+}
+
+static void fill(const struct lk_adjustment *a, const struct lk_optimizer_config *config,
+                 void *table)
+{
+    const bool is_f64 = a->real_bytes == 8;
+    for (int64_t i = 0; i < FACTOR_COLUMNS * a->blocks; i++) {
+        const int neutral = i / a->blocks < FACTOR_L1; /* factors, then what is added */
+        is_f64 ? (void)(((double *)table)[i] = neutral)
+               : (void)(((float *)table)[i] = (float)neutral);
+    }
+    for (int i = 0; i < config->factor_count; i++) {
+        const struct lk_param_factors *f = &config->factors[i];
+        const double values[FACTOR_COLUMNS] = {f->rate, f->decay, f->l1, f->l2};
+        const int64_t end = lk_divide_up(f->first + f->count, BLOCK);
+        for (int64_t b = f->first / BLOCK; b < end; b++)
+            for (int column = 0; column < FACTOR_COLUMNS; column++) {
+                const int64_t at = column * a->blocks + b;
+                if (is_f64)
+                    ((double *)table)[at] = values[column];
+                else
+                    ((float *)table)[at] = (float)values[column];
+            }
+    }
+}
+
+static enum lk_status make_factors(struct lk_adjustment *a,
+                                   const struct lk_optimizer_config *config)
+{
+    const size_t bytes = FACTOR_COLUMNS * (size_t)a->blocks * a->real_bytes;
+    if (config->factor_count == 0)
+        return LK_OK;
+    LK_TRY(check_factors(config));
+    void *table = malloc(bytes);
+    if (!table)
+        return lk_fail_memory("factors of parameters", bytes);
+    fill(a, config, table);
+    enum lk_status status = lk_buffer_create(a->device, bytes, &a->factors);
+    if (status == LK_OK)
+        status = lk_buffer_write(a->factors, 0, bytes, table);
+    free(table);
+    return status;
+}
+
+/* --- the norm ---------------------------------------------------------------------------- */
+
+/* Each level's sums are padded with zeros to whole blocks, which the next level adds. */
+static enum lk_status make_sums(struct lk_adjustment *a)
+{
+    int64_t room = 0;
+    for (int64_t count = a->count; a->levels == 0 || count > 1; a->levels++) {
+        count = lk_divide_up(count, BLOCK);
+        a->level_first[a->levels] = room;
+        a->level_count[a->levels] = count;
+        room += lk_divide_up(count, BLOCK) * BLOCK;
+    }
+    LK_TRY(lk_buffer_create(a->device, (size_t)room * a->real_bytes, &a->sums));
+    LK_TRY(lk_buffer_enqueue_fill(a->sums, 0));
+    LK_TRY(lk_buffer_create(a->device, a->real_bytes, &a->norm));
+    return lk_buffer_enqueue_fill(a->norm, 0);
+}
+
+static enum lk_status make_norm(struct lk_adjustment *a)
+{
+    char options[64];
+    struct lk_kernel_spec spec = {.source = "optim/norm",
+                                  .name = "norm_fold",
+                                  .options = options,
+                                  .real_bytes = (int)a->real_bytes};
+    if (!(a->clip.norm > 0))
+        return LK_OK;
+    snprintf(options, sizeof options, "-DITEMS=%d -DGROUP=%d", a->items, FOLD_GROUP);
+    LK_TRY(lk_kernel_create(a->device, &spec, &a->fold));
+    spec.name = "norm_decide";
+    LK_TRY(lk_kernel_create(a->device, &spec, &a->decide));
+    return make_sums(a);
+}
+
+/* Adds blocks of x: of a gradient (squared), or of the sums one level below. */
+static enum lk_status fold(struct lk_adjustment *a, const struct lk_buffer *x, int64_t x_first,
+                           int64_t count, bool is_squared, int64_t y_first)
+{
+    const int64_t blocks = lk_divide_up(count, BLOCK);
+    const struct lk_grid grid = {{lk_divide_up(blocks, FOLD_GROUP), 1, 1}, a->items};
+    return LK_ENQUEUE(a->fold, grid, LK_BUF(x), LK_INT(x_first / a->vector),
+                      LK_INT(lk_divide_up(count, a->vector)), LK_INT(is_squared),
+                      LK_BUF(a->sums), LK_INT(y_first), LK_INT(blocks),
+                      LK_LOCAL(a->items * a->vector * (int64_t)a->real_bytes));
+}
+
+bool lk_adjustment_has_norm(const struct lk_adjustment *adjustment)
+{
+    return adjustment && adjustment->fold;
+}
+
+enum lk_status lk_adjustment_enqueue_piece(struct lk_adjustment *adjustment,
+                                           const struct lk_buffer *g, int64_t first,
+                                           int64_t count)
+{
+    if (!lk_adjustment_has_norm(adjustment) || first >= adjustment->count)
+        return LK_OK;
+    if (first % BLOCK)
+        return lk_fail(LK_E_ARGUMENT,
+                       "the norm of a gradient from element %lld on: expected a multiple of %d",
+                       (long long)first, BLOCK);
+    return fold(adjustment, g, 0, lk_least(count, adjustment->count - first), true,
+                first / BLOCK);
+}
+
+enum lk_status lk_adjustment_enqueue_norm(struct lk_adjustment *adjustment, double scale,
+                                          const struct lk_buffer *scaling)
+{
+    struct lk_adjustment *a = adjustment;
+    const struct lk_grid one = {{1, 1, 1}, 1};
+    if (!lk_adjustment_has_norm(a))
+        return LK_OK;
+    for (int level = 1; level < a->levels; level++)
+        LK_TRY(fold(a, a->sums, a->level_first[level - 1], a->level_count[level - 1], false,
+                    a->level_first[level]));
+    return LK_ENQUEUE(a->decide, one, LK_BUF(a->sums), LK_INT(a->level_first[a->levels - 1]),
+                      LK_BUF(a->norm), LK_REAL(scale), LK_BUF(scaling), LK_REAL(a->clip.norm));
+}
+
+/* --- all of it --------------------------------------------------------------------------- */
+
+void lk_adjustment_args(const struct lk_adjustment *adjustment,
+                        struct lk_arg args[LK_ADJUSTMENT_ARGS])
+{
+    const struct lk_adjustment *a = adjustment;
+    const double most = a->clip.value > 0 ? a->clip.value : INFINITY;
+    args[0] = (struct lk_arg)LK_BUF(a->factors);
+    args[1] = (struct lk_arg)LK_INT(a->blocks);
+    args[2] = (struct lk_arg)LK_BUF(a->norm);
+    args[3] = (struct lk_arg)LK_REAL(most);
+}
+
+static int choose_items(const struct lk_device_info *info)
+{
+    int items = info->device_class == LK_CLASS_GPU ? COLUMNS / info->vector : 1;
+    while ((size_t)items > info->group_items)
+        items /= 2;
+    return items;
+}
+
+static enum lk_status create(struct lk_adjustment *a, const struct lk_optimizer_config *config)
+{
+    LK_TRY(make_factors(a, config));
+    return make_norm(a);
+}
+
+enum lk_status lk_adjustment_create(const struct lk_optimizer_config *config,
+                                    struct lk_adjustment **adjustment)
+{
+    const struct lk_clip clip = config->clip;
+    const struct lk_device_info *info = lk_device_info(config->device);
+    if (!(clip.value >= 0 && clip.value < INFINITY && clip.norm >= 0 && clip.norm < INFINITY))
+        return lk_fail(LK_E_ARGUMENT,
+                       "gradients clipped by value %g and norm %g: expected numbers of at "
+                       "least 0",
+                       clip.value, clip.norm);
+    if (config->factor_count == 0 && clip.value == 0 && clip.norm == 0)
+        return LK_OK;
+    struct lk_adjustment *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("adjusted updates", sizeof *made);
+    *made = (struct lk_adjustment){.device = config->device,
+                                   .real_bytes = config->real == LK_F64 ? 8 : 4,
+                                   .vector = info->vector,
+                                   .items = choose_items(info),
+                                   .count = config->count,
+                                   .blocks = lk_divide_up(config->count, BLOCK),
+                                   .clip = clip};
+    const enum lk_status status = create(made, config);
+    if (status != LK_OK) {
+        lk_adjustment_destroy(made);
+        return status;
+    }
+    *adjustment = made;
+    return LK_OK;
+}
+
+void lk_adjustment_destroy(struct lk_adjustment *adjustment)
+{
+    if (!adjustment)
+        return;
+    lk_kernel_destroy(adjustment->fold);
+    lk_kernel_destroy(adjustment->decide);
+    lk_buffer_destroy(adjustment->factors);
+    lk_buffer_destroy(adjustment->sums);
+    lk_buffer_destroy(adjustment->norm);
+    free(adjustment);
+}

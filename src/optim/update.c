@@ -1,0 +1,117 @@
+/* A step of an optimizer: what is decided about it, then its kernels' launches. */
+#include "base/fail.h"
+#include "optim/internal.h"
+#include "tensor/tensor.h"
+
+bool lk_optimizer_decides(const struct lk_optimizer *optimizer)
+{
+    return optimizer->scaling || lk_adjustment_has_norm(optimizer->adjustment);
+}
+
+enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *optimizer,
+                                          const struct lk_buffer *g, int64_t first,
+                                          int64_t count)
+{
+    if (optimizer->scaling)
+        LK_TRY(lk_scaling_enqueue_check(optimizer->scaling, g, count));
+    return lk_adjustment_enqueue_piece(optimizer->adjustment, g, first, count);
+}
+
+enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer, double scale)
+{
+    if (optimizer->scaling)
+        LK_TRY(lk_scaling_enqueue_decision(optimizer->scaling));
+    return lk_adjustment_enqueue_norm(optimizer->adjustment, scale, optimizer->info.scaling);
+}
+
+enum lk_status lk_optimizer_enqueue_swap(struct lk_optimizer *optimizer, struct lk_buffer *w)
+{
+    return optimizer->average ? lk_average_enqueue_swap(optimizer->average, w) : LK_OK;
+}
+
+static enum lk_status check_update(const struct lk_optimizer *optimizer,
+                                   const struct lk_buffer *w, const struct lk_buffer *g,
+                                   const struct lk_update *update)
+{
+    const struct lk_optimizer_info *info = &optimizer->info;
+    const int64_t count = info->count + optimizer->tracked;
+    const size_t whole = (size_t)lk_elementwise_padded(count) * optimizer->real_bytes;
+    const size_t part = (size_t)lk_elementwise_padded(update->count) * optimizer->real_bytes;
+    if (update->step < 1)
+        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': step %lld; the first is 1",
+                       info->kind->name, (long long)update->step);
+    if (update->first < 0 || update->first % LK_PAD || update->count < 1 ||
+        update->count > count - update->first)
+        return lk_fail(LK_E_ARGUMENT, "optimizer '%s': %lld elements from %lld on, of %lld",
+                       info->kind->name, (long long)update->count, (long long)update->first,
+                       (long long)count);
+    if (lk_buffer_bytes(w) < whole || lk_buffer_bytes(g) < part)
+        return lk_fail(LK_E_ARGUMENT,
+                       "optimizer '%s': parameters have %zu bytes, gradients %zu; expected %zu "
+                       "and %zu",
+                       info->kind->name, lk_buffer_bytes(w), lk_buffer_bytes(g), whole, part);
+    return LK_OK;
+}
+
+static enum lk_status enqueue_moved(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                    const struct lk_buffer *g, const struct lk_update *update)
+{
+    const struct lk_optimizer_info *info = &optimizer->info;
+    const struct lk_elementwise *e = &optimizer->elementwise;
+    double numbers[LK_MOST_NUMBERS];
+    int count = 8 + info->kind->numbers(info->options, update->lr, update->step, numbers);
+    struct lk_arg args[8 + LK_MOST_NUMBERS + LK_ADJUSTMENT_ARGS] = {
+        LK_BUF(w),
+        LK_BUF(g),
+        LK_BUF(info->state),
+        LK_INT(update->first / e->vector),
+        LK_INT(lk_elementwise_vectors(e, update->count)),
+        LK_INT(info->stride / e->vector),
+        LK_REAL(update->scale),
+        LK_BUF(info->scaling)};
+    for (int i = 8; i < count; i++)
+        args[i] = (struct lk_arg)LK_REAL(numbers[i - 8]);
+    if (optimizer->adjustment) {
+        lk_adjustment_args(optimizer->adjustment, args + count);
+        count += LK_ADJUSTMENT_ARGS;
+    }
+    LK_TRY(lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, update->count), args,
+                             count));
+    return optimizer->average ? lk_average_enqueue(optimizer->average, w, update->first,
+                                                   update->count, update->step)
+                              : LK_OK;
+}
+
+enum lk_status lk_optimizer_enqueue_part(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                         const struct lk_buffer *g,
+                                         const struct lk_update *update)
+{
+    const struct lk_elementwise *e = &optimizer->elementwise;
+    const int64_t left = optimizer->info.count - update->first;
+    struct lk_update moved = *update;
+    LK_TRY(check_update(optimizer, w, g, update));
+    moved.count = left < 0 ? 0 : lk_least(left, update->count);
+    const int64_t tracked = update->count - moved.count;
+    if (moved.count > 0)
+        LK_TRY(enqueue_moved(optimizer, w, g, &moved));
+    if (tracked == 0)
+        return LK_OK;
+    return LK_ENQUEUE(optimizer->track, lk_elementwise_grid(e, tracked), LK_BUF(w),
+                      LK_INT((update->first + moved.count) / e->vector), LK_BUF(g),
+                      LK_INT(moved.count / e->vector),
+                      LK_INT(lk_elementwise_vectors(e, tracked)), LK_REAL(update->scale),
+                      LK_BUF(optimizer->info.scaling));
+}
+
+enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                    const struct lk_buffer *g, double scale, double lr,
+                                    int64_t step)
+{
+    const struct lk_update all = {.count = optimizer->info.count + optimizer->tracked,
+                                  .scale = scale,
+                                  .lr = lr,
+                                  .step = step};
+    LK_TRY(lk_optimizer_enqueue_check(optimizer, g, 0, all.count));
+    LK_TRY(lk_optimizer_enqueue_decision(optimizer, scale));
+    return lk_optimizer_enqueue_part(optimizer, w, g, &all);
+}
