@@ -75,13 +75,13 @@ class UpdatesTest(ProgramTest):
         plain = ['--optimizer', 'sgd lr=0.5', '--steps', '2']
         self.put('two.yaml', NET.replace('LR', ', l2: 0.25'))
         self.put('both.yaml', NET.replace('LR', ', l2: 0.25').replace(
-            'units: 10}}', 'units: 10}, l2: 0.25}'))
+            'dense: {units: 10}', '{dense: {units: 10}, l2: 0.25}'))
         self.put('one.yaml', NET.replace('LR', ', l1: 0.125'))
         decayed = self.bits('decayed', '--optimizer',
                             'sgd lr=0.5 weight_decay=0.5 decay_of=weights', '--steps', '2')
         self.assertEqual(self.bits('both', *plain, model='both.yaml'), decayed)
         self.assertNotEqual(self.bits('two', *plain, model='two.yaml'), decayed)
-        self.assertEqual(self.bits('devices', *plain, '--devices', '0/2', model='both.yaml'),
+        self.assertEqual(self.bits('devices', *plain, '--device', '0/2', model='both.yaml'),
                          decayed)
         first = ['--optimizer', 'sgd lr=0.5', '--steps', '1']
         self.net('net', *first, '--set', 'seed=3')
