@@ -25,12 +25,14 @@
 /* With -DADJUSTED=1 (src/optim/adjust.h) an update's kernel takes ADJUSTMENTS too: factors,
  * real [columns][blocks], of the BLOCK parameters of each block (null: all are 1); norm, whose
  * first real multiplies the gradient (null: it is 1); most, above which no gradient may be in
- * size. A factor of 1 changes no bit. Without it the macros change nothing. `first` and i are
- * those of the kernel. */
+ * size. A factor of 1 and a penalty of 0 change no bit. Without it the macros change nothing.
+ * `first` and i are those of the kernel. */
 #if ADJUSTED
 #define BLOCK 128
 #define FACTOR_RATE 0
 #define FACTOR_DECAY 1
+#define FACTOR_L1 2
+#define FACTOR_L2 3
 #define ADJUSTMENTS                                                                            \
     , __global const real *factors, int blocks, __global const real *norm, real most
 #define FACTOR(column, i)                                                                      \
@@ -40,6 +42,18 @@
 #define KEEP(keep, i) (1 - (1 - (keep)) * FACTOR(FACTOR_RATE, i) * FACTOR(FACTOR_DECAY, i))
 #define CLIPPED_NORM(times) (norm ? (times)*norm[0] : (times))
 #define CLIPPED(d) clip_value(d, (V)(most))
+#define PENALIZED(d, w, i)                                                                     \
+    (factors ? penalize(d, w, FACTOR(FACTOR_L1, i), FACTOR(FACTOR_L2, i)) : (d))
+
+/* Adds the gradient of l1 sum |w| + l2 sum w^2. */
+INLINE V penalize(V d, V w, real l1, real l2)
+{
+    if (l1 != 0)
+        d += l1 * sign(w);
+    if (l2 != 0)
+        d += 2 * l2 * w;
+    return d;
+}
 
 /* A value that is no number stays none. */
 INLINE V clip_value(V d, V most)
@@ -53,4 +67,5 @@ INLINE V clip_value(V d, V most)
 #define KEEP(keep, i) (keep)
 #define CLIPPED_NORM(times) (times)
 #define CLIPPED(d) (d)
+#define PENALIZED(d, w, i) (d)
 #endif

@@ -13,6 +13,8 @@
 #define SIGMOID(x) (ONE / (ONE + exp(-(x))))
 #define SOFTPLUS(x) ((x < ZERO ? ZERO : x) + log1p(exp(-fabs(x))))
 #define NORMAL(x) (NUMBER(0.5) * (ONE + erf(x * NUMBER(0.7071067811865476))))
+#define SELU_SCALE NUMBER(LK_SELU_SCALE)
+#define SELU_ALPHA NUMBER(LK_SELU_ALPHA)
 #define LINE(x) (alpha * x + beta)
 
 /* Numbers the rows of the table. All arguments are named, since OpenCL has no variadic

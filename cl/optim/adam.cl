@@ -24,7 +24,7 @@ UPDATE_KERNEL void adam_update(__global V *restrict w, __global const V *restric
     __global V *restrict squares = state + (size_t)stride;
     FOR_EACH(i, vectors)
     {
-        const V d = CLIPPED(g[i] * times);
+        const V d = PENALIZED(CLIPPED(g[i] * times), w[i], i);
         const V m = beta_1 * state[i] + rest_1 * d;
         const V v = beta_2 * squares[i] + rest_2 * (d * d);
         state[i] = m;

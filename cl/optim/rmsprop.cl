@@ -25,7 +25,7 @@ UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *rest
     __global V *restrict directions = state + (size_t)stride * (1 + CENTERED);
     FOR_EACH(i, vectors)
     {
-        V d = CLIPPED(g[i] * times);
+        V d = PENALIZED(CLIPPED(g[i] * times), w[i], i);
         V r = rho * state[i] + rest * (d * d);
         state[i] = r;
 #if CENTERED

@@ -21,7 +21,7 @@ UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict
     state += first;
     FOR_EACH(i, vectors)
     {
-        V d = CLIPPED(g[i] * times) + DECAY(decay, i) * w[i];
+        V d = PENALIZED(CLIPPED(g[i] * times), w[i], i) + DECAY(decay, i) * w[i];
 #if MOMENTUM
         const V m = momentum * state[i] + d;
         state[i] = m;

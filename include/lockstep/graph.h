@@ -62,6 +62,13 @@ LK_API void lk_node_set_trainable(struct lk_node *node, bool is_trainable);
  * Of a node that has another one's parameters, the owner's counts. fails: LK_E_ARGUMENT */
 LK_API LK_MUST_CHECK enum lk_status lk_node_set_lr_scale(struct lk_node *node, double scale);
 
+/* Adds the gradient of l1 sum |w| + l2 sum w^2 over the node's weights (all parameters but
+ * vectors) to theirs; the loss that is told has no part of it. Both are 0 at first, and at
+ * least 0. Of a node that has another one's parameters, the owner's count. fails:
+ * LK_E_ARGUMENT */
+LK_API LK_MUST_CHECK enum lk_status lk_node_set_penalties(struct lk_node *node, double l1,
+                                                          double l2);
+
 /* Lets a node use all parameters of `owner`, which was added before it, in place of its own:
  * they exist once, under the owner's name, and their gradients are the sums over all uses.
  * Calling it again changes the owner. fails: LK_E_ARGUMENT: another operation, no parameters, a
@@ -89,6 +96,7 @@ struct lk_node_info {
     double flops;           /* forward, one sample */
     const char *weights_of; /* the node whose parameters it uses; NULL: its own */
     double lr_scale;        /* of its parameters' learning rate */
+    double l1, l2;          /* penalties of its weights */
 };
 
 /* Describes a node as it is now. */

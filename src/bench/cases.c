@@ -38,6 +38,9 @@
 /* Such as densely connected, squeeze-and-excitation and segmenting networks have. */
 #define ARRANGE(op, options, ...) LAYER("arrange", 16, op, options, __VA_ARGS__)
 
+/* Operations that none of these has: of U-Nets and GANs, transformers, ConvNeXt, AlexNet. */
+#define OTHER(op, options, ...) LAYER("other-layers", 32, op, options, __VA_ARGS__)
+
 #define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
 
 const struct lk_bench_case lk_bench_cases[] = {
@@ -126,6 +129,19 @@ const struct lk_bench_case lk_bench_cases[] = {
     ARRANGE("add", "", IMAGE(96, 56, 56), .inputs = 2, .second = VECTOR(96)),
     ARRANGE("multiply", "", IMAGE(96, 56, 56), .inputs = 2, .second = VECTOR(96)),
     ARRANGE("multiply", "", IMAGE(480, 14, 14), .inputs = 2, .second = VECTOR(480)),
+
+    OTHER("conv2d", "filters=128 kernel=4 stride=2 padding=1 bias=false", IMAGE(64, 56, 56)),
+    OTHER("conv2d_transpose", "filters=64 kernel=4 stride=2 padding=1 bias=false",
+          IMAGE(128, 28, 28)), /* of the convolution above */
+    OTHER("conv2d_transpose", "filters=64 kernel=2 stride=2", IMAGE(128, 28, 28)),
+    OTHER("batch_norm", "", IMAGE(64, 56, 56)),
+    OTHER("group_norm", "", IMAGE(64, 56, 56)),
+    OTHER("group_norm", "groups=1", IMAGE(256, 28, 28)),
+    OTHER("layer_norm", "", IMAGE(96, 56, 56)),
+    OTHER("layer_norm", "", {2, {128, 512}}),
+    OTHER("local_response_norm", "", IMAGE(96, 55, 55)),
+    OTHER("prelu", "", IMAGE(64, 56, 56)),
+    OTHER("selu", "", IMAGE(64, 56, 56)),
 
     MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
     MLP("dense", "units=1024 activation=relu", VECTOR(1024)),

@@ -65,7 +65,7 @@ static bool is_in(const struct lk_bench_case *c, const char *set)
  * gradient. Other operations are bound by memory, depthwise convolutions too. */
 static bool is_product(const struct lk_bench_case *c)
 {
-    return strcmp(c->op, "conv2d") == 0 || strcmp(c->op, "dense") == 0;
+    return strncmp(c->op, "conv2d", strlen("conv2d")) == 0 || strcmp(c->op, "dense") == 0;
 }
 
 static bool is_memory_bound(const struct lk_bench_case *c)

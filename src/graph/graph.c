@@ -184,6 +184,15 @@ enum lk_status lk_node_set_lr_scale(struct lk_node *node, double scale)
     return LK_OK;
 }
 
+enum lk_status lk_node_set_penalties(struct lk_node *node, double l1, double l2)
+{
+    if (!(l1 >= 0 && l1 <= 1e6 && l2 >= 0 && l2 <= 1e6))
+        return lk_fail(LK_E_ARGUMENT, "%s: l1 %g, l2 %g: not in 0..1e6", node->name, l1, l2);
+    node->l1 = l1;
+    node->l2 = l2;
+    return LK_OK;
+}
+
 struct lk_node_info lk_node_info(const struct lk_node *node)
 {
     struct lk_node_info info = {.name = node->name,
@@ -193,6 +202,8 @@ struct lk_node_info lk_node_info(const struct lk_node *node)
                                 .is_trainable = lk_node_owner(node)->is_trainable,
                                 .flops = node->shapes.flops,
                                 .lr_scale = lk_node_owner(node)->lr_scale,
+                                .l1 = lk_node_owner(node)->l1,
+                                .l2 = lk_node_owner(node)->l2,
                                 .weights_of = node->weights_of ? node->weights_of->name : NULL};
     for (int i = 0; !node->weights_of && i < node->shapes.params; i++) {
         const struct lk_param_spec *param = &node->shapes.param[i];

@@ -22,7 +22,7 @@ struct lk_node {
     struct lk_node *input_nodes[LK_MOST_INPUTS];
     struct lk_op_shapes shapes; /* as inferred; of an input: y */
     bool is_trainable;
-    double lr_scale;            /* factor of its parameters' learning rate */
+    double lr_scale, l1, l2;    /* factor of its learning rate; penalties of its weights */
     struct lk_node *weights_of; /* whose parameters it uses; NULL: its own */
 };
 

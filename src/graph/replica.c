@@ -25,6 +25,8 @@ static void add_param(struct lk_replica *replica, int i, int j)
     const struct lk_node *owner = lk_node_owner(s->node);
     param->has_gradient = owner->is_trainable;
     param->lr_scale = owner->lr_scale;
+    param->l1 = owner->l1;
+    param->l2 = owner->l2;
     param->is_trainable = param->has_gradient && !param->spec.is_tracked;
     snprintf(param->name, sizeof param->name, "%s.%s", owner->name, param->spec.name);
     replica->prepared[i].param[j] = replica->param_count++;

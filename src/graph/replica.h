@@ -42,9 +42,8 @@ struct lk_param {
     char name[96]; /* "conv2d_1.weight" */
     struct lk_shape shape;
     int64_t offset, count;
-    bool has_gradient;
-    bool is_trainable; /* by an optimizer: has one and is not tracked */
-    double lr_scale;   /* factor of its learning rate */
+    bool has_gradient, is_trainable; /* the latter: by an optimizer, so it is not tracked */
+    double lr_scale, l1, l2;         /* factor of its learning rate; penalties of its node */
     struct lk_param_spec spec;
 };
 

@@ -81,6 +81,11 @@ static bool is_same_operation(struct comparison *c, const struct lk_node *a,
     if (a->shapes.params > 0 && lk_node_owner(a)->lr_scale != lk_node_owner(b)->lr_scale)
         return differs(c, "layer '%s' has lr_scale %g here, %g there", a->name,
                        lk_node_owner(a)->lr_scale, lk_node_owner(b)->lr_scale);
+    if (lk_node_owner(a)->l1 != lk_node_owner(b)->l1 ||
+        lk_node_owner(a)->l2 != lk_node_owner(b)->l2)
+        return differs(c, "layer '%s' has penalties l1 %g, l2 %g here, %g, %g there", a->name,
+                       lk_node_owner(a)->l1, lk_node_owner(a)->l2, lk_node_owner(b)->l1,
+                       lk_node_owner(b)->l2);
     /* It makes no difference whether a node without parameters is frozen. */
     return a->shapes.params == 0 || a->is_trainable == b->is_trainable ||
            differs(c, "layer '%s' is frozen %s", a->name,

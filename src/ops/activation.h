@@ -11,10 +11,10 @@ enum { LK_NO_ACTIVATION, LK_RELU };
 
 extern const char *const lk_activations[];
 
-/* The row of a table of options over a struct that has an int `activation`. */
-#define LK_ACTIVATION_OPTION(type)                                                             \
+/* The row of a table of options over a struct, in which `member` is an int for it. */
+#define LK_ACTIVATION_OPTION(type, member)                                                     \
     {                                                                                          \
-        .name = "activation", .kind = LK_OPTION_CHOICE, .offset = offsetof(type, activation),  \
+        .name = "activation", .kind = LK_OPTION_CHOICE, .offset = offsetof(type, member),      \
         .standard = "none", .choices = lk_activations,                                         \
         .help = "function applied to the outputs"                                              \
     }

@@ -21,4 +21,23 @@ struct lk_box_lines {
     lk_int lines, each, piece, pieces;
 };
 
+struct lk_group_norm {
+    lk_int channels, set_channels, pixels; /* of a sample; of one normalized set */
+    lk_int parts, part_pixels;
+};
+
+struct lk_layer_norm {
+    lk_int channels, pixels;
+    lk_int parts, part_pixels, shard_tiles; /* of what is summed for gamma and beta */
+};
+
+struct lk_response_norm {
+    lk_int channels, pixels;
+};
+
+struct lk_prelu {
+    lk_int channels, pixels;
+    lk_int parts, part_pixels, shard_tiles; /* of what is summed for slopes */
+};
+
 #endif

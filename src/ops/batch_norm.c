@@ -32,7 +32,7 @@ static const struct lk_option table[] = {
      .max = 1,
      .standard = "0.001",
      .help = "added to the variance"},
-    LK_ACTIVATION_OPTION(struct options),
+    LK_ACTIVATION_OPTION(struct options, activation),
     {0},
 };
 

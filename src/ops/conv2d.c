@@ -24,7 +24,7 @@ const struct lk_option lk_conv2d_table[] = {
     LK_PADDING_OPTION(struct lk_conv2d_options),
     ROW(bias, LK_OPTION_BOOL, 1, 0, 0, "true", "add a learned number to every filter's output"),
     ROW(pool, LK_OPTION_BOOL, 1, 0, 0, "false", "max-pool of 2x2 outputs, stride 2"),
-    LK_ACTIVATION_OPTION(struct lk_conv2d_options),
+    LK_ACTIVATION_OPTION(struct lk_conv2d_options, activation),
     {0},
 };
 

@@ -26,7 +26,7 @@ static const struct lk_option table[] = {
      .offset = offsetof(struct options, bias),
      .standard = "true",
      .help = "add a learned number to every output"},
-    LK_ACTIVATION_OPTION(struct options),
+    LK_ACTIVATION_OPTION(struct options, activation),
     {0},
 };
 

@@ -13,6 +13,11 @@
 #ifndef LK_OPS_ELTWISE_TABLE_H
 #define LK_OPS_ELTWISE_TABLE_H
 
+/* Of selu, which keeps mean 0 and variance 1. source: Klambauer et al., Self-Normalizing Neural
+ * Networks (2017) */
+#define LK_SELU_SCALE 1.0507009873554805
+#define LK_SELU_ALPHA 1.6732632423543772
+
 /* clang-format off */
 #define LK_FUNCTIONS(ROW)                                                                      \
     ROW(relu, READS_Y, none, EXACTLY, "", -1, 1,                                               \
@@ -27,6 +32,11 @@
     ROW(elu, READS_Y, elu, ABOUT, "alpha=1.5", -4, 2,                                          \
         x < ZERO ? alpha * expm1(x) : x, y > ZERO ? ONE : y + alpha,                           \
         v > 0 ? v : alpha * expm1(v), v > 0 ? 1 : alpha * exp(v))                              \
+    ROW(selu, READS_Y, none, ABOUT, "", -4, 2,                                                 \
+        SELU_SCALE * (x < ZERO ? SELU_ALPHA * expm1(x) : x),                                   \
+        y > ZERO ? (V)SELU_SCALE : y + SELU_SCALE * SELU_ALPHA,                                \
+        LK_SELU_SCALE * (v > 0 ? v : LK_SELU_ALPHA * (exp(v) - 1)),                            \
+        v > 0 ? LK_SELU_SCALE : LK_SELU_SCALE * LK_SELU_ALPHA * exp(v))                        \
     ROW(sigmoid, READS_Y, sigmoid, ABOUT, "", -20, 20,                                         \
         SIGMOID(x), y * (ONE - y),                                                             \
         1 / (1 + exp(-v)), 1 / ((1 + exp(v)) * (1 + exp(-v))))                                 \

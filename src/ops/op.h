@@ -13,7 +13,7 @@
 
 enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };
 
-enum lk_init { LK_INIT_ZEROS, LK_INIT_ONES, LK_INIT_GLOROT_UNIFORM };
+enum lk_init { LK_INIT_ZEROS, LK_INIT_ONES, LK_INIT_GLOROT_UNIFORM, LK_INIT_QUARTER };
 
 /* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
  * fan_out)).

@@ -15,7 +15,6 @@ static int64_t reach_of(const struct lk_window *window)
     return (window->size - 1) * window->gap + 1;
 }
 
-/* Reads "n", "rows,columns" or "top,bottom,left,right"; spaces and brackets are skipped. */
 static bool read_numbers(const char *text, int64_t number[4])
 {
     int count = 0;

@@ -11,7 +11,7 @@
 
 /* BLOCK of cl/lib/update.cl; sums of the norm have so many operands, too. */
 enum { BLOCK = LK_FACTOR_BLOCK, COLUMNS = 32, FOLD_GROUP = 16, MOST_LEVELS = 6 };
-enum { FACTOR_RATE, FACTOR_DECAY, FACTOR_COLUMNS };
+enum { FACTOR_RATE, FACTOR_DECAY, FACTOR_L1, FACTOR_L2, FACTOR_COLUMNS };
 
 struct lk_adjustment {
     struct lk_device *device;
@@ -19,7 +19,7 @@ struct lk_adjustment {
     int vector, items;
     int64_t count, blocks;
     struct lk_clip clip;
-    struct lk_buffer *factors; /* real [FACTOR_COLUMNS][blocks]; NULL: all are 1 */
+    struct lk_buffer *factors; /* real [FACTOR_COLUMNS][blocks]; NULL: none changes a thing */
 
     /* Sums of squares: of each block, then of BLOCK of those, and so on up to one. */
     struct lk_kernel *fold, *decide;
@@ -41,6 +41,9 @@ static enum lk_status check_factors(const struct lk_optimizer_config *config)
         if (!(f->rate >= 0 && f->rate < INFINITY && f->decay >= 0 && f->decay < INFINITY))
             return lk_fail(LK_E_ARGUMENT, "factors %g and %g: expected numbers of at least 0",
                            f->rate, f->decay);
+        if (!(f->l1 >= 0 && f->l1 < INFINITY && f->l2 >= 0 && f->l2 < INFINITY))
+            return lk_fail(LK_E_ARGUMENT, "penalties %g and %g: expected numbers of at least 0",
+                           f->l1, f->l2);
     }
     return LK_OK;
 }
@@ -49,11 +52,14 @@ static void fill(const struct lk_adjustment *a, const struct lk_optimizer_config
                  void *table)
 {
     const bool is_f64 = a->real_bytes == 8;
-    for (int64_t i = 0; i < FACTOR_COLUMNS * a->blocks; i++)
-        is_f64 ? (void)(((double *)table)[i] = 1) : (void)(((float *)table)[i] = 1);
+    for (int64_t i = 0; i < FACTOR_COLUMNS * a->blocks; i++) {
+        const int neutral = i / a->blocks < FACTOR_L1; /* factors, then what is added */
+        is_f64 ? (void)(((double *)table)[i] = neutral)
+               : (void)(((float *)table)[i] = (float)neutral);
+    }
     for (int i = 0; i < config->factor_count; i++) {
         const struct lk_param_factors *f = &config->factors[i];
-        const double values[FACTOR_COLUMNS] = {f->rate, f->decay};
+        const double values[FACTOR_COLUMNS] = {f->rate, f->decay, f->l1, f->l2};
         const int64_t end = lk_divide_up(f->first + f->count, BLOCK);
         for (int64_t b = f->first / BLOCK; b < end; b++)
             for (int column = 0; column < FACTOR_COLUMNS; column++) {

@@ -60,10 +60,11 @@ LK_MUST_CHECK enum lk_status lk_optimizer_ask(const char *kind, const char *opti
                                               int *arrays, bool *spares);
 
 /* Factors of parameters `first` to first + count - 1: of their learning rate, and of their
- * weight decay. */
+ * weight decay; and the penalties l1 sum |w| + l2 sum w^2 whose gradient is added to the mean
+ * gradient, behind what clips it. */
 struct lk_param_factors {
     int64_t first, count; /* first: a multiple of LK_FACTOR_BLOCK */
-    double rate, decay;
+    double rate, decay, l1, l2;
 };
 enum { LK_FACTOR_BLOCK = 128 }; /* all parameters of a block have the same factors */
 
@@ -80,7 +81,7 @@ struct lk_optimizer_config {
     enum lk_dtype real;
     const char *kind, *options;             /* "adam"; "lr=0.01 beta_1=0.8" (NULL: defaults) */
     int64_t count;                          /* parameters */
-    const struct lk_param_factors *factors; /* copied; those of other parameters are 1 */
+    const struct lk_param_factors *factors; /* copied; those of others: 1, 1, 0, 0 */
     int factor_count;
     struct lk_clip clip;
     double ema; /* the share of their moving average that weights keep in a step; 0: none */

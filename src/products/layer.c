@@ -88,46 +88,20 @@ static enum lk_status prepare_pass(const struct lk_product_setup *setup, struct 
     return LK_OK;
 }
 
-/* Parts decide the order of sums: they follow from the shape, the shard and the class alone. A
- * GPU gets more of them, since its work-groups are small and wait for memory. */
-static void choose_parts(const struct lk_product_setup *setup, struct lk_layer *layer)
-{
-    enum { MOST_PARTS = 64, LEAST_PIXELS = 64 };
-    const struct lk_product_shape *s = &layer->shape;
-    const int64_t pixels =
-        (s->axis[0].out >> s->pool) * (s->axis[1].out >> s->pool) * setup->tiling.shard_tiles;
-    layer->part_pixels = pixels;
-    if (setup->tiling.vector == 1)
-        layer->part_pixels = lk_divide_up(pixels, MOST_PARTS);
-    if (layer->part_pixels < LEAST_PIXELS)
-        layer->part_pixels = lk_least(LEAST_PIXELS, pixels);
-    layer->parts.parts = lk_divide_up(pixels, layer->part_pixels);
-    layer->parts.count = s->groups * s->filters;
-}
-
 static enum lk_status prepare_expand(const struct lk_product_setup *setup,
                                      struct lk_layer *layer, int64_t *reals)
 {
     const struct lk_product_shape *s = &layer->shape;
-    const int64_t filters = s->groups * s->filters;
-    const bool wants_sums = layer->wants.dw && s->bias && !layer->gives_db;
-    const int64_t in_real =
-        (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_product_stored(setup)));
-    choose_parts(setup, layer);
-    if (layer->expands || wants_sums)
-        LK_TRY(lk_product_kernel(setup, "products/gradient", "conv2d_expand", NULL,
-                                 &layer->expand));
-    layer->dz_first = *reals * in_real;
-    if (layer->expands)
-        *reals += lk_divide_up(filters * s->axis[0].out * s->axis[1].out * setup->tiling.tiles *
-                                   setup->tiling.lanes,
-                               in_real);
-    layer->parts.first = *reals;
-    int64_t of_parts = 0;
-    if (wants_sums)
-        LK_TRY(lk_partial_sums_prepare(setup, &layer->parts, &of_parts));
-    *reals += of_parts;
-    return LK_OK;
+    layer->expand = (struct lk_expand){
+        .filters = s->groups * s->filters,
+        .height = s->axis[0].out,
+        .width = s->axis[1].out,
+        .masks = gradient_of(s, &layer->wants) == LK_GRADIENT_MASKED,
+        .pools = s->pool,
+        .makes_dz = layer->expands,
+        .makes_db = layer->wants.dw && s->bias && !layer->gives_db,
+    };
+    return lk_expand_prepare(setup, &layer->expand, reals);
 }
 
 /* Kernels of matrices take dz from the beginning of the workspace. */
@@ -170,7 +144,7 @@ static enum lk_status choose_backward(const struct lk_product_setup *setup,
 static enum lk_status prepare_backward(const struct lk_product_setup *setup,
                                        struct lk_layer *layer)
 {
-    int64_t reals = 0;
+    int64_t reals = layer->wants.kept;
     LK_TRY(choose_backward(setup, layer));
     if (has_matrix_kernels(layer))
         LK_TRY(prepare_turn(setup, layer, &reals));
@@ -190,12 +164,13 @@ enum lk_status lk_layer_prepare(const struct lk_product_setup *setup,
                                 const struct lk_product_shape *shape,
                                 const struct lk_layer_wants *wants, struct lk_layer *layer)
 {
-    int64_t reals = 0;
+    int64_t reals = wants->kept;
     layer->shape = *shape;
     layer->wants = *wants;
     const struct lk_product_job job = {.shape = &layer->shape, .pass = LK_PASS_FORWARD};
     LK_TRY(lk_product_choose(setup, &job, &layer->uses[LK_PASS_FORWARD].way));
-    LK_TRY(prepare_pass(setup, layer, LK_PASS_FORWARD, &reals));
+    if (!wants->without_y)
+        LK_TRY(prepare_pass(setup, layer, LK_PASS_FORWARD, &reals));
     layer->workspace_bytes = (size_t)reals * lk_dtype_bytes(setup->real);
     return wants->training ? prepare_backward(setup, layer) : LK_OK;
 }
@@ -205,9 +180,8 @@ void lk_layer_release(struct lk_layer *layer)
     for (int i = 0; i < LK_PASSES; i++)
         if (layer->uses[i].state)
             layer->uses[i].way.product->verbs->release(layer->uses[i].state);
-    lk_kernel_destroy(layer->expand);
+    lk_expand_release(&layer->expand);
     lk_kernel_destroy(layer->turn.kernel);
-    lk_kernel_destroy(layer->parts.total);
 }
 
 /* --- running ----------------------------------------------------------------------------- */
@@ -233,31 +207,6 @@ enum lk_status lk_layer_forward(const struct lk_product_setup *setup,
 }
 
 /* dz into the workspace, the bias gradient, or both. */
-static enum lk_status enqueue_expand(const struct lk_product_setup *setup,
-                                     const struct lk_layer *layer,
-                                     const struct lk_layer_run *run, bool wants_dz,
-                                     struct lk_buffer *db)
-{
-    const struct lk_product_shape *s = &layer->shape;
-    const struct lk_tiling *t = &setup->tiling;
-    const struct lk_partial_sums *p = &layer->parts;
-    const bool in_parts = db && p->parts > 1;
-    const int64_t filters = s->groups * s->filters;
-    const struct lk_grid grid = {{filters, t->shards, p->parts}, lk_product_items(setup)};
-    const int64_t row = t->lanes * (int64_t)lk_dtype_bytes(setup->real);
-    const bool is_masked = gradient_of(s, &layer->wants) == LK_GRADIENT_MASKED;
-    LK_TRY(LK_ENQUEUE(layer->expand, grid, LK_BUF(run->dy), LK_BUF(is_masked ? run->y : NULL),
-                      LK_BUF(s->pool ? run->at : NULL),
-                      LK_BUF(wants_dz ? run->workspace : NULL), LK_INT(layer->dz_first),
-                      LK_BUF(in_parts ? run->workspace : db), LK_INT(in_parts ? p->first : 0),
-                      LK_INT(in_parts ? p->count * p->parts : run->dw_stride),
-                      LK_INT(in_parts ? p->count : 0), LK_INT(t->shard_tiles),
-                      LK_INT(layer->part_pixels), LK_INT(filters), LK_INT(s->axis[0].out),
-                      LK_INT(s->axis[1].out), LK_LOCAL(row)));
-    return in_parts ? lk_partial_sums_enqueue(setup, p, run->workspace, db, run->dw_stride)
-                    : LK_OK;
-}
-
 static enum lk_status enqueue_dz(const struct lk_product_setup *setup,
                                  const struct lk_layer *layer, const struct lk_layer_run *run,
                                  struct lk_buffer *db)
@@ -267,7 +216,14 @@ static enum lk_status enqueue_dz(const struct lk_product_setup *setup,
         return layer->turn.kernel ? lk_matrix_transpose_enqueue(setup, &layer->turn, run->dy,
                                                                 run->y, run->workspace)
                                   : LK_OK;
-    return wants_dz || db ? enqueue_expand(setup, layer, run, wants_dz, db) : LK_OK;
+    const struct lk_expand_run made = {.dy = run->dy,
+                                       .y = run->y,
+                                       .at = run->at,
+                                       .workspace = run->workspace,
+                                       .db = db,
+                                       .dw_stride = run->dw_stride,
+                                       .wants_dz = wants_dz};
+    return wants_dz || db ? lk_expand_enqueue(setup, &layer->expand, &made) : LK_OK;
 }
 
 enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
@@ -278,7 +234,8 @@ enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
     const struct lk_product_run operands = {.x = run->x,
                                             .w = run->w,
                                             .dz = layer->expands ? run->workspace : run->dy,
-                                            .dz_first = layer->expands ? layer->dz_first : 0,
+                                            .dz_first =
+                                                layer->expands ? layer->expand.dz_first : 0,
                                             .y = run->y,
                                             .at = run->at,
                                             .dx = run->dx,
@@ -296,7 +253,7 @@ enum lk_status lk_layer_backward(const struct lk_product_setup *setup,
 bool lk_layer_choice(const struct lk_product_setup *setup, const struct lk_product_shape *shape,
                      const struct lk_layer_wants *wants, int index, struct lk_choice *choice)
 {
-    const bool wanted[] = {true, wants->dx, wants->dw};
+    const bool wanted[] = {!wants->without_y, wants->dx, wants->dw};
     for (int pass = 0; pass < LK_PASSES; pass++)
         if (wanted[pass] && index-- == 0) {
             const struct lk_product_job job = {.shape = shape,

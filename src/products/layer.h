@@ -6,7 +6,7 @@
 #ifndef LK_PRODUCTS_LAYER_H
 #define LK_PRODUCTS_LAYER_H
 
-#include "products/kernel/partial_sums.h"
+#include "products/expand.h"
 #include "products/matrix/matrix.h"
 #include "products/table.h"
 
@@ -15,6 +15,9 @@ struct lk_layer_wants {
     bool training, dx, dw;
     bool asks_gate;   /* dx should be 0 where x is not > 0 */
     bool dy_is_gated; /* dy is 0 where y is not > 0: backward gets no y */
+    bool without_y;   /* forward will not be called */
+    int64_t kept;     /* reals at the beginning of the workspace, which the caller keeps for
+                       * itself; a multiple of 16 */
 };
 
 /* A pass and what makes it. */
@@ -32,13 +35,10 @@ struct lk_layer {
 
     /* its own */
     struct lk_layer_use uses[LK_PASSES];
-    struct lk_kernel *expand;
+    struct lk_expand expand;
     struct lk_matrix_transpose turn; /* for the kernels of matrices, in place of expand */
     bool expands;                    /* dz is made in the workspace */
     bool gives_db;                   /* the weight gradient does */
-    int64_t dz_first;                /* where, in stored numbers */
-    int64_t part_pixels;             /* of a shard */
-    struct lk_partial_sums parts;    /* of the bias gradient */
 };
 
 /* Those that the pass needs; dw, db: arrays [shards][dw_stride]. What is not wanted is NULL. */

@@ -150,6 +150,54 @@ static void conv2d(struct problem *p)
             conv_one(p, &c, n, k);
 }
 
+/* The convolution that a transposed one is the transpose of takes y for its image. */
+static struct conv describe_transposed(const struct problem *p)
+{
+    const char *o = p->known->options;
+    const struct lk_shape *x = &p->shapes.x[0], *y = &p->shapes.y;
+    return (struct conv){.c = y->dim[0],
+                         .h = y->dim[1],
+                         .w = y->dim[2],
+                         .k = x->dim[0],
+                         .r = number(o, "kernel", 0, 3),
+                         .s = number(o, "kernel", 1, 3),
+                         .stride = {number(o, "stride", 0, 1), number(o, "stride", 1, 1)},
+                         .pad = {number(o, "padding", 0, 0), number(o, "padding", 1, 0)},
+                         .groups = number(o, "groups", 0, 1),
+                         .oh = x->dim[1],
+                         .ow = x->dim[2]};
+}
+
+struct spread {
+    const float *w, *dy;
+    double *y, *dw, x, dx;
+};
+
+static void add_spread(void *context, int64_t y, int64_t w)
+{
+    struct spread *s = context;
+    s->y[y] += s->x * s->w[w];
+    s->dx += (double)s->dy[y] * s->w[w];
+    s->dw[w] += s->x * s->dy[y];
+}
+
+static void conv2d_transpose(struct problem *p)
+{
+    const struct conv c = describe_transposed(p);
+    const int64_t plane = c.h * c.w, x_plane = c.oh * c.ow;
+    for (int64_t at = 0; p->shapes.params == 2 && at < BATCH * c.c * plane; at++) {
+        p->y[at] = p->data.w[1][at / plane % c.c];
+        p->dw[1][at / plane % c.c] += p->data.dy[at];
+    }
+    for (int64_t at = 0; at < BATCH * c.k * x_plane; at++) {
+        const int64_t first = at / (c.k * x_plane) * c.c * plane;
+        struct spread s = {p->data.w[0], p->data.dy + first, p->y + first,
+                           p->dw[0],     p->data.x[0][at],   0};
+        products(&c, at / x_plane % c.k, at / c.ow % c.oh, at % c.ow, &s, add_spread);
+        p->dx[0][at] = s.dx;
+    }
+}
+
 /* --- dense ----------------------------------------------------------------------------- */
 
 static void dense(struct problem *p)
@@ -333,6 +381,8 @@ static bool compute(struct problem *p)
     const char *op = p->known->op;
     if (strcmp(op, "conv2d") == 0)
         conv2d(p);
+    else if (strcmp(op, "conv2d_transpose") == 0)
+        conv2d_transpose(p);
     else if (strcmp(op, "dense") == 0)
         dense(p);
     else if (strstr(op, "pool"))

@@ -70,6 +70,31 @@ class UpdatesTest(ProgramTest):
         self.refused(2, ["layer 'conv2d_1' has lr_scale 1 here, 0.1 there", '--fresh'], 'train',
                      'net.yaml', *self.OPTIONS, '--run', 'slow', '--steps', '2')
 
+    def test_penalties(self):
+        """l2 is half of sgd's weight decay of weights; l1 has the weights' signs."""
+        plain = ['--optimizer', 'sgd lr=0.5', '--steps', '2']
+        self.put('two.yaml', NET.replace('LR', ', l2: 0.25'))
+        self.put('both.yaml', NET.replace('LR', ', l2: 0.25').replace(
+            'dense: {units: 10}', '{dense: {units: 10}, l2: 0.25}'))
+        self.put('one.yaml', NET.replace('LR', ', l1: 0.125'))
+        decayed = self.bits('decayed', '--optimizer',
+                            'sgd lr=0.5 weight_decay=0.5 decay_of=weights', '--steps', '2')
+        self.assertEqual(self.bits('both', *plain, model='both.yaml'), decayed)
+        self.assertNotEqual(self.bits('two', *plain, model='two.yaml'), decayed)
+        self.assertEqual(self.bits('devices', *plain, '--device', '0/2', model='both.yaml'),
+                         decayed)
+        first = ['--optimizer', 'sgd lr=0.5', '--steps', '1']
+        self.net('net', *first, '--set', 'seed=3')
+        self.net('one', *first, '--set', 'seed=3', model='one.yaml')
+        self.net('begin', '--optimizer', 'sgd lr=0', '--steps', '1', '--set', 'seed=3')
+        of = {run: self.arrays(run) for run in ('net', 'one', 'begin')}
+        name = 'conv2d_1.weight'
+        for a, b, w in zip(*(self.floats(of[run][name]) for run in ('net', 'one', 'begin'))):
+            self.assertAlmostEqual(a - b, 0.5 * 0.125 * ((w > 0) - (w < 0)), delta=1e-6)
+        self.assertEqual(of['net']['conv2d_1.bias'], of['one']['conv2d_1.bias'])
+        self.refused(2, ["layer 'conv2d_1' has penalties l1 0, l2 0 here, 0.125, 0 there"],
+                     'train', 'net.yaml', *self.OPTIONS, '--run', 'one', '--steps', '2')
+
     def test_decay_spares_vectors(self):
         arrays = {}
         for of, optimizer in (('none', 'weight_decay=0'), ('all', 'weight_decay=0.5'),

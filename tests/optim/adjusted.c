@@ -65,8 +65,10 @@ static void bench_open(struct bench *b, struct lk_device *device, enum lk_dtype 
     for (int i = 0; i < PARTS_OF_MANY; i++) {
         const double *of = golden->factors[i];
         if (of[0] != 1 || of[1] != 1)
-            factors[count++] =
-                (struct lk_param_factors){i * 128, i < 2 ? 128 : MANY - 256, of[0], of[1]};
+            factors[count++] = (struct lk_param_factors){.first = i * 128,
+                                                         .count = i < 2 ? 128 : MANY - 256,
+                                                         .rate = of[0],
+                                                         .decay = of[1]};
     }
     const struct lk_optimizer_config config = {.device = device,
                                                .real = real,
@@ -255,6 +257,49 @@ static void lets_no_number_pass(void **state)
     }
 }
 
+/* The gradient of l1 sum |w| + l2 sum w^2 is added where a range asks for it, once, whatever
+ * the gradient was clipped to. */
+static void adds_penalties(void **state)
+{
+    (void)state;
+    enum { OFTEN = 3 };
+    const double rate = 0.25, l1 = 0.125, l2 = 0.5, most = 0.0625;
+    const struct lk_param_factors factors = {
+        .first = 128, .count = 128, .rate = 1, .decay = 1, .l1 = l1, .l2 = l2};
+    for (int k = 0; k < 2; k++) {
+        struct lk_device *device = open_class(classes[k]);
+        struct adjusted golden = {.kind = "sgd", .options = ""};
+        struct bench b;
+        for (int i = 0; i < PARTS_OF_MANY; i++)
+            golden.factors[i][0] = golden.factors[i][1] = 1;
+        bench_open(&b, device, LK_F64, &golden);
+        lk_optimizer_destroy(b.optimizer);
+        const struct lk_optimizer_config config = {.device = device,
+                                                   .real = LK_F64,
+                                                   .kind = "sgd",
+                                                   .count = MANY,
+                                                   .factors = &factors,
+                                                   .factor_count = 1,
+                                                   .clip = {.value = most}};
+        assert_ok(lk_optimizer_create(&config, &b.optimizer));
+        assert_ok(lk_device_build(device));
+        for (int step = 1; step <= OFTEN; step++)
+            step_whole(&b, rate, step);
+        read_reals(b.w, 0, LK_F64, &b.host);
+        for (int i = 0; i < MANY; i++) {
+            double w = weight_of(i);
+            for (int step = 1; step <= OFTEN; step++) {
+                const double g = fmax(-most, fmin(most, gradient_of(i, step)));
+                const double sign = w > 0 ? 1 : w < 0 ? -1 : 0;
+                w -= rate * (g + (i / 128 == 1 ? l1 * sign + 2 * l2 * w : 0));
+            }
+            assert_true(fabs(b.host.f64[i] - w) < 1e-12);
+        }
+        bench_close(&b);
+        lk_device_close(device);
+    }
+}
+
 /* The norm of so many numbers that it takes several rounds of sums. */
 static void adds_many(void **state)
 {
@@ -327,13 +372,14 @@ static void refuses(void **state)
         double ema;
         const char *said;
     } cases[] = {
-        {{64, 1, 1, 1}, {0, 0}, 0, "factors of 1 parameters from 64 on, of 300"},
-        {{256, 45, 1, 1}, {0, 0}, 0, "factors of 45 parameters from 256 on, of 300"},
-        {{0, 1, -1, 1}, {0, 0}, 0, "factors -1 and 1: expected numbers of at least 0"},
-        {{0, 1, 1, NAN}, {0, 0}, 0, "factors 1 and nan"},
-        {{0, 1, 1, 1}, {-1, 0}, 0, "clipped by value -1 and norm 0"},
-        {{0, 1, 1, 1}, {0, INFINITY}, 0, "clipped by value 0 and norm inf"},
-        {{0, 1, 1, 1}, {0, 0}, 1, "an average of weights that keeps 1: expected 0 to 1"},
+        {{64, 1, 1, 1, 0, 0}, {0, 0}, 0, "factors of 1 parameters from 64 on, of 300"},
+        {{256, 45, 1, 1, 0, 0}, {0, 0}, 0, "factors of 45 parameters from 256 on, of 300"},
+        {{0, 1, -1, 1, 0, 0}, {0, 0}, 0, "factors -1 and 1: expected numbers of at least 0"},
+        {{0, 1, 1, NAN, 0, 0}, {0, 0}, 0, "factors 1 and nan"},
+        {{0, 1, 1, 1, 0, -1}, {0, 0}, 0, "penalties 0 and -1"},
+        {{0, 1, 1, 1, 0, 0}, {-1, 0}, 0, "clipped by value -1 and norm 0"},
+        {{0, 1, 1, 1, 0, 0}, {0, INFINITY}, 0, "clipped by value 0 and norm inf"},
+        {{0, 1, 1, 1, 0, 0}, {0, 0}, 1, "an average of weights that keeps 1: expected 0 to 1"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         struct lk_optimizer *optimizer = NULL;
@@ -361,6 +407,7 @@ int main(void)
         cmocka_unit_test(gives_the_same_bits),
         cmocka_unit_test(leaves_small_gradients_alone),
         cmocka_unit_test(lets_no_number_pass),
+        cmocka_unit_test(adds_penalties),
         cmocka_unit_test(adds_many),
         cmocka_unit_test(swaps_weights_and_averages),
         cmocka_unit_test(refuses),

@@ -33,7 +33,7 @@ HALLS = {
     "device": [[""], ["library", "program"], ["open"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
-    "ops": [[""], ["arrange", "probe"]],
+    "ops": [[""], ["arrange", "norm", "probe", "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings", "tuning"], [""], ["compute", "predict"]],

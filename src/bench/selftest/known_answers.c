@@ -116,6 +116,84 @@ static void expect_batch_norm(const struct lk_known_answer *known,
             expect_channel(known, data, c, s * (LK_KNOWN_BATCH / LK_KNOWN_SHARDS), y, dx);
 }
 
+/* Normalization of `count` numbers of a sample from number `first` on, of which `each` have a
+ * gamma and beta, from number c on. */
+static void expect_set(const struct lk_known_arrays *data, int64_t first, int64_t count,
+                       int64_t each, int64_t c, double *y, double *dx)
+{
+    const float *x = data->x[0] + first, *dy = data->dy + first;
+    const float *gamma = data->w[0] + c, *beta = data->w[1] + c;
+    double mean = 0, variance = 0, plain = 0, product = 0;
+    for (int64_t i = 0; i < count; i++)
+        mean += x[i] / (double)count;
+    for (int64_t i = 0; i < count; i++)
+        variance += (x[i] - mean) * (x[i] - mean) / (double)count;
+    const double root = 1 / sqrt(variance + 0.001);
+    for (int64_t i = 0; i < count; i++) {
+        const double d = (double)dy[i] * gamma[i / each];
+        plain += d / (double)count;
+        product += d * (x[i] - mean) * root / (double)count;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const double u = (x[i] - mean) * root;
+        y[first + i] = gamma[i / each] * u + beta[i / each];
+        dx[first + i] = root * ((double)dy[i] * gamma[i / each] - plain - u * product);
+    }
+}
+
+static void expect_layer_norm(const struct lk_known_answer *known,
+                              const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t count = lk_shape_count(&known->x);
+    for (int64_t n = 0; n < LK_KNOWN_BATCH; n++)
+        expect_set(data, n * count, count, 1, 0, y, dx);
+}
+
+/* Two groups. */
+static void expect_group_norm(const struct lk_known_answer *known,
+                              const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t count = lk_shape_count(&known->x) / 2, channels = known->x.dim[0];
+    for (int64_t n = 0; n < 2 * LK_KNOWN_BATCH; n++)
+        expect_set(data, n * count, count, 2 * count / channels, n % 2 * channels / 2, y, dx);
+}
+
+/* The standard options but for alpha=1, on vectors. */
+static void expect_response_norm(const struct lk_known_answer *known,
+                                 const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t channels = known->x.dim[0];
+    for (int64_t n = 0; n < LK_KNOWN_BATCH; n++) {
+        const float *x = data->x[0] + n * channels, *dy = data->dy + n * channels;
+        for (int64_t c = 0; c < channels; c++)
+            dx[n * channels + c] = 0;
+        for (int64_t c = 0; c < channels; c++) {
+            const int64_t first = c < 2 ? 0 : c - 2,
+                          last = c + 2 < channels ? c + 2 : channels - 1;
+            double sum = 0;
+            for (int64_t j = first; j <= last; j++)
+                sum += (double)x[j] * x[j] / 5;
+            const double power = pow(1 + sum, -0.75);
+            y[n * channels + c] = x[c] * power;
+            dx[n * channels + c] += dy[c] * power;
+            for (int64_t j = first; j <= last; j++)
+                dx[n * channels + j] -=
+                    2.0 / 5 * 0.75 * x[j] * dy[c] * x[c] * power / (1 + sum);
+        }
+    }
+}
+
+static void expect_prelu(const struct lk_known_answer *known,
+                         const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t count = lk_shape_count(&known->x), pixels = count / known->x.dim[0];
+    for (int64_t i = 0; i < LK_KNOWN_BATCH * count; i++) {
+        const double slope = data->x[0][i] > 0 ? 1 : data->w[0][i % count / pixels];
+        y[i] = slope * data->x[0][i];
+        dx[i] = slope * data->dy[i];
+    }
+}
+
 static bool is_correct(const float *x, int64_t classes, int32_t label)
 {
     int64_t largest = 0;
@@ -238,6 +316,10 @@ const struct lk_known_answer lk_known_answers[] = {
           SUMS(0xcb9a40d00f759725, 0xb091885c43c52725, 0x88cc564bffc72d05)),
     EXACT("conv2d", "filters=33 kernel=3 activation=relu pool=true", IMAGE(3, 9, 9),
           SUMS(0xc338682e31ebf945, 0x6ea12e06c1919885, 0xd6b3750faeada7d5)),
+    EXACT("conv2d_transpose", "filters=5 kernel=3 stride=2 padding=1", IMAGE(4, 5, 6),
+          SUMS(0x40cd9c81af75ec05, 0x0a479ffc74303a25, 0x49ede0d149367eff)),
+    EXACT("conv2d_transpose", "filters=6 kernel=4,3 stride=2,1 groups=2 bias=false",
+          IMAGE(8, 3, 4), SUMS(0x88ddbce774fd2725, 0xb4c8fd95dd83cf25, 0xd072da8737f009a5)),
     EXACT("dense", "units=10", ROW(64),
           SUMS(0xfb17124fa01f4265, 0x06a9ef320a7deb25, 0x91174242dadef18d)),
     EXACT("dense", "units=70 activation=relu", ROW(130),
@@ -286,6 +368,10 @@ const struct lk_known_answer lk_known_answers[] = {
          .expect = expect_sum_of_losses, .is_exact = true),
     NEAR("softmax", "", ROW(10), .expect = expect_softmax),
     NEAR("batch_norm", "", IMAGE(3, 4, 5), .expect = expect_batch_norm),
+    NEAR("layer_norm", "", ROW(33), .expect = expect_layer_norm),
+    NEAR("group_norm", "groups=2", IMAGE(4, 3, 5), .expect = expect_group_norm),
+    NEAR("local_response_norm", "alpha=1", ROW(17), .expect = expect_response_norm),
+    NEAR("prelu", "", IMAGE(4, 3, 5), .expect = expect_prelu, .is_exact = true),
     LOGITS("softmax", "loss=cross_entropy", ROW(10)),
     LOGITS("softmax_cross_entropy", "", ROW(10)),
     LOGITS("softmax_cross_entropy", "", {2, {4, 6}}),

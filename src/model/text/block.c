@@ -217,6 +217,10 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_en
     const bool was_frozen = reading->is_frozen;
     const double lr_scale = reading->lr_scale;
     bool is_trainable = true;
+    for (int key = LK_ENTRY_L1; key <= LK_ENTRY_L2; key++)
+        if (entry->at[key])
+            return lk_yaml_fail(entry->at[key], "'%s' is a key of single layers, not of blocks",
+                                lk_entry_words[key]);
     LK_TRY(lk_layer_flag(reading, "trainable", entry->at[LK_ENTRY_TRAINABLE], &is_trainable));
     reading->is_frozen |= !is_trainable;
     LK_TRY(lk_layer_lr_scale(reading, entry->at[LK_ENTRY_LR_SCALE], &reading->lr_scale));

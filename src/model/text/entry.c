@@ -8,8 +8,8 @@
  * time, even if it adds no layer. */
 enum { MOST_ENTRIES = 10000 };
 
-const char *const lk_entry_words[LK_ENTRY_KEYS] = {"name",    "from",   "trainable", "lr_scale",
-                                                   "weights", "repeat", "when"};
+const char *const lk_entry_words[LK_ENTRY_KEYS] = {
+    "name", "from", "trainable", "lr_scale", "l1", "l2", "weights", "repeat", "when"};
 
 /* --- taking apart ---------------------------------------------------------------------- */
 
@@ -136,6 +136,8 @@ static enum lk_status replace_words(struct lk_reading *reading, const struct lk_
     LK_TRY(replace_key(reading, words, LK_ENTRY_WHEN, entry));
     LK_TRY(replace_key(reading, words, LK_ENTRY_TRAINABLE, entry));
     LK_TRY(replace_key(reading, words, LK_ENTRY_LR_SCALE, entry));
+    LK_TRY(replace_key(reading, words, LK_ENTRY_L1, entry));
+    LK_TRY(replace_key(reading, words, LK_ENTRY_L2, entry));
     return replace_key(reading, words, LK_ENTRY_WEIGHTS, entry);
 }
 

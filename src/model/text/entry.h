@@ -12,6 +12,8 @@ enum lk_entry_key {
     LK_ENTRY_FROM,
     LK_ENTRY_TRAINABLE,
     LK_ENTRY_LR_SCALE,
+    LK_ENTRY_L1,
+    LK_ENTRY_L2,
     LK_ENTRY_WEIGHTS,
     LK_ENTRY_REPEAT,
     LK_ENTRY_WHEN,

@@ -228,6 +228,39 @@ enum lk_status lk_layer_lr_scale(const struct lk_reading *reading, const struct 
     return LK_OK;
 }
 
+/* Reads the penalties of the entry's weights. */
+static enum lk_status read_penalties(const struct lk_reading *reading,
+                                     const struct lk_entry *entry, struct lk_node *node)
+{
+    static const struct lk_option table[] = {
+        {.name = "l1", .kind = LK_OPTION_REAL, .max = 1e6, .standard = "0"},
+        {.name = "l2",
+         .kind = LK_OPTION_REAL,
+         .offset = sizeof(double),
+         .max = 1e6,
+         .standard = "0"},
+        {0}};
+    char text[VALUE_BYTES];
+    bool has_weights = false;
+    double penalties[2] = {0};
+    const struct lk_yaml *place = NULL;
+    for (int i = 0; i < 2; i++) {
+        const struct lk_yaml *value = entry->at[LK_ENTRY_L1 + i];
+        if (!value)
+            continue;
+        place = value;
+        LK_TRY(lk_layer_value(reading, value, text, sizeof text));
+        LK_TRY(lk_yaml_at(value, lk_option_set(table, penalties, table[i].name, text)));
+    }
+    for (int i = 0; i < node->shapes.params; i++)
+        has_weights |= node->shapes.param[i].shape.rank > 1;
+    if (place && !has_weights)
+        return lk_yaml_fail(place, "%s has no weights for l1 and l2, which spare vectors",
+                            entry->op->name);
+    return place ? lk_yaml_at(place, lk_node_set_penalties(node, penalties[0], penalties[1]))
+                 : LK_OK;
+}
+
 static enum lk_status name_layer(const struct lk_reading *reading, struct lk_node *node,
                                  const struct lk_entry *entry)
 {
@@ -281,6 +314,7 @@ enum lk_status lk_layer_read(struct lk_reading *reading, const struct lk_entry *
     lk_node_set_trainable(layer.first, is_trainable && !reading->is_frozen);
     LK_TRY(lk_yaml_at(entry->at[LK_ENTRY_LR_SCALE] ? entry->at[LK_ENTRY_LR_SCALE] : entry->yaml,
                       lk_node_set_lr_scale(layer.first, lr_scale)));
+    LK_TRY(read_penalties(reading, entry, layer.first));
     LK_TRY(lk_weights_share(entry, layer.first, owner));
     LK_TRY(add_behind(reading, &behind, &layer));
     reading->layers[reading->count++] = layer;

@@ -52,10 +52,11 @@ enum lk_status lk_weights_share(const struct lk_entry *entry, struct lk_node *no
 {
     if (!owner)
         return LK_OK;
-    if (entry->at[LK_ENTRY_LR_SCALE])
-        return lk_yaml_fail(entry->at[LK_ENTRY_LR_SCALE],
-                            "'%s' has the weights of '%s', where lr_scale is to stand",
-                            node->name, owner->name);
+    for (int key = LK_ENTRY_LR_SCALE; key <= LK_ENTRY_L2; key++)
+        if (entry->at[key])
+            return lk_yaml_fail(entry->at[key],
+                                "'%s' has the weights of '%s', where %s is to stand",
+                                node->name, owner->name, lk_entry_words[key]);
     LK_TRY(lk_yaml_at(entry->at[LK_ENTRY_WEIGHTS], lk_node_share_weights(node, owner)));
     LK_TRY(agree(entry, node, owner));
     lk_node_set_trainable(node, owner->is_trainable);

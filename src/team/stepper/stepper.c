@@ -67,11 +67,13 @@ static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real, in
 static struct lk_param_factors factors_of(const struct lk_stepper *stepper,
                                           const struct lk_param *param)
 {
-    const bool is_spared = stepper->spares_vectors && param->shape.rank < 2;
+    const bool is_vector = param->shape.rank < 2;
     return (struct lk_param_factors){.first = param->offset,
                                      .count = param->count,
                                      .rate = param->lr_scale,
-                                     .decay = is_spared ? 0 : 1};
+                                     .decay = stepper->spares_vectors && is_vector ? 0 : 1,
+                                     .l1 = is_vector ? 0 : param->l1,
+                                     .l2 = is_vector ? 0 : param->l2};
 }
 
 static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count)
@@ -86,7 +88,7 @@ static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count
         return lk_fail_memory("factors of parameters", (size_t)params * sizeof *factors);
     for (int i = 0; (param = lk_replica_param(stepper->replica, i)); i++) {
         const struct lk_param_factors of = factors_of(stepper, param);
-        if (param->is_trainable && (of.rate != 1 || of.decay != 1))
+        if (param->is_trainable && (of.rate != 1 || of.decay != 1 || of.l1 != 0 || of.l2 != 0))
             factors[used++] = of;
     }
     const struct lk_optimizer_config config = {.device = c->device,
