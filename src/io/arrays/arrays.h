@@ -15,8 +15,9 @@ enum lk_arrays_format {
     LK_ARRAYS_TORCH    /* .pth, .pt: an archive, or a stream of pickles */
 };
 
-/* name: as the file has it. Keras 2: "block1_conv1/kernel:0", the layer's group and the last
- * part of the weight's name; Keras 3: "layers/conv2d/vars/0"; PyTorch: "features.0.0.weight",
+/* name: as the file has it, each once. Keras 2: "block1_conv1/kernel:0", the layer's group and
+ * the last part of the weight's name, or all of its parts in layers that contain others with
+ * weights of the same names; Keras 3: "layers/conv2d/vars/0"; PyTorch: "features.0.0.weight",
  * the keys of nested dictionaries joined by dots, "state_dict." and the like kept. */
 struct lk_array {
     const char *name;
@@ -47,9 +48,9 @@ void lk_arrays_close(struct lk_arrays *file);
 const struct lk_array *lk_arrays_find(const struct lk_arrays *file, const char *name);
 const char *lk_arrays_text(const struct lk_arrays *file, const char *key);
 
-/* Reads an array as numbers of type LK_SAFETENSOR_F32 or LK_SAFETENSOR_F64, in the file's order
- * of axes, the last one fastest: to[count]. Whole numbers and truth values become numbers too.
- * fails: LK_E_IO, LK_E_DATA, LK_E_ARGUMENT another type */
+/* Any thread. Reads an array as numbers of type LK_SAFETENSOR_F32 or LK_SAFETENSOR_F64, in the
+ * file's order of axes, the last one fastest: to[count]. Whole numbers and truth values become
+ * numbers too. fails: LK_E_IO, LK_E_DATA, LK_E_ARGUMENT another type */
 LK_MUST_CHECK enum lk_status lk_arrays_read(const struct lk_arrays *file,
                                             const struct lk_array *array,
                                             enum lk_safetensor_type as, void *to);
