@@ -125,18 +125,19 @@ static enum lk_status infer_max(struct lk_op_shapes *shapes)
     return infer_pool(shapes, "max_pool");
 }
 
-/* Backward looks up which pixel of its window each maximum was. */
+/* Backward, where it is called, looks up which pixel of its window each maximum was. */
 static enum lk_status prepare_max(struct lk_op_setup *setup)
 {
     struct lk_window window[2];
     LK_TRY(place(&setup->shapes, setup->node, window));
     const bool wide = window[0].size * window[1].size > 256;
-    if (setup->training)
+    const bool keeps = setup->training && setup->wants_dx[0];
+    if (keeps)
         setup->saved_bytes =
             lk_tiled_bytes(&setup->tiling, &setup->shapes.y, LK_U8) * (wide ? 2 : 1);
-    const char *definitions = !setup->training ? " -DPOSITION=uchar"
-                              : wide           ? " -DPOSITION=ushort -DKEEP"
-                                               : " -DPOSITION=uchar -DKEEP";
+    const char *definitions = !keeps ? " -DPOSITION=uchar"
+                              : wide ? " -DPOSITION=ushort -DKEEP"
+                                     : " -DPOSITION=uchar -DKEEP";
     return prepare_kernels(setup, window, "max_forward", "max_backward", definitions);
 }
 

@@ -43,6 +43,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .shards = trainer->shards,
         .drop_remainder = trainer->settings->drop_remainder,
         .mixed = trainer->settings->precision == LK_PRECISION_MIXED,
+        .versions = trainer->features.draws ? trainer->features.versions : 0,
         .updates = staleness ? staleness->updates : trainer->done,
     };
     struct lk_snapshot *taken = NULL;

@@ -23,6 +23,7 @@ struct lk_stepper_config {
     uint64_t seed;
     const char *optimizer, *optimizer_options; /* "adam", "beta_1=0.9" */
     struct lk_choices *choices;                /* as a replica takes them */
+    enum lk_replica_part part; /* ALL; HEAD: the feed has features for the frozen part */
 };
 
 /* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create() */

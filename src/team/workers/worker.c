@@ -200,6 +200,7 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .optimizer = c->optimizer,
         .optimizer_options = c->optimizer_options,
         .choices = c->choices,
+        .part = c->part,
     };
     return lk_stepper_create(&config, &worker->stepper);
 }
