@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "data/data.h"
 #include "data/images/cache.h"
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +65,11 @@ static size_t memory_there(void)
 static size_t disk_there(const char *path)
 {
     struct statvfs about;
-    char *folder = strdup(path);
-    const bool is_told = folder && statvfs(dirname(folder), &about) == 0;
+    const char *slash = strrchr(path, '/');
+    char *folder = strdup(slash ? path : ".");
+    if (folder && slash)
+        folder[slash - path + (slash == path)] = '\0';
+    const bool is_told = folder && statvfs(folder, &about) == 0;
     free(folder);
     return is_told ? (size_t)about.f_bavail * about.f_frsize : SIZE_MAX;
 }

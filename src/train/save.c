@@ -190,6 +190,16 @@ static void warn_of_updates(const struct lk_trainer *trainer, const struct lk_ch
                was, now);
 }
 
+/* Epochs that drew anew and epochs that took variants in turns do not mix. */
+static enum lk_status check_same_versions(const struct lk_trainer *trainer,
+                                          const struct lk_checkpoint *there)
+{
+    const struct lk_features *features = &trainer->features;
+    const int64_t asked = features->draws ? features->versions : 0;
+    return there->versions == asked ? LK_OK
+                                    : differs("cache_augmentations", there->versions, asked);
+}
+
 /* Warns of differences with which the run can go on, but ends with other weights than without
  * the interruption. */
 static enum lk_status check_same_bits(const struct lk_trainer *trainer,
@@ -273,6 +283,7 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     const struct lk_checkpoint *about = lk_checkpoint_metadata(trainer->checkpoint);
     const struct lk_batches_position position = {about->epoch, about->index};
     LK_TRY(check_same_bits(trainer, about));
+    LK_TRY(check_same_versions(trainer, about));
     LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer, false));
     LK_TRY(lk_team_set_updates(trainer->team, about->updates));
     warn_of_updates(trainer, about);

@@ -214,6 +214,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
                    (long long)lk_data_info(trainer->load.train)->count,
                    (long long)trainer->settings->batch_size, trainer->shards,
                    trainer->shards == 1 ? "" : "s");
+    if (trainer->features.is_on)
+        lk_text_append(&text, "; the frozen part is computed once a sample");
     if (lk_team_staleness(trainer->team))
         lk_text_append(
             &text, "; asynchronous, up to %d updates stale, its bits differ from run to run",

@@ -10,7 +10,7 @@
 #include "team/workers/profile.h"
 #include "train/evaluation/evaluator.h"
 #include "train/features.h"
-#include "train/run_folder.h"
+#include "train/run/folder.h"
 #include "train/settings/settings.h"
 #include <pthread.h>
 #include <stdatomic.h>

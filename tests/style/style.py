@@ -31,12 +31,13 @@ HALLS = {
     "data": [["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
+    "graph": [[""], ["tune"]],
     "io": [[""], ["image", "records"], ["arrays"]],
     "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
     "ops": [[""], ["probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings"], [""]],
+    "train": [["evaluation", "settings"], ["run"], [""]],
 }
 
 # Rooms of the program, below tools/.
@@ -63,14 +64,14 @@ LIBRARIES = {
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/model/classes.c", "src/train/run_folder.c", "tools/terminal/json.h"],
+                  "src/model/classes.c", "src/train/run/folder.c", "tools/terminal/json.h"],
 }  # fmt: skip
 
 # Headers of C11 and POSIX; sys/file.h for flock().
 SYSTEM = set(
     """assert ctype dirent errno fcntl float ftw glob inttypes langinfo limits locale
     math poll pthread sched setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio
-    stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/stat sys/time
+    stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/stat sys/statvfs sys/time
     sys/types sys/wait time unistd""".split()
 )
 

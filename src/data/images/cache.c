@@ -24,6 +24,7 @@ struct lk_cache {
     atomic_int write_error;      /* errno of the first write to it that failed */
     const char *name;
     int file;
+    bool is_decoded; /* of samples that can be decoded again */
     int64_t count;
     size_t bytes;
     struct lk_cache_entry *entries; /* [count] */
@@ -37,8 +38,11 @@ static enum lk_status create(const struct lk_cache_samples *samples, struct lk_c
     struct lk_cache *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a cache", sizeof *made);
-    *made = (struct lk_cache){
-        .name = samples->name, .file = -1, .count = samples->count, .bytes = samples->bytes};
+    *made = (struct lk_cache){.name = samples->name,
+                              .file = -1,
+                              .is_decoded = !samples->what,
+                              .count = samples->count,
+                              .bytes = samples->bytes};
     made->entries = calloc((size_t)samples->count, sizeof *made->entries);
     if (!made->entries) {
         lk_cache_close(made);
@@ -301,6 +305,8 @@ static bool find_in_file(struct lk_cache *cache, int64_t index, uint8_t *sample,
         *label = entry->label;
         return true;
     }
+    if (!cache->is_decoded)
+        return false;
     if (!atomic_exchange(&cache->has_warned, true))
         lk_log(LK_LOG_WARNING,
                "%s: sample %lld in '%s' is not what was written there; such samples are "
