@@ -311,11 +311,12 @@ static enum lk_status compute(struct filling *f)
     if (atomic_load(&f->finished) < f->chunks)
         return lk_fail(LK_E_INTERRUPTED, "interrupted while features were computed");
     const double seconds = lk_seconds() - start;
-    lk_log(LK_LOG_INFO,
-           "features of %lld samples, %zu bytes each, computed in %.1f s (%.4g "
-           "samples/s)",
-           (long long)f->config.count, lk_kept_record_bytes(trainer->features.kept), seconds,
-           (double)f->config.count / seconds);
+    if (lk_world_rank(trainer->world) == 0)
+        lk_log(LK_LOG_INFO,
+               "features of %lld samples, %zu bytes each, computed in %.1f s (%.4g "
+               "samples/s)",
+               (long long)f->config.count, lk_kept_record_bytes(trainer->features.kept),
+               seconds, (double)f->config.count / seconds);
     return lk_kept_finish(trainer->features.kept);
 }
 
