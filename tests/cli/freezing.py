@@ -201,7 +201,8 @@ class Freezing(ProgramTest):
         self.assertEqual(running.wait(timeout=60), 130, said)
         self.assertIn('interrupted while features were computed', said)
         self.assertFalse(os.path.exists(self.path('f.feats')))
-        self.assertEqual(os.listdir(self.path('run/checkpoints')), ['step-00000000.safetensors'])
+        self.assertEqual(os.listdir(self.path('run/checkpoints')),
+                         ['step-00000000.safetensors'])
         done = self.run_program(*self.command('--freeze-until', 'c2', '--run', 'run', '--steps',
                                               '1', '--epochs', '1', count=40000))
         self.assertIn('steps       1\n', done.stdout)
