@@ -48,7 +48,6 @@ static enum lk_status measure(struct lk_kept *kept, size_t *all)
     return LK_OK;
 }
 
-/* Bytes that can be taken without swapping; SIZE_MAX: the system does not tell. */
 static size_t memory_there(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");
@@ -74,9 +73,14 @@ static size_t disk_there(const char *path)
     return is_told ? (size_t)about.f_bavail * about.f_frsize : SIZE_MAX;
 }
 
+size_t lk_kept_room(const char *path)
+{
+    return path ? disk_there(path) : memory_there();
+}
+
 static enum lk_status check_room(const struct lk_kept *kept, size_t all)
 {
-    const size_t there = kept->path ? disk_there(kept->path) : memory_there();
+    const size_t there = lk_kept_room(kept->path);
     if (all <= there)
         return LK_OK;
     return lk_fail(

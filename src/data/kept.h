@@ -26,6 +26,10 @@ LK_MUST_CHECK enum lk_status lk_kept_open(const struct lk_kept_config *config,
                                           struct lk_kept **kept, bool *is_there);
 void lk_kept_close(struct lk_kept *kept);
 
+/* Bytes that can be kept on the disk of a file, or in memory (path NULL) without swapping;
+ * SIZE_MAX: the system does not tell. */
+size_t lk_kept_room(const char *path);
+
 /* Bytes of a record, in which fields lie one behind the other without gaps. */
 size_t lk_kept_record_bytes(const struct lk_kept *kept);
 

@@ -14,8 +14,9 @@ static bool is_fixed(const struct lk_schedule *s, const bool *fixed, int i)
     for (int j = 0; j < scheduled->shapes.inputs; j++)
         if (!fixed[scheduled->x[j]])
             return false;
-    return !scheduled->has_backward && !scheduled->shapes.is_loss &&
-           !scheduled->op->only_trains;
+    const bool is_trained =
+        scheduled->shapes.params > 0 && lk_node_owner(scheduled->node)->is_trainable;
+    return !is_trained && !scheduled->shapes.is_loss && !scheduled->op->only_trains;
 }
 
 /* Marks the values that never change, and those of them at which the schedule is cut: which
@@ -35,6 +36,9 @@ static enum lk_status find_cut(struct lk_schedule *s, bool *fixed)
             if (fixed[s->ops[i].x[j]] && !x->input)
                 x->cut = s->ops[x->producer].node;
         }
+    for (int i = 0; i < s->output_count; i++)
+        if (fixed[s->outputs[i]])
+            return lk_fail(LK_E_UNSUPPORTED, "an output of the model is all frozen");
     return has_params ? LK_OK
                       : lk_fail(LK_E_ARGUMENT,
                                 "no frozen parameters come before all that is trained or drawn "

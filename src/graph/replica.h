@@ -7,7 +7,7 @@
 
 struct lk_replica;
 
-/* What a replica that trains runs. FROZEN: all that gives the same for a sample each time, as
+/* What a replica runs. FROZEN: all that gives the same for a sample each time, as
  * it has no trained parameters before or in it, and nothing by chance; HEAD: the rest, for
  * which values of the frozen part (features) come as inputs, with the bits of LK_PART_ALL. Each
  * has all parameters, in one order. */
@@ -24,7 +24,7 @@ struct lk_replica_config {
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool stores_half;   /* as lk_op_setup; the output must be a loss */
     bool training;
-    enum lk_replica_part part; /* FROZEN and HEAD: of one that trains */
+    enum lk_replica_part part;
     uint64_t seed;
     /* what happens to uint8 inputs, copied; NULL: nothing */
     const struct lk_transform *transform;

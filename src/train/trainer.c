@@ -414,6 +414,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_team_destroy(trainer->team);
     lk_batches_destroy(trainer->batches);
     lk_features_clear(&trainer->features);
+    lk_evaluated_features_clear(&trainer->evaluated);
     lk_data_close(trainer->load.train);
     lk_data_close(trainer->load.validation);
     lk_model_destroy(trainer->model);

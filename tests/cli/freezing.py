@@ -118,6 +118,18 @@ class Freezing(ProgramTest):
         self.assertIn("features are there, in 'f.feats'", done.stderr)
         self.assertEqual(os.stat(self.path('f.feats')).st_ino, before.st_ino)
 
+    def test_validation_of_features(self):
+        """Each evaluation finds what one of the whole model does."""
+        found = {}
+        for run, *cache in [('whole',), ('cached', '--cache-features', 'memory'),
+                            ('two', '--cache-features', 'f.feats', '--device', '0*2')]:
+            self.train(run, '--epochs', '3', *cache, '--set',
+                       'validation=synthetic:digits,count=200,seed=5')
+            found[run] = [(e['loss'], e['accuracy']) for e in self.events(run, 'eval')]
+            self.assertEqual(len(found[run]), 3)
+        self.assertEqual(found['cached'], found['whole'])
+        self.assertEqual(found['two'], found['whole'])
+
     def test_going_on_with_and_without_features(self):
         whole = self.train('whole', '--epochs', '4')
         self.train('run', '--steps', '7', '--cache-features', 'memory')
