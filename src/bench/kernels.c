@@ -7,7 +7,7 @@
 #include "bench/timing.h"
 #include "device/library/blas.h"
 #include "ops/probe/probe.h"
-#include "train/tuning.h"
+#include "train/tuning/tuning.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "device/device.h"
 #include "mirror/shards.h"
 #include "train/settings/settings.h"
-#include "train/tuning.h"
+#include "train/tuning/tuning.h"
 #include <lockstep/bench.h>
 #include <stdlib.h>
 #include <string.h>

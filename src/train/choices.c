@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "graph/check.h"
 #include "model/checkpoint/checkpoint.h"
-#include "train/tuning.h"
+#include "train/tuning/tuning.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

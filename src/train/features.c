@@ -54,12 +54,12 @@ struct filling {
     struct lk_batches *batches; /* all samples in their order; an epoch for each version */
     struct lk_feed feed;        /* of the head: features, then its other inputs */
     struct lk_kept_config config;
-    int features;                /* of the fields; the rest are copied */
-    int copied[LK_MOST_FIELDS];  /* fields of the data that those are */
-    int64_t count, chunk;        /* samples, and at a time */
-    atomic_llong next, finished; /* chunks */
-    atomic_uchar *states;        /* of each chunk */
+    int features;               /* of the fields; the rest are copied */
+    int copied[LK_MOST_FIELDS]; /* fields of the data that those are */
+    int64_t count, chunk;       /* samples, and at a time */
     int64_t chunks;
+    atomic_llong next;    /* chunk to look at */
+    atomic_uchar *states; /* of each chunk */
 };
 
 enum { FREE, TAKEN, DONE };
@@ -82,8 +82,10 @@ static enum lk_status list_fields(struct filling *f, const struct lk_replica *he
 {
     const bool is_half = lk_replica_feature_dtype(head) == LK_F16;
     int count = 0;
-    const struct lk_field *fields = lk_batches_fields(f->batches, &count);
+    const struct lk_field *fields = lk_batches_fields(f->trainer->batches, &count);
     const struct lk_node *node;
+    f->features = f->feed.count = 0; /* a device may have failed at it */
+    f->config.field_count = 0;
     struct lk_field feature = {.dtype = LK_F32, .role = LK_FIELD_INPUT};
     for (; (node = lk_replica_cut_value(head, f->features, &feature.shape)); f->features++) {
         feature.name = lk_node_info(node).name;
@@ -251,7 +253,7 @@ static enum lk_status fill_chunk(struct frozen *frozen, int64_t chunk)
     return LK_OK;
 }
 
-/* The next chunk that no device has taken, or whose device has failed; -1: there is none. */
+/* The next chunk that no device has taken; -1: there is none. */
 static int64_t take_chunk(struct filling *f)
 {
     for (int64_t i = 0; i < f->chunks; i++) {
@@ -272,10 +274,8 @@ static enum lk_status fill_chunks(struct frozen *frozen, struct lk_worker *worke
         const int64_t chunk = take_chunk(f);
         if (chunk < 0)
             break;
-        const enum lk_status status = fill_chunk(frozen, chunk);
-        atomic_store(&f->states[chunk], status == LK_OK ? DONE : FREE);
-        LK_TRY(status);
-        atomic_fetch_add(&f->finished, 1);
+        LK_TRY(fill_chunk(frozen, chunk));
+        atomic_store(&f->states[chunk], DONE);
         lk_worker_heartbeat(worker);
     }
     return LK_OK;
@@ -292,7 +292,20 @@ static enum lk_status fill_on(void *context, struct lk_worker *worker)
     return status;
 }
 
-/* What a device that fails has not finished, the others do. */
+/* Whether all chunks are done. No device may be at work: what is taken and not done was a lost
+ * one's, and is free again. */
+static bool are_done(struct filling *f)
+{
+    bool all = true;
+    for (int64_t i = 0; i < f->chunks; i++) {
+        unsigned char taken = TAKEN;
+        atomic_compare_exchange_strong(&f->states[i], &taken, FREE);
+        all &= atomic_load(&f->states[i]) == DONE;
+    }
+    return all;
+}
+
+/* What a device that is lost has not finished, the others do. */
 static enum lk_status compute(struct filling *f)
 {
     struct lk_trainer *trainer = f->trainer;
@@ -302,13 +315,11 @@ static enum lk_status compute(struct filling *f)
     if (!f->states)
         return lk_fail_memory("features", (size_t)f->chunks * sizeof *f->states);
     lk_progress_begin(LK_TASK_FEATURES, f->config.count);
-    while (status == LK_OK && atomic_load(&f->finished) < f->chunks &&
-           !atomic_load(&trainer->stop))
+    while (status == LK_OK && !are_done(f) && !atomic_load(&trainer->stop))
         status = lk_team_call_each(trainer->team, fill_on, f, true);
     lk_progress_end(LK_TASK_FEATURES);
-    free(f->states);
     LK_TRY(status);
-    if (atomic_load(&f->finished) < f->chunks)
+    if (!are_done(f))
         return lk_fail(LK_E_INTERRUPTED, "interrupted while features were computed");
     const double seconds = lk_seconds() - start;
     if (lk_world_rank(trainer->world) == 0)
@@ -356,15 +367,11 @@ static enum lk_status fill(struct filling *f)
 {
     struct lk_trainer *trainer = f->trainer;
     bool is_there = false;
-    f->batches = trainer->batches; /* for its fields */
     LK_TRY(lk_team_call(trainer->team, describe_on, f));
-    f->batches = NULL;
     LK_TRY(lk_kept_open(&f->config, &trainer->features.kept, &is_there));
     if (!is_there) {
         LK_TRY(open_source(f));
-        const enum lk_status status = compute(f);
-        lk_batches_destroy(f->batches);
-        LK_TRY(status);
+        LK_TRY(compute(f));
     }
     return LK_OK;
 }
@@ -397,20 +404,48 @@ static enum lk_status fill_in_turns(struct filling *f)
     return lk_world_barrier(world, status);
 }
 
-enum lk_status lk_features_fill(struct lk_trainer *trainer)
+static enum lk_status create(struct lk_trainer *trainer, struct filling **filling)
 {
     const char *where = trainer->settings->cache_features;
-    const int64_t samples = lk_data_info(trainer->load.train)->count;
-    struct filling f = {.trainer = trainer, .from = trainer->feed, .count = samples};
-    f.config = (struct lk_kept_config){
-        .name = lk_data_info(trainer->load.train)->name,
+    const struct lk_data_info *info = lk_data_info(trainer->load.train);
+    struct filling *made = calloc(1, sizeof *made);
+    if (!made)
+        return lk_fail_memory("features", sizeof *made);
+    made->trainer = trainer;
+    made->from = trainer->feed;
+    made->count = info->count;
+    made->config = (struct lk_kept_config){
+        .name = info->name,
         .path = strcmp(where, "memory") == 0 ? NULL : where,
-        .count = samples * trainer->features.versions,
+        .count = info->count * trainer->features.versions,
     };
+    *filling = made;
+    return LK_OK;
+}
+
+/* Threads of lost devices may still look at it: then it stays. */
+static void destroy(struct filling *filling)
+{
+    if (lk_team_left(filling->trainer->team) < lk_team_devices(filling->trainer->team))
+        return;
+    lk_batches_destroy(filling->batches);
+    free(filling->states);
+    free(filling);
+}
+
+enum lk_status lk_features_fill(struct lk_trainer *trainer)
+{
+    struct filling *f = NULL;
     if (!trainer->features.is_on || trainer->done >= trainer->total_steps)
         return LK_OK;
-    LK_TRY(fill_in_turns(&f));
-    return use(&f);
+    enum lk_status status = create(trainer, &f);
+    if (status != LK_OK)
+        return lk_world_barrier(trainer->world, status);
+    status = fill_in_turns(f);
+    if (status == LK_OK)
+        status = use(f);
+    destroy(f);
+    return status;
 }
 
 void lk_features_clear(struct lk_features *features)

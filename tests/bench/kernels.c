@@ -4,7 +4,7 @@
 #include "device/rig.h"
 #include "ops/probe/probe.h"
 #include "scratch.h"
-#include "train/tuning.h"
+#include "train/tuning/tuning.h"
 
 /* A row whose operation, options or shape are wrong would be found out only after minutes. */
 static void every_case_can_be_prepared(void **state)

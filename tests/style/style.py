@@ -37,7 +37,7 @@ HALLS = {
     "ops": [[""], ["probe"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings"], ["run"], [""]],
+    "train": [["evaluation", "settings", "tuning"], ["run"], [""]],
 }
 
 # Rooms of the program, below tools/.

@@ -1,5 +1,5 @@
 /* Reads and writes the cache of tuning results, and tunes quickly before a run. */
-#include "train/tuning.h"
+#include "train/tuning/tuning.h"
 
 #include "base/fail.h"
 #include "base/folder.h"
