@@ -80,7 +80,7 @@ static int name_width(const struct lk_graph *graph)
 }
 
 struct totals {
-    int64_t parameters, trainable;
+    int64_t parameters, trainable, frozen;
     double flops, bytes;
 };
 
@@ -92,6 +92,7 @@ static struct totals add_layers(const struct lk_graph *graph, const struct plan 
         const struct lk_node_info info = lk_node_info(node);
         t.parameters += info.parameters;
         t.trainable += info.trained;
+        t.frozen += info.is_trainable ? 0 : info.parameters;
         t.flops += info.flops;
         t.bytes += activation_bytes(&info, plan);
     }
@@ -130,9 +131,11 @@ static void print_layers(const struct lk_graph *graph, const struct plan *plan)
 static void print_totals(const struct totals *t, const struct plan *plan)
 {
     char text[32];
-    char trainable[32], bytes[32];
-    print_lines("\nparameters   %s (%s trainable), %s\n", count_text(t->parameters, text),
-                count_text(t->trainable, trainable),
+    char trainable[32], frozen[64] = "", bytes[32];
+    if (t->frozen > 0)
+        snprintf(frozen, sizeof frozen, ", %s frozen", count_text(t->frozen, text));
+    print_lines("\nparameters   %s (%s trainable%s), %s\n", count_text(t->parameters, text),
+                count_text(t->trainable, trainable), frozen,
                 bytes_text((double)t->parameters * sizeof(float), bytes));
     print_lines("FLOPs        %s forward, a sample\n", rate_text(t->flops, text));
     print_lines("activations  %s at batch size %" PRId64 "%s\n", bytes_text(t->bytes, text),
@@ -151,12 +154,39 @@ static void print_memory(const struct lk_memory *m, const char *device)
     printf("  optimizer    %s\n", bytes_text((double)m->optimizer, text));
 }
 
+/* What freezing saves. */
+static void print_unfrozen(const struct lk_memory *m)
+{
+    char total[32], gradients[32], activations[32], optimizer[32];
+    printf("with nothing frozen it would take %s: gradients %s, activations %s, optimizer %s\n",
+           bytes_text((double)m->total, total), bytes_text((double)m->gradients, gradients),
+           bytes_text((double)m->activations, activations),
+           bytes_text((double)m->optimizer, optimizer));
+}
+
 /* The plan of a model's memory on a device; not there where there is none. */
 struct planned {
-    bool is_there;
-    struct lk_memory memory;
+    bool is_there, knows_unfrozen;
+    struct lk_memory memory, unfrozen;
     char device[128];
 };
+
+/* As if nothing were frozen, where something is. What would not fit is not shown. */
+static void plan_unfrozen(struct lk_model *model, struct lk_device *device,
+                          const struct plan *plan, enum lk_memory_use use,
+                          struct planned *planned)
+{
+    const struct lk_graph *graph = lk_model_graph(model);
+    struct lk_node *node;
+    bool is_any = false;
+    for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++) {
+        is_any |= lk_node_info(node).parameters && !lk_node_info(node).is_trainable;
+        lk_node_set_trainable(node, true);
+    }
+    planned->knows_unfrozen = is_any && lk_model_memory(model, device, plan->batch, 0, use,
+                                                        &planned->unfrozen) == LK_OK;
+    lk_error_clear();
+}
 
 /* The table stands without it: a machine without a device, or a small one, gets that too, and a
  * model that no loss fits. */
@@ -171,6 +201,7 @@ static int plan_memory(struct lk_model *model, const struct plan *plan, struct p
     if (status == LK_OK) {
         planned->is_there = true;
         snprintf(planned->device, sizeof planned->device, "%s", lk_device_info(device)->name);
+        plan_unfrozen(model, device, plan, use, planned);
     }
     lk_device_close(device);
     if (status == LK_E_DEVICE_MEMORY || status == LK_E_MODEL ||
@@ -204,10 +235,10 @@ static json_t *layer_json(const struct lk_node *node, const struct plan *plan)
                      info.weights_of ? json_text(info.weights_of) : json_null());
 }
 
-static json_t *memory_json(const struct planned *planned)
+static json_t *memory_json(const struct planned *planned, bool is_frozen)
 {
-    const struct lk_memory *m = &planned->memory;
-    if (!planned->is_there)
+    const struct lk_memory *m = is_frozen ? &planned->memory : &planned->unfrozen;
+    if (!planned->is_there || (!is_frozen && !planned->knows_unfrozen))
         return json_null();
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "device",
                      json_text(planned->device), "total", (json_int_t)m->total, "weights",
@@ -225,11 +256,12 @@ static json_t *as_json(struct lk_model *model, const struct plan *plan)
     const struct lk_node *node;
     for (int i = 0; (node = lk_graph_node(graph, i)) != NULL; i++)
         json_array_append_new(layers, layer_json(node, plan));
-    return json_pack("{s:o, s:I, s:s, s:o, s:I, s:I, s:f, s:f}", "model",
+    return json_pack("{s:o, s:I, s:s, s:o, s:I, s:I, s:I, s:f, s:f}", "model",
                      json_text(lk_model_name(model)), "batch_size", (json_int_t)plan->batch,
                      "precision", plan->is_mixed ? "mixed" : "float", "layers", layers,
                      "parameters", (json_int_t)t.parameters, "trainable_parameters",
-                     (json_int_t)t.trainable, "flops", t.flops, "activation_bytes", t.bytes);
+                     (json_int_t)t.trainable, "frozen_parameters", (json_int_t)t.frozen,
+                     "flops", t.flops, "activation_bytes", t.bytes);
 }
 
 static int summarize(struct lk_model *model, const struct plan *plan, bool prints_json)
@@ -244,12 +276,15 @@ static int summarize(struct lk_model *model, const struct plan *plan, bool print
     }
     const int result = plan_memory(model, plan, &planned);
     if (json && result == DONE) {
-        json_object_set_new(json, "memory", memory_json(&planned));
+        json_object_set_new(json, "memory", memory_json(&planned, true));
+        json_object_set_new(json, "memory_unfrozen", memory_json(&planned, false));
         return json_print(json, JSON_INDENT(2));
     }
     json_decref(json);
     if (planned.is_there)
         print_memory(&planned.memory, planned.device);
+    if (planned.knows_unfrozen)
+        print_unfrozen(&planned.unfrozen);
     return result;
 }
 
@@ -288,7 +323,10 @@ static enum lk_status open_model(const struct arguments *arguments,
     const char *name = arguments->words[0];
     char config[1024];
     const bool is_run = find_config(name, config);
-    if (is_checkpoint(name) || (is_run && !option_given(arguments, "set"))) {
+    const bool is_changed = option_given(arguments, "set") ||
+                            option_given(arguments, "freeze-until") ||
+                            option_given(arguments, "train-last");
+    if (is_checkpoint(name) || (is_run && !is_changed)) {
         const enum lk_status status = lk_run_open_model(name, model);
         if (status != LK_E_IO || is_checkpoint(name))
             return status;
@@ -326,6 +364,14 @@ static int make_plan(const struct arguments *arguments, const struct lk_settings
     return option_number(arguments, "batch-size", 1, 1 << 24, &plan->batch);
 }
 
+static int set_option(const struct arguments *arguments, struct lk_settings *settings,
+                      const char *option, const char *setting)
+{
+    const char *value = option_text(arguments, option);
+    const enum lk_status status = value ? lk_settings_set(settings, setting, value) : LK_OK;
+    return status == LK_OK ? DONE : failed(status);
+}
+
 static int show(const struct arguments *arguments, struct lk_settings *settings)
 {
     struct plan plan = {0};
@@ -334,6 +380,10 @@ static int show(const struct arguments *arguments, struct lk_settings *settings)
     if (status != LK_OK)
         return failed(status);
     int result = train_set_pairs(arguments, settings);
+    if (result == DONE)
+        result = set_option(arguments, settings, "freeze-until", "freeze_until");
+    if (result == DONE)
+        result = set_option(arguments, settings, "train-last", "train_last");
     if (result == DONE)
         result = make_plan(arguments, settings, &plan);
     if (result != DONE)
@@ -375,6 +425,8 @@ static const struct option options[] = {
      "device whose memory is planned; default: the first GPU, else the first"},
     {"precision", "float|mixed",
      "mixed keeps activations and their gradients as halves (float)"},
+    {"freeze-until", "NAME", "train only what comes behind this entry of the model"},
+    {"train-last", "N", "train only the last N entries with parameters"},
     {"set", "KEY=VALUE", "a setting of 'lockstep train': input=[96,96,3] classes=6 data=SPEC"},
     {"json", NULL, "print JSON"},
     {0},
@@ -383,6 +435,7 @@ static const struct option options[] = {
 static const struct example examples[] = {
     {"lockstep summary resnet50 --batch-size 16", "a model of the zoo"},
     {"lockstep summary net.yaml --precision mixed", "a model file, with halves"},
+    {"lockstep summary mobilenet-v2 --train-last 1", "what training its head alone takes"},
     {0},
 };
 

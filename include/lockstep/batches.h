@@ -33,6 +33,8 @@ struct lk_batches_options {
     /* Where `pipeline` is NULL: that of an evaluation, without anything random; NULL: nothing
      * is done. */
     const char *eval_pipeline;
+    int versions; /* the data set has each sample in so many versions: first all samples in
+                   * version 0, then in version 1. Epoch e takes version e % versions; 0: 1 */
 };
 
 /* A place in the sequence of epochs: the next sample is number `index` of the order of

@@ -7,6 +7,7 @@
 #include <lockstep/status.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +30,14 @@ struct lk_model_shape {
  * input and number of classes; NULL: none. fails: LK_E_MODEL, LK_E_IO */
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_open(const char *name, const struct lk_model_shape *shape, struct lk_model **model);
+
+/* Freezes a model's first entries, as its text then says: replaces *model, which must have no
+ * loss yet, by one whose text has `freeze_until: UNTIL` (all entries up to that one) or
+ * `train_last: LAST` (all with parameters but the last so many) too. NULL or "", and 0: not
+ * asked for. fails: LK_E_ARGUMENT both at once; LK_E_MODEL an unknown entry, with the nearest
+ * name; more than there are; nothing left to train. *model is then as it was */
+LK_API LK_MUST_CHECK enum lk_status lk_model_freeze(struct lk_model **model, const char *until,
+                                                    int64_t last);
 
 /* Releases the model and its graph. NULL is fine. */
 LK_API void lk_model_destroy(struct lk_model *model);

@@ -17,6 +17,7 @@ enum lk_task {
     LK_TASK_CHECK,    /* comparing a device's sums before the first step: operations */
     LK_TASK_MEASURE,  /* finding the fastest kernels: operations */
     LK_TASK_EVALUATE, /* predictions over a data set: samples */
+    LK_TASK_FEATURES, /* the frozen part of a model, computed once: samples */
     LK_TASK_COUNT
 };
 

@@ -348,6 +348,20 @@ enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
     return LK_OK;
 }
 
+enum lk_status lk_data_of_source(const struct lk_source *source, void *state,
+                                 const struct lk_data_info *info, struct lk_data **data)
+{
+    struct lk_data *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return lk_fail_memory("a data set", sizeof *opened);
+    opened->source = source;
+    opened->state = state;
+    opened->info = *info;
+    describe_fields(opened);
+    *data = opened;
+    return LK_OK;
+}
+
 enum lk_status lk_data_open(const char *spec, enum lk_data_part part, struct lk_data **data)
 {
     return lk_data_open_as(spec, part, NULL, data);
@@ -449,6 +463,27 @@ enum lk_status lk_data_read_fields(const struct lk_data *data, const int64_t *in
         LK_TRY(apply_rules(data, indices[i], sample));
     }
     return LK_OK;
+}
+
+enum lk_status lk_data_identify(const struct lk_data *data, const bool of[LK_MOST_FIELDS],
+                                struct lk_sha256 *sum)
+{
+    void *to[LK_MOST_FIELDS] = {NULL};
+    enum lk_status status = LK_OK;
+    if (data->images)
+        return lk_images_identify(data->images, sum);
+    for (int f = 0; f < data->info.field_count && status == LK_OK; f++)
+        if (of[f] && !(to[f] = malloc(data->field_bytes[f])))
+            status = lk_fail_memory("a sample", data->field_bytes[f]);
+    for (int64_t i = 0; i < data->info.count && status == LK_OK; i++) {
+        status = lk_data_read_fields(data, &i, 1, to);
+        for (int f = 0; f < data->info.field_count && status == LK_OK; f++)
+            if (to[f])
+                lk_sha256_add(sum, to[f], data->field_bytes[f]);
+    }
+    for (int f = 0; f < LK_MOST_FIELDS; f++)
+        free(to[f]);
+    return status;
 }
 
 enum lk_status lk_data_read(const struct lk_data *data, const int64_t *indices, int count,

@@ -22,6 +22,18 @@ struct lk_data {
     size_t sample_bytes; /* of the image; 0: there is none */
 };
 
+/* A data set of an open source that reads fields, which `info` lists; closing it closes the
+ * source's state. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_data_of_source(const struct lk_source *source, void *state,
+                                               const struct lk_data_info *info,
+                                               struct lk_data **data);
+
+/* Adds to a hash what identifies all samples: of image files their names, lengths and times, of
+ * others the fields that are not NULL in `of`. fails: as lk_data_read_fields() */
+LK_MUST_CHECK enum lk_status lk_data_identify(const struct lk_data *data,
+                                              const bool of[LK_MOST_FIELDS],
+                                              struct lk_sha256 *sum);
+
 /* The first label of classes, which the info tells about; -1: there is none. */
 int lk_data_first_classes(const struct lk_data *data);
 

@@ -4,14 +4,15 @@
 
 enum { BUCKET_ELEMENTS = 1 << 18 };
 
-/* The scheduled operation that a parameter belongs to. */
+/* The scheduled operation that a parameter belongs to; -1: it is in the part that is not run.
+ */
 static int owner(const struct lk_replica *replica, int param)
 {
     for (int i = 0; i < replica->schedule.op_count; i++)
         for (int j = 0; j < replica->schedule.ops[i].shapes.params; j++)
             if (replica->prepared[i].param[j] == param)
                 return i;
-    return 0;
+    return -1;
 }
 
 /* Makes a bucket of the tracked parameters. They are few, so it is finished only when all their

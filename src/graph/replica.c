@@ -86,29 +86,48 @@ static enum lk_status prepare_op(struct lk_replica *replica, int i)
     return status == LK_OK ? LK_OK : lk_fail_within(status, "%s", scheduled->node->name);
 }
 
+/* A feature is loaded as it is: adding -0 keeps the sign of a zero, which adding 0 would not.
+ */
+static struct lk_input feature_input(const struct lk_node *node, const struct lk_value *value)
+{
+    return (struct lk_input){.name = node->name,
+                             .dtype = LK_F32,
+                             .shape = value->shape,
+                             .scale = 1,
+                             .shift = -0.0,
+                             .takes_numbers = true};
+}
+
 static enum lk_status list_inputs(struct lk_replica *replica)
 {
     for (int v = 0; v < replica->schedule.value_count; v++) {
-        const struct lk_node *node = replica->schedule.values[v].input;
-        if (!node)
+        const struct lk_value *value = &replica->schedule.values[v];
+        const struct lk_node *node = value->input ? value->input : value->cut;
+        if (!node || value->producer >= 0 || !lk_replica_is_live(replica, v))
             continue;
         if (replica->input_count == LK_MOST_INPUTS)
             return lk_fail(LK_E_UNSUPPORTED, "more than %d inputs", LK_MOST_INPUTS);
-        if (node->input.dtype == LK_F64 || node->input.dtype == LK_F16)
+        const struct lk_input about = value->input ? node->input : feature_input(node, value);
+        if (about.dtype == LK_F64 || about.dtype == LK_F16)
             return lk_fail(LK_E_UNSUPPORTED, "input '%s' of type %s", node->name,
-                           lk_dtype_name(node->input.dtype));
+                           lk_dtype_name(about.dtype));
         const size_t batch = (size_t)replica->config.batch;
-        const bool draws =
-            node->input.dtype == LK_U8 && lk_transform_has_params(&replica->transform);
+        const bool draws = about.dtype == LK_U8 && lk_transform_has_params(&replica->transform);
         const size_t records = draws ? batch * sizeof(struct lk_transform_params) : 0;
         replica->inputs[replica->input_count++] = (struct lk_replica_input){
             .node = node,
+            .about = about,
             .value = v,
             .records = records,
-            .bytes = records + batch * lk_input_bytes(&node->input),
+            .bytes = records + batch * lk_input_bytes(&about),
         };
     }
     return LK_OK;
+}
+
+static bool has_gradients(const struct lk_replica *replica)
+{
+    return replica->config.training && replica->config.part != LK_PART_FROZEN;
 }
 
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
@@ -119,7 +138,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
         .weights = borrows ? 0 : (size_t)replica->weight_count * real,
         .activations = replica->plan.total_bytes,
     };
-    if (replica->config.training)
+    if (has_gradients(replica))
         bytes.gradients =
             (size_t)replica->gradient_count * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
@@ -165,6 +184,7 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(take(replica, replica->schedule.op_count, sizeof *replica->prepared,
                 &replica->prepared));
     LK_TRY(list_params(replica));
+    LK_TRY(lk_replica_cut(replica));
     lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));
     for (int i = replica->schedule.op_count - 1; i >= 0; i--)
@@ -172,7 +192,7 @@ static enum lk_status create(struct lk_replica *replica)
     LK_TRY(lk_loader_create(config->device, &replica->tiling, lk_replica_stored(replica),
                             &replica->transform, &replica->loader));
     for (int i = 0; i < replica->input_count; i++)
-        LK_TRY(add_kernels(replica->loader, &replica->inputs[i].node->input));
+        LK_TRY(add_kernels(replica->loader, &replica->inputs[i].about));
     LK_TRY(lk_replica_plan_memory(replica));
     LK_TRY(lk_replica_prepare_shared(replica));
     return prepare_forks(replica);
@@ -228,7 +248,7 @@ static enum lk_status allocate_params(struct lk_replica *replica)
         const size_t offset = (size_t)param->offset * real;
         LK_TRY(lk_buffer_view(replica->weights, offset, (size_t)param->count * real,
                               &replica->weight_views[i]));
-        if (replica->config.training && param->has_gradient)
+        if (has_gradients(replica) && param->has_gradient)
             LK_TRY(lk_buffer_view(replica->gradients, offset, bytes.gradients - offset,
                                   &replica->gradient_views[i]));
     }
@@ -257,8 +277,8 @@ static enum lk_status allocate_inputs(struct lk_replica *replica)
 {
     for (int i = 0; i < replica->input_count; i++) {
         struct lk_replica_input *input = &replica->inputs[i];
-        if (input->node->input.dtype == LK_U8)
-            LK_TRY(lk_loader_allocate(replica->loader, input->node->input.shape.dim[1]));
+        if (input->about.dtype == LK_U8)
+            LK_TRY(lk_loader_allocate(replica->loader, input->about.shape.dim[1]));
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++) {
             LK_TRY(lk_transfer_buffer_create(replica->config.device, input->bytes,
                                              LK_HOST_UPLOADS, &input->slots[slot]));

@@ -7,6 +7,12 @@
 
 struct lk_replica;
 
+/* What a replica runs. FROZEN: all that gives the same for a sample each time, as
+ * it has no trained parameters before or in it, and nothing by chance; HEAD: the rest, for
+ * which values of the frozen part (features) come as inputs, with the bits of LK_PART_ALL. Each
+ * has all parameters, in one order. */
+enum lk_replica_part { LK_PART_ALL, LK_PART_FROZEN, LK_PART_HEAD };
+
 struct lk_replica_config {
     struct lk_device *device;
     const struct lk_node *outputs[LK_MOST_VALUES + 1]; /* NULL behind the last; in training
@@ -18,6 +24,7 @@ struct lk_replica_config {
     enum lk_dtype real; /* LK_F32 or LK_F64 */
     bool stores_half;   /* as lk_op_setup; the output must be a loss */
     bool training;
+    enum lk_replica_part part;
     uint64_t seed;
     /* what happens to uint8 inputs, copied; NULL: nothing */
     const struct lk_transform *transform;
@@ -89,6 +96,22 @@ LK_MUST_CHECK enum lk_status lk_replica_write_param(struct lk_replica *replica, 
                                                     const void *from);
 LK_MUST_CHECK enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index,
                                                    void *to);
+
+/* The features, in one order for both parts: the node that stands for number `index`, by which
+ * the head's slots are asked for, and which output of the frozen part it is; numbers of type
+ * LK_F32. Their values in memory are as lk_replica_feature_dtype() says. NULL past the last. */
+const struct lk_node *lk_replica_cut_value(const struct lk_replica *replica, int index,
+                                           struct lk_shape *shape);
+enum lk_dtype lk_replica_feature_dtype(const struct lk_replica *replica);
+
+/* Appends a line for each operation: its options, inputs and the algorithms that it computes
+ * forward with. fails: LK_E_ARGUMENT options that are too long to print */
+struct lk_text;
+LK_MUST_CHECK enum lk_status lk_replica_describe(const struct lk_replica *replica,
+                                                 struct lk_text *text);
+
+/* Whether it takes this input. */
+bool lk_replica_reads(const struct lk_replica *replica, const struct lk_node *input);
 
 /* Parameters whose gradients backward finishes together: elements first to first + count - 1 of
  * the weights. */

@@ -34,6 +34,7 @@ struct lk_extra_dw {
 
 struct lk_replica_input {
     const struct lk_node *node;
+    struct lk_input about; /* the node's, or of a feature */
     int value;
     size_t records, bytes; /* of a batch in host memory: those of the transform
                             * parameters of its samples, which come first, and all */
@@ -80,6 +81,13 @@ struct lk_replica {
 /* The types in memory of activations and their gradients, and of a value. */
 enum lk_dtype lk_replica_stored(const struct lk_replica *replica);
 enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int value);
+
+/* Leaves the operations of config.part in the schedule, once parameters are listed.
+ * fails: LK_E_ARGUMENT nothing is frozen; LK_E_UNSUPPORTED too many values between the parts */
+LK_MUST_CHECK enum lk_status lk_replica_cut(struct lk_replica *replica);
+
+/* Whether a value exists in the schedule: some operation makes it, or reads it as an input. */
+bool lk_replica_is_live(const struct lk_replica *replica, int value);
 
 /* Cuts the parameters with gradients into buckets. */
 void lk_replica_cut_buckets(struct lk_replica *replica);

@@ -40,10 +40,13 @@ static int last_read(const struct lk_replica *replica, int value)
     return last;
 }
 
-/* Whether an operation makes the value: after fusion some values have no producer. */
-static bool is_live(const struct lk_schedule *s, int value)
+/* After fusion some values have no producer; those of the part that is not run have no reader.
+ */
+bool lk_replica_is_live(const struct lk_replica *replica, int value)
 {
-    bool is_made = s->values[value].input != NULL;
+    const struct lk_schedule *s = &replica->schedule;
+    const bool is_input = s->values[value].input || s->values[value].cut;
+    bool is_made = is_input && lk_schedule_readers(s, value) > 0;
     for (int i = 0; i < s->op_count; i++)
         is_made |= s->ops[i].y == value;
     return is_made;
@@ -55,7 +58,7 @@ static void plan_value(struct lk_replica *replica, int value, size_t bytes)
     const struct lk_schedule *s = &replica->schedule;
     const struct lk_value *v = &s->values[value];
     replica->activation[value] = replica->gradient[value] = -1;
-    if (!is_live(s, value))
+    if (!lk_replica_is_live(replica, value))
         return;
     replica->activation[value] =
         add_live_range(replica, bytes, v->producer, last_read(replica, value));
@@ -77,7 +80,7 @@ static void plan_op(struct lk_replica *replica, int i)
     struct lk_prepared *p = &replica->prepared[i];
     const bool backward = replica->schedule.ops[i].has_backward;
     const int back = backward_time(replica, i);
-    p->saved = backward ? add_live_range(replica, p->setup.saved_bytes, i, back) : -1;
+    p->saved = add_live_range(replica, p->setup.saved_bytes, i, backward ? back : i);
     p->forward_workspace = add_live_range(replica, p->setup.workspace_bytes, i, i);
     p->backward_workspace =
         backward ? add_live_range(replica, p->setup.workspace_bytes, back, back) : -1;
@@ -97,7 +100,8 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
         return LK_I32;
     if (producer >= 0 && s->ops[producer].shapes.is_loss)
         return replica->config.real;
-    return lk_schedule_is_output(s, value) ? replica->config.real : lk_replica_stored(replica);
+    const bool is_read = lk_schedule_is_output(s, value) && !s->values[value].cut;
+    return is_read ? replica->config.real : lk_replica_stored(replica);
 }
 
 enum lk_status lk_replica_plan_memory(struct lk_replica *replica)

@@ -40,7 +40,7 @@ static enum lk_status load_numbers(struct lk_replica *replica, const struct lk_i
 static enum lk_status load_input(struct lk_replica *replica, int index, int slot)
 {
     struct lk_replica_input *input = &replica->inputs[index];
-    const struct lk_input *about = &input->node->input;
+    const struct lk_input *about = &input->about;
     struct lk_buffer *y = live_range(replica, replica->activation[input->value]);
     struct lk_buffer *from = lk_transfer_buffer_on_device(input->slots[slot]);
     const struct lk_image_batch images = {.buffer = from,

@@ -11,6 +11,8 @@ struct lk_value {
     enum lk_dtype dtype;
     const struct lk_node *input; /* NULL: an operation makes it */
     int producer;                /* the scheduled operation that does; -1: it is an input */
+    const struct lk_node *cut; /* of a schedule that was cut, see lk_replica_cut(): the node of
+                                * the frozen operation that makes it, for the head to read */
     bool wants_gradient;
     bool is_gated; /* the value ends in a relu, and the only operation that reads it
                     * writes 0 to the gradient wherever the relu let nothing pass: see

@@ -84,7 +84,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     LK_TRY(lk_layer_prepare(&of, &shape, &wants, layer));
     setup->gates_dx[0] = layer->gates_dx;
     setup->workspace_bytes = layer->workspace_bytes;
-    setup->saved_bytes = setup->training && shape.pool
+    setup->saved_bytes = setup->training && shape.pool && (wants.dx || wants.dw)
                              ? lk_tiled_bytes(&setup->tiling, &setup->shapes.y, LK_U8)
                              : 0;
     return LK_OK;

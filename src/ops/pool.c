@@ -125,7 +125,7 @@ static enum lk_status infer_max(struct lk_op_shapes *shapes)
     return infer_pool(shapes, "max_pool");
 }
 
-/* Backward looks up which pixel of its window each maximum was. */
+/* Backward, where it is called, looks up which pixel of its window each maximum was. */
 static enum lk_status prepare_greatest(struct lk_op_setup *setup,
                                        const struct lk_window window[2])
 {
@@ -137,7 +137,7 @@ static enum lk_status prepare_greatest(struct lk_op_setup *setup,
                      {1 << 16, 2, " -DPOSITION=ushort -DKEEP"},
                      {INT32_MAX, 4, " -DPOSITION=int -DKEEP"}};
     int i = 0;
-    if (!setup->training)
+    if (!setup->training || !setup->wants_dx[0])
         return prepare_kernels(setup, window, "max_forward", "max_backward",
                                " -DPOSITION=uchar");
     while (i < 2 && window[0].size * window[1].size > positions[i].most)

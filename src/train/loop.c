@@ -235,6 +235,10 @@ static enum lk_status pause_steps(struct lk_trainer *trainer, bool *is_evaluated
 static enum lk_status run(struct lk_trainer *trainer)
 {
     bool is_evaluated = false;
+    const enum lk_status filled = lk_features_fill(trainer);
+    if (filled == LK_E_INTERRUPTED) /* a run that is interrupted can go on */
+        (void)!lk_trainer_save(trainer);
+    LK_TRY(filled);
     trainer->looked_at = trainer->done;
     LK_TRY(look_at_loss_scale(trainer));
     LK_TRY(lk_trainer_take_snapshot(trainer));

@@ -57,6 +57,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .shards = trainer->shards,
         .drop_remainder = trainer->settings->drop_remainder,
         .mixed = trainer->settings->precision == LK_PRECISION_MIXED,
+        .versions = trainer->features.draws ? trainer->features.versions : 0,
         .updates = staleness ? staleness->updates : trainer->done,
     };
     struct lk_snapshot *taken = NULL;
@@ -228,6 +229,16 @@ static bool is_same_optimizer_text(const struct lk_optimizer_info *info, const c
     return strcmp(is_known ? text : there, options) == 0;
 }
 
+/* Epochs that drew anew and epochs that took variants in turns do not mix. */
+static enum lk_status check_same_versions(const struct lk_trainer *trainer,
+                                          const struct lk_checkpoint *there)
+{
+    const struct lk_features *features = &trainer->features;
+    const int64_t asked = features->draws ? features->versions : 0;
+    return there->versions == asked ? LK_OK
+                                    : differs("cache_augmentations", there->versions, asked);
+}
+
 /* Warns of differences with which the run can go on, but ends with other weights than without
  * the interruption. */
 static enum lk_status check_same_bits(const struct lk_trainer *trainer,
@@ -313,6 +324,7 @@ enum lk_status lk_trainer_resume(struct lk_trainer *trainer)
     LK_TRY(check_same_bits(trainer, about));
     if (about->plateau && *about->plateau)
         LK_TRY(lk_plateau_parse(about->plateau, &trainer->plateau));
+    LK_TRY(check_same_versions(trainer, about));
     LK_TRY(lk_team_call_each(trainer->team, read_checkpoint, trainer, false));
     LK_TRY(lk_team_set_updates(trainer->team, about->updates));
     warn_of_updates(trainer, about);

@@ -61,6 +61,7 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .clip = {s->clip_value, s->clip_norm},
         .ema = s->ema,
         .choices = trainer->choices,
+        .part = trainer->features.is_on ? LK_PART_HEAD : LK_PART_ALL,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,
         .max_staleness = s->max_staleness,
@@ -156,7 +157,9 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
                                          .drop_remainder = s->drop_remainder,
                                          .height = size.height,
                                          .width = size.width,
-                                         .threads = (int)s->data_threads,
+                                         .threads = trainer->features.is_on
+                                                        ? 0 /* none of them is read */
+                                                        : (int)s->data_threads,
                                          .prefetch = (int)s->prefetch};
     LK_TRY(lk_data_load_join(&trainer->load));
     LK_TRY(lk_trainer_read_classes(trainer));
@@ -180,6 +183,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
     options.end = trainer->total_steps;
     scale_rate(trainer);
     LK_TRY(lk_batches_create(trainer->load.train, &options, &trainer->batches));
+    LK_TRY(lk_features_check(trainer));
     lk_team_set_batches(trainer->team, trainer->batches);
     return LK_OK;
 }
@@ -214,6 +218,8 @@ static enum lk_status announce(struct lk_trainer *trainer)
                    (long long)lk_data_info(trainer->load.train)->count,
                    (long long)trainer->settings->batch_size, trainer->shards,
                    trainer->shards == 1 ? "" : "s");
+    if (trainer->features.is_on)
+        lk_text_append(&text, "; the frozen part is computed once a sample");
     if (lk_team_staleness(trainer->team))
         lk_text_append(
             &text, "; asynchronous, up to %d updates stale, its bits differ from run to run",
@@ -361,6 +367,7 @@ static enum lk_status create(struct lk_trainer *trainer, struct lk_setting_chang
     LK_TRY(lk_settings_fit_to(trainer->settings, &trainer->load.train));
     LK_TRY(lk_settings_open_fitted(trainer->settings, &trainer->model));
     LK_TRY(read_pipelines(trainer));
+    LK_TRY(lk_features_begin(trainer));
     LK_TRY(lk_lr_schedule_parse(trainer->settings->schedule, &trainer->schedule));
     LK_TRY(lk_trainer_join(trainer));
     LK_TRY(lk_data_load_start(trainer));
@@ -431,6 +438,8 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_trainer_close_evaluator(trainer);
     lk_team_destroy(trainer->team);
     lk_batches_destroy(trainer->batches);
+    lk_features_clear(&trainer->features);
+    lk_evaluated_features_clear(&trainer->evaluated);
     lk_data_close(trainer->load.train);
     lk_data_close(trainer->load.validation);
     lk_model_destroy(trainer->model);

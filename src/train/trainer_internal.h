@@ -9,7 +9,9 @@
 #include "team/team.h"
 #include "team/workers/profile.h"
 #include "train/evaluation/evaluator.h"
-#include "train/run_folder.h"
+#include "train/evaluation/features.h"
+#include "train/features.h"
+#include "train/run/folder.h"
 #include "train/settings/settings.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,6 +58,8 @@ struct lk_trainer {
     struct lk_profile *profile;   /* NULL: none is asked for */
     struct lk_data_load load;
     struct lk_batches *batches;
+    struct lk_features features; /* that batches have in the place of samples */
+    struct lk_evaluated_features evaluated;
     struct lk_checkpoint_file *checkpoint; /* to go on from; NULL: none, or done */
     struct lk_foreign_weights *weights;    /* to begin with; NULL: none, or done */
     struct lk_lr_schedule schedule;

@@ -21,6 +21,7 @@ static enum lk_status create_on(struct lk_trainer *trainer, const struct lk_work
         .transform = &trainer->eval_transform,
         .pipeline = trainer->eval_text,
         .weights_of = lk_stepper_replica(worker->stepper),
+        .features = trainer->features.is_on ? &trainer->evaluated : NULL,
     };
     for (;;) {
         const enum lk_status status = lk_evaluator_create(&config, evaluator);
@@ -115,6 +116,7 @@ enum lk_status lk_trainer_open_evaluator(struct lk_trainer *trainer)
     struct evaluation e = {.trainer = trainer};
     if (!trainer->load.validation)
         return LK_OK;
+    trainer->evaluated.count = lk_data_info(trainer->load.validation)->count;
     LK_TRY(evaluate(&e));
     if (e.is_done)
         return LK_OK;

@@ -154,6 +154,17 @@ class SameBits(RanksTest):
         self.assertIn(wanted, stdout)
         self.assertEqual([e['step'] for e in self.events('parts', 'step')], list(range(1, 41)))
 
+    def test_features_of_a_frozen_part(self):
+        """Each rank keeps those of all samples; a file is made by the first one alone."""
+        self.put('net.yaml', NET.replace('conv2d:', 'batch_norm\n  - conv2d:'))
+        frozen = ['--steps', '40', '--train-last', '1']
+        wanted = self.alone('whole', *frozen)
+        for where in 'memory', 'f.feats', 'f.feats':
+            stdout, stderr = self.job(2, f'{where}-run', *frozen, '--fresh', '--cache-features',
+                                      where)
+            self.assertIn(wanted, stdout, where)
+        self.assertEqual(stderr.count("features are there, in 'f.feats'"), 2, stderr)
+
     def test_all_reduce_of_mpi(self):
         """Other bits perhaps, but the same sums."""
         self.alone('alone', '--steps', '20')

@@ -133,6 +133,10 @@ layers:
   - {dense: {units: $classes}, trainable: no}
   - softmax
 """)
+put("model", "frozen", b"""train_last: 1
+input: [2, 2, 1]
+layers: [{conv2d: {filters: 2, kernel: 1}, name: a}, flatten, {dense: {units: 3}}, softmax]
+""")
 put("model", "branches", b"""name: two
 input: {a: [4, 4, 2], b: {shape: [4, 4, 2], scale: 0.5, shift: -1}}
 layers:

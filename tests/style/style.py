@@ -31,12 +31,13 @@ HALLS = {
     "data": [["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
+    "graph": [[""], ["tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [[""], ["checkpoint", "text"], ["foreign"], ["keras"]],
     "ops": [[""], ["arrange", "norm", "probe", "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
-    "train": [["evaluation", "settings", "tuning"], [""], ["compute", "predict"]],
+    "train": [["evaluation", "settings", "tuning"], ["run"], [""], ["compute", "predict"]],
 }
 
 # Rooms of the program, below tools/.
@@ -66,7 +67,7 @@ LIBRARIES = {
     "yaml.h": ["src/model/text/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
     "jansson.h": ["src/io/arrays/keras.c", "src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run_folder.c",
+                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run/folder.c",
                   "tools/terminal/json.h"],
 }  # fmt: skip
 
@@ -74,7 +75,7 @@ LIBRARIES = {
 SYSTEM = set(
     """assert ctype dirent errno fcntl float ftw glob inttypes langinfo limits locale
     math poll pthread sched setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio
-    stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/stat sys/time
+    stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/stat sys/statvfs sys/time
     sys/types sys/wait time unistd""".split()
 )
 

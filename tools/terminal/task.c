@@ -21,6 +21,7 @@ static const struct words {
     [LK_TASK_CHECK] = {"checking kernels", "kernels checked", "operations"},
     [LK_TASK_MEASURE] = {"measuring kernels", "kernels measured", "operations"},
     [LK_TASK_EVALUATE] = {"evaluating", NULL, NULL},
+    [LK_TASK_FEATURES] = {"computing features", "features computed", "samples"},
 };
 
 struct shown {

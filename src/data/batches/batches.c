@@ -16,6 +16,7 @@
 struct lk_batches {
     const struct lk_data *data;
     struct lk_batches_options options;
+    int64_t all;   /* samples, each in all its versions counted once */
     int64_t count; /* samples of an epoch, without a remainder that is dropped */
     int64_t per_epoch;
     struct lk_epoch_orders *orders;
@@ -56,6 +57,8 @@ static enum lk_status read_sample(const struct lk_batches *b, int64_t epoch, int
     const int *size = b->pipeline.first_crop;
     struct lk_image_crop crop = {.size = {size[0], size[1]},
                                  .is_middle = !b->pipeline.first_crop_by_chance};
+    if (b->options.versions > 1)
+        index += epoch % b->options.versions * b->all;
     if (!crops_files(b))
         return lk_data_read_fields(b->data, &index, 1, to);
     lk_pipeline_draw_crop(b->options.seed, epoch, index, crop.at);
@@ -259,7 +262,8 @@ enum lk_status lk_batches_create(const struct lk_data *data,
                                  const struct lk_batches_options *options,
                                  struct lk_batches **batches)
 {
-    const int64_t count = lk_data_info(data)->count;
+    const int versions = options->versions > 1 ? options->versions : 1;
+    const int64_t count = lk_data_info(data)->count / versions;
     const bool drops = options->drop_remainder;
     if (options->threads < LK_BATCHES_AUTO || options->threads > 1024)
         return lk_fail(LK_E_ARGUMENT, "%d threads to read ahead: expected 0..1024",
@@ -278,6 +282,7 @@ enum lk_status lk_batches_create(const struct lk_data *data,
         return lk_fail_memory("batches", sizeof *b);
     *b = (struct lk_batches){.data = data,
                              .options = *options,
+                             .all = count,
                              .count = drops ? count - count % options->size : count};
     b->per_epoch = (b->count + options->size - 1) / options->size;
     enum lk_status status = set_pipeline(b);
@@ -374,6 +379,15 @@ enum lk_status lk_batches_read(struct lk_batches *b, int64_t batch, int64_t firs
     to[b->data->image] = samples;
     to[b->data->label] = labels;
     return lk_batches_read_fields(b, batch, first, count, to);
+}
+
+bool lk_batches_draw(const struct lk_batches *b)
+{
+    const struct lk_augment *a = &b->augment;
+    const bool crops = a->crops_by_chance && (a->padding > 0 || a->height != a->from_height ||
+                                              a->width != a->from_width);
+    return crops || a->rotate > 0 || lk_transform_has_params(&b->transform) ||
+           (b->pipeline.first_crop[0] && b->pipeline.first_crop_by_chance);
 }
 
 enum lk_status lk_batches_transform_params(struct lk_batches *b, int64_t batch, int64_t first,

@@ -12,4 +12,7 @@ LK_MUST_CHECK enum lk_status lk_batches_transform_params(struct lk_batches *batc
                                                          int64_t count,
                                                          struct lk_transform_params *draws);
 
+/* Whether samples are changed by chance, so that they are others in each epoch. */
+bool lk_batches_draw(const struct lk_batches *batches);
+
 #endif

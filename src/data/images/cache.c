@@ -7,6 +7,7 @@
 #include "io/crc32c.h"
 #include "io/file.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -18,9 +19,12 @@
 enum { EMPTY, BEING_FILLED, KEPT };
 
 struct lk_cache {
-    char *path; /* NULL: in memory */
+    char *path;                  /* NULL: in memory */
+    struct lk_file_draft *draft; /* of a file that is being filled */
+    atomic_int write_error;      /* errno of the first write to it that failed */
     const char *name;
     int file;
+    bool is_decoded; /* of samples that can be decoded again */
     int64_t count;
     size_t bytes;
     struct lk_cache_entry *entries; /* [count] */
@@ -34,8 +38,11 @@ static enum lk_status create(const struct lk_cache_samples *samples, struct lk_c
     struct lk_cache *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a cache", sizeof *made);
-    *made = (struct lk_cache){
-        .name = samples->name, .file = -1, .count = samples->count, .bytes = samples->bytes};
+    *made = (struct lk_cache){.name = samples->name,
+                              .file = -1,
+                              .is_decoded = !samples->what,
+                              .count = samples->count,
+                              .bytes = samples->bytes};
     made->entries = calloc((size_t)samples->count, sizeof *made->entries);
     if (!made->entries) {
         lk_cache_close(made);
@@ -54,10 +61,11 @@ enum lk_status lk_cache_open_memory(const struct lk_cache_samples *samples,
     made->keeps = calloc((size_t)made->count, sizeof *made->keeps);
     if (!made->kept || !made->keeps) {
         lk_cache_close(made);
-        return lk_fail_memory("decoded samples (option cache)",
+        return lk_fail_memory(samples->what ? samples->what : "decoded samples (option cache)",
                               (size_t)samples->count * samples->bytes);
     }
-    lk_log(LK_LOG_INFO, "%s: decoded samples are kept, %.0f MB when all are", samples->name,
+    lk_log(LK_LOG_INFO, "%s: %s are kept, %.0f MB when all are", samples->name,
+           samples->what ? samples->what : "decoded samples",
            1e-6 * (double)samples->count * (double)samples->bytes);
     *cache = made;
     return LK_OK;
@@ -69,6 +77,7 @@ void lk_cache_close(struct lk_cache *cache)
         return;
     if (cache->file >= 0)
         close(cache->file);
+    lk_file_draft_discard(cache->draft);
     free(cache->path);
     free(cache->entries);
     free(cache->kept);
@@ -127,7 +136,7 @@ static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samp
 static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_samples *samples,
                                  const char **fault)
 {
-    char begin[sizeof lk_cache_magic] = "";
+    char begin[sizeof((struct lk_cache_header *)0)->magic] = "";
     *fault = "not there";
     if (cache->file >= 0)
         close(cache->file);
@@ -136,11 +145,11 @@ static enum lk_status open_there(struct lk_cache *cache, const struct lk_cache_s
         return LK_OK;
     LK_TRY(lk_file_open(cache->path, &cache->file));
     const bool has_begin = read_at(cache->file, 0, begin, sizeof begin);
-    if (!has_begin || memcmp(begin, lk_cache_magic, sizeof lk_cache_magic) != 0)
+    if (!has_begin || memcmp(begin, lk_cache_magic(samples), sizeof begin) != 0)
         return lk_fail(LK_E_DATA,
-                       "'%s' is no cache of samples and is left alone: name another file, or "
+                       "'%s' is no cache of %s and is left alone: name another file, or "
                        "remove it",
-                       cache->path);
+                       cache->path, samples->what ? samples->what : "samples");
     *fault = find_fault(cache, samples);
     return LK_OK;
 }
@@ -199,6 +208,92 @@ enum lk_status lk_cache_open_file(const char *path, const struct lk_cache_sample
     return status;
 }
 
+/* --- a file that is filled from elsewhere ------------------------------------------------ */
+
+static enum lk_status create_for_file(const char *path, const struct lk_cache_samples *samples,
+                                      struct lk_cache **cache)
+{
+    struct lk_cache *made = NULL;
+    LK_TRY(create(samples, &made));
+    made->path = strdup(path);
+    if (!made->path) {
+        lk_cache_close(made);
+        return lk_fail_memory("a path", strlen(path));
+    }
+    *cache = made;
+    return LK_OK;
+}
+
+enum lk_status lk_cache_open_there(const char *path, const struct lk_cache_samples *samples,
+                                   struct lk_cache **cache, const char **fault)
+{
+    struct lk_cache *made = NULL;
+    *cache = NULL;
+    LK_TRY(create_for_file(path, samples, &made));
+    const enum lk_status status = open_there(made, samples, fault);
+    if (status == LK_OK && !*fault)
+        *cache = made;
+    else
+        lk_cache_close(made);
+    return status;
+}
+
+enum lk_status lk_cache_begin_file(const char *path, const struct lk_cache_samples *samples,
+                                   struct lk_cache **cache)
+{
+    struct lk_cache *made = NULL;
+    LK_TRY(create_for_file(path, samples, &made));
+    const enum lk_status status = lk_file_draft_open(path, &made->draft);
+    if (status == LK_OK)
+        *cache = made;
+    else
+        lk_cache_close(made);
+    return status;
+}
+
+/* Writes all bytes at their place; a failure is kept for lk_cache_finish(). */
+static void write_at(struct lk_cache *cache, int64_t offset, const void *from, size_t bytes)
+{
+    const int file = fileno(lk_file_draft_stream(cache->draft));
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t put = pwrite(file, (const char *)from + done, bytes - done,
+                                   (off_t)(offset + (int64_t)done));
+        if (put <= 0) {
+            int none = 0;
+            atomic_compare_exchange_strong(&cache->write_error, &none, errno ? errno : EIO);
+            return;
+        }
+        done += (size_t)put;
+    }
+}
+
+static void put_in_file(struct lk_cache *cache, int64_t index, const uint8_t *sample,
+                        int32_t label)
+{
+    struct lk_cache_entry *entry = &cache->entries[index];
+    *entry = (struct lk_cache_entry){.label = label, .crc = lk_crc32c(sample, cache->bytes)};
+    entry->crc_of_entry = lk_cache_entry_checksum(entry);
+    write_at(cache, (int64_t)sizeof(struct lk_cache_header) + index * (int64_t)cache->bytes,
+             sample, cache->bytes);
+}
+
+enum lk_status lk_cache_finish(struct lk_cache *cache, const struct lk_cache_samples *samples)
+{
+    const struct lk_cache_header header = lk_cache_header_make(samples);
+    const char *fault = NULL;
+    write_at(cache, 0, &header, sizeof header);
+    write_at(cache, table_at(cache), cache->entries,
+             (size_t)cache->count * sizeof *cache->entries);
+    errno = atomic_load(&cache->write_error);
+    if (errno)
+        return lk_file_fail("write", cache->path);
+    struct lk_file_draft *draft = cache->draft;
+    cache->draft = NULL;
+    LK_TRY(lk_file_draft_commit(draft));
+    LK_TRY(open_there(cache, samples, &fault));
+    return fault ? lk_fail(LK_E_IO, "'%s' was written and is %s", cache->path, fault) : LK_OK;
+}
+
 /* --- use ------------------------------------------------------------------------------- */
 
 static bool find_in_file(struct lk_cache *cache, int64_t index, uint8_t *sample, int32_t *label)
@@ -210,6 +305,8 @@ static bool find_in_file(struct lk_cache *cache, int64_t index, uint8_t *sample,
         *label = entry->label;
         return true;
     }
+    if (!cache->is_decoded)
+        return false;
     if (!atomic_exchange(&cache->has_warned, true))
         lk_log(LK_LOG_WARNING,
                "%s: sample %lld in '%s' is not what was written there; such samples are "
@@ -229,9 +326,17 @@ bool lk_cache_find(struct lk_cache *cache, int64_t index, uint8_t *sample, int32
     return true;
 }
 
+const uint8_t *lk_cache_kept(const struct lk_cache *cache, int64_t index)
+{
+    const bool is_kept = !cache->path && atomic_load(&cache->keeps[index]) == KEPT;
+    return is_kept ? cache->kept + (size_t)index * cache->bytes : NULL;
+}
+
 void lk_cache_put(struct lk_cache *cache, int64_t index, const uint8_t *sample, int32_t label)
 {
     unsigned char empty = EMPTY;
+    if (cache->draft)
+        put_in_file(cache, index, sample, label);
     if (cache->path ||
         !atomic_compare_exchange_strong(&cache->keeps[index], &empty, BEING_FILLED))
         return;

@@ -1,7 +1,7 @@
-/* Decoded and scaled samples that are kept, in memory or in a file. Floor 4. Knows no image: a
- * sample is bytes and a label. A file belongs to one data set, told by a hash, and every sample
- * in it has a checksum: samples of another set, cut short or changed, are never taken for
- * pixels. */
+/* Decoded and scaled samples that are kept, in memory or in a file, or what else was computed
+ * of samples. Floor 4. Knows no image: a sample is bytes and a label. A file belongs to one
+ * data set, told by a hash, and every sample in it has a checksum: samples of another set, cut
+ * short or changed, are never taken for pixels. */
 #ifndef LK_DATA_IMAGES_CACHE_H
 #define LK_DATA_IMAGES_CACHE_H
 
@@ -15,6 +15,7 @@ struct lk_cache;
 /* The samples to be cached, and the functions that read them. */
 struct lk_cache_samples {
     const char *name; /* for messages */
+    const char *what; /* "features": of a file that is not one of decoded samples; NULL */
     int64_t count;
     size_t bytes;             /* of each */
     char sum[LK_SHA256_TEXT]; /* a hash that differs if any sample differs; for cache
@@ -37,14 +38,34 @@ LK_MUST_CHECK enum lk_status lk_cache_open_file(const char *path,
                                                 const struct lk_cache_samples *samples,
                                                 struct lk_cache **cache);
 
-/* Release it. NULL is fine. */
+/* Opens the file if it is there, of these samples and whole; else `cache` is NULL, and `fault`
+ * says why. fails: LK_E_DATA a file that is no cache of its kind; LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_cache_open_there(const char *path,
+                                                 const struct lk_cache_samples *samples,
+                                                 struct lk_cache **cache, const char **fault);
+
+/* Begins a file that lk_cache_put() fills, in any order, and lk_cache_finish() puts in the
+ * place of one that is there; only then it can be read. fails: LK_E_IO, LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_cache_begin_file(const char *path,
+                                                 const struct lk_cache_samples *samples,
+                                                 struct lk_cache **cache);
+
+/* Once all samples of such a file are put. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_cache_finish(struct lk_cache *cache,
+                                             const struct lk_cache_samples *samples);
+
+/* Release it, and drop a file that is not finished. NULL is fine. */
 void lk_cache_close(struct lk_cache *cache);
 
 /* Reads a sample from the cache; false: it is not there, or its checksum is wrong. Any thread.
  */
 bool lk_cache_find(struct lk_cache *cache, int64_t index, uint8_t *sample, int32_t *label);
 
-/* Keeps a sample in memory; does nothing to a file. Any thread. */
+/* A sample that is kept in memory; NULL: it is not there, or in a file. Any thread. */
+const uint8_t *lk_cache_kept(const struct lk_cache *cache, int64_t index);
+
+/* Keeps a sample in memory, or in a file that was begun; does nothing to one that was opened.
+ * Any thread. */
 void lk_cache_put(struct lk_cache *cache, int64_t index, const uint8_t *sample, int32_t label);
 
 /* Whether the sample was broken when the file was made. */

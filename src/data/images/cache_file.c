@@ -12,7 +12,10 @@
 
 enum { VERSION = 1, ORDER = 0x01020304, MOST_PIECE = 16, MOST_PIECE_BYTES = 4 << 20 };
 
-const char lk_cache_magic[8] = "LKCACHE";
+const char *lk_cache_magic(const struct lk_cache_samples *samples)
+{
+    return samples->what ? "LKFEATS" : "LKCACHE";
+}
 
 uint32_t lk_cache_entry_checksum(const struct lk_cache_entry *entry)
 {
@@ -25,7 +28,7 @@ struct lk_cache_header lk_cache_header_make(const struct lk_cache_samples *sampl
                                      .version = VERSION,
                                      .count = samples->count,
                                      .bytes = (int64_t)samples->bytes};
-    memcpy(header.magic, lk_cache_magic, sizeof header.magic);
+    memcpy(header.magic, lk_cache_magic(samples), sizeof header.magic);
     memcpy(header.sum, samples->sum, sizeof samples->sum);
     header.crc = lk_crc32c(&header, offsetof(struct lk_cache_header, crc));
     return header;

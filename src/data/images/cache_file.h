@@ -6,7 +6,8 @@
 
 #include "data/images/cache.h"
 
-extern const char lk_cache_magic[8];
+/* The eight bytes that a file of such samples begins with. */
+const char *lk_cache_magic(const struct lk_cache_samples *samples);
 
 struct lk_cache_header {
     char magic[8];

@@ -215,6 +215,14 @@ static enum lk_status identify(const struct lk_images *images, char text[LK_SHA2
     return LK_OK;
 }
 
+enum lk_status lk_images_identify(const struct lk_images *images, struct lk_sha256 *sum)
+{
+    char text[LK_SHA256_TEXT];
+    LK_TRY(identify(images, text));
+    lk_sha256_add(sum, text, sizeof text);
+    return LK_OK;
+}
+
 /* Samples that were broken when the cache was made count as broken again. */
 static enum lk_status take_bad(const struct lk_images *images)
 {

@@ -37,6 +37,10 @@ LK_MUST_CHECK enum lk_status lk_images_read_fields(const struct lk_images *image
                                                    const struct lk_image_crop *crop,
                                                    void *const to[LK_MOST_FIELDS]);
 
+/* Adds to a hash where the samples come from and how they are made. */
+LK_MUST_CHECK enum lk_status lk_images_identify(const struct lk_images *images,
+                                                struct lk_sha256 *sum);
+
 /* The crop that the options asked for; samples with it are cached. */
 struct lk_image_crop lk_images_crop(const struct lk_images *images);
 

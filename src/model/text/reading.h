@@ -48,6 +48,11 @@ LK_MUST_CHECK enum lk_status lk_inputs_read(struct lk_reading *reading,
 LK_MUST_CHECK enum lk_status lk_outputs_read(struct lk_reading *reading,
                                              const struct lk_yaml *root);
 
+/* Reads `freeze_until:` or `train_last:` and freezes nodes, once all layers are read.
+ * fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_freeze_read(struct lk_reading *reading,
+                                            const struct lk_yaml *root);
+
 /* Takes over the definitions under `blocks:`. fails: LK_E_MODEL with the line */
 LK_MUST_CHECK enum lk_status lk_blocks_read(struct lk_reading *reading,
                                             const struct lk_yaml *blocks);

@@ -119,14 +119,16 @@ static enum lk_status keep_names(const struct lk_reading *reading)
 
 static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
 {
-    static const char *const keys[] = {"name",   "input", "classes", "blocks", "layers",
-                                       "output", "loss",  "metrics", NULL};
+    static const char *const keys[] = {"name",         "input",      "classes", "blocks",
+                                       "layers",       "output",     "loss",    "metrics",
+                                       "freeze_until", "train_last", NULL};
     LK_TRY(lk_yaml_check_keys(root, keys));
     LK_TRY(read_classes(reading, root));
     LK_TRY(read_name(reading, root));
     LK_TRY(lk_inputs_read(reading, root));
     LK_TRY(lk_blocks_read(reading, lk_yaml_find(root, "blocks")));
     LK_TRY(read_layers(reading, root));
+    LK_TRY(lk_freeze_read(reading, root));
     LK_TRY(lk_outputs_read(reading, root));
     LK_TRY(keep_names(reading));
     return warn_of_unused(reading, root);

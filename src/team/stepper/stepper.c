@@ -24,6 +24,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .real = c->real,
         .stores_half = c->loss_scale.first > 0,
         .training = true,
+        .part = c->part,
         .seed = c->seed,
         .choices = c->choices,
         .optimizer_arrays =

@@ -25,6 +25,7 @@ struct lk_stepper_config {
     struct lk_clip clip;                       /* as the optimizer takes both */
     double ema;
     struct lk_choices *choices; /* as a replica takes them */
+    enum lk_replica_part part;  /* ALL; HEAD: the feed has features for the frozen part */
 };
 
 /* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create() */

@@ -202,6 +202,7 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .clip = c->clip,
         .ema = c->ema,
         .choices = c->choices,
+        .part = c->part,
     };
     return lk_stepper_create(&config, &worker->stepper);
 }

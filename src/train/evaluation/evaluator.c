@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/progress.h"
+#include "train/evaluation/features.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +79,10 @@ static enum lk_status create(struct lk_evaluator *evaluator,
     lk_model_output_nodes(c->model, config.outputs);
     for (int i = 0; i < c->model->output_count; i++)
         LK_TRY(create_judged(evaluator, i));
-    LK_TRY(lk_replica_create(&config, &evaluator->replica));
+    if (evaluator->features)
+        LK_TRY(lk_evaluator_divide(evaluator, &config));
+    if (!evaluator->features)
+        LK_TRY(lk_replica_create(&config, &evaluator->replica));
     return lk_replica_build(evaluator->replica);
 }
 
@@ -91,6 +95,7 @@ enum lk_status lk_evaluator_create(const struct lk_evaluator_config *config,
     made->model = config->model;
     made->batch = config->batch;
     made->pipeline = config->pipeline;
+    made->features = config->features;
     made->of_classes = -1;
     const enum lk_status status = create(made, config);
     if (status != LK_OK) {
@@ -105,6 +110,7 @@ void lk_evaluator_destroy(struct lk_evaluator *evaluator)
 {
     if (!evaluator)
         return;
+    lk_replica_destroy(evaluator->frozen);
     lk_replica_destroy(evaluator->replica);
     for (int i = 0; i < LK_MOST_OUTPUTS; i++) {
         struct lk_judged *j = &evaluator->judged[i];
@@ -168,6 +174,18 @@ enum lk_status lk_evaluator_predict(struct lk_evaluator *evaluator, int64_t coun
     return LK_OK;
 }
 
+static enum lk_status read_batch(struct lk_evaluator *evaluator, int64_t batch, int64_t count,
+                                 void *fields[LK_MOST_FIELDS])
+{
+    void *targets[LK_MOST_FIELDS];
+    memcpy(targets, fields, sizeof targets);
+    LK_TRY(lk_feed_read(&evaluator->feed, evaluator->replica, 0, evaluator->batches,
+                        (struct lk_batch_range){batch, 0, count}, fields));
+    return evaluator->features
+               ? lk_evaluator_keep_targets(evaluator, batch * evaluator->batch, count, targets)
+               : LK_OK;
+}
+
 /* Reads a batch, its inputs and targets, and predicts. */
 static enum lk_status predict_batch(struct lk_evaluator *evaluator, int64_t batch,
                                     int64_t count)
@@ -177,8 +195,11 @@ static enum lk_status predict_batch(struct lk_evaluator *evaluator, int64_t batc
     memcpy(fields, evaluator->targets, sizeof fields);
     for (int i = 0; i < evaluator->model->output_count; i++)
         to[i] = evaluator->judged[i].predictions;
-    LK_TRY(lk_feed_read(&evaluator->feed, evaluator->replica, 0, evaluator->batches,
-                        (struct lk_batch_range){batch, 0, count}, fields));
+    if (evaluator->features)
+        LK_TRY(lk_evaluator_load_features(evaluator, batch, count));
+    if (!evaluator->features ||
+        !lk_evaluator_recall_targets(evaluator, batch * evaluator->batch, count, fields))
+        LK_TRY(read_batch(evaluator, batch, count, fields));
     return predict_slot(evaluator, count, to);
 }
 

@@ -8,6 +8,7 @@
 #include <lockstep/train.h>
 
 struct lk_evaluator;
+struct lk_evaluated_features;
 
 struct lk_evaluator_config {
     struct lk_device *device;
@@ -18,6 +19,8 @@ struct lk_evaluator_config {
     const char *pipeline; /* of its samples, as batches take it, outlives it; NULL: none */
     struct lk_replica *weights_of; /* uses this one's and must go before it; NULL: its own */
     struct lk_choices *choices;    /* outlive it; NULL: as a replica has it */
+    struct lk_evaluated_features *features; /* of the frozen part, which do not change while it
+                                             * lives; NULL: the whole model is run each time */
 };
 
 /* Prepares, builds and allocates a replica for prediction; weights of its own are not yet set.

@@ -1,4 +1,4 @@
-/* The inside of an evaluator, for the two files that make it up. Floor 8. Private to
+/* The inside of an evaluator, for the files that make it up. Floor 8. Private to
  * src/train/evaluation. */
 #ifndef LK_TRAIN_EVALUATION_INTERNAL_H
 #define LK_TRAIN_EVALUATION_INTERNAL_H
@@ -19,7 +19,8 @@ struct lk_judged {
 
 struct lk_evaluator {
     struct lk_model *model;
-    struct lk_replica *replica;
+    struct lk_replica *replica, *frozen;    /* frozen: NULL, or see features.h: */
+    struct lk_evaluated_features *features; /* then `replica` is of the head; NULL */
     int64_t batch;
     const char *pipeline;
     struct lk_judged judged[LK_MOST_OUTPUTS];

@@ -282,10 +282,20 @@ enum lk_status lk_settings_open_model(const struct lk_settings *settings,
 {
     const struct lk_model_shape shape = {settings->input[0], settings->input[1],
                                          settings->input[2], settings->classes};
-    if (settings->model_text)
-        return lk_model_read(settings->model_text, strlen(settings->model_text),
-                             settings->model_where, model);
-    if (!settings->model[0])
+    struct lk_model *opened = NULL;
+    if (!settings->model_text && !settings->model[0])
         return lk_fail(LK_E_ARGUMENT, "no model: name one of the zoo or a model file");
-    return lk_model_open(settings->model, &shape, model);
+    if (settings->model_text)
+        LK_TRY(lk_model_read(settings->model_text, strlen(settings->model_text),
+                             settings->model_where, &opened));
+    else
+        LK_TRY(lk_model_open(settings->model, &shape, &opened));
+    const enum lk_status status =
+        lk_model_freeze(&opened, settings->freeze_until, settings->train_last);
+    if (status != LK_OK) {
+        lk_model_destroy(opened);
+        return status;
+    }
+    *model = opened;
+    return LK_OK;
 }

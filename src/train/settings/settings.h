@@ -19,6 +19,8 @@ struct lk_settings {
     char max_bad[16], optimizer[256], schedule[256], split[256];
     char data_cache[512];
     char weights[512], init_from[512];
+    char freeze_until[128], cache_features[512];
+    int64_t train_last, cache_augmentations;
     char pipeline[1024], eval_pipeline[1024]; /* as lk_pipeline_print() has them */
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;

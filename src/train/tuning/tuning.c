@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/folder.h"
 #include "base/log.h"
-#include "graph/tune.h"
+#include "graph/tune/tune.h"
 #include "io/file.h"
 #include "mirror/shards.h"
 #include <errno.h>

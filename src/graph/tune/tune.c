@@ -1,5 +1,5 @@
 /* Measures the candidates of every choice of a graph's operations. */
-#include "graph/tune_internal.h"
+#include "graph/tune/internal.h"
 
 #include "base/clock.h"
 #include "base/fail.h"

@@ -1,11 +1,11 @@
 /* The inside of the tuner, for the files that make it up. Floor 5. Private to
- * src/graph/tune*.c. tune.c goes through all choices; tune_shared.c, which it asks last,
+ * src/graph/tune. tune.c goes through all choices; shared.c, which it asks last,
  * measures by means of it. */
 #ifndef LK_GRAPH_TUNE_INTERNAL_H
 #define LK_GRAPH_TUNE_INTERNAL_H
 
 #include "graph/schedule.h"
-#include "graph/tune.h"
+#include "graph/tune/tune.h"
 #include "ops/op.h"
 #include "products/kernel/choice.h"
 

@@ -1,6 +1,6 @@
 /* Makes a choice for the whole device: the candidate with which all passes of the model
  * together are the fastest. */
-#include "graph/tune_internal.h"
+#include "graph/tune/internal.h"
 
 #include "base/fail.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Whether a folder may be a run directory: what stands in it is a run's, or nobody's. */
-#include "train/run_folder.h"
+#include "train/run/folder.h"
 
 #include "base/fail.h"
 #include "io/file.h"

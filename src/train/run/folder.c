@@ -1,5 +1,5 @@
 /* Makes and locks run directories, and writes their files. */
-#include "train/run_folder.h"
+#include "train/run/folder.h"
 
 #include "base/build.h"
 #include "base/escape.h"

@@ -2,7 +2,7 @@
  * keep those that the run had before. */
 #include "base/fail.h"
 #include "io/file.h"
-#include "train/run_folder.h"
+#include "train/run/folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
