@@ -103,7 +103,8 @@ class Values(ComputeTest):
             begin, end = header[name]['data_offsets']
             return struct.unpack(f'<{(end - begin) // 4}f', content[start + begin:start + end])
         weight, bias = array('dense_1.weight'), array('dense_1.bias')
-        logits = [bias[k] + sum((i + 784 * n) % 251 / 255 * weight[10 * i + k] for i in range(784))
+        logits = [bias[k] + sum((i + 784 * n) % 251 / 255 * weight[10 * i + k]
+                                for i in range(784))
                   for n in range(5) for k in range(10)]
         self.assert_close(self.value('dense_1')[1], logits, 1e-5)
         sums = [sum(map(math.exp, logits[10 * n:10 * n + 10])) for n in range(5)]
@@ -139,7 +140,8 @@ class Refusals(ComputeTest):
                    'b=b.npy', model='two.yaml')
 
     def test_arrays(self):
-        for shape, said in (((37, 2, 3, 2), 'takes [n, 3, 2, 2]'), ((3, 2, 2), 'takes [n, 3, 2'),
+        for shape, said in (((37, 2, 3, 2), 'takes [n, 3, 2, 2]'),
+                            ((3, 2, 2), 'takes [n, 3, 2, 2]'),
                             ((0, 3, 2, 2), 'has no sample')):
             npy.write(self.path('x.npy'), '<f4', shape, [0] * math.prod(shape))
             self.wrong(3, said, '--input', 'x.npy')
@@ -163,8 +165,8 @@ class Refusals(ComputeTest):
     def test_files_that_are_there(self):
         os.mkdir(self.path('values'))
         self.put('values/last.npy', 'mine')
-        self.refused(3, 'is there already; --force replaces it', 'run', 'small.yaml', '--output',
-                     'values', '--input', 'u.npy')
+        self.refused(3, 'is there already; --force replaces it', 'run', 'small.yaml',
+                     '--output', 'values', '--input', 'u.npy')
         with open(self.path('values/last.npy')) as file:
             self.assertEqual(file.read(), 'mine')
         self.compute('--input', 'u.npy', '--force')

@@ -41,7 +41,8 @@ class ImportTest(ProgramTest):
 
     def layers(self, *layers, shape=(None, 8, 6, 2), **more):
         """A Sequential model of Keras 2 as JSON, in m.json."""
-        first = {'class_name': 'InputLayer', 'config': {'batch_input_shape': shape, 'name': 'in'}}
+        first = {'class_name': 'InputLayer',
+                 'config': {'batch_input_shape': shape, 'name': 'in'}}
         listed = [first] + [{'class_name': c, 'config': {'name': f'l{i}', **o}}
                             for i, (c, o) in enumerate(layers)]
         self.put('m.json', json.dumps({'class_name': 'Sequential', 'keras_version': '2.11.0',
@@ -67,7 +68,8 @@ class Computes(ImportTest):
 
     @unittest.skipUnless(importlib.util.find_spec('keras'), 'needs keras')
     def test_what_keras_makes_now(self):
-        subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder], check=True)
+        subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
+                       check=True)
         for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged':
             self.compare(self.folder, name, '.keras', name)
 
@@ -126,7 +128,8 @@ class Refusals(ImportTest):
                 ('Conv2D', {'filters': 2, 'kernel_size': 3, 'new': 1}, "'new' is 1"),
                 ('Conv2D', {'filters': 'x', 'kernel_size': 3}, "'filters' is \"x\""),
                 ('Conv2D', {'filters': 2, 'kernel_size': 3, 'dtype': 'float64'}, 'float64'),
-                ('SeparableConv2D', {'filters': 2, 'kernel_size': 3, 'groups': 2}, "'groups' is 2"),
+                ('SeparableConv2D', {'filters': 2, 'kernel_size': 3, 'groups': 2},
+                 "'groups' is 2"),
                 ('BatchNormalization', {'axis': 1}, "'axis' is 1"),
                 ('BatchNormalization', {'renorm': True}, "'renorm'"),
                 ('Activation', {'activation': 'tanh_shrink'}, "'tanh_shrink' is not supported"),
@@ -172,9 +175,11 @@ class Refusals(ImportTest):
         self.run_program('import', 'm.json', '-o', 'late')
 
     def test_hostile_json(self):
-        for text, said in (('{"a": ' + '[' * 100000, 'deep'), ('{"a": [' + '0,' * 400000, 'values'),
+        for text, said in (('{"a": ' + '[' * 100000, 'deep'),
+                           ('{"a": [' + '0,' * 400000, 'values'),
                            ('{"class_name": "Sequential"', 'line 1'), ('{}', 'found'),
-                           ('{"class_name": "Sequential", "config": {"layers": []}}', "'layers'"),
+                           ('{"class_name": "Sequential", "config": {"layers": []}}',
+                            "'layers'"),
                            (' ' * (5 << 20) + '{}', '')):
             self.put('m.json', text)
             self.refuse(said)

@@ -31,7 +31,8 @@ def sequential():
 
 def functional():
     """Shared layers, several inputs and outputs, activations that differ from Keras 2's."""
-    a, b, v = Input((9, 11, 4), name='left'), Input((9, 11, 4), name='right'), Input((5,), name='v')
+    a, b = Input((9, 11, 4), name='left'), Input((9, 11, 4), name='right')
+    v = Input((5,), name='v')
     shared = L.Conv2D(6, (3, 2), padding='same', dilation_rate=2, use_bias=False)
     x = L.LeakyReLU(negative_slope=.1)(L.Add()([shared(a), shared(b)]))
     y = L.DepthwiseConv2D(3, depth_multiplier=2, strides=2, padding='same',
