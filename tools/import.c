@@ -58,7 +58,8 @@ static const struct option options[] = {
 
 static const struct example examples[] = {
     {"lockstep import model.keras -o net", "a model of Keras, with its weights"},
-    {"lockstep run net --input x.npy --output values", "what it computes"},
+    {"lockstep import net.json -o net --size 224x224",
+     "the model alone, for images of that size"},
     {0},
 };
 

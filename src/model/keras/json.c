@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 4 << 20, MOST_VALUES = 300000, MOST_DEPTH = 64 };
+enum { MOST_BYTES = 4 << 20, MOST_VALUES = 150000, MOST_DEPTH = 64 };
 
 /* Counts what the parser would allocate, so that a small text cannot take much memory: commas
  * and opening brackets outside of strings begin a value each. */

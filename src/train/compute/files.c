@@ -49,8 +49,9 @@ static enum lk_status find_input(const struct work *w, const char *name, int *in
             return LK_OK;
         }
     const char *near = lk_nearest_name(name, input_name, w);
-    return lk_fail(LK_E_ARGUMENT, "the model has no input '%.60s'; %s'%s'", name,
-                   near ? "did you mean " : "it has ", near ? near : w->inputs[0].name);
+    return lk_fail(LK_E_ARGUMENT, "the model has no input '%.60s'; %s'%s'%s", name,
+                   near ? "did you mean " : "its first is ", near ? near : w->inputs[0].name,
+                   near ? "?" : "");
 }
 
 static void print_shape(const struct lk_shape *shape, char *text, size_t bytes)

@@ -1,0 +1,206 @@
+"""lockstep import makes models that compute what Keras computes, and refuses others by name."""
+import glob
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import npy
+import program
+from program import ProgramTest
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'keras_models')
+
+
+class ImportTest(ProgramTest):
+    def text(self, folder='net'):
+        with open(self.path(folder + '/model.yaml')) as file:
+            return file.read()
+
+    def compare(self, folder, name, ending, to='net'):
+        """The values of an imported model are those that Keras has computed."""
+        self.run_program('import', f'{folder}/{name}{ending}', '-o', to, '--force')
+        text = self.text(to)
+        names = re.findall(r'^  (\w+): \{shape', text, re.M)
+        given = sorted(glob.glob(f'{folder}/{name}.x*.npy'))
+        self.assertEqual(len(names), len(given))
+        inputs = sum((['--input', f'{n}={x}'] for n, x in zip(names, given)), [])
+        done = self.run_program('run', to, *inputs, '--output', to + '/values', '--force')
+        expected = sorted(glob.glob(f'{folder}/{name}.y*.npy'))
+        files = re.findall(r'^(.*\.npy) ', done.stdout, re.M)
+        self.assertEqual(len(files), len(expected))
+        for mine, theirs in zip(files, expected):
+            (shape, found), (wanted_shape, wanted) = npy.read(self.path(mine)), npy.read(theirs)
+            self.assertEqual(tuple(shape), tuple(wanted_shape))
+            self.assertGreater(max(wanted) - min(wanted), 1e-3)
+            worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted))
+            self.assertLess(worst, 1e-5, (name, mine))
+
+    def layers(self, *layers, shape=(None, 8, 6, 2), **more):
+        """A Sequential model of Keras 2 as JSON, in m.json."""
+        first = {'class_name': 'InputLayer',
+                 'config': {'batch_input_shape': shape, 'name': 'in'}}
+        listed = [first] + [{'class_name': c, 'config': {'name': f'l{i}', **o}}
+                            for i, (c, o) in enumerate(layers)]
+        self.put('m.json', json.dumps({'class_name': 'Sequential', 'keras_version': '2.11.0',
+                                       'config': {'name': 's', 'layers': listed}, **more}))
+
+    def refuse(self, said, *arguments, status=3):
+        self.refused(status, said, 'import', 'm.json', '-o', 'no', *arguments)
+        self.assertFalse(os.path.exists(self.path('no')))
+
+
+class Computes(ImportTest):
+    def test_recorded_models(self):
+        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged':
+            self.compare(MODELS, name, '.safetensors', name)
+
+    def test_an_archive(self):
+        archive = os.path.join(MODELS, 'sequential.keras')
+        done = subprocess.run([program.PROGRAM, 'weights', archive], capture_output=True,
+                              text=True, env=self.environment())
+        if 'built without' in done.stderr:
+            self.skipTest(done.stderr)
+        self.compare(MODELS, 'sequential', '.keras')
+
+    @unittest.skipUnless(importlib.util.find_spec('keras'), 'needs keras')
+    def test_what_keras_makes_now(self):
+        subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
+                       check=True)
+        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged':
+            self.compare(self.folder, name, '.keras', name)
+
+
+class Text(ImportTest):
+    def test_keras_2(self):
+        self.layers(('Conv2D', {'filters': 4, 'kernel_size': [3, 3], 'padding': 'same',
+                                'activation': 'relu', 'trainable': False}),
+                    ('Activation', {'activation': 'hard_sigmoid'}),
+                    ('LeakyReLU', {'alpha': 0.25}), ('Flatten', {}),
+                    ('Dense', {'units': 3, 'activation': 'softmax'}))
+        self.assertIn('no weights', self.run_program('import', 'm.json', '-o', 'net').stdout)
+        text = self.text()
+        for line in ('  in: {shape: [8, 6, 2], type: uint8, scale: 1}\n',
+                     'padding: same, activation: relu}, trainable: false}\n',
+                     '  - {name: l1, hard_sigmoid: }\n', 'leaky_relu: {alpha: 0.25}',
+                     '  - {name: l4, dense: {units: 3, activation: softmax}}\n',
+                     'output:\n  l4: l4\n'):
+            self.assertIn(line, text)
+        self.assertFalse(os.path.exists(self.path('net/weights.safetensors')))
+        self.run_program('summary', 'net/model.yaml')
+        self.refused(3, 'is there already', 'import', 'm.json', '-o', 'net')
+
+    def test_the_oldest_sequential_models(self):
+        layer = {'class_name': 'Dense', 'config': {'name': 'd', 'units': 3,
+                                                   'batch_input_shape': [None, 5]}}
+        self.put('m.json', json.dumps({'class_name': 'Sequential', 'config': [layer]}))
+        self.run_program('import', 'm.json', '-o', 'net')
+        self.assertIn('dense: {units: 3}', self.text())
+
+    def test_names_become_ours(self):
+        self.layers(('ReLU', {'name': 'é: [x]'}), ('ReLU', {'name': 'true'}),
+                    ('ReLU', {'name': 'n' * 500}), ('ReLU', {'name': 'n' * 501}))
+        self.run_program('import', 'm.json', '-o', 'net')
+        names = re.findall(r'^  - \{name: ([^,]*),', self.text(), re.M)
+        self.assertEqual(names[1], '_true')
+        self.assertEqual(len(set(names)), 4)
+        for name in names:
+            self.assertRegex(name, r'^\w[\w/-]*$')
+
+    def test_open_sizes(self):
+        self.layers(('ReLU', {}), shape=(None, None, None, 3))
+        self.refuse('--size HEIGHTxWIDTH')
+        self.run_program('import', 'm.json', '-o', 'net', '--size', '5x7')
+        self.assertIn('shape: [5, 7, 3]', self.text())
+
+
+class Refusals(ImportTest):
+    def test_layers(self):
+        for layer, options, said in (
+                ('Lambda', {'function': 'x'}, "class 'Lambda' are not supported"),
+                ('Mine>Layer', {}, "class 'Mine>Layer'"),
+                ('Conv2D', {'filters': 2, 'kernel_size': 3, 'padding': 'causal'}, 'causal'),
+                ('Conv2D', {'filters': 2, 'kernel_size': 3, 'data_format': 'channels_first'},
+                 'channels_first'),
+                ('Conv2D', {'filters': 2, 'kernel_size': 3, 'new': 1}, "'new' is 1"),
+                ('Conv2D', {'filters': 'x', 'kernel_size': 3}, "'filters' is \"x\""),
+                ('Conv2D', {'filters': 2, 'kernel_size': 3, 'dtype': 'float64'}, 'float64'),
+                ('SeparableConv2D', {'filters': 2, 'kernel_size': 3, 'groups': 2},
+                 "'groups' is 2"),
+                ('BatchNormalization', {'axis': 1}, "'axis' is 1"),
+                ('BatchNormalization', {'renorm': True}, "'renorm'"),
+                ('Activation', {'activation': 'tanh_shrink'}, "'tanh_shrink' is not supported"),
+                ('ReLU', {'max_value': 3}, "'max_value' is 3"),
+                ('Reshape', {'target_shape': [2, 6, 8]}, 'would change their order'),
+                ('Flatten', {}, 'flattened image'),
+                ('Dropout', {'rate': 0.5, 'noise_shape': [1, 2]}, 'noise_shape')):
+            self.layers((layer, options))
+            self.refuse([said, f'({layer})'] if layer != 'Flatten' else said)
+
+    def test_a_class_of_someone_else(self):
+        self.put('m.json', json.dumps(
+            {'module': 'keras', 'class_name': 'Sequential', 'config': {'name': 's', 'layers': [
+                {'module': 'keras.layers', 'class_name': 'InputLayer',
+                 'config': {'batch_shape': [None, 4], 'name': 'i'}},
+                {'module': 'theirs', 'class_name': 'Dense', 'registered_name': 'theirs>Dense',
+                 'config': {'name': 'd', 'units': 3}}]}}))
+        self.refuse("class 'Dense' is not Keras's own")
+
+    def functional(self, *layers, outputs=(('a', 0, 0),)):
+        listed = [{'class_name': 'InputLayer', 'name': 'i', 'inbound_nodes': [],
+                   'config': {'batch_input_shape': [None, 4], 'name': 'i'}}]
+        listed += [{'class_name': 'ReLU', 'name': n, 'config': {'name': n}, 'inbound_nodes': c}
+                   for n, c in layers]
+        self.put('m.json', json.dumps(
+            {'class_name': 'Functional', 'config': {
+                'name': 'f', 'layers': listed, 'input_layers': [['i', 0, 0]],
+                'output_layers': [list(o) for o in outputs]}}))
+
+    def test_graphs(self):
+        self.functional(('a', [[['b', 0, 0, {}]]]), ('b', [[['a', 0, 0, {}]]]))
+        self.refuse('depends on itself')
+        self.functional(('a', [[['x', 0, 0, {}]]]))
+        self.refuse("no layer is named 'x'")
+        self.functional(('a', [[['i', 0, 0, {'training': True}]]]))
+        self.refuse("argument 'training'")
+        self.functional(('a', [[['i', 0, 5, {}]]]))
+        self.refuse('depends on itself, or is not there')
+        self.functional(('a', [[['i', 0, 0, {}]]]), outputs=(('a', 3, 0),))
+        self.refuse('an output that is not there')
+        self.functional(('b', [[['a', 0, 0, {}]]]), ('a', [[['i', 0, 0, {}]]]),
+                        outputs=(('b', 0, 0),))
+        self.run_program('import', 'm.json', '-o', 'late')
+
+    def test_hostile_json(self):
+        for text, said in (('{"a": ' + '[' * 100000, 'deep'),
+                           ('{"a": [' + '0,' * 400000, 'values'),
+                           ('{"class_name": "Sequential"', 'line 1'), ('{}', 'found'),
+                           ('{"class_name": "Sequential", "config": {"layers": []}}',
+                            "'layers'"),
+                           (' ' * (5 << 20) + '{}', '')):
+            self.put('m.json', text)
+            self.refuse(said)
+        inner = {'class_name': 'ReLU', 'config': {'name': 'r'}}
+        for i in range(14):
+            inner = {'class_name': 'Sequential', 'config': {'name': f'm{i}', 'layers': [inner]}}
+        inner['config']['layers'].insert(0, {'class_name': 'InputLayer', 'config': {
+            'batch_input_shape': [None, 4], 'name': 'i'}})
+        self.put('m.json', json.dumps(inner))
+        self.refuse('nested deeper')
+
+    def test_arrays_that_do_not_fit(self):
+        with open(os.path.join(MODELS, 'decoder.safetensors'), 'rb') as file:
+            content = file.read()
+        self.put('m.json', content.replace(b'layers/dense/vars/1', b'layers/dense/vars/7'))
+        self.refused(3, ["layer 'dense'", "no array 'bias'"], 'import', 'm.json', '-o', 'no')
+        self.put('m.json', content.replace(b'"shape": [10, 60]', b'"shape": [60, 10]'))
+        self.refused(3, ['is [60, 10], the model expects [10, 60]'], 'import', 'm.json', '-o',
+                     'no')
+        self.assertFalse(glob.glob(self.path('no/*')))
+
+
+if __name__ == '__main__':
+    program.main()

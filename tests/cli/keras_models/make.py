@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Makes models of Keras with inputs and what Keras computes of them: make.py FOLDER
+
+Needs keras and one of its backends. Beside NAME.keras there is NAME.safetensors, with the same
+arrays and the configuration as metadata, which Lockstep reads without libhdf5 and libzip.
+"""
+import json
+import os
+import struct
+import sys
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+os.environ.setdefault('CUDA_VISIBLE_DEVICES', '-1')
+
+import keras
+import numpy as np
+from keras import Input, Model, Sequential
+from keras import layers as L
+from keras.src.utils import naming
+
+random = np.random.RandomState(1)
+
+
+def sequential():
+    return Sequential([
+        Input((12, 10, 3)), L.Rescaling(0.5, -0.25),
+        L.Conv2D(5, 3, strides=2, padding='same', activation='relu'), L.BatchNormalization(),
+        L.MaxPooling2D(), L.Flatten(), L.Dropout(.5), L.Dense(7, activation='tanh'),
+        L.Dense(4, activation='softmax', name='out: 1')], name='my model')
+
+
+def functional():
+    """Shared layers, several inputs and outputs, activations that differ from Keras 2's."""
+    a, b = Input((9, 11, 4), name='left'), Input((9, 11, 4), name='right')
+    v = Input((5,), name='v')
+    shared = L.Conv2D(6, (3, 2), padding='same', dilation_rate=2, use_bias=False)
+    x = L.LeakyReLU(negative_slope=.1)(L.Add()([shared(a), shared(b)]))
+    y = L.DepthwiseConv2D(3, depth_multiplier=2, strides=2, padding='same',
+                          activation='hard_sigmoid')(x)
+    z = L.SeparableConv2D(4, 3, depth_multiplier=3, activation='leaky_relu')(x)
+    z = L.AveragePooling2D((3, 2), strides=2, padding='same')(z)
+    u = L.Dense(8, activation='elu')(v)
+    q = L.Dense(8, activation='silu')(L.GlobalAveragePooling2D()(y))
+    w = L.Dense(3)(L.Dense(6, activation='gelu')(L.Flatten()(z)))
+    return Model([a, b, v], [w, L.Multiply()([u, q])])
+
+
+def nested():
+    """Models in a model, each called twice; one with two outputs."""
+    image, other = Input((8, 8, 2)), Input((6, 6, 2))
+    inner = Sequential([Input((8, 8, 2)), L.Conv2D(3, 3, activation='relu'), L.Conv2D(2, 1)])
+    two = Model(other, [L.Flatten()(other), L.Conv2D(4, 3, groups=2)(other)])
+    p, q = two(inner(image))
+    q = L.Flatten()(L.GlobalAveragePooling2D(keepdims=True)(q))
+    _, r = two(L.ReLU(max_value=6)(inner(L.Activation('softsign')(image))))
+    return Model(image, [L.Dense(5)(p), q, L.ReLU()(r)])
+
+
+def decoder():
+    """A vector that becomes an image."""
+    code = Input((10,))
+    x = L.LeakyReLU()(L.BatchNormalization(scale=False)(L.Dense(4 * 3 * 5)(code)))
+    return Model(code, L.Conv2D(3, 3, padding='same', activation='sigmoid')(
+        L.Reshape((4, 3, 5))(x)))
+
+
+def arranged():
+    image = Input((8, 6, 4))
+    x = L.Conv2D(6, 3)(L.ZeroPadding2D(((1, 0), (2, 1)))(image))
+    x = L.Concatenate()([L.UpSampling2D(2)(x),
+                         L.UpSampling2D((2, 2), interpolation='bilinear')(x)])
+    x = L.Cropping2D(((1, 2), (0, 1)))(x)
+    s = L.Dense(12, activation='sigmoid')(L.GlobalMaxPooling2D(keepdims=True)(x))
+    x = L.Multiply()([x, s])
+    x = L.Concatenate()([L.Flatten()(x), L.GlobalAveragePooling2D()(x)])
+    return Model(image, L.Softmax()(L.Dense(5)(x)))
+
+
+def arrays_of(model, prefix=''):
+    """The arrays by the names that they have in a .keras archive."""
+    used, found = {}, {}
+    for layer in model._layers if isinstance(model, Sequential) else model.layers:
+        name = naming.to_snake_case(type(layer).__name__)
+        used[name] = used.get(name, -1) + 1
+        path = f'{prefix}layers/{name}' + (f'_{used[name]}' if used[name] else '')
+        if isinstance(layer, Model):
+            found.update(arrays_of(layer, path + '/'))
+            continue
+        for i, v in enumerate(layer._trainable_variables + layer._non_trainable_variables):
+            if 'seed' not in v.name:
+                found[f'{path}/vars/{i}'] = keras.ops.convert_to_numpy(v)
+    return found
+
+
+def write_safetensors(path, arrays, metadata):
+    header, data = {'__metadata__': metadata}, b''
+    for name, array in arrays.items():
+        content = np.ascontiguousarray(array, '<f4').tobytes()
+        header[name] = {'dtype': 'F32', 'shape': list(array.shape),
+                        'data_offsets': [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    text += b' ' * (-len(text) % 8)
+    with open(path, 'wb') as file:
+        file.write(struct.pack('<Q', len(text)) + text + data)
+
+
+def fill(model):
+    for v in model.weights:
+        if 'variance' in v.name:
+            v.assign(random.rand(*v.shape) + .5)
+        elif 'seed' not in v.name:
+            v.assign((random.rand(*v.shape) - .4) * .9)
+
+
+def main(folder):
+    for make in sequential, functional, nested, decoder, arranged:
+        keras.utils.clear_session()
+        model, path = make(), f'{folder}/{make.__name__}'
+        fill(model)
+        x = [random.randn(3, *t.shape[1:]).astype('f4') for t in model.inputs]
+        y = model(x[0] if len(x) == 1 else x)
+        write_safetensors(f'{path}.safetensors', arrays_of(model),
+                          {'model_config': model.to_json(), 'keras_version': keras.__version__})
+        model.save(f'{path}.keras')
+        for i, array in enumerate(x):
+            np.save(f'{path}.x{i}.npy', array)
+        for i, array in enumerate(y if isinstance(y, (list, tuple)) else [y]):
+            np.save(f'{path}.y{i}.npy', keras.ops.convert_to_numpy(array))
+
+
+main(sys.argv[1])
