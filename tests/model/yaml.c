@@ -1,5 +1,5 @@
 /* YAML documents: the tree, what is refused, and cutting a part out. */
-#include "model/text/yaml.h"
+#include "model/yaml/yaml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Models by name: shapes and sizes of the zoo, other shapes, files, memory. */
 #include "../scratch.h"
 #include "io/sha256.h"
-#include "model/text/yaml.h"
+#include "model/yaml/yaml.h"
 #include "tensor/tensor.h"
 #include <lockstep/model.h>
 

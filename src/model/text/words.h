@@ -8,7 +8,7 @@
 #define LK_MODEL_TEXT_WORDS_H
 
 #include "base/arena.h"
-#include "model/text/yaml.h"
+#include "model/yaml/yaml.h"
 #include <stdint.h>
 
 /* The values of words where they stand. NULL and 0: there is none, and using it is refused. */

@@ -3,7 +3,7 @@
 #include "base/escape.h"
 #include "base/fail.h"
 #include "base/text.h"
-#include "model/text/yaml.h"
+#include "model/yaml/yaml.h"
 #include "train/settings/settings.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * The text may come from anyone: aliases, anchors, tags, second documents, keys twice, and
  * trees deeper or larger than people write are refused. libyaml is known to yaml.c alone. */
-#ifndef LK_MODEL_TEXT_YAML_H
-#define LK_MODEL_TEXT_YAML_H
+#ifndef LK_MODEL_YAML_YAML_H
+#define LK_MODEL_YAML_YAML_H
 
 #include <lockstep/status.h>
 #include <stdbool.h>

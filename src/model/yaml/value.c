@@ -1,5 +1,5 @@
 /* Questions about the values of a YAML document that was read. */
-#include "model/text/yaml.h"
+#include "model/yaml/yaml.h"
 
 #include "base/fail.h"
 #include "base/option.h"

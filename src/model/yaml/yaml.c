@@ -1,5 +1,5 @@
 /* Reads YAML into a tree of values, by libyaml. */
-#include "model/text/yaml.h"
+#include "model/yaml/yaml.h"
 
 #include "base/arena.h"
 #include "base/fail.h"
