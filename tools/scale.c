@@ -138,7 +138,7 @@ static const struct table_column columns[] = {
     {"step ms", 1, 9, .rank = 3},
     {"samples/s", 1, .width = 9},
     {"efficiency", 1, .width = 10},
-    {"bottleneck", 2, 0, .is_left = true},
+    {"bottleneck", 2, 0, .is_left = true, .is_name = true},
 };
 
 static void add_row(struct table *table, const struct lk_scale_row *row)
