@@ -154,7 +154,7 @@ static enum lk_status read_convention(const struct lk_yaml *yaml,
                                       const struct lk_namings *params, struct lk_arena *arena,
                                       struct lk_convention *c)
 {
-    static const char *const keys[] = {"style", "differs", "layers", "before", NULL};
+    static const char *const keys[] = {"style", "images", "differs", "layers", "before", NULL};
     const struct lk_yaml *style = lk_yaml_find(yaml, "style");
     const struct lk_yaml *differs = lk_yaml_find(yaml, "differs");
     LK_TRY(lk_yaml_check_keys(yaml, keys));
@@ -164,6 +164,9 @@ static enum lk_status read_convention(const struct lk_yaml *yaml,
     *c = (struct lk_convention){.is_keras = strcmp(style->text, "keras") == 0};
     const size_t count = (size_t)params->params;
     LK_TRY(lk_arena_text(arena, yaml->key, &c->title));
+    const struct lk_yaml *images = lk_yaml_find(yaml, "images");
+    if (images && images->text)
+        LK_TRY(lk_arena_text(arena, images->text, &c->images));
     if (differs && differs->text)
         LK_TRY(lk_arena_text(arena, differs->text, &c->differs));
     LK_TRY(take(arena, count, sizeof *c->base, &c->base));
