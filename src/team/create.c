@@ -17,6 +17,8 @@ static enum lk_status open_device(void *context, struct lk_worker *worker)
 {
     const struct lk_team_config *c = context;
     LK_TRY(lk_device_open(c->devices, worker->position, &worker->device));
+    if (c->memory_limit > 0)
+        lk_device_limit_memory(worker->device, c->memory_limit);
     lk_device_set_log_folder(worker->device, c->log_folder);
     return LK_OK;
 }
