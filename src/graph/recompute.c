@@ -3,8 +3,13 @@
 #include "graph/recompute.h"
 
 #include "base/fail.h"
+#include "graph/memory/segments.h"
 #include "graph/replica_internal.h"
 #include <math.h>
+#include <stdlib.h>
+
+/* Writing a byte takes about as long as so many floating-point operations. */
+enum { FLOPS_PER_BYTE = 16 };
 
 static enum lk_status take(struct lk_replica *replica, int count, size_t bytes, void **memory)
 {
@@ -148,4 +153,79 @@ void lk_recompute_cut_evenly(struct lk_replica *replica)
         first = cut > first ? cut : first;
     }
     lk_recompute_mark(replica);
+}
+
+/* --- the least work ----------------------------------------------------------------------- */
+
+static double work_of(const struct lk_replica *replica, int i)
+{
+    const struct lk_scheduled_op *op = &replica->schedule.ops[i];
+    return op->shapes.flops * (double)replica->config.batch +
+           FLOPS_PER_BYTE * (double)lk_recompute_bytes(replica, op->y);
+}
+
+double lk_recompute_work(const struct lk_replica *replica)
+{
+    double again = 0, all = 0;
+    for (int i = 0; i < replica->schedule.op_count; i++) {
+        const double work = work_of(replica, i);
+        all += work;
+        again += replica->recompute.runs_again[i] ? work : 0;
+    }
+    return all > 0 ? again / all : 0;
+}
+
+static struct lk_segment_op describe(const struct lk_replica *replica, int i)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    const struct lk_scheduled_op *op = &s->ops[i];
+    struct lk_segment_op described = {
+        .work = work_of(replica, i),
+        .bytes = (double)lk_recompute_bytes(replica, op->y),
+        .saved = op->has_backward ? (double)replica->prepared[i].setup.saved_bytes : 0,
+        .reads_x = lk_recompute_reads_x(replica, i),
+        .reads_y = lk_recompute_reads_y(replica, i),
+        .inputs = op->shapes.inputs,
+        .last_reader = replica->recompute.last_reader[i],
+    };
+    for (int j = 0; j < op->shapes.inputs; j++)
+        described.makers[j] = s->values[op->x[j]].producer;
+    return described;
+}
+
+/* Plans with the first proposal that fits, or else the one of least memory. */
+static enum lk_status choose(struct lk_replica *replica, struct lk_segment_search *search)
+{
+    int least = 0;
+    size_t least_bytes = SIZE_MAX;
+    for (int i = 0; lk_segment_search_take(search, i, replica->recompute.segment); i++) {
+        lk_recompute_mark(replica);
+        LK_TRY(lk_replica_plan_memory(replica));
+        if (lk_replica_fits(replica))
+            return LK_OK;
+        if (replica->is_planned && replica->plan.total_bytes < least_bytes) {
+            least_bytes = replica->plan.total_bytes;
+            least = i;
+        }
+    }
+    (void)lk_segment_search_take(search, least, replica->recompute.segment);
+    lk_recompute_mark(replica);
+    return lk_replica_plan_memory(replica);
+}
+
+enum lk_status lk_recompute_search(struct lk_replica *replica)
+{
+    const int count = replica->schedule.op_count;
+    struct lk_segment_op *ops = calloc((size_t)count + 1, sizeof *ops);
+    struct lk_segment_search *search = NULL;
+    if (!ops)
+        return lk_fail_memory("a memory plan", (size_t)count * sizeof *ops);
+    for (int i = 0; i < count; i++)
+        ops[i] = describe(replica, i);
+    enum lk_status status = lk_segment_search_create(ops, count, &search);
+    if (status == LK_OK)
+        status = choose(replica, search);
+    lk_segment_search_destroy(search);
+    free(ops);
+    return status;
 }

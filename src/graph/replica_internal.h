@@ -2,7 +2,7 @@
 #ifndef LK_GRAPH_REPLICA_INTERNAL_H
 #define LK_GRAPH_REPLICA_INTERNAL_H
 
-#include "graph/memory_plan.h"
+#include "graph/memory/plan.h"
 #include "graph/recompute.h"
 #include "graph/replica.h"
 #include "graph/schedule.h"
