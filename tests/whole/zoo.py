@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Records one training step of each zoo model in PyTorch, in double: the loss of a small batch of
-small images, and of the gradient of every parameter its length and its product with a vector of
-random numbers, both of which any wrong element changes.
+"""Records one training step of each zoo model in PyTorch, in double: the loss of a small batch
+of small images, and of the gradient of every parameter its length and its product with a vector
+of random numbers, both of which any wrong element changes.
 
 usage: zoo.py [MODEL ...]      writes zoo/MODEL.txt beside this script
 
-Weights, images and labels are drawn from their names, which tests/whole/zoo.c does as well, so
-nothing but these numbers needs to be stored. Models that torchvision has are taken from there;
-xception and amoebanet-d are written down here, with the names that their layers have in the zoo.
-Nothing is dropped by chance, neither elements nor blocks.
+Weights, images and labels are drawn from their names, which zoo.c does as well, so nothing but
+these numbers needs to be stored. Models that torchvision has are taken from there; xception
+and amoebanet-d are written down here, with the names that their layers have in the zoo. Nothing
+is dropped by chance, neither elements nor blocks.
 """
 import math
 import sys
@@ -32,7 +32,7 @@ TORCHVISION = {
 
 
 def draw(name, count):
-    """Numbers in 0..2^32-1: the name's FNV-1a sum goes on with each, mixed as in MurmurHash3."""
+    """Numbers in 0..2^32-1: the name's FNV-1a sum and a count, mixed as in MurmurHash3."""
     seed = 2166136261
     for byte in name.encode():
         seed = (seed ^ byte) * 16777619 & 0xFFFFFFFF
@@ -64,7 +64,7 @@ def batch(size):
     return (images * (1 / 255)).contiguous(), torch.tensor(labels)
 
 
-# --- torchvision -------------------------------------------------------------------------------
+# --- torchvision -----------------------------------------------------------------------------
 
 
 class Head(torch.nn.Module):
@@ -95,7 +95,7 @@ def from_torchvision(name):
     return drawn, lambda x: torch.func.functional_call(model, drawn, (x,))
 
 
-# --- written down here -------------------------------------------------------------------------
+# --- written down here -----------------------------------------------------------------------
 
 
 class Written:
@@ -236,7 +236,7 @@ class AmoebaNet(Written):
         return self.classify(last)
 
 
-# --- recording ---------------------------------------------------------------------------------
+# --- recording -------------------------------------------------------------------------------
 
 
 def record(name):
