@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "model/foreign/weights.h"
+#include "train/evaluation/images.h"
 
 enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer)
 {
@@ -22,7 +23,9 @@ enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer)
     if (trainer->checkpoint || lk_world_rank(trainer->world) > 0 ||
         (!*s->weights && !*s->init_from))
         return LK_OK;
-    return lk_foreign_open(trainer->model, &options, &trainer->weights);
+    LK_TRY(lk_foreign_open(trainer->model, &options, &trainer->weights));
+    lk_images_compare(trainer->model, trainer->weights, s->weights, &trainer->eval_pipeline);
+    return LK_OK;
 }
 
 static enum lk_status put(void *context, struct lk_worker *worker)

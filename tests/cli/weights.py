@@ -283,6 +283,19 @@ class Pretrained(ProgramTest):
         for text in said:
             self.assertIn(text, done.stderr)
 
+    def test_how_images_are_prepared(self):
+        path = os.path.join(os.environ['LOCKSTEP_DATA'], 'pretrained',
+                            'mobilenet-v2-imagenet.pt')
+        for name in 'a', 'b':
+            os.makedirs(self.path('photos/' + name))
+            self.put(f'photos/{name}/0.png', png(32, 32, lambda x, y: (8 * x, 8 * y, 30)))
+        for preset, warnings in ('', 1), ('torchvision', 0), ('keras-caffe', 1):
+            stages = ('--set', 'pipeline=normalize ' + preset) if preset else ()
+            done = self.run_program('eval', 'mobilenet-v2', '--set', 'input=32,32,3', '--set',
+                                    'classes=2', '--data', 'folder:photos', '--weights', path,
+                                    '--skip-mismatch', '--batch-size', '2', *stages)
+            self.assertEqual(done.stderr.count('was trained on images prepared as'), warnings)
+
     def test_mobilenet(self):
         self.take('mobilenet-v2', 'mobilenet-v2-imagenet.pt',
                   '260 of 262 parameters, by the names of pytorch-port',

@@ -157,9 +157,10 @@ static enum lk_status read_convention(const struct lk_yaml *yaml,
                                       const struct lk_namings *params, struct lk_arena *arena,
                                       struct lk_convention *c)
 {
-    static const char *const keys[] = {"style", "differs", "layers", "before", NULL};
+    static const char *const keys[] = {"style", "images", "differs", "layers", "before", NULL};
     const struct lk_yaml *style = lk_yaml_find(yaml, "style");
     const struct lk_yaml *differs = lk_yaml_find(yaml, "differs");
+    const struct lk_yaml *images = lk_yaml_find(yaml, "images");
     LK_TRY(lk_yaml_check_keys(yaml, keys));
     if (!style || !style->text ||
         (strcmp(style->text, "torch") != 0 && strcmp(style->text, "keras") != 0))
@@ -169,6 +170,8 @@ static enum lk_status read_convention(const struct lk_yaml *yaml,
     LK_TRY(lk_arena_text(arena, yaml->key, &c->title));
     if (differs && differs->text)
         LK_TRY(lk_arena_text(arena, differs->text, &c->differs));
+    if (images && images->text)
+        LK_TRY(lk_arena_text(arena, images->text, &c->images));
     LK_TRY(take(arena, count, sizeof *c->base, &c->base));
     LK_TRY(take(arena, count, sizeof *c->order, &c->order));
     LK_TRY(read_bases(lk_yaml_find(yaml, "layers"), params, arena, c));

@@ -19,6 +19,7 @@ struct value {
 struct lk_foreign_weights {
     struct lk_namings namings;
     enum lk_dtype real;
+    const char *images;   /* as lk_foreign_images() has it */
     struct value *values; /* of those that the file has */
     int count;
 };
@@ -124,6 +125,7 @@ static enum lk_status open_file(const struct lk_model *model,
                                            .skips_mismatch = options->skips_mismatch,
                                            .may_lack_head = options->may_lack_head};
     LK_TRY_OUT(lk_judge(&judgement));
+    w->images = pairing.naming ? pairing.naming->images : NULL;
     status = read_values(file, &pairing, w);
 out:
     lk_arrays_close(file);
@@ -148,6 +150,11 @@ enum lk_status lk_foreign_open(const struct lk_model *model,
     }
     *weights = made;
     return LK_OK;
+}
+
+const char *lk_foreign_images(const struct lk_foreign_weights *weights)
+{
+    return weights->images;
 }
 
 void lk_foreign_close(struct lk_foreign_weights *weights)

@@ -24,6 +24,10 @@ LK_MUST_CHECK enum lk_status lk_foreign_open(const struct lk_model *model,
                                              struct lk_foreign_weights **weights);
 void lk_foreign_close(struct lk_foreign_weights *weights);
 
+/* The preset of the stage normalize with which images were prepared for these weights, as far
+ * as their names tell; NULL: unknown. */
+const char *lk_foreign_images(const struct lk_foreign_weights *weights);
+
 /* Writes them into a built replica of the model's graph; waits. Parameters that the file did
  * not have stay as they are. */
 LK_MUST_CHECK enum lk_status lk_foreign_put(const struct lk_foreign_weights *weights,

@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
-#include "model/foreign/weights.h"
+#include "train/evaluation/images.h"
 #include "train/fit.h"
 #include "train/settings/settings.h"
 #include <stdio.h>
@@ -179,7 +179,12 @@ static enum lk_status open_weights(struct lk_predictor *predictor, struct lk_set
     struct lk_replica *replica = lk_evaluator_replica(predictor->evaluator);
     if (s->skip_mismatch) /* what is left is as training would begin with it */
         LK_TRY(lk_replica_init_weights(replica, (uint64_t)s->seed));
-    return lk_foreign_load(predictor->model, &options, replica);
+    struct lk_foreign_weights *weights = NULL;
+    LK_TRY(lk_foreign_open(predictor->model, &options, &weights));
+    lk_images_compare(predictor->model, weights, s->weights, &predictor->pipeline);
+    const enum lk_status status = lk_foreign_put(weights, replica);
+    lk_foreign_close(weights);
+    return status;
 }
 
 enum lk_status lk_predictor_open_weights(const struct lk_settings *settings,
