@@ -1,5 +1,6 @@
 """Models of the zoo take size, channels and classes from the data, and the parts of a data set
 are used for what they are there for."""
+import json
 import os
 import sys
 
@@ -66,6 +67,47 @@ class FitTest(Photographs):
                              'dense: {units: $classes}, softmax]\n')
         self.refused(3, "has 3 classes, model 'two' predicts 2", 'train', 'two.yaml', '--data',
                      'folder:set', *SHORT)
+
+    def test_parameters_of_a_text(self):
+        """Each is a setting of its own, which run files and runs keep."""
+        def parameters(*arguments):
+            return json.loads(self.run_program('summary', *arguments, '--json').stdout)[
+                'parameters']
+        self.put('net.yaml', 'input: [12, 10, 3]\nclasses: 3\n'
+                             'parameters: {wide: 5, top: true}\nlayers: [flatten, '
+                             '{dense: {units: $wide}, when: $top}, '
+                             'dense: {units: $classes}, softmax]\n')
+        self.assertEqual(parameters('net.yaml'), 361 * 5 + 18)
+        self.assertEqual(parameters('net.yaml', '--set', 'wide=7'), 361 * 7 + 24)
+        self.assertEqual(parameters('net.yaml', '--set', 'top=false'), 361 * 3)
+        twice = '--set wide=7 --set top=false --set wide=9 --set top=true'.split()
+        self.assertEqual(parameters('net.yaml', *twice), 361 * 9 + 30)
+        self.run_program('train', 'net.yaml', '--data', 'folder:set', *SHORT, '--set', 'wide=7',
+                         '--run', 'wide')
+        self.assertEqual(self.config('wide')['parameters'], '"wide=7"')
+        self.assertEqual(parameters('wide'), 361 * 7 + 24)
+        self.run_program('train', 'wide/config.yaml', '--steps', '2')
+        self.assertEqual(self.events('wide', 'step')[-1]['step'], 2)
+        self.put('run.yaml', 'model: net.yaml\nparameters: {wide: 6}\ndata: "folder:set"\n')
+        self.assertEqual(parameters('run.yaml'), 361 * 6 + 21)
+        self.refused(2, "unknown option 'wid'", 'summary', 'net.yaml', '--set', 'wid=1')
+        self.refused(2, "parameter 'wide': a word or a number", 'summary', 'net.yaml', '--set',
+                     'wide=1 2')
+        self.refused(3, "units", 'summary', 'net.yaml', '--set', 'wide=narrow')
+        for bad, said in (('[1]', 'is a map'), ('{name: 1}', "'name' is no name"),
+                          ('{a: [1]}', "parameter 'a' has one value"),
+                          ('{a: }', "parameter 'a' has one value")):
+            self.put('bad.yaml', f'input: [2]\nparameters: {bad}\nlayers: [softmax]\n')
+            self.refused(3, ['bad.yaml:2: ', said], 'summary', 'bad.yaml')
+
+    def test_the_head_of_a_zoo_model(self):
+        for model, top, head in (('vgg16', 'true', 'predictions'),
+                                 ('squeezenet', 'true', 'conv10'),
+                                 ('resnet18', 'false', 'head')):
+            done = self.run_program('summary', model, '--set', 'classes=6', '--set',
+                                    f'top={top}', '--batch-size', '1', '--json')
+            layers = {layer['name']: layer for layer in json.loads(done.stdout)['layers']}
+            self.assertEqual(layers[head]['shape'][-1], 6)
 
     def test_a_shape_that_does_not_fit(self):
         self.refused(3, ["model 'vgg16' for 9x9x3 and 3 classes", 'vgg16.yaml:'], 'train',

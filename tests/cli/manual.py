@@ -280,7 +280,8 @@ class Completion(ManualTest):
         self.assertIn('--precision', self.bash('lockstep', 'train', 'mlp', '--'))
         self.assertEqual(self.bash('lockstep', 'train', '--precision', 'm'), ['mixed'])
         self.assertEqual(self.bash('lockstep', 'train', '--precision', '=', 'm'), ['mixed'])
-        self.assertEqual(self.bash('lockstep', 'train', 'mob'), ['mobilenet-v2'])
+        self.assertEqual(self.bash('lockstep', 'train', 'mob'),
+                         ['mobilenet-v2', 'mobilenet-v3-large'])
         self.assertEqual(self.bash('lockstep', 'train', 'tin'), ['tiny.yaml'])
         self.assertEqual(self.bash('lockstep', 'train', '-o', 'ph'), ['photos'])
         self.assertEqual(self.bash('lockstep', 'train', '-d', 'fol'), ['folder:'])
@@ -305,7 +306,7 @@ class Completion(ManualTest):
         self.assertEqual(fish('lockstep tr'), ['train'])
         self.assertEqual(fish('lockstep train --preci'), ['--precision'])
         self.assertEqual(fish('lockstep train --precision '), ['float', 'mixed'])
-        self.assertEqual(fish('lockstep train mob'), ['mobilenet-v2'])
+        self.assertEqual(fish('lockstep train mob'), ['mobilenet-v2', 'mobilenet-v3-large'])
         self.assertEqual(fish('lockstep train ti'), ['tiny.yaml'])
 
     @unittest.skipUnless(shutil.which('zsh'), 'zsh is not installed')

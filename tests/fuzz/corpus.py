@@ -161,6 +161,16 @@ layers:
 - {name: s, stage: {n: 2, project: true}}
 - {stage: {n: 3, wide: 8}, trainable: no}
 """)
+put("model", "parameters", b"""input: [8, 8, 1]
+classes: 3
+parameters: {top: true, wide: 4}
+layers:
+  - flatten
+  - {dense: {units: $(2*wide)}, when: $top}
+  - {name: head, dense: {units: $classes}, when: $(top == 0)}
+  - {dense: {units: $classes}, when: $top}
+  - softmax
+""")
 put("model", "weights", b"""input: {a: [4, 4, 1], b: [4, 4, 1]}
 blocks: {t: {layers: [{name: $name_c, conv2d: {filters: 2}}, {relu: },
                       {name: $name, weights: $name_c, from: $input, conv2d: {filters: 2}}]}}
