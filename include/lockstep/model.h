@@ -21,15 +21,20 @@ struct lk_model;
 LK_API LK_MUST_CHECK enum lk_status lk_model_read(const char *text, size_t bytes,
                                                   const char *where, struct lk_model **model);
 
-/* What stands beside a zoo model's name: 0 leaves the model's own. */
+/* What stands beside a zoo model's name: 0 leaves the model's own. `parameters` are values for
+ * those of the text, "top=false cells=6"; NULL or "": its own. */
 struct lk_model_shape {
     int64_t height, width, channels, classes;
+    const char *parameters;
 };
 
 /* Opens a zoo model ("fashion-convnet") or a model file. The shape replaces the zoo text's own
- * input and number of classes; NULL: none. fails: LK_E_MODEL, LK_E_IO */
+ * input, number of classes and parameters; NULL: none. fails: LK_E_MODEL, LK_E_IO */
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_open(const char *name, const struct lk_model_shape *shape, struct lk_model **model);
+
+/* Whether the text of that zoo model or model file has such a parameter. */
+LK_API bool lk_model_has_parameter(const char *name, const char *parameter);
 
 /* Freezes a model's first entries, as its text then says: replaces *model, which must have no
  * loss yet, by one whose text has `freeze_until: UNTIL` (all entries up to that one) or

@@ -22,7 +22,10 @@ enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer)
     if (trainer->checkpoint || lk_world_rank(trainer->world) > 0 ||
         (!*s->weights && !*s->init_from))
         return LK_OK;
-    return lk_foreign_open(trainer->model, &options, &trainer->weights);
+    LK_TRY(lk_foreign_open(trainer->model, &options, &trainer->weights));
+    lk_model_warn_of_images(trainer->model, &trainer->pipeline,
+                            *s->weights ? s->weights : s->init_from, trainer->weights);
+    return LK_OK;
 }
 
 static enum lk_status put(void *context, struct lk_worker *worker)

@@ -180,6 +180,7 @@ static enum lk_status add_layers(struct lk_namings *namings, const char *title,
     LK_TRY(add(namings, title, style, &naming));
     if (convention) {
         naming->differs = convention->differs;
+        naming->images = convention->images;
         naming->order = convention->order;
     }
     for (int p = 0; p < namings->params; p++) {
@@ -209,6 +210,7 @@ static enum lk_status add_counted(struct lk_namings *namings,
         if (strcmp(conventions[i].title, "keras") == 0) {
             naming->order = conventions[i].order;
             naming->differs = conventions[i].differs;
+            naming->images = conventions[i].images;
             return count_layers(namings, naming, conventions[i].base);
         }
     LK_TRY(lk_arena_allocate(&namings->arena,

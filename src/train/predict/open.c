@@ -179,7 +179,12 @@ static enum lk_status open_weights(struct lk_predictor *predictor, struct lk_set
     struct lk_replica *replica = lk_evaluator_replica(predictor->evaluator);
     if (s->skip_mismatch) /* what is left is as training would begin with it */
         LK_TRY(lk_replica_init_weights(replica, (uint64_t)s->seed));
-    return lk_foreign_load(predictor->model, &options, replica);
+    struct lk_foreign_weights *weights = NULL;
+    LK_TRY(lk_foreign_open(predictor->model, &options, &weights));
+    lk_model_warn_of_images(predictor->model, &predictor->pipeline, s->weights, weights);
+    const enum lk_status status = lk_foreign_put(weights, replica);
+    lk_foreign_close(weights);
+    return status;
 }
 
 enum lk_status lk_predictor_open_weights(const struct lk_settings *settings,

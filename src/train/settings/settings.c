@@ -44,6 +44,10 @@ const struct lk_option lk_settings_table[] = {
      .max = 1 << 20,
      .standard = "0",
      .help = "classes of a zoo model; 0: its own"},
+    {.name = "parameters",
+     TEXT(parameters),
+     .standard = "",
+     .help = "of a model's text: 'top=false cells=6'; each is also a setting by itself"},
     {.name = "weights",
      TEXT(weights),
      .standard = "",
@@ -396,10 +400,33 @@ static enum lk_status check_value(const char *name, const char *value)
     return lk_optimizer_ask(kind, value + length, &arrays, &spares);
 }
 
+/* Adds NAME=VALUE to the parameters, in place of an earlier value. */
+static enum lk_status set_parameter(struct lk_settings *settings, const char *name,
+                                    const char *value)
+{
+    char made[sizeof settings->parameters] = "";
+    const size_t length = strlen(name);
+    size_t used = 0;
+    for (const char *at = settings->parameters; *(at += strspn(at, " "));
+         at += strcspn(at, " "))
+        if (strncmp(at, name, length) != 0 || at[length] != '=')
+            used += (size_t)snprintf(made + used, sizeof made - used, "%.*s ",
+                                     (int)strcspn(at, " "), at);
+    used += (size_t)snprintf(made + used, sizeof made - used, "%s=%s", name, value);
+    if (used >= sizeof made || strchr(value, ' '))
+        return lk_fail(LK_E_ARGUMENT, "parameter '%s': a word or a number expected, found '%s'",
+                       name, value);
+    memcpy(settings->parameters, made, sizeof made);
+    return LK_OK;
+}
+
 enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
                                const char *value)
 {
     LK_TRY(check_value(name, value));
+    if (!lk_option_find(lk_settings_table, name) && settings->model[0] &&
+        lk_model_has_parameter(settings->model, name))
+        return set_parameter(settings, name, value);
     if (strcmp(name, "eval_pipeline") == 0)
         return set_pipeline(settings, name, value, false);
     if (strcmp(name, "pipeline") == 0 || strcmp(name, "augment") == 0)
