@@ -130,15 +130,25 @@ static bool has_gradients(const struct lk_replica *replica)
     return replica->config.training && replica->config.part != LK_PART_FROZEN;
 }
 
+/* The slab of another replica that may serve as slab i of this one; NULL: none. */
+static struct lk_buffer *lent_slab(const struct lk_replica *replica, int i)
+{
+    const struct lk_replica *lender = replica->config.weights_of;
+    const bool is_lent = replica->config.borrows_memory && lender && i < lender->plan.slabs &&
+                         lender->plan.slab_bytes[i] >= replica->plan.slab_bytes[i];
+    return is_lent ? lender->slabs[i] : NULL;
+}
+
 struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
 {
     const size_t real = lk_dtype_bytes(replica->config.real);
     const bool borrows = replica->config.weights_of != NULL;
     struct lk_replica_bytes bytes = {
         .weights = borrows ? 0 : (size_t)replica->weight_count * real,
-        .activations = replica->plan.total_bytes,
         .again = lk_recompute_work(replica),
     };
+    for (int i = 0; i < replica->plan.slabs; i++)
+        bytes.activations += lent_slab(replica, i) ? 0 : replica->plan.slab_bytes[i];
     if (has_gradients(replica))
         bytes.gradients =
             (size_t)replica->gradient_count * (size_t)replica->tiling.shards * real;
@@ -275,6 +285,8 @@ static enum lk_status allocate_live_ranges(struct lk_replica *replica)
     LK_TRY(take(replica, replica->live_range_count, sizeof *replica->live_range_views,
                 &replica->live_range_views));
     for (int i = 0; i < replica->plan.slabs; i++) {
+        if ((replica->slabs[i] = lent_slab(replica, i)))
+            continue;
         LK_TRY(lk_buffer_create(replica->config.device, replica->plan.slab_bytes[i],
                                 &replica->slabs[i]));
         LK_TRY(lk_buffer_enqueue_fill(replica->slabs[i], 0));
@@ -330,7 +342,8 @@ void lk_replica_destroy(struct lk_replica *replica)
     for (int i = 0; replica->live_range_views && i < replica->live_range_count; i++)
         lk_buffer_destroy(replica->live_range_views[i]);
     for (int i = 0; i < replica->plan.slabs; i++)
-        lk_buffer_destroy(replica->slabs[i]);
+        if (!lent_slab(replica, i))
+            lk_buffer_destroy(replica->slabs[i]);
     for (int i = 0; i < replica->param_count; i++) {
         lk_buffer_destroy(replica->weight_views[i]);
         lk_buffer_destroy(replica->gradient_views[i]);

@@ -36,8 +36,10 @@ struct lk_replica_config {
                                     * whose weights this one uses; it must be destroyed
                                     * after this one. NULL: this one has weights of its
                                     * own */
-    struct lk_choices *choices;    /* of algorithms; outlives the replica. NULL: those of
-                                    * weights_of, else direct sums */
+    bool borrows_memory; /* of weights_of for activations, where that is large enough: neither
+                          * may run forward before the other's results were used */
+    struct lk_choices *choices; /* of algorithms; outlives the replica. NULL: those of
+                                 * weights_of, else direct sums */
 };
 
 /* Bytes of device memory by use. */

@@ -92,6 +92,7 @@ static enum lk_status create(struct lk_evaluator *evaluator,
         .transform = c->transform,
         .real = LK_F32,
         .weights_of = c->weights_of,
+        .borrows_memory = true, /* evaluation comes between steps */
         .choices = c->choices,
     };
     lk_model_output_nodes(c->model, config.outputs);
