@@ -3,6 +3,7 @@
 #include <lockstep/compute.h>
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include "io/file.h"
@@ -169,6 +170,8 @@ static enum lk_status open_all(struct lk_computation *c, const char *model,
         return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(options->weights));
     for (int i = 0; i < c->model->input_count; i++)
         c->inputs[i] = c->model->inputs[i]->input;
+    if (c->checkpoint && !*c->weights && lk_checkpoint_has_average(c->checkpoint))
+        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
     LK_TRY(list_values(c, options));
     LK_TRY(bind_standardize(c));
     if (!c->choices)
@@ -255,7 +258,7 @@ bool lk_computation_value(const struct lk_computation *computation, int index,
 static enum lk_status set_weights(struct lk_computation *c)
 {
     if (c->checkpoint && !*c->weights)
-        return lk_checkpoint_read(c->checkpoint, c->replica, NULL);
+        return lk_checkpoint_read_average(c->checkpoint, c->replica);
     LK_TRY(lk_replica_init_weights(c->replica, c->seed));
     const struct lk_foreign_options options = {
         .weights = c->weights, .may_lack_head = !c->is_own_file, .real = LK_F32};
