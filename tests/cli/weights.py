@@ -252,6 +252,14 @@ class WhatFits(WeightsTest):
                                  model='twelve.yaml')[1]
         self.assertIn('7 of 9 parameters', said)
 
+    def test_an_empty_name_is_no_file(self):
+        for option in ('--weights', '--init-from'):
+            self.refused(2, f"'{option}' needs", 'train', 'net.yaml', '--data', DATA, option,
+                         '')
+        self.refused(2, "'--weights' needs", 'eval', 'net.yaml', '--data', DATA, '--weights=')
+        self.refused(2, "'--weights' needs", 'run', 'base', '--input', 'x.npy', '--output', 'y',
+                     '--weights', '')
+
     def test_settings_exclude_one_another(self):
         self.refused(2, 'exclude one another', 'train', 'net.yaml', '--data', DATA, '--weights',
                      'w', '--init-from', 'base')
