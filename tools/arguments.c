@@ -67,6 +67,19 @@ static int unknown(const struct command *command, const char *name, size_t lengt
                        near ? "; did you mean '--" : "", near ? near : "", near ? "'?" : "");
 }
 
+/* Notes an option. An empty file name, as of a shell's variable that is not set, must not
+ * quietly become a beginning without weights. */
+static int give(struct arguments *arguments, const struct option *row, const char *value)
+{
+    const bool names_weights =
+        strcmp(row->name, "weights") == 0 || strcmp(row->name, "init-from") == 0;
+    if (names_weights && !*value)
+        return wrong_usage(arguments->command, "option '--%s' needs a %s, found an empty name",
+                           row->name, row->value);
+    arguments->given[arguments->given_count++] = (struct given){row, value};
+    return DONE;
+}
+
 /* Parses the option at text[0]; *used tells how many words it took. */
 static int parse_option(struct arguments *arguments, int count, char **text, int *used)
 {
@@ -90,8 +103,7 @@ static int parse_option(struct arguments *arguments, int count, char **text, int
         value = text[1];
         *used = 2;
     }
-    arguments->given[arguments->given_count++] = (struct given){row, value};
-    return DONE;
+    return give(arguments, row, value);
 }
 
 /* Parses the letters at text[0], "-b64" or "-qb 64"; *used tells how many words they took. */
@@ -115,9 +127,9 @@ static int parse_letters(struct arguments *arguments, int count, char **text, in
             value = text[1];
             *used = 2;
         }
-        arguments->given[arguments->given_count++] = (struct given){row, value};
-        if (value)
-            break;
+        const int status = give(arguments, row, value);
+        if (status != DONE || value)
+            return status;
     }
     return DONE;
 }

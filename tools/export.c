@@ -25,7 +25,8 @@ static int run(const struct arguments *arguments)
                           is_keras ? LK_WEIGHTS_KERAS_H5 : LK_WEIGHTS_SAFETENSORS, names);
     if (status != LK_OK)
         return failed(status);
-    printf("%s\n", to);
+    terminal_print(to, 0);
+    printf("\n");
     return DONE;
 }
 

@@ -1,5 +1,6 @@
 /* lockstep run: computes a model's outputs, and other values of it, on arrays of numbers. */
 #include "command.h"
+#include "terminal/interrupt.h"
 #include "terminal/task.h"
 #include "terminal/terminal.h"
 #include <inttypes.h>
@@ -84,16 +85,28 @@ static void print_files(const struct lk_computation *computation, const char *fo
     }
 }
 
+static void stop(void *computation)
+{
+    lk_computation_stop(computation);
+}
+
+static const struct interrupt_words words = {.stop = stop,
+                                             .second = "\nlockstep: stopped at once\n"};
+
 static int compute(const struct arguments *arguments, const struct asked *asked)
 {
     struct lk_computation *computation = NULL;
     const char *folder = option_text(arguments, "output");
     int64_t samples = 0;
+    interrupt_catch(&words);
     enum lk_status status =
         lk_computation_open(arguments->words[0], &asked->options, &computation);
-    if (status == LK_OK)
+    if (status == LK_OK) {
+        interrupt_set_running(computation);
         status = lk_computation_run_files(computation, asked->files, asked->file_count, folder,
                                           option_given(arguments, "force"), &samples);
+        interrupt_set_running(NULL);
+    }
     const int result = status == LK_OK ? DONE : failed(status);
     if (status == LK_OK)
         print_files(computation, folder, samples);

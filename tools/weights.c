@@ -4,11 +4,16 @@
 #include "terminal/json.h"
 #include "terminal/terminal.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SHAPE_COLUMNS = 20, FIGURE_COLUMNS = 43 }; /* of the columns behind the name */
+enum {
+    SHAPE_COLUMNS = 20,
+    FIGURE_COLUMNS = 43, /* of all columns behind the name */
+    MOST_WIDTH = 100     /* of names: one of any length must not fill every line */
+};
 
 struct array {
     struct lk_weights_array info;
@@ -43,11 +48,18 @@ static int name_width(const struct lk_weights_file *file)
     return width;
 }
 
-/* One line an array where all names leave room for the figures, else the figures stand in a
- * line of their own. */
-static void print_array(const struct array *array, int width)
+/* Without the sign that some operations give to what is no number. */
+static double unsigned_nan(double figure)
+{
+    return isnan(figure) ? NAN : figure;
+}
+
+/* One line an array where its name leaves room for the figures, else they stand in a line of
+ * their own. */
+static void print_array(const struct array *array, int all)
 {
     char shape[192];
+    const int width = terminal_width(array->info.name) <= all ? all : 0;
     if (width > 0)
         terminal_print(array->info.name, width);
     else {
@@ -56,7 +68,8 @@ static void print_array(const struct array *array, int width)
     }
     printf("  %-*s  %-4s", width > 0 ? SHAPE_COLUMNS : 0, shape_text(&array->info, shape),
            array->info.type);
-    printf(width > 0 ? "  %10.4g  %9.4g\n" : "  %.4g  %.4g\n", array->mean, array->deviation);
+    printf(width > 0 ? "  %10.4g  %9.4g\n" : "  %.4g  %.4g\n", unsigned_nan(array->mean),
+           unsigned_nan(array->deviation));
 }
 
 static enum lk_status print(const struct lk_weights_file *file)
@@ -64,7 +77,7 @@ static enum lk_status print(const struct lk_weights_file *file)
     struct array array;
     const int all = name_width(file);
     const bool is_wide = !isatty(STDOUT_FILENO) || all + 4 + FIGURE_COLUMNS <= stdout_columns();
-    const int width = is_wide ? all : 0;
+    const int width = !is_wide ? 0 : all < MOST_WIDTH ? all : MOST_WIDTH;
     int64_t count = 0;
     int arrays = 0;
     if (width > 0)

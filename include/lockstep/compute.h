@@ -74,6 +74,11 @@ lk_computation_run_files(struct lk_computation *computation,
                          const struct lk_computation_file *files, int count, const char *folder,
                          bool may_replace, int64_t *samples);
 
+/* Asks lk_computation_run_files() to end soon with LK_E_INTERRUPTED and without a file; on any
+ * thread, also within a signal handler. */
+LK_API void lk_computation_stop(struct lk_computation *computation);
+LK_API bool lk_computation_is_stopped(const struct lk_computation *computation);
+
 #ifdef __cplusplus
 }
 #endif

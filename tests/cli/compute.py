@@ -3,7 +3,11 @@ import glob
 import json
 import math
 import os
+import resource
+import signal
 import struct
+import subprocess
+import time
 import unittest
 
 import npy
@@ -118,6 +122,53 @@ class Values(ComputeTest):
         for seed in '1', '2':
             self.compute('--input', 'x.npy', '--seed', seed, model='tiny.yaml', output=seed)
         self.assertNotEqual(self.value('softmax_1', '1'), self.value('softmax_1', '2'))
+
+
+class LongWork(ComputeTest):
+    """The array has more samples than a machine computes in a minute."""
+
+    def setUp(self):
+        super().setUp()
+        npy.write(self.path('many.npy'), '|u1', (40_000_000, 3, 2, 2), [])
+        header = os.path.getsize(self.path('many.npy'))
+        os.truncate(self.path('many.npy'), header + 40_000_000 * 12)
+
+    def start(self, *arguments, **more):
+        running = subprocess.Popen(
+            [program.PROGRAM, 'run', 'small.yaml', '--input', 'many.npy', '--output', 'values',
+             *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, env=self.environment(), **more)
+        self.addCleanup(running.stderr.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        return running
+
+    def test_an_interrupt_leaves_no_file(self):
+        running = self.start()
+        while not glob.glob(self.path('values/*')) and running.poll() is None:
+            time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        self.assertEqual(running.wait(timeout=60), 130)
+        self.assertIn('interrupted', running.stderr.read())
+        self.assertEqual(os.listdir(self.path('values')), [])
+
+    def test_a_full_disk_ends_it(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, 8 << 20))
+        running = self.start(preexec_fn=limit)
+        self.assertEqual(running.wait(timeout=60), 3)
+        self.assertIn("cannot write the value 'last': File too large", running.stderr.read())
+        self.assertEqual(os.listdir(self.path('values')), [])
+
+    def test_a_large_batch_takes_no_memory_for_samples_that_never_come(self):
+        self.put('wide.yaml', 'name: wide\ninput: {shape: [32, 32, 3]}\n'
+                 'layers:\n- {name: all, rescale: {scale: 2, shift: 0}}\n')
+        npy.write(self.path('one.npy'), '|u1', (1, 32, 32, 3), [1] * 3072)
+        self.compute('--input', 'one.npy', '--batch-size', '32768', model='wide.yaml')
+        self.assertEqual(self.value('all')[0], (1, 32, 32, 3))
+        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.assertLess(largest, 400_000)  # kilobytes
 
 
 class Refusals(ComputeTest):

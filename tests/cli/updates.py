@@ -5,6 +5,7 @@ import json
 import struct
 from pathlib import Path
 
+import npy
 import program
 from program import ProgramTest
 
@@ -44,8 +45,11 @@ class UpdatesTest(ProgramTest):
 
     def arrays(self, run):
         """The newest checkpoint's arrays, as bytes."""
-        path = sorted(Path(self.path(run + '/checkpoints')).glob('*.safetensors'))[-1]
-        data = path.read_bytes()
+        checkpoints = Path(self.path(run + '/checkpoints')).glob('*.safetensors')
+        return self.read(sorted(checkpoints)[-1])
+
+    def read(self, path):
+        data = Path(path).read_bytes()
         end = 8 + struct.unpack('<Q', data[:8])[0]
         return {name: data[end + of['data_offsets'][0]:end + of['data_offsets'][1]]
                 for name, of in json.loads(data[8:end]).items() if name != '__metadata__'}
@@ -167,6 +171,21 @@ class UpdatesTest(ProgramTest):
                      *again, 'run')
         self.refused(2, "checkpoint has no moving average of the weights, asked for is ema 0.5",
                      *again, 'plain', '--set', 'ema=0.5')
+
+    def test_averages_are_exported_and_computed_with(self):
+        self.net('run', '--steps', '5', '--set', 'ema=0.9')
+        done = self.run_program('export', 'run', '--format', 'safetensors', '-o', 'exported')
+        self.assertIn('moving average', done.stderr)
+        arrays, exported = self.arrays('run'), self.read(self.path('exported'))
+        for name in exported:
+            self.assertEqual(exported[name], arrays.get('optimizer.ema.' + name, arrays[name]))
+        self.assertNotEqual(exported['dense_1.weight'], arrays['dense_1.weight'])
+        npy.write(self.path('x.npy'), '|u1', (2, 28, 28, 1), [x % 251 for x in range(2 * 784)])
+        for model, weights, to in (('run', [], 'a'),
+                                   ('net.yaml', ['--weights', 'exported'], 'b')):
+            self.run_program('run', model, '--input', 'x.npy', '--output', to, *weights)
+        self.assertEqual(npy.read(self.path('a/softmax_1.npy')),
+                         npy.read(self.path('b/softmax_1.npy')))
 
     def test_without_lockstep(self):
         self.net('run', '--mode', 'async', '--device', '0*2', '--epochs', '2', *ALL)

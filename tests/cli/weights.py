@@ -84,6 +84,20 @@ class Listing(WeightsTest):
         self.assertIn('\na     [2, 2]                F32            3      1.871\n', text)
         self.assertTrue(text.endswith('\nsafetensors, 2 arrays, 5 numbers\n'))
 
+    def test_a_long_name_fills_its_own_line_only(self):
+        name = 'x' * 5000
+        write_safetensors(self.path('w.safetensors'),
+                          {name: ('F32', [1], struct.pack('<f', 1)),
+                           'nan': ('F32', [2], struct.pack('<2f', float('inf'), 1))})
+        lines = self.run_program('weights', 'w.safetensors').stdout.split('\n')
+        self.assertEqual(lines[1:3], [name, '    [1]  F32   1  0'])
+        self.assertLess(len(lines[3]), 160)
+        self.assertEqual(lines[3].split(), ['nan', '[2]', 'F32', 'inf', 'nan'])
+
+    def test_no_control_characters_in_what_export_prints(self):
+        done = self.export('a\x1b[31m', '--format', 'safetensors')
+        self.assertNotIn('\x1b', done.stdout)
+
     def test_refuses(self):
         self.refused(2, 'needs one FILE', 'weights')
         self.refused(3, 'nothing.pt', 'weights', 'nothing.pt')
@@ -237,6 +251,14 @@ class WhatFits(WeightsTest):
         said = self.after_a_step('new', '--init-from', 'base', '--skip-mismatch',
                                  model='twelve.yaml')[1]
         self.assertIn('7 of 9 parameters', said)
+
+    def test_an_empty_name_is_no_file(self):
+        for option in ('--weights', '--init-from'):
+            self.refused(2, f"'{option}' needs", 'train', 'net.yaml', '--data', DATA, option,
+                         '')
+        self.refused(2, "'--weights' needs", 'eval', 'net.yaml', '--data', DATA, '--weights=')
+        self.refused(2, "'--weights' needs", 'run', 'base', '--input', 'x.npy', '--output', 'y',
+                     '--weights', '')
 
     def test_settings_exclude_one_another(self):
         self.refused(2, 'exclude one another', 'train', 'net.yaml', '--data', DATA, '--weights',

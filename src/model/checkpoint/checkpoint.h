@@ -87,6 +87,10 @@ bool lk_checkpoint_has_average(const struct lk_checkpoint_file *file);
 LK_MUST_CHECK enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
                                                         struct lk_replica *replica);
 
+/* The name of the array that is a parameter's average, in a file that has averages. */
+enum { LK_AVERAGE_NAME = 192 };
+void lk_checkpoint_name_average(const char *param, char name[LK_AVERAGE_NAME]);
+
 /* The sum of all parameters' bytes in the order of the graph's nodes. Waits. */
 LK_MUST_CHECK enum lk_status lk_parameters_sha256(const struct lk_replica *replica,
                                                   char text[LK_SHA256_TEXT]);

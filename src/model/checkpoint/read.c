@@ -223,9 +223,9 @@ static enum lk_status read_array(const struct lk_checkpoint_file *file, const ch
     return lk_safetensors_read(file->tensors, there, array->data);
 }
 
-static void name_average(const char *param, char name[192])
+void lk_checkpoint_name_average(const char *param, char name[LK_AVERAGE_NAME])
 {
-    snprintf(name, 192, "%s%.160s", average_prefix, param);
+    snprintf(name, LK_AVERAGE_NAME, "%s%.160s", average_prefix, param);
 }
 
 static enum lk_status check_extra(const struct lk_checkpoint_file *file,
@@ -286,8 +286,8 @@ enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
     enum lk_status status;
     LK_TRY_OUT(lk_checkpoint_arrays_list(replica, NULL, &arrays));
     for (int i = 0; i < arrays.count; i++) {
-        char average[192];
-        name_average(arrays.list[i].name, average);
+        char average[LK_AVERAGE_NAME];
+        lk_checkpoint_name_average(arrays.list[i].name, average);
         const bool is_there =
             file->about.step > 0 && lk_safetensors_find(file->tensors, average);
         LK_TRY_OUT(read_array(file, is_there ? average : arrays.list[i].name, &arrays.list[i]));

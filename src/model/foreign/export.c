@@ -2,6 +2,7 @@
 #include <lockstep/weights.h>
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "io/arrays/arrays.h"
 #include "io/arrays/hdf5_write.h"
 #include "model/checkpoint/checkpoint.h"
@@ -18,6 +19,7 @@ struct export
     struct lk_namings namings;
     const struct lk_naming *naming;
     struct lk_arrays *file;
+    bool averaged;                 /* the file has averages of trained parameters */
     struct lk_safetensor *tensors; /* [count], with data of their own */
     int count;
 };
@@ -45,10 +47,24 @@ static enum lk_status open_run(struct export *e, const char *run)
     const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
     enum lk_status status =
         lk_model_read(about->model_text, strlen(about->model_text), about->model, &e->model);
+    e->averaged = about->step > 0 && lk_checkpoint_has_average(file);
     lk_checkpoint_close(file);
+    if (e->averaged)
+        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
     if (status == LK_OK)
         status = lk_arrays_open(e->path, &e->file);
     return status == LK_OK ? lk_namings_make(e->model, &e->namings) : status;
+}
+
+/* What evaluation takes for a parameter: its average, where there is one. */
+static const struct lk_array *find_array(const struct export *e, const char *param)
+{
+    char average[LK_AVERAGE_NAME];
+    const struct lk_array *array = NULL;
+    lk_checkpoint_name_average(param, average);
+    if (e->averaged)
+        array = lk_arrays_find(e->file, average);
+    return array ? array : lk_arrays_find(e->file, param);
 }
 
 /* Lays out parameter p as the naming's program does. */
@@ -56,7 +72,7 @@ static enum lk_status convert(struct export *e, int p, struct lk_safetensor *ten
 {
     struct lk_layout layout;
     const struct lk_foreign_param *param = &e->namings.param[p];
-    const struct lk_array *array = lk_arrays_find(e->file, param->name);
+    const struct lk_array *array = find_array(e, param->name);
     LK_TRY(lk_layout_describe(param->node, param->index, e->naming->layout, &e->namings.arena,
                               &layout));
     if (!array || array->count != lk_shape_count(&layout.own) ||

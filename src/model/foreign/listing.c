@@ -65,28 +65,46 @@ bool lk_weights_array(const struct lk_weights_file *file, int index,
     return true;
 }
 
+/* Whether floats have every number of the type, so that half the memory will do. */
+static bool fits_floats(enum lk_safetensor_type type)
+{
+    return type == LK_SAFETENSOR_F32 ||
+           lk_safetensor_bytes(&(struct lk_safetensor){.type = type}) < sizeof(float);
+}
+
+static void measure(const void *values, int64_t count, bool floats, double *mean,
+                    double *deviation)
+{
+    const float *single = values;
+    const double *wide = values;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += floats ? (double)single[i] : wide[i];
+    const double middle = sum / (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        const double off = (floats ? (double)single[i] : wide[i]) - middle;
+        squares += off * off;
+    }
+    *mean = middle;
+    *deviation = sqrt(squares / (double)count);
+}
+
 enum lk_status lk_weights_measure(const struct lk_weights_file *file, int index, double *mean,
                                   double *deviation)
 {
     const struct lk_array *array = &file->arrays->arrays[index];
-    const size_t bytes = (size_t)array->count * sizeof(double);
-    double sum = 0, squares = 0;
+    const bool floats = fits_floats(array->type);
+    const size_t bytes = (size_t)array->count * (floats ? sizeof(float) : sizeof(double));
     *mean = *deviation = NAN;
     if (array->count <= 0)
         return LK_OK;
-    double *values = malloc(bytes);
+    void *values = malloc(bytes);
     if (!values)
         return lk_fail_memory(array->name, bytes);
-    const enum lk_status status =
-        lk_arrays_read(file->arrays, array, LK_SAFETENSOR_F64, values);
-    if (status == LK_OK) {
-        for (int64_t i = 0; i < array->count; i++)
-            sum += values[i];
-        *mean = sum / (double)array->count;
-        for (int64_t i = 0; i < array->count; i++)
-            squares += (values[i] - *mean) * (values[i] - *mean);
-        *deviation = sqrt(squares / (double)array->count);
-    }
+    const enum lk_status status = lk_arrays_read(
+        file->arrays, array, floats ? LK_SAFETENSOR_F32 : LK_SAFETENSOR_F64, values);
+    if (status == LK_OK)
+        measure(values, array->count, floats, mean, deviation);
     free(values);
     return status;
 }

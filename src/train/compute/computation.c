@@ -3,6 +3,7 @@
 #include <lockstep/compute.h>
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include "io/file.h"
@@ -10,6 +11,7 @@
 #include "model/foreign/weights.h"
 #include "model/model.h"
 #include "train/evaluation/evaluator.h"
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,7 @@ struct lk_computation {
     struct lk_replica *replica; /* NULL: not made yet */
     int64_t batch;
     float *staged; /* [batch][elements of the largest value] */
+    atomic_bool stop;
 };
 
 /* --- opening --------------------------------------------------------------------------- */
@@ -169,6 +172,8 @@ static enum lk_status open_all(struct lk_computation *c, const char *model,
         return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(options->weights));
     for (int i = 0; i < c->model->input_count; i++)
         c->inputs[i] = c->model->inputs[i]->input;
+    if (c->checkpoint && !*c->weights && lk_checkpoint_has_average(c->checkpoint))
+        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
     LK_TRY(list_values(c, options));
     LK_TRY(bind_standardize(c));
     if (!c->choices)
@@ -204,6 +209,16 @@ void lk_computation_close(struct lk_computation *computation)
     lk_model_destroy(computation->model);
     free(computation->staged);
     free(computation);
+}
+
+void lk_computation_stop(struct lk_computation *computation)
+{
+    atomic_store(&computation->stop, true);
+}
+
+bool lk_computation_is_stopped(const struct lk_computation *computation)
+{
+    return atomic_load(&computation->stop);
 }
 
 /* --- what goes in and comes out -------------------------------------------------------- */
@@ -255,7 +270,7 @@ bool lk_computation_value(const struct lk_computation *computation, int index,
 static enum lk_status set_weights(struct lk_computation *c)
 {
     if (c->checkpoint && !*c->weights)
-        return lk_checkpoint_read(c->checkpoint, c->replica, NULL);
+        return lk_checkpoint_read_average(c->checkpoint, c->replica);
     LK_TRY(lk_replica_init_weights(c->replica, c->seed));
     const struct lk_foreign_options options = {
         .weights = c->weights, .may_lack_head = !c->is_own_file, .real = LK_F32};
@@ -303,7 +318,7 @@ static enum lk_status make_fitting_replica(struct lk_computation *c)
 
 /* An image that comes as other numbers than uint8 becomes an input of numbers, which are what
  * its readers read. Types that differ from those before need another replica. */
-static enum lk_status take_types(struct lk_computation *c,
+static enum lk_status take_types(struct lk_computation *c, int64_t count,
                                  const struct lk_computation_array *inputs)
 {
     bool is_same = c->replica != NULL;
@@ -326,6 +341,8 @@ static enum lk_status take_types(struct lk_computation *c,
         return LK_OK;
     lk_replica_destroy(c->replica);
     c->replica = NULL;
+    if (c->batch > STANDARD_BATCH && c->batch > count) /* no memory for what never comes */
+        c->batch = count > STANDARD_BATCH ? count : STANDARD_BATCH;
     return make_fitting_replica(c);
 }
 
@@ -414,7 +431,7 @@ enum lk_status lk_computation_run(struct lk_computation *computation, int64_t co
                                   const struct lk_computation_array *inputs, float *const *to)
 {
     struct lk_computation *c = computation;
-    LK_TRY(take_types(c, inputs));
+    LK_TRY(take_types(c, count, inputs));
     for (int64_t i = 0; i < count; i += c->batch) {
         const int64_t range[2] = {i, lk_least(c->batch, count - i)};
         fill_slots(c, inputs, range);

@@ -216,18 +216,26 @@ static enum lk_status begin_values(struct work *w, const char *folder, bool may_
 
 /* --- all of it ------------------------------------------------------------------------- */
 
-/* Write errors are found when the draft is committed. */
+static enum lk_status write_values(struct work *w, int64_t samples)
+{
+    for (int v = 0; v < w->value_count; v++) {
+        const size_t count = (size_t)(samples * lk_shape_count(&w->values[v].shape));
+        if (fwrite(w->results[v], sizeof(float), count, lk_file_draft_stream(w->drafts[v])) !=
+            count)
+            return lk_file_fail("write the value", w->values[v].name);
+    }
+    return LK_OK;
+}
+
 static enum lk_status compute(struct work *w)
 {
     for (int64_t i = 0; i < w->count; i += w->at_once) {
         const int64_t n = lk_least(w->at_once, w->count - i);
+        if (lk_computation_is_stopped(w->computation))
+            return lk_fail(LK_E_INTERRUPTED, "interrupted, nothing is written");
         LK_TRY(read_samples(w, i, n));
         LK_TRY(lk_computation_run(w->computation, n, w->pieces, w->results));
-        for (int v = 0; v < w->value_count; v++) {
-            const size_t count = (size_t)(n * lk_shape_count(&w->values[v].shape));
-            (void)!fwrite(w->results[v], sizeof(float), count,
-                          lk_file_draft_stream(w->drafts[v]));
-        }
+        LK_TRY(write_values(w, n));
     }
     for (int v = 0; v < w->value_count; v++) {
         struct lk_file_draft *draft = w->drafts[v];
