@@ -151,9 +151,10 @@ size_t lk_kept_record_bytes(const struct lk_kept *kept)
     return kept->bytes;
 }
 
-void lk_kept_put(struct lk_kept *kept, int64_t index, const uint8_t *record)
+enum lk_status lk_kept_put(struct lk_kept *kept, int64_t index, const uint8_t *record)
 {
     lk_cache_put(kept->cache, index, record, 0);
+    return lk_cache_check(kept->cache);
 }
 
 enum lk_status lk_kept_finish(struct lk_kept *kept)

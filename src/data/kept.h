@@ -33,8 +33,10 @@ size_t lk_kept_room(const char *path);
 /* Bytes of a record, in which fields lie one behind the other without gaps. */
 size_t lk_kept_record_bytes(const struct lk_kept *kept);
 
-/* Keeps record `index`. Any thread. */
-void lk_kept_put(struct lk_kept *kept, int64_t index, const uint8_t *record);
+/* Keeps record `index`. Any thread. fails: LK_E_IO, from the first record that could not be
+ * written on */
+LK_MUST_CHECK enum lk_status lk_kept_put(struct lk_kept *kept, int64_t index,
+                                         const uint8_t *record);
 
 /* To be called when all records were put. fails: LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_kept_finish(struct lk_kept *kept);

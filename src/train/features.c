@@ -223,7 +223,7 @@ static enum lk_status run(struct frozen *frozen, struct lk_batch_range range)
     return lk_replica_wait_slot(replica, 0);
 }
 
-static void keep(const struct frozen *frozen, struct lk_batch_range range)
+static enum lk_status keep(const struct frozen *frozen, struct lk_batch_range range)
 {
     const struct filling *f = frozen->filling;
     const struct lk_batches_position at = lk_batches_position(f->batches, range.batch);
@@ -235,8 +235,9 @@ static void keep(const struct frozen *frozen, struct lk_batch_range range)
             memcpy(to, frozen->fields[i] + (size_t)n * bytes, bytes);
             to += bytes;
         }
-        lk_kept_put(f->trainer->features.kept, first + n, frozen->record);
+        LK_TRY(lk_kept_put(f->trainer->features.kept, first + n, frozen->record));
     }
+    return LK_OK;
 }
 
 static enum lk_status fill_chunk(struct frozen *frozen, int64_t chunk)
@@ -247,7 +248,7 @@ static enum lk_status fill_chunk(struct frozen *frozen, int64_t chunk)
         const struct lk_batch_range range = {chunk, first,
                                              lk_least(frozen->batch, samples - first)};
         LK_TRY(run(frozen, range));
-        keep(frozen, range);
+        LK_TRY(keep(frozen, range));
     }
     lk_progress_add(LK_TASK_FEATURES, samples);
     return LK_OK;

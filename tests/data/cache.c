@@ -1,5 +1,6 @@
 /* Kept samples: what a file gives back is what was put into it, or nothing. */
 #include "data/images/cache.h"
+#include "data/kept.h"
 #include "png.h"
 #include <errno.h>
 #include <lockstep/data.h>
@@ -319,6 +320,43 @@ static void keeps_images(void **state)
     lk_data_close(data);
 }
 
+/* A file of features that cannot be written is told with the first of them that was lost, not
+ * when hours of computing are over. */
+static void tells_a_full_disk_at_once(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 1000, ROOM = 8000 };
+    static const float record[NUMBERS];
+    const struct lk_kept_config config = {
+        .name = "set",
+        .path = scratch_path("full.feats"),
+        .count = COUNT,
+        .field_count = 1,
+        .fields = {{.name = "x", .dtype = LK_F32, .shape = {1, {NUMBERS}}, .length = -1}}};
+    struct rlimit before, little;
+    struct lk_kept *kept = NULL;
+    bool is_there = true;
+    assert_int_equal(lk_kept_open(&config, &kept, &is_there), LK_OK);
+    assert_false(is_there);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    little = (struct rlimit){ROOM, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &little);
+    const enum lk_status first = lk_kept_put(kept, 0, (const uint8_t *)record);
+    const enum lk_status later = lk_kept_put(kept, COUNT - 1, (const uint8_t *)record);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(first, LK_OK);
+    assert_int_equal(later, LK_E_IO);
+    assert_non_null(strstr(lk_error_text(), "full.feats"));
+    lk_error_clear();
+    assert_int_equal(lk_kept_put(kept, 1, (const uint8_t *)record), LK_E_IO);
+    lk_error_clear();
+    assert_int_equal(lk_kept_finish(kept), LK_E_IO);
+    lk_error_clear();
+    lk_kept_close(kept);
+    assert_int_not_equal(access(scratch_path("full.feats"), F_OK), 0);
+}
+
 /* A broken image is broken in the file too. */
 static void counts_broken_images(void **state)
 {
@@ -347,6 +385,7 @@ int main(void)
         cmocka_unit_test(never_gives_what_was_not_put),
         cmocka_unit_test(leaves_other_files_alone),
         cmocka_unit_test(goes_on_without_room),
+        cmocka_unit_test(tells_a_full_disk_at_once),
         cmocka_unit_test(is_shared),
         cmocka_unit_test(keeps_images),
         cmocka_unit_test(counts_broken_images),

@@ -251,7 +251,7 @@ enum lk_status lk_cache_begin_file(const char *path, const struct lk_cache_sampl
     return status;
 }
 
-/* Writes all bytes at their place; a failure is kept for lk_cache_finish(). */
+/* Writes all bytes at their place; a failure is kept for lk_cache_check(). */
 static void write_at(struct lk_cache *cache, int64_t offset, const void *from, size_t bytes)
 {
     const int file = fileno(lk_file_draft_stream(cache->draft));
@@ -277,6 +277,12 @@ static void put_in_file(struct lk_cache *cache, int64_t index, const uint8_t *sa
              sample, cache->bytes);
 }
 
+enum lk_status lk_cache_check(const struct lk_cache *cache)
+{
+    errno = atomic_load(&cache->write_error);
+    return errno ? lk_file_fail("write", cache->path) : LK_OK;
+}
+
 enum lk_status lk_cache_finish(struct lk_cache *cache, const struct lk_cache_samples *samples)
 {
     const struct lk_cache_header header = lk_cache_header_make(samples);
@@ -284,9 +290,7 @@ enum lk_status lk_cache_finish(struct lk_cache *cache, const struct lk_cache_sam
     write_at(cache, 0, &header, sizeof header);
     write_at(cache, table_at(cache), cache->entries,
              (size_t)cache->count * sizeof *cache->entries);
-    errno = atomic_load(&cache->write_error);
-    if (errno)
-        return lk_file_fail("write", cache->path);
+    LK_TRY(lk_cache_check(cache));
     struct lk_file_draft *draft = cache->draft;
     cache->draft = NULL;
     LK_TRY(lk_file_draft_commit(draft));

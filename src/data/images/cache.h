@@ -68,6 +68,9 @@ const uint8_t *lk_cache_kept(const struct lk_cache *cache, int64_t index);
  * Any thread. */
 void lk_cache_put(struct lk_cache *cache, int64_t index, const uint8_t *sample, int32_t label);
 
+/* Whether the file that is being filled could be written so far. Any thread. fails: LK_E_IO */
+LK_MUST_CHECK enum lk_status lk_cache_check(const struct lk_cache *cache);
+
 /* Whether the sample was broken when the file was made. */
 bool lk_cache_is_bad(const struct lk_cache *cache, int64_t index);
 
