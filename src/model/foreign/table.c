@@ -160,7 +160,6 @@ static enum lk_status read_convention(const struct lk_yaml *yaml,
     static const char *const keys[] = {"style", "images", "differs", "layers", "before", NULL};
     const struct lk_yaml *style = lk_yaml_find(yaml, "style");
     const struct lk_yaml *differs = lk_yaml_find(yaml, "differs");
-    const struct lk_yaml *images = lk_yaml_find(yaml, "images");
     LK_TRY(lk_yaml_check_keys(yaml, keys));
     if (!style || !style->text ||
         (strcmp(style->text, "torch") != 0 && strcmp(style->text, "keras") != 0))
@@ -168,10 +167,11 @@ static enum lk_status read_convention(const struct lk_yaml *yaml,
     *c = (struct lk_convention){.is_keras = strcmp(style->text, "keras") == 0};
     const size_t count = (size_t)params->params;
     LK_TRY(lk_arena_text(arena, yaml->key, &c->title));
-    if (differs && differs->text)
-        LK_TRY(lk_arena_text(arena, differs->text, &c->differs));
+    const struct lk_yaml *images = lk_yaml_find(yaml, "images");
     if (images && images->text)
         LK_TRY(lk_arena_text(arena, images->text, &c->images));
+    if (differs && differs->text)
+        LK_TRY(lk_arena_text(arena, differs->text, &c->differs));
     LK_TRY(take(arena, count, sizeof *c->base, &c->base));
     LK_TRY(take(arena, count, sizeof *c->order, &c->order));
     LK_TRY(read_bases(lk_yaml_find(yaml, "layers"), params, arena, c));

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "data/sources/broken.h"
 #include "data/stages/pipeline.h"
+#include "graph/replica.h"
 #include "mirror/staleness.h"
 #include "optim/lr_schedule.h"
 #include "products/kernel/choice.h"
@@ -21,6 +22,10 @@ enum { STEPS_TO_DOUBLE = 500 };
 
 static const char *const tunes[] = {"off", "quick", NULL};
 static const char *const precisions[] = {"float", "mixed", NULL};
+static const char *const recomputes[] = {[LK_RECOMPUTE_OFF] = "off",
+                                         [LK_RECOMPUTE_SQRT] = "sqrt",
+                                         [LK_RECOMPUTE_AUTO] = "auto",
+                                         [LK_RECOMPUTE_AUTO + 1] = NULL};
 static const char *const modes[] = {"sync", "async", NULL};
 static const char *const all_reduces[] = {"tree", "mpi", NULL};
 
@@ -156,6 +161,17 @@ const struct lk_option lk_settings_table[] = {
      .standard = "1",
      .help = "pieces in which a device computes its shards of a batch, to take less memory; no "
              "bit depends on it"},
+    {.name = "memory_limit",
+     TEXT(memory_limit),
+     .standard = "",
+     .help = "device memory that a run may take of each device: 4G, 512M, bytes; none: all"},
+    {.name = "recompute",
+     .kind = LK_OPTION_CHOICE,
+     AT(recompute),
+     .standard = "auto",
+     .choices = recomputes,
+     .help = "activations that backward computes again, no bit depends on it: auto, as few as "
+             "lets the run fit; sqrt, all between about sqrt(n) of n operations; off"},
     {.name = "split",
      TEXT(split),
      .standard = "measured",
@@ -372,6 +388,9 @@ static enum lk_status check_value(const char *name, const char *value)
     char kind[64];
     int arrays;
     bool spares;
+    size_t limit;
+    if (strcmp(name, "memory_limit") == 0)
+        return lk_memory_limit_parse(value, &limit);
     if (strcmp(name, "schedule") == 0)
         return lk_lr_schedule_parse(value, &schedule);
     if (strcmp(name, "optimizer") != 0)

@@ -27,6 +27,8 @@ struct lk_settings {
     char parameters[256]; /* of a model text: "top=false cells=6" */
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t accumulate;
+    int recompute; /* enum lk_recompute_mode */
+    char memory_limit[32];
     int64_t check_every, scale_lr, max_staleness;
     double lr;                         /* 0: the optimizer's own */
     double clip_value, clip_norm, ema; /* 0: none */
