@@ -179,11 +179,15 @@ static enum lk_status plan_in_pieces(struct lk_team *team)
     lk_error_clear();
     team->config.pieces = 2;
     worker->most_shards = half;
-    LK_TRY(plan_all(team));
-    if (worker->most_shards == half)
+    const enum lk_status status = plan_all(team);
+    if (status == LK_E_DEVICE_MEMORY) { /* the sums of pieces take memory, too */
+        lk_error_clear();
+        return lk_fail(status, "%s", why);
+    }
+    if (status == LK_OK && worker->most_shards == half)
         lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
                worker->position, half, team->config.shards, why);
-    return LK_OK;
+    return status;
 }
 
 /* Counts the devices of this rank and of all. */
