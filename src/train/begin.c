@@ -3,7 +3,6 @@
 
 #include "base/fail.h"
 #include "model/foreign/weights.h"
-#include "train/evaluation/images.h"
 
 enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer)
 {
@@ -24,7 +23,8 @@ enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer)
         (!*s->weights && !*s->init_from))
         return LK_OK;
     LK_TRY(lk_foreign_open(trainer->model, &options, &trainer->weights));
-    lk_images_compare(trainer->model, trainer->weights, s->weights, &trainer->eval_pipeline);
+    lk_model_warn_of_images(trainer->model, &trainer->pipeline,
+                            *s->weights ? s->weights : s->init_from, trainer->weights);
     return LK_OK;
 }
 

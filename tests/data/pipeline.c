@@ -254,7 +254,7 @@ static void warns_of_other_ranges(void **state)
         {"torchvision", "normalize torchvision", 1, NULL},
         {"torchvision",
          "normalize order=bgr mean=[0.485, 0.456, 0.406] std=[0.229, 0.224, 0.225]", 1,
-         "blue first; the stage 'normalize torchvision'"},
+         "blue first; --augment 'normalize=torchvision'"},
         {"keras-tf", "normalize -1..1", 1, NULL},
         {"keras-tf", "normalize", 1, "values -1 to 1, red first; here they are 0 to 1"},
         {"keras-caffe", "normalize order=bgr scale=1 mean=[104, 117, 123]", 1, NULL},
@@ -276,6 +276,15 @@ static void warns_of_other_ranges(void **state)
         assert_false(p.values <= 1 && !p.reverses &&
                      lk_normalize_warn("weights.pt", cases[i].preset, &p, &input));
     }
+    const struct lk_input_range rgb = {.scale = 1 / 255.0, .channels = 3};
+    const struct lk_pipeline none = parse("", true);
+    warned[0] = '\0';
+    assert_false(lk_normalize_warn_unlike("run", "flip both", &none, &rgb));
+    assert_false(lk_normalize_warn_unlike("run", "normalize 0..1", &none, &rgb));
+    assert_false(lk_normalize_warn_unlike("run", "of no kind", &none, &rgb));
+    assert_string_equal(warned, "");
+    assert_true(lk_normalize_warn_unlike("run", "normalize order=bgr", &none, &rgb));
+    assert_non_null(strstr(warned, "0 to 1, blue first; here they are 0 to 1, red first"));
     lk_log_set(NULL, NULL);
 }
 

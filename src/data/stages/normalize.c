@@ -187,6 +187,36 @@ static bool differ(const double a[2], const double b[2])
     return !(ratio > 1 / 1.5 && ratio < 1.5) || off > (b[1] - b[0]) / 4;
 }
 
+/* What a pipeline makes of images of 3 channels, with the input's own where it has nothing. */
+static bool find_transform(const struct lk_pipeline *pipeline,
+                           const struct lk_input_range *input, struct lk_transform *transform)
+{
+    if (input->channels != 3 || lk_pipeline_transform(pipeline, 3, transform) != LK_OK)
+        return false;
+    for (int i = 0; i < LK_TRANSFORM_CHANNELS && !transform->normalizes; i++) {
+        transform->scale[i] = input->scale;
+        transform->shift[i] = input->shift;
+    }
+    return true;
+}
+
+/* `how` is what prepares images as the weights want them. */
+static bool warn(const char *whose, const char *how, const struct lk_transform *there,
+                 const struct lk_transform *here)
+{
+    double is[2], wants[2];
+    find_range(here, 3, is);
+    find_range(there, 3, wants);
+    if (here->reverses == there->reverses && !differ(is, wants))
+        return false;
+    lk_log(LK_LOG_WARNING,
+           "weights such as those of '%s' are trained on images with values %.4g to %.4g, %s "
+           "first; here they are %.4g to %.4g, %s first; %s prepares them so",
+           whose, wants[0], wants[1], there->reverses ? "blue" : "red", is[0], is[1],
+           here->reverses ? "blue" : "red", how);
+    return true;
+}
+
 bool lk_normalize_warn(const char *whose, const char *preset,
                        const struct lk_pipeline *pipeline, const struct lk_input_range *input)
 {
@@ -194,25 +224,28 @@ bool lk_normalize_warn(const char *whose, const char *preset,
     const struct lk_stage_values values = {.number = 1 / 255.0};
     struct lk_pipeline wanted = {0};
     struct lk_transform here = {0}, there = {0};
-    double is[2], wants[2];
-    if (!known || !known->is_for_weights || input->channels != 3 ||
-        take_preset(known, &values, &wanted) != LK_OK ||
-        lk_pipeline_transform(&wanted, 3, &there) != LK_OK ||
-        lk_pipeline_transform(pipeline, 3, &here) != LK_OK)
+    char how[96];
+    if (!known || !known->is_for_weights || take_preset(known, &values, &wanted) != LK_OK ||
+        !find_transform(&wanted, input, &there) || !find_transform(pipeline, input, &here))
         return false;
-    for (int i = 0; i < LK_TRANSFORM_CHANNELS && !here.normalizes; i++) {
-        here.scale[i] = input->scale;
-        here.shift[i] = input->shift;
+    snprintf(how, sizeof how, "--augment 'normalize=%s', or this stage of the pipeline,",
+             preset);
+    return warn(whose, how, &there, &here);
+}
+
+bool lk_normalize_warn_unlike(const char *whose, const char *theirs,
+                              const struct lk_pipeline *pipeline,
+                              const struct lk_input_range *input)
+{
+    struct lk_pipeline wanted = {0};
+    struct lk_transform here = {0}, there = {0};
+    char how[320];
+    if (lk_pipeline_parse(theirs, false, &wanted) != LK_OK) {
+        lk_error_clear();
+        return false;
     }
-    find_range(&here, 3, is);
-    find_range(&there, 3, wants);
-    if (here.reverses == there.reverses && !differ(is, wants))
+    if (!find_transform(&wanted, input, &there) || !find_transform(pipeline, input, &here))
         return false;
-    lk_log(LK_LOG_WARNING,
-           "'%s' was trained on images prepared as '%s': values %.4g to %.4g, %s first; here "
-           "they are %.4g to %.4g, %s first; the stage 'normalize %s' of the pipeline prepares "
-           "them so",
-           whose, preset, wants[0], wants[1], there.reverses ? "blue" : "red", is[0], is[1],
-           here.reverses ? "blue" : "red", preset);
-    return true;
+    snprintf(how, sizeof how, "what their pipeline '%.200s' has of it", theirs);
+    return warn(whose, how, &there, &here);
 }

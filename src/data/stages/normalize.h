@@ -23,4 +23,9 @@ struct lk_input_range {
 bool lk_normalize_warn(const char *whose, const char *preset,
                        const struct lk_pipeline *pipeline, const struct lk_input_range *input);
 
+/* The same of weights that were evaluated with a pipeline of ours. */
+bool lk_normalize_warn_unlike(const char *whose, const char *theirs,
+                              const struct lk_pipeline *pipeline,
+                              const struct lk_input_range *input);
+
 #endif

@@ -28,8 +28,8 @@ struct lk_naming {
     enum lk_naming_style style;
     enum lk_layout_kind layout;
     const char *differs; /* how that program's network differs from ours; NULL: it does not */
-    const char *images;  /* the preset of normalize that its weights were trained with; NULL:
-                          * unknown */
+    const char *images;  /* how images are prepared for its published weights: a preset of the
+                          * stage normalize, "torchvision"; NULL: not known */
     const char *(*names)[LK_MOST_SPELLINGS];
     const int *order; /* [params]: the parameters in the order of that program */
 };

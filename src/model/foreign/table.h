@@ -10,7 +10,7 @@ enum { LK_MOST_CONVENTIONS = 8 };
 /* A convention of a table. base[p]: the layer that parameter p belongs to, perhaps with
  * ":depthwise" or ":pointwise", its part of a layer that we have as two; NULL: none. */
 struct lk_convention {
-    const char *title, *differs, *images; /* the two as struct lk_naming has them */
+    const char *title, *differs, *images; /* as struct lk_naming has them */
     bool is_keras;
     const char **base; /* [params] */
     int *order;        /* [params]: as struct lk_naming has it */

@@ -16,21 +16,24 @@ struct value {
     int64_t count;
 };
 
+/* Where weights are. */
+struct place {
+    char path[1024];
+    enum lk_pair_by by;
+    char *pipeline; /* that a run of ours is evaluated with; NULL: no run */
+};
+
 struct lk_foreign_weights {
     struct lk_namings namings;
     enum lk_dtype real;
-    const char *images;   /* as lk_foreign_images() has it */
     struct value *values; /* of those that the file has */
     int count;
+    struct lk_foreign_images images; /* its preset is in the arena of the namings */
+    char *pipeline;
 };
 
 /* --- where they are ------------------------------------------------------------------------
  */
-
-struct place {
-    char path[1024];
-    enum lk_pair_by by;
-};
 
 /* Takes ",by=order" off the end of a path; a file that is named so stays as it is. */
 static enum lk_status parse(const char *weights, struct place *place)
@@ -59,9 +62,11 @@ static enum lk_status find_run(const char *path, struct place *place)
     struct lk_checkpoint_file *file = NULL;
     LK_TRY(lk_checkpoint_find(path, place->path, sizeof place->path));
     LK_TRY(lk_checkpoint_open(place->path, &file));
-    lk_checkpoint_close(file);
+    const char *pipeline = lk_checkpoint_metadata(file)->eval_pipeline;
     place->by = LK_PAIR_BY_NAME;
-    return LK_OK;
+    place->pipeline = pipeline ? strdup(pipeline) : NULL;
+    lk_checkpoint_close(file);
+    return pipeline && !place->pipeline ? lk_fail_memory("a pipeline", 0) : LK_OK;
 }
 
 /* --- reading -------------------------------------------------------------------------------
@@ -125,7 +130,8 @@ static enum lk_status open_file(const struct lk_model *model,
                                            .skips_mismatch = options->skips_mismatch,
                                            .may_lack_head = options->may_lack_head};
     LK_TRY_OUT(lk_judge(&judgement));
-    w->images = pairing.naming ? pairing.naming->images : NULL;
+    w->images =
+        (struct lk_foreign_images){pairing.naming ? pairing.naming->images : NULL, w->pipeline};
     status = read_values(file, &pairing, w);
 out:
     lk_arrays_close(file);
@@ -140,9 +146,12 @@ enum lk_status lk_foreign_open(const struct lk_model *model,
     LK_TRY(options->init_from ? find_run(options->init_from, &place)
                               : parse(options->weights, &place));
     struct lk_foreign_weights *made = calloc(1, sizeof *made);
-    if (!made)
+    if (!made) {
+        free(place.pipeline);
         return lk_fail_memory("weights", sizeof *made);
+    }
     made->real = options->real;
+    made->pipeline = place.pipeline;
     const enum lk_status status = open_file(model, options, &place, made);
     if (status != LK_OK) {
         lk_foreign_close(made);
@@ -152,7 +161,7 @@ enum lk_status lk_foreign_open(const struct lk_model *model,
     return LK_OK;
 }
 
-const char *lk_foreign_images(const struct lk_foreign_weights *weights)
+struct lk_foreign_images lk_foreign_images(const struct lk_foreign_weights *weights)
 {
     return weights->images;
 }
@@ -164,6 +173,7 @@ void lk_foreign_close(struct lk_foreign_weights *weights)
     for (int i = 0; i < weights->count; i++)
         free(weights->values[i].data);
     free(weights->values);
+    free(weights->pipeline);
     lk_namings_clear(&weights->namings);
     free(weights);
 }

@@ -22,11 +22,13 @@ struct lk_foreign_weights;
 LK_MUST_CHECK enum lk_status lk_foreign_open(const struct lk_model *model,
                                              const struct lk_foreign_options *options,
                                              struct lk_foreign_weights **weights);
+/* How images were prepared for the weights, as far as it is known. Until they are closed. */
+struct lk_foreign_images {
+    const char *preset;   /* of the stage normalize, "torchvision"; NULL: not known */
+    const char *pipeline; /* of evaluation, in a run of ours; NULL: not of a run */
+};
+struct lk_foreign_images lk_foreign_images(const struct lk_foreign_weights *weights);
 void lk_foreign_close(struct lk_foreign_weights *weights);
-
-/* The preset of the stage normalize with which images were prepared for these weights, as far
- * as their names tell; NULL: unknown. */
-const char *lk_foreign_images(const struct lk_foreign_weights *weights);
 
 /* Writes them into a built replica of the model's graph; waits. Parameters that the file did
  * not have stay as they are. */

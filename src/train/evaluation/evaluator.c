@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 #include "base/progress.h"
+#include "data/stages/normalize.h"
+#include "model/foreign/weights.h"
 #include "train/evaluation/features.h"
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +48,22 @@ enum lk_status lk_model_transform(const struct lk_model *model,
                        "the pipeline crops to %dx%d, the model takes images of %lldx%lld",
                        crop[0], crop[1], (long long)x.dim[1], (long long)x.dim[2]);
     return lk_pipeline_transform(pipeline, (int)x.dim[0], transform);
+}
+
+void lk_model_warn_of_images(const struct lk_model *model, const struct lk_pipeline *pipeline,
+                             const char *whose, const struct lk_foreign_weights *weights)
+{
+    const struct lk_foreign_images how = lk_foreign_images(weights);
+    const struct lk_node *images = find_images(model);
+    if (!images)
+        return;
+    const struct lk_input_range input = {.scale = images->input.scale,
+                                         .shift = images->input.shift,
+                                         .channels = (int)images->shapes.y.dim[0]};
+    if (how.pipeline)
+        lk_normalize_warn_unlike(whose, how.pipeline, pipeline, &input);
+    else if (how.preset)
+        lk_normalize_warn(whose, how.preset, pipeline, &input);
 }
 
 /* --- making it --------------------------------------------------------------------------- */

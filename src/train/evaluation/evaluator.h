@@ -64,4 +64,11 @@ LK_MUST_CHECK enum lk_status lk_model_transform(const struct lk_model *model,
                                                 const struct lk_pipeline *pipeline,
                                                 struct lk_transform *transform);
 
+struct lk_foreign_weights;
+
+/* Says as a warning if the pipeline plainly prepares images otherwise than they were prepared
+ * for the weights, which `whose` names. */
+void lk_model_warn_of_images(const struct lk_model *model, const struct lk_pipeline *pipeline,
+                             const char *whose, const struct lk_foreign_weights *weights);
+
 #endif

@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
-#include "train/evaluation/images.h"
+#include "model/foreign/weights.h"
 #include "train/fit.h"
 #include "train/settings/settings.h"
 #include <stdio.h>
@@ -181,7 +181,7 @@ static enum lk_status open_weights(struct lk_predictor *predictor, struct lk_set
         LK_TRY(lk_replica_init_weights(replica, (uint64_t)s->seed));
     struct lk_foreign_weights *weights = NULL;
     LK_TRY(lk_foreign_open(predictor->model, &options, &weights));
-    lk_images_compare(predictor->model, weights, s->weights, &predictor->pipeline);
+    lk_model_warn_of_images(predictor->model, &predictor->pipeline, s->weights, weights);
     const enum lk_status status = lk_foreign_put(weights, replica);
     lk_foreign_close(weights);
     return status;
