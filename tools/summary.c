@@ -16,6 +16,8 @@ struct plan {
     bool is_told;     /* which device */
     int64_t batch;
     bool is_mixed; /* activations are halves */
+    enum lk_recompute_mode recompute;
+    size_t memory_limit; /* bytes; 0: none */
 };
 
 /* Channels are first inside, last in model files: (h, w, c), as users write them. */
@@ -152,6 +154,8 @@ static void print_memory(const struct lk_memory *m, const char *device)
     printf("  activations  %s\n", bytes_text((double)m->activations, text));
     printf("  inputs       %s\n", bytes_text((double)m->inputs, text));
     printf("  optimizer    %s\n", bytes_text((double)m->optimizer, text));
+    if (m->again > 0)
+        printf("backward computes %.0f %% of forward again\n", 100 * m->again);
 }
 
 /* What freezing saves. */
@@ -183,8 +187,9 @@ static void plan_unfrozen(struct lk_model *model, struct lk_device *device,
         is_any |= lk_node_info(node).parameters && !lk_node_info(node).is_trainable;
         lk_node_set_trainable(node, true);
     }
-    planned->knows_unfrozen = is_any && lk_model_memory(model, device, plan->batch, 0, use,
-                                                        &planned->unfrozen) == LK_OK;
+    planned->knows_unfrozen =
+        is_any && lk_model_memory_recomputing(model, device, plan->batch, use, plan->recompute,
+                                              &planned->unfrozen) == LK_OK;
     lk_error_clear();
 }
 
@@ -196,8 +201,11 @@ static int plan_memory(struct lk_model *model, const struct plan *plan, struct p
         plan->is_mixed ? LK_MEMORY_TRAINING_MIXED : LK_MEMORY_TRAINING;
     struct lk_device *device = NULL;
     enum lk_status status = lk_device_open(*plan->device ? plan->device : NULL, 0, &device);
+    if (status == LK_OK && plan->memory_limit > 0)
+        lk_device_limit_memory(device, plan->memory_limit);
     if (status == LK_OK)
-        status = lk_model_memory(model, device, plan->batch, 0, use, &planned->memory);
+        status = lk_model_memory_recomputing(model, device, plan->batch, use, plan->recompute,
+                                             &planned->memory);
     if (status == LK_OK) {
         planned->is_there = true;
         snprintf(planned->device, sizeof planned->device, "%s", lk_device_info(device)->name);
@@ -240,11 +248,11 @@ static json_t *memory_json(const struct planned *planned, bool is_frozen)
     const struct lk_memory *m = is_frozen ? &planned->memory : &planned->unfrozen;
     if (!planned->is_there || (!is_frozen && !planned->knows_unfrozen))
         return json_null();
-    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "device",
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "device",
                      json_text(planned->device), "total", (json_int_t)m->total, "weights",
                      (json_int_t)m->weights, "gradients", (json_int_t)m->gradients,
                      "activations", (json_int_t)m->activations, "inputs", (json_int_t)m->inputs,
-                     "optimizer", (json_int_t)m->optimizer);
+                     "optimizer", (json_int_t)m->optimizer, "again", m->again);
 }
 
 /* Layers are those of the text: planning adds a loss to the graph, so this comes before. */
@@ -339,6 +347,22 @@ static enum lk_status open_model(const struct arguments *arguments,
     return lk_settings_open_model(settings, model);
 }
 
+/* What the settings say of saving memory. */
+static enum lk_status read_memory(const struct lk_settings *settings, struct plan *plan)
+{
+    char limit[32], mode[32];
+    enum lk_status status = lk_settings_get(settings, "memory_limit", limit, sizeof limit);
+    if (status == LK_OK)
+        status = lk_memory_limit_parse(limit, &plan->memory_limit);
+    if (status == LK_OK)
+        status = lk_settings_get(settings, "recompute", mode, sizeof mode);
+    if (status == LK_OK)
+        plan->recompute = strcmp(mode, "auto") == 0   ? LK_RECOMPUTE_AUTO
+                          : strcmp(mode, "sqrt") == 0 ? LK_RECOMPUTE_SQRT
+                                                      : LK_RECOMPUTE_OFF;
+    return status;
+}
+
 /* What the settings say, and options say otherwise. */
 static int make_plan(const struct arguments *arguments, const struct lk_settings *settings,
                      struct plan *plan)
@@ -351,6 +375,8 @@ static int make_plan(const struct arguments *arguments, const struct lk_settings
         status = lk_settings_get(settings, "precision", text, sizeof text);
     if (status == LK_OK)
         status = lk_settings_get(settings, "device", plan->device, sizeof plan->device);
+    if (status == LK_OK)
+        status = read_memory(settings, plan);
     if (status != LK_OK)
         return failed(status);
     if (precision && strcmp(precision, "mixed") != 0 && strcmp(precision, "float") != 0)
@@ -384,6 +410,10 @@ static int show(const struct arguments *arguments, struct lk_settings *settings)
         result = set_option(arguments, settings, "freeze-until", "freeze_until");
     if (result == DONE)
         result = set_option(arguments, settings, "train-last", "train_last");
+    if (result == DONE)
+        result = set_option(arguments, settings, "memory-limit", "memory_limit");
+    if (result == DONE)
+        result = set_option(arguments, settings, "recompute", "recompute");
     if (result == DONE)
         result = make_plan(arguments, settings, &plan);
     if (result != DONE)
@@ -427,6 +457,8 @@ static const struct option options[] = {
      "mixed keeps activations and their gradients as halves (float)"},
     {"freeze-until", "NAME", "train only what comes behind this entry of the model"},
     {"train-last", "N", "train only the last N entries with parameters"},
+    {"memory-limit", "BYTES", "plan as if the device had no more memory than that: 4G, 512M"},
+    {"recompute", "auto|sqrt|off", "activations that backward computes again to save memory"},
     {"set", "KEY=VALUE", "a setting of 'lockstep train': input=[96,96,3] classes=6 data=SPEC"},
     {"json", NULL, "print JSON"},
     {0},

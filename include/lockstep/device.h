@@ -60,6 +60,9 @@ LK_API const struct lk_device_info *lk_device_info(const struct lk_device *devic
 /* Where logs of failed kernel builds go; NULL: the cache directory. Copied. */
 LK_API void lk_device_set_log_folder(struct lk_device *device, const char *folder);
 
+/* From now on the device counts as one that has no more memory than that. */
+LK_API void lk_device_limit_memory(struct lk_device *device, size_t bytes);
+
 /* Bytes of device memory allocated now, and the most there were at any time. */
 LK_API size_t lk_device_bytes(const struct lk_device *device);
 LK_API size_t lk_device_peak_bytes(const struct lk_device *device);

@@ -29,6 +29,11 @@ struct lk_input {
     bool takes_numbers; /* of LK_F32 */
 };
 
+/* Activations that backward computes again, to save memory: none; all but those at about
+ * sqrt(n) cuts of n operations; as few as let the model fit its device. No bit depends on it.
+ */
+enum lk_recompute_mode { LK_RECOMPUTE_OFF, LK_RECOMPUTE_SQRT, LK_RECOMPUTE_AUTO };
+
 /* An empty graph. fails: LK_E_MEMORY */
 LK_API LK_MUST_CHECK enum lk_status lk_graph_create(struct lk_graph **graph);
 

@@ -21,15 +21,20 @@ struct lk_model;
 LK_API LK_MUST_CHECK enum lk_status lk_model_read(const char *text, size_t bytes,
                                                   const char *where, struct lk_model **model);
 
-/* What stands beside a zoo model's name: 0 leaves the model's own. */
+/* What stands beside a zoo model's name: 0 leaves the model's own. `parameters` are values for
+ * those of the text, "top=false cells=6"; NULL or "": its own. */
 struct lk_model_shape {
     int64_t height, width, channels, classes;
+    const char *parameters;
 };
 
 /* Opens a zoo model ("fashion-convnet") or a model file. The shape replaces the zoo text's own
- * input and number of classes; NULL: none. fails: LK_E_MODEL, LK_E_IO */
+ * input, number of classes and parameters; NULL: none. fails: LK_E_MODEL, LK_E_IO */
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_open(const char *name, const struct lk_model_shape *shape, struct lk_model **model);
+
+/* Whether the text of that zoo model or model file has such a parameter. */
+LK_API bool lk_model_has_parameter(const char *name, const char *parameter);
 
 /* Freezes a model's first entries, as its text then says: replaces *model, which must have no
  * loss yet, by one whose text has `freeze_until: UNTIL` (all entries up to that one) or
@@ -85,6 +90,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_model_add_one_hot_loss(struct lk_model *m
 /* Bytes of device memory a model takes at a batch size, by use; training is with Adam. */
 struct lk_memory {
     size_t weights, gradients, activations, inputs, optimizer, total;
+    double again; /* what backward computes of forward again, as a part of its work */
 };
 
 /* MIXED: training with --precision mixed. */
@@ -96,6 +102,12 @@ LK_API LK_MUST_CHECK enum lk_status lk_model_memory(struct lk_model *model,
                                                     struct lk_device *device, int64_t batch,
                                                     int shards, enum lk_memory_use use,
                                                     struct lk_memory *memory);
+
+/* As lk_model_memory(), which recomputes automatically, with that mode. */
+LK_API LK_MUST_CHECK enum lk_status
+lk_model_memory_recomputing(struct lk_model *model, struct lk_device *device, int64_t batch,
+                            enum lk_memory_use use, enum lk_recompute_mode mode,
+                            struct lk_memory *memory);
 
 #ifdef __cplusplus
 }

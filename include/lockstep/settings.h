@@ -35,6 +35,10 @@ LK_API LK_MUST_CHECK enum lk_status lk_settings_get(const struct lk_settings *se
                                                     const char *name, char *value,
                                                     size_t bytes);
 
+/* Bytes of device memory that setting memory_limit allows: of "512M" or "4G", powers of 1024;
+ * 0: "", no limit. fails: LK_E_ARGUMENT */
+LK_API LK_MUST_CHECK enum lk_status lk_memory_limit_parse(const char *text, size_t *bytes);
+
 struct lk_model;
 
 /* Sets "input" and "classes" of a zoo model where they are left open: to those of the run that

@@ -16,6 +16,15 @@ void lk_device_set_log_folder(struct lk_device *device, const char *folder)
     snprintf(device->log_folder, sizeof device->log_folder, "%s", folder ? folder : "");
 }
 
+void lk_device_limit_memory(struct lk_device *device, size_t bytes)
+{
+    struct lk_device_info *info = &device->info;
+    if (info->memory_bytes > bytes)
+        info->memory_bytes = bytes;
+    if (info->allocation_bytes > bytes)
+        info->allocation_bytes = bytes;
+}
+
 size_t lk_device_bytes(const struct lk_device *device)
 {
     return device->bytes;

@@ -137,6 +137,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     struct lk_replica_bytes bytes = {
         .weights = borrows ? 0 : (size_t)replica->weight_count * real,
         .activations = replica->plan.total_bytes,
+        .again = lk_recompute_work(replica),
     };
     if (has_gradients(replica))
         bytes.gradients =
@@ -169,6 +170,19 @@ static enum lk_status prepare_forks(struct lk_replica *replica)
                : LK_OK;
 }
 
+/* Plans memory, with what backward computes again. */
+static enum lk_status plan(struct lk_replica *replica)
+{
+    const enum lk_recompute_mode mode =
+        has_gradients(replica) ? replica->config.recompute : LK_RECOMPUTE_OFF;
+    LK_TRY(lk_replica_begin_plan(replica));
+    if (mode == LK_RECOMPUTE_SQRT)
+        lk_recompute_cut_evenly(replica);
+    LK_TRY(lk_replica_plan_memory(replica));
+    return mode == LK_RECOMPUTE_AUTO && !lk_replica_fits(replica) ? lk_recompute_search(replica)
+                                                                  : LK_OK;
+}
+
 /* Announces loader kernels that only some graphs' inputs need. */
 static enum lk_status add_kernels(struct lk_loader *loader, const struct lk_input *input)
 {
@@ -193,7 +207,7 @@ static enum lk_status create(struct lk_replica *replica)
                             &replica->transform, &replica->loader));
     for (int i = 0; i < replica->input_count; i++)
         LK_TRY(add_kernels(replica->loader, &replica->inputs[i].about));
-    LK_TRY(lk_replica_plan_memory(replica));
+    LK_TRY(plan(replica));
     LK_TRY(lk_replica_prepare_shared(replica));
     return prepare_forks(replica);
 }

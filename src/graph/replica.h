@@ -25,6 +25,7 @@ struct lk_replica_config {
     bool stores_half;   /* as lk_op_setup; the output must be a loss */
     bool training;
     enum lk_replica_part part;
+    enum lk_recompute_mode recompute;
     uint64_t seed;
     /* what happens to uint8 inputs, copied; NULL: nothing */
     const struct lk_transform *transform;
@@ -42,6 +43,8 @@ struct lk_replica_config {
 /* Bytes of device memory by use. */
 struct lk_replica_bytes {
     size_t weights, gradients, activations, inputs, optimizer_arrays, total;
+    double again; /* the work of operations that backward runs again, in parts of that of
+                   * forward: 0 where it runs none */
 };
 
 /* One parameter: elements `offset` to `offset + count` of the weights. */

@@ -10,7 +10,7 @@
 static size_t live_bytes(const struct lk_replica *replica)
 {
     size_t most = 0;
-    for (int time = -1; time <= 2 * replica->schedule.op_count; time++) {
+    for (int time = -1; time <= replica->recompute.end; time++) {
         size_t sum = 0;
         for (int i = 0; i < replica->live_range_count; i++)
             if (replica->live_ranges[i].first <= time && time <= replica->live_ranges[i].last)
@@ -26,7 +26,7 @@ static double bytes_there(const struct lk_device *device)
            (double)lk_device_bytes(device);
 }
 
-static bool fits(const struct lk_replica *replica)
+bool lk_replica_fits(const struct lk_replica *replica)
 {
     const struct lk_device_info *info = lk_device_info(replica->config.device);
     bool fits = replica->is_planned &&
@@ -83,7 +83,7 @@ static bool would_fit(const struct lk_replica *replica, int64_t batch)
     while (config.shards > batch)
         config.shards /= 2;
     bool is_right = copy_choices(replica->config.choices, &config.choices) == LK_OK &&
-                    lk_replica_make(&config, &tried) == LK_OK && fits(tried);
+                    lk_replica_make(&config, &tried) == LK_OK && lk_replica_fits(tried);
     lk_error_clear();
     lk_replica_destroy(tried);
     lk_choices_destroy(config.choices);
@@ -121,19 +121,20 @@ static enum lk_status check_fits(const struct lk_replica *replica)
     const int count = replica->config.micro_batches ? replica->config.micro_batches : 1;
     char in_micro_batches[64] = "", advice[64] = "no batch size would", needs[32], has[32],
          most[32];
-    if (fits(replica))
+    if (lk_replica_fits(replica))
         return LK_OK;
     const double live =
         (double)need.total + (need.activations ? 0 : (double)live_bytes(replica));
     const int64_t batch = find_batch(replica);
+    const char *again = need.again > 0 ? ", with activations computed again," : "";
     if (count > 1)
         snprintf(in_micro_batches, sizeof in_micro_batches, " in %d micro-batches", count);
     if (batch > 0)
         snprintf(advice, sizeof advice, "a batch size of %lld would", (long long)batch * count);
     return lk_fail(LK_E_DEVICE_MEMORY,
-                   "batch size %lld%s needs %s of device memory, %s has %s free and "
+                   "batch size %lld%s%s needs %s of device memory, %s has %s free and "
                    "allocates %s at once; %s fit",
-                   (long long)replica->config.batch * count, in_micro_batches,
+                   (long long)replica->config.batch * count, in_micro_batches, again,
                    bytes_text(live, needs), info->name,
                    bytes_text(bytes_there(replica->config.device), has),
                    bytes_text((double)info->allocation_bytes, most), advice);

@@ -2,7 +2,8 @@
 #ifndef LK_GRAPH_REPLICA_INTERNAL_H
 #define LK_GRAPH_REPLICA_INTERNAL_H
 
-#include "graph/memory_plan.h"
+#include "graph/memory/plan.h"
+#include "graph/recompute.h"
 #include "graph/replica.h"
 #include "graph/schedule.h"
 
@@ -15,9 +16,10 @@ struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
     int saved, forward_workspace, backward_workspace;
-    int extra_dx[LK_MOST_INPUTS]; /* where dx goes if another reader of the value has
-                                   * written its gradient before; the two are then
-                                   * added */
+    int saved_again, again_workspace; /* where backward runs it forward again */
+    int extra_dx[LK_MOST_INPUTS];     /* where dx goes if another reader of the value has
+                                       * written its gradient before; the two are then
+                                       * added */
     int extra_dw;              /* where dw go if another operation with the same parameters has
                                 * written its own before */
     struct lk_extra_dw *extra; /* views of it; NULL: not built */
@@ -61,6 +63,8 @@ struct lk_replica {
     struct lk_live_range *live_ranges;
     int live_range_count;
     int *activation, *gradient; /* live range of each value */
+    int *again;                 /* of one that was dropped and is made again; else -1 */
+    struct lk_recompute recompute;
     struct lk_memory_plan plan;
     bool is_planned;
     struct lk_buffer *slabs[LK_MOST_SLABS], **live_range_views;
@@ -110,8 +114,15 @@ LK_MUST_CHECK enum lk_status lk_replica_begin_extra_dw(const struct lk_replica *
                                                        struct lk_op_run *run);
 LK_MUST_CHECK enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i);
 
-/* Numbers all memory the schedule needs and places it where that is possible. */
+/* Makes room for a list of all memory that the schedule needs. */
+LK_MUST_CHECK enum lk_status lk_replica_begin_plan(struct lk_replica *replica);
+
+/* Lists that memory, with what `recompute` says, and places it where that is possible. Again
+ * and again, as often as one likes. */
 LK_MUST_CHECK enum lk_status lk_replica_plan_memory(struct lk_replica *replica);
+
+/* Whether what was planned fits into the device's memory. */
+bool lk_replica_fits(const struct lk_replica *replica);
 
 /* As lk_replica_create(), without checking that it fits into the device's memory. */
 LK_MUST_CHECK enum lk_status lk_replica_make(const struct lk_replica_config *config,

@@ -1,5 +1,5 @@
-/* What a replica keeps in device memory, from when to when. Time runs 0..n-1 through forward
- * and n..2n-1 through backward, in which operation i has time 2n-1-i. */
+/* What a replica keeps in device memory, from when to when. Time runs 0..n-1 through forward,
+ * then through backward, with operations between that it runs forward again: recompute.h. */
 #include "graph/replica_internal.h"
 
 #include "base/fail.h"
@@ -15,27 +15,31 @@ static int add_live_range(struct lk_replica *replica, size_t bytes, int first, i
 
 static int backward_time(const struct lk_replica *replica, int i)
 {
-    return 2 * replica->schedule.op_count - 1 - i;
+    return replica->recompute.backward_time[i];
 }
 
-/* The last time at which the activation of `value` is read. */
-static int last_read(const struct lk_replica *replica, int value)
+/* The last time at which the activation of `value` is read. One that is dropped and made again
+ * has a life in forward and one in backward: with `again` it is the second, else the first. */
+static int last_read(const struct lk_replica *replica, int value, bool again)
 {
     const struct lk_schedule *s = &replica->schedule;
+    const struct lk_recompute *r = &replica->recompute;
+    const bool lives_twice = r->is_dropped[value] && r->runs_again[s->values[value].producer];
     int last = s->values[value].producer;
     if (lk_schedule_is_output(s, value))
-        return 2 * s->op_count;
-    for (int i = s->op_count - 1; i >= 0; i--) {
-        const struct lk_scheduled_op *scheduled = &s->ops[i];
-        bool reads = false, reads_again = false;
-        for (int j = 0; j < scheduled->shapes.inputs; j++)
-            reads |= scheduled->x[j] == value;
-        reads_again |= reads && scheduled->has_backward && scheduled->shapes.backward_reads_x;
-        reads_again |= scheduled->y == value && scheduled->has_backward &&
-                       scheduled->shapes.backward_reads_y && !s->values[value].is_gated;
-        const int time = reads_again ? backward_time(replica, i) : reads ? i : -1;
-        if (time > last)
-            last = time;
+        return r->end;
+    if (again)
+        last = r->again_time[last];
+    for (int i = 0; i < s->op_count; i++) {
+        bool reads = false;
+        for (int j = 0; j < s->ops[i].shapes.inputs; j++)
+            reads |= s->ops[i].x[j] == value;
+        const bool in_backward = (reads && lk_recompute_reads_x(replica, i)) ||
+                                 (s->ops[i].y == value && lk_recompute_reads_y(replica, i));
+        const int times[] = {reads ? i : -1, reads && r->runs_again[i] ? r->again_time[i] : -1,
+                             in_backward ? r->backward_time[i] : -1};
+        for (int t = 0; t < (lives_twice && !again ? 1 : 3); t++)
+            last = times[t] > last ? times[t] : last;
     }
     return last;
 }
@@ -57,11 +61,15 @@ static void plan_value(struct lk_replica *replica, int value, size_t bytes)
 {
     const struct lk_schedule *s = &replica->schedule;
     const struct lk_value *v = &s->values[value];
-    replica->activation[value] = replica->gradient[value] = -1;
+    replica->activation[value] = replica->gradient[value] = replica->again[value] = -1;
     if (!lk_replica_is_live(replica, value))
         return;
     replica->activation[value] =
-        add_live_range(replica, bytes, v->producer, last_read(replica, value));
+        add_live_range(replica, bytes, v->producer, last_read(replica, value, false));
+    if (replica->recompute.is_dropped[value] && replica->recompute.runs_again[v->producer])
+        replica->again[value] =
+            add_live_range(replica, bytes, replica->recompute.again_time[v->producer],
+                           last_read(replica, value, true));
     for (int i = s->op_count - 1; i >= 0 && v->wants_gradient; i--)
         for (int j = 0; j < s->ops[i].shapes.inputs; j++) {
             if (s->ops[i].x[j] != value)
@@ -80,8 +88,16 @@ static void plan_op(struct lk_replica *replica, int i)
     struct lk_prepared *p = &replica->prepared[i];
     const bool backward = replica->schedule.ops[i].has_backward;
     const int back = backward_time(replica, i);
-    p->saved = add_live_range(replica, p->setup.saved_bytes, i, backward ? back : i);
+    const bool again = replica->recompute.runs_again[i];
+    const int when = again ? replica->recompute.again_time[i] : 0;
+    p->saved = add_live_range(replica, p->setup.saved_bytes, i, backward && !again ? back : i);
     p->forward_workspace = add_live_range(replica, p->setup.workspace_bytes, i, i);
+    p->saved_again = p->again_workspace = -1;
+    if (again) {
+        p->saved_again =
+            add_live_range(replica, p->setup.saved_bytes, when, backward ? back : when);
+        p->again_workspace = add_live_range(replica, p->setup.workspace_bytes, when, when);
+    }
     p->backward_workspace =
         backward ? add_live_range(replica, p->setup.workspace_bytes, back, back) : -1;
     p->extra_dw = add_live_range(replica, lk_replica_extra_dw_bytes(replica, i), back, back);
@@ -104,27 +120,42 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
     return is_read ? replica->config.real : lk_replica_stored(replica);
 }
 
-enum lk_status lk_replica_plan_memory(struct lk_replica *replica)
+static enum lk_status take_ints(struct lk_replica *replica, int **ints)
+{
+    const size_t count = (size_t)replica->schedule.value_count;
+    void *memory = NULL;
+    LK_TRY(lk_arena_allocate(&replica->arena, count * sizeof **ints, &memory));
+    *ints = memory;
+    return LK_OK;
+}
+
+enum lk_status lk_replica_begin_plan(struct lk_replica *replica)
 {
     const struct lk_schedule *s = &replica->schedule;
-    const struct lk_device_info *info = lk_device_info(replica->config.device);
-    int most = 2 * s->value_count;
+    int most = 3 * s->value_count;
     for (int i = 0; i < s->op_count; i++)
-        most += 4 + s->ops[i].shapes.inputs;
+        most += 6 + s->ops[i].shapes.inputs;
     void *memory = NULL;
     LK_TRY(lk_arena_allocate(&replica->arena, (size_t)most * sizeof *replica->live_ranges,
                              &memory));
     replica->live_ranges = memory;
-    LK_TRY(lk_arena_allocate(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
-    replica->activation = memory;
-    LK_TRY(lk_arena_allocate(&replica->arena, (size_t)s->value_count * sizeof(int), &memory));
-    replica->gradient = memory;
+    LK_TRY(take_ints(replica, &replica->activation));
+    LK_TRY(take_ints(replica, &replica->gradient));
+    LK_TRY(take_ints(replica, &replica->again));
+    return lk_recompute_init(replica);
+}
+
+enum lk_status lk_replica_plan_memory(struct lk_replica *replica)
+{
+    const struct lk_schedule *s = &replica->schedule;
+    const struct lk_device_info *info = lk_device_info(replica->config.device);
+    replica->live_range_count = 0;
+    replica->plan = (struct lk_memory_plan){0};
     for (int i = 0; i < s->op_count; i++)
         for (int j = 0; j < LK_MOST_INPUTS; j++)
             replica->prepared[i].extra_dx[j] = -1;
     for (int v = 0; v < s->value_count; v++) {
-        const size_t bytes = lk_tiled_bytes(&replica->tiling, &s->values[v].shape,
-                                            lk_replica_value_stored(replica, v));
+        const size_t bytes = lk_recompute_bytes(replica, v);
         if (bytes == (size_t)-1)
             return lk_fail(LK_E_SHAPE, "an activation is too large to count");
         plan_value(replica, v, bytes);

@@ -58,13 +58,23 @@ static enum lk_status load_input(struct lk_replica *replica, int index, int slot
     return lk_transfer_buffer_enqueue_to_host(input->slots[slot], input->bytes);
 }
 
-static struct lk_op_run base_run(const struct lk_replica *replica, int i)
+/* The activation of a value, which may have been made again. */
+static struct lk_buffer *activation(const struct lk_replica *replica, int value, bool again)
+{
+    return live_range(replica, again && replica->again[value] >= 0
+                                   ? replica->again[value]
+                                   : replica->activation[value]);
+}
+
+/* With `again` it reads and writes what backward makes again of what forward had dropped. */
+static struct lk_op_run base_run(const struct lk_replica *replica, int i, bool again)
 {
     const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
     const struct lk_prepared *prepared = &replica->prepared[i];
     struct lk_op_run run = {
-        .y = live_range(replica, replica->activation[scheduled->y]),
-        .saved = live_range(replica, prepared->saved),
+        .y = activation(replica, scheduled->y, again),
+        .saved = live_range(replica, again && prepared->saved_again >= 0 ? prepared->saved_again
+                                                                         : prepared->saved),
         .loss_scale = replica->loss_scale,
         .dw_stride = replica->gradient_count,
         .samples = replica->micro_batch.samples,
@@ -72,7 +82,7 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i)
         .first_sample = replica->micro_batch.first_sample,
     };
     for (int j = 0; j < scheduled->shapes.inputs; j++)
-        run.x[j] = live_range(replica, replica->activation[scheduled->x[j]]);
+        run.x[j] = activation(replica, scheduled->x[j], again);
     for (int j = 0; j < scheduled->shapes.params; j++)
         run.w[j] = replica->weight_views[prepared->param[j]];
     return run;
@@ -132,7 +142,7 @@ enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
     replica->step = step;
     replica->next_backward = replica->schedule.op_count - 1;
     for (int i = 0; i < replica->schedule.op_count; i++) {
-        struct lk_op_run run = base_run(replica, i);
+        struct lk_op_run run = base_run(replica, i, false);
         run.workspace = live_range(replica, replica->prepared[i].forward_workspace);
         LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
     }
@@ -157,7 +167,7 @@ static enum lk_status backward_op(struct lk_replica *replica, int i)
 {
     const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
     const struct lk_prepared *prepared = &replica->prepared[i];
-    struct lk_op_run run = base_run(replica, i);
+    struct lk_op_run run = base_run(replica, i, true);
     run.workspace = live_range(replica, prepared->backward_workspace);
     run.dy = live_range(replica, replica->gradient[scheduled->y]);
     if (!scheduled->shapes.backward_reads_y || prepared->setup.dy_is_gated)
@@ -182,6 +192,23 @@ static enum lk_status backward_op(struct lk_replica *replica, int i)
     return LK_OK;
 }
 
+/* Where a segment ends with operation `last`, runs those of it forward again whose values were
+ * dropped and are wanted. Random numbers come from the step, so they are the same again. */
+static enum lk_status run_again(struct lk_replica *replica, int last)
+{
+    const struct lk_recompute *r = &replica->recompute;
+    if (last + 1 < replica->schedule.op_count && r->segment[last + 1] == r->segment[last])
+        return LK_OK;
+    for (int i = r->segment[last]; i <= last; i++) {
+        if (!r->runs_again[i])
+            continue;
+        struct lk_op_run run = base_run(replica, i, true);
+        run.workspace = live_range(replica, replica->prepared[i].again_workspace);
+        LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
+    }
+    return LK_OK;
+}
+
 enum lk_status lk_replica_backward(struct lk_replica *replica)
 {
     return lk_replica_backward_bucket(replica, replica->bucket_count - 1);
@@ -191,9 +218,11 @@ enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket
 {
     const bool is_last = bucket == replica->bucket_count - 1;
     const int end = is_last ? 0 : replica->buckets[bucket].op;
-    for (; replica->next_backward >= end; replica->next_backward--)
+    for (; replica->next_backward >= end; replica->next_backward--) {
+        LK_TRY(run_again(replica, replica->next_backward));
         if (replica->schedule.ops[replica->next_backward].has_backward)
             LK_TRY(backward_op(replica, replica->next_backward));
+    }
     return LK_OK;
 }
 

@@ -77,23 +77,20 @@ const char *lk_model_name(const struct lk_model *model)
 
 enum { ADAM_ARRAYS = 3 }; /* both moments, and the gradient summed over shards */
 
-enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device, int64_t batch,
-                               int shards, enum lk_memory_use use, struct lk_memory *memory)
+/* Plans for a batch and what else the configuration has. */
+static enum lk_status plan_memory(struct lk_model *model, struct lk_replica_config config,
+                                  enum lk_memory_use use, struct lk_memory *memory)
 {
-    const bool training = use != LK_MEMORY_PREDICTING;
     struct lk_node *loss = NULL;
     struct lk_replica *replica = NULL;
-    if (training)
+    config.training = use != LK_MEMORY_PREDICTING;
+    if (config.training)
         LK_TRY(lk_model_add_losses(model, -1, &loss));
-    struct lk_replica_config config = {
-        .device = device,
-        .batch = batch,
-        .shards = shards > 0 ? shards : (training ? lk_shards_choose(batch) : 1),
-        .real = LK_F32,
-        .stores_half = use == LK_MEMORY_TRAINING_MIXED,
-        .training = training,
-        .optimizer_arrays = training ? ADAM_ARRAYS : 0,
-    };
+    if (config.shards == 0)
+        config.shards = config.training ? lk_shards_choose(config.batch) : 1;
+    config.real = LK_F32;
+    config.stores_half = use == LK_MEMORY_TRAINING_MIXED;
+    config.optimizer_arrays = config.training ? ADAM_ARRAYS : 0;
     if (loss)
         config.outputs[0] = loss;
     else
@@ -111,6 +108,25 @@ enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device,
                                  .activations = bytes.activations,
                                  .inputs = bytes.inputs,
                                  .optimizer = bytes.optimizer_arrays,
-                                 .total = bytes.total};
+                                 .total = bytes.total,
+                                 .again = bytes.again};
     return LK_OK;
+}
+
+enum lk_status lk_model_memory(struct lk_model *model, struct lk_device *device, int64_t batch,
+                               int shards, enum lk_memory_use use, struct lk_memory *memory)
+{
+    const struct lk_replica_config config = {
+        .device = device, .batch = batch, .shards = shards, .recompute = LK_RECOMPUTE_AUTO};
+    return plan_memory(model, config, use, memory);
+}
+
+enum lk_status lk_model_memory_recomputing(struct lk_model *model, struct lk_device *device,
+                                           int64_t batch, enum lk_memory_use use,
+                                           enum lk_recompute_mode mode,
+                                           struct lk_memory *memory)
+{
+    const struct lk_replica_config config = {
+        .device = device, .batch = batch, .recompute = mode};
+    return plan_memory(model, config, use, memory);
 }

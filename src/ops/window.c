@@ -52,6 +52,16 @@ enum lk_status lk_padding_read(const char *text, int64_t number[4], const char *
     return LK_OK;
 }
 
+enum lk_status lk_windows_padding(const char *padding, int64_t number[4], const char *name)
+{
+    if (strcmp(padding, "same") == 0 || strcmp(padding, "valid") == 0 ||
+        read_numbers(padding, number))
+        return LK_OK;
+    return lk_fail(LK_E_ARGUMENT,
+                   "%s: padding '%s' is not valid, same or 1, 2 or 4 numbers up to %d", name,
+                   padding, MOST_PADDING);
+}
+
 /* As much padding as the last of ceil(pixels / stride) windows needs. */
 static void pad_same(struct lk_window *window, int64_t pixels)
 {
@@ -66,10 +76,7 @@ enum lk_status lk_windows_place(struct lk_window window[2], const char *padding,
 {
     int64_t number[4] = {0};
     const bool same = strcmp(padding, "same") == 0;
-    if (!same && strcmp(padding, "valid") != 0 && !read_numbers(padding, number))
-        return lk_fail(LK_E_ARGUMENT,
-                       "%s: padding '%s' is not valid, same or 1, 2 or 4 numbers up to %d",
-                       name, padding, MOST_PADDING);
+    LK_TRY(lk_windows_padding(padding, number, name));
     for (int i = 0; i < 2; i++) {
         struct lk_window *w = &window[i];
         w->before = number[2 * i];

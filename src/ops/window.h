@@ -23,6 +23,11 @@ enum { LK_PADDING_BYTES = 32 };
 LK_MUST_CHECK enum lk_status lk_padding_read(const char *text, int64_t number[4],
                                              const char *name);
 
+/* As lk_padding_read() for the padding of windows, which may also be "valid" or "same": then
+ * `number` stays as it was. */
+LK_MUST_CHECK enum lk_status lk_windows_padding(const char *padding, int64_t number[4],
+                                                const char *name);
+
 /* Along one axis: window o covers the pixels o * stride - before + i * gap, i < size. */
 struct lk_window {
     int64_t size, stride, gap;

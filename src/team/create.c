@@ -17,6 +17,8 @@ static enum lk_status open_device(void *context, struct lk_worker *worker)
 {
     const struct lk_team_config *c = context;
     LK_TRY(lk_device_open(c->devices, worker->position, &worker->device));
+    if (c->memory_limit > 0)
+        lk_device_limit_memory(worker->device, c->memory_limit);
     lk_device_set_log_folder(worker->device, c->log_folder);
     return LK_OK;
 }
@@ -167,6 +169,23 @@ static enum lk_status choose_most_shards(const struct lk_team *team, int *most)
     return LK_OK;
 }
 
+/* Plans again for the only device, which has no room for the batch as a whole: in pieces. */
+static enum lk_status plan_in_pieces(struct lk_team *team)
+{
+    const int half = team->config.shards / 2;
+    struct lk_worker *worker = team->workers[0];
+    char why[512];
+    snprintf(why, sizeof why, "%s", lk_error_text());
+    lk_error_clear();
+    team->config.pieces = 2;
+    worker->most_shards = half;
+    LK_TRY(plan_all(team));
+    if (worker->most_shards == half)
+        lk_log(LK_LOG_WARNING, "device %d computes %d of %d shards at a time: %s",
+               worker->position, half, team->config.shards, why);
+    return LK_OK;
+}
+
 /* Counts the devices of this rank and of all. */
 static enum lk_status count_devices(struct lk_team *team, int *devices)
 {
@@ -197,7 +216,9 @@ static enum lk_status create(struct lk_team *team)
         LK_TRY(c->opened(c->context, team));
     for (int i = 0; i < team->count; i++)
         team->workers[i]->most_shards = most;
-    return plan_all(team);
+    const enum lk_status status = plan_all(team);
+    const bool may_divide = is_single(team) && c->shards > 1;
+    return status == LK_E_DEVICE_MEMORY && may_divide ? plan_in_pieces(team) : status;
 }
 
 static const struct lk_team_acts acts = {

@@ -41,6 +41,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     const struct lk_settings *s = trainer->settings;
     char kind[64];
     const char *options;
+    size_t memory_limit;
+    LK_TRY(lk_memory_limit_parse(s->memory_limit, &memory_limit));
     lk_settings_split_optimizer(s, kind, &options);
     trainer->shards = s->shards ? (int)s->shards : lk_shards_choose(s->batch_size);
     const struct lk_team_config config = {
@@ -62,6 +64,8 @@ static enum lk_status create_team(struct lk_trainer *trainer)
         .ema = s->ema,
         .choices = trainer->choices,
         .part = trainer->features.is_on ? LK_PART_HEAD : LK_PART_ALL,
+        .recompute = (enum lk_recompute_mode)s->recompute,
+        .memory_limit = memory_limit,
         .check_every = s->check_every,
         .is_async = s->mode == LK_TRAIN_ASYNC,
         .max_staleness = s->max_staleness,
@@ -220,6 +224,9 @@ static enum lk_status announce(struct lk_trainer *trainer)
                    trainer->shards == 1 ? "" : "s");
     if (trainer->features.is_on)
         lk_text_append(&text, "; the frozen part is computed once a sample");
+    if (lk_replica_bytes(replica).again > 0)
+        lk_text_append(&text, "; to save memory, backward computes %.0f %% of forward again",
+                       100 * lk_replica_bytes(replica).again);
     if (lk_team_staleness(trainer->team))
         lk_text_append(
             &text, "; asynchronous, up to %d updates stale, its bits differ from run to run",

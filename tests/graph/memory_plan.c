@@ -1,5 +1,5 @@
 /* The memory plan: nothing overlaps that lives together, and lifetimes are really shared. */
-#include "graph/memory_plan.h"
+#include "graph/memory/plan.h"
 
 #include "base/random.h"
 #include <setjmp.h>

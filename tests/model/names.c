@@ -80,15 +80,20 @@ static void check(const char *zoo, const char *title, int others)
 static void test_torchvision(void **state)
 {
     (void)state;
-    check("mobilenet-v2", "torchvision", 0);
-    check("resnet50", "torchvision", 0);
+    static const char *const whole[] = {"densenet121",        "efficientnet-b0", "inception-v3",
+                                        "mobilenet-v2",       "resnet18",        "resnet50",
+                                        "mobilenet-v3-large", "squeezenet",      "vgg19"};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        check(whole[i], "torchvision", 0);
     check("vgg16", "torchvision", 2); /* whose classifier is another one */
 }
 
 static void test_keras(void **state)
 {
     (void)state;
+    check("densenet121", "keras", 0);
     check("mobilenet-v2", "keras", 0);
+    check("vgg19", "keras", 0);
     check("xception", "keras", 0);
     check("vgg16", "keras", 2);
 }

@@ -31,8 +31,11 @@ static int64_t classes(const struct lk_model *model)
     return shape.dim[0];
 }
 
-/* Counts as Keras's summary() gives them for the same layers; resnet50, whose convolutions have
- * no biases, as torchvision 0.14 has it. */
+/* Counts as Keras's summary() gives them for the same layers, trainable ones and moving
+ * averages. The trainable ones are those of torchvision 0.29 where it has the model: resnet50
+ * has no biases in its convolutions, and inception-v3 has here no second classifier (3,326,696
+ * parameters) but the gammas that Keras leaves out. amoebanet-d: 82 millions in table 1 of
+ * GPipe's paper. */
 static void has_known_sizes(void **state)
 {
     (void)state;
@@ -40,12 +43,20 @@ static void has_known_sizes(void **state)
         const char *name;
         int64_t parameters, trainable, classes;
     } cases[] = {
+        {"amoebanet-d", 81505540 + 168116, 81505540, 1000},
+        {"densenet121", 8062504, 7978856, 1000},
+        {"efficientnet-b0", 5288548 + 42016, 5288548, 1000},
         {"fashion-convnet", 93322, 93322, 10},
+        {"inception-v3", 23851784 + 17216, 27161264 - 3326696, 1000},
         {"mlp", 1863690, 1863690, 10},
         {"mobilenet-v2", 3538984, 3504872, 1000},
+        {"mobilenet-v3-large", 5483032 + 24400, 5483032, 1000},
+        {"resnet18", 11689512 + 9600, 11689512, 1000},
         {"resnet50", 25557032 + 53120, 25557032, 1000},
+        {"squeezenet", 1248424, 1248424, 1000},
         {"vgg16", 14714688 + 25088 * 4 + 4, 14714688 + 25088 * 4 + 4, 4},
         {"vgg16tail", 14714688 + 25088 * 4 + 4, 3 * 2359808 + 25088 * 4 + 4, 4},
+        {"vgg19", 143667240, 143667240, 1000},
         {"xception", 22910480, 22855952, 1000},
     };
     int i = 0;
@@ -63,6 +74,68 @@ static void has_known_sizes(void **state)
     assert_int_equal(i, sizeof cases / sizeof cases[0]);
     assert_null(lk_model_zoo(i + 1));
     assert_null(lk_model_zoo(-1));
+}
+
+static void assert_dims(const struct lk_model *model, const char *name, int64_t c, int64_t h,
+                        int64_t w)
+{
+    const struct lk_node *node =
+        name ? lk_graph_find(lk_model_graph((struct lk_model *)model), name)
+             : lk_model_input(model, 0);
+    assert_non_null(node);
+    const struct lk_shape shape = lk_node_info(node).shape;
+    assert_int_equal(shape.dim[0], c);
+    assert_int_equal(shape.dim[1], h);
+    assert_int_equal(shape.dim[2], w);
+}
+
+/* Each published model stands without its head too, with a layer for other classes in its
+ * place: so many features go into it. */
+static void takes_another_head(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t published, features;
+    } cases[] = {
+        {"amoebanet-d", 1000 * 3329, 3328}, {"densenet121", 1025000, 1024},
+        {"efficientnet-b0", 1281000, 1280}, {"inception-v3", 2049000, 2048},
+        {"mobilenet-v2", 1281000, 1280},    {"mobilenet-v3-large", 2511080, 960},
+        {"resnet18", 513000, 512},          {"resnet50", 2049000, 2048},
+        {"squeezenet", 513000, 512},        {"vgg16", 123642856, 25088},
+        {"vgg19", 123642856, 25088},        {"xception", 2049000, 2048},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct lk_model *whole = open_model(
+            cases[i].name, &(struct lk_model_shape){.classes = 1000, .parameters = "top=true"});
+        struct lk_model *other = open_model(
+            cases[i].name, &(struct lk_model_shape){.classes = 6, .parameters = "top=false"});
+        assert_int_equal(classes(other), 6);
+        assert_int_equal(parameters(other, false) - (cases[i].features + 1) * 6,
+                         parameters(whole, false) - cases[i].published);
+        if (strcmp(cases[i].name, "vgg16") == 0)
+            assert_int_equal(parameters(whole, true), 138357544);
+        lk_model_destroy(whole);
+        lk_model_destroy(other);
+    }
+}
+
+/* They stand in the text that is kept. */
+static void takes_parameters(void **state)
+{
+    (void)state;
+    struct lk_model *model = open_model(
+        "amoebanet-d", &(struct lk_model_shape){.parameters = " cells=3  filters=64 "});
+    assert_non_null(lk_graph_find(lk_model_graph(model), "cell7"));
+    assert_null(lk_graph_find(lk_model_graph(model), "cell8"));
+    assert_dims(model, "cell3", 4 * 64, 28, 28);
+    const char *text = lk_model_text(model);
+    assert_non_null(strstr(text, "{top: true, cells: 3, filters: 64}"));
+    lk_model_destroy(model);
+    assert_true(lk_model_has_parameter("vgg16", "top"));
+    assert_false(lk_model_has_parameter("vgg16", "cells"));
+    assert_false(lk_model_has_parameter("vgg16tail", "top"));
+    assert_false(lk_model_has_parameter("/nowhere", "top"));
 }
 
 /* One node in a line: all that makes a graph what it is, as text. */
@@ -113,19 +186,6 @@ static void makes_the_same_graphs(void **state)
             fail_msg("%s is another graph: %s", cases[i].name, found);
         lk_model_destroy(model);
     }
-}
-
-static void assert_dims(const struct lk_model *model, const char *name, int64_t c, int64_t h,
-                        int64_t w)
-{
-    const struct lk_node *node =
-        name ? lk_graph_find(lk_model_graph((struct lk_model *)model), name)
-             : lk_model_input(model, 0);
-    assert_non_null(node);
-    const struct lk_shape shape = lk_node_info(node).shape;
-    assert_int_equal(shape.dim[0], c);
-    assert_int_equal(shape.dim[1], h);
-    assert_int_equal(shape.dim[2], w);
 }
 
 static void infers_shapes(void **state)
@@ -216,9 +276,18 @@ static void refuses(void **state)
     (void)state;
     const struct lk_model_shape shape = {.height = 32, .classes = 5};
     check_refused("fashion-convent", NULL, LK_E_MODEL,
-                  "no model 'fashion-convent': no file, and none of the zoo (fashion-convnet, "
-                  "mlp, mobilenet-v2, resnet50, vgg16, vgg16tail, xception); did you mean "
-                  "'fashion-convnet'?");
+                  "no model 'fashion-convent': no file, and none of the zoo (amoebanet-d, "
+                  "densenet121, efficientnet-b0, fashion-convnet, inception-v3, mlp, "
+                  "mobilenet-v2, mobilenet-v3-large, resnet18, resnet50, squeezenet, vgg16, "
+                  "vgg16tail, vgg19, xception); did you mean 'fashion-convnet'?");
+    check_refused("vgg16", &(struct lk_model_shape){.parameters = "tob=true"}, LK_E_MODEL,
+                  "vgg16.yaml:7: the model has no parameter 'tob'; did you mean 'top'?");
+    check_refused("vgg16tail", &(struct lk_model_shape){.parameters = "top=true"}, LK_E_MODEL,
+                  "the model has no parameter 'top'");
+    check_refused("vgg16", &(struct lk_model_shape){.parameters = "top=a,b:c"}, LK_E_MODEL,
+                  "parameter 'top': a word or a number expected, found 'a,b:c'");
+    check_refused("vgg16", &(struct lk_model_shape){.parameters = "top"}, LK_E_ARGUMENT,
+                  "parameters 'top': NAME=VALUE expected");
     check_refused("/nowhere/x.yaml", NULL, LK_E_MODEL, "no file, and none of the zoo");
     check_refused("fashion-convnet", &(struct lk_model_shape){.width = 4}, LK_E_MODEL,
                   "fashion-convnet.yaml:8: conv2d_2: ");
@@ -272,9 +341,10 @@ static void plans_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_known_sizes), cmocka_unit_test(makes_the_same_graphs),
-        cmocka_unit_test(infers_shapes),   cmocka_unit_test(takes_another_shape),
-        cmocka_unit_test(opens_files),     cmocka_unit_test(refuses),
+        cmocka_unit_test(has_known_sizes),    cmocka_unit_test(makes_the_same_graphs),
+        cmocka_unit_test(takes_another_head), cmocka_unit_test(takes_parameters),
+        cmocka_unit_test(infers_shapes),      cmocka_unit_test(takes_another_shape),
+        cmocka_unit_test(opens_files),        cmocka_unit_test(refuses),
         cmocka_unit_test(plans_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

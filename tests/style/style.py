@@ -31,7 +31,7 @@ HALLS = {
     "data": [["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
-    "graph": [[""], ["tune"]],
+    "graph": [["memory"], [""], ["tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "text"], ["foreign"], ["keras"]],
     "ops": [[""], ["arrange", "norm", "probe", "weighted"]],

@@ -32,6 +32,8 @@ static const struct {
     {"steps", "steps"},
     {"batch-size", "batch_size"},
     {"device", "device"},
+    {"memory-limit", "memory_limit"},
+    {"recompute", "recompute"},
     {"split", "split"},
     {"shards", "shards"},
     {"mode", "mode"},

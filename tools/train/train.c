@@ -32,6 +32,8 @@ static const struct option options[] = {
     {"batch-size", "N", "samples a step, over all devices"},
     {"batch-per-device", "N", "samples a step on each device, instead of --batch-size"},
     {"device", "LIST", "devices: 0, 0,2, all, gpu, cpu; 0/2: halves of 0; 0*2: two replicas"},
+    {"memory-limit", "BYTES", "device memory that may be taken of each device: 4G, 512M"},
+    {"recompute", "auto|sqrt|off", "activations that backward computes again to save memory"},
     {"split", "HOW",
      "shares of devices: measured, all (measured, but none rests), equal, or 2:1"},
     {"shards", "N", "parts of a batch with sums of their own; a power of two"},

@@ -13,25 +13,28 @@ extern const struct lk_embedded lk_zoo_layer_names[];
 
 enum { MOST_NUMBERS = 4, MOST_LIKE = 4 };
 
-/* The numbers that a pattern found in a name, as a map of words. */
+/* The numbers and letters that a pattern found in a name, as a map of words. */
 struct found {
     struct lk_yaml map, number[MOST_NUMBERS];
     char word[MOST_NUMBERS][16], text[MOST_NUMBERS][24];
 };
 
-static size_t digits(const char *text)
+/* Bytes of the number, or the small letter, that begins here; 0: neither does. */
+static size_t wild_bytes(const char *text)
 {
     size_t length = 0;
+    if (islower((unsigned char)*text))
+        return 1;
     while (isdigit((unsigned char)text[length]) && length < 10)
         length++;
     return length;
 }
 
-/* Notes that the word at `pattern` stands for the number at `name`. */
+/* Notes that the word at `pattern` stands for the number or letter at `name`. */
 static bool take_number(const char *pattern, const char *name, struct found *found)
 {
     const int i = found->map.count;
-    const size_t word = lk_words_length(pattern), length = digits(name);
+    const size_t word = lk_words_length(pattern), length = wild_bytes(name);
     if (i == MOST_NUMBERS || word == 0 || word >= sizeof found->word[0] || length == 0)
         return false;
     snprintf(found->word[i], sizeof found->word[i], "%.*s", (int)word, pattern);
@@ -45,7 +48,7 @@ static bool take_number(const char *pattern, const char *name, struct found *fou
     return true;
 }
 
-/* Whether the pattern, in which "$word" stands for a number, is the name. */
+/* Whether the pattern, in which "$word" stands for a number or a letter, is the name. */
 static bool matches(const char *pattern, const char *name, struct found *found)
 {
     *found = (struct found){.map.kind = LK_YAML_MAP};
@@ -58,7 +61,7 @@ static bool matches(const char *pattern, const char *name, struct found *found)
         if (!take_number(pattern + 1, name, found))
             return false;
         pattern += 1 + lk_words_length(pattern + 1);
-        name += digits(name);
+        name += wild_bytes(name);
     }
     return *name == '\0';
 }

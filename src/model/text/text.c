@@ -39,6 +39,27 @@ static enum lk_status read_name(struct lk_reading *reading, const struct lk_yaml
     return lk_arena_text(&reading->model->arena, name, &reading->model->name);
 }
 
+/* `parameters:` are words with values, which a text can be opened with other ones for. */
+static enum lk_status check_parameters(const struct lk_yaml *parameters)
+{
+    char found[80];
+    if (!parameters)
+        return LK_OK;
+    if (parameters->kind != LK_YAML_MAP)
+        return lk_yaml_fail(parameters, "'parameters' is a map of words and their values");
+    for (const struct lk_yaml *entry = parameters->first; entry; entry = entry->next) {
+        if (!lk_words_is_free(entry->key))
+            return lk_yaml_fail(entry,
+                                "'%.60s' is no name for a parameter: letters and digits, and "
+                                "no word that is known everywhere",
+                                entry->key);
+        if (entry->kind != LK_YAML_SCALAR || entry->is_null)
+            return lk_yaml_fail(entry, "parameter '%.60s' has one value, found %s", entry->key,
+                                lk_yaml_found(entry, found, sizeof found));
+    }
+    return LK_OK;
+}
+
 static enum lk_status read_layers(struct lk_reading *reading, const struct lk_yaml *root)
 {
     const struct lk_yaml *layers = lk_yaml_find(root, "layers");
@@ -46,7 +67,9 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_ya
         return lk_yaml_fail(root, "'layers:' is missing");
     if (layers->kind != LK_YAML_LIST || layers->count == 0)
         return lk_yaml_fail(layers, "'layers' is a list of at least one operation");
-    const struct lk_words words = {.classes = reading->classes};
+    const struct lk_words words = {.classes = reading->classes,
+                                   .parameters = lk_yaml_find(root, "parameters")};
+    LK_TRY(check_parameters(words.parameters));
     for (const struct lk_yaml *entry = layers->first; entry; entry = entry->next)
         LK_TRY(lk_entry_read(reading, entry, &words));
     if (reading->count == 0)
@@ -119,9 +142,9 @@ static enum lk_status keep_names(const struct lk_reading *reading)
 
 static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
 {
-    static const char *const keys[] = {"name",         "input",      "classes", "blocks",
-                                       "layers",       "output",     "loss",    "metrics",
-                                       "freeze_until", "train_last", NULL};
+    static const char *const keys[] = {"name",    "input",        "classes",    "parameters",
+                                       "blocks",  "layers",       "output",     "loss",
+                                       "metrics", "freeze_until", "train_last", NULL};
     LK_TRY(lk_yaml_check_keys(root, keys));
     LK_TRY(read_classes(reading, root));
     LK_TRY(read_name(reading, root));

@@ -12,6 +12,9 @@
 extern const struct lk_embedded lk_zoo_files[];
 extern const char *const lk_zoo_names[]; /* the same without ".yaml"; ends with NULL */
 
+/* What values of parameters consist of: nothing that has a meaning in YAML. */
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
 const char *lk_model_zoo(int index)
 {
     for (int i = 0; i < index; i++)
@@ -101,6 +104,29 @@ static enum lk_status reshape_classes(char **text, const struct lk_yaml *root,
     return replace(text, classes, number);
 }
 
+static const char *parameter_name(const void *parameters, int i)
+{
+    const struct lk_yaml *entry =
+        parameters ? lk_yaml_item((const struct lk_yaml *)parameters, i) : NULL;
+    return entry ? entry->key : NULL;
+}
+
+/* Puts `value` in place of that of one parameter. */
+static enum lk_status set_parameter(char **text, const struct lk_yaml *root, const char *name,
+                                    const char *value)
+{
+    const struct lk_yaml *all = lk_yaml_find(root, "parameters");
+    const struct lk_yaml *own = all ? lk_yaml_find(all, name) : NULL;
+    const char *near = all ? lk_nearest_name(name, parameter_name, all) : NULL;
+    if (!own)
+        return lk_yaml_fail(all ? all : root, "the model has no parameter '%.60s'%s%s%s", name,
+                            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    if (own->kind != LK_YAML_SCALAR || own->is_null || !*value || value[strspn(value, LETTERS)])
+        return lk_yaml_fail(
+            own, "parameter '%.60s': a word or a number expected, found '%.60s'", name, value);
+    return replace(text, own, value);
+}
+
 typedef enum lk_status edit(char **text, const struct lk_yaml *root,
                             const struct lk_model_shape *shape);
 
@@ -112,6 +138,26 @@ static enum lk_status apply(edit *change, char **text, const char *where,
     const enum lk_status status = change(text, lk_yaml_root(document), shape);
     lk_yaml_destroy(document);
     return status;
+}
+
+/* Changes the text for each "name=value" of the shape's parameters. */
+static enum lk_status apply_parameters(char **text, const char *where, const char *parameters)
+{
+    char pair[128], *value;
+    for (const char *at = parameters ? parameters : ""; *(at += strspn(at, " "));) {
+        const size_t length = strcspn(at, " ");
+        snprintf(pair, sizeof pair, "%.*s", length < sizeof pair ? (int)length : 0, at);
+        if (!(value = strchr(pair, '=')))
+            return lk_fail(LK_E_ARGUMENT, "parameters '%.100s': NAME=VALUE expected", at);
+        *value++ = '\0';
+        struct lk_yaml_document *document = NULL;
+        LK_TRY(lk_yaml_read(*text, strlen(*text), where, &document));
+        const enum lk_status status = set_parameter(text, lk_yaml_root(document), pair, value);
+        lk_yaml_destroy(document);
+        LK_TRY(status);
+        at += length;
+    }
+    return LK_OK;
 }
 
 /* --- opening --------------------------------------------------------------------------- */
@@ -146,9 +192,29 @@ enum lk_status lk_model_open(const char *name, const struct lk_model_shape *shap
     if (shape) {
         LK_TRY_OUT(apply(reshape_input, &text, where, shape));
         LK_TRY_OUT(apply(reshape_classes, &text, where, shape));
+        LK_TRY_OUT(apply_parameters(&text, where, shape->parameters));
     }
     status = lk_model_read(text, strlen(text), where, model);
 out:
     free(text);
     return status;
+}
+
+bool lk_model_has_parameter(const char *name, const char *parameter)
+{
+    char *text = NULL, where[1024];
+    struct lk_yaml_document *document = NULL;
+    bool has = false;
+    enum lk_status status = find_text(name, &text, where, sizeof where);
+    if (status == LK_OK)
+        status = lk_yaml_read(text, strlen(text), where, &document);
+    if (status == LK_OK) {
+        const struct lk_yaml *all = lk_yaml_find(lk_yaml_root(document), "parameters");
+        has = all && lk_yaml_find(all, parameter);
+    } else {
+        lk_error_clear();
+    }
+    lk_yaml_destroy(document);
+    free(text);
+    return has;
 }

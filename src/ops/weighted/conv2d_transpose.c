@@ -74,8 +74,7 @@ static enum lk_status transpose(const struct options *o, const struct lk_shape *
     int64_t number[4] = {0}, out[2], before[2], behind[2];
     const char *padding = o->conv.padding;
     const bool is_word = strcmp(padding, "same") == 0 || strcmp(padding, "valid") == 0;
-    if (!is_word)
-        LK_TRY(lk_padding_read(padding, number, "conv2d_transpose"));
+    LK_TRY(lk_windows_padding(padding, number, "conv2d_transpose"));
     for (int i = 0; i < 2; i++) {
         const int64_t stride = o->conv.stride[i];
         const int64_t reach = (o->conv.kernel[i] - 1) * o->conv.dilation[i] + 1;

@@ -25,6 +25,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .stores_half = c->loss_scale.first > 0,
         .training = true,
         .part = c->part,
+        .recompute = c->recompute,
         .seed = c->seed,
         .choices = c->choices,
         .optimizer_arrays =

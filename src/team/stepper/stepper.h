@@ -24,8 +24,9 @@ struct lk_stepper_config {
     const char *optimizer, *optimizer_options; /* "adam", "beta_1=0.9" */
     struct lk_clip clip;                       /* as the optimizer takes both */
     double ema;
-    struct lk_choices *choices; /* as a replica takes them */
-    enum lk_replica_part part;  /* ALL; HEAD: the feed has features for the frozen part */
+    struct lk_choices *choices;       /* as a replica takes them */
+    enum lk_replica_part part;        /* ALL; HEAD: the feed has features for the frozen part */
+    enum lk_recompute_mode recompute; /* as a replica takes it */
 };
 
 /* Plans and picks kernels. fails: as lk_replica_create() and lk_optimizer_create() */

@@ -29,8 +29,10 @@ struct lk_team_config {
     const char *optimizer, *optimizer_options;
     struct lk_clip clip; /* as a stepper takes both */
     double ema;
-    struct lk_choices *choices; /* as a replica takes them */
-    enum lk_replica_part part;  /* as a stepper takes it */
+    struct lk_choices *choices;       /* as a replica takes them */
+    enum lk_replica_part part;        /* as a stepper takes it */
+    enum lk_recompute_mode recompute; /* as a stepper takes it */
+    size_t memory_limit;              /* bytes of each device that may be used; 0: all */
     int64_t check_every;    /* steps between comparisons of the replicas' parameters; 0: none */
     bool is_async;          /* without lockstep, see team/async/async.h */
     int64_t max_staleness;  /* of training without lockstep; -1: twice the number of devices */

@@ -251,8 +251,8 @@ static void append_model(struct lk_text *text, const char *model)
 
 enum lk_status lk_settings_print(const struct lk_settings *settings, char **result)
 {
-    static const char *const outside[] = {"model",      "input",    "classes",      "data",
-                                          "validation", "pipeline", "eval_pipeline"};
+    static const char *const outside[] = {"model", "input",      "classes",  "parameters",
+                                          "data",  "validation", "pipeline", "eval_pipeline"};
     struct lk_text text = {0};
     for (int i = 0; i < LK_COUNT(outside); i++)
         if (i == 0 && settings->model_text)
@@ -281,7 +281,8 @@ enum lk_status lk_settings_open_model(const struct lk_settings *settings,
                                       struct lk_model **model)
 {
     const struct lk_model_shape shape = {settings->input[0], settings->input[1],
-                                         settings->input[2], settings->classes};
+                                         settings->input[2], settings->classes,
+                                         settings->parameters};
     struct lk_model *opened = NULL;
     if (!settings->model_text && !settings->model[0])
         return lk_fail(LK_E_ARGUMENT, "no model: name one of the zoo or a model file");

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "data/sources/broken.h"
 #include "data/stages/pipeline.h"
+#include "graph/replica.h"
 #include "mirror/staleness.h"
 #include "optim/lr_schedule.h"
 #include "products/kernel/choice.h"
@@ -21,6 +22,10 @@ enum { STEPS_TO_DOUBLE = 500 };
 
 static const char *const tunes[] = {"off", "quick", NULL};
 static const char *const precisions[] = {"float", "mixed", NULL};
+static const char *const recomputes[] = {[LK_RECOMPUTE_OFF] = "off",
+                                         [LK_RECOMPUTE_SQRT] = "sqrt",
+                                         [LK_RECOMPUTE_AUTO] = "auto",
+                                         [LK_RECOMPUTE_AUTO + 1] = NULL};
 static const char *const modes[] = {"sync", "async", NULL};
 static const char *const all_reduces[] = {"tree", "mpi", NULL};
 
@@ -39,6 +44,10 @@ const struct lk_option lk_settings_table[] = {
      .max = 1 << 20,
      .standard = "0",
      .help = "classes of a zoo model; 0: its own"},
+    {.name = "parameters",
+     TEXT(parameters),
+     .standard = "",
+     .help = "of a model's text: 'top=false cells=6'; each is also a setting by itself"},
     {.name = "weights",
      TEXT(weights),
      .standard = "",
@@ -152,6 +161,17 @@ const struct lk_option lk_settings_table[] = {
      .standard = "1",
      .help = "pieces in which a device computes its shards of a batch, to take less memory; no "
              "bit depends on it"},
+    {.name = "memory_limit",
+     TEXT(memory_limit),
+     .standard = "",
+     .help = "device memory that a run may take of each device: 4G, 512M, bytes; none: all"},
+    {.name = "recompute",
+     .kind = LK_OPTION_CHOICE,
+     AT(recompute),
+     .standard = "auto",
+     .choices = recomputes,
+     .help = "activations that backward computes again, no bit depends on it: auto, as few as "
+             "lets the run fit; sqrt, all between about sqrt(n) of n operations; off"},
     {.name = "split",
      TEXT(split),
      .standard = "measured",
@@ -368,6 +388,9 @@ static enum lk_status check_value(const char *name, const char *value)
     char kind[64];
     int arrays;
     bool spares;
+    size_t limit;
+    if (strcmp(name, "memory_limit") == 0)
+        return lk_memory_limit_parse(value, &limit);
     if (strcmp(name, "schedule") == 0)
         return lk_lr_schedule_parse(value, &schedule);
     if (strcmp(name, "optimizer") != 0)
@@ -377,10 +400,33 @@ static enum lk_status check_value(const char *name, const char *value)
     return lk_optimizer_ask(kind, value + length, &arrays, &spares);
 }
 
+/* Adds NAME=VALUE to the parameters, in place of an earlier value. */
+static enum lk_status set_parameter(struct lk_settings *settings, const char *name,
+                                    const char *value)
+{
+    char made[sizeof settings->parameters] = "";
+    const size_t length = strlen(name);
+    size_t used = 0;
+    for (const char *at = settings->parameters; *(at += strspn(at, " "));
+         at += strcspn(at, " "))
+        if (strncmp(at, name, length) != 0 || at[length] != '=')
+            used += (size_t)snprintf(made + used, sizeof made - used, "%.*s ",
+                                     (int)strcspn(at, " "), at);
+    used += (size_t)snprintf(made + used, sizeof made - used, "%s=%s", name, value);
+    if (used >= sizeof made || strchr(value, ' '))
+        return lk_fail(LK_E_ARGUMENT, "parameter '%s': a word or a number expected, found '%s'",
+                       name, value);
+    memcpy(settings->parameters, made, sizeof made);
+    return LK_OK;
+}
+
 enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
                                const char *value)
 {
     LK_TRY(check_value(name, value));
+    if (!lk_option_find(lk_settings_table, name) && settings->model[0] &&
+        lk_model_has_parameter(settings->model, name))
+        return set_parameter(settings, name, value);
     if (strcmp(name, "eval_pipeline") == 0)
         return set_pipeline(settings, name, value, false);
     if (strcmp(name, "pipeline") == 0 || strcmp(name, "augment") == 0)

@@ -24,8 +24,11 @@ struct lk_settings {
     char pipeline[1024], eval_pipeline[1024]; /* as lk_pipeline_print() has them */
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes;
+    char parameters[256]; /* of a model text: "top=false cells=6" */
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t accumulate;
+    int recompute; /* enum lk_recompute_mode */
+    char memory_limit[32];
     int64_t check_every, scale_lr, max_staleness;
     double lr;                         /* 0: the optimizer's own */
     double clip_value, clip_norm, ema; /* 0: none */

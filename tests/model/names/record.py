@@ -16,18 +16,23 @@ def write(name, arrays):
 
 def record_torchvision():
     import torchvision
-    for ours, theirs, part in (('mobilenet-v2', 'mobilenet_v2', ''),
-                               ('resnet50', 'resnet50', ''), ('vgg16', 'vgg16', 'features.')):
+    for ours, theirs, part in (
+            ('densenet121', 'densenet121', ''), ('efficientnet-b0', 'efficientnet_b0', ''),
+            ('inception-v3', 'inception_v3', ''), ('mobilenet-v2', 'mobilenet_v2', ''),
+            ('mobilenet-v3-large', 'mobilenet_v3_large', ''), ('resnet18', 'resnet18', ''),
+            ('resnet50', 'resnet50', ''), ('squeezenet', 'squeezenet1_0', ''),
+            ('vgg16', 'vgg16', 'features.'), ('vgg19', 'vgg19', '')):
         state = getattr(torchvision.models, theirs)(weights=None).state_dict()
-        write(f'{ours}.torchvision', [(key, value.shape) for key, value in state.items()
-                                      if key.startswith(part) and value.ndim])
+        write(f'{ours}.torchvision',
+              [(key, value.shape) for key, value in state.items()
+               if key.startswith(part) and value.ndim and not key.startswith('AuxLogits')])
 
 
 def record_keras():
     os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
     import keras
-    for ours, theirs in (('mobilenet-v2', 'MobileNetV2'), ('xception', 'Xception'),
-                         ('vgg16', 'VGG16')):
+    for ours, theirs in (('densenet121', 'DenseNet121'), ('mobilenet-v2', 'MobileNetV2'),
+                         ('xception', 'Xception'), ('vgg16', 'VGG16'), ('vgg19', 'VGG19')):
         keras.backend.clear_session()
         model = getattr(keras.applications, theirs)(weights=None)
         write(f'{ours}.keras', [(f'{layer.name}/{weight.name}', weight.shape)

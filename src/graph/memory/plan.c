@@ -1,5 +1,5 @@
 /* Places memory that is needed at different times in as few bytes as possible. */
-#include "graph/memory_plan.h"
+#include "graph/memory/plan.h"
 
 #include "base/fail.h"
 #include <stdbool.h>
