@@ -167,6 +167,11 @@ class Freezing(ProgramTest):
         whole = self.train('two', '--epochs', '1', '--seed', '3')
         self.assertEqual(self.train('three', '--epochs', '1', '--seed', '3',
                                     '--cache-features', 'f.feats'), whole)
+        done = self.run_program(*self.command('--freeze-until', 'c2', '--cache-features',
+                                              'f.feats', '--seed', '4', '--epochs', '1'))
+        self.assertIn('the file is of other samples, weights or kernels', done.stderr)
+        self.run_program(*self.command('--freeze-until', 'c2', '--cache-features', 'f.feats',
+                                       '--seed', '3', '--epochs', '1'))
         # another head has use for it
         self.put('net.yaml', NET.replace('rate: 0.25', 'rate: 0.5'))
         done = self.run_program(*self.command('--freeze-until', 'c2', '--cache-features',

@@ -226,6 +226,10 @@ static void prepares_as_others_do(void **state)
     assert_int_equal(lk_pipeline_normalization("normalize order=bgr", 1, &told), LK_E_ARGUMENT);
     assert_non_null(strstr(lk_error_text(), "order=bgr is for images of 3 channels"));
     lk_error_clear();
+    assert_int_equal(lk_pipeline_normalization("normalize torchvision", 1, &told),
+                     LK_E_ARGUMENT);
+    assert_non_null(strstr(lk_error_text(), "images have 1; --set input=[H,W,3]"));
+    lk_error_clear();
 }
 
 static char warned[512];

@@ -5,7 +5,6 @@ there."""
 import glob
 import importlib.util
 import os
-import re
 import sys
 import unittest
 
@@ -134,6 +133,46 @@ class Vgg16(Pretrained):
         for tap, theirs in zip(taps, [*sides, fused.numpy()]):
             self.compare('hed ' + tap, mine[tap], theirs)
         self.compare('hed edges', mine['edges'], edges)
+
+
+@unittest.skipUnless(has('safetensors', 'h5py') and os.path.exists(VGG16),
+                     'needs safetensors, h5py and the weights')
+class Frozen(Pretrained):
+    """VGG16 as in the tutorial of transfer learning: all but the last four layers frozen."""
+
+    def check(self, data, classes):
+        import h5py
+        import numpy
+        from safetensors.numpy import load_file
+        for run, device in ('one', '0'), ('two', '0/2'):
+            self.run_program('train', 'vgg16', '--set', f'classes={classes}', '--set',
+                             'input=[96,96,3]', '--weights', VGG16, '--train-last', '4',
+                             '--pipeline', 'normalize keras-caffe', '--device', device,
+                             '--data', 'folder:' + os.path.join(DATA, data), '--val', 'off',
+                             '--batch-size', '16', '--shards', '2', '--lr', '0.0001',
+                             '--steps', '4', '--run', run, timeout=3600)
+        self.assertEqual(self.sha256('one'), self.sha256('two'))
+        mine = load_file(glob.glob(self.path('one/checkpoints/*.safetensors'))[0])
+        frozen = trained = 0
+        with h5py.File(VGG16) as file:
+            for b, count in enumerate(CONVOLUTIONS, 1):
+                for i in range(count):
+                    found = file[f'block{b}/layers/conv2d' + (f'_{i}' if i else '')]['vars']
+                    for part, theirs in ('weight', found['0'][()]), ('bias', found['1'][()]):
+                        ours = mine[f'block{b}_conv{i + 1}.{part}']
+                        if theirs.ndim == 4:
+                            theirs = theirs.transpose(2, 0, 1, 3)
+                        same = numpy.array_equal(ours.view('u4'),
+                                                 numpy.ascontiguousarray(theirs).view('u4'))
+                        self.assertEqual(same, b < 5, (b, i, part))
+                        frozen, trained = frozen + same, trained + (not same)
+        self.assertEqual((frozen, trained), (20, 6))
+
+    def test_trashnet(self):
+        self.check('trashnet', 6)
+
+    def test_gray_scans(self):
+        self.check('oct2017-sample', 4)
 
 
 if __name__ == '__main__':

@@ -118,7 +118,8 @@ static const char *find_fault(struct lk_cache *cache, const struct lk_cache_samp
     if (memcmp(&found, &wanted, sizeof found) != 0)
         return found.crc == lk_crc32c(&found, offsetof(struct lk_cache_header, crc)) &&
                        !found.unused
-                   ? "of other samples"
+                   ? (samples->what ? "of other samples, weights or kernels"
+                                    : "of other samples")
                    : "damaged";
     if (fstat(cache->file, &about) != 0)
         return "damaged";

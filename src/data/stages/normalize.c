@@ -130,8 +130,11 @@ enum lk_status lk_pipeline_transform(const struct lk_pipeline *p, int channels,
                        "these have %d",
                        channels);
     if (p->values > 1 && p->values != channels)
-        return lk_fail(LK_E_ARGUMENT, "normalize has values for %d channels, images have %d",
-                       p->values, channels);
+        return lk_fail(
+            LK_E_ARGUMENT,
+            "normalize has values for %d channels, images have %d; --set input=[H,W,%d] "
+            "reads them with as many",
+            p->values, channels, p->values);
     if (p->reverses && channels != 3)
         return lk_fail(LK_E_ARGUMENT,
                        "normalize order=bgr is for images of 3 channels, these have %d",
