@@ -156,10 +156,12 @@ class Run(ProgramTest):
 
     def test_a_batch_that_does_not_fit(self):
         """That is said once, in bytes, and is no failure of a device."""
-        for devices in '0', '0/2':
-            done = self.refused(4, 'would fit', 'train', 'tiny.yaml', '--data', DATA,
-                                '--batch-size', '16777216', '--run', 'run', '--device', devices)
-            self.assertRegex(done.stderr, r'batch size 16777216( in 8 micro-batches)? needs '
+        self.put('wide.yaml', MODEL.replace('- flatten', '- flatten\n  - dense: {units: 4000}'))
+        for devices, shards in ('0', '1'), ('0/2', '2'):  # more shards could be taken in turns
+            done = self.refused(4, 'would fit', 'train', 'wide.yaml', '--data', DATA,
+                                '--batch-size', '16777216', '--shards', shards, '--run', 'run',
+                                '--device', devices)
+            self.assertRegex(done.stderr, r'batch size 16777216( in 2 micro-batches)? needs '
                              r'[\d.]+ [GTP]B of device memory, .* has [\d.]+ [MG]B free and '
                              r'.* a batch size of [1-9]\d* would fit\n')
             self.assertEqual(done.stderr.count('would fit'), 1, done.stderr)

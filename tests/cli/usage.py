@@ -293,7 +293,9 @@ class Devices(ProgramTest):
             self.assertAlmostEqual(sum(row['ms'].values()), row['step_ms'], places=6)
         text = self.run_program('scale', 'tiny.yaml', '--batch-per-device', '16', '--devices',
                                 '1,2,40', '--link', '12').stdout
-        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        # Sentences below the table are whole lines in a pipe.
+        table = [line for line in text.splitlines() if not line.endswith('.')]
+        self.assertLessEqual(max(map(len, table)), 80)
         # Behind the table stands a reason, where other work made an efficiency exceed 100 %.
         self.assertRegex(text, r'\n +40 +640 .* too few shards, 32 idle\n($|\n)')
 
