@@ -102,7 +102,7 @@ class Terminal(ProgramTest):
         process, leader = self.start('train', 'tiny.yaml', '--data', DATA, *LONG, '--device',
                                      '0*2', '--split', 'all', LOCKSTEP_FAIL='0:3:hang',
                                      LOCKSTEP_HANG_SECONDS='600')
-        self.read(leader, until='first step.*ETA')
+        self.read(leader, until=r'first step[\s\S]*ETA')
         for columns in 31, 60:
             self.resize(leader, columns)
             text = self.read(leader, until=BAR)
@@ -183,6 +183,7 @@ class Terminal(ProgramTest):
         for columns in 50, 80:
             text = self.on_terminal('--steps', '4', '--device', '0*2', '--shards', '8',
                                     columns=columns)
+            text = re.sub(BAR, '', text).replace('\r\x1b[J', '')  # shown, and taken away
             lines = [line for line in text.split('\r\n') if '\x1b' not in line]
             self.assertGreater(len(lines), 8)
             for line in lines:
