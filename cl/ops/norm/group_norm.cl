@@ -128,7 +128,7 @@ KERNEL void group_norm_forward(__global const S *restrict x, __global const V *r
     const V variance = all.product / n - off * off;
     const V root = (V)(1) / sqrt((variance < (V)0 ? (V)0 : variance) + epsilon);
     const int own = get_group_id(0), part = get_group_id(2);
-    if (saved && part == 0 && (ALONE || own == begin)) {
+    if (saved && part == 0 && own == (ALONE ? own : begin)) {
         saved[STATISTICS] = mean;
         saved[STATISTICS + PARTS] = root;
     }
