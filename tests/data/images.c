@@ -198,7 +198,7 @@ static void replaces_what_is_broken(void **state)
     remove(scratch_path("broken/x/5.png"));
     index = 5;
     assert_refused(lk_data_read(data, &index, 1, pixels, &label), LK_E_DATA, lk_error_text(),
-                   "3 of 10 samples are broken, max_bad=20% allows 2; the last is ");
+                   "3 of 10 samples are broken, max_bad=20% allows 2 (--max-bad, or ");
     lk_error_clear();
     lk_data_close(data);
     index = 3; /* none may be broken of so few */
