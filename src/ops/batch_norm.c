@@ -76,12 +76,8 @@ struct state {
  * shape and the device's class alone. */
 static void choose_parts(const struct lk_op_setup *setup, struct state *s)
 {
-    enum { LEAST_PIXELS = 64 };
-    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
     const int64_t pixels = setup->tiling.shard_tiles * s->pixels;
-    const int64_t parts =
-        lk_least(lk_divide_up(wanted, s->channels), lk_divide_up(pixels, LEAST_PIXELS));
-    s->part_pixels = lk_divide_up(pixels, parts);
+    s->part_pixels = lk_op_part_pixels(setup, s->channels, pixels);
     s->parts = lk_divide_up(pixels, s->part_pixels);
 }
 

@@ -36,22 +36,6 @@ static void release(struct lk_op_setup *setup)
     setup->state = NULL;
 }
 
-/* The rows of LANES reals that a tensor has, cut into groups that are worth a launch. */
-struct rows {
-    struct lk_grid grid;
-    int64_t count, each;
-};
-
-static struct rows cut_rows(const struct lk_op_setup *setup)
-{
-    const bool gpu = setup->tiling.vector == 1;
-    struct rows rows = {.count = setup->tiling.tiles * lk_shape_count(&setup->shapes.y),
-                        .each = gpu ? 16 : 256};
-    rows.grid =
-        (struct lk_grid){{lk_divide_up(rows.count, rows.each), 1, 1}, lk_op_items(setup)};
-    return rows;
-}
-
 /* --- functions of one tensor, or with the loss that reads it ---------------------------- */
 
 static const char loss_name[] = "sigmoid_binary_cross_entropy";
@@ -87,7 +71,7 @@ static enum lk_status forward_function(const struct lk_op_setup *setup,
     const struct lk_eltwise_options *o = setup->options;
     if (setup->shapes.is_loss)
         return lk_loss_forward(setup, run, &o->loss);
-    const struct rows rows = cut_rows(setup);
+    const struct lk_op_rows rows = lk_op_rows(setup);
     return LK_ENQUEUE(state->forward, rows.grid, LK_BUF(run->x[0]), LK_BUF(run->y),
                       LK_INT(rows.count), LK_INT(rows.each), LK_REAL(o->alpha),
                       LK_REAL(o->beta));
@@ -100,7 +84,7 @@ static enum lk_status backward_function(const struct lk_op_setup *setup,
     const struct lk_eltwise_options *o = setup->options;
     if (setup->shapes.is_loss)
         return lk_loss_backward(setup, run, &o->loss);
-    const struct rows rows = cut_rows(setup);
+    const struct lk_op_rows rows = lk_op_rows(setup);
     if (!run->dx[0])
         return LK_OK;
     return LK_ENQUEUE(state->backward, rows.grid,

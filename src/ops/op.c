@@ -42,6 +42,34 @@ bool lk_op_streams(const struct lk_op_setup *setup, const struct lk_shape *writt
            lk_tiled_bytes(&setup->tiling, written, lk_op_stored(setup)) > CACHED_BYTES;
 }
 
+enum lk_status lk_op_check_image(const struct lk_op_shapes *shapes, const char *name)
+{
+    char text[64];
+    if (shapes->x[0].rank == 3 && shapes->x_dtype[0] == LK_F32)
+        return LK_OK;
+    lk_shape_print_hwc(&shapes->x[0], text, sizeof text);
+    return lk_fail(LK_E_SHAPE, "%s: an image [h, w, c] expected, found %s%s", name,
+                   shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
+}
+
+struct lk_op_rows lk_op_rows(const struct lk_op_setup *setup)
+{
+    struct lk_op_rows rows = {.count = setup->tiling.tiles * lk_shape_count(&setup->shapes.y),
+                              .each = setup->tiling.vector == 1 ? 16 : 256};
+    rows.grid =
+        (struct lk_grid){{lk_divide_up(rows.count, rows.each), 1, 1}, lk_op_items(setup)};
+    return rows;
+}
+
+int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int64_t pixels)
+{
+    enum { LEAST_PIXELS = 64 };
+    const int64_t wanted = setup->tiling.vector == 1 ? 512 : 16;
+    const int64_t parts =
+        lk_least(lk_divide_up(wanted, channels), lk_divide_up(pixels, LEAST_PIXELS));
+    return lk_divide_up(pixels, parts);
+}
+
 int lk_op_items(const struct lk_op_setup *setup)
 {
     return setup->tiling.lanes / setup->tiling.vector;

@@ -154,6 +154,22 @@ enum lk_dtype lk_op_stored(const struct lk_op_setup *setup);
  * are: -D STREAM of cl/lib/put.cl. */
 bool lk_op_streams(const struct lk_op_setup *setup, const struct lk_shape *written);
 
+/* Input 0 is a real image. `name`: the operation, for messages. fails: LK_E_SHAPE */
+LK_MUST_CHECK enum lk_status lk_op_check_image(const struct lk_op_shapes *shapes,
+                                               const char *name);
+
+/* The rows of LANES numbers that y has, `each` of them a work-group: worth a launch. */
+struct lk_op_rows {
+    struct lk_grid grid;
+    int64_t count, each;
+};
+struct lk_op_rows lk_op_rows(const struct lk_op_setup *setup);
+
+/* Pixels of one part where sums over so many pixels, of each of so many channels, are divided
+ * among work-groups. Parts decide bits: they follow from these numbers and the device's class
+ * alone. */
+int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int64_t pixels);
+
 /* Work-items of a work-group, which together compute one batch tile. */
 int lk_op_items(const struct lk_op_setup *setup);
 

@@ -17,16 +17,6 @@ struct state {
     struct lk_kernel *forward, *backward;
 };
 
-static enum lk_status check_image(const struct lk_op_shapes *shapes, const char *name)
-{
-    char text[64];
-    if (shapes->x[0].rank == 3 && shapes->x_dtype[0] == LK_F32)
-        return LK_OK;
-    lk_shape_print_hwc(&shapes->x[0], text, sizeof text);
-    return lk_fail(LK_E_SHAPE, "%s: an image [h, w, c] expected, found %s%s", name,
-                   shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
-}
-
 static enum lk_status place(const struct lk_op_shapes *shapes, const char *name,
                             struct lk_window window[2])
 {
@@ -41,7 +31,7 @@ static enum lk_status place(const struct lk_op_shapes *shapes, const char *name,
 static enum lk_status infer_pool(struct lk_op_shapes *shapes, const char *name)
 {
     struct lk_window window[2];
-    LK_TRY(check_image(shapes, name));
+    LK_TRY(lk_op_check_image(shapes, name));
     LK_TRY(place(shapes, name, window));
     shapes->y = (struct lk_shape){3, {shapes->x[0].dim[0], window[0].count, window[1].count}};
     shapes->scales = true;
@@ -171,7 +161,7 @@ static enum lk_status prepare_average(struct lk_op_setup *setup)
 
 static enum lk_status infer_global(struct lk_op_shapes *shapes, const char *name)
 {
-    LK_TRY(check_image(shapes, name));
+    LK_TRY(lk_op_check_image(shapes, name));
     shapes->y = (struct lk_shape){1, {shapes->x[0].dim[0]}};
     shapes->flops = (double)lk_shape_count(&shapes->x[0]);
     return LK_OK;

@@ -25,16 +25,6 @@ enum lk_status lk_arrange_check(const struct lk_op_shapes *shapes, int i, const 
     return lk_fail(LK_E_SHAPE, "%s: [h, w, c], [t, c] or [c] expected, found %s", name, text);
 }
 
-enum lk_status lk_arrange_check_image(const struct lk_op_shapes *shapes, const char *name)
-{
-    char text[64];
-    if (shapes->x[0].rank == 3 && shapes->x_dtype[0] == LK_F32)
-        return LK_OK;
-    lk_shape_print_hwc(&shapes->x[0], text, sizeof text);
-    return lk_fail(LK_E_SHAPE, "%s: an image [h, w, c] expected, found %s%s", name,
-                   shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
-}
-
 enum lk_status lk_arrange_set(struct lk_op_shapes *shapes, const struct lk_shape *y,
                               const char *name)
 {

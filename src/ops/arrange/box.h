@@ -15,9 +15,6 @@ int lk_axis_find(const struct lk_shape *shape, enum lk_axis axis);
 /* Input i is real and of rank 1 to 3. fails: LK_E_SHAPE, naming the operation */
 LK_MUST_CHECK enum lk_status lk_arrange_check(const struct lk_op_shapes *shapes, int i,
                                               const char *name);
-/* It is an image. fails: LK_E_SHAPE */
-LK_MUST_CHECK enum lk_status lk_arrange_check_image(const struct lk_op_shapes *shapes,
-                                                    const char *name);
 
 /* Takes y as the result and counts its elements. fails: LK_E_SHAPE too many elements */
 LK_MUST_CHECK enum lk_status lk_arrange_set(struct lk_op_shapes *shapes,

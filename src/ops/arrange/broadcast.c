@@ -125,27 +125,12 @@ static void release(struct lk_op_setup *setup)
     setup->state = NULL;
 }
 
-/* The rows of LANES numbers that y has, cut into groups that are worth a launch. */
-struct rows {
-    struct lk_grid grid;
-    int64_t count, each;
-};
-
-static struct rows cut_rows(const struct lk_op_setup *setup)
-{
-    struct rows rows = {.count = setup->tiling.tiles * lk_shape_count(&setup->shapes.y),
-                        .each = setup->tiling.vector == 1 ? 16 : 256};
-    rows.grid =
-        (struct lk_grid){{lk_divide_up(rows.count, rows.each), 1, 1}, lk_op_items(setup)};
-    return rows;
-}
-
 /* to = a with b, all of y's shape. */
 static enum lk_status enqueue_two(const struct lk_op_setup *setup, struct lk_kernel *kernel,
                                   const struct lk_buffer *a, const struct lk_buffer *b,
                                   struct lk_buffer *to)
 {
-    const struct rows rows = cut_rows(setup);
+    const struct lk_op_rows rows = lk_op_rows(setup);
     return LK_ENQUEUE(kernel, rows.grid, LK_BUF(a), LK_BUF(b), LK_BUF(to), LK_INT(rows.count),
                       LK_INT(rows.each));
 }
@@ -227,7 +212,7 @@ static enum lk_status copy_gradient(const struct lk_op_setup *setup,
                                     struct lk_buffer *b)
 {
     const struct state *state = setup->state;
-    const struct rows rows = cut_rows(setup);
+    const struct lk_op_rows rows = lk_op_rows(setup);
     return LK_ENQUEUE(state->two_backward, rows.grid, LK_BUF(run->dy), LK_BUF(run->y),
                       LK_BUF(a), LK_BUF(b), LK_INT(rows.count), LK_INT(rows.each));
 }

@@ -68,7 +68,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 {
     const struct options *o = shapes->options;
     int64_t border[4];
-    LK_TRY(lk_arrange_check_image(shapes, "pad"));
+    LK_TRY(lk_op_check_image(shapes, "pad"));
     LK_TRY(lk_padding_read(o->padding, border, "pad"));
     if (o->mode == REFLECT)
         LK_TRY(check_reflection(shapes, border));

@@ -103,7 +103,7 @@ static enum lk_status infer_crop(struct lk_op_shapes *shapes)
 {
     struct lk_shape y;
     int64_t at[LK_MOST_AXES] = {0};
-    LK_TRY(lk_arrange_check_image(shapes, "crop"));
+    LK_TRY(lk_op_check_image(shapes, "crop"));
     LK_TRY(place_crop(shapes, &y, at));
     return lk_arrange_set(shapes, &y, "crop");
 }

@@ -38,7 +38,7 @@ struct state {
 static enum lk_status infer(struct lk_op_shapes *shapes)
 {
     const struct options *o = shapes->options;
-    LK_TRY(lk_arrange_check_image(shapes, "upsample"));
+    LK_TRY(lk_op_check_image(shapes, "upsample"));
     struct lk_shape y = shapes->x[0];
     for (int i = 0; i < 2; i++)
         if (__builtin_mul_overflow(y.dim[1 + i], o->size[i], &y.dim[1 + i]))

@@ -50,17 +50,14 @@ struct state {
  * alone. What a core's cache holds is summed and normalized by one work-group. */
 static void divide(const struct lk_op_setup *setup, struct state *s)
 {
-    enum { LEAST_PIXELS = 64, MOST_ALONE = 8192 };
+    enum { MOST_ALONE = 8192 };
     const struct lk_norm_options *o = setup->options;
     const struct lk_shape *x = &setup->shapes.x[0];
     const int64_t channels = x->dim[0], pixels = lk_shape_count(x) / channels;
     const bool is_gpu = setup->tiling.vector == 1;
-    const int64_t wanted = lk_divide_up(is_gpu ? 512 : 16, channels);
-    int64_t parts = lk_least(wanted, lk_divide_up(pixels, LEAST_PIXELS));
     s->is_alone = !is_gpu && channels / o->groups * pixels <= MOST_ALONE;
-    if (s->is_alone)
-        parts = 1;
-    const int64_t part_pixels = lk_divide_up(pixels, parts);
+    const int64_t part_pixels =
+        s->is_alone ? pixels : lk_op_part_pixels(setup, channels, pixels);
     s->area = (struct lk_group_norm){.channels = channels,
                                      .set_channels = channels / o->groups,
                                      .pixels = pixels,

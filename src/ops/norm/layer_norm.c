@@ -53,7 +53,7 @@ struct state {
  * device's class alone. */
 static void divide(const struct lk_op_setup *setup, struct state *s)
 {
-    enum { LEAST_PIXELS = 64, SIDE_BY_SIDE = 8, BLOCK = 32 };
+    enum { SIDE_BY_SIDE = 8, BLOCK = 32 };
     const struct lk_norm_options *o = setup->options;
     const struct lk_shape *x = &setup->shapes.x[0];
     const bool is_gpu = setup->tiling.vector == 1;
@@ -67,9 +67,7 @@ static void divide(const struct lk_op_setup *setup, struct state *s)
     s->block = !is_gpu && pixels > 1 ? BLOCK : 1;
     s->columns = !is_gpu && pixels == 1 ? SIDE_BY_SIDE : 1;
     const int64_t summed = setup->tiling.shard_tiles * s->time_steps * pixels;
-    const int64_t wanted = lk_divide_up(is_gpu ? 512 : 16, channels);
-    const int64_t parts = lk_least(wanted, lk_divide_up(summed, LEAST_PIXELS));
-    const int64_t part_pixels = lk_divide_up(summed, parts);
+    const int64_t part_pixels = lk_op_part_pixels(setup, channels, summed);
     s->area = (struct lk_layer_norm){.channels = channels,
                                      .pixels = pixels,
                                      .parts = lk_divide_up(summed, part_pixels),

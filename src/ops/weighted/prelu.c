@@ -60,7 +60,7 @@ struct state {
  * device's class alone. */
 static void divide(const struct lk_op_setup *setup, struct state *s)
 {
-    enum { LEAST_PIXELS = 64, SIDE_BY_SIDE = 8 };
+    enum { SIDE_BY_SIDE = 8 };
     const struct options *o = setup->options;
     const struct lk_shape *x = &setup->shapes.x[0];
     const bool is_gpu = setup->tiling.vector == 1;
@@ -68,9 +68,7 @@ static void divide(const struct lk_op_setup *setup, struct state *s)
     s->time_steps = o->slopes == CHANNELS && x->rank == 2 ? x->dim[0] : 1;
     const int64_t pixels = lk_shape_count(x) / (s->time_steps * channels);
     const int64_t tiles = setup->tiling.shard_tiles * s->time_steps, summed = tiles * pixels;
-    const int64_t parts =
-        lk_least(lk_divide_up(is_gpu ? 512 : 16, channels), lk_divide_up(summed, LEAST_PIXELS));
-    const int64_t part_pixels = lk_divide_up(summed, parts);
+    const int64_t part_pixels = lk_op_part_pixels(setup, channels, summed);
     s->columns = !is_gpu && pixels == 1 ? SIDE_BY_SIDE : 1;
     s->area = (struct lk_prelu){.channels = channels,
                                 .pixels = pixels,
@@ -111,11 +109,9 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
 {
     const struct state *s = setup->state;
     const struct lk_prelu area = area_of(setup);
-    const int64_t each = setup->tiling.vector == 1 ? 16 : 256;
-    const int64_t rows = setup->tiling.tiles * lk_shape_count(&setup->shapes.y);
-    const struct lk_grid grid = {{lk_divide_up(rows, each), 1, 1}, lk_op_items(setup)};
-    return LK_ENQUEUE(s->forward, grid, LK_BUF(run->x[0]), LK_BUF(run->w[0]), LK_BUF(run->y),
-                      LK_INT(rows), LK_INT(each), LK_STRUCT(&area));
+    const struct lk_op_rows rows = lk_op_rows(setup);
+    return LK_ENQUEUE(s->forward, rows.grid, LK_BUF(run->x[0]), LK_BUF(run->w[0]),
+                      LK_BUF(run->y), LK_INT(rows.count), LK_INT(rows.each), LK_STRUCT(&area));
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
