@@ -123,6 +123,15 @@ bool lk_standardize_print(const struct lk_standardize *s, char *text, size_t byt
     return fits;
 }
 
+enum lk_status lk_standardize_open(const char *text, struct lk_field *inputs, int count,
+                                   struct lk_standardize *standardize)
+{
+    LK_TRY(lk_standardize_parse(text, standardize));
+    if (count == 1 && standardize->field_count == 1)
+        inputs[0].name = standardize->fields[0].name;
+    return lk_standardize_bind(standardize, inputs, count);
+}
+
 enum lk_status lk_standardize_bind(struct lk_standardize *s, const struct lk_field *fields,
                                    int count)
 {

@@ -36,6 +36,12 @@ bool lk_standardize_print(const struct lk_standardize *standardize, char *text, 
 LK_MUST_CHECK enum lk_status lk_standardize_bind(struct lk_standardize *standardize,
                                                  const struct lk_field *fields, int count);
 
+/* Reads `text` and binds it to the inputs of a model that gets numbers without a data set. One
+ * input takes the numbers of one field, whatever their names. Names of `inputs` may be changed.
+ * fails: as the two above */
+LK_MUST_CHECK enum lk_status lk_standardize_open(const char *text, struct lk_field *inputs,
+                                                 int count, struct lk_standardize *standardize);
+
 /* Standardizes `count` samples of the fields that are not NULL. */
 void lk_standardize_apply(const struct lk_standardize *standardize, int64_t count,
                           void *const to[]);

@@ -143,19 +143,15 @@ static enum lk_status list_values(struct lk_computation *c,
 
 /* --- standardize ----------------------------------------------------------------------- */
 
-/* As in prediction: if there is one input and one field their names need not be the same. */
 static enum lk_status bind_standardize(struct lk_computation *c)
 {
     struct lk_field inputs[LK_MOST_INPUTS];
     int count = 0;
     if (!c->pipeline.standardizes)
         return LK_OK;
-    LK_TRY(lk_standardize_parse(c->pipeline.standardize, &c->standardize));
     while (lk_computation_input(c, count, &inputs[count]))
         count++;
-    if (count == 1 && c->standardize.field_count == 1)
-        inputs[0].name = c->standardize.fields[0].name;
-    return lk_standardize_bind(&c->standardize, inputs, count);
+    return lk_standardize_open(c->pipeline.standardize, inputs, count, &c->standardize);
 }
 
 static enum lk_status open_all(struct lk_computation *c, const char *model,

@@ -27,20 +27,17 @@ enum lk_status lk_run_open_model(const char *path, struct lk_model **model)
 }
 
 /* Numbers that come without a data set are standardized here, as the data's pipeline did in
- * training. If there is one input and one field their names need not be the same. */
+ * training. */
 static enum lk_status bind_standardize(struct lk_predictor *predictor)
 {
-    struct lk_standardize *s = &predictor->standardize;
     struct lk_field inputs[LK_MOST_INPUTS];
     int count = 0;
     if (!predictor->pipeline.standardizes)
         return LK_OK;
-    LK_TRY(lk_standardize_parse(predictor->pipeline.standardize, s));
     while (lk_predictor_input(predictor, count, &inputs[count]))
         count++;
-    if (count == 1 && s->field_count == 1)
-        inputs[0].name = s->fields[0].name;
-    return lk_standardize_bind(s, inputs, count);
+    return lk_standardize_open(predictor->pipeline.standardize, inputs, count,
+                               &predictor->standardize);
 }
 
 /* A text without `loss:` predicts one class, if it is a vector of probabilities at all. */
