@@ -81,9 +81,15 @@ LK_MUST_CHECK enum lk_status lk_checkpoint_read(const struct lk_checkpoint_file 
                                                 struct lk_replica *replica,
                                                 const struct lk_optimizer_info *optimizer);
 
-/* Whether the file has a moving average of the weights; and as lk_checkpoint_read() with
- * optimizer NULL, but where there is one, trained parameters become their average. */
+/* Whether the file has a moving average of the weights. */
 bool lk_checkpoint_has_average(const struct lk_checkpoint_file *file);
+
+/* Whether it stands for the weights in evaluation and all that follows it, which is then said.
+ * Before the first step nothing is averaged yet. */
+bool lk_checkpoint_takes_average(const struct lk_checkpoint_file *file);
+
+/* As lk_checkpoint_read() with optimizer NULL, but where lk_checkpoint_takes_average(), trained
+ * parameters become their average. */
 LK_MUST_CHECK enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
                                                         struct lk_replica *replica);
 

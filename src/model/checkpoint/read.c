@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/escape.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "model/checkpoint/arrays.h"
 #include "model/checkpoint/fields.h"
 #include <errno.h>
@@ -278,18 +279,25 @@ bool lk_checkpoint_has_average(const struct lk_checkpoint_file *file)
     return false;
 }
 
-/* Before the first step nothing is averaged yet. */
+bool lk_checkpoint_takes_average(const struct lk_checkpoint_file *file)
+{
+    const bool takes = file->about.step > 0 && lk_checkpoint_has_average(file);
+    if (takes)
+        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
+    return takes;
+}
+
 enum lk_status lk_checkpoint_read_average(const struct lk_checkpoint_file *file,
                                           struct lk_replica *replica)
 {
+    const bool takes_average = lk_checkpoint_takes_average(file);
     struct lk_checkpoint_arrays arrays = {0};
     enum lk_status status;
     LK_TRY_OUT(lk_checkpoint_arrays_list(replica, NULL, &arrays));
     for (int i = 0; i < arrays.count; i++) {
         char average[LK_AVERAGE_NAME];
         lk_checkpoint_name_average(arrays.list[i].name, average);
-        const bool is_there =
-            file->about.step > 0 && lk_safetensors_find(file->tensors, average);
+        const bool is_there = takes_average && lk_safetensors_find(file->tensors, average);
         LK_TRY_OUT(read_array(file, is_there ? average : arrays.list[i].name, &arrays.list[i]));
     }
     LK_TRY_OUT(check_extra(file, &arrays, false));

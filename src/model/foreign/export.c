@@ -2,7 +2,6 @@
 #include <lockstep/weights.h>
 
 #include "base/fail.h"
-#include "base/log.h"
 #include "io/arrays/arrays.h"
 #include "io/arrays/hdf5_write.h"
 #include "model/checkpoint/checkpoint.h"
@@ -47,10 +46,8 @@ static enum lk_status open_run(struct export *e, const char *run)
     const struct lk_checkpoint *about = lk_checkpoint_metadata(file);
     enum lk_status status =
         lk_model_read(about->model_text, strlen(about->model_text), about->model, &e->model);
-    e->averaged = about->step > 0 && lk_checkpoint_has_average(file);
+    e->averaged = lk_checkpoint_takes_average(file);
     lk_checkpoint_close(file);
-    if (e->averaged)
-        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
     if (status == LK_OK)
         status = lk_arrays_open(e->path, &e->file);
     return status == LK_OK ? lk_namings_make(e->model, &e->namings) : status;

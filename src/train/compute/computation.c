@@ -3,7 +3,6 @@
 #include <lockstep/compute.h>
 
 #include "base/fail.h"
-#include "base/log.h"
 #include "data/stages/pipeline.h"
 #include "graph/replica.h"
 #include "io/file.h"
@@ -168,8 +167,6 @@ static enum lk_status open_all(struct lk_computation *c, const char *model,
         return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(options->weights));
     for (int i = 0; i < c->model->input_count; i++)
         c->inputs[i] = c->model->inputs[i]->input;
-    if (c->checkpoint && !*c->weights && lk_checkpoint_has_average(c->checkpoint))
-        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
     LK_TRY(list_values(c, options));
     LK_TRY(bind_standardize(c));
     if (!c->choices)

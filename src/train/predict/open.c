@@ -2,7 +2,6 @@
 #include "train/predict/predictor.h"
 
 #include "base/fail.h"
-#include "base/log.h"
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/classes.h"
@@ -92,8 +91,6 @@ static enum lk_status open_file(struct lk_predictor *predictor,
                                 int64_t batch)
 {
     LK_TRY(open_about(predictor, lk_checkpoint_metadata(file), device, batch));
-    if (lk_checkpoint_has_average(file))
-        lk_log(LK_LOG_INFO, "the weights are their moving average over steps (ema)");
     return lk_checkpoint_read_average(file, lk_evaluator_replica(predictor->evaluator));
 }
 
