@@ -22,6 +22,7 @@
  * Group ids: 0: channel, 1: shard, 2: part.
  */
 #include "lib/real.cl"
+#include "lib/gate.cl"
 #include "lib/alive.cl"
 #include "lib/sum.cl"
 
@@ -75,15 +76,6 @@ INLINE real first_value(const struct area *a, __global const S *x)
 {
     const size_t image = (size_t)SHARD * a->shard_tiles * a->channels + CHANNEL;
     return LOAD_LANE((__global const stored *)(x + image * a->pixels * PARTS));
-}
-
-INLINE V pass(V dy, V y)
-{
-#if RELU
-    return y > (V)(0) ? dy : (V)(0);
-#else
-    return dy;
-#endif
 }
 
 INLINE real root_of(real variance, real epsilon)

@@ -21,6 +21,7 @@
  * part.
  */
 #include "lib/real.cl"
+#include "lib/gate.cl"
 #include "lib/sum.cl"
 #include "ops/args.h"
 
@@ -49,15 +50,6 @@ INLINE struct range part_of(const struct lk_group_norm *a, int part)
     pixels.first = part * a->part_pixels;
     pixels.last = min(pixels.first + a->part_pixels, a->pixels);
     return pixels;
-}
-
-INLINE V pass(V dy, V y)
-{
-#if RELU
-    return y > (V)0 ? dy : (V)0;
-#else
-    return dy;
-#endif
 }
 
 /* Sums of x - x0 and its square; x: the plane. */

@@ -19,20 +19,12 @@
  * 1: shard, 2: part; total: 0: run of `each` channels, 1: shard.
  */
 #include "lib/real.cl"
+#include "lib/gate.cl"
 #include "lib/sum.cl"
 #include "ops/args.h"
 
 #define CHUNK 64
 #define TILE ((size_t)get_group_id(1))
-
-INLINE V pass(V dy, V y)
-{
-#if RELU
-    return y > (V)0 ? dy : (V)0;
-#else
-    return dy;
-#endif
-}
 
 /* The pixels of a group. A block of them is as long as it is so that channels whose planes lie
  * a power of two apart do not all want the same few lines of a cache. */
