@@ -32,12 +32,17 @@ static struct lk_cache_samples samples_of(const struct lk_kept *kept)
     return samples;
 }
 
+size_t lk_kept_field_bytes(const struct lk_kept_config *config, int field)
+{
+    const size_t bytes = lk_field_bytes(&config->fields[field]);
+    return config->is_half[field] ? bytes / 2 : bytes;
+}
+
 static enum lk_status measure(struct lk_kept *kept, size_t *all)
 {
     const struct lk_kept_config *c = &kept->config;
     for (int f = 0; f < c->field_count; f++) {
-        const size_t bytes = lk_field_bytes(&c->fields[f]);
-        kept->each[f] = c->is_half[f] ? bytes / 2 : bytes;
+        kept->each[f] = lk_kept_field_bytes(c, f);
         if (__builtin_add_overflow(kept->bytes, kept->each[f], &kept->bytes))
             return lk_fail(LK_E_MEMORY, "features of more bytes than can be counted");
     }

@@ -19,6 +19,9 @@ struct lk_kept_config {
                                * made anew */
 };
 
+/* Bytes of a field within a record. */
+size_t lk_kept_field_bytes(const struct lk_kept_config *config, int field);
+
 /* Takes memory for all records, or opens the file. `is_there`: it has all of them; else
  * lk_kept_put() fills it in. fails: LK_E_DATA a file that is none of such records; LK_E_IO;
  * LK_E_MEMORY, also where there is less memory, or room on the disk, than it will take */

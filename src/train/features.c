@@ -139,12 +139,6 @@ struct frozen {
     uint8_t *record;
 };
 
-static size_t field_bytes(const struct filling *f, int field)
-{
-    const size_t bytes = lk_field_bytes(&f->config.fields[field]);
-    return f->config.is_half[field] ? bytes / 2 : bytes;
-}
-
 /* With half as many samples at a time until it fits into the device's memory. */
 static enum lk_status create_replica(struct frozen *frozen, struct lk_worker *worker)
 {
@@ -182,8 +176,8 @@ static enum lk_status allocate(struct frozen *frozen)
     const struct filling *f = frozen->filling;
     size_t record = 0;
     for (int i = 0; i < f->config.field_count; i++) {
-        const size_t bytes = (size_t)frozen->batch * field_bytes(f, i);
-        record += field_bytes(f, i);
+        const size_t bytes = (size_t)frozen->batch * lk_kept_field_bytes(&f->config, i);
+        record += lk_kept_field_bytes(&f->config, i);
         frozen->fields[i] = malloc(bytes);
         if (!frozen->fields[i])
             return lk_fail_memory("features", bytes);
@@ -231,7 +225,7 @@ static enum lk_status keep(const struct frozen *frozen, struct lk_batch_range ra
     for (int64_t n = 0; n < range.count; n++) {
         uint8_t *to = frozen->record;
         for (int i = 0; i < f->config.field_count; i++) {
-            const size_t bytes = field_bytes(f, i);
+            const size_t bytes = lk_kept_field_bytes(&f->config, i);
             memcpy(to, frozen->fields[i] + (size_t)n * bytes, bytes);
             to += bytes;
         }
