@@ -148,3 +148,11 @@ const struct lk_bench_case lk_bench_cases[] = {
     MLP("dense", "units=10", VECTOR(1024)),
     {0},
 };
+
+int lk_bench_case_inputs(const struct lk_bench_case *c, struct lk_shape *x)
+{
+    const int count = c->inputs > 0 ? c->inputs : 1;
+    for (int i = 0; i < count; i++)
+        x[i] = i == 1 && c->second.rank > 0 ? c->second : c->x;
+    return count;
+}

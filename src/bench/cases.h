@@ -21,4 +21,7 @@ struct lk_bench_case {
 /* The last row has no set. */
 extern const struct lk_bench_case lk_bench_cases[];
 
+/* Returns how many inputs there are and writes the shape of each to `x`. */
+int lk_bench_case_inputs(const struct lk_bench_case *c, struct lk_shape *x);
+
 #endif

@@ -114,7 +114,6 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .options = c->options,
         .absorbed = c->absorbed,
         .absorbed_options = c->absorbed_options,
-        .inputs = c->inputs ? c->inputs : 1,
         .batch = batch_of(bench, c),
         .shards = 1,
         .training = true,
@@ -124,8 +123,7 @@ static struct lk_probe_config config_of(const struct bench *bench,
         .dy_is_gated = c->before_conv,
         .choices = bench->choices,
     };
-    for (int i = 0; i < config.inputs; i++)
-        config.x[i] = i == 1 && c->second.rank > 0 ? c->second : c->x;
+    config.inputs = lk_bench_case_inputs(c, config.x);
     return config;
 }
 

@@ -17,13 +17,12 @@ static void every_case_can_be_prepared(void **state)
                                          .options = c->options,
                                          .absorbed = c->absorbed,
                                          .absorbed_options = c->absorbed_options,
-                                         .inputs = c->inputs ? c->inputs : 1,
-                                         .x = {c->x, c->x},
                                          .batch = c->batch,
                                          .shards = 1,
                                          .training = true,
                                          .dx = true,
                                          .dw = true};
+        config.inputs = lk_bench_case_inputs(c, config.x);
         const enum lk_status status = lk_probe_open(&probe, &config);
         if (status != LK_OK)
             fail_msg("%s %s %s: %s", c->set, c->op, c->options, lk_error_text());
@@ -229,8 +228,9 @@ static void refuses_an_unknown_set(void **state)
     assert_int_equal(lk_bench_kernels(device, "resnet5", NULL, never, NULL), LK_E_ARGUMENT);
     assert_non_null(strstr(lk_error_text(), "did you mean 'resnet50'"));
     assert_string_equal(lk_bench_set(0), "convnet");
-    assert_string_equal(lk_bench_set(4), "mlp");
-    assert_null(lk_bench_set(5));
+    assert_string_equal(lk_bench_set(4), "arrange");
+    assert_string_equal(lk_bench_set(6), "mlp");
+    assert_null(lk_bench_set(7));
 }
 
 int main(void)
