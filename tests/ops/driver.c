@@ -382,15 +382,25 @@ static void check_view(struct trial *t)
  * transforms, their own loops come to it. */
 enum { LLVMPIPE_FLOPS = 1700000, LLVMPIPE_WINOGRAD_FLOPS = 700000 };
 
+/* Whether a work-item's loops come to more than llvmpipe's 65,535 iterations: by what it
+ * multiplies, or by walking one channel of an image. */
+static bool has_long_loops(const struct trial *t)
+{
+    const struct lk_shape *x = &t->shapes.x[0];
+    const char *algorithm = t->c->algorithm ? t->c->algorithm : "";
+    const int64_t most =
+        strstr(algorithm, "winograd") ? LLVMPIPE_WINOGRAD_FLOPS : LLVMPIPE_FLOPS;
+    return t->shapes.flops * (double)t->samples > (double)most ||
+           (x->rank == 3 && x->dim[1] * x->dim[2] > 65535);
+}
+
 /* Why the platform cannot run what it is asked for; NULL: it can. */
 static const char *find_limit(const struct trial *t, const struct configuration *at)
 {
     const struct lk_device_info *info = lk_device_info(devices[at->device]);
     const char *algorithm = t->c->algorithm ? t->c->algorithm : "";
-    const int64_t most =
-        strstr(algorithm, "winograd") ? LLVMPIPE_WINOGRAD_FLOPS : LLVMPIPE_FLOPS;
     if (info->device_class == LK_CLASS_CPU && strstr(info->name, "llvmpipe") &&
-        t->shapes.flops * (double)t->samples > (double)most)
+        has_long_loops(t))
         return "llvmpipe ends a work-item's loops after 65,535 iterations";
     if (strcmp(info->platform, "Clover") != 0)
         return NULL;
