@@ -17,6 +17,27 @@
 #define SELU_ALPHA NUMBER(LK_SELU_ALPHA)
 #define LINE(x) (alpha * x + beta)
 
+#if VECTOR > 1 && REAL_BYTES == 4
+/* exp(x) - 1 for x <= 0, on CPUs in vectors where libraries go lane by lane: with
+ * x = n log 2 + r it is 2^n (exp(r) - 1) + 2^n - 1, and exp(r) - 1 a polynomial. */
+INLINE V decay(V x)
+{
+    const V least = x < (V)(-80.0f) ? (V)(-80.0f) : x, above = least > (V)0 ? (V)0 : least;
+    const V n = rint(above * 1.44269504f);
+    const V r = FMA(n, (V)(1.90465421e-9f), FMA(n, (V)(-0.693147182f), above));
+    V p = FMA(r, (V)(1.98412698e-4f), (V)(1.38888889e-3f));
+    p = FMA(r, p, (V)(8.33333333e-3f));
+    p = FMA(r, p, (V)(4.16666667e-2f));
+    p = FMA(r, p, (V)(1.66666667e-1f));
+    p = FMA(r, p, (V)(0.5f));
+    p = FMA(r * r, p, r);
+    const V power = PASTE(as_float, VECTOR)((TO_I(n) + 127) << 23);
+    return FMA(power, p, power - ONE);
+}
+#else
+#define decay(x) expm1(x)
+#endif
+
 /* Numbers the rows of the table. All arguments are named, since OpenCL has no variadic
  * macros. */
 #define NUMBERED(name, reads, options, exact, check, low, high, value, slope, c, slope_c)      \

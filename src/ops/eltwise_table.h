@@ -33,7 +33,7 @@
         x < ZERO ? alpha * expm1(x) : x, y > ZERO ? ONE : y + alpha,                           \
         v > 0 ? v : alpha * expm1(v), v > 0 ? 1 : alpha * exp(v))                              \
     ROW(selu, READS_Y, none, ABOUT, "", -4, 2,                                                 \
-        SELU_SCALE * (x < ZERO ? SELU_ALPHA * expm1(x) : x),                                   \
+        SELU_SCALE * (x < ZERO ? SELU_ALPHA * decay(x) : x),                                   \
         y > ZERO ? (V)SELU_SCALE : y + SELU_SCALE * SELU_ALPHA,                                \
         LK_SELU_SCALE * (v > 0 ? v : LK_SELU_ALPHA * (exp(v) - 1)),                            \
         v > 0 ? LK_SELU_SCALE : LK_SELU_SCALE * LK_SELU_ALPHA * exp(v))                        \

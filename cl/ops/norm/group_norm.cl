@@ -16,25 +16,58 @@
  * Every lane has sums of its own: over 64 pixels, then over those, parts, and channels.
  * In a dead lane dy is 0, and so are sums and dx.
  *
- * -D: RELU: 0 or 1; ALONE: the group of a set makes its sums itself.
+ * -D: RELU: 0 or 1; ALONE: the group of a set makes its sums itself; STREAM: y is too large for
+ * caches.
  * Group ids: 0: set if ALONE, else channel, of total: channel; 1: tile, of total: shard; 2:
  * part.
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
+
 #include "lib/gate.cl"
+#include "lib/put.cl"
 #include "lib/sum.cl"
 #include "ops/args.h"
 
 #define CHUNK 64
-#define TILE ((size_t)get_group_id(1))
-#define SET ((int)get_group_id(0) / (ALONE ? 1 : a.set_channels))
 #define SETS (a.channels / a.set_channels)
-#define STATISTICS ((TILE * SETS + SET) * 2 * PARTS + PART)
+#define STATISTICS ((group.tile * SETS + group.set) * 2 * PARTS + PART)
 
 /* Where a channel begins, and the sums of a part of it. */
-#define PLANE(channel) ((TILE * a.channels + (channel)) * a.pixels * PARTS + PART)
+#define PLANE(channel) ((group.tile * a.channels + (channel)) * a.pixels * PARTS + PART)
 #define SUMS(channel, part)                                                                    \
-    (((TILE * a.channels + (channel)) * a.parts + (part)) * 2 * PARTS + PART)
+    (((group.tile * a.channels + (channel)) * a.parts + (part)) * 2 * PARTS + PART)
+
+/* What a group works on. channel: meaningless if ALONE */
+struct group {
+    size_t tile;
+    int set, channel, part;
+};
+
+INLINE struct group group_at(size_t tile, int set_or_channel, int part,
+                             const struct lk_group_norm *a)
+{
+    struct group group;
+    group.tile = tile;
+    group.set = set_or_channel / (ALONE ? 1 : a->set_channels);
+    group.channel = set_or_channel;
+    group.part = part;
+    return group;
+}
+
+INLINE struct group first_pass(const struct lk_group_norm *a)
+{
+    return group_at(get_group_id(1), get_group_id(0), get_group_id(2), a);
+}
+
+/* The second pass over x goes backwards, groups and pixels: what the first one has read last is
+ * still in caches. */
+INLINE struct group second_pass(const struct lk_group_norm *a)
+{
+    return group_at(get_num_groups(1) - 1 - get_group_id(1),
+                    get_num_groups(0) - 1 - get_group_id(0),
+                    get_num_groups(2) - 1 - get_group_id(2), a);
+}
 
 struct pair {
     V plain, product;
@@ -90,9 +123,10 @@ INLINE struct pair sum_gradients(__global const S *x, __global const S *y,
 KERNEL void group_norm_sums(__global const S *restrict x, __global V *restrict sums,
                             struct lk_group_norm a)
 {
-    const int c = get_group_id(0), part = get_group_id(2);
-    const struct pair sum =
-        sum_values(x + PLANE(c), LOAD(x + PLANE(SET * a.set_channels)), part_of(&a, part));
+    const struct group group = first_pass(&a);
+    const int c = group.channel, part = group.part;
+    const V x0 = LOAD(x + PLANE(group.set * a.set_channels));
+    const struct pair sum = sum_values(x + PLANE(c), x0, part_of(&a, part));
     sums[SUMS(c, part)] = sum.plain;
     sums[SUMS(c, part) + PARTS] = sum.product;
 }
@@ -102,7 +136,8 @@ KERNEL void group_norm_forward(__global const S *restrict x, __global const V *r
                                __global const real *restrict beta, __global S *restrict y,
                                __global V *restrict saved, real epsilon, struct lk_group_norm a)
 {
-    const int begin = SET * a.set_channels, end = begin + a.set_channels;
+    const struct group group = second_pass(&a);
+    const int begin = group.set * a.set_channels, end = begin + a.set_channels;
     const V x0 = LOAD(x + PLANE(begin));
     struct pair all = {(V)0, (V)0};
     for (int c = begin; c < end; c++)
@@ -119,18 +154,18 @@ KERNEL void group_norm_forward(__global const S *restrict x, __global const V *r
     const V off = all.plain / n, mean = x0 + off;
     const V variance = all.product / n - off * off;
     const V root = (V)(1) / sqrt((variance < (V)0 ? (V)0 : variance) + epsilon);
-    const int own = get_group_id(0), part = get_group_id(2);
-    if (saved && part == 0 && own == (ALONE ? own : begin)) {
+    const int teller = ALONE ? group.channel : begin;
+    if (saved && group.part == 0 && group.channel == teller) {
         saved[STATISTICS] = mean;
         saved[STATISTICS + PARTS] = root;
     }
-    const struct range pixels = part_of(&a, part);
-    for (int c = ALONE ? begin : own; c < (ALONE ? end : own + 1); c++) {
+    const struct range pixels = part_of(&a, group.part);
+    for (int c = ALONE ? end - 1 : group.channel; c >= (ALONE ? begin : group.channel); c--) {
         const V times = root * (gamma ? gamma[c] : (real)1), plus = beta ? beta[c] : (real)0;
         const size_t at = PLANE(c);
-        for (int i = pixels.first; i < pixels.last; i++) {
+        for (int i = pixels.last - 1; i >= pixels.first; i--) {
             const V v = FMA(LOAD(x + at + i * PARTS) - mean, times, plus);
-            STORE(y + at + i * PARTS, RELU ? (v > (V)0 ? v : (V)0) : v);
+            PUT(y + at + i * PARTS, RELU ? (v > (V)0 ? v : (V)0) : v);
         }
     }
 }
@@ -140,7 +175,8 @@ KERNEL void group_norm_gradients(__global const S *restrict x, __global const S 
                                  __global const V *restrict saved, __global V *restrict sums,
                                  struct lk_group_norm a)
 {
-    const int c = get_group_id(0), part = get_group_id(2);
+    const struct group group = first_pass(&a);
+    const int c = group.channel, part = group.part;
     const struct pair sum =
         sum_gradients(x + PLANE(c), RELU ? y + PLANE(c) : 0, dy + PLANE(c), saved[STATISTICS],
                       saved[STATISTICS + PARTS], part_of(&a, part));
@@ -153,7 +189,8 @@ KERNEL void group_norm_backward(__global const S *restrict x, __global const S *
                                 __global V *restrict sums, __global const real *restrict gamma,
                                 __global S *restrict dx, struct lk_group_norm a)
 {
-    const int begin = SET * a.set_channels, end = begin + a.set_channels;
+    const struct group group = second_pass(&a);
+    const int begin = group.set * a.set_channels, end = begin + a.set_channels;
     const V mean = saved[STATISTICS], root = saved[STATISTICS + PARTS];
     struct pair all = {(V)0, (V)0};
     for (int c = begin; c < end; c++)
@@ -177,16 +214,15 @@ KERNEL void group_norm_backward(__global const S *restrict x, __global const S *
         return;
     const real n = (real)a.set_channels * (real)a.pixels;
     const V plain = all.plain / n, product = all.product / n;
-    const int own = get_group_id(0);
-    const struct range pixels = part_of(&a, get_group_id(2));
-    for (int c = ALONE ? begin : own; c < (ALONE ? end : own + 1); c++) {
+    const struct range pixels = part_of(&a, group.part);
+    for (int c = ALONE ? end - 1 : group.channel; c >= (ALONE ? begin : group.channel); c--) {
         const V times = gamma ? gamma[c] : (real)1;
         const size_t at = PLANE(c);
-        for (int i = pixels.first; i < pixels.last; i++) {
+        for (int i = pixels.last - 1; i >= pixels.first; i--) {
             const size_t k = at + i * PARTS;
             const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)0) * times;
             const V u = (LOAD(x + k) - mean) * root;
-            STORE(dx + k, (d - FMA(u, product, plain)) * root);
+            PUT(dx + k, (d - FMA(u, product, plain)) * root);
         }
     }
 }

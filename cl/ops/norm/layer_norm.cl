@@ -5,26 +5,32 @@
  *   layer_norm_forward    mean and 1 / sqrt(variance + epsilon), into saved, and y
  *   layer_norm_backward   dx = (gamma d - (sum gamma d + u sum gamma d u) / channels)
  *                         / sqrt(variance + epsilon), d = dy where act let y pass
- *   layer_norm_gradients  dbeta = sum d, dgamma = sum d u of a shard, or parts into sums
- *   layer_norm_total      adds the parts
  *
  * x, y, dy, dx: stored [tiles][channels][pixels][LANES]; saved: [tiles][pixels][2][LANES];
- * gamma, beta: [channels] or null; dgamma, dbeta: [channels] of every shard, dw_shard apart;
- * sums: [shards][parts][2][channels]. A part is part_pixels pixels of a shard, tiles in turn,
- * or what is left. Sums run over 64 terms, then over those; of gradients then over lanes.
- * In a dead lane dy is 0, and so are sums and dx.
+ * gamma, beta: [channels] or null. Sums run over 64 terms, then over those. In a dead lane dy
+ * is 0, and so is dx.
  *
- * -D: RELU: 0 or 1; BLOCK: pixels of a group; COLUMNS: channels of a group of gradients.
- * Group ids: forward, backward: 0: block of pixels, 1: tile; gradients: 0: block of channels,
- * 1: shard, 2: part; total: 0: run of `each` channels, 1: shard.
+ * With FUSED backward has a part of a shard for each group and also makes, while x and dy are
+ * at hand, the sums of d and d u for layer_norm_total_lanes: over a block, then over blocks;
+ * sums: [shards][parts][channels][2][LANES]. Either sums or dx may be null. A part is
+ * part_pixels pixels of a shard, tiles in turn, or what is left.
+ *
+ * -D: RELU: 0 or 1; BLOCK: pixels at once; FUSED: 0 or 1; STREAM: y is too large for caches.
+ * Group ids: 0: block of pixels, 1: tile; of backward if FUSED: 0: part, 1: shard.
  */
+#include "lib/hints.cl"
 #include "lib/real.cl"
+
 #include "lib/gate.cl"
-#include "lib/sum.cl"
+#include "lib/put.cl"
 #include "ops/args.h"
 
 #define CHUNK 64
+#define AHEAD 4 /* channels: how far ahead of sums their terms are fetched */
 #define TILE ((size_t)get_group_id(1))
+
+/* From a block to the next one, which is fetched while the one before is written. */
+#define NEXT(a) ((size_t)((a)->pixels == 1 ? (a)->channels : BLOCK) * PARTS)
 
 /* The pixels of a group. A block of them is as long as it is so that channels whose planes lie
  * a power of two apart do not all want the same few lines of a cache. */
@@ -48,7 +54,9 @@ KERNEL void layer_norm_forward(__global const S *restrict x,
             s[i] = q[i] = (V)0;
         for (int c = c0; c < min(c0 + CHUNK, a.channels); c++)
             for (int i = 0; i < count; i++) {
-                const V d = LOAD(x + first + c * step + i * PARTS) - x0[i];
+                const size_t k = first + c * step + i * PARTS;
+                PREFETCH(x + k + AHEAD * step);
+                const V d = LOAD(x + k) - x0[i];
                 s[i] += d;
                 q[i] = FMA(d, d, q[i]);
             }
@@ -71,38 +79,62 @@ KERNEL void layer_norm_forward(__global const S *restrict x,
         const real times = gamma ? gamma[c] : (real)1, plus = beta ? beta[c] : (real)0;
         for (int i = 0; i < count; i++) {
             const size_t k = first + c * step + i * PARTS;
+            PREFETCH(x + k + NEXT(&a));
             const V v = FMA(LOAD(x + k) - mean[i], root[i] * times, (V)plus);
-            STORE(y + k, RELU ? (v > (V)0 ? v : (V)0) : v);
+            PUT(y + k, RELU ? (v > (V)0 ? v : (V)0) : v);
         }
     }
 }
 
-KERNEL void layer_norm_backward(__global const S *restrict x, __global const S *restrict y,
-                                __global const S *restrict dy, __global const V *restrict saved,
-                                __global const real *restrict gamma, __global S *restrict dx,
-                                struct lk_layer_norm a)
+/* What backward reads and writes, from the first pixel of a block on. */
+struct block {
+    __global const S *x, *y, *dy;
+    __global const V *saved;
+    __global const real *gamma;
+    __global S *dx;
+    __global V *sums;  /* of d and d u, of all channels; null: nobody asks for them */
+    size_t step, next; /* to the next channel, to the next block */
+    int channels, count;
+};
+
+INLINE V passed(const struct block *b, size_t k)
 {
-    const int p = get_group_id(0) * BLOCK, count = BLOCK == 1 ? 1 : min(BLOCK, a.pixels - p);
-    const size_t first = (TILE * a.channels * a.pixels + p) * PARTS + PART;
-    const size_t step = (size_t)a.pixels * PARTS;
-    const size_t at = (TILE * a.pixels + p) * 2 * PARTS + PART;
-    V plain[BLOCK], product[BLOCK], mean[BLOCK], root[BLOCK];
-    for (int i = 0; i < count; i++) {
-        mean[i] = saved[at + i * 2 * PARTS];
-        root[i] = saved[at + (i * 2 + 1) * PARTS];
+    return pass(LOAD(b->dy + k), RELU ? LOAD(b->y + k) : (V)0);
+}
+
+INLINE void fetch(const struct block *b, size_t k)
+{
+    PREFETCH(b->x + k);
+    PREFETCH(b->dy + k);
+    if (RELU)
+        PREFETCH(b->y + k);
+}
+
+/* Sums of gamma d and gamma d u, of each of `count` pixels. */
+INLINE void sum_block(const struct block *b, const int count, const V *mean, const V *root,
+                      V *plain, V *product)
+{
+    for (int i = 0; i < count; i++)
         plain[i] = product[i] = (V)0;
-    }
-    for (int c0 = 0; c0 < a.channels; c0 += CHUNK) {
+    for (int c0 = 0; c0 < b->channels; c0 += CHUNK) {
         V s[BLOCK], q[BLOCK];
         for (int i = 0; i < count; i++)
             s[i] = q[i] = (V)0;
-        for (int c = c0; c < min(c0 + CHUNK, a.channels); c++) {
-            const V times = gamma ? gamma[c] : (real)1;
+        for (int c = c0; c < min(c0 + CHUNK, b->channels); c++) {
+            const V times = b->gamma ? b->gamma[c] : (real)1;
+            V beta = (V)0, gamma = (V)0;
             for (int i = 0; i < count; i++) {
-                const size_t k = first + c * step + i * PARTS;
-                const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)0) * times;
-                s[i] += d;
-                q[i] = FMA(d, (LOAD(x + k) - mean[i]) * root[i], q[i]);
+                const size_t k = c * b->step + i * PARTS;
+                fetch(b, k + AHEAD * b->step);
+                const V d = passed(b, k), u = (LOAD(b->x + k) - mean[i]) * root[i];
+                beta += d;
+                gamma = FMA(d, u, gamma);
+                s[i] += d * times;
+                q[i] = FMA(d * times, u, q[i]);
+            }
+            if (FUSED && b->sums) {
+                b->sums[2 * c * PARTS] += beta;
+                b->sums[(2 * c + 1) * PARTS] += gamma;
             }
         }
         for (int i = 0; i < count; i++) {
@@ -110,105 +142,67 @@ KERNEL void layer_norm_backward(__global const S *restrict x, __global const S *
             product[i] += q[i];
         }
     }
+}
+
+INLINE void block_backward(const struct block *b)
+{
+    const int count = BLOCK == 1 ? 1 : b->count;
+    V plain[BLOCK], product[BLOCK], mean[BLOCK], root[BLOCK];
     for (int i = 0; i < count; i++) {
-        plain[i] /= (real)a.channels;
-        product[i] /= (real)a.channels;
+        mean[i] = b->saved[i * 2 * PARTS];
+        root[i] = b->saved[(i * 2 + 1) * PARTS];
     }
-    for (int c = 0; c < a.channels; c++) {
-        const V times = gamma ? gamma[c] : (real)1;
+    sum_block(b, count, mean, root, plain, product);
+    if (FUSED && !b->dx)
+        return;
+    for (int i = 0; i < count; i++) {
+        plain[i] /= (real)b->channels;
+        product[i] /= (real)b->channels;
+    }
+    for (int c = 0; c < b->channels; c++) {
+        const V times = b->gamma ? b->gamma[c] : (real)1;
         for (int i = 0; i < count; i++) {
-            const size_t k = first + c * step + i * PARTS;
-            const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)0) * times;
-            const V u = (LOAD(x + k) - mean[i]) * root[i];
-            STORE(dx + k, (d - FMA(u, product[i], plain[i])) * root[i]);
+            const size_t k = c * b->step + i * PARTS;
+            fetch(b, k + b->next);
+            const V d = passed(b, k) * times, u = (LOAD(b->x + k) - mean[i]) * root[i];
+            PUT(b->dx + k, (d - FMA(u, product[i], plain[i])) * root[i]);
         }
     }
 }
 
-struct results {
-    __global real *sums, *dgamma, *dbeta; /* sums: null where there is one part */
-    size_t shard;                         /* where those of the shard begin */
-};
-
-/* Sums of `count` channels, a constant, from channel c on. */
-INLINE void sum_channels(__global const S *restrict x, __global const S *restrict y,
-                         __global const S *restrict dy, __global const V *restrict saved,
-                         struct results to, const struct lk_layer_norm *a, int c,
-                         const int count, __local V *scratch)
+KERNEL void layer_norm_backward(__global const S *restrict x, __global const S *restrict y,
+                                __global const S *restrict dy, __global const V *restrict saved,
+                                __global const real *restrict gamma, __global S *restrict dx,
+                                __global V *restrict sums, struct lk_layer_norm a)
 {
-    const long begin = (long)get_group_id(2) * a->part_pixels;
-    const long end = min(begin + a->part_pixels, (long)a->shard_tiles * a->pixels);
-    V plain[COLUMNS], product[COLUMNS];
-    for (int j = 0; j < count; j++)
-        plain[j] = product[j] = (V)0;
-    for (long p = begin; p < end;) {
-        const long tile = TILE * a->shard_tiles + p / a->pixels, first = p % a->pixels;
-        const int run = (int)min(min((long)CHUNK, end - p), a->pixels - first);
-        V s[COLUMNS], q[COLUMNS];
-        for (int j = 0; j < count; j++)
-            s[j] = q[j] = (V)0;
-        for (int i = 0; i < run; i++) {
-            const size_t at = ((tile * a->pixels + first + i) * 2) * PARTS + PART;
-            const V mean = saved[at], root = saved[at + PARTS];
-            for (int j = 0; j < count; j++) {
-                const size_t k =
-                    ((tile * a->channels + c + j) * a->pixels + first + i) * PARTS + PART;
-                const V d = pass(LOAD(dy + k), RELU ? LOAD(y + k) : (V)0);
-                s[j] += d;
-                q[j] = FMA(d, (LOAD(x + k) - mean) * root, q[j]);
-            }
-        }
-        for (int j = 0; j < count; j++) {
-            plain[j] += s[j];
-            product[j] += q[j];
-        }
-        p += run;
-    }
-    for (int j = 0; j < count; j++) {
-        const real beta = sum_lanes(plain[j], scratch), gamma = sum_lanes(product[j], scratch);
-        if (PART == 0 && to.sums) {
-            const size_t row = TILE * a->parts + get_group_id(2);
-            to.sums[row * 2 * a->channels + c + j] = beta;
-            to.sums[(row * 2 + 1) * a->channels + c + j] = gamma;
-        }
-        if (PART == 0 && !to.sums && to.dbeta)
-            to.dbeta[to.shard + c + j] = beta;
-        if (PART == 0 && !to.sums && to.dgamma)
-            to.dgamma[to.shard + c + j] = gamma;
-    }
-}
-
-KERNEL void layer_norm_gradients(__global const S *restrict x, __global const S *restrict y,
-                                 __global const S *restrict dy,
-                                 __global const V *restrict saved, __global real *restrict sums,
-                                 __global real *restrict dgamma, __global real *restrict dbeta,
-                                 int dw_shard, struct lk_layer_norm a, __local V *scratch)
-{
-    const struct results to = {sums, dgamma, dbeta, TILE * dw_shard};
-    const int c = get_group_id(0) * COLUMNS;
-    if (c + COLUMNS <= a.channels)
-        sum_channels(x, y, dy, saved, to, &a, c, COLUMNS, scratch);
-    else
-        for (int i = c; i < a.channels; i++)
-            sum_channels(x, y, dy, saved, to, &a, i, 1, scratch);
-}
-
-KERNEL void layer_norm_total(__global const real *restrict sums, __global real *restrict dgamma,
-                             __global real *restrict dbeta, int dw_shard, int each,
-                             struct lk_layer_norm a)
-{
-    const int begin = get_group_id(0) * each, end = min(begin + each, a.channels);
-    const size_t shard = get_group_id(1);
-    for (int c = begin + PART; c < end; c += PARTS) {
-        real beta = 0, gamma = 0;
-        for (int part = 0; part < a.parts; part++) {
-            const size_t row = (shard * a.parts + part) * 2 * a.channels;
-            beta += sums[row + c];
-            gamma += sums[row + a.channels + c];
-        }
-        if (dbeta)
-            dbeta[shard * dw_shard + c] = beta;
-        if (dgamma)
-            dgamma[shard * dw_shard + c] = gamma;
+#if FUSED
+    const size_t part = TILE * a.parts + get_group_id(0);
+    const long begin = (long)get_group_id(0) * a.part_pixels;
+    const long end = min(begin + a.part_pixels, (long)a.shard_tiles * a.pixels);
+    __global V *own = sums ? sums + part * a.channels * 2 * PARTS + PART : 0;
+    if (own)
+        for (int i = 0; i < 2 * a.channels; i++)
+            own[i * PARTS] = (V)0;
+#else
+    const long begin = get_group_id(0) * BLOCK, end = min(begin + BLOCK, (long)a.pixels);
+    __global V *own = 0;
+#endif
+    struct block b;
+    for (long p = begin; p < end; p += b.count) {
+        const size_t tile = FUSED ? TILE * a.shard_tiles + p / a.pixels : TILE;
+        const long first = p % a.pixels;
+        const size_t at = (tile * a.channels * a.pixels + first) * PARTS + PART;
+        b = (struct block){x + at,
+                           RELU ? y + at : 0,
+                           dy + at,
+                           saved + (tile * a.pixels + first) * 2 * PARTS + PART,
+                           gamma,
+                           dx ? dx + at : 0,
+                           own,
+                           (size_t)a.pixels * PARTS,
+                           NEXT(&a),
+                           a.channels,
+                           (int)min((long)BLOCK, min(end - p, a.pixels - first))};
+        block_backward(&b);
     }
 }

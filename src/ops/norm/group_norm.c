@@ -69,14 +69,16 @@ static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
 {
     const struct lk_norm_options *o = setup->options;
     static const char source[] = "ops/norm/group_norm";
+    static const char format[] = "-DRELU=%d -DALONE=%d -DSTREAM=%d";
+    const int streams = lk_op_streams(setup, &setup->shapes.y);
     char text[64];
-    snprintf(text, sizeof text, "-DRELU=%d -DALONE=%d", o->activation == LK_RELU, s->is_alone);
+    snprintf(text, sizeof text, format, o->activation == LK_RELU, s->is_alone, streams);
     LK_TRY(lk_op_kernel(setup, source, "group_norm_forward", text, &s->forward));
     if (!s->is_alone)
         LK_TRY(lk_op_kernel(setup, source, "group_norm_sums", text, &s->sums));
     if (!setup->training)
         return LK_OK;
-    snprintf(text, sizeof text, "-DRELU=%d -DALONE=%d", lk_norm_masks(setup), s->is_alone);
+    snprintf(text, sizeof text, format, lk_norm_masks(setup), s->is_alone, streams);
     LK_TRY(lk_op_kernel(setup, source, "group_norm_backward", text, &s->backward));
     if (!s->is_alone)
         LK_TRY(lk_op_kernel(setup, source, "group_norm_gradients", text, &s->gradients));

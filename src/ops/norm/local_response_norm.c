@@ -68,7 +68,7 @@ static int power_of(double beta)
 
 static enum lk_status prepare(struct lk_op_setup *setup)
 {
-    enum { SIDE_BY_SIDE = 8, MOST_WIDE = 16 };
+    enum { SIDE_BY_SIDE = 16, MOST_WIDE = 16 };
     const struct options *o = setup->options;
     const struct lk_shape *x = &setup->shapes.x[0];
     char text[96];
@@ -80,8 +80,8 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     s->area.channels = lk_shape_count(x) / (s->time_steps * s->area.pixels);
     const bool is_wide = setup->tiling.vector > 1 && s->area.pixels >= SIDE_BY_SIDE;
     s->block = is_wide && o->size <= MOST_WIDE ? SIDE_BY_SIDE : 1;
-    snprintf(text, sizeof text, "-DSIZE=%d -DPOWER=%d -DBLOCK=%d", (int)o->size,
-             power_of(o->beta), s->block);
+    snprintf(text, sizeof text, "-DSIZE=%d -DPOWER=%d -DBLOCK=%d -DSTREAM=%d", (int)o->size,
+             power_of(o->beta), s->block, lk_op_streams(setup, x));
     LK_TRY(lk_op_kernel(setup, "ops/norm/local_response_norm", "response_forward", text,
                         &s->forward));
     if (setup->training)
