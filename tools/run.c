@@ -3,6 +3,7 @@
 #include "terminal/interrupt.h"
 #include "terminal/task.h"
 #include "terminal/terminal.h"
+#include "train/train.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ struct asked {
     struct lk_computation_file *files;
     char **names; /* [file_count]: of the inputs, where they are given */
     int file_count;
+    struct lk_settings *settings; /* that --set asks for; NULL: none */
 };
 
 static int out_of_memory(void)
@@ -37,6 +39,18 @@ static int take_input(struct asked *asked, const char *value)
     }
     asked->file_count++;
     return DONE;
+}
+
+/* What --set says of the model. */
+static int read_settings(const struct arguments *arguments, struct asked *asked)
+{
+    if (!option_given(arguments, "set"))
+        return DONE;
+    enum lk_status status = lk_settings_create(&asked->settings);
+    if (status == LK_OK)
+        status = lk_settings_set(asked->settings, "model", arguments->words[0]);
+    asked->options.settings = asked->settings;
+    return status == LK_OK ? train_set_pairs(arguments, asked->settings) : failed(status);
 }
 
 static int parse(const struct arguments *arguments, struct asked *asked)
@@ -122,12 +136,15 @@ static int run(const struct arguments *arguments)
                            arguments->word_count);
     int result = parse(arguments, &asked);
     if (result == DONE)
+        result = read_settings(arguments, &asked);
+    if (result == DONE)
         result = compute(arguments, &asked);
     for (int i = 0; i < asked.file_count; i++)
         free(asked.names[i]);
     free(asked.names);
     free(asked.files);
     free(asked.taps);
+    lk_settings_destroy(asked.settings);
     return result;
 }
 
@@ -136,6 +153,8 @@ static const struct option options[] = {
     {"output", "DIR", "where each value becomes NAME.npy, float32"},
     {"tap", "NAME", "also the value of this entry or input; may be repeated"},
     {"weights", "FILE", "take the weights from this file"},
+    {"set", "KEY=VALUE",
+     "of a model that is no run: input=[96,96,3], classes=6, or one of its parameters"},
     {"seed", "N", "of first weights, where the model has none (default 0)"},
     {"batch-size", "N", "samples computed at a time (default 16)"},
     {"math", "strict|normal|fast", "algorithms of a model that is no run (default normal)"},

@@ -25,19 +25,19 @@
  * and those of targets with no sum above 0. Where t is 1 for the label and else 0, the bits are
  * those of the label.
  *
- * Group id 0: tile (softmax: and time step of a sequence). Work-items: PARTS of a tile.
+ * Group id 0: tile (softmax: and time step, or pixel of an image). Work-items: PARTS of a tile.
  */
 #include "lib/real.cl"
 #include "lib/alive.cl"
 #include "lib/loss.cl"
 
-/* The largest of the channels, and the number of the first that is. */
-INLINE V largest(__global const S *x, int channels, I *where)
+/* The largest of the channels, `step` apart, and the number of the first that is. */
+INLINE V largest(__global const S *x, int channels, size_t step, I *where)
 {
     V most = LOAD(x + PART);
     *where = (I)(0);
     for (int k = 1; k < channels; k++) {
-        const V v = LOAD(x + k * PARTS + PART);
+        const V v = LOAD(x + k * step + PART);
         const I more = v > most;
         most = more ? v : most;
         *where = more ? (I)(k) : *where;
@@ -45,33 +45,42 @@ INLINE V largest(__global const S *x, int channels, I *where)
     return most;
 }
 
-KERNEL void softmax_forward(__global const S *restrict x, __global S *restrict y, int channels)
+/* Where the first channel is that group id 0 works on: of an image's pixel, else of a tile or
+ * a time step, which has one "pixel". */
+INLINE size_t first_channel(int channels, int pixels)
 {
-    const size_t at = (size_t)get_group_id(0) * channels * PARTS;
+    const size_t group = get_group_id(0);
+    return (group / pixels * channels * pixels + group % pixels) * PARTS;
+}
+
+KERNEL void softmax_forward(__global const S *restrict x, __global S *restrict y, int channels,
+                            int pixels)
+{
+    const size_t at = first_channel(channels, pixels), step = (size_t)pixels * PARTS;
     I where;
     x += at;
     y += at + PART;
-    const V most = largest(x, channels, &where);
+    const V most = largest(x, channels, step, &where);
     V sum = (V)(0);
     for (int k = 0; k < channels; k++) {
-        const V v = exp(LOAD(x + k * PARTS + PART) - most);
-        STORE(y + k * PARTS, v);
+        const V v = exp(LOAD(x + k * step + PART) - most);
+        STORE(y + k * step, v);
         sum += v;
     }
     for (int k = 0; k < channels; k++)
-        STORE(y + k * PARTS, LOAD(y + k * PARTS) / sum);
+        STORE(y + k * step, LOAD(y + k * step) / sum);
 }
 
 KERNEL void softmax_backward(__global const S *restrict y, __global const S *restrict dy,
-                             __global S *restrict dx, int channels)
+                             __global S *restrict dx, int channels, int pixels)
 {
-    const size_t at = (size_t)get_group_id(0) * channels * PARTS + PART;
+    const size_t at = first_channel(channels, pixels) + PART, step = (size_t)pixels * PARTS;
     V sum = (V)(0);
     for (int k = 0; k < channels; k++)
-        sum = FMA(LOAD(dy + at + k * PARTS), LOAD(y + at + k * PARTS), sum);
+        sum = FMA(LOAD(dy + at + k * step), LOAD(y + at + k * step), sum);
     for (int k = 0; k < channels; k++)
-        STORE(dx + at + k * PARTS,
-              LOAD(y + at + k * PARTS) * (LOAD(dy + at + k * PARTS) - sum));
+        STORE(dx + at + k * step,
+              LOAD(y + at + k * step) * (LOAD(dy + at + k * step) - sum));
 }
 
 #define ONE_IF(is_so) ((is_so) ? (V)(1) : (V)(0))
@@ -102,7 +111,7 @@ KERNEL void logits_forward(__global const S *restrict x, __global const int *res
     const I label = labels_of(labels, tile);
     I where;
     x += (size_t)tile * channels * PARTS;
-    const V most = largest(x, channels, &where);
+    const V most = largest(x, channels, PARTS, &where);
     V sum = (V)(0);
     for (int k = 0; k < channels; k++)
         sum += exp(LOAD(x + k * PARTS + PART) - most);
@@ -141,7 +150,7 @@ KERNEL void entropy_forward(__global const S *restrict x, __global const int *re
     const I label = labels_of(labels, tile);
     I where;
     x += (size_t)tile * channels * PARTS;
-    largest(x, channels, &where);
+    largest(x, channels, PARTS, &where);
     const V p = at_label(x, channels, label);
     write_loss(y, tile, -log(clip(p)), ONE_IF(where == label), is_alive(label, channels));
 }
@@ -210,8 +219,8 @@ KERNEL void logits_forward(__global const S *restrict x, __global const S *restr
     I where, wanted;
     x += (size_t)tile * channels * PARTS;
     t += (size_t)tile * channels * PARTS;
-    const V most = largest(x, channels, &where);
-    largest(t, channels, &wanted);
+    const V most = largest(x, channels, PARTS, &where);
+    largest(t, channels, PARTS, &wanted);
     V sum = (V)(0), loss = (V)(0);
     for (int k = 0; k < channels; k++)
         sum += exp(LOAD(x + k * PARTS + PART) - most);
@@ -259,8 +268,8 @@ KERNEL void entropy_forward(__global const S *restrict x, __global const S *rest
     I where, wanted;
     x += (size_t)tile * channels * PARTS;
     t += (size_t)tile * channels * PARTS;
-    largest(x, channels, &where);
-    largest(t, channels, &wanted);
+    largest(x, channels, PARTS, &where);
+    largest(t, channels, PARTS, &wanted);
     V loss = (V)(0);
     for (int k = 0; k < channels; k++)
         loss += weighed(LOAD(t + k * PARTS + PART), -log(clip(LOAD(x + k * PARTS + PART))));

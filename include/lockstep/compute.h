@@ -13,6 +13,7 @@ extern "C" {
 
 /* A model with its weights, ready to compute its outputs and other values. */
 struct lk_computation;
+struct lk_settings;
 
 /* {0} is fine. */
 struct lk_computation_options {
@@ -25,11 +26,14 @@ struct lk_computation_options {
     const char *const *taps; /* [tap_count]: entries or inputs whose values are wanted beside
                               * the outputs, by their names in the model text */
     int tap_count;
+    const struct lk_settings *settings; /* of a zoo model or a model file that is opened with
+                                         * another input, number of classes or parameters: they
+                                         * name the model too; NULL: as it is */
 };
 
 /* Opens a model of the zoo, a model file, a folder that `lockstep import` made, a run directory
  * (its newest checkpoint) or a checkpoint. fails: LK_E_MODEL, LK_E_IO, LK_E_DATA;
- * LK_E_ARGUMENT a tap that is not there, with the nearest name */
+ * LK_E_ARGUMENT a tap that is not there, with the nearest name; settings for a run */
 LK_API LK_MUST_CHECK enum lk_status
 lk_computation_open(const char *model, const struct lk_computation_options *options,
                     struct lk_computation **computation);

@@ -115,6 +115,23 @@ static const struct lk_option options_leaky_relu[] = {
     {0},
 };
 
+static const struct lk_option options_clipped_relu[] = {
+    {.name = "slope",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct lk_eltwise_options, alpha),
+     .max = 1,
+     .standard = "0",
+     .help = "slope for negative x"},
+    {.name = "max",
+     .kind = LK_OPTION_REAL,
+     .offset = offsetof(struct lk_eltwise_options, beta),
+     .min = 1e-6,
+     .max = 1e30,
+     .standard = "6",
+     .help = "what larger x become"},
+    {0},
+};
+
 static const struct lk_option options_elu[] = {
     ALPHA("1", 1000, "-alpha is the value for x towards minus infinity"),
     {0},
@@ -169,12 +186,14 @@ static bool absorb_sigmoid(void *options, const char *next, const char *next_opt
 /* Only functions with the options of the sigmoid absorb a loss, which brings a second input. */
 #define absorb_none NULL
 #define absorb_leaky_relu NULL
+#define absorb_clipped_relu NULL
 #define absorb_elu NULL
 #define absorb_hard_sigmoid NULL
 #define absorb_rescale NULL
 enum {
     INPUTS_none = 1,
     INPUTS_leaky_relu = 1,
+    INPUTS_clipped_relu = 1,
     INPUTS_elu = 1,
     INPUTS_hard_sigmoid = 1,
     INPUTS_rescale = 1,

@@ -29,6 +29,10 @@
     ROW(leaky_relu, READS_Y, leaky_relu, EXACTLY, "alpha=0.5", -2, 2,                          \
         x < ZERO ? alpha * x : x, y > ZERO ? ONE : (V)alpha,                                   \
         v > 0 ? v : alpha * v, v > 0 ? 1 : alpha)                                              \
+    ROW(clipped_relu, READS_Y, clipped_relu, EXACTLY, "slope=0.5 max=1.5", -2, 4,              \
+        x < ZERO ? alpha * x : x > (V)beta ? (V)beta : x,                                      \
+        y > ZERO ? (y < (V)beta ? ONE : ZERO) : (V)alpha,                                      \
+        v > 0 ? fmin(v, beta) : alpha * v, v > 0 ? v < beta : alpha)                           \
     ROW(elu, READS_Y, elu, ABOUT, "alpha=1.5", -4, 2,                                          \
         x < ZERO ? alpha * expm1(x) : x, y > ZERO ? ONE : y + alpha,                           \
         v > 0 ? v : alpha * expm1(v), v > 0 ? 1 : alpha * exp(v))                              \

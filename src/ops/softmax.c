@@ -81,9 +81,11 @@ static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
     lk_shape_print_hwc(x, text, sizeof text);
     if (shapes->inputs != 1)
         return lk_fail(LK_E_SHAPE, "softmax takes one input, not %d", shapes->inputs);
-    if (shapes->x_dtype[0] != LK_F32 || (x->rank != 1 && x->rank != 2))
-        return lk_fail(LK_E_SHAPE, "softmax takes a vector [k] or a sequence [t, k], not %s%s",
-                       shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
+    if (shapes->x_dtype[0] != LK_F32 || x->rank < 1 || x->rank > 3)
+        return lk_fail(
+            LK_E_SHAPE,
+            "softmax takes a vector [k], a sequence [t, k] or an image [h, w, k], not %s%s",
+            shapes->x_dtype[0] == LK_F32 ? "" : "labels ", text);
     shapes->y = *x;
     shapes->backward_reads_y = true;
     shapes->flops = 4.0 * (double)lk_shape_count(x);
@@ -93,7 +95,7 @@ static enum lk_status infer_softmax(struct lk_op_shapes *shapes)
 struct state {
     struct lk_kernel *forward, *backward;
     struct lk_kernel *mean; /* over time steps: the loss of a sample from those of its steps */
-    int64_t channels, time_steps;
+    int64_t channels, time_steps, pixels;
     bool is_dense; /* a loss whose target is a number for each class */
 };
 
@@ -104,8 +106,9 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
     void *memory;
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
-    s->channels = x->dim[x->rank - 1];
+    s->channels = x->rank == 3 ? x->dim[0] : x->dim[x->rank - 1];
     s->time_steps = x->rank == 2 ? x->dim[0] : 1;
+    s->pixels = x->rank == 3 ? x->dim[1] * x->dim[2] : 1;
     s->is_dense = setup->shapes.is_loss && setup->shapes.x_dtype[1] != LK_I32;
     const char *options = s->is_dense ? "-DDENSE" : NULL;
     LK_TRY(lk_op_kernel(setup, "ops/softmax", forward, options, &s->forward));
@@ -122,7 +125,8 @@ static enum lk_status create(struct lk_op_setup *setup, const char *forward,
 static struct lk_grid grid_of(const struct lk_op_setup *setup)
 {
     const struct state *s = setup->state;
-    return (struct lk_grid){{setup->tiling.tiles * s->time_steps, 1, 1}, lk_op_items(setup)};
+    return (struct lk_grid){{setup->tiling.tiles * s->time_steps * s->pixels, 1, 1},
+                            lk_op_items(setup)};
 }
 
 /* --- losses over time steps --------------------------------------------------------------- */
@@ -185,7 +189,7 @@ static enum lk_status forward_softmax(const struct lk_op_setup *setup,
     const struct state *s = setup->state;
     if (!setup->shapes.is_loss)
         return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->y),
-                          LK_INT(s->channels));
+                          LK_INT(s->channels), LK_INT(s->pixels));
     if (s->is_dense)
         return LK_ENQUEUE(s->forward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->y), LK_BUF(run->saved), LK_INT(s->channels),
@@ -204,7 +208,7 @@ static enum lk_status backward_softmax(const struct lk_op_setup *setup,
         return LK_OK;
     if (!setup->shapes.is_loss)
         return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->y), LK_BUF(run->dy),
-                          LK_BUF(run->dx[0]), LK_INT(s->channels));
+                          LK_BUF(run->dx[0]), LK_INT(s->channels), LK_INT(s->pixels));
     if (s->is_dense)
         return LK_ENQUEUE(s->backward, grid_of(setup), LK_BUF(run->x[0]), LK_BUF(run->x[1]),
                           LK_BUF(run->saved), LK_BUF(run->dx[0]), LK_BUF(run->dx[1]),

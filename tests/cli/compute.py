@@ -63,7 +63,40 @@ class ComputeTest(ProgramTest):
         self.assert_close(self.value('last', output)[1], [3 * x + 1 for x in planes])
 
 
+VARIED = """name: varied
+input: {shape: [3, 2, 2], type: uint8, scale: 1}
+classes: 4
+parameters: {twice: false}
+blocks:
+  double:
+    layers:
+      - {name: $name, rescale: {scale: 2}, when: $twice}
+layers:
+  - {name: doubled, double: }
+  - {name: kept, flatten: }
+  - {name: counted, dense: {units: $classes}}
+output: counted
+"""
 TAPS = sum((['--tap', n] for n in ('image', 'pair', 'pair_first', 'pair_second', 'flat')), [])
+
+
+class Settings(ComputeTest):
+    def test_another_model_of_the_same_text(self):
+        """Parameters, classes and input of a text that has them; a run has its own model."""
+        self.put('varied.yaml', VARIED)
+        self.compute('--input', 'u.npy', '--tap', 'kept', model='varied.yaml')
+        self.compute('--input', 'u.npy', '--tap', 'kept', '--set', 'twice=true', '--set',
+                     'classes=7', model='varied.yaml', output='doubled')
+        self.assertEqual(self.value('counted')[0], (37, 4))
+        self.assertEqual(self.value('counted', 'doubled')[0], (37, 7))
+        self.assertEqual([2 * x for x in self.value('kept')[1]],
+                         list(self.value('kept', 'doubled')[1]))
+        self.refused(2, "'thrice'", 'run', 'varied.yaml', '--set', 'thrice=true',
+                     '--input', 'u.npy', '--output', 'no')
+        os.mkdir(self.path('folder'))
+        self.put('folder/model.yaml', SMALL)
+        self.refused(2, 'settings are for models of the zoo and model files', 'run', 'folder',
+                     '--set', 'classes=3', '--input', 'u.npy', '--output', 'no')
 
 
 class Values(ComputeTest):

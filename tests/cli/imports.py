@@ -55,7 +55,7 @@ class ImportTest(ProgramTest):
 
 class Computes(ImportTest):
     def test_recorded_models(self):
-        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged':
+        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded':
             self.compare(MODELS, name, '.safetensors', name)
 
     def test_an_archive(self):
@@ -70,7 +70,7 @@ class Computes(ImportTest):
     def test_what_keras_makes_now(self):
         subprocess.run([sys.executable, os.path.join(MODELS, 'make.py'), self.folder],
                        check=True)
-        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged':
+        for name in 'sequential', 'functional', 'nested', 'decoder', 'arranged', 'bounded':
             self.compare(self.folder, name, '.keras', name)
 
 
@@ -133,7 +133,7 @@ class Refusals(ImportTest):
                 ('BatchNormalization', {'axis': 1}, "'axis' is 1"),
                 ('BatchNormalization', {'renorm': True}, "'renorm'"),
                 ('Activation', {'activation': 'tanh_shrink'}, "'tanh_shrink' is not supported"),
-                ('ReLU', {'max_value': 3}, "'max_value' is 3"),
+                ('ReLU', {'threshold': 1.5}, "'threshold' is 1.5"),
                 ('Reshape', {'target_shape': [2, 6, 8]}, 'would change their order'),
                 ('Flatten', {}, 'flattened image'),
                 ('Dropout', {'rate': 0.5, 'noise_shape': [1, 2]}, 'noise_shape')):

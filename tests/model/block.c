@@ -77,6 +77,13 @@ static const struct {
      "o_1=conv2d(filters=2 kernel=2,1)<image\no_1_end=relu()<o_1\n"
      "o_2=conv2d(filters=2 kernel=2,1)<o_1_end\no_2_end=relu()<o_2\n"
      "relu_3=relu()<o_2_end\ntanh_1=tanh()<o_2_end\ntanh_2=tanh()<o_1_end\n"},
+    /* blocks know the parameters of the text, where they have none of that name themselves */
+    {"parameters: {n: 3, k: 2}\n" TOP "- {name: o, outer: }\n"
+     "blocks:\n  outer:\n    parameters: {k: 1}\n    layers:\n    - {name: $name_i, inner: }\n"
+     "    - {name: $name, conv2d: {filters: $n, kernel: $k}}\n"
+     "  inner:\n    parameters: {filters: $(2*n)}\n    layers:\n"
+     "    - {name: $name, conv2d: {filters: $filters, kernel: $k}}\n",
+     "o_i=conv2d(filters=6 kernel=2,2)<image\no=conv2d(filters=3 kernel=1,1)<o_i\n"},
     /* a layer's name as a parameter; arithmetic */
     {"classes: 5\n" TOP "- {name: a, relu: }\n- relu\n- join: {with: a}\n- flatten\n"
      "- dense: {units: $(-1 + 2*(3 - 1) * 4 / 2 % 5 + classes)}\n"

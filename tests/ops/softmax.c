@@ -52,6 +52,58 @@ static void softmax_of(const double *x, int64_t count, double *y)
 
 /* --- softmax --------------------------------------------------------------------------- */
 
+enum { MOST_CLASSES = 16 }; /* of images in the cases below */
+
+/* The numbers of pixel i of all images, [n][k][h][w], or back from `row`. */
+static void copy_pixel(const struct op_problem *p, int64_t i, double *image, double *row,
+                       bool is_back)
+{
+    const struct lk_shape *x = &p->shapes->x[0];
+    const int64_t pixels = x->dim[1] * x->dim[2], classes = x->dim[0];
+    for (int64_t k = 0; k < classes; k++) {
+        double *at = &image[(i / pixels * classes + k) * pixels + i % pixels];
+        *(is_back ? at : &row[k]) = *(is_back ? &row[k] : at);
+    }
+}
+
+static int64_t pixels_of(const struct op_problem *p)
+{
+    return p->samples * p->shapes->x[0].dim[1] * p->shapes->x[0].dim[2];
+}
+
+static void pixels_forward(const struct op_problem *p, const double *const x[],
+                           const double *const w[], double *y)
+{
+    (void)w;
+    for (int64_t i = 0; i < pixels_of(p); i++) {
+        double from[MOST_CLASSES] = {0}, to[MOST_CLASSES] = {0};
+        copy_pixel(p, i, (double *)(uintptr_t)x[0], from, false);
+        softmax_of(from, p->shapes->x[0].dim[0], to);
+        copy_pixel(p, i, y, to, true);
+    }
+}
+
+static void pixels_backward(const struct op_problem *p, const double *const x[],
+                            const double *const w[], const double *dy, double *const dx[],
+                            double *const dw[])
+{
+    const int64_t count = p->shapes->x[0].dim[0];
+    (void)w;
+    (void)dw;
+    for (int64_t i = 0; i < pixels_of(p); i++) {
+        double from[MOST_CLASSES] = {0}, y[MOST_CLASSES] = {0}, of_y[MOST_CLASSES] = {0};
+        double sum = 0;
+        copy_pixel(p, i, (double *)(uintptr_t)x[0], from, false);
+        copy_pixel(p, i, (double *)(uintptr_t)dy, of_y, false);
+        softmax_of(from, count, y);
+        for (int64_t k = 0; k < count; k++)
+            sum += of_y[k] * y[k];
+        for (int64_t k = 0; k < count; k++)
+            y[k] *= of_y[k] - sum;
+        copy_pixel(p, i, dx[0], y, true);
+    }
+}
+
 static void softmax_forward(const struct op_problem *p, const double *const x[],
                             const double *const w[], double *y)
 {
@@ -91,6 +143,9 @@ static const struct op_oracle softmax = {.forward = softmax_forward,
                                          .backward = softmax_backward};
 static const struct op_oracle softmax_far = {
     .forward = softmax_forward, .backward = softmax_backward, .arrange = arrange_far};
+
+static const struct op_oracle softmax_pixels = {.forward = pixels_forward,
+                                                .backward = pixels_backward};
 
 /* --- cross-entropy against labels: the mean over the steps that live ---------------------- */
 
@@ -355,6 +410,10 @@ static const struct op_case cases[] = {
     {"softmax", "", .x = {OP_SHAPE(1000)}, .samples = 20, .low = -8, .high = 8},
     {"softmax", "", .x = {OP_SHAPE(5, 6)}, .samples = 20, .thorough = true},
     {"softmax", "", .x = {OP_SHAPE(12)}, .samples = 40, .oracle = &softmax_far},
+    {"softmax", "", .x = {OP_SHAPE(5, 3, 4)}, .samples = 18, .thorough = true,
+     .oracle = &softmax_pixels},
+    {"softmax", "", .x = {OP_SHAPE(9, 7, 1)}, .samples = 37, .shards = 2, .sizes = true,
+     .oracle = &softmax_pixels},
     {"softmax", "loss=cross_entropy", 2, .x = {OP_SHAPE(10), {0}}, .classes = {0, 10},
      .samples = 33, .shards = 2, .sizes = true, .thorough = true, .low = -4, .high = 4,
      .oracle = &logits},
@@ -407,7 +466,8 @@ static const struct op_case cases[] = {
 };
 
 static const struct op_refusal refusals[] = {
-    {"softmax", "", .x = {OP_SHAPE(3, 8, 8)}, .status = LK_E_SHAPE, .said = "not [8, 8, 3]"},
+    {"cross_entropy", "", 2, .x = {OP_SHAPE(3, 8, 8), {0}}, .labels = {false, true},
+     .status = LK_E_SHAPE, .said = "not [8, 8, 3]"},
     {"softmax", "", 2, .x = {OP_SHAPE(4), {0}}, .labels = {false, true}, .status = LK_E_SHAPE,
      .said = "one input"},
     {"softmax", "loss=cross_entropy", .x = {OP_SHAPE(4)}, .status = LK_E_SHAPE,

@@ -92,14 +92,43 @@ static enum lk_status convert(struct export *e, int p, struct lk_safetensor *ten
     return status;
 }
 
+/* A parameter that the other program's layers do not have must be as it was initialized, or
+ * they would compute something else. */
+static enum lk_status check_initial(const struct export *e, int p)
+{
+    const struct lk_foreign_param *param = &e->namings.param[p];
+    const struct lk_param_spec *spec = &param->node->shapes.param[param->index];
+    const struct lk_array *array = find_array(e, param->name);
+    bool is_initial = true;
+    if (!array || array->count != lk_shape_count(&spec->shape))
+        return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->path,
+                       param->name);
+    double *values = malloc((size_t)array->count * sizeof *values + 1);
+    if (!values)
+        return lk_fail_memory(param->name, (size_t)array->count * sizeof *values);
+    const enum lk_status status = lk_arrays_read(e->file, array, LK_SAFETENSOR_F64, values);
+    for (int64_t i = 0; status == LK_OK && i < array->count; i++)
+        is_initial &= values[i] == (spec->init == LK_INIT_ONES);
+    free(values);
+    if (status == LK_OK && !is_initial)
+        return lk_fail(LK_E_DATA,
+                       "'%s' has been trained, but layers of the network that the names '%s' "
+                       "are for have no %s",
+                       param->name, e->naming->title, spec->name);
+    return status;
+}
+
 static enum lk_status convert_all(struct export *e)
 {
     const size_t bytes = ((size_t)e->namings.params + 1) * sizeof *e->tensors;
     e->tensors = calloc(1, bytes);
     if (!e->tensors)
         return lk_fail_memory("weights", bytes);
-    for (int i = 0; i < e->namings.params; i++)
-        LK_TRY(convert(e, e->naming->order[i], &e->tensors[i]));
+    for (int i = 0; i < e->namings.params; i++) {
+        const int p = e->naming->order[i];
+        LK_TRY(e->naming->names[p][0] ? convert(e, p, &e->tensors[e->count])
+                                      : check_initial(e, p));
+    }
     return LK_OK;
 }
 

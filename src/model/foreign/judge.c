@@ -58,7 +58,7 @@ static const char *shape_text(int rank, const int64_t *shape, char text[128])
 
 struct findings {
     struct list missing, misshapen, extra; /* which are errors */
-    struct list head, beside;              /* which are not */
+    struct list head, beside, unused;      /* which are not */
 };
 
 static bool is_trained(const struct lk_judgement *j, int p)
@@ -84,6 +84,8 @@ static void find_in_model(const struct lk_judgement *j, int last, struct finding
     for (int p = 0; p < j->namings->params; p++) {
         const struct lk_pair *pair = &j->pairing->pair[p];
         const char *name = j->namings->param[p].name;
+        if (pair->is_initial)
+            continue;
         if (pair->array < 0) {
             const bool is_head = p > last && j->may_lack_head && is_trained(j, p);
             add(is_head ? &f->head : &f->missing, "%s", name);
@@ -118,11 +120,44 @@ static bool is_of_known_layer(const struct lk_judgement *j, const bool *used, in
     return false;
 }
 
+/* Whether the array is one of those that the names' program has and our model has on purpose
+ * not; counts it among the arrays of that row. */
+static bool is_unused(const struct lk_judgement *j, const char *name, int *counts)
+{
+    const struct lk_naming *naming = j->pairing->naming;
+    const size_t before = strlen(j->pairing->prefix);
+    static const char layers[] = "layers/"; /* where Keras 3 has them */
+    if (!naming || strncmp(name, j->pairing->prefix, before) != 0)
+        return false;
+    name += before;
+    if (naming->style == LK_NAMING_KERAS_3 && strncmp(name, layers, sizeof layers - 1) == 0)
+        name += sizeof layers - 1;
+    for (int i = 0; i < naming->unused_count; i++) {
+        const size_t bytes = strlen(naming->unused[i].layer);
+        if (strncmp(name, naming->unused[i].layer, bytes) == 0 &&
+            (name[bytes] == '.' || name[bytes] == '/')) {
+            counts[i]++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void list_unused(const struct lk_judgement *j, const int *counts, struct findings *f)
+{
+    const struct lk_naming *naming = j->pairing->naming;
+    for (int i = 0; naming && i < naming->unused_count; i++)
+        if (counts[i] > 0)
+            add(&f->unused, "%s (%s), %d arrays", naming->unused[i].layer,
+                naming->unused[i].why, counts[i]);
+}
+
 /* Arrays that no parameter takes. Behind the last one that is taken they are the head of
  * another model, and outside of what all names have in front something else that was saved. */
 static enum lk_status find_in_file(const struct lk_judgement *j, int last, struct findings *f)
 {
     const char *prefix = j->pairing->prefix;
+    int unused[LK_MOST_UNUSED] = {0};
     bool *used = calloc((size_t)j->file->count + 1, sizeof *used);
     if (!used)
         return lk_fail_memory("names of arrays", (size_t)j->file->count);
@@ -131,7 +166,7 @@ static enum lk_status find_in_file(const struct lk_judgement *j, int last, struc
             used[j->pairing->pair[p].array] = true;
     for (int i = 0; i < j->file->count; i++) {
         const struct lk_array *array = &j->file->arrays[i];
-        if (used[i] || lk_array_is_aside(j->file, array))
+        if (used[i] || lk_array_is_aside(j->file, array) || is_unused(j, array->name, unused))
             continue;
         const bool is_beside = i > last || strncmp(array->name, prefix, strlen(prefix)) != 0;
         const bool is_fine =
@@ -141,6 +176,7 @@ static enum lk_status find_in_file(const struct lk_judgement *j, int last, struc
             shape_text(array->rank, array->shape, shape));
     }
     free(used);
+    list_unused(j, unused, f);
     return LK_OK;
 }
 
@@ -156,6 +192,15 @@ static void print_names(const struct lk_judgement *j, char text[128])
         snprintf(text, 128, "by the names of %s", j->pairing->naming->title);
 }
 
+/* The parameters that the file is to have. */
+static int expected_count(const struct lk_judgement *j)
+{
+    int count = 0;
+    for (int p = 0; p < j->namings->params; p++)
+        count += !j->pairing->pair[p].is_initial;
+    return count;
+}
+
 static enum lk_status refuse(const struct lk_judgement *j, struct findings *f)
 {
     char names[128];
@@ -166,7 +211,7 @@ static enum lk_status refuse(const struct lk_judgement *j, struct findings *f)
                    "'%s' does not fit model '%s' (%d of %d parameters found, %s): "
                    "%s%s%s%s%s%s%s; --skip-mismatch takes what fits and leaves the rest as "
                    "initialized",
-                   j->path, j->model, j->pairing->paired, j->namings->params, names, misshapen,
+                   j->path, j->model, j->pairing->paired, expected_count(j), names, misshapen,
                    *misshapen && (*missing || *extra) ? "; " : "",
                    *missing ? "missing from it: " : "", missing, *missing && *extra ? "; " : "",
                    *extra ? "the model has no " : "", extra);
@@ -200,10 +245,10 @@ static void print(const struct lk_judgement *j, struct findings *f)
     char names[128];
     const struct lk_naming *naming = j->pairing->naming;
     const char *head = finish(&f->head), *beside = finish(&f->beside);
-    const char *extra = finish(&f->extra);
+    const char *extra = finish(&f->extra), *unused = finish(&f->unused);
     print_names(j, names);
     lk_log(LK_LOG_INFO, "weights of '%s': %d of %d parameters, %s", j->path,
-           j->pairing->fitting, j->namings->params, names);
+           j->pairing->fitting, expected_count(j), names);
     if (!naming)
         print_table(j);
     if (naming && naming->differs)
@@ -211,6 +256,8 @@ static void print(const struct lk_judgement *j, struct findings *f)
     print_skipped(f);
     if (*head)
         lk_log(LK_LOG_INFO, "a new head, as initialized: %s", head);
+    if (*unused)
+        lk_log(LK_LOG_INFO, "left out, as the model has no use for it: %s", unused);
     if (*beside || *extra)
         lk_log(LK_LOG_INFO, "not used of the file: %s%s%s", beside,
                *beside && *extra ? ", " : "", extra);
@@ -218,7 +265,8 @@ static void print(const struct lk_judgement *j, struct findings *f)
 
 static void clear(struct findings *f)
 {
-    struct list *lists[] = {&f->missing, &f->misshapen, &f->extra, &f->head, &f->beside};
+    struct list *lists[] = {&f->missing, &f->misshapen, &f->extra,
+                            &f->head,    &f->beside,    &f->unused};
     for (int i = 0; i < LK_COUNT(lists); i++)
         free(lists[i]->text.bytes);
 }
@@ -229,7 +277,8 @@ enum lk_status lk_judge(const struct lk_judgement *j)
                          .misshapen.between = "; ",
                          .extra.between = ", ",
                          .head.between = ", ",
-                         .beside.between = ", "};
+                         .beside.between = ", ",
+                         .unused.between = "; "};
     int param, array;
     find_last(j, &param, &array);
     find_in_model(j, param, &f);

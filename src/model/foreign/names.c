@@ -43,21 +43,37 @@ static const char *split(const char *base, char layer[128])
     return colon ? colon + 1 : "";
 }
 
+/* Whether the part is one of the two of Keras's separable convolution. */
+static bool is_of_separable(const char *part)
+{
+    return *part && strcmp(part, "conv2d") != 0;
+}
+
 static void spell_keras(const struct lk_foreign_param *p, const char *layer, const char *part,
                         char text[LK_MOST_SPELLINGS][192])
 {
     const char *own = p->node->shapes.param[p->index].name;
     const char *kernel = spell(own, LK_NAMING_KERAS);
-    if (strcmp(own, "weight") != 0 || (!*part && !is_depthwise(p->node))) {
+    const bool is_part = is_of_separable(part);
+    if (strcmp(own, "weight") != 0 || (!is_part && !is_depthwise(p->node))) {
         snprintf(text[0], 192, "%s/%s", layer, kernel);
         return;
     }
-    snprintf(text[0], 192, "%s/%s_kernel", layer, *part ? part : "depthwise");
-    if (!*part) /* Keras 3 has no word of its own for it */
+    snprintf(text[0], 192, "%s/%s_kernel", layer, is_part ? part : "depthwise");
+    if (!is_part) /* Keras 3 has no word of its own for it */
         snprintf(text[1], 192, "%s/%s", layer, kernel);
 }
 
-/* Sets the names of parameter p, whose layer is `base`. */
+/* Parameters of the node before number `index` that the naming's layers do not have. */
+static int lacked_before(const struct lk_naming *naming, const struct lk_node *node, int index)
+{
+    int count = 0;
+    for (int i = 0; i < index && naming->lacks; i++)
+        count += strcmp(node->shapes.param[i].name, naming->lacks) == 0;
+    return count;
+}
+
+/* Sets the names of parameter p, whose layer is `base`; none where such layers lack it. */
 static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *naming, int p,
                                  const char *base)
 {
@@ -65,6 +81,9 @@ static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *n
     char layer[128], text[LK_MOST_SPELLINGS][192] = {"", ""};
     const char *part = split(base, layer), *own = param->node->shapes.param[param->index].name;
     const int second = strcmp(part, "pointwise") == 0; /* its kernel is behind the other one */
+    const int place = param->index + second - lacked_before(naming, param->node, param->index);
+    if (naming->lacks && strcmp(own, naming->lacks) == 0)
+        return LK_OK;
     switch (naming->style) {
     case LK_NAMING_OWN:
         snprintf(text[0], sizeof text[0], "%s", param->name);
@@ -76,7 +95,7 @@ static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *n
         spell_keras(param, layer, part, text);
         break;
     case LK_NAMING_KERAS_3:
-        snprintf(text[0], sizeof text[0], "%s/vars/%d", layer, param->index + second);
+        snprintf(text[0], sizeof text[0], "%s/vars/%d", layer, place);
         break;
     }
     for (int i = 0; i < LK_MOST_SPELLINGS; i++)
@@ -95,7 +114,7 @@ static const char *class_of(const struct lk_node *node, const char *part)
                                              {"group_norm", "group_normalization"},
                                              {"prelu", "p_re_lu"}};
     if (*part)
-        return "separable_conv2d";
+        return is_of_separable(part) ? "separable_conv2d" : part;
     if (is_depthwise(node))
         return "depthwise_conv2d";
     for (int i = 0; i < LK_COUNT(classes); i++)
@@ -147,6 +166,21 @@ static enum lk_status count_layers(struct lk_namings *namings, struct lk_naming 
     return LK_OK;
 }
 
+/* The name that Keras gives a layer without one: after its class, with a number that counts the
+ * layers of that class that have no names of their own. */
+static void name_counted(const struct lk_namings *namings, const struct lk_convention *c, int p,
+                         char name[128])
+{
+    const char *class = class_of(namings->param[p].node, "");
+    int number = c->counts_from;
+    for (int i = 0; i < p; i++)
+        if (namings->param[i].node != namings->param[i + 1].node &&
+            namings->param[i].node != namings->param[p].node && !c->base[i] &&
+            strcmp(class_of(namings->param[i].node, ""), class) == 0)
+            number++;
+    snprintf(name, 128, number > 0 ? "%.100s_%d" : "%.100s", class, number);
+}
+
 /* --- the list ----------------------------------------------------------------------------- */
 
 static enum lk_status add(struct lk_namings *namings, const char *title,
@@ -171,21 +205,36 @@ static enum lk_status add(struct lk_namings *namings, const char *title,
     return LK_OK;
 }
 
-/* Adds a naming in which layers have these names; those that have none have ours. */
+static void take_convention(struct lk_naming *naming, const struct lk_convention *convention)
+{
+    naming->differs = convention->differs;
+    naming->images = convention->images;
+    naming->lacks = convention->lacks;
+    naming->unused = convention->unused;
+    naming->unused_count = convention->unused_count;
+    naming->order = convention->order;
+}
+
+/* Adds a naming in which layers have these names; those that have none are counted, or have
+ * ours. */
 static enum lk_status add_layers(struct lk_namings *namings, const char *title,
                                  enum lk_naming_style style,
                                  const struct lk_convention *convention)
 {
     struct lk_naming *naming;
     LK_TRY(add(namings, title, style, &naming));
-    if (convention) {
-        naming->differs = convention->differs;
-        naming->images = convention->images;
-        naming->order = convention->order;
-    }
+    if (convention)
+        take_convention(naming, convention);
     for (int p = 0; p < namings->params; p++) {
+        char counted[128];
         const char *base = convention ? convention->base[p] : NULL;
-        LK_TRY(name_param(namings, naming, p, base ? base : namings->param[p].node->name));
+        if (!base)
+            base = namings->param[p].node->name;
+        if (convention && !convention->base[p] && convention->counts_from >= 0) {
+            name_counted(namings, convention, p, counted);
+            base = counted;
+        }
+        LK_TRY(name_param(namings, naming, p, base));
     }
     return LK_OK;
 }
@@ -208,9 +257,7 @@ static enum lk_status add_counted(struct lk_namings *namings,
     LK_TRY(add(namings, "keras-3", LK_NAMING_KERAS_3, &naming));
     for (int i = 0; i < count; i++)
         if (strcmp(conventions[i].title, "keras") == 0) {
-            naming->order = conventions[i].order;
-            naming->differs = conventions[i].differs;
-            naming->images = conventions[i].images;
+            take_convention(naming, &conventions[i]);
             return count_layers(namings, naming, conventions[i].base);
         }
     LK_TRY(lk_arena_allocate(&namings->arena,
@@ -243,7 +290,7 @@ enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *
     struct lk_convention conventions[LK_MOST_CONVENTIONS];
     int count = 0;
     LK_TRY(list_params(model->graph, namings));
-    LK_TRY(lk_conventions_read(model->name, namings, &namings->arena, conventions, &count));
+    LK_TRY(lk_conventions_read(model, namings, &namings->arena, conventions, &count));
     LK_TRY(add_layers(namings, "lockstep", LK_NAMING_OWN, NULL));
     for (int i = 0; i < count; i++) {
         const struct lk_convention *c = &conventions[i];

@@ -9,7 +9,7 @@
 #include "model/foreign/layout.h"
 #include "model/model.h"
 
-enum { LK_MOST_NAMINGS = 16, LK_MOST_SPELLINGS = 2 };
+enum { LK_MOST_NAMINGS = 16, LK_MOST_SPELLINGS = 2, LK_MOST_UNUSED = 8 };
 
 /* Parameter `index` of a node that uses its own. */
 struct lk_foreign_param {
@@ -21,6 +21,11 @@ struct lk_foreign_param {
 /* How a naming spells a layer's parameters: "conv1.weight", "conv1/kernel", "conv1/vars/0". */
 enum lk_naming_style { LK_NAMING_OWN, LK_NAMING_TORCH, LK_NAMING_KERAS, LK_NAMING_KERAS_3 };
 
+/* Arrays of that program's files that our model has on purpose no parameters for. */
+struct lk_unused {
+    const char *layer, *why; /* "AuxLogits": it, or what all their names begin with */
+};
+
 /* names[p]: the spellings of parameter p, the usual one first; NULL: it has no other. A ":0" at
  * the end, as in Keras 2, is left out. A layer that its table does not name has our name. */
 struct lk_naming {
@@ -30,6 +35,10 @@ struct lk_naming {
     const char *differs; /* how that program's network differs from ours; NULL: it does not */
     const char *images;  /* how images are prepared for its published weights: a preset of the
                           * stage normalize, "torchvision"; NULL: not known */
+    const char *lacks;   /* a parameter that layers there do not have, "gamma": its names are
+                          * NULL, and it is as initialized; NULL: none */
+    const struct lk_unused *unused; /* [unused_count] */
+    int unused_count;
     const char *(*names)[LK_MOST_SPELLINGS];
     const int *order; /* [params]: the parameters in the order of that program */
 };

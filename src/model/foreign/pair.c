@@ -167,6 +167,13 @@ static bool finds_any(const struct index *index, const struct lk_namings *naming
     return false;
 }
 
+static void mark_initial(const struct lk_namings *namings, const struct lk_naming *naming,
+                         struct lk_pairing *pairing)
+{
+    for (int p = 0; p < namings->params; p++)
+        pairing->pair[p].is_initial = !naming->names[p][0];
+}
+
 static enum lk_status pair_by_name(const struct index *index, struct lk_namings *namings,
                                    const struct lk_naming *naming, struct lk_pairing *best)
 {
@@ -178,6 +185,7 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
             continue;
         snprintf(made.prefix, sizeof made.prefix, "%s", prefixes.list[i]);
         LK_TRY(describe(namings, naming->layout, &made.pair));
+        mark_initial(namings, naming, &made);
         for (int p = 0; p < namings->params; p++) {
             const int array = find_spelled(index, made.prefix, naming, p);
             if (array >= 0)
@@ -210,23 +218,28 @@ static enum lk_status pair_names(const struct index *index, struct lk_namings *n
 
 /* --- in order ----------------------------------------------------------------------------- */
 
-/* Keras's order of parameters, where it is known and the file is Keras's; else ours. */
-static const int *order_of(const struct lk_namings *namings, enum lk_layout_kind kind)
+/* Keras's names, which know its order of parameters, where the file is Keras's; else ours. */
+static const struct lk_naming *ordered_by(const struct lk_namings *namings,
+                                          enum lk_layout_kind kind)
 {
     const struct lk_naming *keras =
         kind == LK_LAYOUT_KERAS ? lk_namings_find(namings, "keras") : NULL;
-    return keras ? keras->order : namings->list[0].order;
+    return keras ? keras : &namings->list[0];
 }
 
 static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_namings *namings,
                                     enum lk_layout_kind kind, struct lk_pairing *best)
 {
     struct lk_pairing made = {0};
-    const int *order = order_of(namings, kind);
+    const struct lk_naming *naming = ordered_by(namings, kind);
+    const int *order = naming->order;
     int next = 0;
     LK_TRY(describe(namings, kind, &made.pair));
+    mark_initial(namings, naming, &made);
     for (int i = 0; i < namings->params; i++) {
         int at = next;
+        if (made.pair[order[i]].is_initial)
+            continue;
         const struct lk_layout *layout = &made.pair[order[i]].layout;
         while (at < file->count &&
                (lk_array_is_aside(file, &file->arrays[at]) ||

@@ -12,8 +12,10 @@ enum lk_pair_by { LK_PAIR_BY_BOTH, LK_PAIR_BY_NAME, LK_PAIR_BY_ORDER };
 enum { LK_PREFIX_BYTES = 256 };
 
 struct lk_pair {
-    int array; /* of the file; -1: none */
-    bool fits; /* in shape */
+    int array;       /* of the file; -1: none */
+    bool fits;       /* in shape */
+    bool is_initial; /* there is no such array: the names' program has no such parameter, which
+                      * is as initialized, 1 or 0 */
     struct lk_layout layout;
 };
 

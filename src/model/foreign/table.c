@@ -153,13 +153,89 @@ static enum lk_status read_order(const struct lk_yaml *before, const struct lk_n
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-static enum lk_status read_convention(const struct lk_yaml *yaml,
+/* Keeps the text that stands under a key; NULL where there is none. */
+static enum lk_status read_text(const struct lk_yaml *yaml, const char *key,
+                                struct lk_arena *arena, const char **text)
+{
+    const struct lk_yaml *value = lk_yaml_find(yaml, key);
+    *text = NULL;
+    return value && value->text ? lk_arena_text(arena, value->text, text) : LK_OK;
+}
+
+static bool is_true(const char *word)
+{
+    return strcmp(word, "true") == 0 || strcmp(word, "yes") == 0;
+}
+
+/* The first of the parameters, true or false, that the model has otherwise; NULL: none. What
+ * a text knows nothing of is false. */
+static const struct lk_yaml *find_other(const struct lk_yaml *wanted, const struct lk_yaml *own)
+{
+    const struct lk_yaml *row = wanted ? wanted->first : NULL;
+    for (; row; row = row->next) {
+        const struct lk_yaml *has = own ? lk_yaml_find(own, row->key) : NULL;
+        if (row->text && is_true(row->text) != (has && has->text && is_true(has->text)))
+            return row;
+    }
+    return NULL;
+}
+
+/* Says how the program's network differs from the model: in what the table tells, unless the
+ * model has the parameters with which it does not. */
+static enum lk_status read_difference(const struct lk_yaml *yaml, const struct lk_yaml *own,
+                                      struct lk_arena *arena, struct lk_convention *c)
+{
+    char text[512];
+    const struct lk_yaml *wanted = lk_yaml_find(yaml, "parameters");
+    const struct lk_yaml *other = find_other(wanted, own);
+    const char *differs;
+    LK_TRY(read_text(yaml, "differs", arena, &differs));
+    if (!other) {
+        c->differs = wanted ? NULL : differs;
+        return LK_OK;
+    }
+    snprintf(text, sizeof text, "%.300s%s--set %.60s=%.60s makes the network of these weights",
+             differs ? differs : "", differs ? "; " : "", other->key, other->text);
+    return lk_arena_text(arena, text, &c->differs);
+}
+
+static enum lk_status read_unused(const struct lk_yaml *map, struct lk_arena *arena,
+                                  struct lk_convention *c)
+{
+    struct lk_unused *rows = NULL;
+    LK_TRY(take(arena, map ? (size_t)map->count : 0, sizeof *rows, &rows));
+    for (const struct lk_yaml *row = map ? map->first : NULL; row; row = row->next) {
+        if (!row->text || c->unused_count == LK_MOST_UNUSED)
+            return lk_yaml_fail(row, "why it is not used is expected, %d times at most",
+                                LK_MOST_UNUSED);
+        LK_TRY(lk_arena_text(arena, row->key, &rows[c->unused_count].layer));
+        LK_TRY(lk_arena_text(arena, row->text, &rows[c->unused_count].why));
+        c->unused_count++;
+    }
+    c->unused = rows;
+    return LK_OK;
+}
+
+static enum lk_status read_counting(const struct lk_yaml *yaml, struct lk_convention *c)
+{
+    static const char *const words[] = {"0", "1"};
+    const struct lk_yaml *value = lk_yaml_find(yaml, "counts_from");
+    c->counts_from = -1;
+    for (int i = 0; value && value->text && i < LK_COUNT(words); i++)
+        if (strcmp(value->text, words[i]) == 0)
+            c->counts_from = i;
+    return value && c->counts_from < 0 ? lk_yaml_fail(value, "0 or 1 expected") : LK_OK;
+}
+
+/* own: the model's parameters. */
+static enum lk_status read_convention(const struct lk_yaml *yaml, const struct lk_yaml *own,
                                       const struct lk_namings *params, struct lk_arena *arena,
                                       struct lk_convention *c)
 {
-    static const char *const keys[] = {"style", "images", "differs", "layers", "before", NULL};
+    static const char *const keys[] = {"style",  "images",     "differs", "layers",
+                                       "before", "parameters", "lacks",   "counts_from",
+                                       "unused", NULL};
     const struct lk_yaml *style = lk_yaml_find(yaml, "style");
-    const struct lk_yaml *differs = lk_yaml_find(yaml, "differs");
     LK_TRY(lk_yaml_check_keys(yaml, keys));
     if (!style || !style->text ||
         (strcmp(style->text, "torch") != 0 && strcmp(style->text, "keras") != 0))
@@ -167,11 +243,11 @@ static enum lk_status read_convention(const struct lk_yaml *yaml,
     *c = (struct lk_convention){.is_keras = strcmp(style->text, "keras") == 0};
     const size_t count = (size_t)params->params;
     LK_TRY(lk_arena_text(arena, yaml->key, &c->title));
-    const struct lk_yaml *images = lk_yaml_find(yaml, "images");
-    if (images && images->text)
-        LK_TRY(lk_arena_text(arena, images->text, &c->images));
-    if (differs && differs->text)
-        LK_TRY(lk_arena_text(arena, differs->text, &c->differs));
+    LK_TRY(read_text(yaml, "images", arena, &c->images));
+    LK_TRY(read_text(yaml, "lacks", arena, &c->lacks));
+    LK_TRY(read_difference(yaml, own, arena, c));
+    LK_TRY(read_unused(lk_yaml_find(yaml, "unused"), arena, c));
+    LK_TRY(read_counting(yaml, c));
     LK_TRY(take(arena, count, sizeof *c->base, &c->base));
     LK_TRY(take(arena, count, sizeof *c->order, &c->order));
     LK_TRY(read_bases(lk_yaml_find(yaml, "layers"), params, arena, c));
@@ -198,18 +274,24 @@ static enum lk_status open_table(const char *model, struct lk_yaml_document **do
     return lk_fail(LK_E_MODEL, "%s: too many tables that are like another one", name);
 }
 
-enum lk_status lk_conventions_read(const char *model, const struct lk_namings *params,
-                                   struct lk_arena *arena, struct lk_convention *conventions,
-                                   int *count)
+enum lk_status lk_conventions_read(const struct lk_model *model,
+                                   const struct lk_namings *params, struct lk_arena *arena,
+                                   struct lk_convention *conventions, int *count)
 {
-    struct lk_yaml_document *document = NULL;
-    LK_TRY(open_table(model, &document));
-    const struct lk_yaml *row = document ? lk_yaml_root(document)->first : NULL;
-    enum lk_status status = LK_OK;
+    struct lk_yaml_document *document = NULL, *text = NULL;
+    enum lk_status status;
+    LK_TRY(open_table(model->name, &document));
+    if (!document)
+        return LK_OK;
+    LK_TRY_OUT(lk_yaml_read(model->text, strlen(model->text), model->name, &text));
+    const struct lk_yaml *own = lk_yaml_find(lk_yaml_root(text), "parameters");
+    const struct lk_yaml *row = lk_yaml_root(document)->first;
     for (; row && status == LK_OK; row = row->next)
         status = *count < LK_MOST_CONVENTIONS
-                     ? read_convention(row, params, arena, &conventions[(*count)++])
+                     ? read_convention(row, own, params, arena, &conventions[(*count)++])
                      : lk_yaml_fail(row, "at most %d conventions", LK_MOST_CONVENTIONS);
+out:
+    lk_yaml_destroy(text);
     lk_yaml_destroy(document);
     return status;
 }

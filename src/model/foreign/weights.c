@@ -14,6 +14,7 @@ struct value {
     const char *name;
     void *data;
     int64_t count;
+    bool is_one; /* as initialized; else it is 0 */
 };
 
 /* Where weights are. */
@@ -72,6 +73,15 @@ static enum lk_status find_run(const char *path, struct place *place)
 /* --- reading -------------------------------------------------------------------------------
  */
 
+static void fill(double number, enum lk_dtype real, struct value *value)
+{
+    for (int64_t i = 0; i < value->count; i++)
+        if (real == LK_F64)
+            ((double *)value->data)[i] = number;
+        else
+            ((float *)value->data)[i] = (float)number;
+}
+
 static enum lk_status read_value(const struct lk_arrays *file, const struct lk_pair *pair,
                                  enum lk_dtype real, struct value *value, void *room)
 {
@@ -80,6 +90,10 @@ static enum lk_status read_value(const struct lk_arrays *file, const struct lk_p
     value->data = malloc((size_t)value->count * bytes + 1);
     if (!value->data)
         return lk_fail_memory(value->name, (size_t)value->count * bytes);
+    if (pair->is_initial) {
+        fill(value->is_one, real, value);
+        return LK_OK;
+    }
     LK_TRY(lk_arrays_read(file, &file->arrays[pair->array], type, room));
     lk_layout_take(&pair->layout, bytes, room, value->data);
     return LK_OK;
@@ -101,11 +115,14 @@ static enum lk_status read_values(const struct lk_arrays *file,
     if (!room)
         return lk_fail_memory("weights", (size_t)most * lk_dtype_bytes(w->real));
     for (int p = 0; p < w->namings.params && status == LK_OK; p++) {
-        if (!pairing->pair[p].fits)
+        const struct lk_foreign_param *param = &w->namings.param[p];
+        if (!pairing->pair[p].fits && !pairing->pair[p].is_initial)
             continue;
         struct value *value = &w->values[w->count++];
-        *value = (struct value){.name = w->namings.param[p].name,
-                                .count = lk_shape_count(&pairing->pair[p].layout.own)};
+        *value = (struct value){.name = param->name,
+                                .count = lk_shape_count(&pairing->pair[p].layout.own),
+                                .is_one = param->node->shapes.param[param->index].init ==
+                                          LK_INIT_ONES};
         status = read_value(file, &pairing->pair[p], w->real, value, room);
     }
     free(room);

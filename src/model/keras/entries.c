@@ -225,6 +225,16 @@ static enum lk_status share(struct lk_keras_draft *draft, const struct lk_keras_
     return LK_OK;
 }
 
+/* Whether a later call of the layer can have a copy of the parameters in place of those of the
+ * first: frozen moving averages, which never change and which no two layers can share. */
+static bool can_be_copied(const struct lk_node *node, bool is_frozen)
+{
+    bool has_averages = false;
+    for (int i = 0; i < node->shapes.params; i++)
+        has_averages |= node->shapes.param[i].is_tracked;
+    return has_averages && is_frozen;
+}
+
 enum lk_status lk_keras_add(struct lk_keras_draft *draft, const struct lk_keras_entry *entry,
                             int count, const struct lk_keras_tensor *x,
                             struct lk_keras_tensor *made)
@@ -243,9 +253,11 @@ enum lk_status lk_keras_add(struct lk_keras_draft *draft, const struct lk_keras_
         return say_where(draft, status);
     LK_TRY(name_made(draft, entry->suffix ? entry->suffix : "", made));
     const bool has_weights = made->node->shapes.params > 0;
-    if (has_weights && draft->layer->calls > 1)
-        LK_TRY(share(draft, entry, made->node, &owner));
     const bool is_frozen = has_weights && (entry->is_frozen || draft->layer->is_frozen);
+    if (has_weights && draft->layer->calls > 1 && !can_be_copied(made->node, is_frozen))
+        LK_TRY(share(draft, entry, made->node, &owner));
+    if (has_weights)
+        draft->shares = owner != NULL;
     if (entry->activation)
         status = lk_graph_add(draft->graph, entry->activation, made->node, "", &behind);
     if (status != LK_OK)
@@ -262,7 +274,7 @@ enum lk_status lk_keras_pair_array(struct lk_keras_draft *draft,
                                    const struct lk_keras_array *array)
 {
     void *memory = NULL;
-    if (draft->layer->calls > 1)
+    if (draft->shares)
         return LK_OK;
     LK_TRY(lk_arena_allocate(&draft->arena, sizeof *array, &memory));
     struct lk_keras_array *made = memory;

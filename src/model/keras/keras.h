@@ -64,6 +64,7 @@ struct lk_keras_draft {
     struct lk_keras_layer *known;
     struct lk_keras_array *arrays, **last_array;
     int calls, entries, depth, input_count;
+    bool shares;                  /* the last entry with parameters has those of another one */
     struct lk_keras_layer *layer; /* at work */
     const char *outer;            /* the nested model of the outer one at work; NULL: none */
 };

@@ -255,18 +255,22 @@ static enum lk_status relu(struct lk_keras_draft *draft, int count,
                            const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
     double most, slope, threshold;
+    char first[40], second[40];
+    const char *options;
     (void)count;
     LK_TRY(lk_keras_real(draft, "max_value", -1, &most));
     LK_TRY(lk_keras_real(draft, "negative_slope", 0, &slope));
     LK_TRY(lk_keras_real(draft, "threshold", 0, &threshold));
-    if (threshold != 0 || (most >= 0 && (most != 6 || slope != 0)))
-        return lk_keras_fail(draft,
-                             "'max_value' is %g, 'negative_slope' %g, 'threshold' %g; only a "
-                             "'max_value' of 6 or a slope are supported",
-                             most, slope, threshold);
-    if (slope != 0)
+    if (threshold != 0)
+        return lk_keras_fail(draft, "'threshold' is %g, only 0 is supported", threshold);
+    if (most < 0 && slope != 0)
         return with_number(draft, "leaky_relu", "alpha", slope, x, made);
-    return simple(draft, most == 6 ? "relu6" : "relu", "", x, made);
+    if (most < 0 || (most == 6 && slope == 0))
+        return simple(draft, most == 6 ? "relu6" : "relu", "", x, made);
+    lk_number_print(slope, first, sizeof first);
+    lk_number_print(most, second, sizeof second);
+    LK_TRY(lk_keras_text(draft, &options, "slope=%s max=%s", first, second));
+    return simple(draft, "clipped_relu", options, x, made);
 }
 
 static enum lk_status leaky_relu(struct lk_keras_draft *draft, int count,

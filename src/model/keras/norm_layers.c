@@ -100,9 +100,6 @@ static enum lk_status layer_norm(struct lk_keras_draft *draft, int count,
             return lk_keras_fail(draft, "'axis' is expected to be the last or all in order");
     if (!is_all)
         LK_TRY(check_last_axis(draft, x));
-    if (is_all && rank == 3)
-        return lk_keras_fail(draft, "over all axes of an image its gamma and beta lie in "
-                                    "another order, which is not supported");
     LK_TRY(read_norm(draft, 0.001, &norm));
     LK_TRY(lk_keras_text(draft, &options, "%sepsilon=%s%s%s", is_all ? "axis=all " : "",
                          norm.epsilon, norm.center ? "" : " center=false",

@@ -241,6 +241,7 @@ enum lk_status lk_block_use(struct lk_reading *reading, const struct lk_entry *e
                             const struct lk_sources *sources, const struct lk_words *words)
 {
     struct lk_words inside = {
+        .outer = words->name ? words->outer : words->parameters,
         .classes = words->classes,
         .channels = words->channels,
         .input = lk_node_info(sources->x[0]).name,

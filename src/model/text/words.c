@@ -47,9 +47,11 @@ static enum lk_status refuse_unknown(const struct lk_words *words, const struct 
 {
     char known[256] = "";
     size_t used = 0;
-    const struct lk_yaml *entry = words->parameters ? words->parameters->first : NULL;
-    for (; entry && used < sizeof known; entry = entry->next)
-        used += (size_t)snprintf(known + used, sizeof known - used, "$%s, ", entry->key);
+    const struct lk_yaml *maps[] = {words->parameters, words->outer};
+    for (int i = 0; i < LK_COUNT(maps); i++)
+        for (const struct lk_yaml *entry = maps[i] ? maps[i]->first : NULL;
+             entry && used < sizeof known; entry = entry->next)
+            used += (size_t)snprintf(known + used, sizeof known - used, "$%s, ", entry->key);
     return lk_yaml_fail(place,
                         "unknown word '$%.60s'; there are %s$classes, $channels, $number%s",
                         word, known, words->name ? ", $name, $input" : "");
@@ -87,6 +89,8 @@ enum lk_status lk_words_find(const struct lk_words *words, const struct lk_yaml 
 {
     const struct lk_yaml *parameter =
         words->parameters ? lk_yaml_find(words->parameters, word) : NULL;
+    if (!parameter && words->outer)
+        parameter = lk_yaml_find(words->outer, word);
     const char *text = NULL;
     int64_t number = 0;
     int i = 0;

@@ -14,6 +14,7 @@
 /* The values of words where they stand. NULL and 0: there is none, and using it is refused. */
 struct lk_words {
     const struct lk_yaml *parameters; /* a map */
+    const struct lk_yaml *outer;      /* in a block: those of the text, which it sees too */
     const char *name, *input;  /* of the entry that uses the block; what that one reads */
     int64_t classes, channels; /* of the model; of what the entry reads */
     int64_t number;            /* of the repetition, from 1 */

@@ -10,6 +10,7 @@
 #include "model/foreign/weights.h"
 #include "model/model.h"
 #include "train/evaluation/evaluator.h"
+#include <lockstep/settings.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,16 +87,25 @@ static bool is_checkpoint(const char *path)
     return is_read && bytes[8] == '{' && bytes[5] == 0 && bytes[6] == 0 && bytes[7] == 0;
 }
 
-static enum lk_status open_model(struct lk_computation *c, const char *path)
+static enum lk_status open_model(struct lk_computation *c, const char *path,
+                                 const struct lk_settings *settings)
 {
     char text[PATH_BYTES - 32];
     if ((size_t)snprintf(text, sizeof text, "%s/model.yaml", path) >= sizeof text)
         return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(path));
+    const bool is_plain =
+        !lk_folder_exists(path) && !(lk_file_exists(path) && is_checkpoint(path));
+    if (is_plain)
+        return settings ? lk_settings_open_model(settings, &c->model)
+                        : lk_model_open(path, NULL, &c->model);
+    if (settings)
+        return lk_fail(LK_E_ARGUMENT,
+                       "'%s' has the model that it was made with; settings are for models of "
+                       "the zoo and model files",
+                       path);
     if (lk_folder_exists(path))
         return lk_file_exists(text) ? open_folder(c, text) : open_run(c, path);
-    if (lk_file_exists(path) && is_checkpoint(path))
-        return open_run(c, path);
-    return lk_model_open(path, NULL, &c->model);
+    return open_run(c, path);
 }
 
 /* --- which values ---------------------------------------------------------------------- */
@@ -161,7 +171,7 @@ static enum lk_status open_all(struct lk_computation *c, const char *model,
         LK_TRY(lk_math_find(options->math, &math));
     c->seed = options->seed;
     c->batch = options->batch > 0 ? options->batch : STANDARD_BATCH;
-    LK_TRY(open_model(c, model));
+    LK_TRY(open_model(c, model, options->settings));
     if (options->weights && (size_t)snprintf(c->weights, sizeof c->weights, "%s",
                                              options->weights) >= sizeof c->weights)
         return lk_fail(LK_E_ARGUMENT, "a path of %zu characters", strlen(options->weights));

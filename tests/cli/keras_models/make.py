@@ -76,6 +76,17 @@ def arranged():
     return Model(image, L.Softmax()(L.Dense(5)(x)))
 
 
+def bounded():
+    """Functions with bounds, norms over whole images, one frozen norm for two branches."""
+    image = Input((5, 7, 3))
+    norm = L.BatchNormalization()
+    norm.trainable = False
+    x = norm(L.Conv2D(4, 2, activation='softmax')(image))
+    y = norm(L.ReLU(max_value=0.75, negative_slope=0.25)(L.Conv2D(4, 2)(image)))
+    z = L.LayerNormalization(axis=[1, 2, 3])(L.Add()([x, y]))
+    return Model(image, [L.Softmax()(z), L.ReLU(max_value=2)(z)])
+
+
 def arrays_of(model, prefix=''):
     """The arrays by the names that they have in a .keras archive."""
     used, found = {}, {}
@@ -114,7 +125,7 @@ def fill(model):
 
 
 def main(folder):
-    for make in sequential, functional, nested, decoder, arranged:
+    for make in sequential, functional, nested, decoder, arranged, bounded:
         keras.utils.clear_session()
         model, path = make(), f'{folder}/{make.__name__}'
         fill(model)

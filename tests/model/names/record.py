@@ -31,13 +31,16 @@ def record_torchvision():
 def record_keras():
     os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
     import keras
-    for ours, theirs in (('densenet121', 'DenseNet121'), ('mobilenet-v2', 'MobileNetV2'),
+    for ours, theirs in (('densenet121', 'DenseNet121'), ('efficientnet-b0', 'EfficientNetB0'),
+                         ('inception-v3', 'InceptionV3'), ('mobilenet-v2', 'MobileNetV2'),
+                         ('mobilenet-v3-large', 'MobileNetV3Large'), ('resnet50', 'ResNet50'),
                          ('xception', 'Xception'), ('vgg16', 'VGG16'), ('vgg19', 'VGG19')):
         keras.backend.clear_session()
         model = getattr(keras.applications, theirs)(weights=None)
         write(f'{ours}.keras', [(f'{layer.name}/{weight.name}', weight.shape)
                                 for layer in model.layers for weight in layer.weights
-                                if theirs != 'VGG16' or 'block' in layer.name])
+                                if (theirs != 'VGG16' or 'block' in layer.name) and
+                                layer.name != 'normalization'])
 
 
 if __name__ == '__main__':
