@@ -111,6 +111,15 @@ class SameBits(RanksTest):
         steps = [(e['step'], e['loss']) for e in self.events('alone', 'step')]
         self.assertEqual(steps, [(e['step'], e['loss']) for e in self.events('run3', 'step')])
 
+    def test_images_as_the_weights_want_them(self):
+        """Rank 0 alone reads the weights, and tells all how images are normalized."""
+        self.alone('base', '--steps', '2', '--pipeline', 'normalize -1..1')
+        common = '--steps', '3', '--init-from', 'base'
+        wanted = self.alone('typed', *common, '--pipeline', 'normalize -1..1')
+        said = self.job(2, 'taken', *common)[1]
+        self.assertEqual(said.count("images are normalized as in 'base'"), 1)
+        self.assertEqual(self.sha256('taken'), wanted)
+
     def test_devices_of_ranks(self):
         """Rank 0 has two devices, rank 1 one."""
         common = '--run', 'a', '--steps', '20', '--device'
