@@ -85,7 +85,9 @@ class RanksTest(ProgramTest):
 class SameBits(RanksTest):
     def setUp(self):
         super().setUp()
-        self.put('net.yaml', NET.replace('  - max_pool', '  - batch_norm\n  - max_pool'))
+        net = NET.replace('  - max_pool', '  - batch_norm\n  - max_pool')
+        self.put('net.yaml', net.replace('dense: {units: 10}',
+                                         '{dense: {units: 10}, l2: 0.01}'))
 
     def test_adjusted_updates(self):
         """The norm is that of all ranks' sums; rank 0's validation sets the rate for all."""

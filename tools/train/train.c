@@ -78,7 +78,9 @@ static void keep_evaluation(struct watch *watch, const struct lk_evaluation *fou
     size_t used = 0;
     watch->outputs[0] = '\0';
     if (found->output_count == 1) {
-        output_text(&found->outputs[0], watch->found, sizeof watch->found);
+        struct lk_output_evaluation whole = found->outputs[0];
+        whole.loss += found->loss - found->data_loss;
+        output_text(&whole, watch->found, sizeof watch->found);
         return;
     }
     snprintf(watch->found, sizeof watch->found, "loss %.4f", found->loss);
