@@ -81,11 +81,11 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     if (s->loss_scale > 0 && s->precision != LK_PRECISION_MIXED)
         return lk_fail(LK_E_ARGUMENT, "loss_scale %g is for --precision mixed", s->loss_scale);
     if (s->mode == LK_TRAIN_ASYNC && s->precision == LK_PRECISION_MIXED)
-        return lk_fail(LK_E_UNSUPPORTED,
+        return lk_fail(LK_E_ARGUMENT,
                        "--precision mixed is for --mode sync: a step that overflows halves is "
                        "left out everywhere at once");
     if (s->mode == LK_TRAIN_ASYNC && lk_world_size(trainer->world) > 1)
-        return lk_fail(LK_E_UNSUPPORTED, "mode async is for the devices of one rank, found %d",
+        return lk_fail(LK_E_ARGUMENT, "mode async is for the devices of one rank, found %d",
                        lk_world_size(trainer->world));
     LK_TRY(lk_team_create(&config, &trainer->team));
     if (atomic_load(&trainer->load.has_failed)) /* no need to build kernels first */

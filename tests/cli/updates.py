@@ -223,6 +223,15 @@ class UpdatesTest(ProgramTest):
         self.assertEqual(npy.read(self.path('a/softmax_1.npy')),
                          npy.read(self.path('b/softmax_1.npy')))
 
+    def test_a_run_begins_with_averages(self):
+        """Of the run whose weights it takes, as its evaluation and its export do."""
+        self.net('run', '--steps', '5', '--set', 'ema=0.9')
+        self.net('next', '--steps', '1', '--optimizer', 'sgd lr=0', '--init-from', 'run')
+        averaged, begun = self.arrays('run'), self.arrays('next')
+        for name in 'conv2d_1.weight', 'dense_1.weight', 'dense_1.bias':
+            self.assertEqual(begun[name], averaged['optimizer.ema.' + name])
+            self.assertNotEqual(begun[name], averaged[name])
+
     def test_without_lockstep(self):
         self.net('run', '--mode', 'async', '--device', '0*2', '--epochs', '2', *ALL)
         self.assertIn('optimizer.ema.dense_1.weight', self.arrays('run'))
