@@ -25,12 +25,12 @@ int failed(enum lk_status status)
     case LK_OK:
         return DONE;
     case LK_E_ARGUMENT:
-    case LK_E_UNSUPPORTED:
         return USAGE;
     case LK_E_SHAPE:
     case LK_E_IO:
     case LK_E_DATA:
     case LK_E_MODEL:
+    case LK_E_UNSUPPORTED: /* what a file has */
         return BAD_INPUT;
     case LK_E_NO_DEVICE:
     case LK_E_DEVICE:

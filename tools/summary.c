@@ -158,6 +158,16 @@ static void print_memory(const struct lk_memory *m, const char *device)
         printf("backward computes %.0f %% of forward again\n", 100 * m->again);
 }
 
+static void print_inference(const struct lk_memory *m, const char *device)
+{
+    char text[32];
+    print_lines("\ncomputing its outputs on %s takes %s of device memory:\n", device,
+                bytes_text((double)m->total, text));
+    printf("  weights      %s\n", bytes_text((double)m->weights, text));
+    printf("  activations  %s\n", bytes_text((double)m->activations, text));
+    printf("  inputs       %s\n", bytes_text((double)m->inputs, text));
+}
+
 /* What freezing saves. */
 static void print_unfrozen(const struct lk_memory *m)
 {
@@ -170,8 +180,8 @@ static void print_unfrozen(const struct lk_memory *m)
 
 /* The plan of a model's memory on a device; not there where there is none. */
 struct planned {
-    bool is_there, knows_unfrozen;
-    struct lk_memory memory, unfrozen;
+    bool is_there, knows_unfrozen, knows_inference;
+    struct lk_memory memory, unfrozen, inference; /* of training; of a model that none fits */
     char device[128];
 };
 
@@ -193,6 +203,21 @@ static void plan_unfrozen(struct lk_model *model, struct lk_device *device,
     lk_error_clear();
 }
 
+/* Of a model that no loss fits, so that it computes and is not trained. */
+static void plan_inference(struct lk_model *model, struct lk_device *device,
+                           const struct plan *plan, struct planned *planned)
+{
+    say("no memory plan of training: %s", lk_error_text());
+    lk_error_clear();
+    planned->knows_inference =
+        lk_model_memory(model, device, plan->batch, 1, LK_MEMORY_PREDICTING,
+                        &planned->inference) == LK_OK;
+    if (!planned->knows_inference)
+        say("no memory plan: %s", lk_error_text());
+    lk_error_clear();
+    snprintf(planned->device, sizeof planned->device, "%s", lk_device_info(device)->name);
+}
+
 /* The table stands without it: a machine without a device, or a small one, gets that too, and a
  * model that no loss fits. */
 static int plan_memory(struct lk_model *model, const struct plan *plan, struct planned *planned)
@@ -211,9 +236,12 @@ static int plan_memory(struct lk_model *model, const struct plan *plan, struct p
         snprintf(planned->device, sizeof planned->device, "%s", lk_device_info(device)->name);
         plan_unfrozen(model, device, plan, use, planned);
     }
+    if (status == LK_E_MODEL) {
+        plan_inference(model, device, plan, planned);
+        status = LK_OK;
+    }
     lk_device_close(device);
-    if (status == LK_E_DEVICE_MEMORY || status == LK_E_MODEL ||
-        (status == LK_E_NO_DEVICE && !plan->is_told)) {
+    if (status == LK_E_DEVICE_MEMORY || (status == LK_E_NO_DEVICE && !plan->is_told)) {
         say("no memory plan: %s", lk_error_text());
         lk_error_clear();
         return DONE;
@@ -243,10 +271,10 @@ static json_t *layer_json(const struct lk_node *node, const struct plan *plan)
                      info.weights_of ? json_text(info.weights_of) : json_null());
 }
 
-static json_t *memory_json(const struct planned *planned, bool is_frozen)
+static json_t *memory_json(const struct planned *planned, const struct lk_memory *m,
+                           bool is_known)
 {
-    const struct lk_memory *m = is_frozen ? &planned->memory : &planned->unfrozen;
-    if (!planned->is_there || (!is_frozen && !planned->knows_unfrozen))
+    if (!is_known)
         return json_null();
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "device",
                      json_text(planned->device), "total", (json_int_t)m->total, "weights",
@@ -284,8 +312,13 @@ static int summarize(struct lk_model *model, const struct plan *plan, bool print
     }
     const int result = plan_memory(model, plan, &planned);
     if (json && result == DONE) {
-        json_object_set_new(json, "memory", memory_json(&planned, true));
-        json_object_set_new(json, "memory_unfrozen", memory_json(&planned, false));
+        json_object_set_new(json, "memory",
+                            memory_json(&planned, &planned.memory, planned.is_there));
+        json_object_set_new(json, "memory_unfrozen",
+                            memory_json(&planned, &planned.unfrozen,
+                                        planned.is_there && planned.knows_unfrozen));
+        json_object_set_new(json, "memory_inference",
+                            memory_json(&planned, &planned.inference, planned.knows_inference));
         return json_print(json, JSON_INDENT(2));
     }
     json_decref(json);
@@ -293,6 +326,8 @@ static int summarize(struct lk_model *model, const struct plan *plan, bool print
         print_memory(&planned.memory, planned.device);
     if (planned.knows_unfrozen)
         print_unfrozen(&planned.unfrozen);
+    if (planned.knows_inference)
+        print_inference(&planned.inference, planned.device);
     return result;
 }
 

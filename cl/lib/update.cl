@@ -22,6 +22,12 @@
 #define IS_SKIPPED(scaling) ((scaling) && (scaling)[SCALING_INVERSE] == 0)
 #define UNSCALED(scale, scaling) ((scaling) ? (scale) * (scaling)[SCALING_INVERSE] : (scale))
 
+/* Columns of the factors below. */
+#define FACTOR_RATE 0
+#define FACTOR_DECAY 1
+#define FACTOR_L1 2
+#define FACTOR_L2 3
+
 /* With -DADJUSTED=1 (src/optim/adjust.h) an update's kernel takes ADJUSTMENTS too: factors,
  * real [columns][blocks], of the BLOCK parameters of each block (null: all are 1); norm, whose
  * first real multiplies the gradient (null: it is 1); most, above which no gradient may be in
@@ -29,10 +35,6 @@
  * `first` and i are those of the kernel. */
 #if ADJUSTED
 #define BLOCK 128
-#define FACTOR_RATE 0
-#define FACTOR_DECAY 1
-#define FACTOR_L1 2
-#define FACTOR_L2 3
 #define ADJUSTMENTS                                                                            \
     , __global const real *factors, int blocks, __global const real *norm, real most
 #define FACTOR(column, i)                                                                      \

@@ -101,6 +101,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_bench_model_check(const char *name);
 /* Names of the models it knows, and their usual batch; NULL, 0 past the last. */
 LK_API const char *lk_bench_model_name(int index);
 LK_API int64_t lk_bench_model_batch(int index);
+/* Likewise of models that are timed only where they are asked for. */
+LK_API const char *lk_bench_other_model_name(int index);
+LK_API int64_t lk_bench_other_model_batch(int index);
 
 /* Averaging in host memory: gradients of several replicas added along the tree over shards, on
  * all cores. Rates are medians of rounds taken in turn, 1e9 bytes a second, bytes read plus

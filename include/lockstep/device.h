@@ -47,7 +47,7 @@ LK_API LK_MUST_CHECK enum lk_status lk_device_list_count(const char *spec, int *
 /* Opens entry `position` of the list: a context and a queue of its own. $LOCKSTEP_CLASS=gpu|cpu
  * forces the kernel class, $LOCKSTEP_VECTOR the vector width (tests do); kernels are built on
  * $LOCKSTEP_BUILD_THREADS threads (one for each core where it is not set).
- * fails: as lk_device_list_count, LK_E_DEVICE, LK_E_UNSUPPORTED (sub-devices) */
+ * fails: as lk_device_list_count, LK_E_DEVICE, LK_E_ARGUMENT (sub-devices) */
 LK_API LK_MUST_CHECK enum lk_status lk_device_open(const char *spec, int position,
                                                    struct lk_device **device);
 

@@ -47,6 +47,12 @@ struct lk_model;
  * and to models of files. fails: as lk_data_open_as() */
 LK_API LK_MUST_CHECK enum lk_status lk_settings_fit(struct lk_settings *settings);
 
+/* Takes data (with "validation" and "max_bad") and model where none is named from the run of
+ * "init_from", as its config.yaml has them, and of the same model "input", "classes" and
+ * parameters; says in a line what it took. Nothing happens without init_from.
+ * fails: LK_E_ARGUMENT there is no config.yaml; as lk_settings_read() */
+LK_API LK_MUST_CHECK enum lk_status lk_settings_inherit(struct lk_settings *settings);
+
 /* Opens the settings' model, as lk_model_open() does. fails: LK_E_ARGUMENT none is named */
 LK_API LK_MUST_CHECK enum lk_status lk_settings_open_model(const struct lk_settings *settings,
                                                            struct lk_model **model);

@@ -99,13 +99,15 @@ struct lk_output_evaluation {
 struct lk_evaluation {
     int64_t samples;
     int classes;           /* of the first output that predicts a class; 0: none does */
-    double loss, accuracy; /* of all outputs, weighted; of the first that has one, else NaN */
+    double loss, accuracy; /* of all outputs, weighted, and the penalties of weights; of the
+                            * first that has one, else NaN */
     double seconds;
     const int64_t *confusion;       /* [classes][classes]: rows truth, columns prediction */
     int named_classes;              /* the data's: fewer than the model's, or 0 */
     const char *const *class_names; /* [named_classes] */
     int output_count;
     const struct lk_output_evaluation *outputs; /* [output_count] */
+    double data_loss;                           /* the loss without penalties */
 };
 
 #ifdef __cplusplus

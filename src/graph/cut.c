@@ -38,7 +38,7 @@ static enum lk_status find_cut(struct lk_schedule *s, bool *fixed)
         }
     for (int i = 0; i < s->output_count; i++)
         if (fixed[s->outputs[i]])
-            return lk_fail(LK_E_UNSUPPORTED, "an output of the model is all frozen");
+            return lk_fail(LK_E_ARGUMENT, "an output of the model is all frozen");
     return has_params ? LK_OK
                       : lk_fail(LK_E_ARGUMENT,
                                 "no frozen parameters come before all that is trained or drawn "
@@ -53,7 +53,7 @@ static enum lk_status set_outputs(struct lk_schedule *s)
         if (!s->values[v].cut)
             continue;
         if (s->output_count == LK_MOST_OUTPUTS)
-            return lk_fail(LK_E_UNSUPPORTED,
+            return lk_fail(LK_E_ARGUMENT,
                            "more than %d values of the frozen part are read by what is trained",
                            LK_MOST_OUTPUTS);
         s->outputs[s->output_count++] = v;

@@ -59,6 +59,13 @@ struct lk_param {
     struct lk_param_spec spec;
 };
 
+/* The penalties of a parameter, by which training adds l1 sum |w| + l2 sum w^2 to the loss.
+ * Those of its node spare vectors and what is not trained. */
+struct lk_param_penalties {
+    double l1, l2;
+};
+struct lk_param_penalties lk_param_penalties(const struct lk_param *param);
+
 /* Schedules, picks kernels, plans memory; the device is not touched yet. The graph must outlive
  * the replica. fails: LK_E_DEVICE_MEMORY where it does not fit (the text names the batch that
  * would), or as operations do */

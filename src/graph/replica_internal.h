@@ -87,7 +87,7 @@ enum lk_dtype lk_replica_stored(const struct lk_replica *replica);
 enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int value);
 
 /* Leaves the operations of config.part in the schedule, once parameters are listed.
- * fails: LK_E_ARGUMENT nothing is frozen; LK_E_UNSUPPORTED too many values between the parts */
+ * fails: LK_E_ARGUMENT nothing is frozen, too many values between the parts */
 LK_MUST_CHECK enum lk_status lk_replica_cut(struct lk_replica *replica);
 
 /* Whether a value exists in the schedule: some operation makes it, or reads it as an input. */

@@ -46,6 +46,13 @@ enum lk_status lk_replica_write_param(struct lk_replica *replica, int index, con
                            lk_buffer_bytes(replica->weight_views[index]), from);
 }
 
+struct lk_param_penalties lk_param_penalties(const struct lk_param *param)
+{
+    const bool has_any = param->is_trainable && param->shape.rank >= 2;
+    return has_any ? (struct lk_param_penalties){param->l1, param->l2}
+                   : (struct lk_param_penalties){0};
+}
+
 enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index, void *to)
 {
     return lk_buffer_read(replica->weight_views[index], 0,

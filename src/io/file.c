@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -222,6 +223,8 @@ static enum lk_status begin_draft(struct lk_file_draft *draft, const char *path)
     if (!draft->path || !draft->name)
         return lk_fail_memory("a file name", bytes);
     const int fd = open_beside(path, draft->name, bytes);
+    if (fd >= 0) /* as long as its writer lives; see left_overs.c */
+        (void)flock(fd, LOCK_EX | LOCK_NB);
     draft->stream = fd < 0 ? NULL : fdopen(fd, "w");
     if (draft->stream)
         return LK_OK;

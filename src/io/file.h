@@ -20,6 +20,9 @@ LK_MUST_CHECK enum lk_status lk_file_write_pieces(const char *path,
  * file in one step, so that nobody ever sees half of it. */
 struct lk_file_draft;
 
+/* Deletes drafts for `path` that a writer on this host left when it was killed. */
+void lk_file_remove_left_overs(const char *path);
+
 /* Begins a draft for `path`, which stays as it is meanwhile. fails: LK_E_IO where it cannot be
  * created, or where `path` is there but no regular file */
 LK_MUST_CHECK enum lk_status lk_file_draft_open(const char *path, struct lk_file_draft **draft);

@@ -34,13 +34,13 @@ static enum lk_status start_mpi(struct lk_transport *wire)
     int is_started, level;
     TRY(MPI_Initialized, &is_started);
     if (is_started)
-        return lk_fail(LK_E_UNSUPPORTED,
+        return lk_fail(LK_E_ARGUMENT,
                        "MPI was started in this process before, and it starts only once");
     TRY(MPI_Init_thread, NULL, NULL, MPI_THREAD_FUNNELED, &level);
     wire->is_started = true;
     if (level < MPI_THREAD_FUNNELED)
-        return lk_fail(LK_E_UNSUPPORTED, "this MPI allows no threads beside the one that "
-                                         "calls it: MPI_THREAD_FUNNELED is needed");
+        return lk_fail(LK_E_ARGUMENT, "this MPI allows no threads beside the one that "
+                                      "calls it: MPI_THREAD_FUNNELED is needed");
     TRY(MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     TRY(MPI_Comm_dup, MPI_COMM_WORLD, &wire->comm);
     return LK_OK;

@@ -187,6 +187,11 @@ enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum, const stru
     return LK_OK;
 }
 
+struct lk_buffer *lk_shard_sum_metrics(struct lk_shard_sum *sum)
+{
+    return sum->partial;
+}
+
 enum lk_status lk_shard_sum_enqueue_checksum(struct lk_shard_sum *sum,
                                              const struct lk_buffer *x, int64_t first,
                                              int64_t count, struct lk_buffer *y, int64_t at)

@@ -53,6 +53,12 @@ LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *s
                                                           const struct lk_buffer *x, int shards,
                                                           struct lk_shard_slice *slice);
 
+/* What lk_shard_sum_enqueue_metrics() writes for shard s stands from element s LK_PAD on; of
+ * the LK_PAD elements its sums are the first two. The others are 0 and are added as well: a
+ * caller may put numbers there. */
+enum { LK_METRIC_LOSS, LK_METRIC_CORRECT, LK_METRIC_PENALTY };
+struct lk_buffer *lk_shard_sum_metrics(struct lk_shard_sum *sum);
+
 /* y[at] = sum over i of word[i] * (2 i + 1) mod 2^32 over the 32-bit words of x's reals first
  * to first + count - 1, count a multiple of LK_PAD: a checksum that changes with any single
  * word. Enqueues. */

@@ -66,7 +66,7 @@ static enum lk_status join(struct lk_world *world)
     if (lk_world_launched_ranks() == 1)
         return LK_OK;
     if (!wire_kind)
-        return lk_fail(LK_E_UNSUPPORTED,
+        return lk_fail(LK_E_ARGUMENT,
                        "started as one of several ranks by an MPI launcher, but this build has "
                        "no MPI: install Open MPI's development files (libopenmpi-dev) and "
                        "build again");

@@ -15,7 +15,7 @@
 struct lk_world;
 
 /* Together: joins the job. Once in a process, since MPI can be started only once.
- * fails: LK_E_UNSUPPORTED several ranks, but this build has no MPI; LK_E_IO */
+ * fails: LK_E_ARGUMENT several ranks, but this build has no MPI; LK_E_IO */
 LK_MUST_CHECK enum lk_status lk_world_open(struct lk_world **world);
 
 /* Together: leaves the job; sums that are not finished are given up. NULL is fine. */

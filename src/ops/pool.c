@@ -163,6 +163,7 @@ static enum lk_status infer_global(struct lk_op_shapes *shapes, const char *name
 {
     LK_TRY(lk_op_check_image(shapes, name));
     shapes->y = (struct lk_shape){1, {shapes->x[0].dim[0]}};
+    shapes->scales = true;
     shapes->flops = (double)lk_shape_count(&shapes->x[0]);
     return LK_OK;
 }
@@ -174,7 +175,6 @@ static enum lk_status infer_global_average(struct lk_op_shapes *shapes)
 
 static enum lk_status infer_global_max(struct lk_op_shapes *shapes)
 {
-    shapes->scales = true;
     return infer_global(shapes, "global_max_pool");
 }
 

@@ -1,5 +1,6 @@
 /* Keeps the factors of parameters in a table on the device, and computes the norm of a
- * gradient in an order that does not depend on how the gradient is cut into pieces. */
+ * gradient in an order that does not depend on how the gradient is cut into pieces, and the sum
+ * of penalties in the same order. */
 #include "optim/adjust.h"
 
 #include "base/fail.h"
@@ -21,8 +22,8 @@ struct lk_adjustment {
     struct lk_clip clip;
     struct lk_buffer *factors; /* real [FACTOR_COLUMNS][blocks]; NULL: none changes a thing */
 
-    /* Sums of squares: of each block, then of BLOCK of those, and so on up to one. */
-    struct lk_kernel *fold, *decide;
+    /* Sums of squares or penalties: of each block, then of BLOCK of those, up to one. */
+    struct lk_kernel *fold, *decide, *penalty_fold, *penalty_put; /* NULL: not wanted */
     struct lk_buffer *sums, *norm;
     int64_t level_first[MOST_LEVELS], level_count[MOST_LEVELS];
     int levels;
@@ -104,24 +105,51 @@ static enum lk_status make_sums(struct lk_adjustment *a)
     }
     LK_TRY(lk_buffer_create(a->device, (size_t)room * a->real_bytes, &a->sums));
     LK_TRY(lk_buffer_enqueue_fill(a->sums, 0));
+    if (!a->decide)
+        return LK_OK;
     LK_TRY(lk_buffer_create(a->device, a->real_bytes, &a->norm));
     return lk_buffer_enqueue_fill(a->norm, 0);
 }
 
-static enum lk_status make_norm(struct lk_adjustment *a)
+static bool has_penalties(const struct lk_optimizer_config *config)
+{
+    bool has_any = false;
+    for (int i = 0; i < config->factor_count; i++)
+        has_any |= config->factors[i].l1 > 0 || config->factors[i].l2 > 0;
+    return has_any;
+}
+
+static enum lk_status make_kernel(struct lk_adjustment *a, const char *name,
+                                  struct lk_kernel **kernel)
 {
     char options[64];
-    struct lk_kernel_spec spec = {.source = "optim/norm",
-                                  .name = "norm_fold",
-                                  .options = options,
-                                  .real_bytes = (int)a->real_bytes};
-    if (!(a->clip.norm > 0))
-        return LK_OK;
+    const struct lk_kernel_spec spec = {.source = "optim/norm",
+                                        .name = name,
+                                        .options = options,
+                                        .real_bytes = (int)a->real_bytes};
     snprintf(options, sizeof options, "-DITEMS=%d -DGROUP=%d", a->items, FOLD_GROUP);
-    LK_TRY(lk_kernel_create(a->device, &spec, &a->fold));
-    spec.name = "norm_decide";
-    LK_TRY(lk_kernel_create(a->device, &spec, &a->decide));
+    return lk_kernel_create(a->device, &spec, kernel);
+}
+
+static enum lk_status make_kernels(struct lk_adjustment *a,
+                                   const struct lk_optimizer_config *config)
+{
+    const bool has_norm = a->clip.norm > 0;
+    if (!has_norm && !has_penalties(config))
+        return LK_OK;
+    LK_TRY(make_kernel(a, "norm_fold", &a->fold));
+    if (has_norm)
+        LK_TRY(make_kernel(a, "norm_decide", &a->decide));
+    if (has_penalties(config)) {
+        LK_TRY(make_kernel(a, "penalty_fold", &a->penalty_fold));
+        LK_TRY(make_kernel(a, "penalty_put", &a->penalty_put));
+    }
     return make_sums(a);
+}
+
+static struct lk_grid fold_grid(const struct lk_adjustment *a, int64_t blocks)
+{
+    return (struct lk_grid){{lk_divide_up(blocks, FOLD_GROUP), 1, 1}, a->items};
 }
 
 /* Adds blocks of x: of a gradient (squared), or of the sums one level below. */
@@ -129,16 +157,25 @@ static enum lk_status fold(struct lk_adjustment *a, const struct lk_buffer *x, i
                            int64_t count, bool is_squared, int64_t y_first)
 {
     const int64_t blocks = lk_divide_up(count, BLOCK);
-    const struct lk_grid grid = {{lk_divide_up(blocks, FOLD_GROUP), 1, 1}, a->items};
-    return LK_ENQUEUE(a->fold, grid, LK_BUF(x), LK_INT(x_first / a->vector),
+    return LK_ENQUEUE(a->fold, fold_grid(a, blocks), LK_BUF(x), LK_INT(x_first / a->vector),
                       LK_INT(lk_divide_up(count, a->vector)), LK_INT(is_squared),
                       LK_BUF(a->sums), LK_INT(y_first), LK_INT(blocks),
                       LK_LOCAL(a->items * a->vector * (int64_t)a->real_bytes));
 }
 
+/* Adds the sums of blocks up to one; returns where that lies. */
+static enum lk_status fold_levels(struct lk_adjustment *a, int64_t *at)
+{
+    for (int level = 1; level < a->levels; level++)
+        LK_TRY(fold(a, a->sums, a->level_first[level - 1], a->level_count[level - 1], false,
+                    a->level_first[level]));
+    *at = a->level_first[a->levels - 1];
+    return LK_OK;
+}
+
 bool lk_adjustment_has_norm(const struct lk_adjustment *adjustment)
 {
-    return adjustment && adjustment->fold;
+    return adjustment && adjustment->decide;
 }
 
 enum lk_status lk_adjustment_enqueue_piece(struct lk_adjustment *adjustment,
@@ -160,13 +197,39 @@ enum lk_status lk_adjustment_enqueue_norm(struct lk_adjustment *adjustment, doub
 {
     struct lk_adjustment *a = adjustment;
     const struct lk_grid one = {{1, 1, 1}, 1};
+    int64_t at = 0;
     if (!lk_adjustment_has_norm(a))
         return LK_OK;
-    for (int level = 1; level < a->levels; level++)
-        LK_TRY(fold(a, a->sums, a->level_first[level - 1], a->level_count[level - 1], false,
-                    a->level_first[level]));
-    return LK_ENQUEUE(a->decide, one, LK_BUF(a->sums), LK_INT(a->level_first[a->levels - 1]),
-                      LK_BUF(a->norm), LK_REAL(scale), LK_BUF(scaling), LK_REAL(a->clip.norm));
+    LK_TRY(fold_levels(a, &at));
+    return LK_ENQUEUE(a->decide, one, LK_BUF(a->sums), LK_INT(at), LK_BUF(a->norm),
+                      LK_REAL(scale), LK_BUF(scaling), LK_REAL(a->clip.norm));
+}
+
+/* --- penalties --------------------------------------------------------------------------- */
+
+bool lk_adjustment_has_penalties(const struct lk_adjustment *adjustment)
+{
+    return adjustment && adjustment->penalty_fold;
+}
+
+enum lk_status lk_adjustment_enqueue_penalties(struct lk_adjustment *adjustment,
+                                               const struct lk_buffer *w, bool counts,
+                                               struct lk_buffer *y, int64_t at)
+{
+    struct lk_adjustment *a = adjustment;
+    const struct lk_grid one = {{1, 1, 1}, 1};
+    int64_t from = 0;
+    if (!lk_adjustment_has_penalties(a))
+        return LK_OK;
+    if (counts) {
+        LK_TRY(LK_ENQUEUE(a->penalty_fold, fold_grid(a, a->blocks), LK_BUF(w),
+                          LK_INT(lk_divide_up(a->count, a->vector)), LK_BUF(a->factors),
+                          LK_INT(a->blocks), LK_BUF(a->sums),
+                          LK_LOCAL(a->items * a->vector * (int64_t)a->real_bytes)));
+        LK_TRY(fold_levels(a, &from));
+    }
+    return LK_ENQUEUE(a->penalty_put, one, LK_BUF(a->sums), LK_INT(from), LK_INT(counts),
+                      LK_BUF(y), LK_INT(at));
 }
 
 /* --- all of it --------------------------------------------------------------------------- */
@@ -193,7 +256,7 @@ static int choose_items(const struct lk_device_info *info)
 static enum lk_status create(struct lk_adjustment *a, const struct lk_optimizer_config *config)
 {
     LK_TRY(make_factors(a, config));
-    return make_norm(a);
+    return make_kernels(a, config);
 }
 
 enum lk_status lk_adjustment_create(const struct lk_optimizer_config *config,
@@ -233,6 +296,8 @@ void lk_adjustment_destroy(struct lk_adjustment *adjustment)
         return;
     lk_kernel_destroy(adjustment->fold);
     lk_kernel_destroy(adjustment->decide);
+    lk_kernel_destroy(adjustment->penalty_fold);
+    lk_kernel_destroy(adjustment->penalty_put);
     lk_buffer_destroy(adjustment->factors);
     lk_buffer_destroy(adjustment->sums);
     lk_buffer_destroy(adjustment->norm);

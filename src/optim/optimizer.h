@@ -153,6 +153,14 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_check(struct lk_optimizer *opt
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer,
                                                            double scale);
 
+/* Writes what the penalties of the weights w sum up to, l1 sum |w| + l2 sum w^2, to y[at], or 0
+ * if it is not to count; nothing where no weights have any. The order of the sum is fixed.
+ * Enqueues. */
+LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_penalties(struct lk_optimizer *optimizer,
+                                                            const struct lk_buffer *w,
+                                                            bool counts, struct lk_buffer *y,
+                                                            int64_t at);
+
 /* Exchanges the parameters in w with their moving average, and back when called again; nothing
  * where there is no average. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_optimizer_enqueue_swap(struct lk_optimizer *optimizer,

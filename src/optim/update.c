@@ -24,6 +24,13 @@ enum lk_status lk_optimizer_enqueue_decision(struct lk_optimizer *optimizer, dou
     return lk_adjustment_enqueue_norm(optimizer->adjustment, scale, optimizer->info.scaling);
 }
 
+enum lk_status lk_optimizer_enqueue_penalties(struct lk_optimizer *optimizer,
+                                              const struct lk_buffer *w, bool counts,
+                                              struct lk_buffer *y, int64_t at)
+{
+    return lk_adjustment_enqueue_penalties(optimizer->adjustment, w, counts, y, at);
+}
+
 enum lk_status lk_optimizer_enqueue_swap(struct lk_optimizer *optimizer, struct lk_buffer *w)
 {
     return optimizer->average ? lk_average_enqueue_swap(optimizer->average, w) : LK_OK;

@@ -98,7 +98,7 @@ static enum lk_status list_fields(struct filling *f, const struct lk_replica *he
         if (!lk_replica_reads(head, row.input))
             continue;
         if (fields[row.field].dtype == LK_U8 && f->trainer->features.draws)
-            return lk_fail(LK_E_UNSUPPORTED,
+            return lk_fail(LK_E_ARGUMENT,
                            "--cache-features: what is trained reads the input '%s' itself, "
                            "which is changed by chance",
                            lk_node_info(row.input).name);

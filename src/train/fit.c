@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/model.h"
-#include "train/evaluation/evaluator.h"
+#include "train/evaluation/images.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -173,7 +173,7 @@ static enum lk_status check_same_model(const struct lk_trainer *trainer,
         trainer->settings->run, asked, what);
 }
 
-static enum lk_status check_same_run(const struct lk_trainer *trainer,
+static enum lk_status check_same_run(struct lk_trainer *trainer,
                                      const struct lk_checkpoint *there)
 {
     const struct lk_settings *s = trainer->settings;
@@ -193,6 +193,7 @@ static enum lk_status check_same_run(const struct lk_trainer *trainer,
                        "the run directory's checkpoint has precision %s, asked for is %s; use "
                        "--fresh to start over, or another directory",
                        there->mixed ? "mixed" : "float", there->mixed ? "float" : "mixed");
+    LK_TRY(lk_trainer_take_normalization(trainer, there->pipeline));
     LK_TRY(check_same_pipeline(s->pipeline, there->pipeline));
     if (lk_checkpoint_has_average(trainer->checkpoint) != (s->ema > 0))
         return lk_fail(LK_E_ARGUMENT,

@@ -81,11 +81,11 @@ static enum lk_status create_team(struct lk_trainer *trainer)
     if (s->loss_scale > 0 && s->precision != LK_PRECISION_MIXED)
         return lk_fail(LK_E_ARGUMENT, "loss_scale %g is for --precision mixed", s->loss_scale);
     if (s->mode == LK_TRAIN_ASYNC && s->precision == LK_PRECISION_MIXED)
-        return lk_fail(LK_E_UNSUPPORTED,
+        return lk_fail(LK_E_ARGUMENT,
                        "--precision mixed is for --mode sync: a step that overflows halves is "
                        "left out everywhere at once");
     if (s->mode == LK_TRAIN_ASYNC && lk_world_size(trainer->world) > 1)
-        return lk_fail(LK_E_UNSUPPORTED, "mode async is for the devices of one rank, found %d",
+        return lk_fail(LK_E_ARGUMENT, "mode async is for the devices of one rank, found %d",
                        lk_world_size(trainer->world));
     LK_TRY(lk_team_create(&config, &trainer->team));
     if (atomic_load(&trainer->load.has_failed)) /* no need to build kernels first */
@@ -296,6 +296,20 @@ static enum lk_status report_changes(struct lk_trainer *trainer,
     return status;
 }
 
+enum lk_status lk_trainer_use_pipelines(struct lk_trainer *trainer)
+{
+    struct lk_settings *s = trainer->settings;
+    if (!lk_pipeline_print(&trainer->pipeline, s->pipeline, sizeof s->pipeline))
+        return lk_fail(LK_E_ARGUMENT, "the pipeline has more than %zu characters",
+                       sizeof s->pipeline - 1);
+    if (!lk_pipeline_print(&trainer->eval_pipeline, s->eval_pipeline, sizeof s->eval_pipeline))
+        return lk_fail(LK_E_ARGUMENT, "the pipeline of evaluation has more than %zu characters",
+                       sizeof s->eval_pipeline - 1);
+    LK_TRY(lk_model_transform(trainer->model, &trainer->pipeline, &trainer->transform));
+    return lk_model_transform(trainer->model, &trainer->eval_pipeline,
+                              &trainer->eval_transform);
+}
+
 /* Evaluation without a pipeline of its own has what follows from that of training. */
 static enum lk_status read_pipelines(struct lk_trainer *trainer)
 {
@@ -305,12 +319,7 @@ static enum lk_status read_pipelines(struct lk_trainer *trainer)
         LK_TRY(lk_pipeline_parse(s->eval_pipeline, false, &trainer->eval_pipeline));
     else
         trainer->eval_pipeline = lk_pipeline_evaluation(&trainer->pipeline);
-    if (!lk_pipeline_print(&trainer->eval_pipeline, s->eval_pipeline, sizeof s->eval_pipeline))
-        return lk_fail(LK_E_ARGUMENT, "the pipeline of evaluation has more than %zu characters",
-                       sizeof s->eval_pipeline - 1);
-    LK_TRY(lk_model_transform(trainer->model, &trainer->pipeline, &trainer->transform));
-    return lk_model_transform(trainer->model, &trainer->eval_pipeline,
-                              &trainer->eval_transform);
+    return lk_trainer_use_pipelines(trainer);
 }
 
 /* Whether the pipeline's one_hot suits what is trained: one class a sample, or a weight for

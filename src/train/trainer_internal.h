@@ -10,6 +10,7 @@
 #include "team/workers/profile.h"
 #include "train/evaluation/evaluator.h"
 #include "train/evaluation/features.h"
+#include "train/evaluation/images.h"
 #include "train/features.h"
 #include "train/run/folder.h"
 #include "train/settings/settings.h"
@@ -161,8 +162,18 @@ LK_MUST_CHECK enum lk_status lk_trainer_read_classes(struct lk_trainer *trainer)
  * in the data. fails: LK_E_ARGUMENT for other data, as lk_checkpoint_read() */
 LK_MUST_CHECK enum lk_status lk_trainer_resume(struct lk_trainer *trainer);
 
-/* Opens the weights that a new run begins with, where the settings name some, on rank 0 alone.
- * fails: as lk_foreign_open(); LK_E_ARGUMENT where both settings name some */
+/* Makes of the trainer's pipelines what follows from them: texts of the settings, transforms.
+ * fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_trainer_use_pipelines(struct lk_trainer *trainer);
+
+/* A run that took its normalization from weights goes on with it, though nobody has typed it:
+ * `there` is the checkpoint's pipeline. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_trainer_take_normalization(struct lk_trainer *trainer,
+                                                           const char *there);
+
+/* With all ranks: opens the weights that a new run begins with, where the settings name some,
+ * on rank 0 alone; its pipelines, normalized as the weights expect, become those of all. fails:
+ * as lk_foreign_open(); LK_E_ARGUMENT where both settings name some */
 LK_MUST_CHECK enum lk_status lk_trainer_open_weights(struct lk_trainer *trainer);
 
 /* Writes them into all replicas of this rank, and closes them. */

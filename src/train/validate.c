@@ -154,7 +154,7 @@ static enum lk_status follow(struct lk_trainer *trainer, const struct evaluation
     if (!lk_trainer_follows(trainer))
         return LK_OK;
     const double figure =
-        schedule->monitor == LK_MONITOR_LOSS ? e->result.loss : e->result.accuracy;
+        schedule->monitor == LK_MONITOR_LOSS ? e->result.data_loss : e->result.accuracy;
     const double was = lk_plateau_rate(schedule, &trainer->plateau, trainer->rate, INT64_MAX);
     if (e->is_done &&
         lk_plateau_take(schedule, &trainer->plateau, trainer->rate, trainer->done, figure))

@@ -38,6 +38,7 @@ static void knows_its_models(void **state)
     assert_int_equal(lk_bench_model_check("lstm"), LK_E_UNSUPPORTED);
     assert_int_equal(lk_bench_model_check("lstmm"), LK_E_MODEL);
     assert_int_equal(lk_bench_model_check("vgg16tail"), LK_OK);
+    assert_int_equal(lk_bench_model_check("densenet121"), LK_OK);
     assert_int_equal(lk_bench_model(device, "mlp", &negative, &model), LK_E_ARGUMENT);
     lk_error_clear();
     assert_int_equal(lk_bench_model(device, "mlp", &wrong, &model), LK_E_ARGUMENT);
@@ -48,6 +49,9 @@ static void knows_its_models(void **state)
         assert_true(lk_bench_model_batch(count++) > 0);
     assert_int_equal(count, 7);
     assert_int_equal(lk_bench_model_batch(count), 0);
+    for (count = 0; lk_bench_other_model_name(count); count++)
+        assert_true(lk_bench_other_model_batch(count) > 0);
+    assert_int_equal(count, 8);
 }
 
 int main(void)

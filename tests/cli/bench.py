@@ -77,6 +77,7 @@ class Figures(ProgramTest):
 
     def test_wrong_words(self):
         self.refused(2, "did you mean 'mlp'?", 'bench', 'mlq')
+        self.refused(2, "did you mean 'densenet121'?", 'bench', 'densenet12')
         self.refused(2, "did you mean 'kernels:mlp'?", 'bench', 'kernels:mlpp')
         self.refused(2, ['lstm', 'LSTM'], 'bench', 'lstm')
         self.refused(2, ["'--math'", "found 'exact'"], 'bench', 'mlp', '--math', 'exact')

@@ -230,7 +230,7 @@ class Refusals(ComputeTest):
             npy.write(self.path('x.npy'), '<f4', shape, [0] * math.prod(shape))
             self.wrong(3, said, '--input', 'x.npy')
         npy.write(self.path('x.npy'), '<f4', (1, 3, 2, 2), range(12), fortran=True)
-        self.wrong(2, 'Fortran order', '--input', 'x.npy')
+        self.wrong(3, 'Fortran order', '--input', 'x.npy')
         npy.write(self.path('x.npy'), '<f4', (1, 3, 2, 2), [math.nan] + [0] * 11)
         self.wrong(3, 'expected finite', '--input', 'x.npy')
         npy.write(self.path('x.npy'), '<i8', (1, 3, 2, 2), [1 << 40] + [0] * 11)
@@ -259,6 +259,17 @@ class Refusals(ComputeTest):
     def test_outputs_stay_in_the_folder(self):
         self.put('out.yaml', SMALL.replace('output: last', 'output: {../../x: last}'))
         self.wrong(3, 'can be no file', '--input', 'u.npy', model='out.yaml')
+
+    def test_a_folder_that_stays_empty_goes(self):
+        """Of values that were begun, below one another too; not one that was there before."""
+        self.put('deep.yaml', SMALL.replace('output: last', 'output: {a/b/c: last}'))
+        self.put('w', b'no weights')
+        for model in 'small.yaml', 'deep.yaml':
+            self.wrong(3, 'w', '--input', 'u.npy', '--weights', 'w', model=model)
+            self.assertFalse(os.path.exists(self.path('values')))
+        os.mkdir(self.path('values'))
+        self.wrong(3, 'w', '--input', 'u.npy', '--weights', 'w')
+        self.assertEqual(os.listdir(self.path('values')), [])
 
 
 if __name__ == '__main__':

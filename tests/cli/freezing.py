@@ -198,7 +198,8 @@ class Freezing(ProgramTest):
         self.refused(2, 'no frozen parameters come before', *self.command(
             '--freeze-until', 'c2', '--cache-features', 'memory', '--quiet'))
 
-    def test_interrupted_while_features_are_computed(self):
+    def computing_features(self):
+        """A training that has begun to."""
         self.put('net.yaml', NET.replace('filters: 4, kernel: 3, stride: 2',
                                          'filters: 64, kernel: 5, padding: same')
                  .replace('filters: 8', 'filters: 64'))
@@ -213,6 +214,25 @@ class Freezing(ProgramTest):
         for line in running.stderr:
             if 'computing features (' in line:
                 break
+        return running
+
+    def test_killed_while_features_are_computed(self):
+        """The next run removes what was left, and nothing else that looks like it."""
+        running = self.computing_features()
+        running.kill()
+        running.wait()
+        self.put(f'f.feats.{os.getpid()}-0.tmp', 'of one who lives')
+        self.put('f.feats.tmp', 'mine')
+        names = set(os.listdir(self.folder))
+        self.assertEqual(len([n for n in names if n.startswith('f.feats')]), 3)
+        self.run_program(*self.command('--freeze-until', 'c2', '--cache-features', 'f.feats',
+                                       '--epochs', '1'))
+        left = [n for n in names if n.startswith(f'f.feats.{running.pid}-')]
+        self.assertEqual(names - set(os.listdir(self.folder)), set(left))
+        self.assertEqual(len(left), 1)
+
+    def test_interrupted_while_features_are_computed(self):
+        running = self.computing_features()
         running.send_signal(signal.SIGINT)
         said = running.stderr.read()
         self.assertEqual(running.wait(timeout=60), 130, said)

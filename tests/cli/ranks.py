@@ -85,7 +85,9 @@ class RanksTest(ProgramTest):
 class SameBits(RanksTest):
     def setUp(self):
         super().setUp()
-        self.put('net.yaml', NET.replace('  - max_pool', '  - batch_norm\n  - max_pool'))
+        net = NET.replace('  - max_pool', '  - batch_norm\n  - max_pool')
+        self.put('net.yaml', net.replace('dense: {units: 10}',
+                                         '{dense: {units: 10}, l2: 0.01}'))
 
     def test_adjusted_updates(self):
         """The norm is that of all ranks' sums; rank 0's validation sets the rate for all."""
@@ -110,6 +112,15 @@ class SameBits(RanksTest):
                 self.assertEqual(json.load(file)['ranks'], ranks)
         steps = [(e['step'], e['loss']) for e in self.events('alone', 'step')]
         self.assertEqual(steps, [(e['step'], e['loss']) for e in self.events('run3', 'step')])
+
+    def test_images_as_the_weights_want_them(self):
+        """Rank 0 alone reads the weights, and tells all how images are normalized."""
+        self.alone('base', '--steps', '2', '--pipeline', 'normalize -1..1')
+        common = '--steps', '3', '--init-from', 'base'
+        wanted = self.alone('typed', *common, '--pipeline', 'normalize -1..1')
+        said = self.job(2, 'taken', *common)[1]
+        self.assertEqual(said.count("images are normalized as in 'base'"), 1)
+        self.assertEqual(self.sha256('taken'), wanted)
 
     def test_devices_of_ranks(self):
         """Rank 0 has two devices, rank 1 one."""

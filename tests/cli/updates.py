@@ -99,6 +99,42 @@ class UpdatesTest(ProgramTest):
         self.refused(2, ["layer 'conv2d_1' has penalties l1 0, l2 0 here, 0.125, 0 there"],
                      'train', 'net.yaml', *self.OPTIONS, '--run', 'one', '--steps', '2')
 
+    def losses(self, run, kind='step'):
+        return [e['loss'] for e in self.events(run, kind)]
+
+    def test_penalties_are_told(self):
+        """The loss of steps and validations has those of all weights that are trained, once,
+        whoever computes it."""
+        head = '{dense: {units: 10}, l1: 0.25, l2: 0.5}'
+        self.put('two.yaml', NET.replace('LR', ', l2: 2').replace('dense: {units: 10}', head))
+        self.put('one.yaml', NET.replace('LR', ', l2: 2, trainable: false').replace(
+            'dense: {units: 10}', head))
+        still = ['--optimizer', 'sgd lr=0', '--steps', '3', '--val',
+                 'synthetic:digits,count=100']
+        ways = {'alone': [], 'devices': ['--device', '0*2', '--split', 'all'],
+                'pieces': ['--set', 'accumulate=4'], 'async': ['--mode', 'async', '--device',
+                                                               '0*2']}
+        self.net('net', *still)
+        self.net('frozen', *still, model='one.yaml')
+        arrays = self.arrays('net')
+        w, v = (self.floats(arrays[n + '.weight']) for n in ('dense_1', 'conv2d_1'))
+        penalty = 0.25 * sum(map(abs, w)) + 0.5 * sum(x * x for x in w)
+        with_frozen = penalty + 2 * sum(x * x for x in v)
+        self.assertGreater(with_frozen - penalty, 0.1)
+        for way, options in ways.items():
+            self.net(way, *still, *options, model='two.yaml')
+            for kind in 'step', 'eval':
+                for plain, told in zip(self.losses('net', kind), self.losses(way, kind),
+                                       strict=True):
+                    self.assertAlmostEqual(told - plain, with_frozen, delta=1e-4)
+        for plain, told in zip(self.losses('net'), self.losses('frozen'), strict=True):
+            self.assertAlmostEqual(told - plain, penalty, delta=1e-4)
+        found = json.loads(self.run_program('eval', 'alone', '--json').stdout)
+        self.assertAlmostEqual(found['loss'], self.losses('alone', 'eval')[-1], delta=1e-6)
+        for way in 'devices', 'pieces':
+            self.assertEqual(self.losses(way), self.losses('alone'))
+            self.assertEqual(self.losses(way, 'eval'), self.losses('alone', 'eval'))
+
     def test_decay_spares_vectors(self):
         arrays = {}
         for of, optimizer in (('none', 'weight_decay=0'), ('all', 'weight_decay=0.5'),
@@ -186,6 +222,15 @@ class UpdatesTest(ProgramTest):
             self.run_program('run', model, '--input', 'x.npy', '--output', to, *weights)
         self.assertEqual(npy.read(self.path('a/softmax_1.npy')),
                          npy.read(self.path('b/softmax_1.npy')))
+
+    def test_a_run_begins_with_averages(self):
+        """Of the run whose weights it takes, as its evaluation and its export do."""
+        self.net('run', '--steps', '5', '--set', 'ema=0.9')
+        self.net('next', '--steps', '1', '--optimizer', 'sgd lr=0', '--init-from', 'run')
+        averaged, begun = self.arrays('run'), self.arrays('next')
+        for name in 'conv2d_1.weight', 'dense_1.weight', 'dense_1.bias':
+            self.assertEqual(begun[name], averaged['optimizer.ema.' + name])
+            self.assertNotEqual(begun[name], averaged[name])
 
     def test_without_lockstep(self):
         self.net('run', '--mode', 'async', '--device', '0*2', '--epochs', '2', *ALL)

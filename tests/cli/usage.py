@@ -374,7 +374,15 @@ class Summary(ProgramTest):
         self.put('map.yaml', 'input: [8, 8, 1]\nlayers:\n  - {relu: , name: labels}\n')
         done = self.run_program('summary', 'map.yaml')
         self.assertRegex(done.stdout, r'labels +\(8, 8, 1\)')
-        self.assertIn("no memory plan: model 'map': the output 'labels'", done.stderr)
+        self.assertIn("no memory plan of training: model 'map': the output 'labels'",
+                      done.stderr)
+        self.assertRegex(done.stdout, r'outputs on .* takes .* of device memory:\n'
+                         r'  weights +0 B\n  activations +\d.*\n  inputs +\d')
+        found = json.loads(self.run_program('summary', 'map.yaml', '--json').stdout)
+        self.assertIsNone(found['memory'])
+        self.assertGreater(found['memory_inference']['inputs'], 0)
+        self.assertIsNone(json.loads(self.run_program('summary', 'tiny.yaml', '--json')
+                                     .stdout)['memory_inference'])
 
 
 if __name__ == '__main__':

@@ -251,6 +251,12 @@ static void reads_features(void **state)
     assert_int_equal(lk_data_info(data)->count, 3);
     assert_string_equal(lk_data_info(data)->class_names[1], "Gentoo");
     expect_field(data, 0, "numbers", LK_F32, "3");
+    const char *const *names = lk_data_info(data)->fields[0].element_names;
+    assert_non_null(names);
+    assert_string_equal(names[0], "culmen[0]");
+    assert_string_equal(names[1], "culmen[1]");
+    assert_string_equal(names[2], "mass");
+    assert_null(lk_data_info(data)->fields[1].element_names);
     expect_field(data, 1, "tokens", LK_I32, "3");
     expect_field(data, 2, "label", LK_I32, "");
     expect_floats(data, 0, 2, (float[]){3.5F, 7, 300}, 3);

@@ -67,7 +67,7 @@ static bool train(const char *list, char hash[LK_SHA256_TEXT], int *units)
     struct lk_batches *batches;
     struct lk_stepper *stepper;
     const enum lk_status opened = lk_device_open(list, 0, &device);
-    if (opened == LK_E_UNSUPPORTED)
+    if (opened == LK_E_ARGUMENT)
         return false;
     ASSERT_OK(opened);
     *units = lk_device_info(device)->compute_units;

@@ -189,10 +189,12 @@ static int check_words(const struct arguments *arguments)
 {
     enum { MOST = 64 };
     char sets[MOST][64];
-    const char *names[2 * MOST + 3] = {"kernels", "averaging"};
+    const char *names[3 * MOST + 3] = {"kernels", "averaging"};
     int count = 2;
     for (int i = 0; i < MOST && lk_bench_model_name(i); i++)
         names[count++] = lk_bench_model_name(i);
+    for (int i = 0; i < MOST && lk_bench_other_model_name(i); i++)
+        names[count++] = lk_bench_other_model_name(i);
     for (int i = 0; i < MOST && lk_bench_set(i); i++) {
         snprintf(sets[i], sizeof sets[i], "kernels:%s", lk_bench_set(i));
         names[count++] = sets[i];
@@ -202,8 +204,10 @@ static int check_words(const struct arguments *arguments)
         if (near && strcmp(near, word) == 0)
             continue;
         const enum lk_status status = lk_bench_model_check(word);
-        if (status == LK_E_UNSUPPORTED)
-            return failed(status);
+        if (status == LK_E_UNSUPPORTED) {
+            (void)failed(status);
+            return USAGE;
+        }
         lk_error_clear();
         return wrong_usage(arguments->command, "nothing to measure is called '%s'%s%s%s", word,
                            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -421,13 +425,15 @@ static void more(void)
     printf("\nMODEL (batch size):");
     for (int i = 0; lk_bench_model_name(i); i++)
         printf(" %s (%" PRId64 ")", lk_bench_model_name(i), lk_bench_model_batch(i));
-    printf(
-        "\nWithout words: all of them. Figures are fp32; percentages are of this device's own\n"
-        "measured multiply-add rate, or of its bandwidth where memory is the limit. "
-        "averaging:\n"
-        "sums of 4 replicas' gradients on all cores; its percentage is of the faster of "
-        "reading\n"
-        "all of them and copying one, on as many threads.\n");
+    printf("\nand, where they are named:");
+    for (int i = 0; lk_bench_other_model_name(i); i++)
+        printf(" %s (%" PRId64 ")", lk_bench_other_model_name(i),
+               lk_bench_other_model_batch(i));
+    printf("\nWithout words: all but the last. Figures are fp32; percentages are of this "
+           "device's\n"
+           "own measured multiply-add rate, or of its bandwidth where memory is the limit.\n"
+           "averaging: sums of 4 replicas' gradients on all cores; its percentage is of the\n"
+           "faster of reading all of them and copying one, on as many threads.\n");
 }
 
 static const struct option options[] = {

@@ -194,5 +194,7 @@ int train_settings(const struct arguments *arguments, struct lk_settings *settin
     int result = apply_options(arguments, settings);
     if (result == DONE)
         result = apply_batch_per_device(arguments, settings);
+    if (result == DONE && (status = lk_settings_inherit(settings)) != LK_OK)
+        result = failed(status);
     return result == DONE ? check_data(arguments, settings) : result;
 }

@@ -25,7 +25,7 @@ static const struct option options[] = {
     {"run", "DIR", "run directory; training goes on from a checkpoint that is there"},
     {"fresh", NULL, "start over in a run directory that has checkpoints"},
     {"weights", "FILE", "begin with these weights, of another program too; ',by=order' behind"},
-    {"init-from", "RUN|CHECKPOINT", "begin with the weights of another run"},
+    {"init-from", "RUN|CHECKPOINT", "begin with the weights of another run, on its data"},
     {"skip-mismatch", NULL, "leave what of weights does not fit the model as initialized"},
     {"epochs", "N", "times through the training data"},
     {"steps", "N", "stop after this many steps"},
@@ -78,7 +78,9 @@ static void keep_evaluation(struct watch *watch, const struct lk_evaluation *fou
     size_t used = 0;
     watch->outputs[0] = '\0';
     if (found->output_count == 1) {
-        output_text(&found->outputs[0], watch->found, sizeof watch->found);
+        struct lk_output_evaluation whole = found->outputs[0];
+        whole.loss += found->loss - found->data_loss;
+        output_text(&whole, watch->found, sizeof watch->found);
         return;
     }
     snprintf(watch->found, sizeof watch->found, "loss %.4f", found->loss);
@@ -228,7 +230,8 @@ static int run(const struct arguments *arguments)
     struct watch watch = {.as_json = format && strcmp(format, "jsonl") == 0,
                           .is_quiet = option_given(arguments, "quiet")};
     if (arguments->word_count > 1 ||
-        (!arguments->word_count && !option_text(arguments, "config")))
+        (!arguments->word_count && !option_text(arguments, "config") &&
+         !option_text(arguments, "init-from")))
         return wrong_usage(arguments->command, "needs one MODEL or RUN.yaml, found %d words",
                            arguments->word_count);
     if (format && !watch.as_json && strcmp(format, "text") != 0)
@@ -258,6 +261,8 @@ static const struct example examples[] = {
      "a run file, with other epochs and another batch size"},
     {"lockstep train fashion-convnet --data fashion-mnist --device 0,1",
      "two devices train one model"},
+    {"lockstep train --init-from out --lr 0.0001 --run tuned",
+     "begins with the weights of a run, with its model and data"},
     {"lockstep train net.yaml -d folder:photos --augment 'flip=horizontal rotate=10'",
      "your own model and photographs, changed by chance"},
     {0},

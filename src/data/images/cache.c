@@ -244,6 +244,7 @@ enum lk_status lk_cache_begin_file(const char *path, const struct lk_cache_sampl
 {
     struct lk_cache *made = NULL;
     LK_TRY(create_for_file(path, samples, &made));
+    lk_file_remove_left_overs(path);
     const enum lk_status status = lk_file_draft_open(path, &made->draft);
     if (status == LK_OK)
         *cache = made;

@@ -114,6 +114,7 @@ enum lk_status lk_cache_file_make(const char *path, const struct lk_cache_sample
     if (!m.room)
         return lk_fail_memory("samples for a cache",
                               (size_t)(m.window * m.each) * samples->bytes);
+    lk_file_remove_left_overs(path);
     enum lk_status status = lk_file_draft_open(path, &draft);
     if (status == LK_OK) {
         m.stream = lk_file_draft_stream(draft);

@@ -169,6 +169,43 @@ enum lk_status lk_pipeline_normalization(const char *text, int channels,
     return LK_OK;
 }
 
+static bool adopt(const struct lk_pipeline *from, int channels, struct lk_pipeline *pipeline)
+{
+    struct lk_transform transform;
+    struct lk_pipeline made = *pipeline;
+    made.values = from->values;
+    made.scale = from->scale;
+    made.reverses = from->reverses;
+    memcpy(made.mean, from->mean, sizeof made.mean);
+    memcpy(made.deviation, from->deviation, sizeof made.deviation);
+    if (from->values == 0 || lk_pipeline_transform(&made, channels, &transform) != LK_OK) {
+        lk_error_clear();
+        return false;
+    }
+    *pipeline = made;
+    return true;
+}
+
+bool lk_normalize_adopt(const char *preset, int channels, struct lk_pipeline *pipeline)
+{
+    const struct preset *known = find_preset(preset);
+    const struct lk_stage_values values = {.number = 1 / 255.0};
+    struct lk_pipeline wanted = {0};
+    if (known && known->is_for_weights && take_preset(known, &values, &wanted) == LK_OK)
+        return adopt(&wanted, channels, pipeline);
+    lk_error_clear();
+    return false;
+}
+
+bool lk_normalize_adopt_from(const char *text, int channels, struct lk_pipeline *pipeline)
+{
+    struct lk_pipeline from = {0};
+    if (lk_pipeline_parse(text, false, &from) == LK_OK)
+        return adopt(&from, channels, pipeline);
+    lk_error_clear();
+    return false;
+}
+
 /* The lowest and the highest value that images have, of all channels. */
 static void find_range(const struct lk_transform *transform, int channels, double range[2])
 {

@@ -16,6 +16,12 @@ struct lk_input_range {
     int channels;
 };
 
+/* Gives a pipeline that normalizes nothing a preset of published weights, or what another
+ * pipeline has of it. False, and nothing is changed: an unknown preset, a text that normalizes
+ * nothing, numbers for other channels. */
+bool lk_normalize_adopt(const char *preset, int channels, struct lk_pipeline *pipeline);
+bool lk_normalize_adopt_from(const char *text, int channels, struct lk_pipeline *pipeline);
+
 /* Says as a warning that images reach a model otherwise than its weights want it: `preset` is
  * what the weights were trained with ("torchvision", "keras-tf", "keras-caffe"), `whose` what
  * they are, such as "vgg16.pth". Small differences, such as a mean of one's own data, are none.

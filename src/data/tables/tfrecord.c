@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_TRIES = 100, MOST_LENGTH = 1 << 24 };
+enum { FIRST_TRIES = 100, MOST_LENGTH = 1 << 24, MOST_NAMED = 4096 };
 
 /* The list under a key. */
 struct member {
@@ -261,6 +261,30 @@ static const char *field_name(const struct table *table, int i)
     return is_tokens(table, i) && !group->is_named ? key : group->name;
 }
 
+/* What the numbers of an input of several keys are called: as their keys, "key[1]" in a list.
+ */
+static enum lk_status name_elements(struct table *table, int i, const char *const **names)
+{
+    const struct lk_group *group = &table->groups.items[i];
+    const struct origin *origin = &table->origins[i];
+    struct lk_arena *arena = &table->groups.arena;
+    void *memory;
+    if (group->role != LK_FIELD_INPUT || is_tokens(table, i) || origin->length > MOST_NAMED)
+        return LK_OK;
+    LK_TRY(lk_arena_allocate(arena, (size_t)origin->length * sizeof(char *), &memory));
+    const char **made = memory, **at = made;
+    for (int m = group->first; m < group->first + group->count; m++) {
+        const struct member *member = &table->members[m];
+        char name[160];
+        for (int64_t k = 0; k < member->length; k++) {
+            snprintf(name, sizeof name, "%.120s[%lld]", member->key, (long long)k);
+            LK_TRY(lk_arena_text(arena, member->length == 1 ? member->key : name, at++));
+        }
+    }
+    *names = made;
+    return LK_OK;
+}
+
 static enum lk_status make_fields(struct table *table)
 {
     for (int i = 0; i < table->groups.count; i++) {
@@ -269,6 +293,8 @@ static enum lk_status make_fields(struct table *table)
         const bool is_one = group->role == LK_FIELD_LABEL && origin->length == 1;
         const bool is_named = origin->labels.words.names.count > 0;
         const char *name = field_name(table, i);
+        const char *const *elements = NULL;
+        LK_TRY(name_elements(table, i, &elements));
         if (!lk_field_name_fits(name) || lk_field_find(table->fields, i, name) >= 0)
             return lk_fail(LK_E_ARGUMENT,
                            "'%.150s' cannot name a field, or names two; fields=NAME:KEY says "
@@ -281,7 +307,8 @@ static enum lk_status make_fields(struct table *table)
             .role = group->role,
             .length = -1,
             .classes = origin->is_class ? lk_labels_classes(&origin->labels) : 0,
-            .class_names = is_named ? origin->labels.words.names.items : NULL};
+            .class_names = is_named ? origin->labels.words.names.items : NULL,
+            .element_names = elements};
     }
     return LK_OK;
 }

@@ -37,12 +37,12 @@ static enum lk_status take_sub_device(struct lk_device *device, struct lk_device
         return lk_fail(LK_E_ARGUMENT, "device %d has %d compute units, not enough for %d parts",
                        entry.index, device->info.compute_units, entry.subs);
     if (!can_be_cut(device->id))
-        return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts", entry.index);
+        return lk_fail(LK_E_ARGUMENT, "device %d cannot be cut into parts", entry.index);
     for (int i = 0; i < entry.subs; i++)
         how[1 + i] = units; /* zeros end the counts and the properties */
     const cl_int error = clCreateSubDevices(device->id, how, LK_MOST_DEVICES, subs, &made);
     if (error != CL_SUCCESS)
-        return lk_fail(LK_E_UNSUPPORTED, "device %d cannot be cut into parts: %s", entry.index,
+        return lk_fail(LK_E_ARGUMENT, "device %d cannot be cut into parts: %s", entry.index,
                        lk_opencl_name(error));
     for (int i = 0; i < (int)made; i++)
         if (i != entry.sub)

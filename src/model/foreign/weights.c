@@ -22,6 +22,7 @@ struct place {
     char path[1024];
     enum lk_pair_by by;
     char *pipeline; /* that a run of ours is evaluated with; NULL: no run */
+    bool averaged;  /* a run of ours is evaluated with averages of its weights */
 };
 
 struct lk_foreign_weights {
@@ -31,6 +32,7 @@ struct lk_foreign_weights {
     int count;
     struct lk_foreign_images images; /* its preset is in the arena of the namings */
     char *pipeline;
+    bool averaged;
 };
 
 /* --- where they are ------------------------------------------------------------------------
@@ -64,6 +66,7 @@ static enum lk_status find_run(const char *path, struct place *place)
     LK_TRY(lk_checkpoint_find(path, place->path, sizeof place->path));
     LK_TRY(lk_checkpoint_open(place->path, &file));
     const char *pipeline = lk_checkpoint_metadata(file)->eval_pipeline;
+    place->averaged = lk_checkpoint_takes_average(file);
     place->by = LK_PAIR_BY_NAME;
     place->pipeline = pipeline ? strdup(pipeline) : NULL;
     lk_checkpoint_close(file);
@@ -82,19 +85,34 @@ static void fill(double number, enum lk_dtype real, struct value *value)
             ((float *)value->data)[i] = (float)number;
 }
 
-static enum lk_status read_value(const struct lk_arrays *file, const struct lk_pair *pair,
-                                 enum lk_dtype real, struct value *value, void *room)
+/* What a run is evaluated with: a parameter's average, where there is one. */
+static const struct lk_array *find_array(const struct lk_arrays *file,
+                                         const struct lk_pair *pair, bool averaged)
 {
-    const size_t bytes = lk_dtype_bytes(real);
-    const enum lk_safetensor_type type = real == LK_F64 ? LK_SAFETENSOR_F64 : LK_SAFETENSOR_F32;
+    char name[LK_AVERAGE_NAME];
+    const struct lk_array *array = &file->arrays[pair->array], *average = NULL;
+    if (averaged) {
+        lk_checkpoint_name_average(array->name, name);
+        average = lk_arrays_find(file, name);
+    }
+    return average && average->count == array->count ? average : array;
+}
+
+static enum lk_status read_value(const struct lk_foreign_weights *w,
+                                 const struct lk_arrays *file, const struct lk_pair *pair,
+                                 struct value *value, void *room)
+{
+    const size_t bytes = lk_dtype_bytes(w->real);
+    const enum lk_safetensor_type type =
+        w->real == LK_F64 ? LK_SAFETENSOR_F64 : LK_SAFETENSOR_F32;
     value->data = malloc((size_t)value->count * bytes + 1);
     if (!value->data)
         return lk_fail_memory(value->name, (size_t)value->count * bytes);
     if (pair->is_initial) {
-        fill(value->is_one, real, value);
+        fill(value->is_one, w->real, value);
         return LK_OK;
     }
-    LK_TRY(lk_arrays_read(file, &file->arrays[pair->array], type, room));
+    LK_TRY(lk_arrays_read(file, find_array(file, pair, w->averaged), type, room));
     lk_layout_take(&pair->layout, bytes, room, value->data);
     return LK_OK;
 }
@@ -123,7 +141,7 @@ static enum lk_status read_values(const struct lk_arrays *file,
                                 .count = lk_shape_count(&pairing->pair[p].layout.own),
                                 .is_one = param->node->shapes.param[param->index].init ==
                                           LK_INIT_ONES};
-        status = read_value(file, &pairing->pair[p], w->real, value, room);
+        status = read_value(w, file, &pairing->pair[p], value, room);
     }
     free(room);
     return status;
@@ -169,6 +187,7 @@ enum lk_status lk_foreign_open(const struct lk_model *model,
     }
     made->real = options->real;
     made->pipeline = place.pipeline;
+    made->averaged = place.averaged;
     const enum lk_status status = open_file(model, options, &place, made);
     if (status != LK_OK) {
         lk_foreign_close(made);

@@ -174,6 +174,7 @@ enum lk_status lk_import(const char *file, const char *folder,
     struct work w = {.file = file, .folder = folder, .options = options ? options : &none};
     struct lk_import_report made = {0};
     enum lk_status status;
+    const bool was_there = lk_folder_exists(folder);
     LK_TRY_OUT(read_config(&w));
     LK_TRY_OUT(make_model(&w));
     LK_TRY_OUT(write_files(&w, &made));
@@ -181,6 +182,8 @@ enum lk_status lk_import(const char *file, const char *folder,
     if (report)
         *report = made;
 out:
+    if (status != LK_OK && !was_there)
+        (void)rmdir(folder); /* if nothing is in it */
     clear(&w);
     return status;
 }

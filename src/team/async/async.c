@@ -50,7 +50,7 @@ static void fill_result(const struct lk_team *team, struct lk_team_result *resul
 {
     const struct lk_async_step *step = lk_async_step(team->async, team->async->oldest);
     const double samples = (double)step->step.samples;
-    *result = (struct lk_team_result){.loss = step->loss / samples,
+    *result = (struct lk_team_result){.loss = step->loss / samples + step->penalty,
                                       .accuracy = step->correct / samples,
                                       .tries = step->tries,
                                       .device_count = team->count};

@@ -102,7 +102,7 @@ static enum lk_status add_arrival(struct lk_worker *worker, int arrival, void *m
 }
 
 struct outcome {
-    double loss, correct, reduce_ms;
+    double loss, correct, penalty, reduce_ms;
     bool is_finite;
 };
 
@@ -132,6 +132,7 @@ static enum lk_status add_up(struct lk_worker *worker, struct lk_async_update *u
     update->lr = group->lr;
     outcome->loss = is_f64 ? metrics.f64[0] : metrics.f32[0];
     outcome->correct = is_f64 ? metrics.f64[1] : metrics.f32[1];
+    outcome->penalty = is_f64 ? metrics.f64[LK_METRIC_PENALTY] : metrics.f32[LK_METRIC_PENALTY];
     outcome->reduce_ms = 1e3 * (lk_seconds() - start);
     lk_worker_note(worker, "reduce", group->share.step, start, lk_seconds());
     return LK_OK;
@@ -169,6 +170,7 @@ static void commit(struct lk_worker *worker, const struct outcome *outcome, doub
     step->applied++;
     step->loss += outcome->loss;
     step->correct += outcome->correct;
+    step->penalty += outcome->penalty;
     step->tries = group->tries > step->tries ? group->tries : step->tries;
     times->samples += group->samples;
     times->input_ms += worker->delivery.times.input_ms;

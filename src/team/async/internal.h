@@ -21,7 +21,7 @@ struct lk_async_group {
 struct lk_async_step {
     struct lk_team_step step;
     int groups, applied, tries;
-    double loss, correct; /* sums over the groups that were applied */
+    double loss, correct, penalty; /* sums over the groups that were applied; the last of one */
     struct lk_device_times devices[LK_MOST_TEAM];
 };
 

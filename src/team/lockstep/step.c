@@ -122,12 +122,10 @@ void lk_team_fill_times(const struct lk_team *team, struct lk_device_times *time
 static void fill_result(struct lk_team *team, const void *metrics, int tries,
                         struct lk_team_result *result)
 {
-    const bool is_f64 = team->config.real == LK_F64;
-    const double samples = (double)team->queue.steps[0].samples;
-    const double loss = is_f64 ? ((const double *)metrics)[0] : ((const float *)metrics)[0];
-    const double correct = is_f64 ? ((const double *)metrics)[1] : ((const float *)metrics)[1];
-    *result = (struct lk_team_result){.loss = loss / samples,
-                                      .accuracy = correct / samples,
+    const struct lk_step_metrics found =
+        lk_step_metrics_read(metrics, team->config.real, team->queue.steps[0].samples);
+    *result = (struct lk_team_result){.loss = found.loss,
+                                      .accuracy = found.accuracy,
                                       .tries = tries,
                                       .device_count = team->job.all};
     if (is_alone(team)) { /* it has divided by the number of samples already */

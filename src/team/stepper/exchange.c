@@ -160,6 +160,11 @@ int lk_exchange_metrics(const struct lk_exchange *exchange)
     return exchange->buckets;
 }
 
+struct lk_buffer *lk_exchange_shard_metrics(struct lk_exchange *exchange)
+{
+    return lk_shard_sum_metrics(exchange->sum);
+}
+
 enum lk_status lk_exchange_begin(struct lk_exchange *e, struct lk_shard_run run)
 {
     for (int b = 0; b <= e->buckets; b++)

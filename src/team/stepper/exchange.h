@@ -35,6 +35,9 @@ int lk_exchange_terms(int shards, int most);
 LK_MUST_CHECK enum lk_status lk_exchange_begin(struct lk_exchange *exchange,
                                                struct lk_shard_run run);
 
+/* Where the metrics of single shards are, before they are added (lk_shard_sum_metrics()). */
+struct lk_buffer *lk_exchange_shard_metrics(struct lk_exchange *exchange);
+
 /* The number under which the metrics (sums of the loss and of right answers) travel as if they
  * were a bucket: the one behind the last bucket. */
 int lk_exchange_metrics(const struct lk_exchange *exchange);

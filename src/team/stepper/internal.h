@@ -2,6 +2,7 @@
 #ifndef LK_TEAM_STEPPER_INTERNAL_H
 #define LK_TEAM_STEPPER_INTERNAL_H
 
+#include "mirror/shards.h"
 #include "team/stepper/stepper.h"
 
 /* Points in a step whose times are taken. */
@@ -9,7 +10,7 @@ enum { LK_AT_START, LK_AT_LOADED, LK_AT_BACKWARD, LK_AT_END, LK_STEP_TIMESTAMPS 
 
 struct lk_stepper_slot {
     struct lk_timestamp *marks[LK_STEP_TIMESTAMPS];
-    struct lk_staging *metrics; /* real [2]: sums of loss and of correct answers */
+    struct lk_staging *metrics; /* real [32]: sums of loss and of correct answers, penalties */
     int64_t samples;
 };
 
@@ -33,5 +34,11 @@ struct lk_stepper {
     double fetched_ms, input_ms; /* the times of reading: of what was prefetched, of the last
                                   * share */
 };
+
+/* Puts the penalties of the weights, where they have any, to the metrics of the first shard at
+ * work, or 0 if that is not the first one of the batch: they count once. */
+LK_MUST_CHECK enum lk_status lk_stepper_enqueue_penalties(struct lk_stepper *stepper,
+                                                          struct lk_buffer *metrics,
+                                                          bool is_first);
 
 #endif

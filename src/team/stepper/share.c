@@ -51,6 +51,8 @@ static enum lk_status run_micro_batch(struct lk_stepper *stepper,
     if (at_once.first == given->run.first)
         LK_TRY(lk_timestamp_enqueue(stepper->slots[0].marks[LK_AT_LOADED]));
     LK_TRY(lk_replica_forward(replica, given->step));
+    LK_TRY(lk_stepper_enqueue_penalties(stepper, lk_exchange_shard_metrics(stepper->exchange),
+                                        at_once.first == 0));
     LK_TRY(lk_exchange_enqueue_bucket(stepper->exchange, buckets, at_once));
     for (int b = 0; b < buckets; b++) {
         LK_TRY(lk_replica_backward_bucket(replica, b));

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include <stdlib.h>
 
-enum { METRICS = 32 }; /* two numbers, padded as shard sums want it */
+enum { METRICS = 32 }; /* three numbers, padded as shard sums want it */
 
 static enum lk_status create(struct lk_stepper *stepper)
 {
@@ -70,12 +70,13 @@ static struct lk_param_factors factors_of(const struct lk_stepper *stepper,
                                           const struct lk_param *param)
 {
     const bool is_vector = param->shape.rank < 2;
+    const struct lk_param_penalties penalties = lk_param_penalties(param);
     return (struct lk_param_factors){.first = param->offset,
                                      .count = param->count,
                                      .rate = param->lr_scale,
                                      .decay = stepper->spares_vectors && is_vector ? 0 : 1,
-                                     .l1 = is_vector ? 0 : param->l1,
-                                     .l2 = is_vector ? 0 : param->l2};
+                                     .l1 = penalties.l1,
+                                     .l2 = penalties.l2};
 }
 
 static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count)
@@ -181,6 +182,14 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
                                 stepper->gradient, 1.0 / (double)samples, lr, step);
 }
 
+enum lk_status lk_stepper_enqueue_penalties(struct lk_stepper *stepper,
+                                            struct lk_buffer *metrics, bool is_first)
+{
+    return lk_optimizer_enqueue_penalties(stepper->optimizer,
+                                          lk_replica_weights(stepper->replica), is_first,
+                                          metrics, LK_METRIC_PENALTY);
+}
+
 enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t samples,
                                   double lr, int64_t step)
 {
@@ -196,6 +205,7 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
     LK_TRY(lk_shard_sum_enqueue_metrics(stepper->sum,
                                         lk_replica_output(stepper->replica, 0, &shape),
                                         stepper->config.shards, &slice));
+    LK_TRY(lk_stepper_enqueue_penalties(stepper, lk_shard_sum_metrics(stepper->sum), true));
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
                                 &slice, stepper->metrics, 0));
     LK_TRY(lk_replica_backward(stepper->replica));
@@ -203,6 +213,17 @@ enum lk_status lk_stepper_enqueue(struct lk_stepper *stepper, int slot, int64_t 
     LK_TRY(reduce_and_update(stepper, samples, lr, step));
     LK_TRY(lk_timestamp_enqueue(s->marks[LK_AT_END]));
     return lk_staging_enqueue_read(s->metrics, stepper->metrics, bytes);
+}
+
+struct lk_step_metrics lk_step_metrics_read(const void *sums, enum lk_dtype real,
+                                            int64_t samples)
+{
+    double of[3];
+    for (int i = 0; i < LK_COUNT(of); i++)
+        of[i] = real == LK_F64 ? ((const double *)sums)[i] : ((const float *)sums)[i];
+    return (struct lk_step_metrics){.loss = of[LK_METRIC_LOSS] / (double)samples +
+                                            of[LK_METRIC_PENALTY],
+                                    .accuracy = of[LK_METRIC_CORRECT] / (double)samples};
 }
 
 enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
@@ -216,12 +237,11 @@ enum lk_status lk_stepper_wait(struct lk_stepper *stepper, int slot,
     double at[LK_STEP_TIMESTAMPS];
     for (int i = 0; i < LK_STEP_TIMESTAMPS; i++)
         at[i] = 1e3 * lk_timestamp_seconds(s->marks[i]);
-    const bool is_f64 = stepper->config.real == LK_F64;
-    const double loss = is_f64 ? ((const double *)sums)[0] : ((const float *)sums)[0];
-    const double correct = is_f64 ? ((const double *)sums)[1] : ((const float *)sums)[1];
+    const struct lk_step_metrics found =
+        lk_step_metrics_read(sums, stepper->config.real, s->samples);
     *result = (struct lk_step_result){
-        .loss = loss / (double)s->samples,
-        .accuracy = correct / (double)s->samples,
+        .loss = found.loss,
+        .accuracy = found.accuracy,
         .transfer_ms = at[LK_AT_LOADED] - at[LK_AT_START],
         .compute_ms = at[LK_AT_BACKWARD] - at[LK_AT_LOADED],
         .reduce_ms = at[LK_AT_END] - at[LK_AT_BACKWARD],

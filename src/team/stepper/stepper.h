@@ -40,6 +40,15 @@ void lk_stepper_destroy(struct lk_stepper *stepper);
 struct lk_replica *lk_stepper_replica(struct lk_stepper *stepper);
 struct lk_optimizer *lk_stepper_optimizer(struct lk_stepper *stepper);
 
+/* Means of a step: the loss with the penalties of weights, the share of right answers. */
+struct lk_step_metrics {
+    double loss, accuracy;
+};
+
+/* Of the sums of all shards' metrics, [LK_PAD] reals, over so many samples. */
+struct lk_step_metrics lk_step_metrics_read(const void *sums, enum lk_dtype real,
+                                            int64_t samples);
+
 /* --- alone ----------------------------------------------------------------------------- */
 
 /* Means of a finished step, and where the device's time went. */

@@ -9,7 +9,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "model/foreign/weights.h"
 #include "model/model.h"
-#include "train/evaluation/evaluator.h"
+#include "train/evaluation/images.h"
 #include <lockstep/settings.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SAMPLES_AT_ONCE = 64, PATH_BYTES = 1024 };
 static const int64_t most_bytes_at_once = 64 << 20;
@@ -245,6 +246,21 @@ static enum lk_status compute(struct work *w)
     return LK_OK;
 }
 
+/* Removes what is empty of a folder that was made for values that were then not written. */
+static void remove_empty(const struct work *w, const char *folder)
+{
+    for (int v = 0; v < w->value_count; v++) {
+        char path[PATH_BYTES];
+        const size_t length = strlen(folder);
+        snprintf(path, sizeof path, "%s/%s", folder, w->values[v].name);
+        for (char *slash = strrchr(path, '/'); slash && (size_t)(slash - path) >= length;
+             slash = strrchr(path, '/')) {
+            *slash = '\0';
+            (void)rmdir(path);
+        }
+    }
+}
+
 static void clear(struct work *w)
 {
     for (int i = 0; i < w->input_count; i++) {
@@ -252,7 +268,6 @@ static void clear(struct work *w)
         free(w->samples[i]);
     }
     for (int v = 0; v < LK_MOST_VALUES; v++) {
-        lk_file_draft_discard(w->drafts[v]);
         free(w->results[v]);
     }
     free(w);
@@ -267,11 +282,18 @@ enum lk_status lk_computation_run_files(struct lk_computation *computation,
     if (!w)
         return lk_fail_memory("a computation", sizeof *w);
     w->computation = computation;
+    const bool was_there = lk_folder_exists(folder);
     LK_TRY_OUT(open_inputs(w, files, count));
     LK_TRY_OUT(begin_values(w, folder, may_replace));
     LK_TRY_OUT(compute(w));
     *samples = w->count;
 out:
+    for (int v = 0; v < w->value_count; v++) {
+        lk_file_draft_discard(w->drafts[v]);
+        w->drafts[v] = NULL;
+    }
+    if (status != LK_OK && !was_there)
+        remove_empty(w, folder);
     clear(w);
     return status;
 }

@@ -4,67 +4,10 @@
 
 #include "base/fail.h"
 #include "base/progress.h"
-#include "data/stages/normalize.h"
-#include "model/foreign/weights.h"
 #include "train/evaluation/features.h"
+#include "train/evaluation/images.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* The first input that takes images; NULL: there is none. */
-static const struct lk_node *find_images(const struct lk_model *model)
-{
-    for (int i = 0; i < model->input_count; i++)
-        if (model->inputs[i]->input.dtype == LK_U8)
-            return model->inputs[i];
-    return NULL;
-}
-
-struct lk_data_options lk_data_wanted(const struct lk_model *model,
-                                      const struct lk_pipeline *pipeline)
-{
-    const struct lk_node *images = find_images(model);
-    if (!images)
-        return (struct lk_data_options){0};
-    const struct lk_shape x = images->shapes.y;
-    const int *size = pipeline->resize;
-    return (struct lk_data_options){.height = size[0] ? size[0] : (int)x.dim[1],
-                                    .width = size[0] ? size[1] : (int)x.dim[2],
-                                    .channels = (int)x.dim[0],
-                                    .decode = pipeline->decodes_full ? "full" : NULL,
-                                    .part_height = pipeline->first_crop[0],
-                                    .part_width = pipeline->first_crop[1],
-                                    .parts_by_chance = pipeline->first_crop_by_chance};
-}
-
-enum lk_status lk_model_transform(const struct lk_model *model,
-                                  const struct lk_pipeline *pipeline,
-                                  struct lk_transform *transform)
-{
-    const struct lk_node *images = find_images(model);
-    const struct lk_shape x = images ? images->shapes.y : (struct lk_shape){3, {1, 1, 1}};
-    const int *crop = pipeline->crop;
-    if (crop[0] && (x.dim[1] != crop[0] || x.dim[2] != crop[1]))
-        return lk_fail(LK_E_ARGUMENT,
-                       "the pipeline crops to %dx%d, the model takes images of %lldx%lld",
-                       crop[0], crop[1], (long long)x.dim[1], (long long)x.dim[2]);
-    return lk_pipeline_transform(pipeline, (int)x.dim[0], transform);
-}
-
-void lk_model_warn_of_images(const struct lk_model *model, const struct lk_pipeline *pipeline,
-                             const char *whose, const struct lk_foreign_weights *weights)
-{
-    const struct lk_foreign_images how = lk_foreign_images(weights);
-    const struct lk_node *images = find_images(model);
-    if (!images)
-        return;
-    const struct lk_input_range input = {.scale = images->input.scale,
-                                         .shift = images->input.shift,
-                                         .channels = (int)images->shapes.y.dim[0]};
-    if (how.pipeline)
-        lk_normalize_warn_unlike(whose, how.pipeline, pipeline, &input);
-    else if (how.preset)
-        lk_normalize_warn(whose, how.preset, pipeline, &input);
-}
 
 /* --- making it --------------------------------------------------------------------------- */
 
@@ -228,7 +171,7 @@ enum lk_status lk_evaluator_for_batches(struct lk_evaluator *evaluator,
                                                               void *context, int64_t first,
                                                               int64_t count))
 {
-    const struct lk_node *images = find_images(evaluator->model);
+    const struct lk_node *images = lk_model_images(evaluator->model);
     const struct lk_batches_options options = {
         .size = (int)evaluator->batch,
         .height = images ? (int)images->shapes.y.dim[1] : 0,

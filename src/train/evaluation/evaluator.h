@@ -53,22 +53,4 @@ LK_MUST_CHECK enum lk_status lk_evaluator_each(
     struct lk_evaluator *evaluator, const struct lk_data *data, void *context,
     enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs));
 
-/* Images of the channels that the model takes, and of its size or what the pipeline resizes
- * to. */
-struct lk_data_options lk_data_wanted(const struct lk_model *model,
-                                      const struct lk_pipeline *pipeline);
-
-/* What a device does to a model's images, and whether the pipeline crops to their size.
- * fails: LK_E_ARGUMENT */
-LK_MUST_CHECK enum lk_status lk_model_transform(const struct lk_model *model,
-                                                const struct lk_pipeline *pipeline,
-                                                struct lk_transform *transform);
-
-struct lk_foreign_weights;
-
-/* Says as a warning if the pipeline plainly prepares images otherwise than they were prepared
- * for the weights, which `whose` names. */
-void lk_model_warn_of_images(const struct lk_model *model, const struct lk_pipeline *pipeline,
-                             const char *whose, const struct lk_foreign_weights *weights);
-
 #endif

@@ -130,6 +130,40 @@ static enum lk_status run(struct lk_evaluator *evaluator, struct lk_data *data)
     return lk_evaluator_for_batches(evaluator, data, NULL, judge_batch);
 }
 
+/* Adds the penalties of a parameter's weights, in double and in their order. */
+static enum lk_status add_penalties(const struct lk_replica *replica, int index,
+                                    const struct lk_param *param, double *sum)
+{
+    const struct lk_param_penalties penalties = lk_param_penalties(param);
+    double absolute = 0, squares = 0;
+    if (penalties.l1 == 0 && penalties.l2 == 0)
+        return LK_OK;
+    float *w = malloc((size_t)param->count * sizeof *w);
+    if (!w)
+        return lk_fail_memory(param->name, (size_t)param->count * sizeof *w);
+    const enum lk_status status = lk_replica_read_param(replica, index, w);
+    for (int64_t i = 0; i < param->count && status == LK_OK; i++) {
+        absolute += fabs((double)w[i]);
+        squares += (double)w[i] * (double)w[i];
+    }
+    free(w);
+    *sum += penalties.l1 * absolute + penalties.l2 * squares;
+    return status;
+}
+
+/* The loss is that of training: with what its penalties take of the weights that are judged. */
+static enum lk_status penalize(const struct lk_evaluator *evaluator,
+                               struct lk_evaluation *result)
+{
+    const struct lk_param *param;
+    double sum = 0;
+    for (int i = 0; (param = lk_replica_param(evaluator->replica, i)) != NULL; i++)
+        LK_TRY(add_penalties(evaluator->replica, i, param, &sum));
+    result->data_loss = result->loss;
+    result->loss += sum;
+    return LK_OK;
+}
+
 /* The losses and metrics of all outputs, and the sum of weighted losses. */
 static void report(struct lk_evaluator *evaluator, struct lk_evaluation *result)
 {
@@ -169,6 +203,7 @@ enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator, struct lk_data *
     LK_TRY(status);
     *result = (struct lk_evaluation){.samples = info->count, .accuracy = NAN};
     report(evaluator, result);
+    LK_TRY(penalize(evaluator, result));
     result->seconds = lk_seconds() - start;
     if (evaluator->of_classes >= 0) {
         const struct lk_judged *j = &evaluator->judged[evaluator->of_classes];

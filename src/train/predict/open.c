@@ -123,22 +123,34 @@ static bool is_of_run(const char *model)
            (length > end && strcmp(model + length - end, ending) == 0);
 }
 
+/* The pipeline of evaluation that settings of a training have, with the normalization that the
+ * weights expect where it has none, as that training would have it. */
+static enum lk_status take_pipeline(struct lk_settings *s, const struct lk_model *model,
+                                    const struct lk_foreign_weights *weights)
+{
+    struct lk_pipeline pipeline, other;
+    LK_TRY(lk_pipeline_parse(s->pipeline, true, &other));
+    if (*s->eval_pipeline)
+        LK_TRY(lk_pipeline_parse(s->eval_pipeline, false, &pipeline));
+    else
+        pipeline = lk_pipeline_evaluation(&other);
+    lk_model_take_images(model, s->weights, weights, &pipeline, &other);
+    return lk_pipeline_print(&pipeline, s->eval_pipeline, sizeof s->eval_pipeline)
+               ? LK_OK
+               : lk_fail(LK_E_ARGUMENT, "the pipeline of evaluation is too long");
+}
+
 /* A model of the zoo or of a file, evaluated as a training by these settings would do it. */
-static enum lk_status open_model(struct lk_predictor *predictor, struct lk_settings *s)
+static enum lk_status open_model(struct lk_predictor *predictor, struct lk_settings *s,
+                                 const struct lk_foreign_options *options,
+                                 struct lk_foreign_weights **weights)
 {
     struct lk_model *model = NULL;
-    struct lk_pipeline pipeline;
     LK_TRY(lk_settings_fit(s));
     LK_TRY(lk_settings_open_fitted(s, &model));
-    enum lk_status status = LK_OK;
-    if (!*s->eval_pipeline) {
-        status = lk_pipeline_parse(s->pipeline, true, &pipeline);
-        if (status == LK_OK) {
-            pipeline = lk_pipeline_evaluation(&pipeline);
-            if (!lk_pipeline_print(&pipeline, s->eval_pipeline, sizeof s->eval_pipeline))
-                status = lk_fail(LK_E_ARGUMENT, "the pipeline of evaluation is too long");
-        }
-    }
+    enum lk_status status = lk_foreign_open(model, options, weights);
+    if (status == LK_OK)
+        status = take_pipeline(s, model, *weights);
     const struct lk_checkpoint about = {.model = lk_model_name(model),
                                         .model_text = lk_model_text(model),
                                         .data = s->data,
@@ -151,7 +163,10 @@ static enum lk_status open_model(struct lk_predictor *predictor, struct lk_setti
     return status;
 }
 
-static enum lk_status open_run(struct lk_predictor *predictor, const struct lk_settings *s)
+/* The model of a run, which keeps its own pipeline. */
+static enum lk_status open_run(struct lk_predictor *predictor, const struct lk_settings *s,
+                               const struct lk_foreign_options *options,
+                               struct lk_foreign_weights **weights)
 {
     char found[1024];
     struct lk_checkpoint_file *file = NULL;
@@ -160,23 +175,26 @@ static enum lk_status open_run(struct lk_predictor *predictor, const struct lk_s
     const enum lk_status status =
         open_about(predictor, lk_checkpoint_metadata(file), s->device, s->batch_size);
     lk_checkpoint_close(file);
-    return status;
+    return status == LK_OK ? lk_foreign_open(predictor->model, options, weights) : status;
 }
 
 static enum lk_status open_weights(struct lk_predictor *predictor, struct lk_settings *s)
 {
     const struct lk_foreign_options options = {
         .weights = s->weights, .skips_mismatch = s->skip_mismatch, .real = LK_F32};
+    struct lk_foreign_weights *weights = NULL;
+    struct lk_replica *replica;
+    enum lk_status status;
     if (!*s->weights)
         return lk_fail(LK_E_ARGUMENT, "a model without weights predicts nothing");
-    LK_TRY(is_of_run(s->model) ? open_run(predictor, s) : open_model(predictor, s));
-    struct lk_replica *replica = lk_evaluator_replica(predictor->evaluator);
+    LK_TRY_OUT(is_of_run(s->model) ? open_run(predictor, s, &options, &weights)
+                                   : open_model(predictor, s, &options, &weights));
+    replica = lk_evaluator_replica(predictor->evaluator);
     if (s->skip_mismatch) /* what is left is as training would begin with it */
-        LK_TRY(lk_replica_init_weights(replica, (uint64_t)s->seed));
-    struct lk_foreign_weights *weights = NULL;
-    LK_TRY(lk_foreign_open(predictor->model, &options, &weights));
+        LK_TRY_OUT(lk_replica_init_weights(replica, (uint64_t)s->seed));
     lk_model_warn_of_images(predictor->model, &predictor->pipeline, s->weights, weights);
-    const enum lk_status status = lk_foreign_put(weights, replica);
+    status = lk_foreign_put(weights, replica);
+out:
     lk_foreign_close(weights);
     return status;
 }

@@ -3,6 +3,7 @@
 #define LK_TRAIN_PREDICT_PREDICTOR_H
 
 #include "train/evaluation/evaluator.h"
+#include "train/evaluation/images.h"
 
 struct lk_predictor {
     char data[512]; /* the SPEC it was validated with */
