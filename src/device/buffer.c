@@ -48,7 +48,7 @@ enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_
     if (held <= info->memory_bytes && bytes <= info->memory_bytes - held)
         mem = clCreateBuffer(device->context, flags, bytes ? bytes : 1, NULL, &error);
     if (mem && device->is_pocl && info->device_class == LK_CLASS_CPU)
-        lk_pocl_advise(device->queue, mem, bytes);
+        lk_pocl_advise(device->upload, mem, bytes); /* not behind fills of other buffers */
     lk_device_block_if_abandoned(device);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_DEVICE_MEMORY,

@@ -50,6 +50,21 @@ const char *lk_pocl_options(int group, char *text, size_t bytes)
     return text;
 }
 
+/* PoCL optimizes a program as a whole when it is built, and each of its kernels twice more when
+ * it first runs. Without the first of the three a kernel's code is as fast and has the same
+ * bits, since no pass may reorder floats, and a cold start saves half of its build. The
+ * compiler's option for that is none of OpenCL's, so PoCL refuses it as a word of its own;
+ * but 3.1 cuts options at blanks where it checks them and at tabs too where it hands them on.
+ * Without passes the compiler also warns of what they would have removed, hence -w. Other
+ * versions were not measured, and get the usual build. */
+const char *lk_pocl_unity_options(const struct lk_device_info *info)
+{
+    const bool known = strncmp(info->driver, "3.1", 3) == 0 &&
+                       (info->driver[3] < '0' || info->driver[3] > '9');
+    return known && info->device_class == LK_CLASS_CPU ? " -w -DLK_UNITY\t-disable-llvm-passes"
+                                                       : "";
+}
+
 /* PoCL's threads release a command some time after they have reported it as done. If the
  * program ends or the context is released in between, they read freed memory. */
 void lk_pocl_finish(cl_command_queue queue)
@@ -88,6 +103,7 @@ void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes)
     const size_t whole = (bytes - before) / HUGE_PAGE * HUGE_PAGE;
     (void)!madvise(memory + before, whole, MADV_HUGEPAGE);
     clEnqueueUnmapMemObject(queue, mem, memory, 0, NULL, NULL);
+    clFinish(queue); /* before other queues use the buffer */
 #else
     (void)queue;
     (void)mem;

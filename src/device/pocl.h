@@ -14,6 +14,10 @@ int lk_pocl_enter(void);
 void lk_pocl_leave(int group);
 const char *lk_pocl_options(int group, char *text, size_t bytes);
 
+/* More build options of a unity build, "" or with a blank in front, with which it takes less
+ * time. A version of PoCL that does not know them fails the build. */
+const char *lk_pocl_unity_options(const struct lk_device_info *info);
+
 /* clFinish(); then waits, for at most a second, until PoCL's threads have released the queue's
  * last command. */
 void lk_pocl_finish(cl_command_queue queue);
