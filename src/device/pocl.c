@@ -110,3 +110,28 @@ void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes)
     (void)bytes;
 #endif
 }
+
+/* One thread of PoCL fills a buffer. The first fill also brings in the pages, which takes a
+ * second for each GB or two, so half of it goes to another queue, whose command a second thread
+ * runs. Both halves begin behind what `queue` holds, and what follows there waits for both. */
+cl_int lk_pocl_enqueue_fill(cl_command_queue queue, cl_command_queue other, cl_mem mem,
+                            uint8_t byte, size_t bytes)
+{
+    const size_t half = bytes / 2;
+    cl_event before = NULL, done = NULL;
+    cl_int error = clEnqueueMarkerWithWaitList(queue, 0, NULL, &before);
+    if (error == CL_SUCCESS)
+        error = clEnqueueFillBuffer(other, mem, &byte, sizeof byte, half, bytes - half, 1,
+                                    &before, &done);
+    if (error == CL_SUCCESS)
+        error = clEnqueueFillBuffer(queue, mem, &byte, sizeof byte, 0, half, 0, NULL, NULL);
+    if (error == CL_SUCCESS)
+        error = clFlush(other);
+    if (error == CL_SUCCESS)
+        error = clEnqueueBarrierWithWaitList(queue, 1, &done, NULL);
+    if (before)
+        clReleaseEvent(before);
+    if (done)
+        clReleaseEvent(done);
+    return error;
+}

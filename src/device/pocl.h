@@ -26,4 +26,9 @@ void lk_pocl_finish(cl_command_queue queue);
  * is ignored. Waits. */
 void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes);
 
+/* clEnqueueFillBuffer() of a large buffer on `queue`, by two threads: the other half runs on
+ * `other`. */
+cl_int lk_pocl_enqueue_fill(cl_command_queue queue, cl_command_queue other, cl_mem mem,
+                            uint8_t byte, size_t bytes);
+
 #endif
