@@ -48,7 +48,7 @@ enum lk_status lk_buffer_create_with(struct lk_device *device, size_t bytes, cl_
     if (held <= info->memory_bytes && bytes <= info->memory_bytes - held)
         mem = clCreateBuffer(device->context, flags, bytes ? bytes : 1, NULL, &error);
     if (mem && device->is_pocl && info->device_class == LK_CLASS_CPU)
-        lk_pocl_advise(device->queue, mem, bytes);
+        lk_pocl_advise(device->upload, mem, bytes); /* not behind fills of other buffers */
     lk_device_block_if_abandoned(device);
     if (error != CL_SUCCESS)
         return lk_fail(LK_E_DEVICE_MEMORY,
@@ -142,13 +142,19 @@ enum lk_status lk_buffer_read(const struct lk_buffer *buffer, size_t offset, siz
 
 enum lk_status lk_buffer_enqueue_fill(struct lk_buffer *buffer, uint8_t byte)
 {
+    enum { LARGE = 64 << 20 };
     if (buffer->bytes == 0)
         return LK_OK;
     struct lk_device *device = buffer->device;
-    cl_event event = NULL;
-    const cl_int error =
-        clEnqueueFillBuffer(device->queue, buffer->mem, &byte, sizeof byte, 0, buffer->bytes, 0,
-                            NULL, lk_trace_place(device, &event));
+    cl_event event = NULL, *place = lk_trace_place(device, &event);
+    if (buffer->bytes >= LARGE && device->is_pocl && !place) {
+        const cl_int failed = lk_pocl_enqueue_fill(device->queue, device->transfer, buffer->mem,
+                                                   byte, buffer->bytes);
+        lk_device_block_if_abandoned(device);
+        return failed == CL_SUCCESS ? LK_OK : lk_opencl_fail(failed, "clEnqueueFillBuffer");
+    }
+    const cl_int error = clEnqueueFillBuffer(device->queue, buffer->mem, &byte, sizeof byte, 0,
+                                             buffer->bytes, 0, NULL, place);
     lk_device_block_if_abandoned(device);
     lk_trace_add(device, device->queue, "fill", buffer->bytes, event);
     return error == CL_SUCCESS ? LK_OK : lk_opencl_fail(error, "clEnqueueFillBuffer");

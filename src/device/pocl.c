@@ -50,6 +50,21 @@ const char *lk_pocl_options(int group, char *text, size_t bytes)
     return text;
 }
 
+/* PoCL optimizes a program as a whole when it is built, and each of its kernels twice more when
+ * it first runs. Without the first of the three a kernel's code is as fast and has the same
+ * bits, since no pass may reorder floats, and a cold start saves half of its build. The
+ * compiler's option for that is none of OpenCL's, so PoCL refuses it as a word of its own;
+ * but 3.1 cuts options at blanks where it checks them and at tabs too where it hands them on.
+ * Without passes the compiler also warns of what they would have removed, hence -w. Other
+ * versions were not measured, and get the usual build. */
+const char *lk_pocl_unity_options(const struct lk_device_info *info)
+{
+    const bool known = strncmp(info->driver, "3.1", 3) == 0 &&
+                       (info->driver[3] < '0' || info->driver[3] > '9');
+    return known && info->device_class == LK_CLASS_CPU ? " -w -DLK_UNITY\t-disable-llvm-passes"
+                                                       : "";
+}
+
 /* PoCL's threads release a command some time after they have reported it as done. If the
  * program ends or the context is released in between, they read freed memory. */
 void lk_pocl_finish(cl_command_queue queue)
@@ -88,9 +103,35 @@ void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes)
     const size_t whole = (bytes - before) / HUGE_PAGE * HUGE_PAGE;
     (void)!madvise(memory + before, whole, MADV_HUGEPAGE);
     clEnqueueUnmapMemObject(queue, mem, memory, 0, NULL, NULL);
+    clFinish(queue); /* before other queues use the buffer */
 #else
     (void)queue;
     (void)mem;
     (void)bytes;
 #endif
+}
+
+/* One thread of PoCL fills a buffer. The first fill also brings in the pages, which takes a
+ * second for each GB or two, so half of it goes to another queue, whose command a second thread
+ * runs. Both halves begin behind what `queue` holds, and what follows there waits for both. */
+cl_int lk_pocl_enqueue_fill(cl_command_queue queue, cl_command_queue other, cl_mem mem,
+                            uint8_t byte, size_t bytes)
+{
+    const size_t half = bytes / 2;
+    cl_event before = NULL, done = NULL;
+    cl_int error = clEnqueueMarkerWithWaitList(queue, 0, NULL, &before);
+    if (error == CL_SUCCESS)
+        error = clEnqueueFillBuffer(other, mem, &byte, sizeof byte, half, bytes - half, 1,
+                                    &before, &done);
+    if (error == CL_SUCCESS)
+        error = clEnqueueFillBuffer(queue, mem, &byte, sizeof byte, 0, half, 0, NULL, NULL);
+    if (error == CL_SUCCESS)
+        error = clFlush(other);
+    if (error == CL_SUCCESS)
+        error = clEnqueueBarrierWithWaitList(queue, 1, &done, NULL);
+    if (before)
+        clReleaseEvent(before);
+    if (done)
+        clReleaseEvent(done);
+    return error;
 }

@@ -14,6 +14,10 @@ int lk_pocl_enter(void);
 void lk_pocl_leave(int group);
 const char *lk_pocl_options(int group, char *text, size_t bytes);
 
+/* More build options of a unity build, "" or with a blank in front, with which it takes less
+ * time. A version of PoCL that does not know them fails the build. */
+const char *lk_pocl_unity_options(const struct lk_device_info *info);
+
 /* clFinish(); then waits, for at most a second, until PoCL's threads have released the queue's
  * last command. */
 void lk_pocl_finish(cl_command_queue queue);
@@ -21,5 +25,10 @@ void lk_pocl_finish(cl_command_queue queue);
 /* Asks the system for huge pages for a new buffer that is large enough to hold some; a failure
  * is ignored. Waits. */
 void lk_pocl_advise(cl_command_queue queue, cl_mem mem, size_t bytes);
+
+/* clEnqueueFillBuffer() of a large buffer on `queue`, by two threads: the other half runs on
+ * `other`. */
+cl_int lk_pocl_enqueue_fill(cl_command_queue queue, cl_command_queue other, cl_mem mem,
+                            uint8_t byte, size_t bytes);
 
 #endif

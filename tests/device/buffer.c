@@ -79,6 +79,32 @@ static void fills_and_copies(void **state)
     lk_buffer_destroy(to);
 }
 
+/* Two threads share a large fill: it comes behind what was enqueued before, and before what
+ * follows, in both of its halves. */
+static void fills_large_ones_in_order(void **state)
+{
+    (void)state;
+    const size_t bytes = ((size_t)64 << 20) + 13,
+                 at[] = {0, bytes / 2 - 1, bytes / 2, bytes - 1};
+    struct lk_buffer *large = NULL, *copy = NULL;
+    assert_ok(lk_buffer_create(device, bytes, &large));
+    assert_ok(lk_buffer_create(device, bytes, &copy));
+    for (int round = 1; round <= 3; round++) {
+        assert_ok(lk_buffer_enqueue_fill(large, (uint8_t)round));
+        assert_ok(lk_buffer_enqueue_copy(large, copy, bytes));
+        assert_ok(lk_buffer_enqueue_fill(large, 0xff));
+        for (int i = 0; i < LK_COUNT(at); i++) {
+            uint8_t filled = 0, copied = 0;
+            assert_ok(lk_buffer_read(large, at[i], 1, &filled));
+            assert_ok(lk_buffer_read(copy, at[i], 1, &copied));
+            assert_int_equal(filled, 0xff);
+            assert_int_equal(copied, round);
+        }
+    }
+    lk_buffer_destroy(copy);
+    lk_buffer_destroy(large);
+}
+
 static void views(void **state)
 {
     (void)state;
@@ -263,6 +289,7 @@ int main(int count, char **text)
         cmocka_unit_test(writes_and_reads),
         cmocka_unit_test(refuses_ranges),
         cmocka_unit_test(fills_and_copies),
+        cmocka_unit_test(fills_large_ones_in_order),
         cmocka_unit_test(views),
         cmocka_unit_test(counts_bytes),
         cmocka_unit_test(stages),

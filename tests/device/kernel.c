@@ -1,5 +1,7 @@
 /* Programs and kernels: what builds, what does not and what is said of it, calls. */
 #include "base/progress.h"
+#include "device/pocl.h"
+#include "device/program/cache.h"
 #include "rig.h"
 
 #include "../scratch.h"
@@ -83,6 +85,36 @@ static void builds_several(void **state)
     for (int i = 0; i < count; i++)
         lk_kernel_destroy(kernels[i]);
     lk_kernel_destroy(NULL);
+}
+
+/* The fast build of PoCL 3.1 rests on an option that OpenCL does not have: a compiler that
+ * refused it would build each program alone, and nothing but the time would tell. */
+static void builds_together(void **state)
+{
+    (void)state;
+    if (!device->is_pocl || lk_cache_is_wanted(device))
+        skip();
+    struct lk_kernel *two = announce("-DTOGETHER=2", 4), *three = announce("-DTOGETHER=3", 4);
+    assert_ok(lk_device_build(device));
+    assert_int_equal(two->program->unit + three->program->unit, 1 + 2);
+    assert_ptr_equal(two->program->program, three->program->program);
+    expect_sums(two, 4);
+    expect_sums(three, 4);
+    lk_kernel_destroy(two);
+    lk_kernel_destroy(three);
+}
+
+static void skips_passes_where_measured(void **state)
+{
+    (void)state;
+    struct lk_device_info info = {.driver = "3.1+debian", .device_class = LK_CLASS_CPU};
+    assert_non_null(strstr(lk_pocl_unity_options(&info), "-disable-llvm-passes"));
+    info.device_class = LK_CLASS_GPU;
+    assert_string_equal(lk_pocl_unity_options(&info), "");
+    info = (struct lk_device_info){.driver = "3.10", .device_class = LK_CLASS_CPU};
+    assert_string_equal(lk_pocl_unity_options(&info), "");
+    info = (struct lk_device_info){.driver = "6.0", .device_class = LK_CLASS_CPU};
+    assert_string_equal(lk_pocl_unity_options(&info), "");
 }
 
 static void says_why_it_does_not_build(void **state)
@@ -307,6 +339,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(builds_several),
+        cmocka_unit_test(builds_together),
+        cmocka_unit_test(skips_passes_where_measured),
         cmocka_unit_test(says_why_it_does_not_build),
         cmocka_unit_test(keeps_logs_where_told),
         cmocka_unit_test(refuses_unknown_names),

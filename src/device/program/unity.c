@@ -3,6 +3,7 @@
  * build in a fraction of the time. */
 #include "base/fail.h"
 #include "base/text.h"
+#include "device/pocl.h"
 #include "device/program/cache.h"
 #include "device/program/kernel.h"
 #include <stdio.h>
@@ -66,10 +67,13 @@ static void print_unit(struct lk_text *text, const struct lk_program *program, i
 static cl_program build(const struct lk_device *device, const char *text)
 {
     cl_int error;
+    char options[sizeof device->options + 64];
     cl_program program = clCreateProgramWithSource(device->context, 1, &text, NULL, &error);
     if (error != CL_SUCCESS)
         return NULL;
-    if (clBuildProgram(program, 1, &device->id, device->options, NULL, NULL) == CL_SUCCESS)
+    snprintf(options, sizeof options, "%s%s", device->options,
+             lk_pocl_unity_options(&device->info));
+    if (clBuildProgram(program, 1, &device->id, options, NULL, NULL) == CL_SUCCESS)
         return program;
     clReleaseProgram(program);
     return NULL;
