@@ -42,6 +42,10 @@ static enum lk_status take_vocabulary(struct lk_texts *texts, const char *given,
     if (!kept || !*kept)
         return *given && !is_number ? lk_vocabulary_read(v, given) : LK_OK;
     LK_TRY(lk_vocabulary_parse(v, kept, strlen(kept), "the model's vocabulary"));
+    if (is_number && lk_vocabulary_size(v) > texts->most)
+        return lk_fail(LK_E_ARGUMENT,
+                       "the model's vocabulary has %lld tokens, vocabulary=%s is asked for",
+                       (long long)lk_vocabulary_size(v), given);
     return *given && !is_number ? compare(v, given) : LK_OK;
 }
 
@@ -194,14 +198,20 @@ const int32_t *lk_texts_tokens(const struct lk_texts *texts, int64_t index, int6
     return texts->tokens.items + first;
 }
 
-void lk_texts_clear(struct lk_texts *texts)
+void lk_texts_forget(struct lk_texts *texts)
 {
-    lk_vocabulary_clear(&texts->vocabulary);
     lk_word_set_clear(&texts->counts);
     free(texts->standardized.bytes);
     free(texts->bytes.bytes);
     free(texts->ends);
     free(texts->tokens.items);
     free(texts->token_ends);
-    *texts = (struct lk_texts){0};
+    *texts = (struct lk_texts){
+        .vocabulary = texts->vocabulary, .most = texts->most, .least = texts->least};
+}
+
+void lk_texts_clear(struct lk_texts *texts)
+{
+    lk_texts_forget(texts);
+    lk_vocabulary_clear(&texts->vocabulary);
 }

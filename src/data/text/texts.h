@@ -85,6 +85,8 @@ LK_MUST_CHECK enum lk_status lk_texts_encode(struct lk_texts *texts);
 /* The tokens of a text, all of them. */
 const int32_t *lk_texts_tokens(const struct lk_texts *texts, int64_t index, int64_t *count);
 
+/* Forgets all texts, and keeps the vocabulary. */
+void lk_texts_forget(struct lk_texts *texts);
 void lk_texts_clear(struct lk_texts *texts);
 
 #endif
