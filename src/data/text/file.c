@@ -78,8 +78,8 @@ static enum lk_status take_choice(const json_t *all, const char *key,
     if (!choices[i])
         return lk_fail(LK_E_DATA, "'%s': %s '%.40s' is not known", where, key, found);
     if (*choice && *choice != i)
-        return lk_fail(LK_E_ARGUMENT, "the vocabulary of '%s' has %s %s, asked for is %s",
-                       where, key, found, choices[*choice]);
+        return lk_fail(LK_E_ARGUMENT, "%s: the vocabulary has %s %s, asked for is %s", where,
+                       key, found, choices[*choice]);
     *choice = i;
     return LK_OK;
 }

@@ -20,7 +20,7 @@ static enum lk_status compare(const struct lk_vocabulary *given, const char *pat
     char what[256];
     enum lk_status status = lk_vocabulary_read(&other, path);
     if (status == LK_OK && !lk_vocabulary_same(given, &other, what))
-        status = lk_fail(LK_E_ARGUMENT, "vocabulary '%s' is another one than the model's: %s",
+        status = lk_fail(LK_E_ARGUMENT, "vocabulary '%s' is another one than the run's: %s",
                          path, what);
     lk_vocabulary_clear(&other);
     return status;
@@ -41,10 +41,10 @@ static enum lk_status take_vocabulary(struct lk_texts *texts, const char *given,
                        LK_MOST_VOCABULARY);
     if (!kept || !*kept)
         return *given && !is_number ? lk_vocabulary_read(v, given) : LK_OK;
-    LK_TRY(lk_vocabulary_parse(v, kept, strlen(kept), "the model's vocabulary"));
+    LK_TRY(lk_vocabulary_parse(v, kept, strlen(kept), "the run"));
     if (is_number && lk_vocabulary_size(v) > texts->most)
         return lk_fail(LK_E_ARGUMENT,
-                       "the model's vocabulary has %lld tokens, vocabulary=%s is asked for",
+                       "the run's vocabulary has %lld tokens, vocabulary=%s is asked for",
                        (long long)lk_vocabulary_size(v), given);
     return *given && !is_number ? compare(v, given) : LK_OK;
 }

@@ -15,7 +15,7 @@ static const struct lk_node *find_tokens(const struct lk_model *model)
         const struct lk_input *input = &model->inputs[i]->input;
         if (input->dtype == LK_I32 && input->shape.rank == 1 && !tokens)
             tokens = model->inputs[i];
-        else if (input->dtype != LK_I32 || input->shape.rank != 0)
+        else if (lk_shape_count(&input->shape) != 1)
             return NULL;
     }
     return tokens;
@@ -54,6 +54,7 @@ enum lk_status lk_predictor_run_text(struct lk_predictor *predictor, const char 
     const struct lk_node *node = find_tokens(model);
     const void *from[LK_MOST_INPUTS];
     int32_t count = 0;
+    float real = 0;
     if (!node || !lk_predictor_takes_text(predictor))
         return lk_fail(LK_E_ARGUMENT, "model '%s' was not trained on texts",
                        lk_model_name(model));
@@ -62,8 +63,11 @@ enum lk_status lk_predictor_run_text(struct lk_predictor *predictor, const char 
     if (!tokens)
         return lk_fail_memory("tokens", (size_t)length * sizeof *tokens);
     enum lk_status status = read_tokens(predictor, text, bytes, length, tokens, &count);
+    real = (float)count;
     for (int i = 0; i < model->input_count; i++)
-        from[i] = model->inputs[i] == node ? tokens : &count;
+        from[i] = model->inputs[i] == node                  ? (const void *)tokens
+                  : model->inputs[i]->input.dtype == LK_F32 ? (const void *)&real
+                                                            : &count;
     if (status == LK_OK)
         status = lk_predictor_run_fields(predictor, 1, from, to);
     free(tokens);
