@@ -1,6 +1,7 @@
 /* The table of known answers, computed again with plain loops in double: it is not merely what
  * some device's kernels said. */
-#include "bench/selftest/known_answers.h"
+#include "known.h"
+
 #include "base/random.h"
 
 #include <inttypes.h>
@@ -12,17 +13,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-enum { BATCH = LK_KNOWN_BATCH };
-
-/* The arrays of one row: float as drawn, double as computed. */
-struct problem {
-    const struct lk_known_answer *known;
-    struct lk_op_shapes shapes;
-    struct lk_known_arrays data;
-    int32_t *tokens, *lengths; /* NULL: there are none */
-    double *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
-};
 
 static void *array(int64_t count, size_t size)
 {
@@ -38,19 +28,6 @@ static float *drawn(const struct lk_known_answer *known, int which, int64_t coun
     return values;
 }
 
-/* Number `which` of option "name=a,b" (one number stands for both). */
-static int64_t number(const char *options, const char *name, int which, int64_t standard)
-{
-    const char *at = strstr(options, name);
-    if (!at)
-        return standard;
-    at += strlen(name) + 1;
-    const char *comma = strchr(at, ','), *space = strchr(at, ' ');
-    if (which == 1 && comma && (!space || comma < space))
-        at = comma + 1;
-    return atoll(at);
-}
-
 /* --- convolutions ---------------------------------------------------------------------- */
 
 struct conv {
@@ -61,15 +38,16 @@ static struct conv describe(const struct problem *p)
 {
     const char *o = p->known->options;
     const struct lk_shape *x = &p->shapes.x[0];
-    struct conv c = {.c = x->dim[0],
-                     .h = x->dim[1],
-                     .w = x->dim[2],
-                     .k = number(o, "filters", 0, 0),
-                     .r = number(o, "kernel", 0, 3),
-                     .s = number(o, "kernel", 1, 3),
-                     .stride = {number(o, "stride", 0, 1), number(o, "stride", 1, 1)},
-                     .pad = {number(o, "padding", 0, 0), number(o, "padding", 1, 0)},
-                     .groups = number(o, "groups", 0, 1)};
+    struct conv c = {
+        .c = x->dim[0],
+        .h = x->dim[1],
+        .w = x->dim[2],
+        .k = known_number(o, "filters", 0, 0),
+        .r = known_number(o, "kernel", 0, 3),
+        .s = known_number(o, "kernel", 1, 3),
+        .stride = {known_number(o, "stride", 0, 1), known_number(o, "stride", 1, 1)},
+        .pad = {known_number(o, "padding", 0, 0), known_number(o, "padding", 1, 0)},
+        .groups = known_number(o, "groups", 0, 1)};
     if (strstr(o, "padding=same")) { /* only with stride 1 */
         c.pad[0] = c.r / 2;
         c.pad[1] = c.s / 2;
@@ -156,17 +134,18 @@ static struct conv describe_transposed(const struct problem *p)
 {
     const char *o = p->known->options;
     const struct lk_shape *x = &p->shapes.x[0], *y = &p->shapes.y;
-    return (struct conv){.c = y->dim[0],
-                         .h = y->dim[1],
-                         .w = y->dim[2],
-                         .k = x->dim[0],
-                         .r = number(o, "kernel", 0, 3),
-                         .s = number(o, "kernel", 1, 3),
-                         .stride = {number(o, "stride", 0, 1), number(o, "stride", 1, 1)},
-                         .pad = {number(o, "padding", 0, 0), number(o, "padding", 1, 0)},
-                         .groups = number(o, "groups", 0, 1),
-                         .oh = x->dim[1],
-                         .ow = x->dim[2]};
+    return (struct conv){
+        .c = y->dim[0],
+        .h = y->dim[1],
+        .w = y->dim[2],
+        .k = x->dim[0],
+        .r = known_number(o, "kernel", 0, 3),
+        .s = known_number(o, "kernel", 1, 3),
+        .stride = {known_number(o, "stride", 0, 1), known_number(o, "stride", 1, 1)},
+        .pad = {known_number(o, "padding", 0, 0), known_number(o, "padding", 1, 0)},
+        .groups = known_number(o, "groups", 0, 1),
+        .oh = x->dim[1],
+        .ow = x->dim[2]};
 }
 
 struct spread {
@@ -232,8 +211,8 @@ static void pool(struct problem *p)
     const bool global = y->rank == 1 || y->dim[1] * y->dim[2] == 1;
     const int64_t h = x->dim[1], w = x->dim[2];
     const int64_t oh = y->rank == 1 ? 1 : y->dim[1], ow = y->rank == 1 ? 1 : y->dim[2];
-    const int64_t size = global ? h : number(p->known->options, "size", 0, 2);
-    const int64_t stride = number(p->known->options, "stride", 0, size);
+    const int64_t size = global ? h : known_number(p->known->options, "size", 0, 2);
+    const int64_t stride = known_number(p->known->options, "stride", 0, size);
     const bool same = strstr(p->known->options, "same") != NULL;
     const int64_t top = same ? ((oh - 1) * stride + size - h) / 2 : 0;
     const int64_t left = same ? ((ow - 1) * stride + size - w) / 2 : 0;
@@ -346,7 +325,7 @@ static void upsample(struct problem *p)
 {
     const int64_t *d = p->shapes.x[0].dim, h = d[1], w = d[2];
     const char *o = p->known->options;
-    const int64_t down = number(o, "size", 0, 2), across = number(o, "size", 1, 2);
+    const int64_t down = known_number(o, "size", 0, 2), across = known_number(o, "size", 1, 2);
     const bool is_linear = strstr(o, "bilinear") != NULL;
     for (int64_t from = 0; from < BATCH * d[0] * h * w; from++)
         for (int64_t i = 0; i < h * down * w * across; i++) {
@@ -376,113 +355,6 @@ static void dropout(struct problem *p)
 
 /* --- the comparison -------------------------------------------------------------------- */
 
-/* --- time steps ------------------------------------------------------------------------ */
-
-/* The valid steps of sample n. */
-static int64_t length_of(const struct problem *p, int64_t n)
-{
-    const int64_t steps = p->shapes.x[0].dim[0];
-    const int64_t length = p->lengths ? p->lengths[n] : steps;
-    return length < 0 ? 0 : length > steps ? steps : length;
-}
-
-static void embedding(struct problem *p)
-{
-    const int64_t steps = p->shapes.x[0].dim[0],
-                  units = number(p->known->options, "units", 0, 0);
-    for (int64_t n = 0; n < BATCH; n++)
-        for (int64_t t = n * steps; t < n * steps + length_of(p, n); t++)
-            for (int64_t u = 0; u < units; u++) {
-                const int64_t row = p->tokens[t];
-                if (row < 0 || row >= number(p->known->options, "vocabulary", 0, 0))
-                    continue;
-                p->y[t * units + u] = p->data.w[0][row * units + u];
-                p->dw[0][row * units + u] += p->data.dy[t * units + u];
-            }
-}
-
-/* Convolution with padding=same, an odd kernel and a relu: its outputs are as many as its
- * inputs. */
-static void conv1d(struct problem *p, int64_t n, int64_t valid)
-{
-    const int64_t steps = p->shapes.x[0].dim[0], c = p->shapes.x[0].dim[1];
-    const int64_t filters = p->shapes.y.dim[1],
-                  kernel = number(p->known->options, "kernel", 0, 3);
-    for (int64_t i = 0; i < valid * filters; i++) {
-        const int64_t k = i % filters, first = i / filters - kernel / 2;
-        const int64_t y = n * steps * filters + i;
-        double sum = p->data.w[1][k];
-        for (int pass = 0; pass < 2; pass++) {
-            const double dz = sum > 0 ? p->data.dy[y] : 0;
-            for (int64_t j = 0; j < kernel * c; j++) {
-                const int64_t t = first + j / c, x = (n * steps + t) * c + j % c;
-                if (t < 0 || t >= valid)
-                    continue;
-                if (pass == 0)
-                    sum += (double)p->data.x[0][x] * p->data.w[0][j * filters + k];
-                else
-                    p->dx[0][x] += dz * p->data.w[0][j * filters + k];
-                if (pass == 1)
-                    p->dw[0][j * filters + k] += dz * p->data.x[0][x];
-            }
-            if (pass == 1)
-                p->dw[1][k] += dz;
-        }
-        p->y[y] = sum > 0 ? sum : 0;
-    }
-}
-
-/* Of the channels of one sample: from step t of x to step o of y. */
-static void move(struct problem *p, int64_t n, int64_t t, int64_t o, double weight)
-{
-    const int64_t steps = p->shapes.x[0].dim[0], c = p->shapes.x[0].dim[1];
-    const int64_t y_steps = lk_shape_count(&p->shapes.y) / c;
-    for (int64_t k = 0; k < c; k++) {
-        const int64_t x = (n * steps + t) * c + k, y = (n * y_steps + o) * c + k;
-        p->y[y] += weight * p->data.x[0][x];
-        p->dx[0][x] += weight * p->data.dy[y];
-    }
-}
-
-/* The largest of all valid steps, the first of equals. */
-static void global_max(struct problem *p, int64_t n, int64_t valid)
-{
-    const int64_t steps = p->shapes.x[0].dim[0], c = p->shapes.x[0].dim[1];
-    for (int64_t k = 0; k < c && valid > 0; k++) {
-        int64_t best = n * steps * c + k;
-        for (int64_t t = 1; t < valid; t++)
-            if (p->data.x[0][(n * steps + t) * c + k] > p->data.x[0][best])
-                best = (n * steps + t) * c + k;
-        p->y[n * c + k] = p->data.x[0][best];
-        p->dx[0][best] += p->data.dy[n * c + k];
-    }
-}
-
-/* Pools of one or two steps, whose means are exact. */
-static void steps(struct problem *p)
-{
-    const char *op = p->known->op;
-    for (int64_t n = 0; n < BATCH; n++) {
-        const int64_t valid = length_of(p, n);
-        if (strcmp(op, "conv1d") == 0)
-            conv1d(p, n, valid);
-        if (strcmp(op, "global_max_pool1d") == 0)
-            global_max(p, n, valid);
-        if (strcmp(op, "last_step") == 0 && valid > 0)
-            move(p, n, valid - 1, 0, 1);
-        for (int64_t t = 0; t < valid; t++) {
-            if (strcmp(op, "reverse_steps") == 0)
-                move(p, n, t, valid - 1 - t, 1);
-            if (strcmp(op, "max_pool1d") == 0) /* of one step */
-                move(p, n, t, t, 1);
-            if (strcmp(op, "average_pool1d") == 0 && t / 2 < valid / 2)
-                move(p, n, t, t / 2, 0.5);
-            if (strcmp(op, "global_average_pool1d") == 0) /* of 1, 2 or 4 steps */
-                move(p, n, t, 0, 1.0 / (double)valid);
-        }
-    }
-}
-
 /* False: no loops for this operation. */
 static bool compute(struct problem *p)
 {
@@ -494,9 +366,9 @@ static bool compute(struct problem *p)
     else if (strcmp(op, "dense") == 0)
         dense(p);
     else if (strcmp(op, "embedding") == 0)
-        embedding(p);
+        known_embedding(p);
     else if (p->known->length)
-        steps(p);
+        known_steps(p);
     else if (strstr(op, "pool"))
         pool(p);
     else if (strcmp(op, "add") == 0 || strcmp(op, "multiply") == 0)
