@@ -57,6 +57,34 @@ static void a_sequence_brings_its_length(void **state)
     lk_model_destroy(model);
 }
 
+/* Operations on time steps read the length behind their inputs, but not twice. */
+static void operations_get_the_length(void **state)
+{
+    (void)state;
+    struct lk_model *model =
+        read_good("input: {tokens: {shape: [5], type: int32, length: true}}\n"
+                  "layers:\n"
+                  "  - {embedding: {vocabulary: 9, units: 4}, name: rows}\n"
+                  "  - {conv1d: {filters: 3, kernel: 2, padding: same}, name: same}\n"
+                  "  - {conv1d: {filters: 3, kernel: 2}, name: fewer}\n"
+                  "  - {global_max_pool1d: , name: whole}\n"
+                  "  - {from: [same, tokens_length], last_step: , name: last}\n"
+                  "  - {from: [whole, last], add: }\n");
+    static const struct {
+        const char *name;
+        int inputs;
+    } layers[] = {{"rows", 2}, {"same", 2}, {"fewer", 2}, {"whole", 1}, {"last", 2}};
+    for (int i = 0; i < LK_COUNT(layers); i++) {
+        const struct lk_node *node = lk_graph_find(lk_model_graph(model), layers[i].name);
+        assert_int_equal(node->inputs, layers[i].inputs);
+        if (node->inputs == 2)
+            assert_ptr_equal(node->input_nodes[1], lk_model_input(model, 1));
+    }
+    assert_string_equal(length_of(model, "same"), "tokens_length");
+    assert_string_equal(length_of(model, "fewer"), "");
+    lk_model_destroy(model);
+}
+
 static void the_one_input_may_be_described_alone(void **state)
 {
     (void)state;
@@ -110,6 +138,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_sequence_brings_its_length, catch_warnings,
+                                        release_warnings),
+        cmocka_unit_test_setup_teardown(operations_get_the_length, catch_warnings,
                                         release_warnings),
         cmocka_unit_test_setup_teardown(the_one_input_may_be_described_alone, catch_warnings,
                                         release_warnings),
