@@ -13,7 +13,13 @@
 
 enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };
 
-enum lk_init { LK_INIT_ZEROS, LK_INIT_ONES, LK_INIT_GLOROT_UNIFORM, LK_INIT_QUARTER };
+enum lk_init {
+    LK_INIT_ZEROS,
+    LK_INIT_ONES,
+    LK_INIT_GLOROT_UNIFORM,
+    LK_INIT_QUARTER,
+    LK_INIT_UNIFORM, /* U(-0.05, 0.05), as Keras's of that name */
+};
 
 /* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
  * fan_out)).
@@ -107,6 +113,10 @@ struct lk_op {
     bool is_view;     /* y is x in another shape: y and x share memory, and so do dy and
                        * dx; no kernel runs, only infer is called */
     bool only_trains; /* outside training the operation is a view: dropout */
+
+    bool takes_length; /* behind its inputs it may get one more, i32 [], the number of valid
+                        * time steps of each sample; max_inputs counts it. Data: to be clamped
+                        * to 0..t. Backward finds integer inputs whether it reads x or not */
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);

@@ -1,6 +1,7 @@
 /* The table of known answers, computed again with plain loops in double: it is not merely what
  * some device's kernels said. */
-#include "bench/selftest/known_answers.h"
+#include "known.h"
+
 #include "base/random.h"
 
 #include <inttypes.h>
@@ -12,16 +13,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-enum { BATCH = LK_KNOWN_BATCH };
-
-/* The arrays of one row: float as drawn, double as computed. */
-struct problem {
-    const struct lk_known_answer *known;
-    struct lk_op_shapes shapes;
-    struct lk_known_arrays data;
-    double *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
-};
 
 static void *array(int64_t count, size_t size)
 {
@@ -37,19 +28,6 @@ static float *drawn(const struct lk_known_answer *known, int which, int64_t coun
     return values;
 }
 
-/* Number `which` of option "name=a,b" (one number stands for both). */
-static int64_t number(const char *options, const char *name, int which, int64_t standard)
-{
-    const char *at = strstr(options, name);
-    if (!at)
-        return standard;
-    at += strlen(name) + 1;
-    const char *comma = strchr(at, ','), *space = strchr(at, ' ');
-    if (which == 1 && comma && (!space || comma < space))
-        at = comma + 1;
-    return atoll(at);
-}
-
 /* --- convolutions ---------------------------------------------------------------------- */
 
 struct conv {
@@ -60,15 +38,16 @@ static struct conv describe(const struct problem *p)
 {
     const char *o = p->known->options;
     const struct lk_shape *x = &p->shapes.x[0];
-    struct conv c = {.c = x->dim[0],
-                     .h = x->dim[1],
-                     .w = x->dim[2],
-                     .k = number(o, "filters", 0, 0),
-                     .r = number(o, "kernel", 0, 3),
-                     .s = number(o, "kernel", 1, 3),
-                     .stride = {number(o, "stride", 0, 1), number(o, "stride", 1, 1)},
-                     .pad = {number(o, "padding", 0, 0), number(o, "padding", 1, 0)},
-                     .groups = number(o, "groups", 0, 1)};
+    struct conv c = {
+        .c = x->dim[0],
+        .h = x->dim[1],
+        .w = x->dim[2],
+        .k = known_number(o, "filters", 0, 0),
+        .r = known_number(o, "kernel", 0, 3),
+        .s = known_number(o, "kernel", 1, 3),
+        .stride = {known_number(o, "stride", 0, 1), known_number(o, "stride", 1, 1)},
+        .pad = {known_number(o, "padding", 0, 0), known_number(o, "padding", 1, 0)},
+        .groups = known_number(o, "groups", 0, 1)};
     if (strstr(o, "padding=same")) { /* only with stride 1 */
         c.pad[0] = c.r / 2;
         c.pad[1] = c.s / 2;
@@ -155,17 +134,18 @@ static struct conv describe_transposed(const struct problem *p)
 {
     const char *o = p->known->options;
     const struct lk_shape *x = &p->shapes.x[0], *y = &p->shapes.y;
-    return (struct conv){.c = y->dim[0],
-                         .h = y->dim[1],
-                         .w = y->dim[2],
-                         .k = x->dim[0],
-                         .r = number(o, "kernel", 0, 3),
-                         .s = number(o, "kernel", 1, 3),
-                         .stride = {number(o, "stride", 0, 1), number(o, "stride", 1, 1)},
-                         .pad = {number(o, "padding", 0, 0), number(o, "padding", 1, 0)},
-                         .groups = number(o, "groups", 0, 1),
-                         .oh = x->dim[1],
-                         .ow = x->dim[2]};
+    return (struct conv){
+        .c = y->dim[0],
+        .h = y->dim[1],
+        .w = y->dim[2],
+        .k = x->dim[0],
+        .r = known_number(o, "kernel", 0, 3),
+        .s = known_number(o, "kernel", 1, 3),
+        .stride = {known_number(o, "stride", 0, 1), known_number(o, "stride", 1, 1)},
+        .pad = {known_number(o, "padding", 0, 0), known_number(o, "padding", 1, 0)},
+        .groups = known_number(o, "groups", 0, 1),
+        .oh = x->dim[1],
+        .ow = x->dim[2]};
 }
 
 struct spread {
@@ -231,8 +211,8 @@ static void pool(struct problem *p)
     const bool global = y->rank == 1 || y->dim[1] * y->dim[2] == 1;
     const int64_t h = x->dim[1], w = x->dim[2];
     const int64_t oh = y->rank == 1 ? 1 : y->dim[1], ow = y->rank == 1 ? 1 : y->dim[2];
-    const int64_t size = global ? h : number(p->known->options, "size", 0, 2);
-    const int64_t stride = number(p->known->options, "stride", 0, size);
+    const int64_t size = global ? h : known_number(p->known->options, "size", 0, 2);
+    const int64_t stride = known_number(p->known->options, "stride", 0, size);
     const bool same = strstr(p->known->options, "same") != NULL;
     const int64_t top = same ? ((oh - 1) * stride + size - h) / 2 : 0;
     const int64_t left = same ? ((ow - 1) * stride + size - w) / 2 : 0;
@@ -345,7 +325,7 @@ static void upsample(struct problem *p)
 {
     const int64_t *d = p->shapes.x[0].dim, h = d[1], w = d[2];
     const char *o = p->known->options;
-    const int64_t down = number(o, "size", 0, 2), across = number(o, "size", 1, 2);
+    const int64_t down = known_number(o, "size", 0, 2), across = known_number(o, "size", 1, 2);
     const bool is_linear = strstr(o, "bilinear") != NULL;
     for (int64_t from = 0; from < BATCH * d[0] * h * w; from++)
         for (int64_t i = 0; i < h * down * w * across; i++) {
@@ -385,6 +365,10 @@ static bool compute(struct problem *p)
         conv2d_transpose(p);
     else if (strcmp(op, "dense") == 0)
         dense(p);
+    else if (strcmp(op, "embedding") == 0)
+        known_embedding(p);
+    else if (p->known->length)
+        known_steps(p);
     else if (strstr(op, "pool"))
         pool(p);
     else if (strcmp(op, "add") == 0 || strcmp(op, "multiply") == 0)
@@ -423,6 +407,11 @@ static void make(struct problem *p, const void *options)
     *s = (struct lk_op_shapes){.options = options, .inputs = known->inputs ? known->inputs : 1};
     for (int i = 0; i < s->inputs; i++)
         s->x[i] = lk_known_shape(known, i);
+    s->x_dtype[0] = known->tokens ? LK_I32 : LK_F32;
+    if (known->tokens)
+        lk_known_tokens(known, p->tokens = array(BATCH * lk_shape_count(&known->x), 4));
+    if (known->length)
+        lk_known_lengths(known, p->lengths = array(BATCH, 4));
     assert_int_equal(lk_options_parse(op->options, (void *)options, known->options), LK_OK);
     assert_int_equal(op->infer(s), LK_OK);
     const int64_t y_count = BATCH * lk_shape_count(&s->y);
@@ -442,6 +431,8 @@ static void make(struct problem *p, const void *options)
 
 static void clear(struct problem *p)
 {
+    free(p->tokens);
+    free(p->lengths);
     for (int i = 0; i < LK_MOST_INPUTS; i++) {
         free(p->data.x[i]);
         free(p->dx[i]);
@@ -458,7 +449,7 @@ static bool is_right(struct problem *p)
 {
     const struct lk_op_shapes *s = &p->shapes;
     uint64_t y = add_sum(0, p->y, BATCH * lk_shape_count(&s->y)), dx = 0, dw = 0;
-    for (int i = 0; i < s->inputs; i++)
+    for (int i = 0; i < s->inputs && !p->tokens; i++)
         dx = add_sum(dx, p->dx[i], BATCH * lk_shape_count(&s->x[i]));
     for (int j = 0; j < s->params; j++)
         dw = add_sum(dw, p->dw[j], lk_shape_count(&s->param[j].shape));

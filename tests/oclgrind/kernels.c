@@ -78,6 +78,8 @@ static enum lk_status run_operation(struct lk_device *device, const struct opera
         .seed = 3};
     for (int i = 0; i < config.inputs; i++)
         config.x[i] = i == 1 && o->second.rank > 0 ? o->second : o->x;
+    if (o->has_tokens)
+        config.x_dtype[0] = LK_I32;
     if (o->has_labels) {
         config.x[config.inputs] = o->labels;
         config.x_dtype[config.inputs++] = LK_I32;
@@ -124,13 +126,15 @@ static bool is_listed(const char *op)
 static enum lk_status run_known(void)
 {
     for (const struct lk_known_answer *k = lk_known_answers; k->op; k++) {
-        const struct operation o = {.op = k->op,
-                                    .options = k->options,
-                                    .x = k->x,
-                                    .second = k->second,
-                                    .inputs = k->inputs,
-                                    .has_labels = k->labels,
-                                    .labels = k->labels ? lk_known_label_shape(k) : k->x};
+        struct operation o = {.op = k->op,
+                              .options = k->options,
+                              .x = k->x,
+                              .second = k->second,
+                              .inputs = k->inputs,
+                              .has_tokens = k->tokens,
+                              .has_labels = k->labels || k->length};
+        if (k->labels)
+            o.labels = lk_known_label_shape(k);
         if (!is_listed(k->op))
             LK_TRY(run_operations(&o, 1));
     }

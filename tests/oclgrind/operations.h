@@ -12,6 +12,7 @@ struct operation {
     bool is_first;          /* no dx is wanted */
     bool has_labels;        /* one more input */
     struct lk_shape labels; /* their shape */
+    bool has_tokens;        /* x is whole numbers */
     bool is_wide;           /* a tile of each shard is enough */
     const char *algorithm;  /* to prefer; NULL: direct sums */
 };

@@ -28,13 +28,13 @@ FLOORS = {
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
     "bench": [[""], ["scale", "selftest"]],
-    "data": [["sources"], ["images", "stages", "tables"], [""],
+    "data": [["text"], ["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
     "graph": [["memory"], [""], ["tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "text"], ["foreign"], ["keras"]],
-    "ops": [[""], ["arrange", "norm", "probe", "weighted"]],
+    "ops": [[""], ["arrange", "norm", "probe", "sequence", "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings", "tuning"], ["run"], [""], ["compute", "predict"]],
@@ -47,7 +47,7 @@ TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
          "field": "data", "file": "io", "import": "model", "predict": "train",
          "progress": "base", "reference": "train", "settings": "train", "status": "base",
-         "survey": "data", "tune": "graph", "weights": "model"}  # fmt: skip
+         "survey": "data", "text": "data", "tune": "graph", "weights": "model"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {
@@ -64,10 +64,12 @@ LIBRARIES = {
     "stb_image.h": ["src/io/image/image.c"],
     "turbojpeg.h": ["src/io/image/image.c"],
     "hdf5.h": ["src/io/arrays/hdf5_write.c"],
+    "utf8proc.h": ["src/data/text/unicode.c"],
     "yaml.h": ["src/model/yaml/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
-    "jansson.h": ["src/io/arrays/keras.c", "src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run/folder.c",
+    "jansson.h": ["src/data/text/file.c", "src/io/arrays/keras.c", "src/io/safetensors.c",
+                  "src/io/safetensors_write.c", "src/model/classes.c",
+                  "src/model/keras/keras.h", "src/train/run/folder.c",
                   "tools/terminal/json.h"],
 }  # fmt: skip
 

@@ -50,6 +50,18 @@ void lk_known_labels(const struct lk_known_answer *known, int32_t *labels)
         labels[i] = (int32_t)(draw(LK_DRAW_LABELS, i) % (classes + masked)) - (int32_t)masked;
 }
 
+void lk_known_tokens(const struct lk_known_answer *known, int32_t *tokens)
+{
+    for (int64_t i = 0; i < LK_KNOWN_BATCH * lk_shape_count(&known->x); i++)
+        tokens[i] = (int32_t)(draw(LK_DRAW_X, i) % 8) - 1;
+}
+
+void lk_known_lengths(const struct lk_known_answer *known, int32_t *lengths)
+{
+    for (int64_t i = 0; i < LK_KNOWN_BATCH; i++)
+        lengths[i] = (int32_t)(draw(LK_DRAW_LABELS, i) % (uint32_t)(known->x.dim[0] + 3)) - 1;
+}
+
 uint64_t lk_known_hash(uint64_t sum, const float *values, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -278,6 +278,8 @@ static void expect_sum_of_losses(const struct lk_known_answer *known,
 #define ROW(k) {1, {k}}
 #define EXACT(op_, options_, ...)                                                              \
     {.op = op_, .options = options_, .x = __VA_ARGS__}
+#define STEPS(op_, options_, t, c, ...)                                                        \
+    {.op = op_, .options = options_, .x = {2, {t, c}}, .length = true, __VA_ARGS__}
 #define SUMS(y_, dx_, dw_) .y = y_, .dx = dx_, .dw = dw_
 #define NEAR(op_, options_, ...)                                                               \
     {.op = op_, .options = options_, .x = __VA_ARGS__, .numbers = LK_KNOWN_QUARTERS}
@@ -362,6 +364,22 @@ const struct lk_known_answer lk_known_answers[] = {
           SUMS(0x466062ca6b03a525, 0xabe1ede17b18a3a5, 0)),
     EXACT("dropout", "rate=0.5", ROW(33),
           SUMS(0x978cb2a993dcc045, 0x814d44936bdcc045, 0)),
+    EXACT("embedding", "vocabulary=5 units=18", ROW(6),
+          SUMS(0x609446feab9b64a5, 0, 0x71abd1d4494997cd), .tokens = true, .length = true),
+    STEPS("conv1d", "filters=5 kernel=3 padding=same activation=relu", 6, 4,
+          SUMS(0x8e4fed362bbd70e5, 0x2f1c370cee028e25, 0x42d3f199a420d6df)),
+    STEPS("max_pool1d", "size=1", 5, 3,
+          SUMS(0xb8cc723995c91005, 0xf44eb05e9cc91005, 0)),
+    STEPS("average_pool1d", "", 7, 3,
+          SUMS(0x86f8ccb57e247545, 0x5bc2b645427bfac5, 0)),
+    STEPS("global_max_pool1d", "", 5, 3,
+          SUMS(0xbcb6f16aefc22a85, 0xf9bcc9252ec91005, 0)),
+    STEPS("global_average_pool1d", "", 2, 5,
+          SUMS(0x52b74d67fc85c8c5, 0x7c59ed3998f34265, 0)),
+    STEPS("last_step", "", 5, 3,
+          SUMS(0x1a7b081fdd822a85, 0xd36a793b2b491005, 0)),
+    STEPS("reverse_steps", "", 5, 3,
+          SUMS(0x856c9165b9c91005, 0x4d9ac087bf491005, 0)),
     LK_FUNCTIONS(FUNCTION)
     LK_LOSSES(LOSS)
     NEAR("sum_losses", "weights=[1,0.5,0,0,0,0,0,0]", ROW(2), .inputs = 2,

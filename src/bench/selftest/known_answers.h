@@ -23,6 +23,8 @@ struct lk_known_answer {
     struct lk_shape second; /* of the second input; rank 0: like x */
     int inputs;             /* labels not counted; 0: one */
     bool labels;            /* one more input: see lk_known_label_shape() */
+    bool tokens;            /* x is whole numbers, some of them no row of a table */
+    bool length;            /* one more input: the valid time steps of each sample */
     enum lk_known_numbers numbers;
 
     /* Exact: sums of the bits of y, of all dx, and of all dw summed over shards. */
@@ -54,6 +56,11 @@ struct lk_shape lk_known_shape(const struct lk_known_answer *known, int i);
  * [LK_KNOWN_BATCH] of that shape. */
 struct lk_shape lk_known_label_shape(const struct lk_known_answer *known);
 void lk_known_labels(const struct lk_known_answer *known, int32_t *labels);
+
+/* Tokens from -1 to 6: [LK_KNOWN_BATCH] of the shape of x; lengths from -1 to one more than x
+ * has time steps: [LK_KNOWN_BATCH]. */
+void lk_known_tokens(const struct lk_known_answer *known, int32_t *tokens);
+void lk_known_lengths(const struct lk_known_answer *known, int32_t *lengths);
 
 /* `sum` and the bits of the values in it (FNV-1a); -0 counts as 0. Begin with 0. */
 uint64_t lk_known_hash(uint64_t sum, const float *values, int64_t count);

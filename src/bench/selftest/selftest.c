@@ -48,7 +48,12 @@ static enum lk_status fill_inputs(struct trial *trial)
         }
         LK_TRY(take(trial, LK_KNOWN_BATCH * lk_shape_count(&s->x[i]), sizeof(int32_t),
                     &data->labels));
-        lk_known_labels(trial->known, data->labels);
+        if (i == 0)
+            lk_known_tokens(trial->known, data->labels);
+        else if (trial->known->length)
+            lk_known_lengths(trial->known, data->labels);
+        else
+            lk_known_labels(trial->known, data->labels);
         LK_TRY(lk_tiled_write((struct lk_buffer *)run->x[i], &trial->probe.setup.tiling,
                               &s->x[i], LK_I32, LK_KNOWN_BATCH, data->labels));
     }
@@ -114,6 +119,8 @@ static enum lk_status check_exact(struct trial *trial, float *y, float *dx0)
     uint64_t sum = 0;
     for (int i = 0; i < s->inputs; i++) {
         float *dx = dx0;
+        if (s->x_dtype[i] == LK_I32)
+            continue;
         if (i > 0)
             LK_TRY(read_tiles(trial, &s->x[i], trial->probe.runs[0].dx[i], &dx));
         sum = lk_known_hash(sum, dx, LK_KNOWN_BATCH * lk_shape_count(&s->x[i]));
@@ -168,17 +175,19 @@ static enum lk_status open_probe(struct trial *trial, struct lk_device *device)
                                      .dw = true};
     for (int i = 0; i < config.inputs; i++)
         config.x[i] = lk_known_shape(known, i);
-    if (known->labels) {
+    if (known->tokens)
+        config.x_dtype[0] = LK_I32;
+    if (known->labels)
         config.x[config.inputs] = lk_known_label_shape(known);
+    if (known->labels || known->length)
         config.x_dtype[config.inputs++] = LK_I32;
-    }
     return lk_probe_open(&trial->probe, &config);
 }
 
 static enum lk_status run_trial(struct trial *trial, struct lk_device *device)
 {
     const struct lk_op_shapes *s = &trial->probe.setup.shapes;
-    float *y, *dx;
+    float *y, *dx = NULL;
     LK_TRY(open_probe(trial, device));
     LK_TRY(lk_device_build(device));
     LK_TRY(lk_probe_allocate(&trial->probe, 0, true));
@@ -186,7 +195,8 @@ static enum lk_status run_trial(struct trial *trial, struct lk_device *device)
     LK_TRY(lk_probe_forward(&trial->probe, 0));
     LK_TRY(lk_probe_backward(&trial->probe, 0));
     LK_TRY(read_tiles(trial, &s->y, trial->probe.runs[0].y, &y));
-    LK_TRY(read_tiles(trial, &s->x[0], trial->probe.runs[0].dx[0], &dx));
+    if (s->x_dtype[0] == LK_F32)
+        LK_TRY(read_tiles(trial, &s->x[0], trial->probe.runs[0].dx[0], &dx));
     return trial->known->expect ? check_expected(trial, y, dx) : check_exact(trial, y, dx);
 }
 

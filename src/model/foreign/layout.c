@@ -16,6 +16,7 @@ struct axes {
 static const struct axes table[] = {
     {"conv2d", 4, .keras = {1, 2, 0, 3}, .torch = {3, 0, 1, 2}},
     {"conv2d_transpose", 4, .keras = {1, 2, 0, 3}, .torch = {3, 0, 1, 2}},
+    {"conv1d", 3, .keras = {0, 1, 2}, .torch = {2, 1, 0}},
     {"dense", 2, .keras = {0, 1}, .torch = {1, 0}},
     {NULL, 3, .keras = {1, 2, 0}, .torch = {0, 1, 2}},
 };

@@ -12,7 +12,8 @@ enum { VALUE_BYTES = 512, OPTIONS_BYTES = 4096 };
 static enum lk_status scalar_text(const struct lk_reading *reading, const struct lk_yaml *value,
                                   char *text, size_t bytes)
 {
-    const struct lk_words words = {.classes = reading->classes};
+    const struct lk_words words = {.classes = reading->classes,
+                                   .vocabulary = reading->vocabulary};
     char found[80];
     if (value->kind != LK_YAML_SCALAR || value->is_null)
         return lk_yaml_fail(value, "a number or a word expected, found %s",
@@ -113,6 +114,7 @@ enum lk_status lk_layer_sources(const struct lk_reading *reading, const struct l
                                 const struct lk_yaml *place, struct lk_sources *sources)
 {
     const struct lk_model *model = reading->model;
+    const int of_first = model->inputs[0]->length ? 2 : 1; /* with its length */
     sources->count = 1;
     if (from && from->kind == LK_YAML_LIST) {
         sources->count = from->count;
@@ -126,7 +128,7 @@ enum lk_status lk_layer_sources(const struct lk_reading *reading, const struct l
     }
     if (from)
         return lk_layer_find(reading, from, &sources->x[0]);
-    if (!reading->before && model->input_count > 1)
+    if (!reading->before && model->input_count > of_first)
         return lk_yaml_fail(place, "the first layer of a model with %d inputs needs 'from'",
                             model->input_count);
     sources->x[0] = reading->before ? reading->before : model->inputs[0];

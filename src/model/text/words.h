@@ -17,6 +17,7 @@ struct lk_words {
     const struct lk_yaml *outer;      /* in a block: those of the text, which it sees too */
     const char *name, *input;  /* of the entry that uses the block; what that one reads */
     int64_t classes, channels; /* of the model; of what the entry reads */
+    int64_t vocabulary;        /* of the texts that the model reads */
     int64_t number;            /* of the repetition, from 1 */
 };
 

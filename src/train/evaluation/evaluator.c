@@ -216,7 +216,7 @@ static enum lk_status visit_batch(struct lk_evaluator *evaluator, void *context,
     return LK_OK;
 }
 
-enum lk_status lk_evaluator_each(struct lk_evaluator *evaluator, const struct lk_data *data,
+enum lk_status lk_evaluator_each(struct lk_evaluator *evaluator, struct lk_data *data,
                                  void *context,
                                  enum lk_status (*visit)(void *, int64_t, const float *const *))
 {

@@ -19,8 +19,12 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                       const struct lk_pipeline *pipeline)
 {
     const struct lk_node *images = lk_model_images(model);
+    int length = 0;
+    for (int i = 0; i < model->input_count && length == 0; i++)
+        if (model->inputs[i]->input.dtype == LK_I32 && model->inputs[i]->input.shape.rank == 1)
+            length = (int)model->inputs[i]->input.shape.dim[0];
     if (!images)
-        return (struct lk_data_options){0};
+        return (struct lk_data_options){.length = length};
     const struct lk_shape x = images->shapes.y;
     const int *size = pipeline->resize;
     return (struct lk_data_options){.height = size[0] ? size[0] : (int)x.dim[1],
@@ -29,7 +33,8 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                     .decode = pipeline->decodes_full ? "full" : NULL,
                                     .part_height = pipeline->first_crop[0],
                                     .part_width = pipeline->first_crop[1],
-                                    .parts_by_chance = pipeline->first_crop_by_chance};
+                                    .parts_by_chance = pipeline->first_crop_by_chance,
+                                    .length = length};
 }
 
 enum lk_status lk_model_transform(const struct lk_model *model,
