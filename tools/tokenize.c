@@ -45,8 +45,8 @@ static const struct option options[] = {
 
 static const struct example examples[] = {
     {"lockstep tokenize book.txt -o pairs.json --vocabulary 4000", "learn from a book"},
-    {"lockstep train gpt.yaml --data text:book.txt,unit=pairs,vocabulary=pairs.json,val=0.1",
-     "and train on its tokens"},
+    {"lockstep tokenize trec/train.txt -o pairs.json --skip-labels",
+     "from the texts of labelled lines"},
     {0},
 };
 

@@ -227,11 +227,11 @@ static const struct {
      "m.yaml:9: max_pool_1: max_pool: a kernel of height 12 does not fit an image of height 8 "
      "(with padding 8) (in block 'c' of line 6) (in block 'b' of line 11)"},
     /* words */
-    {BLOCK "max_pool: {size: $m}" USE,
-     "m.yaml:6: unknown word '$m'; there are $n, $k, $classes, $channels, $number, $name, "
-     "$input (in block"},
+    {BLOCK "max_pool: {size: $m}" USE, "m.yaml:6: unknown word '$m'; there are $n, $k, "
+                                       "$classes, $vocabulary, $channels, $number, $name, "
+                                       "$input (in block"},
     {TOP "- max_pool: {size: $m}\n",
-     "m.yaml:3: unknown word '$m'; there are $classes, $channels, $number"},
+     "m.yaml:3: unknown word '$m'; there are $classes, $vocabulary, $channels, $number"},
     {TOP "- {name: $name, relu: }\n", "m.yaml:3: $name stands in blocks alone"},
     {TOP "- {from: $input, relu: }\n", "m.yaml:3: $input stands in blocks alone"},
     {TOP "- {name: r$number, relu: }\n",
