@@ -13,7 +13,15 @@
 
 enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };
 
-enum lk_init { LK_INIT_ZEROS, LK_INIT_ONES, LK_INIT_GLOROT_UNIFORM, LK_INIT_QUARTER };
+enum lk_init {
+    LK_INIT_ZEROS,
+    LK_INIT_ONES,
+    LK_INIT_GLOROT_UNIFORM,
+    LK_INIT_QUARTER,
+    LK_INIT_ORTHOGONAL, /* of a matrix: its rows are orthogonal and of length 1, or its columns
+                         * where they are fewer */
+    LK_INIT_FORGET_GATE /* of the biases of four gates: ones for the second, else zeros */
+};
 
 /* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
  * fan_out)).
@@ -104,9 +112,12 @@ struct lk_op {
     size_t options_bytes;
     int min_inputs, max_inputs;
 
-    bool is_view;     /* y is x in another shape: y and x share memory, and so do dy and
-                       * dx; no kernel runs, only infer is called */
-    bool only_trains; /* outside training the operation is a view: dropout */
+    bool is_view;      /* y is x in another shape: y and x share memory, and so do dy and
+                        * dx; no kernel runs, only infer is called */
+    bool only_trains;  /* outside training the operation is a view: dropout */
+    bool takes_length; /* behind its inputs it may get one more, i32 [], the number of valid
+                        * time steps of each sample; max_inputs counts it. Data: to be clamped
+                        * to 0..t */
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);
