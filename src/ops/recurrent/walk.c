@@ -72,14 +72,19 @@ static struct lk_walk_form choose_form(const struct lk_op_setup *setup, enum lk_
     return forms[best];
 }
 
-/* Units whose sums, `gates` of each, fill the registers beside the operands. */
+/* Units of a block: as many as have their sums, `gates` of each, in the registers beside the
+ * operands, or somewhat fewer where fewer units then remain to fill up the last block. */
 static int choose_units(const struct lk_op_setup *setup, struct lk_walk_form form, int gates)
 {
     const struct lk_recurrent_options *o = setup->options;
     const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
     const int sums = setup->tiling.vector == 1 ? 8 : bytes == 64 ? 24 : 12;
-    const int units = sums / gates / form.columns;
-    return units < 1 ? 1 : units < o->units ? units : (int)o->units;
+    const int most = (int)lk_least(o->units, sums / gates / form.columns);
+    int best = most < 1 ? 1 : most;
+    for (int units = best; units >= (2 * most + 2) / 3 && units > 0; units--)
+        if (lk_divide_up(o->units, units) * units < lk_divide_up(o->units, best) * best)
+            best = units;
+    return best;
 }
 
 /* --- preparing --------------------------------------------------------------------------- */
