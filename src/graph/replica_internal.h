@@ -103,11 +103,6 @@ void lk_replica_cut_buckets(struct lk_replica *replica);
  * parameters writes the replica's; 0: none does. */
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i);
 
-/* First values of a matrix whose rows, or columns where they are fewer, are orthogonal and of
- * length 1; the caller frees them. fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_make_orthogonal(const struct lk_shape *shape, uint64_t seed,
-                                                uint32_t stream, double **values);
-
 /* Announce the kernel that adds such gradients, if there are any; make the views of them. */
 LK_MUST_CHECK enum lk_status lk_replica_prepare_shared(struct lk_replica *replica);
 LK_MUST_CHECK enum lk_status lk_replica_build_shared(struct lk_replica *replica);

@@ -1,5 +1,6 @@
 /* A replica's parameters, from and to the host. */
 #include "base/fail.h"
+#include "base/orthogonal.h"
 #include "base/random.h"
 #include "graph/replica_internal.h"
 #include <math.h>
@@ -57,11 +58,12 @@ enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index
 static double initial(const struct lk_param_spec *spec, uint64_t seed, uint32_t stream,
                       int64_t e)
 {
+    const bool is_uniform = spec->init == LK_INIT_UNIFORM;
     if (spec->init == LK_INIT_FORGET_GATE)
         return e / (spec->shape.dim[0] / 4) == 1;
-    if (spec->init != LK_INIT_GLOROT_UNIFORM)
+    if (spec->init != LK_INIT_GLOROT_UNIFORM && !is_uniform)
         return spec->init == LK_INIT_QUARTER ? 0.25 : spec->init == LK_INIT_ONES;
-    const double limit = sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
+    const double limit = is_uniform ? 0.05 : sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
     const struct lk_random4 r = lk_random(seed, LK_RANDOM_INIT, stream, (uint64_t)e / 4);
     return (2 * lk_random_unit(r.v[e % 4]) - 1) * limit;
 }
@@ -72,7 +74,8 @@ static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t
     const struct lk_param *param = &replica->params[index];
     double *matrix = NULL;
     if (param->spec.init == LK_INIT_ORTHOGONAL)
-        LK_TRY(lk_make_orthogonal(&param->spec.shape, seed, (uint32_t)index, &matrix));
+        LK_TRY(lk_make_orthogonal(param->spec.shape.dim[0], param->spec.shape.dim[1], seed,
+                                  (uint32_t)index, &matrix));
     for (int64_t e = 0; e < param->count; e++) {
         const double value =
             matrix ? matrix[e] : initial(&param->spec, seed, (uint32_t)index, e);

@@ -18,6 +18,7 @@ enum lk_init {
     LK_INIT_ONES,
     LK_INIT_GLOROT_UNIFORM,
     LK_INIT_QUARTER,
+    LK_INIT_UNIFORM,    /* U(-0.05, 0.05), as Keras's of that name */
     LK_INIT_ORTHOGONAL, /* of a matrix: its rows are orthogonal and of length 1, or its columns
                          * where they are fewer */
     LK_INIT_FORGET_GATE /* of the biases of four gates: ones for the second, else zeros */
@@ -117,7 +118,7 @@ struct lk_op {
     bool only_trains;  /* outside training the operation is a view: dropout */
     bool takes_length; /* behind its inputs it may get one more, i32 [], the number of valid
                         * time steps of each sample; max_inputs counts it. Data: to be clamped
-                        * to 0..t */
+                        * to 0..t. Backward finds integer inputs whether it reads x or not */
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);

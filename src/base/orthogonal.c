@@ -1,9 +1,11 @@
 /* First values of an orthogonal matrix, which are the same to the bit on every host: they take
  * nothing but sums, products, quotients and square roots of doubles, in one order. */
+#include "base/orthogonal.h"
+
 #include "base/fail.h"
 #include "base/random.h"
-#include "graph/replica_internal.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* Sums are made in so many parts, which compilers can compute side by side. */
@@ -55,10 +57,10 @@ static void orthogonalize(double *rows, int64_t count, int64_t length)
     }
 }
 
-enum lk_status lk_make_orthogonal(const struct lk_shape *shape, uint64_t seed, uint32_t stream,
+enum lk_status lk_make_orthogonal(int64_t rows, int64_t columns, uint64_t seed, uint32_t stream,
                                   double **values)
 {
-    const int64_t rows = shape->dim[0], columns = shape->dim[1], count = rows * columns;
+    const int64_t count = rows * columns;
     const bool is_tall = rows > columns;
     double *made = malloc((size_t)count * sizeof *made);
     if (!made)
