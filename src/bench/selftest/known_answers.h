@@ -37,6 +37,10 @@ struct lk_known_answer {
     const char *oracle;
 };
 
+/* expect of recurrent layers that give all time steps. */
+void lk_known_recurrent(const struct lk_known_answer *known, const struct lk_known_arrays *data,
+                        double *y, double *dx);
+
 /* Ends with a row without an operation. */
 extern const struct lk_known_answer lk_known_answers[];
 
