@@ -283,7 +283,7 @@ static void expect_sum_of_losses(const struct lk_known_answer *known,
     {.op = op_, .options = options_, .x = __VA_ARGS__, .numbers = LK_KNOWN_QUARTERS}
 #define RECURRENT(op_, units_)                                                                 \
     {.op = op_, .options = "return_sequences=true units=" units_, .x = {2, {3, 2}},            \
-     .numbers = LK_KNOWN_FRACTIONS, .expect = lk_known_recurrent}
+     .numbers = LK_KNOWN_FRACTIONS, .expect = lk_known_recurrent, .places = 256}
 #define LOGITS(op_, options_, ...)                                                             \
     NEAR(op_, options_, __VA_ARGS__, .labels = true, .expect = expect_logit_loss)
 #define PROBABILITIES(op_, ...)                                                                \
