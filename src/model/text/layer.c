@@ -142,8 +142,9 @@ struct behind {
     const struct lk_yaml *option;
 };
 
-/* Whether the operation itself takes this activation, one that it knows. Where it cannot do without, as recurrent layers, the function is inside, and no other
- * one may stand behind. Options under other names are the operation's own affair. */
+/* Whether the operation itself takes this activation, one that it knows. Where it cannot do
+ * without, as recurrent layers, the function is inside, and no other one may stand behind.
+ * Options under other names are the operation's own affair. */
 static bool takes(const struct lk_op *op, const struct lk_yaml *option)
 {
     const struct lk_option *row = lk_option_find(op->options, option->key);

@@ -143,6 +143,43 @@ static void arrange(const struct lk_op_shapes *shapes, int64_t samples, double *
 
 static const struct op_oracle oracle = {forward, NULL, arrange};
 
+/* --- what PyTorch says, in double, of every sample ---------------------------------------- */
+
+static double number(int64_t i)
+{
+    return (double)(i * 37 % 64 - 32) / 64;
+}
+
+static void arrange_recorded(const struct lk_op_shapes *shapes, int64_t samples,
+                             double *const x[], double *const w[])
+{
+    const int64_t count = lk_shape_count(&shapes->x[0]);
+    for (int64_t i = 0; i < samples * count; i++)
+        x[0][i] = number(i % count);
+    for (int j = 0; j < shapes->params; j++)
+        for (int64_t i = 0; i < lk_shape_count(&shapes->param[j].shape); i++)
+            w[j][i] = number(i + 1 + j);
+}
+
+/* torch.nn.LSTM, whose second bias is zero, and torch.nn.GRU, whose gates are in another order:
+ * 2 units of 2 numbers, 3 steps; of the LSTM, h and c behind. */
+static void forward_recorded(const struct op_problem *p, const double *const x[],
+                             const double *const w[], double *y)
+{
+    static const double lstm[] = {-0.145661763246720, 0.029871713886119,  -0.205423156480288,
+                                  0.046045968487578,  -0.224964501945436, 0.043835140409217,
+                                  -0.224964501945436, 0.043835140409217,  -0.542430561860075,
+                                  0.078608143985707},
+                        gru[] = {-0.268641429216083, 0.021614332617206,  -0.380130133318850,
+                                 0.085045917268034,  -0.413855029507144, 0.159129227235333};
+    const int64_t count = lk_shape_count(&p->shapes->y);
+    (void)x, (void)w;
+    for (int64_t i = 0; i < p->samples * count; i++)
+        y[i] = cell_of(p) == LK_LSTM ? lstm[i % count] : gru[i % count];
+}
+
+static const struct op_oracle recorded = {forward_recorded, NULL, arrange_recorded};
+
 /* clang-format off */
 #define SEQUENCE(t, c) OP_SHAPE(t, c)
 #define PLAIN(op_, options_, t, c, ...)                                                        \
@@ -165,6 +202,10 @@ static const struct op_case cases[] = {
     STATES("lstm", "units=3 return_state=true use_bias=false", 3, 2, 2, 3, .samples = 17),
     PLAIN("lstm", "units=17", 3, 3, .samples = 18, .only = OP_CPU | OP_GPU),
     PLAIN("lstm", "units=17 activation=relu", 3, 7, .samples = 33, .inference = true),
+    PLAIN("lstm", "units=2 return_sequences=true return_state=true", 3, 2, .samples = 3,
+          .inference = true, .oracle = &recorded, .tolerance = 256),
+    PLAIN("gru", "units=2 return_sequences=true", 3, 2, .samples = 3, .inference = true,
+          .oracle = &recorded, .tolerance = 256),
     PLAIN("gru", "units=5", 3, 4, .samples = 19, .shards = 2, .thorough = true,
           .tolerance = 65536),
     LENGTHS("gru", "units=7 return_sequences=true", 4, 3, .samples = 40, .shards = 2),
