@@ -43,6 +43,10 @@
 
 #define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
 
+/* Recurrent layers of 64 time steps, as text models have. */
+#define TEXT(batch, op, units, channels)                                                       \
+    LAYER("text", batch, op, "units=" #units " return_sequences=true", {2, {64, channels}})
+
 const struct lk_bench_case lk_bench_cases[] = {
     CONVNET("conv2d", "filters=32 kernel=3 activation=relu", IMAGE(1, 28, 28), FIRST, POOLED),
     CONVNET("conv2d", "filters=64 kernel=3 activation=relu", IMAGE(32, 13, 13), POOLED),
@@ -142,6 +146,13 @@ const struct lk_bench_case lk_bench_cases[] = {
     OTHER("local_response_norm", "", IMAGE(96, 55, 55)),
     OTHER("prelu", "", IMAGE(64, 56, 56)),
     OTHER("selu", "", IMAGE(64, 56, 56)),
+
+    TEXT(64, "lstm", 128, 128),
+    TEXT(512, "lstm", 128, 128),
+    TEXT(64, "lstm", 256, 256),
+    TEXT(512, "lstm", 256, 256),
+    TEXT(64, "gru", 128, 128),
+    TEXT(64, "rnn", 128, 128),
 
     MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
     MLP("dense", "units=1024 activation=relu", VECTOR(1024)),

@@ -62,10 +62,12 @@ static bool is_in(const struct lk_bench_case *c, const char *set)
 }
 
 /* Whether the operation is bound by multiply-adds and has a separate pass for the weight
- * gradient. Other operations are bound by memory, depthwise convolutions too. */
+ * gradient. Other operations are bound by memory, depthwise convolutions too. Of a recurrent
+ * layer that pass walks back through time as well. */
 static bool is_product(const struct lk_bench_case *c)
 {
-    return strncmp(c->op, "conv2d", strlen("conv2d")) == 0 || strcmp(c->op, "dense") == 0;
+    return strncmp(c->op, "conv2d", strlen("conv2d")) == 0 || strcmp(c->op, "dense") == 0 ||
+           strcmp(c->set, "text") == 0;
 }
 
 static bool is_memory_bound(const struct lk_bench_case *c)

@@ -1,5 +1,6 @@
 /* A replica's parameters, from and to the host. */
 #include "base/fail.h"
+#include "base/orthogonal.h"
 #include "base/random.h"
 #include "graph/replica_internal.h"
 #include <math.h>
@@ -65,6 +66,8 @@ static double initial(const struct lk_param_spec *spec, uint64_t seed, uint32_t 
                       int64_t e)
 {
     const bool is_uniform = spec->init == LK_INIT_UNIFORM;
+    if (spec->init == LK_INIT_FORGET_GATE)
+        return e / (spec->shape.dim[0] / 4) == 1;
     if (spec->init != LK_INIT_GLOROT_UNIFORM && !is_uniform)
         return spec->init == LK_INIT_QUARTER ? 0.25 : spec->init == LK_INIT_ONES;
     const double limit = is_uniform ? 0.05 : sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
@@ -72,22 +75,35 @@ static double initial(const struct lk_param_spec *spec, uint64_t seed, uint32_t 
     return (2 * lk_random_unit(r.v[e % 4]) - 1) * limit;
 }
 
+static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t seed,
+                                 void *values)
+{
+    const struct lk_param *param = &replica->params[index];
+    double *matrix = NULL;
+    if (param->spec.init == LK_INIT_ORTHOGONAL)
+        LK_TRY(lk_make_orthogonal(param->spec.shape.dim[0], param->spec.shape.dim[1], seed,
+                                  (uint32_t)index, &matrix));
+    for (int64_t e = 0; e < param->count; e++) {
+        const double value =
+            matrix ? matrix[e] : initial(&param->spec, seed, (uint32_t)index, e);
+        if (replica->config.real == LK_F64)
+            ((double *)values)[e] = value;
+        else
+            ((float *)values)[e] = (float)value;
+    }
+    free(matrix);
+    return lk_replica_write_param(replica, index, values);
+}
+
 enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed)
 {
     for (int i = 0; i < replica->param_count; i++) {
-        const struct lk_param *param = &replica->params[i];
-        const size_t real = lk_dtype_bytes(replica->config.real);
-        void *values = malloc((size_t)param->count * real);
+        const size_t bytes =
+            (size_t)replica->params[i].count * lk_dtype_bytes(replica->config.real);
+        void *values = malloc(bytes);
         if (!values)
-            return lk_fail_memory("a parameter", (size_t)param->count * real);
-        for (int64_t e = 0; e < param->count; e++) {
-            const double value = initial(&param->spec, seed, (uint32_t)i, e);
-            if (real == sizeof(double))
-                ((double *)values)[e] = value;
-            else
-                ((float *)values)[e] = (float)value;
-        }
-        const enum lk_status status = lk_replica_write_param(replica, i, values);
+            return lk_fail_memory("a parameter", bytes);
+        const enum lk_status status = init_param(replica, i, seed, values);
         free(values);
         LK_TRY(status);
     }

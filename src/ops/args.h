@@ -35,6 +35,14 @@ struct lk_response_norm {
     lk_int channels, pixels;
 };
 
+/* Offsets are in sixteens of reals. */
+struct lk_recurrent {
+    lk_int steps, units, tiles;
+    lk_int backwards, sequences, states; /* walks from the last step on; y has all steps; how
+                                          * many final states it has */
+    lk_int packed_at, state_at;          /* in the workspace */
+};
+
 struct lk_prelu {
     lk_int channels, pixels;
     lk_int parts, part_pixels, shard_tiles; /* of what is summed for slopes */

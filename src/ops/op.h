@@ -18,7 +18,10 @@ enum lk_init {
     LK_INIT_ONES,
     LK_INIT_GLOROT_UNIFORM,
     LK_INIT_QUARTER,
-    LK_INIT_UNIFORM, /* U(-0.05, 0.05), as Keras's of that name */
+    LK_INIT_UNIFORM,    /* U(-0.05, 0.05), as Keras's of that name */
+    LK_INIT_ORTHOGONAL, /* of a matrix: its rows are orthogonal and of length 1, or its columns
+                         * where they are fewer */
+    LK_INIT_FORGET_GATE /* of the biases of four gates: ones for the second, else zeros */
 };
 
 /* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
@@ -110,10 +113,9 @@ struct lk_op {
     size_t options_bytes;
     int min_inputs, max_inputs;
 
-    bool is_view;     /* y is x in another shape: y and x share memory, and so do dy and
-                       * dx; no kernel runs, only infer is called */
-    bool only_trains; /* outside training the operation is a view: dropout */
-
+    bool is_view;      /* y is x in another shape: y and x share memory, and so do dy and
+                        * dx; no kernel runs, only infer is called */
+    bool only_trains;  /* outside training the operation is a view: dropout */
     bool takes_length; /* behind its inputs it may get one more, i32 [], the number of valid
                         * time steps of each sample; max_inputs counts it. Data: to be clamped
                         * to 0..t. Backward finds integer inputs whether it reads x or not */

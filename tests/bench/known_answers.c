@@ -513,13 +513,13 @@ static void comparing_allows_a_few_units(void **state)
     const double expected[] = {0.5, 100};
     const float close[] = {0.5f + 0x1p-22f, 100 + 0x1p-16f}, far[] = {0.5f, 100.001f},
                 not_a_number[] = {NAN, 100};
-    lk_known_compare(close, expected, 2, false, text, sizeof text);
+    lk_known_compare(close, expected, 2, LK_KNOWN_PLACES, text, sizeof text);
     assert_string_equal(text, "");
-    lk_known_compare(far, expected, 2, false, text, sizeof text);
+    lk_known_compare(far, expected, 2, LK_KNOWN_PLACES, text, sizeof text);
     assert_non_null(strstr(text, "element 1 of 2: expected 100, found 100.00"));
-    lk_known_compare(not_a_number, expected, 2, false, text, sizeof text);
+    lk_known_compare(not_a_number, expected, 2, LK_KNOWN_PLACES, text, sizeof text);
     assert_non_null(strstr(text, "element 0"));
-    lk_known_compare(close, expected, 2, true, text, sizeof text);
+    lk_known_compare(close, expected, 2, 0, text, sizeof text);
     assert_non_null(strstr(text, "element 0"));
 }
 

@@ -47,6 +47,21 @@ layers:
   - softmax
 """
 
+# Sequences of several lengths, through every kind of recurrent layer and both directions.
+TEXT = """name: text
+input: {tokens: {shape: [24], type: int32, length: true}}
+classes: 4
+layers:
+  - {name: words, embedding: {vocabulary: 256, units: 12}}
+  - {name: ahead, from: words, lstm: {units: 16, return_sequences: true}}
+  - {name: back, from: words, gru: {units: 16, return_sequences: true, go_backwards: true}}
+  - {from: [ahead, back], concat: {axis: c}}
+  - rnn: {units: 20, return_sequences: true}
+  - gru: {units: 16, reset_after: false}
+  - dense: {units: 4}
+  - softmax
+"""
+
 
 class Mirror(ProgramTest):
     OPTIONS = ['net.yaml', '--data', f'synthetic:digits,count={SAMPLES}', '--batch-size',
@@ -95,6 +110,23 @@ class Mirror(ProgramTest):
         self.assertEqual(self.bits('three', *more, '--device', '0*3'), one)
         self.assertEqual(self.bits('part', *more, '--device', '0/2'), one)
         self.assertNotIn('differ', self.stderr)
+
+    def test_text(self):
+        """Lines of other lengths, some of them longer than the model reads; with fewer samples
+        a device walks their steps in another way."""
+        self.put('text.yaml', TEXT)
+        words = 'on', 'two', 'three', 'seventeen'
+        lines = [f'{i % 4}\t' + ' '.join([words[i % 4]] * (1 + i % 6)) for i in range(256)]
+        self.put('train.txt', '\n'.join(lines) + '\n')
+        self.OPTIONS = ['text.yaml', '--data', 'text:train.txt,length=24', '--batch-size', '64',
+                        '--shards', '4', '--epochs', '100', '--set', 'validation=off', '--lr',
+                        '0.01', '--steps', '24']
+        one = self.bits('one')
+        losses = [event['loss'] for event in self.events('one', 'step')]
+        self.assertLess(losses[-1], 0.7 * losses[0])
+        for name, device in {'three': '0*3', 'part': '0/2'}.items():
+            self.assertEqual(self.bits(name, '--device', device), one)
+            self.assertNotIn('differ', self.stderr)
 
     def test_two_drivers(self):
         """Two devices of one platform, and two of its drivers."""

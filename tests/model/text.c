@@ -148,6 +148,8 @@ static const struct {
     {"input: [8, 0, 1]\nlayers: [relu]\n", "m.yaml:1: option 'shape': [8, 0, 1] is not in"},
     {"input: [8, x, 1]\nlayers: [relu]\n", "not one whole number for each axis"},
     {"input: {a: {scale: 1}}\nlayers: [relu]\n", "m.yaml:1: an input without 'shape'"},
+    {"input: [4, 2]\nlayers:\n  - rnn: {units: 2, activation: sigmoid}\n",
+     "m.yaml:3: rnn: option 'activation'"},
     {"input: {a: {shape: [8, 8, 1], scala: 1}}\nlayers: [relu]\n", "did you mean 'scale'?"},
     {"input: {}\nlayers: [relu]\n", "m.yaml:1: 'input' names no input"},
     {"input: {a: [8, 8, 1], b: [8, 8, 1]}\nlayers: [relu]\n",

@@ -74,7 +74,7 @@ static enum lk_status test_images(const struct lk_selftest_check *check,
     LK_TRY_OUT(load(device, &tiling, &shape, from, y));
     spoil(tamper, check->name, y);
     LK_TRY_OUT(lk_tiled_read(y, &tiling, &shape, LK_F32, BATCH, found));
-    lk_known_compare(found, expected, BATCH * PIXELS, false, detail, bytes);
+    lk_known_compare(found, expected, BATCH * PIXELS, LK_KNOWN_PLACES, detail, bytes);
 out:
     lk_buffer_destroy(from);
     lk_buffer_destroy(y);
@@ -116,7 +116,7 @@ static enum lk_status test_shards(const struct lk_selftest_check *check,
     LK_TRY_OUT(sum(device, x, y));
     spoil(tamper, check->name, y);
     LK_TRY_OUT(lk_buffer_read(y, 0, sizeof found, found));
-    lk_known_compare(found, expected, COUNT, false, detail, bytes);
+    lk_known_compare(found, expected, COUNT, LK_KNOWN_PLACES, detail, bytes);
 out:
     lk_buffer_destroy(x);
     lk_buffer_destroy(y);
@@ -200,7 +200,7 @@ static enum lk_status test_optimizer(const struct lk_selftest_check *check,
     LK_TRY_OUT(update(device, check->optimizer, w, g));
     spoil(tamper, check->name, w);
     LK_TRY_OUT(lk_buffer_read(w, 0, sizeof weights, weights));
-    lk_known_compare(weights, expected, COUNT, false, detail, bytes);
+    lk_known_compare(weights, expected, COUNT, LK_KNOWN_PLACES, detail, bytes);
 out:
     lk_buffer_destroy(w);
     lk_buffer_destroy(g);

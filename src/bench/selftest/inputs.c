@@ -73,12 +73,12 @@ uint64_t lk_known_hash(uint64_t sum, const float *values, int64_t count)
     return sum;
 }
 
-void lk_known_compare(const float *values, const double *expected, int64_t count, bool is_exact,
+void lk_known_compare(const float *values, const double *expected, int64_t count, int places,
                       char *detail, size_t bytes)
 {
     detail[0] = '\0';
     for (int64_t i = 0; i < count; i++) {
-        const double allowed = is_exact ? 0 : 8 * 0x1p-23 * fmax(1, fabs(expected[i]));
+        const double allowed = places * 0x1p-23 * fmax(1, fabs(expected[i]));
         if (fabs(values[i] - expected[i]) <= allowed)
             continue;
         snprintf(detail, bytes, "element %lld of %lld: expected %.9g, found %.9g", (long long)i,

@@ -283,6 +283,9 @@ static void expect_sum_of_losses(const struct lk_known_answer *known,
 #define SUMS(y_, dx_, dw_) .y = y_, .dx = dx_, .dw = dw_
 #define NEAR(op_, options_, ...)                                                               \
     {.op = op_, .options = options_, .x = __VA_ARGS__, .numbers = LK_KNOWN_QUARTERS}
+#define RECURRENT(op_, units_)                                                                 \
+    {.op = op_, .options = "return_sequences=true units=" units_, .x = {2, {3, 2}},            \
+     .numbers = LK_KNOWN_FRACTIONS, .expect = lk_known_recurrent, .places = 256}
 #define LOGITS(op_, options_, ...)                                                             \
     NEAR(op_, options_, __VA_ARGS__, .labels = true, .expect = expect_logit_loss)
 #define PROBABILITIES(op_, ...)                                                                \
@@ -390,6 +393,10 @@ const struct lk_known_answer lk_known_answers[] = {
     NEAR("group_norm", "groups=2", IMAGE(4, 3, 5), .expect = expect_group_norm),
     NEAR("local_response_norm", "alpha=1", ROW(17), .expect = expect_response_norm),
     NEAR("prelu", "", IMAGE(4, 3, 5), .expect = expect_prelu, .is_exact = true),
+    RECURRENT("lstm", "3"),
+    RECURRENT("gru", "4"),
+    RECURRENT("gru", "3 reset_after=false"),
+    RECURRENT("rnn", "4"),
     LOGITS("softmax", "loss=cross_entropy", ROW(10)),
     LOGITS("softmax_cross_entropy", "", ROW(10)),
     LOGITS("softmax_cross_entropy", "", {2, {4, 6}}),

@@ -31,13 +31,18 @@ struct lk_known_answer {
     uint64_t y, dx, dw;
 
     /* Or the answers in double, y and dx of input 0. They must be met within a few units in the
-     * last place of max(1, |answer|), or to the bit where is_exact. `oracle`: the row's name in
-     * its table, where that is not `op`. */
+     * last place of max(1, |answer|), `places` of them where that is not 0, or to the bit where
+     * is_exact. `oracle`: the row's name in its table, where that is not `op`. */
     void (*expect)(const struct lk_known_answer *known, const struct lk_known_arrays *data,
                    double *y, double *dx);
     bool is_exact;
+    int places;
     const char *oracle;
 };
+
+/* expect of recurrent layers that give all time steps. */
+void lk_known_recurrent(const struct lk_known_answer *known, const struct lk_known_arrays *data,
+                        double *y, double *dx);
 
 /* Ends with a row without an operation. */
 extern const struct lk_known_answer lk_known_answers[];
@@ -65,9 +70,10 @@ void lk_known_lengths(const struct lk_known_answer *known, int32_t *lengths);
 /* `sum` and the bits of the values in it (FNV-1a); -0 counts as 0. Begin with 0. */
 uint64_t lk_known_hash(uint64_t sum, const float *values, int64_t count);
 
-/* Writes "" where all values are met, else the first that is not and what was
- * expected. */
-void lk_known_compare(const float *values, const double *expected, int64_t count, bool is_exact,
+/* Writes "" where all values are met within so many units in the last place, else the first
+ * that is not and what was expected. */
+enum { LK_KNOWN_PLACES = 8 };
+void lk_known_compare(const float *values, const double *expected, int64_t count, int places,
                       char *detail, size_t bytes);
 
 #endif

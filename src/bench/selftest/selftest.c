@@ -140,7 +140,9 @@ static void check_close(struct trial *trial, const char *pass, const float *valu
                         const double *expected, int64_t count)
 {
     char text[160];
-    lk_known_compare(values, expected, count, trial->known->is_exact, text, sizeof text);
+    const struct lk_known_answer *known = trial->known;
+    const int places = known->places ? known->places : LK_KNOWN_PLACES;
+    lk_known_compare(values, expected, count, known->is_exact ? 0 : places, text, sizeof text);
     if (text[0] && !trial->detail[0])
         snprintf(trial->detail, trial->bytes, "%s: %s", pass, text);
 }

@@ -143,8 +143,9 @@ struct behind {
     const struct lk_yaml *option;
 };
 
-/* Whether the operation itself takes this activation. Options under other names are the
- * operation's own affair. */
+/* Whether the operation itself takes this activation, one that it knows. Where it cannot do
+ * without, as recurrent layers, the function is inside, and no other one may stand behind.
+ * Options under other names are the operation's own affair. */
 static bool takes(const struct lk_op *op, const struct lk_yaml *option)
 {
     const struct lk_option *row = lk_option_find(op->options, option->key);
@@ -152,10 +153,12 @@ static bool takes(const struct lk_op *op, const struct lk_yaml *option)
         return true;
     if (!row || row->kind != LK_OPTION_CHOICE)
         return row != NULL;
-    for (int i = 0; row->choices[i]; i++)
-        if (strcmp(row->choices[i], option->text) == 0)
-            return true;
-    return false;
+    bool is_known = false, is_inside = true;
+    for (int i = 0; row->choices[i]; i++) {
+        is_known |= strcmp(row->choices[i], option->text) == 0;
+        is_inside &= strcmp(row->choices[i], "none") != 0;
+    }
+    return is_known || is_inside;
 }
 
 static bool is_key_of_entry(const char *word)

@@ -1,0 +1,285 @@
+/* Recurrent layers forward, from the input parts of all time steps on. s = x W + b + h U:
+ *
+ *   lstm  i, f, o = logistic(s), z = act(s); c' = f c + i z; h' = o act(c')
+ *   gru   z, r = logistic(s); n = act(x W + b + r (h U + b')), or act(x W + b + (r h) U);
+ *         h' = z h + (1 - z) n
+ *   rnn   h' = act(s)
+ *
+ *   recurrent_pack      U in the order in which blocks of UNITS units read it
+ *   recurrent_forward   walks all steps of COLUMNS tiles
+ *   recurrent_begin, recurrent_step, recurrent_end   the same, a step a launch
+ *
+ * Each sum begins with the input part, to which h U is added in ascending order of units: both
+ * ways give the same bits. Behind a sample's length y is 0 and the states stay. state.cl has
+ * the arrays; z: input parts, stored [tiles][steps][GATES][units][LANES], at the beginning of
+ * the workspace; u: [units][GATES][units]. Slots of the state: 0, 1: h by turns; 2: c, or r h;
+ * 3: z of a GRU's first phase.
+ * Group ids: pack: 0: block; forward, begin, end: 0: group; step: 0: `each` blocks, 1: group.
+ */
+#include "lib/real.cl"
+#include "ops/recurrent/state.cl"
+
+#define FIRST_GATES (KIND == GRU_BEFORE ? 2 : GATES) /* of the sums with h */
+#define FIRST_ROWS (FIRST_GATES * UNITS)
+#define BLOCKS(w) (((w)->a.units + UNITS - 1) / UNITS)
+
+/* packed[block][k][gate][UNITS] of gates from `first` on; past the last unit that one again. */
+INLINE void pack_gates(__global const real *u, __global real *to, int units, int first,
+                       const int gates, int block)
+{
+    to += (size_t)block * units * gates * UNITS;
+    for (int k = PART; k < units; k += PARTS)
+        for (int g = 0; g < gates; g++)
+            for (int v = 0; v < UNITS; v++)
+                to[(k * gates + g) * UNITS + v] = u[((size_t)k * GATES + first + g) * units +
+                                                    min(block * UNITS + v, units - 1)];
+}
+
+KERNEL void recurrent_pack(__global const real *restrict u, __global real *restrict workspace,
+                           struct lk_recurrent a)
+{
+    __global real *packed = workspace + (size_t)a.packed_at * 16;
+    const int blocks = (a.units + UNITS - 1) / UNITS;
+    pack_gates(u, packed, a.units, 0, FIRST_GATES, get_group_id(0));
+    if (GATES > FIRST_GATES)
+        pack_gates(u, packed + (size_t)blocks * FIRST_ROWS * a.units, a.units, FIRST_GATES,
+                   GATES - FIRST_GATES, get_group_id(0));
+}
+
+struct forward {
+    struct walk w;
+    __global const S *z;
+    __global const real *packed, *bias;
+    __global S *y, *saved;
+};
+
+INLINE struct forward forward_of(struct lk_recurrent a, __global real *workspace,
+                                 __global const real *bias, __global const int *lengths,
+                                 __global S *y, __global S *saved, int group)
+{
+    const struct forward f = {walk_of(a, workspace, lengths, group),
+                              (__global const S *)workspace,
+                              workspace + (size_t)a.packed_at * 16,
+                              bias,
+                              y,
+                              saved};
+    return f;
+}
+
+INLINE V bias_of(const struct forward *f, int gate, int u)
+{
+    return BIAS ? (V)(f->bias[gate * f->w.a.units + u]) : (V)0;
+}
+
+INLINE V input_part(const struct forward *f, int t, int gate, int u, int j)
+{
+    return LOAD(f->z + at_step(&f->w, j, t, GATES, gate) + u * PARTS);
+}
+
+/* What the sum of a gate begins with. A GRU's reset gate may multiply what comes from h, which
+ * is then summed by itself. */
+INLINE V start_of(const struct forward *f, int t, int gate, int u, int j)
+{
+    if (KIND == GRU_AFTER && gate == 2)
+        return bias_of(f, gate, u);
+    return input_part(f, t, gate, u, j) + bias_of(f, gate, u);
+}
+
+INLINE void keep(const struct forward *f, int t, int row, int u, int j, V value)
+{
+    if (f->saved)
+        STORE(f->saved + kept_at(&f->w, j, t, row) + u * PARTS, value);
+}
+
+/* Replaces h and gives y, once h' is known. */
+INLINE void finish(const struct forward *f, int t, int from, int u, int j, V next)
+{
+    const struct walk *w = &f->w;
+    const V h = slot(w, from)[in_slot(u, j)];
+    slot(w, !from)[in_slot(u, j)] = WHERE_VALID(w, j, t, next, h);
+    if (w->a.sequences)
+        STORE(f->y + y_at(w, j, t) + u * PARTS, WHERE_VALID(w, j, t, next, (V)0));
+    if (f->saved)
+        STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS, h);
+}
+
+/* From the sums of unit u to its new state; a GRU whose reset gate comes first makes r h. */
+INLINE void cell(const struct forward *f, int t, int from, int u, int j, const V s[FIRST_GATES])
+{
+    const struct walk *w = &f->w;
+#if KIND == LSTM
+    __global V *c = slot(w, 2) + in_slot(u, j);
+    const V in = logistic(s[0]), forget = logistic(s[1]), z = ACTIVATION(s[2]),
+            out = logistic(s[3]), before = *c;
+    const V after = FMA(forget, before, in * z);
+    *c = WHERE_VALID(w, j, t, after, before);
+    keep(f, t, 0, u, j, in);
+    keep(f, t, 1, u, j, forget);
+    keep(f, t, 2, u, j, z);
+    keep(f, t, 3, u, j, out);
+    keep(f, t, 4, u, j, before);
+    finish(f, t, from, u, j, out * ACTIVATION(after));
+#elif KIND == GRU_AFTER
+    const V h = slot(w, from)[in_slot(u, j)], z = logistic(s[0]), r = logistic(s[1]);
+    const V n = ACTIVATION(FMA(r, s[2], input_part(f, t, 2, u, j)));
+    keep(f, t, 0, u, j, z);
+    keep(f, t, 1, u, j, r);
+    keep(f, t, 2, u, j, n);
+    keep(f, t, 3, u, j, s[2]);
+    finish(f, t, from, u, j, FMA(z, h - n, n));
+#elif KIND == GRU_BEFORE
+    const V z = logistic(s[0]), r = logistic(s[1]);
+    slot(w, 2)[in_slot(u, j)] = r * slot(w, from)[in_slot(u, j)];
+    slot(w, 3)[in_slot(u, j)] = z;
+    keep(f, t, 0, u, j, z);
+    keep(f, t, 1, u, j, r);
+#else
+    const V h = ACTIVATION(s[0]);
+    keep(f, t, 0, u, j, h);
+    finish(f, t, from, u, j, h);
+#endif
+}
+
+INLINE void step_block(const struct forward *f, int t, int from, int block)
+{
+    const int units = f->w.a.units, first = block * UNITS;
+    V s[FIRST_ROWS][COLUMNS];
+    UNROLL for (int g = 0; g < FIRST_GATES; g++) UNROLL for (int v = 0; v < UNITS; v++)
+        UNROLL for (int j = 0; j < COLUMNS; j++) s[g * UNITS + v][j] =
+            start_of(f, t, g, min(first + v, units - 1), j);
+    multiply(f->packed + (size_t)block * units * FIRST_ROWS, slot(&f->w, from), units,
+             FIRST_ROWS, s);
+    UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
+    {
+        V gate[FIRST_GATES];
+        UNROLL for (int g = 0; g < FIRST_GATES; g++) gate[g] = s[g * UNITS + v][j];
+        if (first + v < units)
+            cell(f, t, from, first + v, j, gate);
+    }
+}
+
+/* The candidate of a GRU of which r h is known for all units. */
+INLINE void candidate_block(const struct forward *f, int t, int from, int block)
+{
+    const struct walk *w = &f->w;
+    const int units = w->a.units, first = block * UNITS;
+    V s[UNITS][COLUMNS];
+    UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++) s[v][j] =
+        start_of(f, t, GATES - 1, min(first + v, units - 1), j);
+    multiply(f->packed + (size_t)BLOCKS(w) * units * FIRST_ROWS + (size_t)block * units * UNITS,
+             slot(w, 2), units, UNITS, s);
+    UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
+    {
+        const int u = first + v;
+        if (u < units) {
+            const V h = slot(w, from)[in_slot(u, j)], z = slot(w, 3)[in_slot(u, j)];
+            const V n = ACTIVATION(s[v][j]);
+            keep(f, t, 2, u, j, n);
+            finish(f, t, from, u, j, FMA(z, h - n, n));
+        }
+    }
+}
+
+INLINE void begin(const struct forward *f, __global const S *first)
+{
+    const struct walk *w = &f->w;
+    for (int u = 0; u < w->a.units; u++)
+        for (int j = 0; j < COLUMNS; j++) {
+            const size_t to = in_slot(u, j);
+            slot(w, 0)[to] = first ? LOAD(first + first_at(w, j, 0) + u * PARTS) : (V)0;
+            if (KIND == LSTM)
+                slot(w, 2)[to] = first ? LOAD(first + first_at(w, j, 1) + u * PARTS) : (V)0;
+        }
+}
+
+/* from: the slot of the last h. */
+INLINE void end(const struct forward *f, int from)
+{
+    const struct walk *w = &f->w;
+    const int row = rows_before_states(w);
+    for (int u = 0; u < w->a.units; u++)
+        for (int j = 0; j < COLUMNS; j++) {
+            const V h = slot(w, from)[in_slot(u, j)];
+            if (!w->a.sequences)
+                STORE(f->y + y_at(w, j, 0) + u * PARTS, h);
+            if (w->a.states > 0)
+                STORE(f->y + y_at(w, j, row) + u * PARTS, h);
+            if (w->a.states > 1)
+                STORE(f->y + y_at(w, j, row + 1) + u * PARTS, slot(w, 2)[in_slot(u, j)]);
+        }
+}
+
+/* A step that belongs to no sample of the group. Products over all steps read its h and a
+ * GRU's r. */
+INLINE void skip(const struct forward *f, int t)
+{
+    const struct walk *w = &f->w;
+    for (int u = 0; u < w->a.units; u++)
+        for (int j = 0; j < COLUMNS; j++) {
+            if (w->a.sequences)
+                STORE(f->y + y_at(w, j, t) + u * PARTS, (V)0);
+            if (f->saved)
+                STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS, (V)0);
+            if (GATES == 3)
+                keep(f, t, 1, u, j, (V)0);
+        }
+}
+
+BODY void walk_forward(struct forward f, __global const S *first)
+{
+    const struct walk *w = &f.w;
+    const int last = last_step(w);
+    int from = 0;
+    begin(&f, first);
+    for (int i = 0; i < w->a.steps; i++) {
+        const int t = step_of(w, i);
+        if (t >= last) {
+            skip(&f, t);
+            continue;
+        }
+        for (int block = 0; block < BLOCKS(w); block++)
+            step_block(&f, t, from, block);
+        if (GATES > FIRST_GATES)
+            for (int block = 0; block < BLOCKS(w); block++)
+                candidate_block(&f, t, from, block);
+        from = !from;
+    }
+    end(&f, from);
+}
+
+KERNEL void recurrent_forward(__global const S *restrict first,
+                              __global const real *restrict bias,
+                              __global const int *restrict lengths, __global S *restrict y,
+                              __global S *restrict saved, __global real *workspace,
+                              struct lk_recurrent a)
+{
+    walk_forward(forward_of(a, workspace, bias, lengths, y, saved, get_group_id(0)), first);
+}
+
+KERNEL void recurrent_begin(__global const S *restrict first, __global real *workspace,
+                            struct lk_recurrent a)
+{
+    const struct forward f = forward_of(a, workspace, 0, 0, 0, 0, get_group_id(0));
+    begin(&f, first);
+}
+
+KERNEL void recurrent_step(__global const real *restrict bias,
+                           __global const int *restrict lengths, __global S *restrict y,
+                           __global S *restrict saved, __global real *workspace,
+                           struct lk_recurrent a, int i, int phase, int each)
+{
+    const struct forward f = forward_of(a, workspace, bias, lengths, y, saved, get_group_id(1));
+    const int begin = (int)get_group_id(0) * each, t = step_of(&f.w, i);
+    for (int block = begin; block < min(begin + each, BLOCKS(&f.w)); block++)
+        if (phase == 0)
+            step_block(&f, t, i % 2, block);
+        else
+            candidate_block(&f, t, i % 2, block);
+}
+
+KERNEL void recurrent_end(__global S *restrict y, __global real *workspace,
+                          struct lk_recurrent a)
+{
+    const struct forward f = forward_of(a, workspace, 0, 0, y, 0, get_group_id(0));
+    end(&f, a.steps % 2);
+}

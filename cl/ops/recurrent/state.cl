@@ -1,0 +1,162 @@
+/* What the kernels of recurrent layers share: where their numbers lie. Needs lib/real.cl.
+ *
+ * A group walks COLUMNS batch tiles; past the last tile it walks that one again and stores the
+ * same numbers twice. u: a unit, j: a tile of the group, t: a time step.
+ *   state  reals [groups][8][units][COLUMNS][LANES]: h, c and what one step hands to the next
+ *   y      stored [tiles][rows][units][LANES]: all steps, or the last output alone, followed by
+ *          as many final states as are asked for
+ *   saved  stored [tiles][steps][units][LANES]: h before each step, of which the weight
+ *          gradient is made; behind them [tiles][steps][KEPT][units][LANES]
+ * -D: KIND: LSTM, GRU_AFTER, GRU_BEFORE (the reset gate), RNN; RELU: activation: 0 tanh, 1
+ * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS.
+ */
+#include "lib/tanh.cl"
+#include "ops/args.h"
+
+#define LSTM 0
+#define GRU_AFTER 1
+#define GRU_BEFORE 2
+#define RNN 3
+
+#if KIND == LSTM
+#define GATES 4
+#define KEPT 5 /* i, f, z, o, c before the step */
+#elif KIND == GRU_AFTER
+#define GATES 3
+#define KEPT 4 /* z, r, candidate, the part of its sum that comes from h */
+#elif KIND == GRU_BEFORE
+#define GATES 3
+#define KEPT 3
+#else
+#define GATES 1
+#define KEPT 1 /* h */
+#endif
+
+/* Numbers of a whole vector of lanes, as comparisons with V want them. */
+#if VECTOR == 1
+typedef int W;
+#else
+typedef PASTE(int, VECTOR) W;
+#endif
+
+#if RELU
+#define ACTIVATION(x) ((x) > (V)0 ? (x) : (V)0)
+#define SLOPE(y) ((y) > (V)0 ? (V)1 : (V)0)
+#else
+#define ACTIVATION(x) tanh_of(x)
+#define SLOPE(y) ((V)1 - (y) * (y))
+#endif
+
+/* What belongs to a sample's sequence, or else stays as it was. */
+#if LENGTHS
+#define WHERE_VALID(w, j, t, a, b) (TO_I((W)(t) < length_of(w, j)) ? (a) : (b))
+#else
+#define WHERE_VALID(w, j, t, a, b) (a)
+#endif
+
+/* A group and what it works on. */
+struct walk {
+    struct lk_recurrent a;
+    __global V *state; /* of the group */
+    __global const W *lengths;
+    int tile; /* its first */
+};
+
+INLINE int tile_of(const struct walk *w, int j)
+{
+    return min(w->tile + j, w->a.tiles - 1);
+}
+
+INLINE W length_of(const struct walk *w, int j)
+{
+    return w->lengths[tile_of(w, j) * PARTS + PART];
+}
+
+INLINE struct walk walk_of(struct lk_recurrent a, __global real *workspace,
+                           __global const int *lengths, int group)
+{
+    __global V *state = (__global V *)(workspace + (size_t)a.state_at * 16) +
+                        (size_t)group * 8 * a.units * COLUMNS * PARTS + PART;
+    const struct walk w = {a, state, (__global const W *)lengths, group * COLUMNS};
+    return w;
+}
+
+/* Array n of those of the state, of all units. */
+INLINE __global V *slot(const struct walk *w, int n)
+{
+    return w->state + (size_t)n * w->a.units * COLUMNS * PARTS;
+}
+
+INLINE size_t in_slot(int u, int j)
+{
+    return (size_t)(u * COLUMNS + j) * PARTS;
+}
+
+/* The time step that is walked as number i. */
+INLINE int step_of(const struct walk *w, int i)
+{
+    return w->a.backwards ? w->a.steps - 1 - i : i;
+}
+
+/* Row `row` of `rows` of array [tiles][steps][rows][units]. */
+INLINE size_t at_step(const struct walk *w, int j, int t, int rows, int row)
+{
+    return (((size_t)tile_of(w, j) * w->a.steps + t) * rows + row) * w->a.units * PARTS + PART;
+}
+
+INLINE size_t kept_at(const struct walk *w, int j, int t, int row)
+{
+    return (size_t)w->a.tiles * w->a.steps * w->a.units * PARTS + at_step(w, j, t, KEPT, row);
+}
+
+INLINE int rows_before_states(const struct walk *w)
+{
+    return w->a.sequences ? w->a.steps : 1;
+}
+
+/* Row `row` of y or dy. */
+INLINE size_t y_at(const struct walk *w, int j, int row)
+{
+    const size_t rows = (size_t)rows_before_states(w) + w->a.states;
+    return ((size_t)tile_of(w, j) * rows + row) * w->a.units * PARTS + PART;
+}
+
+/* Row `row` of the initial states or their gradients. */
+INLINE size_t first_at(const struct walk *w, int j, int row)
+{
+    const int rows = KIND == LSTM ? 2 : 1;
+    return ((size_t)tile_of(w, j) * rows + row) * w->a.units * PARTS + PART;
+}
+
+/* Behind the longest sequence of the group's tiles there is nothing to walk. Where a
+ * work-item sees its own lane alone, it does not know and walks on. */
+INLINE int last_step(const struct walk *w)
+{
+#if LENGTHS && PARTS == 1
+    int last = 0;
+    for (int j = 0; j < COLUMNS; j++) {
+        const W lengths = length_of(w, j);
+        for (int l = 0; l < VECTOR; l++)
+            last = max(last, ((const int *)&lengths)[l]);
+    }
+    return min(last, w->a.steps);
+#else
+    return w->a.steps;
+#endif
+}
+
+/* s += A h over n values of h, from one tile row to the next; of A `rows` neighbours belong to
+ * one value of h. */
+INLINE void multiply(__global const real *packed, __global const V *h, int n, const int rows,
+                     V s[][COLUMNS])
+{
+    for (int k = 0; k < n; k++, packed += rows, h += COLUMNS * PARTS) {
+        V column[COLUMNS];
+        UNROLL for (int j = 0; j < COLUMNS; j++) column[j] = h[j * PARTS];
+        UNROLL for (int i = 0; i < rows; i++)
+        {
+            const V value = (V)(packed[i]);
+            UNROLL for (int j = 0; j < COLUMNS; j++) s[i][j] = FMA(value, column[j], s[i][j]);
+        }
+    }
+}

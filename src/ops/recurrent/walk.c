@@ -1,0 +1,341 @@
+/* The walk of recurrent layers over their time steps: in one launch, where there are enough
+ * tiles for a CPU's cores, or a launch a step. Kernels: cl/ops/recurrent. */
+#include "base/fail.h"
+#include "ops/recurrent/recurrent.h"
+#include <stdio.h>
+
+/* Slots of the state in cl/ops/recurrent/state.cl; what a block of recurrent_candidate sums. */
+enum { SLOTS = 8, CANDIDATE_ROWS = 4 };
+
+int lk_cell_gates(enum lk_cell cell)
+{
+    static const int gates[] = {
+        [LK_LSTM] = 4, [LK_GRU_AFTER] = 3, [LK_GRU_BEFORE] = 3, [LK_RNN] = 1};
+    return gates[cell];
+}
+
+int lk_cell_states(enum lk_cell cell)
+{
+    return cell == LK_LSTM ? 2 : 1;
+}
+
+int lk_recurrent_length(const struct lk_op_shapes *shapes)
+{
+    const int last = shapes->inputs - 1;
+    return last > 0 && shapes->x_dtype[last] == LK_I32 && shapes->x[last].rank == 0 ? last : -1;
+}
+
+int lk_recurrent_first_state(const struct lk_op_shapes *shapes)
+{
+    return shapes->inputs - (lk_recurrent_length(shapes) > 0) > 1 ? 1 : -1;
+}
+
+/* --- the form ---------------------------------------------------------------------------- */
+
+/* Groups of `columns` tiles. */
+static int64_t groups_of(const struct lk_tiling *tiling, int columns)
+{
+    return lk_divide_up(tiling->tiles, columns);
+}
+
+/* The time of a pass in that of one tile walked beside another: one alone is multiplied more
+ * slowly, cores without a group wait, and launches cost time. */
+static double form_cost(const struct lk_op_setup *setup, enum lk_cell cell,
+                        struct lk_walk_form form)
+{
+    const double alone = 1.3, split = 1.1, launch_us = 8, flops_a_us = 1e5;
+    const struct lk_recurrent_options *o = setup->options;
+    const double units = (double)lk_device_info(setup->device)->compute_units;
+    const double step_us = 2.0 * (double)setup->tiling.lanes * lk_cell_gates(cell) *
+                           (double)o->units * (double)o->units / flops_a_us;
+    const double groups = (double)groups_of(&setup->tiling, form.columns);
+    const double each = form.columns > 1 ? form.columns : alone;
+    if (!form.in_one_launch)
+        return groups * each / units * split + launch_us / step_us;
+    return (double)lk_divide_up((int64_t)groups, (int64_t)units) * each;
+}
+
+static struct lk_walk_form choose_form(const struct lk_op_setup *setup, enum lk_cell cell)
+{
+    static const struct lk_walk_form forms[] = {{true, 2}, {true, 1}, {false, 2}};
+    if (setup->tiling.vector == 1)
+        return (struct lk_walk_form){false, 1};
+    if (setup->tiling.tiles == 1)
+        return (struct lk_walk_form){
+            form_cost(setup, cell, forms[1]) <=
+                form_cost(setup, cell, (struct lk_walk_form){false, 1}),
+            1};
+    int best = 0;
+    for (int i = 1; i < (int)(sizeof forms / sizeof *forms); i++)
+        if (form_cost(setup, cell, forms[i]) < form_cost(setup, cell, forms[best]))
+            best = i;
+    return forms[best];
+}
+
+/* Units of a block: as many as have their sums, `gates` of each, in the registers beside the
+ * operands, or somewhat fewer where fewer units then remain to fill up the last block. */
+static int choose_units(const struct lk_op_setup *setup, struct lk_walk_form form, int gates)
+{
+    const struct lk_recurrent_options *o = setup->options;
+    const size_t bytes = (size_t)setup->tiling.vector * lk_dtype_bytes(setup->real);
+    const int sums = setup->tiling.vector == 1 ? 8 : bytes == 64 ? 24 : 12;
+    const int most = (int)lk_least(o->units, sums / gates / form.columns);
+    int best = most < 1 ? 1 : most;
+    for (int units = best; units >= (2 * most + 2) / 3 && units > 0; units--)
+        if (lk_divide_up(o->units, units) * units < lk_divide_up(o->units, best) * best)
+            best = units;
+    return best;
+}
+
+/* --- preparing --------------------------------------------------------------------------- */
+
+static enum lk_status make_kernel(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                                  const char *source, const char *name, int units,
+                                  struct lk_kernel **kernel)
+{
+    const struct lk_recurrent_options *o = setup->options;
+    char text[160];
+    snprintf(text, sizeof text,
+             "-DKIND=%d -DRELU=%d -DBIAS=%d -DLENGTHS=%d -DCOLUMNS=%d -DUNITS=%d -DROWS=%d",
+             walk->cell, o->activation == LK_CELL_RELU,
+             walk->cell == LK_GRU_AFTER && o->use_bias, lk_recurrent_length(&setup->shapes) > 0,
+             walk->form.columns, units, CANDIDATE_ROWS);
+    return lk_op_kernel(setup, source, name, text, kernel);
+}
+
+static enum lk_status prepare_forward(const struct lk_op_setup *setup, struct lk_walk *walk)
+{
+    static const char source[] = "ops/recurrent/forward";
+    struct lk_walk_pass *p = &walk->forward;
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_pack", p->units, &p->pack));
+    if (walk->form.in_one_launch)
+        return make_kernel(setup, walk, source, "recurrent_forward", p->units, &p->walk);
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->units, &p->begin));
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->units, &p->step));
+    return make_kernel(setup, walk, source, "recurrent_end", p->units, &p->end);
+}
+
+static enum lk_status prepare_backward(const struct lk_op_setup *setup, struct lk_walk *walk)
+{
+    static const char source[] = "ops/recurrent/backward", gru[] = "ops/recurrent/gru";
+    struct lk_walk_pass *p = &walk->backward;
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_pack", p->units, &p->pack));
+    if (walk->form.in_one_launch) {
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_backward", p->units, &p->walk));
+    } else {
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_begin", p->units, &p->begin));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_gates", p->units, &p->gates));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_step", p->units, &p->step));
+        LK_TRY(make_kernel(setup, walk, source, "recurrent_end", p->units, &p->end));
+    }
+    if (walk->cell == LK_GRU_AFTER && setup->wants_dw)
+        return make_kernel(setup, walk, gru, "gru_reset", 1, &walk->reset);
+    if (walk->cell == LK_GRU_BEFORE && setup->wants_dw)
+        return make_kernel(setup, walk, gru, "gru_candidate", 1, &walk->candidate);
+    return LK_OK;
+}
+
+static int64_t round_up(int64_t reals)
+{
+    return lk_divide_up(reals, 16) * 16;
+}
+
+enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cell, int64_t kept,
+                               struct lk_walk *walk)
+{
+    static const int kept_rows[] = {
+        [LK_LSTM] = 5, [LK_GRU_AFTER] = 4, [LK_GRU_BEFORE] = 3, [LK_RNN] = 1};
+    const struct lk_recurrent_options *o = setup->options;
+    const struct lk_tiling *t = &setup->tiling;
+    const int gates = lk_cell_gates(cell);
+    walk->cell = cell;
+    walk->form = choose_form(setup, cell);
+    walk->forward.units = choose_units(setup, walk->form, cell == LK_GRU_BEFORE ? 2 : gates);
+    walk->backward.units = choose_units(setup, walk->form, 1);
+    const int most =
+        walk->forward.units > walk->backward.units ? walk->forward.units : walk->backward.units;
+    walk->packed_at = round_up(kept);
+    walk->state_at = walk->packed_at + round_up((o->units + most) * gates * o->units);
+    walk->reals = walk->state_at + groups_of(t, walk->form.columns) * SLOTS * o->units *
+                                       walk->form.columns * t->lanes;
+    const int64_t rows = t->tiles * setup->shapes.x[0].dim[0] * o->units * t->lanes;
+    walk->saved_bytes =
+        (size_t)rows * (size_t)(1 + kept_rows[cell]) * lk_dtype_bytes(lk_op_stored(setup));
+    LK_TRY(prepare_forward(setup, walk));
+    return setup->training ? prepare_backward(setup, walk) : LK_OK;
+}
+
+static void release_pass(struct lk_walk_pass *pass)
+{
+    lk_kernel_destroy(pass->pack);
+    lk_kernel_destroy(pass->walk);
+    lk_kernel_destroy(pass->begin);
+    lk_kernel_destroy(pass->gates);
+    lk_kernel_destroy(pass->step);
+    lk_kernel_destroy(pass->end);
+}
+
+void lk_walk_release(struct lk_walk *walk)
+{
+    release_pass(&walk->forward);
+    release_pass(&walk->backward);
+    lk_kernel_destroy(walk->reset);
+    lk_kernel_destroy(walk->candidate);
+}
+
+/* --- running ----------------------------------------------------------------------------- */
+
+static struct lk_recurrent args_of(const struct lk_op_setup *setup, const struct lk_walk *walk)
+{
+    const struct lk_recurrent_options *o = setup->options;
+    return (struct lk_recurrent){.steps = setup->shapes.x[0].dim[0],
+                                 .units = o->units,
+                                 .tiles = setup->tiling.tiles,
+                                 .backwards = o->go_backwards,
+                                 .sequences = o->return_sequences,
+                                 .states = o->return_state ? lk_cell_states(walk->cell) : 0,
+                                 .packed_at = walk->packed_at / 16,
+                                 .state_at = walk->state_at / 16};
+}
+
+static const struct lk_buffer *input_of(const struct lk_op_run *run, int number)
+{
+    return number > 0 ? run->x[number] : NULL;
+}
+
+static struct lk_grid grid_of(const struct lk_op_setup *setup, const struct lk_walk *walk)
+{
+    return (struct lk_grid){{groups_of(&setup->tiling, walk->form.columns), 1, 1},
+                            lk_op_items(setup)};
+}
+
+static int64_t blocks_of(const struct lk_op_setup *setup, const struct lk_walk_pass *pass)
+{
+    const struct lk_recurrent_options *o = setup->options;
+    return lk_divide_up(o->units, pass->units);
+}
+
+/* Blocks that a group does in a launch of one step: so that every core has work. */
+static int64_t blocks_each(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                           const struct lk_walk_pass *pass)
+{
+    const int64_t units = lk_device_info(setup->device)->compute_units;
+    const int64_t groups = groups_of(&setup->tiling, walk->form.columns);
+    const int64_t parts = lk_divide_up(2 * units, groups), blocks = blocks_of(setup, pass);
+    return setup->tiling.vector == 1 || parts >= blocks ? 1 : lk_divide_up(blocks, parts);
+}
+
+static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
+                                   const struct lk_walk_pass *pass, const struct lk_op_run *run,
+                                   const struct lk_recurrent *args)
+{
+    const struct lk_grid grid = {{blocks_of(setup, pass), 1, 1}, lk_op_items(setup)};
+    return LK_ENQUEUE(pass->pack, grid, LK_BUF(run->w[LK_CELL_RECURRENT]),
+                      LK_BUF(run->workspace), LK_STRUCT(args));
+}
+
+static enum lk_status forward_steps(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                                    const struct lk_op_run *run,
+                                    const struct lk_recurrent *args)
+{
+    const struct lk_walk_pass *p = &walk->forward;
+    const struct lk_buffer *first = input_of(run, lk_recurrent_first_state(&setup->shapes));
+    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    const int64_t each = blocks_each(setup, walk, p);
+    struct lk_grid grid = grid_of(setup, walk);
+    LK_TRY(LK_ENQUEUE(p->begin, grid, LK_BUF(first), LK_BUF(run->workspace), LK_STRUCT(args)));
+    grid.groups[1] = grid.groups[0];
+    grid.groups[0] = lk_divide_up(blocks_of(setup, p), each);
+    for (int64_t i = 0; i < args->steps; i++)
+        for (int phase = 0; phase <= (walk->cell == LK_GRU_BEFORE); phase++)
+            LK_TRY(LK_ENQUEUE(p->step, grid, LK_BUF(run->w[LK_CELL_RECURRENT_BIAS]),
+                              LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->saved),
+                              LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(phase),
+                              LK_INT(each)));
+    return LK_ENQUEUE(p->end, grid_of(setup, walk), LK_BUF(run->y), LK_BUF(run->workspace),
+                      LK_STRUCT(args));
+}
+
+enum lk_status lk_walk_forward(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                               const struct lk_op_run *run)
+{
+    const struct lk_recurrent args = args_of(setup, walk);
+    const struct lk_buffer *first = input_of(run, lk_recurrent_first_state(&setup->shapes));
+    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    struct lk_op_run own = *run;
+    own.saved = setup->training ? run->saved : NULL;
+    LK_TRY(enqueue_pack(setup, &walk->forward, run, &args));
+    if (!walk->form.in_one_launch)
+        return forward_steps(setup, walk, &own, &args);
+    return LK_ENQUEUE(walk->forward.walk, grid_of(setup, walk), LK_BUF(first),
+                      LK_BUF(run->w[LK_CELL_RECURRENT_BIAS]), LK_BUF(lengths), LK_BUF(run->y),
+                      LK_BUF(own.saved), LK_BUF(run->workspace), LK_STRUCT(&args));
+}
+
+static enum lk_status backward_steps(const struct lk_op_setup *setup,
+                                     const struct lk_walk *walk, const struct lk_op_run *run,
+                                     struct lk_buffer *dfirst, const struct lk_recurrent *args)
+{
+    const struct lk_walk_pass *p = &walk->backward;
+    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    const int64_t each = blocks_each(setup, walk, p);
+    struct lk_grid grid = grid_of(setup, walk);
+    LK_TRY(
+        LK_ENQUEUE(p->begin, grid, LK_BUF(run->dy), LK_BUF(run->workspace), LK_STRUCT(args)));
+    grid.groups[1] = grid.groups[0];
+    grid.groups[0] = lk_divide_up(blocks_of(setup, p), each);
+    for (int64_t i = args->steps - 1; i >= 0; i--) {
+        LK_TRY(LK_ENQUEUE(p->gates, grid, LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
+                          LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(each)));
+        for (int phase = walk->cell != LK_GRU_BEFORE; phase < 2; phase++)
+            LK_TRY(LK_ENQUEUE(p->step, grid, LK_BUF(lengths), LK_BUF(run->saved),
+                              LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(phase),
+                              LK_INT(each)));
+    }
+    return LK_ENQUEUE(p->end, grid_of(setup, walk), LK_BUF(dfirst), LK_BUF(run->workspace),
+                      LK_STRUCT(args));
+}
+
+enum lk_status lk_walk_backward(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                                const struct lk_op_run *run)
+{
+    const struct lk_recurrent args = args_of(setup, walk);
+    const int first = lk_recurrent_first_state(&setup->shapes);
+    const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
+    struct lk_buffer *dfirst = first > 0 ? run->dx[first] : NULL;
+    LK_TRY(enqueue_pack(setup, &walk->backward, run, &args));
+    if (!walk->form.in_one_launch)
+        return backward_steps(setup, walk, run, dfirst, &args);
+    return LK_ENQUEUE(walk->backward.walk, grid_of(setup, walk), LK_BUF(lengths),
+                      LK_BUF(run->dy), LK_BUF(run->saved), LK_BUF(dfirst),
+                      LK_BUF(run->workspace), LK_STRUCT(&args));
+}
+
+/* --- between and behind the products ----------------------------------------------------- */
+
+enum lk_status lk_walk_turn_to_recurrent(const struct lk_op_setup *setup,
+                                         const struct lk_walk *walk,
+                                         const struct lk_op_run *run)
+{
+    const struct lk_recurrent args = args_of(setup, walk);
+    const struct lk_grid grid = {{args.steps, args.tiles, 1}, lk_op_items(setup)};
+    if (!walk->reset)
+        return LK_OK;
+    return LK_ENQUEUE(walk->reset, grid, LK_BUF(run->saved), LK_BUF(run->workspace),
+                      LK_STRUCT(&args));
+}
+
+enum lk_status lk_walk_candidate(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                                 const struct lk_op_run *run)
+{
+    const struct lk_recurrent args = args_of(setup, walk);
+    const struct lk_grid grid = {
+        {lk_divide_up(args.units, CANDIDATE_ROWS), setup->tiling.shards, 1},
+        lk_op_items(setup)};
+    const int64_t scratch = setup->tiling.lanes * (int64_t)lk_dtype_bytes(setup->real);
+    if (!walk->candidate)
+        return LK_OK;
+    return LK_ENQUEUE(walk->candidate, grid, LK_BUF(run->saved), LK_BUF(run->workspace),
+                      LK_BUF(run->dw[LK_CELL_RECURRENT]), LK_INT(run->dw_stride),
+                      LK_INT(setup->tiling.shard_tiles), LK_STRUCT(&args), LK_LOCAL(scratch));
+}
