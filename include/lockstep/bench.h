@@ -88,14 +88,13 @@ struct lk_bench_model {
 
 /* Trains at least 10 steps: on a slow device they decide how long. options: NULL: as usual.
  * Kernels that a cache of earlier runs holds are not built again: build_s is a cold start only
- * where the caches are empty. fails: LK_E_MODEL (unknown name), LK_E_UNSUPPORTED (known, not
- * there yet), as training does */
+ * where the caches are empty. fails: LK_E_MODEL (unknown name), as training
+ * does */
 LK_API LK_MUST_CHECK enum lk_status lk_bench_model(struct lk_device *device, const char *name,
                                                    const struct lk_bench_options *options,
                                                    struct lk_bench_model *result);
 
-/* Whether it can be timed. fails: LK_E_MODEL unknown name; LK_E_UNSUPPORTED, saying what lacks
- */
+/* Whether it can be timed. fails: LK_E_MODEL, with the nearest name */
 LK_API LK_MUST_CHECK enum lk_status lk_bench_model_check(const char *name);
 
 /* Names of the models it knows, and their usual batch; NULL, 0 past the last. */

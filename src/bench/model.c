@@ -24,12 +24,13 @@ static const struct known {
 
 /* Timed where they are asked for by name. */
 static const struct known other_models[] = {
-    {"amoebanet-d", 4}, {"densenet121", 16}, {"efficientnet-b0", 16},    {"inception-v3", 16},
-    {"resnet18", 16},   {"squeezenet", 16},  {"mobilenet-v3-large", 16}, {"vgg19", 16}};
-
-static const struct later {
-    const char *name, *needs;
-} later_models[] = {{"lstm", "embedding and LSTM layers"}};
+    {"amoebanet-d", 4},         {"densenet121", 16},
+    {"efficientnet-b0", 16},    {"inception-v3", 16},
+    {"resnet18", 16},           {"squeezenet", 16},
+    {"mobilenet-v3-large", 16}, {"vgg19", 16},
+    {"gpt-small", 16},          {"text-bilstm", 64},
+    {"text-cnn", 64},           {"text-gru", 64},
+    {"text-lstm", 64},          {"transformer-encoder", 64}};
 
 const char *lk_bench_model_name(int index)
 {
@@ -71,11 +72,6 @@ static enum lk_status find_model(const char *name, const struct known **known)
             *known = &other_models[i];
             return LK_OK;
         }
-    for (int i = 0; i < LK_COUNT(later_models); i++)
-        if (strcmp(later_models[i].name, name) == 0)
-            return lk_fail(LK_E_UNSUPPORTED,
-                           "model '%s' needs %s, which this version does not have", name,
-                           later_models[i].needs);
     const char *near = lk_nearest_name(name, name_at, NULL);
     return lk_fail(LK_E_MODEL, "unknown model '%s'%s%s%s", name, near ? "; did you mean '" : "",
                    near ? near : "", near ? "'?" : "");

@@ -32,11 +32,11 @@ static void knows_its_models(void **state)
     assert_int_equal(lk_bench_model(device, "fashion-convnit", NULL, &model), LK_E_MODEL);
     assert_non_null(strstr(lk_error_text(), "did you mean 'fashion-convnet'"));
     lk_error_clear();
-    assert_int_equal(lk_bench_model(device, "lstm", NULL, &model), LK_E_UNSUPPORTED);
-    assert_non_null(strstr(lk_error_text(), "needs embedding and LSTM layers"));
+    assert_int_equal(lk_bench_model(device, "text-lstn", NULL, &model), LK_E_MODEL);
+    assert_non_null(strstr(lk_error_text(), "did you mean 'text-lstm'"));
     lk_error_clear();
-    assert_int_equal(lk_bench_model_check("lstm"), LK_E_UNSUPPORTED);
-    assert_int_equal(lk_bench_model_check("lstmm"), LK_E_MODEL);
+    assert_int_equal(lk_bench_model_check("lstm"), LK_E_MODEL);
+    assert_int_equal(lk_bench_model_check("text-lstm"), LK_OK);
     assert_int_equal(lk_bench_model_check("vgg16tail"), LK_OK);
     assert_int_equal(lk_bench_model_check("densenet121"), LK_OK);
     assert_int_equal(lk_bench_model(device, "mlp", &negative, &model), LK_E_ARGUMENT);

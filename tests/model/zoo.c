@@ -54,7 +54,10 @@ static void has_known_sizes(void **state)
         {"resnet18", 11689512 + 9600, 11689512, 1000},
         {"resnet50", 25557032 + 53120, 25557032, 1000},
         {"squeezenet", 1248424, 1248424, 1000},
+        {"text-bilstm", 2824710, 2824710, 6},
         {"text-cnn", 2715706, 2715706, 6},
+        {"text-gru", 2660102, 2660102, 6},
+        {"text-lstm", 2692358, 2692358, 6},
         {"vgg16", 14714688 + 25088 * 4 + 4, 14714688 + 25088 * 4 + 4, 4},
         {"vgg16tail", 14714688 + 25088 * 4 + 4, 3 * 2359808 + 25088 * 4 + 4, 4},
         {"vgg19", 143667240, 143667240, 1000},
@@ -276,12 +279,12 @@ static void refuses(void **state)
 {
     (void)state;
     const struct lk_model_shape shape = {.height = 32, .classes = 5};
-    check_refused(
-        "fashion-convent", NULL, LK_E_MODEL,
-        "no model 'fashion-convent': no file, and none of the zoo (amoebanet-d, "
-        "densenet121, efficientnet-b0, fashion-convnet, inception-v3, mlp, "
-        "mobilenet-v2, mobilenet-v3-large, resnet18, resnet50, squeezenet, "
-        "text-cnn, vgg16, vgg16tail, vgg19, xception); did you mean 'fashion-convnet'?");
+    check_refused("fashion-convent", NULL, LK_E_MODEL,
+                  "no model 'fashion-convent': no file, and none of the zoo (amoebanet-d, "
+                  "densenet121, efficientnet-b0, fashion-convnet, inception-v3, mlp, "
+                  "mobilenet-v2, mobilenet-v3-large, resnet18, resnet50, squeezenet, "
+                  "text-bilstm, text-cnn, text-gru, text-lstm, vgg16, vgg16tail, vgg19, "
+                  "xception); did you mean 'fashion-convnet'?");
     check_refused("vgg16", &(struct lk_model_shape){.parameters = "tob=true"}, LK_E_MODEL,
                   "vgg16.yaml:7: the model has no parameter 'tob'; did you mean 'top'?");
     check_refused("vgg16tail", &(struct lk_model_shape){.parameters = "top=true"}, LK_E_MODEL,

@@ -6,7 +6,7 @@
 #include "data/sources/source.h"
 #include "data/tables/groups.h"
 #include "data/tables/table.h"
-#include "data/tables/text_columns.h"
+#include "data/text/columns.h"
 
 /* A field of the table: its columns are csv.columns[first..first+count-1]. */
 struct lk_csv_origin {

@@ -1,10 +1,10 @@
 /* Columns of a table that are texts: their tokens, and how many these are. Floor 4. Knows no
  * table. */
-#ifndef LK_DATA_TABLES_TEXT_COLUMNS_H
-#define LK_DATA_TABLES_TEXT_COLUMNS_H
+#ifndef LK_DATA_TEXT_COLUMNS_H
+#define LK_DATA_TEXT_COLUMNS_H
 
-#include "data/sources/source.h"
 #include "data/text/texts.h"
+#include <lockstep/data.h>
 
 /* {0} has none. */
 struct lk_text_columns {

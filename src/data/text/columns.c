@@ -1,5 +1,5 @@
 /* Columns of texts, of which a table has a few in each row. */
-#include "data/tables/text_columns.h"
+#include "data/text/columns.h"
 
 #include "base/fail.h"
 #include <stdio.h>
