@@ -233,7 +233,7 @@ enum lk_status lk_settings_kept_vocabulary(const struct lk_settings *settings, c
 
 enum lk_status lk_settings_fit_to(struct lk_settings *settings, struct lk_data **data)
 {
-    struct extent own, known;
+    struct extent own, known = {0}; /* images: no vocabulary, no length */
     if (!settings->data[0] || !is_of_zoo(settings) || is_told(settings))
         return LK_OK;
     LK_TRY(find_own(settings->model, &own));
