@@ -110,7 +110,7 @@ static void print_layers(const struct lk_graph *graph, const struct plan *plan)
         {"parameters", 2, 12, .rank = 1},
         {"FLOPs", 2, 9, .rank = 4},
         {"activations", 2, 12, .rank = 3},
-        {NULL, 0, 0, .is_left = true, .is_name = true, .rank = 2}, /* frozen, weights of */
+        {NULL, 0, 0, .is_left = true, .is_name = true, .rank = 2}, /* frozen, ... */
     };
     struct table table;
     const struct lk_node *node;
@@ -123,9 +123,10 @@ static void print_layers(const struct lk_graph *graph, const struct plan *plan)
         table_cell(&table, "%s", count_text(info.parameters, parameters));
         table_cell(&table, "%s", rate_text(info.flops, flops));
         table_cell(&table, "%s", bytes_text(size, bytes));
-        table_cell(&table, "%s%s%s", info.parameters && !info.is_trainable ? "  frozen" : "",
-                   info.weights_of ? "  weights of " : "",
-                   info.weights_of ? info.weights_of : "");
+        table_cell(
+            &table, "%s%s%s%s%s", info.parameters && !info.is_trainable ? "  frozen" : "",
+            info.weights_of ? "  weights of " : "", info.weights_of ? info.weights_of : "",
+            info.length ? "  length " : "", info.length ? info.length : "");
     }
     table_end(&table);
 }
@@ -233,14 +234,15 @@ static json_t *shape_json(const struct lk_shape *shape)
 static json_t *layer_json(const struct lk_node *node, const struct plan *plan)
 {
     const struct lk_node_info info = lk_node_info(node);
-    return json_pack("{s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:b, s:o}", "name",
+    return json_pack("{s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:b, s:o, s:o}", "name",
                      json_text(info.name), "operation",
                      info.op ? json_text(info.op) : json_null(), "shape",
                      shape_json(&info.shape), "parameters", (json_int_t)info.parameters,
                      "trainable_parameters", (json_int_t)info.trained, "flops", info.flops,
                      "activation_bytes", activation_bytes(&info, plan), "frozen",
                      info.parameters && !info.is_trainable, "weights_of",
-                     info.weights_of ? json_text(info.weights_of) : json_null());
+                     info.weights_of ? json_text(info.weights_of) : json_null(), "length",
+                     info.length ? json_text(info.length) : json_null());
 }
 
 static json_t *memory_json(const struct planned *planned, bool is_frozen)

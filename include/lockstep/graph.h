@@ -44,6 +44,15 @@ LK_API void lk_graph_destroy(struct lk_graph *graph);
 LK_API LK_MUST_CHECK enum lk_status
 lk_graph_add_input(struct lk_graph *graph, const struct lk_input *input, struct lk_node **node);
 
+/* Adds the length of an input that is a sequence, numbers [t, c] or integers [t]: an input of
+ * integers [], named after it with "_length", which says how many of a sample's time steps are
+ * valid. The sequence's other steps count for nothing: operations that look at time steps get
+ * the length as one more input, behind theirs (lk_graph_add() adds it). What is computed from a
+ * sequence step by step has the same length. fails: LK_E_ARGUMENT (a name in use), LK_E_SHAPE
+ */
+LK_API LK_MUST_CHECK enum lk_status lk_graph_add_length(struct lk_node *sequence,
+                                                        struct lk_node **length);
+
 /* Adds operation `op` on one node: lk_graph_add(g, "conv2d", x, "filters=64 kernel=3", &y). The
  * node is named after its operation and its number among these ("conv2d_1").
  * fails: LK_E_MODEL (unknown operation), LK_E_ARGUMENT (options), LK_E_SHAPE */
@@ -102,6 +111,8 @@ struct lk_node_info {
     const char *weights_of; /* the node whose parameters it uses; NULL: its own */
     double lr_scale;        /* of its parameters' learning rate */
     double l1, l2;          /* penalties of its weights */
+    const char *length;     /* the input that says how many of its time steps are valid in each
+                             * sample; NULL: all, or it has none */
 };
 
 /* Describes a node as it is now. */

@@ -1,9 +1,23 @@
-/* Fills a batch with random images, numbers and labels. */
+/* Fills a batch with random images, numbers, tokens and labels; sequences have their full
+ * length. */
 #include "bench/samples.h"
 
 #include "base/random.h"
 #include "model/model.h"
 #include <string.h>
+
+/* How many whole numbers an input of such may have: the rows of the table of parameters that
+ * the operation reading it looks them up in. */
+static int64_t count_tokens(const struct lk_node *node)
+{
+    for (int i = 0; i < node->graph->count; i++) {
+        const struct lk_node *reader = node->graph->nodes[i];
+        for (int j = 0; j < reader->inputs; j++)
+            if (reader->input_nodes[j] == node && reader->shapes.params > 0)
+                return reader->shapes.param[0].shape.dim[0];
+    }
+    return 1;
+}
 
 /* Bytes of images, whole floats below 1 of numbers, classes of integers. */
 static void fill_input(const struct lk_node *node, int64_t classes, void *memory, int slot,
@@ -36,8 +50,11 @@ void lk_samples_fill(struct lk_stepper *stepper, const struct lk_model *model, i
     struct lk_replica *replica = lk_stepper_replica(stepper);
     for (int i = 0; i < model->input_count; i++) {
         void *memory = lk_replica_slot(replica, model->inputs[i], slot);
-        if (memory)
-            fill_input(model->inputs[i], 1, memory, slot, samples);
+        const struct lk_node *sequence = model->inputs[i]->sequence;
+        for (int64_t k = 0; memory && sequence && k < samples; k++)
+            ((int32_t *)memory)[k] = (int32_t)sequence->shapes.y.dim[0];
+        if (memory && !sequence)
+            fill_input(model->inputs[i], count_tokens(model->inputs[i]), memory, slot, samples);
     }
     for (int i = 0; i < model->output_count; i++) {
         const struct lk_model_output *output = &model->outputs[i];

@@ -93,6 +93,33 @@ enum lk_status lk_graph_add_input(struct lk_graph *graph, const struct lk_input 
     return LK_OK;
 }
 
+/* A sequence is numbers [t, c], or integers [t]. */
+static bool is_sequence(const struct lk_node *node)
+{
+    const bool is_integers = !node->op && node->input.dtype == LK_I32;
+    return node->shapes.y.rank == (is_integers ? 1 : 2);
+}
+
+enum lk_status lk_graph_add_length(struct lk_node *sequence, struct lk_node **length)
+{
+    char name[sizeof sequence->name + sizeof "_length"], shape[64];
+    snprintf(name, sizeof name, "%s_length", sequence->name);
+    const struct lk_input input = {.name = name, .dtype = LK_I32};
+    lk_shape_print(&sequence->shapes.y, shape, sizeof shape);
+    if (sequence->op || !is_sequence(sequence))
+        return lk_fail(
+            LK_E_SHAPE,
+            "only an input that is a sequence, numbers [t, c] or integers [t], has a "
+            "length; '%s' is %s %s",
+            sequence->name, sequence->op ? "a layer of" : "an input of", shape);
+    if (sequence->length)
+        return lk_fail(LK_E_ARGUMENT, "input '%s' has a length already", sequence->name);
+    LK_TRY(lk_graph_add_input(sequence->graph, &input, length));
+    (*length)->sequence = sequence;
+    sequence->length = *length;
+    return LK_OK;
+}
+
 size_t lk_input_bytes(const struct lk_input *input)
 {
     const bool is_label = input->dtype == LK_F32 && !input->takes_numbers;
@@ -128,6 +155,26 @@ static enum lk_status infer(struct lk_node *node)
     return LK_OK;
 }
 
+/* Adds the length of the first input, where the operation takes one and none is given. */
+static int add_length(const struct lk_op *op, int count, struct lk_node *x[LK_MOST_INPUTS])
+{
+    const struct lk_node *last = x[count - 1];
+    const bool is_given = !last->op && last->input.dtype == LK_I32 && last->shapes.y.rank == 0;
+    if (!op->takes_length || !x[0]->length || is_given || count == op->max_inputs)
+        return count;
+    x[count] = x[0]->length;
+    return count + 1;
+}
+
+/* A sequence that has as many time steps as the first input has its length. */
+static struct lk_node *length_of(const struct lk_node *node)
+{
+    const struct lk_node *x = node->input_nodes[0];
+    const bool is_as_long =
+        is_sequence(node) && is_sequence(x) && node->shapes.y.dim[0] == x->shapes.y.dim[0];
+    return is_as_long ? x->length : NULL;
+}
+
 enum lk_status lk_graph_add_many(struct lk_graph *graph, const char *op, int count,
                                  struct lk_node *const *x, const char *options,
                                  struct lk_node **y)
@@ -144,13 +191,14 @@ enum lk_status lk_graph_add_many(struct lk_graph *graph, const char *op, int cou
     LK_TRY(new_node(graph, &made));
     LK_TRY(lk_arena_allocate(&graph->arena, found->options_bytes + 1, &made->options));
     made->op = found;
-    made->inputs = count;
     memcpy(made->input_nodes, x, (size_t)count * sizeof *x);
+    made->inputs = add_length(found, count, made->input_nodes);
     name_after_op(made);
     const enum lk_status status = lk_options_parse(found->options, made->options, options);
     if (status != LK_OK)
         return lk_fail_within(status, "%s", made->name);
     LK_TRY(infer(made));
+    made->length = length_of(made);
     graph->nodes[graph->count++] = made;
     *y = made;
     return LK_OK;
@@ -204,7 +252,8 @@ struct lk_node_info lk_node_info(const struct lk_node *node)
                                 .lr_scale = lk_node_owner(node)->lr_scale,
                                 .l1 = lk_node_owner(node)->l1,
                                 .l2 = lk_node_owner(node)->l2,
-                                .weights_of = node->weights_of ? node->weights_of->name : NULL};
+                                .weights_of = node->weights_of ? node->weights_of->name : NULL,
+                                .length = node->length ? node->length->name : NULL};
     for (int i = 0; !node->weights_of && i < node->shapes.params; i++) {
         const struct lk_param_spec *param = &node->shapes.param[i];
         info.parameters += lk_shape_count(&param->shape);

@@ -24,6 +24,9 @@ struct lk_node {
     bool is_trainable;
     double lr_scale, l1, l2;    /* factor of its learning rate; penalties of its weights */
     struct lk_node *weights_of; /* whose parameters it uses; NULL: its own */
+    struct lk_node *length;     /* the input, i32 [], that says how many of its time steps are
+                                 * valid in each sample; NULL: all, or it has none */
+    struct lk_node *sequence;   /* of an input: whose length it is; NULL: nobody's */
 };
 
 struct lk_graph {

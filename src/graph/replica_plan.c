@@ -18,6 +18,15 @@ static int backward_time(const struct lk_replica *replica, int i)
     return replica->recompute.backward_time[i];
 }
 
+/* Whether backward of operation i finds an input that is `value`. */
+static bool keeps_x(const struct lk_replica *replica, int i, int value)
+{
+    const struct lk_scheduled_op *op = &replica->schedule.ops[i];
+    return lk_recompute_reads_x(replica, i) ||
+           (op->op->takes_length && op->has_backward &&
+            replica->schedule.values[value].dtype == LK_I32);
+}
+
 /* The last time at which the activation of `value` is read. One that is dropped and made again
  * has a life in forward and one in backward: with `again` it is the second, else the first. */
 static int last_read(const struct lk_replica *replica, int value, bool again)
@@ -34,7 +43,7 @@ static int last_read(const struct lk_replica *replica, int value, bool again)
         bool reads = false;
         for (int j = 0; j < s->ops[i].shapes.inputs; j++)
             reads |= s->ops[i].x[j] == value;
-        const bool in_backward = (reads && lk_recompute_reads_x(replica, i)) ||
+        const bool in_backward = (reads && keeps_x(replica, i, value)) ||
                                  (s->ops[i].y == value && lk_recompute_reads_y(replica, i));
         const int times[] = {reads ? i : -1, reads && r->runs_again[i] ? r->again_time[i] : -1,
                              in_backward ? r->backward_time[i] : -1};

@@ -7,6 +7,7 @@ struct input_options {
     int64_t shape[LK_MOST_AXES];
     int type;
     double scale, shift;
+    bool length; /* how many time steps are valid comes with each sample */
 };
 
 enum { TYPE_BY_SHAPE, TYPE_UINT8, TYPE_FLOAT32, TYPE_INT32 };
@@ -27,6 +28,10 @@ static const struct lk_option input_table[] = {
      .choices = types},
     REAL(scale, "0"), /* 0: the type's own */
     REAL(shift, "0"),
+    {.name = "length",
+     .kind = LK_OPTION_BOOL,
+     .offset = offsetof(struct input_options, length),
+     .standard = "false"},
     {0},
 };
 
@@ -57,7 +62,7 @@ static enum lk_status read_options(const struct lk_reading *reading,
                                    const struct lk_yaml *value, struct lk_shape *shape,
                                    struct input_options *options)
 {
-    static const char *const keys[] = {"shape", "type", "scale", "shift", NULL};
+    static const char *const keys[] = {"shape", "type", "scale", "shift", "length", NULL};
     char text[256];
     if (value->kind != LK_YAML_MAP)
         return read_shape(reading, value, shape);
@@ -104,9 +109,10 @@ static enum lk_status read_input(struct lk_reading *reading, const char *name,
     struct input_options options;
     struct lk_shape shape = {0};
     lk_options_default(input_table, &options);
-    if (model->input_count == LK_MOST_INPUTS)
-        return lk_yaml_fail(value, "more than %d inputs", LK_MOST_INPUTS);
     LK_TRY(read_options(reading, value, &shape, &options));
+    if (model->input_count + (options.length ? 2 : 1) > LK_MOST_INPUTS)
+        return lk_yaml_fail(value, "more than %d inputs%s", LK_MOST_INPUTS,
+                            options.length ? ": the length of a sequence is one, too" : "");
     if (options.type == TYPE_UINT8 && shape.rank != 3)
         return lk_yaml_fail(value, "uint8 is for images, of [height, width, channels]");
     const struct lk_input input = describe(name              ? name
@@ -115,6 +121,10 @@ static enum lk_status read_input(struct lk_reading *reading, const char *name,
                                            &shape, &options);
     struct lk_node **node = &model->inputs[model->input_count];
     LK_TRY(lk_yaml_at(value, lk_graph_add_input(model->graph, &input, node)));
+    model->input_count++;
+    if (!options.length)
+        return LK_OK;
+    LK_TRY(lk_yaml_at(value, lk_graph_add_length(node[0], &node[1])));
     model->input_count++;
     return LK_OK;
 }
@@ -125,7 +135,8 @@ static bool is_description(const struct lk_yaml *inputs)
     const struct lk_yaml *shape = lk_yaml_find(inputs, "shape");
     return shape && shape->kind == LK_YAML_LIST &&
            (inputs->count == 1 || lk_yaml_find(inputs, "type") ||
-            lk_yaml_find(inputs, "scale") || lk_yaml_find(inputs, "shift"));
+            lk_yaml_find(inputs, "scale") || lk_yaml_find(inputs, "shift") ||
+            lk_yaml_find(inputs, "length"));
 }
 
 enum lk_status lk_inputs_read(struct lk_reading *reading, const struct lk_yaml *root)

@@ -113,6 +113,7 @@ enum lk_status lk_layer_sources(const struct lk_reading *reading, const struct l
                                 const struct lk_yaml *place, struct lk_sources *sources)
 {
     const struct lk_model *model = reading->model;
+    const int of_first = model->inputs[0]->length ? 2 : 1; /* with its length */
     sources->count = 1;
     if (from && from->kind == LK_YAML_LIST) {
         sources->count = from->count;
@@ -126,7 +127,7 @@ enum lk_status lk_layer_sources(const struct lk_reading *reading, const struct l
     }
     if (from)
         return lk_layer_find(reading, from, &sources->x[0]);
-    if (!reading->before && model->input_count > 1)
+    if (!reading->before && model->input_count > of_first)
         return lk_yaml_fail(place, "the first layer of a model with %d inputs needs 'from'",
                             model->input_count);
     sources->x[0] = reading->before ? reading->before : model->inputs[0];
