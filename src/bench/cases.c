@@ -41,6 +41,9 @@
 /* Operations that none of these has: of U-Nets and GANs, transformers, ConvNeXt, AlexNet. */
 #define OTHER(op, options, ...) LAYER("other-layers", 32, op, options, __VA_ARGS__)
 
+/* Of sequences: what is between the products of a transformer's layers. */
+#define TEXT(batch, op, options, ...) LAYER("text", batch, op, options, __VA_ARGS__)
+
 #define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
 
 const struct lk_bench_case lk_bench_cases[] = {
@@ -142,6 +145,10 @@ const struct lk_bench_case lk_bench_cases[] = {
     OTHER("local_response_norm", "", IMAGE(96, 55, 55)),
     OTHER("prelu", "", IMAGE(64, 56, 56)),
     OTHER("selu", "", IMAGE(64, 56, 56)),
+
+    TEXT(64, "attention", "heads=4", {2, {128, 768}}),
+    TEXT(32, "attention", "heads=4", {2, {512, 768}}),
+    TEXT(32, "attention", "heads=6 causal=true", {2, {256, 1152}}),
 
     MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
     MLP("dense", "units=1024 activation=relu", VECTOR(1024)),

@@ -108,9 +108,10 @@ struct lk_op {
                        * dx; no kernel runs, only infer is called */
     bool only_trains; /* outside training the operation is a view: dropout */
 
-    bool takes_length; /* behind its inputs it may get one more, i32 [], the number of valid
-                        * time steps of each sample; max_inputs counts it. Data: to be clamped
-                        * to 0..t. Backward finds integer inputs whether it reads x or not */
+    bool takes_length;   /* behind its inputs it may get one more, i32 [], the number of valid
+                          * time steps of each sample; max_inputs counts it. Data: to be clamped
+                          * to 0..t. Backward finds integer inputs whether it reads x or not */
+    bool length_of_last; /* the graph gives it that of the last input, not of the first */
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);

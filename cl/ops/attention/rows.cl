@@ -173,7 +173,6 @@ INLINE void gather_some(V *sum, const V *w, const V *shrink, const int n, struct
     {
         UNROLL for (int b = 0; b < wide; b++) s[i][b] = sum[i * n + d + b] * shrink[i];
     }
-    LOOP(UNROLLED)
     for (int u = 0; u < count; u++) {
         __global const S *row = rows.first + (from + u) * rows.apart + d * PARTS;
         V r[AT_ONCE];

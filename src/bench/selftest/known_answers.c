@@ -78,6 +78,39 @@ static void expect_softmax(const struct lk_known_answer *known,
     }
 }
 
+/* Attention of one head over the queries, keys and values of a sequence [t, 3 c]. */
+static void expect_attention(const struct lk_known_answer *known,
+                             const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t steps = known->x.dim[0], row = known->x.dim[1], c = row / 3;
+    for (int64_t n = 0; n < LK_KNOWN_BATCH * steps; n++) {
+        const int64_t first = n / steps * steps;
+        const float *q = data->x[0] + n * row, *x = data->x[0] + first * row;
+        double sum = 0, mean = 0;
+        for (int64_t d = 0; d < c; d++)
+            y[n * c + d] = 0;
+        for (int pass = 0; pass < 3; pass++)
+            for (int64_t j = 0; j < steps; j++) {
+                double score = 0, dp = 0;
+                for (int64_t d = 0; d < c; d++) {
+                    score += q[d] * x[j * row + c + d] / sqrt((double)c);
+                    dp += data->dy[n * c + d] * x[j * row + 2 * c + d];
+                }
+                const double p = exp(score) / (pass > 0 ? sum : 1);
+                sum += pass == 0 ? p : 0;
+                mean += pass == 1 ? p * dp : 0;
+                for (int64_t d = 0; pass == 1 && d < c; d++)
+                    y[n * c + d] += p * x[j * row + 2 * c + d];
+                for (int64_t d = 0; pass == 2 && d < c; d++) {
+                    const double ds = p * (dp - mean) / sqrt((double)c);
+                    dx[n * row + d] += ds * x[j * row + c + d];
+                    dx[(first + j) * row + c + d] += ds * q[d];
+                    dx[(first + j) * row + 2 * c + d] += p * data->dy[n * c + d];
+                }
+            }
+    }
+}
+
 /* Batch normalization of channel c in one shard: gamma = w[0], beta = w[1], the standard
  * epsilon. */
 static void expect_channel(const struct lk_known_answer *known,
@@ -367,6 +400,8 @@ const struct lk_known_answer lk_known_answers[] = {
     NEAR("sum_losses", "weights=[1,0.5,0,0,0,0,0,0]", ROW(2), .inputs = 2,
          .expect = expect_sum_of_losses, .is_exact = true),
     NEAR("softmax", "", ROW(10), .expect = expect_softmax),
+    {.op = "attention", .options = "", .x = {2, {5, 12}}, .numbers = LK_KNOWN_FRACTIONS,
+     .expect = expect_attention},
     NEAR("batch_norm", "", IMAGE(3, 4, 5), .expect = expect_batch_norm),
     NEAR("layer_norm", "", ROW(33), .expect = expect_layer_norm),
     NEAR("group_norm", "groups=2", IMAGE(4, 3, 5), .expect = expect_group_norm),

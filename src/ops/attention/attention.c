@@ -262,6 +262,7 @@ const struct lk_op lk_op_attention = {
     .min_inputs = 1,
     .max_inputs = 4,
     .takes_length = true,
+    .length_of_last = true,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,
