@@ -57,9 +57,10 @@ enum lk_status lk_replica_read_param(const struct lk_replica *replica, int index
 static double initial(const struct lk_param_spec *spec, uint64_t seed, uint32_t stream,
                       int64_t e)
 {
-    if (spec->init != LK_INIT_GLOROT_UNIFORM)
+    const bool is_uniform = spec->init == LK_INIT_UNIFORM;
+    if (spec->init != LK_INIT_GLOROT_UNIFORM && !is_uniform)
         return spec->init == LK_INIT_QUARTER ? 0.25 : spec->init == LK_INIT_ONES;
-    const double limit = sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
+    const double limit = is_uniform ? 0.05 : sqrt(6.0 / (double)(spec->fan_in + spec->fan_out));
     const struct lk_random4 r = lk_random(seed, LK_RANDOM_INIT, stream, (uint64_t)e / 4);
     return (2 * lk_random_unit(r.v[e % 4]) - 1) * limit;
 }

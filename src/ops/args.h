@@ -46,4 +46,10 @@ struct lk_prelu {
     lk_int parts, part_pixels, shard_tiles; /* of what is summed for slopes */
 };
 
+struct lk_embedding {
+    lk_int vocabulary, units, steps;
+    lk_int each;                /* time steps of a work-group; reals that one sets to zero */
+    lk_int shard_tiles, groups; /* a power of two */
+};
+
 #endif

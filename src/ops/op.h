@@ -13,7 +13,13 @@
 
 enum { LK_MOST_INPUTS = 8, LK_MOST_PARAMS = 8 };
 
-enum lk_init { LK_INIT_ZEROS, LK_INIT_ONES, LK_INIT_GLOROT_UNIFORM, LK_INIT_QUARTER };
+enum lk_init {
+    LK_INIT_ZEROS,
+    LK_INIT_ONES,
+    LK_INIT_GLOROT_UNIFORM,
+    LK_INIT_QUARTER,
+    LK_INIT_UNIFORM, /* U(-0.05, 0.05), as Keras's of that name */
+};
 
 /* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
  * fan_out)).

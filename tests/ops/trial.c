@@ -93,7 +93,8 @@ static void make_inputs(struct trial *t)
     if (t->oracle->arrange)
         t->oracle->arrange(&t->shapes, t->samples, t->in.x, t->in.w);
     for (int i = 0; i < t->shapes.inputs && t->is_half; i++)
-        round_all(t->in.x[i], trial_x_count(t, i));
+        if (t->shapes.x_dtype[i] != LK_I32)
+            round_all(t->in.x[i], trial_x_count(t, i));
     if (t->is_half)
         round_all(t->in.dy, trial_y_count(t));
 }

@@ -34,7 +34,7 @@ HALLS = {
     "graph": [["memory"], [""], ["tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "text"], ["foreign"], ["keras"]],
-    "ops": [[""], ["arrange", "attention", "norm", "probe", "weighted"]],
+    "ops": [[""], ["arrange", "attention", "norm", "probe", "sequence", "weighted"]],
     "products": [["kernel"], ["direct", "library"], ["gpu"], ["matrix", "winograd"], [""]],
     "team": [["stepper"], ["workers"], ["lockstep", "async"], [""]],
     "train": [["evaluation", "settings", "tuning"], ["run"], [""], ["compute", "predict"]],

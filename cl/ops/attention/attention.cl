@@ -28,6 +28,7 @@
  * tile.
  */
 #include "lib/real.cl"
+#include "lib/steps.cl"
 #include "ops/args.h"
 #include "ops/attention/rows.cl"
 
@@ -64,7 +65,7 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
                        __global const int *lengths, __global S *y, __global V *saved,
                        real scale, const struct lk_attention *a)
 {
-    const I length = lengths_of(lengths, at.tile, a->keys);
+    const I length = valid_steps_here(lengths, at.tile, a->keys);
     const struct span span = span_of(length, a->keys);
     const int end = CAUSAL ? min(span.most, at.from + ROWS) : span.most;
     V x[ROWS * DIM], sum[ROWS * VALUES], w[ROWS * BLOCK], shrink[ROWS];

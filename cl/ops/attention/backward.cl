@@ -3,6 +3,7 @@
  * dots that it leaves.
  */
 #include "lib/real.cl"
+#include "lib/steps.cl"
 #include "ops/args.h"
 #include "ops/attention/rows.cl"
 
@@ -29,7 +30,7 @@ INLINE struct head head_of(struct ids at, __global const S *q, __global const S 
     h.dy = rows_of(dy, at.tile, a->queries, a->heads * VALUES, at.head * VALUES);
     h.saved = saved + row * 2 * PARTS + PART;
     h.dots = dots + row * PARTS + PART;
-    h.length = lengths_of(lengths, at.tile, a->keys);
+    h.length = valid_steps_here(lengths, at.tile, a->keys);
     h.span = span_of(h.length, a->keys);
     return h;
 }

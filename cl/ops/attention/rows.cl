@@ -1,6 +1,6 @@
 /* What the kernels of attention are made of: e^x, which time steps count, and products of some
  * rows kept in registers or the first-level cache with rows that are walked. The -D names are
- * those of attention.cl. Needs lib/real.cl. */
+ * those of attention.cl. Needs lib/real.cl, lib/steps.cl. */
 
 #define LOWEST ((V)(-NUMBER(1e30)))
 #define LOOP(count) _Pragma(LOOP_TEXT(unroll count))
@@ -32,22 +32,6 @@ INLINE V power(V x)
 
 /* --- masks ------------------------------------------------------------------------------ */
 
-/* How many of `steps` time steps each lane has. */
-INLINE I lengths_of(__global const int *lengths, int tile, int steps)
-{
-#if !LENGTHS
-    return (I)(steps);
-#else
-#if VECTOR == 1
-    const I length = lengths[tile * LANES + PART];
-#else
-    const I length =
-        TO_I(((__global const PASTE(int, VECTOR) *)lengths)[(size_t)tile * PARTS + PART]);
-#endif
-    return length < (I)(0) ? (I)(0) : length > (I)(steps) ? (I)(steps) : length;
-#endif
-}
-
 /* The least and the largest length of the work-item's lanes. */
 struct span {
     int least, most;
@@ -59,11 +43,7 @@ INLINE struct span span_of(I length, int steps)
 #if LENGTHS
     union {
         I all;
-#if REAL_BYTES == 8 && VECTOR > 1
-        long lane[VECTOR];
-#else
-        int lane[VECTOR];
-#endif
+        whole lane[VECTOR];
     } each = {length};
     span.most = 0;
     for (int v = 0; v < VECTOR; v++) {
