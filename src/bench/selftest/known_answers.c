@@ -111,6 +111,31 @@ static void expect_attention(const struct lk_known_answer *known,
     }
 }
 
+/* A learned row is added to each time step. */
+static void expect_position(const struct lk_known_answer *known,
+                            const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t row = lk_shape_count(&known->x);
+    for (int64_t i = 0; i < LK_KNOWN_BATCH * row; i++) {
+        y[i] = data->x[0][i] + data->w[0][i % row];
+        dx[i] = data->dy[i];
+    }
+}
+
+/* Pairs [t, 2] are turned by t. */
+static void expect_rotary(const struct lk_known_answer *known,
+                          const struct lk_known_arrays *data, double *y, double *dx)
+{
+    for (int64_t i = 0; i < LK_KNOWN_BATCH * known->x.dim[0]; i++) {
+        const double angle = (double)(i % known->x.dim[0]);
+        const float *x = data->x[0] + 2 * i, *dy = data->dy + 2 * i;
+        y[2 * i] = x[0] * cos(angle) - x[1] * sin(angle);
+        y[2 * i + 1] = x[1] * cos(angle) + x[0] * sin(angle);
+        dx[2 * i] = dy[0] * cos(angle) + dy[1] * sin(angle);
+        dx[2 * i + 1] = dy[1] * cos(angle) - dy[0] * sin(angle);
+    }
+}
+
 /* Batch normalization of channel c in one shard: gamma = w[0], beta = w[1], the standard
  * epsilon. */
 static void expect_channel(const struct lk_known_answer *known,
@@ -402,6 +427,8 @@ const struct lk_known_answer lk_known_answers[] = {
     NEAR("softmax", "", ROW(10), .expect = expect_softmax),
     {.op = "attention", .options = "", .x = {2, {5, 12}}, .numbers = LK_KNOWN_FRACTIONS,
      .expect = expect_attention},
+    NEAR("position", "kind=learned", {2, {5, 6}}, .expect = expect_position, .is_exact = true),
+    NEAR("rotary", "", {2, {6, 2}}, .expect = expect_rotary),
     NEAR("batch_norm", "", IMAGE(3, 4, 5), .expect = expect_batch_norm),
     NEAR("layer_norm", "", ROW(33), .expect = expect_layer_norm),
     NEAR("group_norm", "groups=2", IMAGE(4, 3, 5), .expect = expect_group_norm),
