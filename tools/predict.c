@@ -1,5 +1,5 @@
-/* lockstep predict: what a trained model says of image files, or of the samples of a data set.
- */
+/* lockstep predict: what a trained model says of image files, of texts, or of the samples of a
+ * data set. */
 #include "command.h"
 #include "files.h"
 #include "terminal/json.h"
@@ -22,6 +22,7 @@ struct predict {
     struct lk_predictor *predictor;
     int64_t shape[3]; /* h, w, c of images */
     bool takes_files; /* the one input is an image */
+    bool takes_text;
     struct output outputs[MOST_OUTPUTS];
     int output_count, top;
     uint8_t *image;
@@ -171,13 +172,6 @@ static enum lk_status show_sample(void *context, int64_t sample, const float *co
     return LK_OK;
 }
 
-/* Whether a word is a SPEC such as "folder:DIR", and no file. */
-static bool is_spec(const char *word)
-{
-    const size_t kind = strspn(word, "abcdefghijklmnopqrstuvwxyz");
-    return kind > 0 && word[kind] == ':' && !file_is_there(word);
-}
-
 static int said(enum lk_status status)
 {
     const int result = status == LK_OK ? DONE : failed(status);
@@ -185,12 +179,70 @@ static int said(enum lk_status status)
     return result;
 }
 
-/* The samples of a SPEC, or the image files that a word names. A bad file does not keep the
- * others from being predicted. */
+/* A text that is given, or line `line` of a file. */
+static int predict_text(const struct predict *p, const char *text, size_t bytes, int64_t line)
+{
+    const float *values[MOST_OUTPUTS];
+    float *to[MOST_OUTPUTS];
+    char *copy = strndup(text, bytes);
+    for (int i = 0; i < p->output_count; i++)
+        values[i] = to[i] = p->outputs[i].values;
+    if (!copy) {
+        say("out of memory");
+        return FAILED;
+    }
+    const enum lk_status status = lk_predictor_run_text(p->predictor, text, bytes, to);
+    if (status != LK_OK && line > 0)
+        say("'%s', line %" PRId64 ":", p->name, line);
+    if (status == LK_OK && p->results) {
+        json_t *sample = json_pack("{s:o}", "text", json_text(copy));
+        if (line > 0)
+            json_object_update_new(sample, json_pack("{s:o, s:I}", "file", json_text(p->name),
+                                                     "line", (json_int_t)line));
+        json_array_append_new(p->results, sample_json(p, sample, values));
+    } else if (status == LK_OK) {
+        print_text(p, copy, values);
+    }
+    free(copy);
+    return said(status);
+}
+
+/* Each line of a text file that is not empty. A bad one does not keep the others from being
+ * predicted. */
+static int predict_lines(const struct predict *p, const char *path)
+{
+    static const size_t most = (size_t)1 << 30;
+    void *data = NULL;
+    size_t bytes = 0;
+    int result = said(lk_file_read(path, most, &data, &bytes));
+    const char *at = data, *end = at ? at + bytes : at;
+    for (int64_t line = 1; at < end && (result == DONE || result == BAD_INPUT); line++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at)), *next = stop ? stop + 1 : end;
+        stop = stop ? stop : end;
+        const size_t length = (size_t)(stop - at) - (stop > at && stop[-1] == '\r');
+        const int one = length > 0 ? predict_text(p, at, length, line) : DONE;
+        result = one == DONE ? result : one;
+        at = next;
+    }
+    free(data);
+    return result;
+}
+
+/* Whether a word is a SPEC such as "folder:DIR", and no file. */
+static bool is_spec(const char *word)
+{
+    const size_t kind = strspn(word, "abcdefghijklmnopqrstuvwxyz");
+    return kind > 0 && word[kind] == ':' && !file_is_there(word);
+}
+
+/* The samples of a SPEC, the lines of a text file, or the image files that a word names. A bad
+ * file does not keep the others from being predicted. */
 static int predict_word(struct predict *p, const char *word)
 {
     struct files files = {0};
     p->name = word;
+    if (p->takes_text && !is_spec(word))
+        return predict_lines(p, word);
     if (!p->takes_files || is_spec(word))
         return said(lk_predictor_each(p->predictor, word, p, show_sample));
     int result = files_add(&files, word);
@@ -205,6 +257,14 @@ static int predict_word(struct predict *p, const char *word)
 static int predict_all(struct predict *p, const struct arguments *arguments)
 {
     int result = DONE;
+    for (int i = 0; i < arguments->given_count && (result == DONE || result == BAD_INPUT);
+         i++) {
+        const struct given *given = &arguments->given[i];
+        if (strcmp(given->option->name, "text") != 0)
+            continue;
+        const int one = predict_text(p, given->value, strlen(given->value), 0);
+        result = one == DONE ? result : one;
+    }
     for (int i = 1; i < arguments->word_count && (result == DONE || result == BAD_INPUT); i++) {
         const int one = predict_word(p, arguments->words[i]);
         result = one == DONE ? result : one;
@@ -238,6 +298,7 @@ static int predict(struct predict *p, const struct arguments *arguments)
     lk_predictor_shape(p->predictor, p->shape, &classes);
     p->takes_files = lk_predictor_input(p->predictor, 0, &input) && input.dtype == LK_U8 &&
                      !lk_predictor_input(p->predictor, 1, &input);
+    p->takes_text = lk_predictor_takes_text(p->predictor);
     while (
         p->output_count < MOST_OUTPUTS &&
         lk_predictor_output(p->predictor, p->output_count, &p->outputs[p->output_count].port))
@@ -253,10 +314,11 @@ static int predict(struct predict *p, const struct arguments *arguments)
 static int run(const struct arguments *arguments)
 {
     int64_t top = 1;
-    if (arguments->word_count < 2)
-        return wrong_usage(
-            arguments->command,
-            "needs a RUN directory or CHECKPOINT file and at least one image, folder or SPEC");
+    const int texts = option_given(arguments, "text");
+    if (arguments->word_count + texts < 2 || arguments->word_count == 0)
+        return wrong_usage(arguments->command,
+                           "needs a RUN directory or CHECKPOINT file and at least one image, "
+                           "folder, SPEC or --text");
     int result = option_number(arguments, "top", 1, 1 << 20, &top);
     if (result != DONE)
         return result;
@@ -277,6 +339,7 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
+    {"text", "TEXT", "a text, for a model that was trained on texts; may be repeated"},
     {"top", "K", "show the K most probable classes (default 1)"},
     {"device", "LIST", "device to use; 'lockstep devices' lists them"},
     {"json", NULL, "print JSON"},
@@ -287,17 +350,19 @@ static const struct example examples[] = {
     {"lockstep predict out shoe.png boot.jpeg", "the class of two images"},
     {"lockstep predict out shoe.png --top 3 --json",
      "the three most probable classes, as JSON"},
+    {"lockstep predict trec --text 'How far is it from Denver to Aspen ?'",
+     "the class of a text"},
     {0},
 };
 
 const struct command predict_command = {
     .name = "predict",
-    .usage = "RUN|CHECKPOINT FILE... [options]",
+    .usage = "RUN|CHECKPOINT [FILE...] [options]",
     .help =
         "predict what a trained model says of PNG and JPEG images, which are resized and\n"
         "cropped as those that it was evaluated on. FILE: an image, a folder with images, a\n"
         "pattern ('*.jpg'), or a data SPEC, which models of other inputs need:\n"
-        "csv:FILE,fields=a,b",
+        "csv:FILE,fields=a,b. Models of texts take --text, and of a text FILE each line",
     .options = options,
     .examples = examples,
     .run = run,

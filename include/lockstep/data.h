@@ -47,6 +47,9 @@ struct lk_data_options {
                                   * scaled; 0: all of it. Of smaller images what there is */
     bool parts_by_chance;        /* the caller chooses each crop's place, so no sample is
                                   * kept */
+    int length;                  /* tokens of a text; 0: 128 */
+    const char *vocabulary;      /* of texts, as lk_data_vocabulary() has it; NULL: the data's
+                                  * own */
 };
 
 /* Opens one part of the data set SPEC: "idx:DIR" (MNIST file names, plain or .gz),
@@ -61,13 +64,27 @@ LK_API LK_MUST_CHECK enum lk_status lk_data_open(const char *spec, enum lk_data_
  * test/ where these are there), "csv:FILE" (lines "path,label"), "tfrecord:GLOB"
  * (tf.train.Example); arrays, "npy:X.npy,Y.npy"; lines of label, TAB, text, "text:FILE".
  * Behind a comma: size=96x96 channels=3 max_bad=1% classes=FILE cache=memory; folder: part=val;
- * tfrecord: image=KEY label=KEY offset=-1; text: length=128; numbers of csv, tfrecord and npy:
- * fields=a,b fields=size:a+b,colour:c label=c. All kinds, named sets too: val=0.2 holds that
- * share of the training part's samples out as its validation part, as much of each class, the
- * same ones whenever it is opened. options: NULL for all standards */
+ * tfrecord: image=KEY label=KEY offset=-1; text: length=128 unit=word vocabulary=N; numbers of
+ * csv, tfrecord and npy: fields=a,b fields=size:a+b,colour:c label=c. All kinds, named sets
+ * too: val=0.2 holds that share of the training part's samples out as its validation part, as
+ * much of each class, the same ones whenever it is opened. options: NULL for all standards */
 LK_API LK_MUST_CHECK enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
                                                     const struct lk_data_options *options,
                                                     struct lk_data **data);
+
+/* The vocabulary of a data set of texts, which was learned from its training part, or given; it
+ * is JSON and lives as long as the data set. NULL: it has none. */
+LK_API const char *lk_data_vocabulary(const struct lk_data *data);
+
+/* The tokens of a text before it is cut or filled, and those that the vocabulary lacks. */
+struct lk_text_size {
+    int64_t tokens, unknown;
+};
+
+/* Measures the text of a sample. fails: LK_E_DATA the sample is broken; LK_E_ARGUMENT the data
+ * has no vocabulary, or an index outside the set */
+LK_API LK_MUST_CHECK enum lk_status
+lk_data_measure_text(const struct lk_data *data, int64_t index, struct lk_text_size *size);
 
 /* Releases a data set, after the batches that read it. NULL is fine. */
 LK_API void lk_data_close(struct lk_data *data);

@@ -26,10 +26,12 @@ LK_API LK_MUST_CHECK enum lk_status lk_model_read(const char *text, size_t bytes
 struct lk_model_shape {
     int64_t height, width, channels, classes;
     const char *parameters;
+    int64_t vocabulary, length; /* tokens that there are, and tokens of a sample */
 };
 
 /* Opens a zoo model ("fashion-convnet") or a model file. The shape replaces the zoo text's own
- * input, number of classes and parameters; NULL: none. fails: LK_E_MODEL, LK_E_IO */
+ * input, number of classes and parameters, and of a model of texts its vocabulary and length;
+ * NULL: none. fails: LK_E_MODEL, LK_E_IO */
 LK_API LK_MUST_CHECK enum lk_status
 lk_model_open(const char *name, const struct lk_model_shape *shape, struct lk_model **model);
 

@@ -84,6 +84,17 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_fields(struct lk_predictor 
                                                             const void *const *from,
                                                             float *const *to);
 
+/* Predictions of all outputs, to[o]: float [its shape], of a text: its tokens by the vocabulary
+ * that the model was trained with, cut or filled as there.
+ * fails: LK_E_ARGUMENT the model reads no tokens, or other inputs beside them and their number;
+ * LK_E_DATA the text is empty or no UTF-8; LK_E_DEVICE */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_text(struct lk_predictor *predictor,
+                                                          const char *text, size_t bytes,
+                                                          float *const *to);
+
+/* Whether the model reads texts: tokens with a vocabulary, or bytes of lines. */
+LK_API bool lk_predictor_takes_text(const struct lk_predictor *predictor);
+
 /* Height, width, channels of the images of the first input, and the elements of the first
  * output: for models of one image and one vector of classes. */
 LK_API void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3],

@@ -5,6 +5,8 @@
 #include "base/option.h"
 #include "data/held_out.h"
 #include "data/sources/field.h"
+#include "data/sources/named_sets.h"
+#include "data/vocabulary.h"
 #include "io/file.h"
 
 #include <stdio.h>
@@ -69,12 +71,10 @@ static enum lk_status open_samples(struct lk_data *data, struct lk_data_request 
 {
     struct lk_open_source opened = {.source = data->source, .info = &data->info};
     LK_TRY(data->source->open(request, &data->info, &opened.state));
-    if (data->share > 0) {
-        const enum lk_status status = lk_held_out_take(&opened, data->share, data->is_held_out);
-        if (status != LK_OK) {
-            data->source->close(opened.state);
-            return lk_fail_within(status, "%s:%s", data->source->kind, request->text);
-        }
+    const enum lk_status status = lk_data_learn(data, request, &opened);
+    if (status != LK_OK) {
+        opened.source->close(opened.state);
+        return lk_fail_within(status, "%s:%s", data->source->kind, request->text);
     }
     data->source = opened.source;
     data->state = opened.state;
@@ -173,6 +173,8 @@ static enum lk_status open_source(struct lk_data *data, const char *text,
                            "%s:%s: '%s=' is for columns of numbers, which fields= names: "
                            "fields=a,b or fields=* (all but the labels) is missing",
                            data->source->kind, text, labels[i]);
+    if (data->source->of_tokens && lk_data_wants_tokens(text, wanted))
+        data->source = data->source->of_tokens;
     if (data->source->fetch)
         return open_images(data, text, part, wanted);
     if (wanted->part_height)
@@ -218,7 +220,7 @@ static enum lk_status open_spec(const char *spec, enum lk_data_part part,
 static enum lk_status open_divided(const char *spec, enum lk_data_part part,
                                    const struct lk_data_options *wanted, struct lk_data *data)
 {
-    const double share = data->share;
+    const double share = data->training_share = data->share;
     if ((part == LK_DATA_TEST || part == LK_DATA_TEST_OR_ALL) &&
         !lk_source_has_option(spec, "part")) {
         data->share = 0;
@@ -226,7 +228,7 @@ static enum lk_status open_divided(const char *spec, enum lk_data_part part,
         if (status != LK_E_IO)
             return status;
         lk_error_clear();
-        *data = (struct lk_data){.share = share};
+        *data = (struct lk_data){.share = share, .training_share = share};
     }
     data->is_held_out = part != LK_DATA_TRAIN;
     if (part == LK_DATA_VALIDATION && !lk_source_has_option(spec, "part"))
@@ -340,6 +342,8 @@ enum lk_status lk_data_open_as(const char *spec, enum lk_data_part part,
             text, part, options ? options : &standard, opened);
     free(text);
     if (status != LK_OK) {
+        if (opened)
+            free(opened->vocabulary);
         free(opened);
         return status;
     }
@@ -376,6 +380,7 @@ void lk_data_close(struct lk_data *data)
         data->source->close(data->state);
         for (int i = 0; i < LK_MOST_FIELDS; i++)
             lk_label_rule_clear(&data->rules[i]);
+        free(data->vocabulary);
     }
     free(data);
 }

@@ -116,6 +116,13 @@ static enum lk_status selection_about(const void *state, int64_t index,
     return selection->inner->about(selection->state, selection->indices[index], about);
 }
 
+static enum lk_status selection_measure(const void *state, int64_t index,
+                                        struct lk_text_size *size)
+{
+    const struct selection *selection = state;
+    return selection->inner->measure(selection->state, selection->indices[index], size);
+}
+
 static void selection_identify(const void *state, struct lk_sha256 *sum)
 {
     const struct selection *selection = state;
@@ -134,6 +141,10 @@ static struct lk_source make_source(const struct lk_source *inner)
     made.label = inner->label ? selection_label : NULL;
     made.about = inner->about ? selection_about : NULL;
     made.identify = inner->identify ? selection_identify : NULL;
+    made.measure = inner->measure ? selection_measure : NULL;
+    made.texts = NULL; /* they are made already */
+    made.learn = NULL;
+    made.is_ordered = NULL;
     return made;
 }
 
@@ -212,31 +223,49 @@ static int64_t select_indices(const struct candidate *candidates, int64_t count,
     return selected;
 }
 
-/* The order of a class's samples is by chance, but always the same. */
-static enum lk_status select_samples(const struct lk_open_source *opened, double share,
-                                     bool is_held_out, struct selection *selection)
+/* The samples' order within a class is by chance, but always the same. Those of one long text
+ * keep theirs, the last first: what is held out is its end. */
+static void sort_candidates(const struct lk_open_source *opened, struct candidate *candidates)
 {
     enum { HOLD_OUT_SEED = 0 };
     const int64_t count = opened->info->count;
     const int field = class_field(opened->info);
+    const bool is_ordered =
+        opened->source->is_ordered && opened->source->is_ordered(opened->state);
+    for (int64_t i = 0; i < count; i++) {
+        const struct lk_random4 chance =
+            lk_random(HOLD_OUT_SEED, LK_RANDOM_HOLD_OUT, 0, (uint64_t)i);
+        candidates[i] =
+            (struct candidate){.class = is_ordered ? 0 : class_of(opened, field, i),
+                               .chance = is_ordered ? (uint64_t)(count - i)
+                                                    : (uint64_t)chance.v[0] << 32 | chance.v[1],
+                               .index = i};
+    }
+    qsort(candidates, (size_t)count, sizeof *candidates, compare_candidates);
+}
+
+/* Selects the samples; a source of texts learns from those that are not held out. */
+static enum lk_status select_samples(const struct lk_open_source *opened, double share,
+                                     bool is_held_out, struct selection *selection)
+{
+    const int64_t count = opened->info->count;
+    enum lk_status status = LK_OK;
     struct candidate *candidates = calloc((size_t)count, sizeof *candidates);
     selection->indices = calloc((size_t)count, sizeof *selection->indices);
     if (!candidates || !selection->indices) {
         free(candidates);
         return lk_fail_memory("a list of samples", (size_t)count * sizeof *candidates);
     }
-    for (int64_t i = 0; i < count; i++) {
-        const struct lk_random4 chance =
-            lk_random(HOLD_OUT_SEED, LK_RANDOM_HOLD_OUT, 0, (uint64_t)i);
-        candidates[i] = (struct candidate){.class = class_of(opened, field, i),
-                                           .chance = (uint64_t)chance.v[0] << 32 | chance.v[1],
-                                           .index = i};
+    sort_candidates(opened, candidates);
+    if (opened->source->learn) {
+        const int64_t kept =
+            select_indices(candidates, count, share, false, selection->indices);
+        status = opened->source->learn(opened->state, selection->indices, kept);
     }
-    qsort(candidates, (size_t)count, sizeof *candidates, compare_candidates);
     selection->count =
         select_indices(candidates, count, share, is_held_out, selection->indices);
     free(candidates);
-    return LK_OK;
+    return status;
 }
 
 enum lk_status lk_held_out_take(struct lk_open_source *opened, double share, bool is_held_out)

@@ -48,6 +48,8 @@ struct lk_model {
     int output_count;
     const struct lk_model_name *names; /* [name_count] */
     int name_count;
+    int64_t classes,
+        vocabulary;       /* what $classes and $vocabulary stand for; 0: nothing is said */
     bool says_loss;       /* the text says what is trained for; else cross-entropy over classes
                            * is taken */
     struct lk_node *loss; /* of all outputs; NULL: not added yet */

@@ -1,4 +1,5 @@
 /* Reads the data of a training on a thread of its own, while kernels are built. */
+#include "train/fit.h"
 #include "train/trainer_internal.h"
 
 #include "base/fail.h"
@@ -32,13 +33,36 @@ static void *load_data(void *argument)
     if (!load->train)
         load->status =
             lk_data_open_as(load->settings->data, LK_DATA_TRAIN, &load->wanted, &load->train);
-    if (load->status == LK_OK)
+    if (load->status == LK_OK) {
+        load->wanted_validation.vocabulary = lk_data_vocabulary(load->train);
         load->status = open_validation(load);
+    }
     if (load->status != LK_OK) {
         snprintf(load->text, sizeof load->text, "%s", lk_error_text());
         atomic_store(&load->has_failed, true);
     }
     return NULL;
+}
+
+/* With all ranks: the vocabulary that texts have to have. What was opened with another one is
+ * opened again. */
+static enum lk_status find_vocabulary(struct lk_trainer *trainer)
+{
+    struct lk_data_load *load = &trainer->load;
+    char *kept = NULL;
+    if (lk_world_rank(trainer->world) == 0)
+        LK_TRY(lk_settings_kept_vocabulary(trainer->settings, &kept));
+    if (!kept && !(kept = strdup("")))
+        return lk_fail_memory("a vocabulary", 0);
+    const enum lk_status status = lk_trainer_share_text(trainer->world, &kept);
+    trainer->kept_vocabulary = kept;
+    LK_TRY(status);
+    const char *there = load->train ? lk_data_vocabulary(load->train) : NULL;
+    if (*kept && load->train && (!there || strcmp(there, kept) != 0)) {
+        lk_data_close(load->train);
+        load->train = NULL;
+    }
+    return LK_OK;
 }
 
 enum lk_status lk_data_load_start(struct lk_trainer *trainer)
@@ -54,6 +78,8 @@ enum lk_status lk_data_load_start(struct lk_trainer *trainer)
     load->wanted_validation = lk_data_wanted(trainer->model, &trainer->eval_pipeline);
     load->wanted.max_bad = load->wanted_validation.max_bad = settings->max_bad;
     load->wanted.cache = load->wanted_validation.cache = settings->data_cache;
+    LK_TRY(find_vocabulary(trainer));
+    load->wanted.vocabulary = trainer->kept_vocabulary;
     if (pthread_create(&load->thread, NULL, load_data, load) != 0)
         return lk_fail(LK_E_MEMORY, "cannot start a thread");
     load->is_running = true;

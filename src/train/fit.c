@@ -11,11 +11,13 @@
 #include "model/model.h"
 #include "train/evaluation/evaluator.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What a model takes, and what data has; 0: it has none. */
 struct extent {
-    int64_t input[3], classes; /* height, width, channels */
+    int64_t input[3], classes;  /* height, width, channels */
+    int64_t vocabulary, length; /* of texts */
 };
 
 static bool is_of_zoo(const struct lk_settings *settings)
@@ -29,6 +31,8 @@ static bool is_of_zoo(const struct lk_settings *settings)
 
 static bool is_told(const struct lk_settings *s)
 {
+    if (s->vocabulary > 0 && s->length > 0 && s->classes > 0)
+        return true;
     return s->input[0] > 0 && s->input[1] > 0 && s->input[2] > 0 && s->classes > 0;
 }
 
@@ -40,16 +44,34 @@ static void take(struct lk_settings *settings, const struct extent *from)
             settings->input[i] = from->input[i];
     if (settings->classes == 0)
         settings->classes = from->classes;
+    if (settings->vocabulary == 0)
+        settings->vocabulary = from->vocabulary;
+    if (settings->length == 0)
+        settings->length = from->length;
 }
 
-/* The zoo's own, of a model with one image and one vector of classes. */
+/* The first input of tokens, i32 [length]; NULL: a model of something else. */
+static const struct lk_node *find_tokens(const struct lk_model *model)
+{
+    for (int i = 0; i < model->input_count; i++)
+        if (model->inputs[i]->input.dtype == LK_I32 && model->inputs[i]->input.shape.rank == 1)
+            return model->inputs[i];
+    return NULL;
+}
+
+/* The zoo's own, of a model with one image and one vector of classes, or of texts. */
 static enum lk_status find_own(const char *name, struct extent *own)
 {
     struct lk_model *model = NULL;
     LK_TRY(lk_model_open(name, NULL, &model));
     const struct lk_shape x = model->inputs[0]->shapes.y;
-    *own = (struct extent){{x.dim[1], x.dim[2], x.dim[0]},
-                           lk_shape_count(&lk_model_output(model)->shapes.y)};
+    const struct lk_node *tokens = find_tokens(model);
+    *own = (struct extent){.input = {x.dim[1], x.dim[2], x.dim[0]},
+                           .classes = lk_shape_count(&lk_model_output(model)->shapes.y)};
+    if (tokens)
+        *own = (struct extent){.classes = model->classes,
+                               .vocabulary = model->vocabulary,
+                               .length = tokens->input.shape.dim[0]};
     lk_model_destroy(model);
     return LK_OK;
 }
@@ -70,7 +92,9 @@ static enum lk_status take_from_run(struct lk_settings *settings, const struct e
         strcmp(there->model, settings->model) == 0) {
         take(there, own);
         take(settings, &(struct extent){{there->input[0], there->input[1], there->input[2]},
-                                        there->classes});
+                                        there->classes,
+                                        there->vocabulary,
+                                        there->length});
     }
     lk_error_clear(); /* a file that cannot be read tells nothing */
     lk_settings_destroy(there);
@@ -92,6 +116,59 @@ static void tell(const struct lk_settings *s, const struct extent *own, bool is_
            is_scaled ? "; images are scaled to this size" : "");
 }
 
+/* What a model of texts takes of its data: the length and the vocabulary of the tokens, and the
+ * classes, if its text says how many there are. */
+static void find_text(const struct lk_data_info *info, const struct extent *own,
+                      struct extent *found)
+{
+    *found = (struct extent){.classes = own->classes > 0 ? info->classes : 0};
+    for (int i = info->field_count - 1; i >= 0; i--) {
+        const struct lk_field *field = &info->fields[i];
+        if (field->role == LK_FIELD_INPUT && field->dtype == LK_I32 && field->shape.rank == 1) {
+            found->length = field->shape.dim[0];
+            found->vocabulary = own->vocabulary > 0 ? field->classes : 0;
+        }
+    }
+}
+
+static enum lk_status take_from_texts(struct lk_settings *settings, const struct extent *own,
+                                      struct lk_data **data)
+{
+    char *kept = NULL;
+    LK_TRY(lk_settings_kept_vocabulary(settings, &kept));
+    const struct lk_data_options wanted = {
+        .width = (int)(settings->length ? settings->length : own->length),
+        .height = 1,
+        .channels = 1,
+        .max_bad = settings->max_bad,
+        .length = (int)(settings->length ? settings->length : own->length),
+        .vocabulary = kept};
+    struct lk_data *opened = NULL;
+    const enum lk_status status =
+        lk_data_open_as(settings->data, LK_DATA_TRAIN, &wanted, &opened);
+    free(kept);
+    LK_TRY(status);
+    struct extent found;
+    find_text(lk_data_info(opened), own, &found);
+    take(settings, &found);
+    take(settings, own); /* what the data does not have either */
+    if (lk_rank() == 0 &&
+        (settings->vocabulary != own->vocabulary || settings->length != own->length ||
+         settings->classes != own->classes))
+        lk_log(LK_LOG_INFO,
+               "%s is made for the data: %lld tokens a sample, a vocabulary of %lld, %lld "
+               "classes, in place of its own %lld, %lld and %lld; --set length=N, "
+               "vocabulary=N and classes=N say otherwise",
+               settings->model, (long long)settings->length, (long long)settings->vocabulary,
+               (long long)settings->classes, (long long)own->length, (long long)own->vocabulary,
+               (long long)own->classes);
+    if (data && strcmp(settings->data_cache, "none") == 0)
+        *data = opened;
+    else
+        lk_data_close(opened);
+    return LK_OK;
+}
+
 static enum lk_status take_from_data(struct lk_settings *settings, const struct extent *own,
                                      struct lk_data **data)
 {
@@ -111,7 +188,8 @@ static enum lk_status take_from_data(struct lk_settings *settings, const struct 
     struct lk_data *opened = NULL;
     LK_TRY(lk_data_open_as(settings->data, LK_DATA_TRAIN, &wanted, &opened));
     const struct lk_data_info *info = lk_data_info(opened);
-    struct extent found = {{info->height, info->width, info->channels}, info->classes};
+    struct extent found = {.input = {info->height, info->width, info->channels},
+                           .classes = info->classes};
     for (int i = 0; i < 2; i++)
         if (pipeline.crop[0] && found.input[i])
             found.input[i] = pipeline.crop[i];
@@ -127,6 +205,32 @@ static enum lk_status take_from_data(struct lk_settings *settings, const struct 
     return LK_OK;
 }
 
+/* Reads the vocabulary that a run, or a checkpoint, was trained with. */
+static enum lk_status read_vocabulary(const char *path, char **text)
+{
+    char found[1024];
+    struct lk_checkpoint_file *file = NULL;
+    LK_TRY(lk_checkpoint_find(path, found, sizeof found));
+    LK_TRY(lk_checkpoint_open(found, &file));
+    const char *there = lk_checkpoint_metadata(file)->vocabulary;
+    *text = there && *there ? strdup(there) : NULL;
+    const bool is_lost = there && *there && !*text;
+    lk_checkpoint_close(file);
+    return is_lost ? lk_fail_memory("a vocabulary", 0) : LK_OK;
+}
+
+enum lk_status lk_settings_kept_vocabulary(const struct lk_settings *settings, char **text)
+{
+    char checkpoints[sizeof settings->run + 16];
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", settings->run);
+    *text = NULL;
+    if (strncmp(settings->data, "text:", 5) != 0 && !strstr(settings->data, ",text="))
+        return LK_OK; /* a checkpoint is read as a whole, which takes its time */
+    if (settings->run[0] && !settings->fresh && lk_checkpoint_is_there(checkpoints))
+        return read_vocabulary(settings->run, text);
+    return settings->init_from[0] ? read_vocabulary(settings->init_from, text) : LK_OK;
+}
+
 enum lk_status lk_settings_fit_to(struct lk_settings *settings, struct lk_data **data)
 {
     struct extent own, known;
@@ -136,6 +240,8 @@ enum lk_status lk_settings_fit_to(struct lk_settings *settings, struct lk_data *
     LK_TRY(take_from_run(settings, &own));
     if (is_told(settings))
         return LK_OK;
+    if (own.length > 0)
+        return take_from_texts(settings, &own, data);
     if (!settings->pipeline[0] &&
         lk_data_known_shape(settings->data, known.input, &known.classes)) {
         take(settings, &known); /* without opening it, which can wait for a thread */

@@ -11,6 +11,11 @@
 LK_MUST_CHECK enum lk_status lk_settings_fit_to(struct lk_settings *settings,
                                                 struct lk_data **data);
 
+/* The vocabulary of texts that the settings' run has already, or the one whose weights it
+ * begins with; NULL: there is none. The caller frees it. fails: as lk_checkpoint_open() */
+LK_MUST_CHECK enum lk_status lk_settings_kept_vocabulary(const struct lk_settings *settings,
+                                                         char **text);
+
 /* As lk_settings_open_model(), saying for what a zoo model that cannot be built was wanted. */
 LK_MUST_CHECK enum lk_status lk_settings_open_fitted(const struct lk_settings *settings,
                                                      struct lk_model **model);

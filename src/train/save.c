@@ -39,6 +39,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .choices = choices,
         .plateau = plateau,
         .classes = trainer->classes_text,
+        .vocabulary = lk_data_vocabulary(trainer->load.train),
         .model = lk_model_name(trainer->model),
         .model_text = lk_model_text(trainer->model),
         .data = trainer->settings->data,

@@ -457,6 +457,7 @@ void lk_trainer_destroy(struct lk_trainer *trainer)
     lk_choices_destroy(trainer->blockings);
     free(trainer->choices_text);
     free(trainer->classes_text);
+    free(trainer->kept_vocabulary);
     free(trainer->plateau_text);
     free(trainer->text);
     free(trainer->eval_text);

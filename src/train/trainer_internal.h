@@ -38,8 +38,9 @@ struct lk_trainer {
     struct lk_choices *choices;           /* of algorithms, for devices of all kinds */
     struct lk_choices *tuned, *blockings; /* the fastest known here, for choices to come */
     char *choices_text, *classes_text;    /* as the snapshot has them */
-    char *plateau_text;                   /* likewise */
-    struct lk_run_folder *folder;         /* without a path on all ranks but 0 */
+    char *kept_vocabulary; /* of texts, of the run or of the one it begins with; NULL: none */
+    char *plateau_text;    /* likewise */
+    struct lk_run_folder *folder; /* without a path on all ranks but 0 */
     struct lk_model *model;
     struct lk_pipeline pipeline, eval_pipeline;
     char *text, *eval_text; /* of both, with what was measured over the training data */

@@ -28,7 +28,7 @@ FLOORS = {
 # first, "" for what lies in the hall itself. Those of one row do not include one another.
 HALLS = {
     "bench": [[""], ["scale", "selftest"]],
-    "data": [["sources"], ["images", "stages", "tables"], [""],
+    "data": [["text"], ["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
     "graph": [["memory"], [""], ["tune"]],
@@ -64,10 +64,12 @@ LIBRARIES = {
     "stb_image.h": ["src/io/image/image.c"],
     "turbojpeg.h": ["src/io/image/image.c"],
     "hdf5.h": ["src/io/arrays/hdf5_write.c"],
+    "utf8proc.h": ["src/data/text/unicode.c"],
     "yaml.h": ["src/model/yaml/yaml.c"],
     "mpi.h": ["src/mirror/mpi.c"],
-    "jansson.h": ["src/io/arrays/keras.c", "src/io/safetensors.c", "src/io/safetensors_write.c",
-                  "src/model/classes.c", "src/model/keras/keras.h", "src/train/run/folder.c",
+    "jansson.h": ["src/data/text/file.c", "src/io/arrays/keras.c", "src/io/safetensors.c",
+                  "src/io/safetensors_write.c", "src/model/classes.c",
+                  "src/model/keras/keras.h", "src/train/run/folder.c",
                   "tools/terminal/json.h"],
 }  # fmt: skip
 

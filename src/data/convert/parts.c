@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "data/convert/convert.h"
 #include "data/data.h"
+#include "data/sources/named_sets.h"
 #include "data/sources/names.h"
 #include "io/file.h"
 

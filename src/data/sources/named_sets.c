@@ -1,8 +1,8 @@
 /* Data sets by name: where they are, where they come from, what they must hash to. */
+#include "data/sources/named_sets.h"
 #include "base/fail.h"
 #include "base/folder.h"
 #include "base/log.h"
-#include "data/sources/source.h"
 #include "io/download.h"
 #include "io/file.h"
 

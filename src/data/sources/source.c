@@ -3,6 +3,7 @@
 #include "data/sources/source.h"
 
 #include "base/fail.h"
+#include "io/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +43,31 @@ enum lk_status lk_source_fail_no_test(const char *kind, const char *text)
                    "'%s:%s' has no test part; --val SPEC names one, and val=0.2 behind a comma "
                    "holds out a fifth of the samples",
                    kind, text);
+}
+
+enum lk_status lk_source_find_file(const char *kind, const char *spec, const char *ending,
+                                   enum lk_data_part part, char path[LK_SOURCE_PATH],
+                                   enum lk_data_part *found)
+{
+    const bool is_folder = lk_folder_exists(spec);
+    *found = LK_DATA_TRAIN;
+    if (strlen(spec) > LK_SOURCE_PATH - 16)
+        return lk_fail(LK_E_ARGUMENT, "%s: a path of %zu bytes", kind, strlen(spec));
+    if (!is_folder && !lk_source_takes_all(part))
+        return lk_source_fail_no_test(kind, spec);
+    if (is_folder)
+        snprintf(path, LK_SOURCE_PATH, "%.4000s/train%s", spec, ending);
+    else
+        snprintf(path, LK_SOURCE_PATH, "%s", spec);
+    if (part == LK_DATA_TRAIN || !is_folder)
+        return LK_OK;
+    for (const char *const *name = lk_source_part_names(part); *name; name++) {
+        snprintf(path, LK_SOURCE_PATH, "%.4000s/%s%s", spec, *name, ending);
+        *found = lk_source_part_named(*name);
+        if (lk_file_exists(path))
+            return LK_OK;
+    }
+    return lk_source_fail_no_test(kind, spec);
 }
 
 static const char *find_options(const char *text)

@@ -78,6 +78,8 @@ struct lk_sample_metadata {
     char class_name[256]; /* "": not known */
 };
 
+struct lk_texts;
+
 struct lk_source {
     const char *kind;                /* what stands before the colon */
     const char *usage;               /* for messages: "idx:DIR" */
@@ -109,8 +111,23 @@ struct lk_source {
      * such option. */
     const struct lk_source *of_fields, *of_image_and_fields;
 
+    /* The one that takes over where a SPEC asks for tokens of a vocabulary, or for those that
+     * come next in a text, or where the caller has a vocabulary. NULL: there is none. */
+    const struct lk_source *of_tokens;
+
     /* Reads the label alone; NULL: it is known only when the sample is read. */
     int64_t (*label)(const void *state, int64_t index);
+
+    /* Of a source of texts: all of them, with their vocabulary; NULL: it has none. Before any
+     * other verb is called, `learn` learns the vocabulary of those samples, all of a training
+     * part, unless there is one, and makes tokens of all texts. fails: as lk_texts_encode() */
+    struct lk_texts *(*texts)(void *state);
+    enum lk_status (*learn)(void *state, const int64_t *indices, int64_t count);
+    bool (*is_ordered)(
+        const void *state); /* held out are the last samples, as of one long text */
+    /* How many tokens sample `index` has before it is cut or filled, and how many of them are
+     * unknown; any thread. fails: LK_E_DATA it is broken */
+    enum lk_status (*measure)(const void *state, int64_t index, struct lk_text_size *size);
 
     /* Of a source that fetches: tells about a sample; any thread. */
     enum lk_status (*about)(const void *state, int64_t index, struct lk_sample_metadata *about);
@@ -126,6 +143,9 @@ extern const struct lk_source lk_source_idx, lk_source_synthetic, lk_source_fold
 /* Sources that take over from one of image files: see of_fields. */
 extern const struct lk_source lk_source_csv_fields, lk_source_tfrecord_fields,
     lk_source_tfrecord_image_and_fields;
+
+/* What takes over from the source of texts. */
+extern const struct lk_source lk_source_tokens;
 
 /* Finds ",name=" of the first option in the text of a SPEC; the text's end where there is
  * none. */
@@ -155,33 +175,16 @@ enum lk_data_part lk_source_part_named(const char *name);
 /* Whether a set without parts is what was asked for. */
 bool lk_source_takes_all(enum lk_data_part part);
 
+/* Finds the file of a part: what the SPEC names, or of its folder "train.txt" with the ending
+ * ".txt", and so on. fails: LK_E_IO there is none; LK_E_ARGUMENT the path is too long */
+enum { LK_SOURCE_PATH = 4096 };
+LK_MUST_CHECK enum lk_status lk_source_find_file(const char *kind, const char *spec,
+                                                 const char *ending, enum lk_data_part part,
+                                                 char path[LK_SOURCE_PATH],
+                                                 enum lk_data_part *found);
+
 /* Returns lk_fail(LK_E_IO, ...) with the text that `text` has no part to validate or test with,
  * and how to name one. */
 enum lk_status lk_source_fail_no_test(const char *kind, const char *text);
-
-/* A data set with a name of its own: which source reads its folder, what its classes are called
- * and where its files come from. The tables end with an empty row. */
-struct lk_named_set_file {
-    const char *name, *sha256;
-    int64_t bytes;
-};
-
-struct lk_named_set {
-    const char *name;
-    const char *url; /* https, ends in '/' */
-    const struct lk_source *source;
-    const char *const *class_names;
-    int shape[3]; /* height, width, channels */
-    const struct lk_named_set_file *files;
-};
-
-extern const struct lk_named_set lk_named_sets[];
-
-/* Finds the folder of a known data set: $LOCKSTEP_DATA/NAME, else $LOCKSTEP_CACHE/data/NAME
- * with its files, downloading those that are missing. $LOCKSTEP_DATA_URL replaces the place it
- * downloads from ($LOCKSTEP_DATA_URL/NAME/FILE; http is then allowed to 127.0.0.1). The caller
- * frees `folder`. fails: LK_E_IO, LK_E_DATA (wrong bytes), LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_named_set_folder(const struct lk_named_set *known,
-                                                 char **folder);
 
 #endif

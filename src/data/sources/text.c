@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STANDARD_LENGTH = 128, MOST_LENGTH = 16384, MOST_PATH = 4096 };
+enum { STANDARD_LENGTH = 128, MOST_LENGTH = 16384 };
 static const size_t most_bytes = (size_t)4 << 30;
 
 struct line {
@@ -21,7 +21,7 @@ struct line {
 };
 
 struct text {
-    char path[MOST_PATH];
+    char path[LK_SOURCE_PATH];
     enum lk_data_part part;
     char *data;
     size_t bytes;
@@ -38,11 +38,20 @@ struct text {
 enum { TOKENS = LK_FIELD_CLASS + 1, TOKEN_COUNT };
 
 struct options {
+    int unit;
     int64_t length;
     char classes[512];
 };
 
+static const char *const units[] = {"byte", NULL}; /* others are for lk_source_tokens */
+
 static const struct lk_option options[] = {
+    {.name = "unit",
+     .kind = LK_OPTION_CHOICE,
+     .offset = offsetof(struct options, unit),
+     .choices = units,
+     .standard = "byte",
+     .help = "what a token stands for"},
     {.name = "length",
      .kind = LK_OPTION_INT,
      .offset = offsetof(struct options, length),
@@ -65,32 +74,6 @@ static void text_close(void *state)
     free(text->lines);
     free(text->data);
     free(text);
-}
-
-/* The file of a part. */
-static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH],
-                                enum lk_data_part *found)
-{
-    const bool is_folder = lk_folder_exists(spec);
-    *found = LK_DATA_TRAIN;
-    if (strlen(spec) > MOST_PATH - 16)
-        return lk_fail(LK_E_ARGUMENT, "text: a path of %zu bytes", strlen(spec));
-    if (!is_folder && !lk_source_takes_all(part))
-        return lk_source_fail_no_test("text", spec);
-    if (!is_folder) {
-        snprintf(path, MOST_PATH, "%s", spec);
-        return LK_OK;
-    }
-    snprintf(path, MOST_PATH, "%.4000s/train.txt", spec);
-    if (part == LK_DATA_TRAIN)
-        return LK_OK;
-    for (const char *const *name = lk_source_part_names(part); *name; name++) {
-        snprintf(path, MOST_PATH, "%.4000s/%s.txt", spec, *name);
-        *found = lk_source_part_named(*name);
-        if (lk_file_exists(path))
-            return LK_OK;
-    }
-    return lk_source_fail_no_test("text", spec);
 }
 
 static bool is_number(const char *label, long *number)
@@ -198,7 +181,8 @@ static enum lk_status take_training_classes(const char *spec, struct text *text)
     if (!train)
         return lk_fail_memory("a data set", sizeof *train);
     train->length = text->length;
-    enum lk_status status = find_file(spec, LK_DATA_TRAIN, train->path, &train->part);
+    enum lk_status status =
+        lk_source_find_file("text", spec, ".txt", LK_DATA_TRAIN, train->path, &train->part);
     if (status == LK_OK)
         status = load(train);
     if (status == LK_OK)
@@ -217,7 +201,7 @@ static enum lk_status read_text(const struct lk_data_request *request, const cha
                                 const struct options *given, struct text *text)
 {
     const bool is_part = lk_folder_exists(spec) && request->part != LK_DATA_TRAIN;
-    LK_TRY(find_file(spec, request->part, text->path, &text->part));
+    LK_TRY(lk_source_find_file("text", spec, ".txt", request->part, text->path, &text->part));
     LK_TRY(load(text));
     if (*given->classes)
         LK_TRY(lk_names_read(&text->classes, given->classes));
@@ -328,6 +312,7 @@ static int64_t text_label(const void *state, int64_t index)
 
 const struct lk_source lk_source_text = {.kind = "text",
                                          .usage = "text:FILE",
+                                         .of_tokens = &lk_source_tokens,
                                          .open = text_open,
                                          .close = text_close,
                                          .read = text_read,

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FILE_BYTES = 1 << 30, MOST_PATH = 4096, MOST_COLUMNS = 1 << 16, MOST_NAMED = 1000 };
+enum { MOST_FILE_BYTES = 1 << 30, MOST_COLUMNS = 1 << 16, MOST_NAMED = 1000 };
 
 /* A field of the table: its columns are csv.columns[first..first+count-1]. */
 struct origin {
@@ -23,7 +23,7 @@ struct origin {
 };
 
 struct csv {
-    char path[MOST_PATH], name[64];
+    char path[LK_SOURCE_PATH], name[64];
     enum lk_data_part found;
     struct lk_table_options options;
     struct lk_groups groups;
@@ -250,28 +250,6 @@ static enum lk_status find_columns(struct csv *csv)
     return LK_OK;
 }
 
-/* Finds the file of a part. */
-static enum lk_status find_file(const char *spec, enum lk_data_part part, char path[MOST_PATH],
-                                enum lk_data_part *found)
-{
-    const bool is_folder = lk_folder_exists(spec);
-    *found = LK_DATA_TRAIN;
-    if (strlen(spec) > MOST_PATH - 16)
-        return lk_fail(LK_E_ARGUMENT, "csv: a path of %zu bytes", strlen(spec));
-    if (!is_folder && !lk_source_takes_all(part))
-        return lk_source_fail_no_test("csv", spec);
-    snprintf(path, MOST_PATH, is_folder ? "%.4000s/train.csv" : "%.4000s", spec);
-    if (part == LK_DATA_TRAIN || !is_folder)
-        return LK_OK;
-    for (const char *const *name = lk_source_part_names(part); *name; name++) {
-        snprintf(path, MOST_PATH, "%.4000s/%s.csv", spec, *name);
-        *found = lk_source_part_named(*name);
-        if (lk_file_exists(path))
-            return LK_OK;
-    }
-    return lk_source_fail_no_test("csv", spec);
-}
-
 /* --- labels ---------------------------------------------------------------------------- */
 
 /* Whether label i is of one column: what it means then follows from the values in lines that
@@ -369,7 +347,7 @@ static enum lk_status open_file(struct csv *csv, const char *spec, enum lk_data_
     LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_INPUT, csv->options.fields));
     if (*csv->options.label)
         LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_LABEL, csv->options.label));
-    LK_TRY(find_file(spec, part, csv->path, &csv->found));
+    LK_TRY(lk_source_find_file("csv", spec, ".csv", part, csv->path, &csv->found));
     LK_TRY(load(csv));
     return find_columns(csv);
 }
@@ -420,7 +398,7 @@ static enum lk_status make_room(struct csv *csv)
  * lines. */
 static enum lk_status add_fault(struct csv *csv, int64_t line, const char *why)
 {
-    char text[MOST_PATH + 600];
+    char text[LK_SOURCE_PATH + 600];
     snprintf(text, sizeof text, "'%s', line %lld: %s", csv->path, (long long)line, why);
     if (csv->faults.count < MOST_NAMED)
         LK_TRY(lk_names_add(&csv->faults, text));

@@ -20,23 +20,13 @@
         .key = #name, .offset = offsetof(struct lk_checkpoint, name), .is_newer = true         \
     }
 
-const struct lk_checkpoint_field lk_checkpoint_texts[] = {FIELD(model),
-                                                          FIELD(model_text),
-                                                          FIELD(data),
-                                                          FIELD(validation),
-                                                          NEWER(pipeline),
-                                                          NEWER(eval_pipeline),
-                                                          NEWER(max_bad),
-                                                          FIELD(data_sum),
-                                                          FIELD(device),
-                                                          NEWER(choices),
-                                                          NEWER(classes),
-                                                          NEWER(plateau),
-                                                          FIELD(optimizer),
-                                                          FIELD(version),
-                                                          NEWER(build),
-                                                          FIELD(optimizer_options),
-                                                          FIELD(parameters_sha256)};
+const struct lk_checkpoint_field lk_checkpoint_texts[] = {
+    FIELD(model),      FIELD(model_text),        FIELD(data),
+    FIELD(validation), NEWER(pipeline),          NEWER(eval_pipeline),
+    NEWER(max_bad),    FIELD(data_sum),          FIELD(device),
+    NEWER(choices),    NEWER(classes),           NEWER(vocabulary),
+    NEWER(plateau),    FIELD(optimizer),         FIELD(version),
+    NEWER(build),      FIELD(optimizer_options), FIELD(parameters_sha256)};
 const struct lk_checkpoint_field lk_checkpoint_numbers[] = {
     FIELD(step),           FIELD(epoch),  FIELD(index),   FIELD(seed),   FIELD(batch),
     FIELD(shuffle),        FIELD(shards), FIELD(lanes),   FIELD(vector), NEWER(updates),

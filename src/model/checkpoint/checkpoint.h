@@ -22,8 +22,10 @@ struct lk_checkpoint {
     const char *data_sum;                 /* a checksum that tells one data set from another */
     const char *device;                   /* name */
     const char *choices;                  /* of algorithms, as lk_choices_print() has them */
-    const char *classes;  /* names, as lk_model_print_classes() has them; NULL where a file says
-                             nothing */
+    const char *classes; /* names, as lk_model_print_classes() has them; NULL where a file says
+                            nothing */
+    const char
+        *vocabulary; /* of texts, as lk_vocabulary_print() has it; "": none; NULL likewise */
     const char *plateau;  /* as lk_plateau_print() has it; NULL: no state of a schedule */
     int64_t step;         /* steps done */
     int64_t epoch, index; /* the next sample */

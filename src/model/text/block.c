@@ -242,6 +242,7 @@ enum lk_status lk_block_use(struct lk_reading *reading, const struct lk_entry *e
 {
     struct lk_words inside = {
         .classes = words->classes,
+        .vocabulary = words->vocabulary,
         .channels = words->channels,
         .input = lk_node_info(sources->x[0]).name,
     };

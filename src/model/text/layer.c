@@ -12,7 +12,8 @@ enum { VALUE_BYTES = 512, OPTIONS_BYTES = 4096 };
 static enum lk_status scalar_text(const struct lk_reading *reading, const struct lk_yaml *value,
                                   char *text, size_t bytes)
 {
-    const struct lk_words words = {.classes = reading->classes};
+    const struct lk_words words = {.classes = reading->classes,
+                                   .vocabulary = reading->vocabulary};
     char found[80];
     if (value->kind != LK_YAML_SCALAR || value->is_null)
         return lk_yaml_fail(value, "a number or a word expected, found %s",

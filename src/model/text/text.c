@@ -7,16 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum lk_status read_classes(struct lk_reading *reading, const struct lk_yaml *root)
+/* `classes:` or `vocabulary:`, a number. */
+static enum lk_status read_number(struct lk_reading *reading, const struct lk_yaml *root,
+                                  const char *key, int64_t *number)
 {
-    static const struct lk_option table[] = {
-        {.name = "classes", .kind = LK_OPTION_INT, .count = 1, .min = 1, .max = 1 << 24}, {0}};
-    const struct lk_yaml *value = lk_yaml_find(root, "classes");
+    const struct lk_option row = {
+        .name = key, .kind = LK_OPTION_INT, .count = 1, .min = 1, .max = 1 << 24};
+    const struct lk_option table[] = {row, {0}};
+    const struct lk_yaml *value = lk_yaml_find(root, key);
     char text[64];
     if (!value)
         return LK_OK;
     LK_TRY(lk_layer_value(reading, value, text, sizeof text));
-    return lk_yaml_at(value, lk_option_set(table, &reading->classes, "classes", text));
+    return lk_yaml_at(value, lk_option_set(table, number, key, text));
 }
 
 /* The name of a text that does not say: its file's, without folder and ending. */
@@ -68,6 +71,7 @@ static enum lk_status read_layers(struct lk_reading *reading, const struct lk_ya
     if (layers->kind != LK_YAML_LIST || layers->count == 0)
         return lk_yaml_fail(layers, "'layers' is a list of at least one operation");
     const struct lk_words words = {.classes = reading->classes,
+                                   .vocabulary = reading->vocabulary,
                                    .parameters = lk_yaml_find(root, "parameters")};
     LK_TRY(check_parameters(words.parameters));
     for (const struct lk_yaml *entry = layers->first; entry; entry = entry->next)
@@ -142,11 +146,14 @@ static enum lk_status keep_names(const struct lk_reading *reading)
 
 static enum lk_status read_root(struct lk_reading *reading, const struct lk_yaml *root)
 {
-    static const char *const keys[] = {"name",    "input",        "classes",    "parameters",
-                                       "blocks",  "layers",       "output",     "loss",
-                                       "metrics", "freeze_until", "train_last", NULL};
+    static const char *const keys[] = {
+        "name",   "input", "classes", "vocabulary",   "parameters", "blocks", "layers",
+        "output", "loss",  "metrics", "freeze_until", "train_last", NULL};
     LK_TRY(lk_yaml_check_keys(root, keys));
-    LK_TRY(read_classes(reading, root));
+    LK_TRY(read_number(reading, root, "classes", &reading->classes));
+    LK_TRY(read_number(reading, root, "vocabulary", &reading->vocabulary));
+    reading->model->classes = reading->classes;
+    reading->model->vocabulary = reading->vocabulary;
     LK_TRY(read_name(reading, root));
     LK_TRY(lk_inputs_read(reading, root));
     LK_TRY(lk_blocks_read(reading, lk_yaml_find(root, "blocks")));

@@ -20,8 +20,9 @@ enum lk_status lk_growth_take(struct lk_growth *growth, const struct lk_yaml *pl
 
 /* --- what words stand for -------------------------------------------------------------- */
 
-static const char *const known_everywhere[] = {"classes", "channels", "name", "input",
-                                               "number"};
+/* The last one, a newer word, may be the name of a parameter all the same. */
+static const char *const known_everywhere[] = {"classes", "channels", "name",
+                                               "input",   "number",   "vocabulary"};
 
 size_t lk_words_length(const char *text)
 {
@@ -35,7 +36,7 @@ size_t lk_words_length(const char *text)
 
 bool lk_words_is_free(const char *word)
 {
-    for (int i = 0; i < LK_COUNT(known_everywhere); i++)
+    for (int i = 0; i < LK_COUNT(known_everywhere) - 1; i++)
         if (strcmp(known_everywhere[i], word) == 0)
             return false;
     const size_t length = lk_words_length(word);
@@ -50,9 +51,9 @@ static enum lk_status refuse_unknown(const struct lk_words *words, const struct 
     const struct lk_yaml *entry = words->parameters ? words->parameters->first : NULL;
     for (; entry && used < sizeof known; entry = entry->next)
         used += (size_t)snprintf(known + used, sizeof known - used, "$%s, ", entry->key);
-    return lk_yaml_fail(place,
-                        "unknown word '$%.60s'; there are %s$classes, $channels, $number%s",
-                        word, known, words->name ? ", $name, $input" : "");
+    return lk_yaml_fail(
+        place, "unknown word '$%.60s'; there are %s$classes, $vocabulary, $channels, $number%s",
+        word, known, words->name ? ", $name, $input" : "");
 }
 
 /* A word that is known everywhere: its text, or its number where it has none. */
@@ -75,6 +76,11 @@ static enum lk_status find_known(const struct lk_words *words, const struct lk_y
     case 3:
         *text = words->input;
         return *text ? LK_OK : lk_yaml_fail(place, "$input stands in blocks alone");
+    case 5:
+        *number = words->vocabulary;
+        return *number ? LK_OK
+                       : lk_yaml_fail(place,
+                                      "$vocabulary stands here, but 'vocabulary:' is missing");
     default:
         *number = words->number;
         return *number ? LK_OK

@@ -16,6 +16,7 @@ struct lk_words {
     const struct lk_yaml *parameters; /* a map */
     const char *name, *input;  /* of the entry that uses the block; what that one reads */
     int64_t classes, channels; /* of the model; of what the entry reads */
+    int64_t vocabulary;        /* of the texts that the model reads */
     int64_t number;            /* of the repetition, from 1 */
 };
 

@@ -104,6 +104,53 @@ static enum lk_status reshape_classes(char **text, const struct lk_yaml *root,
     return replace(text, classes, number);
 }
 
+static enum lk_status reshape_vocabulary(char **text, const struct lk_yaml *root,
+                                         const struct lk_model_shape *shape)
+{
+    const struct lk_yaml *vocabulary = lk_yaml_find(root, "vocabulary");
+    char number[32];
+    if (shape->vocabulary <= 0)
+        return LK_OK;
+    if (!vocabulary || vocabulary->is_null)
+        return lk_yaml_fail(root,
+                            "a vocabulary of %lld is asked for, but the text has no "
+                            "'vocabulary:' that could be changed",
+                            (long long)shape->vocabulary);
+    snprintf(number, sizeof number, "%lld", (long long)shape->vocabulary);
+    return replace(text, vocabulary, number);
+}
+
+/* The number t in {shape: [t], type: int32}, which is an input of tokens; NULL: it is none. */
+static const struct lk_yaml *token_length(const struct lk_yaml *input)
+{
+    const struct lk_yaml *shape = lk_yaml_find(input, "shape");
+    const struct lk_yaml *type = lk_yaml_find(input, "type");
+    const bool is_one = shape && shape->kind == LK_YAML_LIST && shape->count == 1 && type &&
+                        type->kind == LK_YAML_SCALAR && strcmp(type->text, "int32") == 0;
+    return is_one ? lk_yaml_item(shape, 0) : NULL;
+}
+
+static enum lk_status reshape_length(char **text, const struct lk_yaml *root,
+                                     const struct lk_model_shape *shape)
+{
+    const struct lk_yaml *inputs = lk_yaml_find(root, "input"), *length = NULL;
+    char number[32];
+    if (shape->length <= 0)
+        return LK_OK;
+    if (inputs && inputs->kind == LK_YAML_MAP) {
+        length = token_length(inputs);
+        for (const struct lk_yaml *entry = inputs->first; entry && !length; entry = entry->next)
+            length = entry->kind == LK_YAML_MAP ? token_length(entry) : NULL;
+    }
+    if (!length)
+        return lk_yaml_fail(root,
+                            "texts of %lld tokens are asked for, but the model has no input "
+                            "{shape: [LENGTH], type: int32}",
+                            (long long)shape->length);
+    snprintf(number, sizeof number, "%lld", (long long)shape->length);
+    return replace(text, length, number);
+}
+
 static const char *parameter_name(const void *parameters, int i)
 {
     const struct lk_yaml *entry =
@@ -192,6 +239,8 @@ enum lk_status lk_model_open(const char *name, const struct lk_model_shape *shap
     if (shape) {
         LK_TRY_OUT(apply(reshape_input, &text, where, shape));
         LK_TRY_OUT(apply(reshape_classes, &text, where, shape));
+        LK_TRY_OUT(apply(reshape_vocabulary, &text, where, shape));
+        LK_TRY_OUT(apply(reshape_length, &text, where, shape));
         LK_TRY_OUT(apply_parameters(&text, where, shape->parameters));
     }
     status = lk_model_read(text, strlen(text), where, model);

@@ -2,6 +2,7 @@
 #include "train/evaluation/binding.h"
 
 #include "base/fail.h"
+#include "data/labels.h"
 #include "model/classes.h"
 #include "train/evaluation/labels.h"
 #include <stdio.h>
@@ -154,6 +155,24 @@ static int unnamed_field(const struct binding *b, const struct lk_node *node)
     return found;
 }
 
+/* Tokens have a row each in the model's table, which has as many as its vocabulary. */
+static enum lk_status check_tokens(const struct binding *b, struct lk_data *data,
+                                   const struct lk_node *node, int index)
+{
+    const struct lk_field *field = &b->data->fields[index];
+    const int64_t most = b->model->vocabulary;
+    char taker[128];
+    if (most == 0 || node->input.dtype != LK_I32 || node->input.shape.rank != 1)
+        return LK_OK;
+    if (field->classes > most)
+        return lk_fail(
+            LK_E_SHAPE, "data '%s' has a vocabulary of %lld tokens, model '%s' one of %lld",
+            b->data->name, (long long)field->classes, lk_model_name(b->model), (long long)most);
+    snprintf(taker, sizeof taker, "the vocabulary of model '%.80s'", lk_model_name(b->model));
+    return field->classes > 0 ? LK_OK
+                              : lk_data_limit_labels(data, index, 0, (double)most - 1, taker);
+}
+
 static enum lk_status bind_input(struct binding *b, const struct lk_node *node)
 {
     int field = input_named(b, node);
@@ -242,13 +261,15 @@ static enum lk_status bind_target(struct binding *b, struct lk_data *data,
     return output->target ? add_row(b, output->target, field, converts) : LK_OK;
 }
 
-enum lk_status lk_binding_make_inputs(const struct lk_model *model, const struct lk_data *data,
+enum lk_status lk_binding_make_inputs(const struct lk_model *model, struct lk_data *data,
                                       struct lk_feed *feed)
 {
     struct binding b = {.model = model, .data = lk_data_info(data), .feed = feed};
     *feed = (struct lk_feed){0};
-    for (int i = 0; i < model->input_count; i++)
+    for (int i = 0; i < model->input_count; i++) {
         LK_TRY(bind_input(&b, model->inputs[i]));
+        LK_TRY(check_tokens(&b, data, model->inputs[i], feed->rows[feed->count - 1].field));
+    }
     return LK_OK;
 }
 

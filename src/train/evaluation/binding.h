@@ -8,12 +8,12 @@
 /* Binds a model's inputs to fields by names: "image" to the field "image". One input that
  * nothing is named after takes the only field of its type.
  *   images   a field of bytes [h, w, c] of the model's size (or larger: batches crop)
- *   integers int32 of the same shape
+ *   integers int32 of the same shape; tokens within the model's vocabulary
  *   numbers  float of as many elements, or int32 for a single one
- * fails: LK_E_SHAPE, naming both sides and what is there */
+ * fails: LK_E_SHAPE, naming both sides and what is there; LK_E_DATA a token beyond the
+ * vocabulary */
 LK_MUST_CHECK enum lk_status lk_binding_make_inputs(const struct lk_model *model,
-                                                    const struct lk_data *data,
-                                                    struct lk_feed *feed);
+                                                    struct lk_data *data, struct lk_feed *feed);
 
 /* Of inputs and targets: those of the output "mass" are the label "mass", those of the only
  * output the only label. Classes of the data get the numbers that the model has for their

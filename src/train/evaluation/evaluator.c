@@ -23,8 +23,12 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                       const struct lk_pipeline *pipeline)
 {
     const struct lk_node *images = find_images(model);
+    int length = 0;
+    for (int i = 0; i < model->input_count && length == 0; i++)
+        if (model->inputs[i]->input.dtype == LK_I32 && model->inputs[i]->input.shape.rank == 1)
+            length = (int)model->inputs[i]->input.shape.dim[0];
     if (!images)
-        return (struct lk_data_options){0};
+        return (struct lk_data_options){.length = length};
     const struct lk_shape x = images->shapes.y;
     const int *size = pipeline->resize;
     return (struct lk_data_options){.height = size[0] ? size[0] : (int)x.dim[1],
@@ -33,7 +37,8 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                     .decode = pipeline->decodes_full ? "full" : NULL,
                                     .part_height = pipeline->first_crop[0],
                                     .part_width = pipeline->first_crop[1],
-                                    .parts_by_chance = pipeline->first_crop_by_chance};
+                                    .parts_by_chance = pipeline->first_crop_by_chance,
+                                    .length = length};
 }
 
 enum lk_status lk_model_transform(const struct lk_model *model,
@@ -273,7 +278,7 @@ static enum lk_status visit_batch(struct lk_evaluator *evaluator, void *context,
     return LK_OK;
 }
 
-enum lk_status lk_evaluator_each(struct lk_evaluator *evaluator, const struct lk_data *data,
+enum lk_status lk_evaluator_each(struct lk_evaluator *evaluator, struct lk_data *data,
                                  void *context,
                                  enum lk_status (*visit)(void *, int64_t, const float *const *))
 {

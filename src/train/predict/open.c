@@ -70,6 +70,9 @@ static enum lk_status open_about(struct lk_predictor *predictor,
         if (!predictor->text)
             return lk_fail_memory("a pipeline", strlen(about->eval_pipeline));
     }
+    predictor->vocabulary = strdup(about->vocabulary ? about->vocabulary : "");
+    if (!predictor->vocabulary)
+        return lk_fail_memory("a vocabulary", 0);
     if (about->max_bad)
         snprintf(predictor->max_bad, sizeof predictor->max_bad, "%s", about->max_bad);
     LK_TRY(bind_standardize(predictor));

@@ -13,6 +13,8 @@ void lk_predictor_close(struct lk_predictor *predictor)
         return;
     lk_evaluator_destroy(predictor->evaluator);
     free(predictor->text);
+    free(predictor->vocabulary);
+    lk_texts_clear(&predictor->texts);
     lk_choices_destroy(predictor->choices);
     lk_device_close(predictor->device);
     lk_model_destroy(predictor->model);
@@ -127,6 +129,7 @@ static struct lk_data_options data_wanted(const struct lk_predictor *predictor)
     struct lk_data_options wanted = lk_data_wanted(predictor->model, &predictor->pipeline);
     if (predictor->max_bad[0])
         wanted.max_bad = predictor->max_bad;
+    wanted.vocabulary = predictor->vocabulary;
     return wanted;
 }
 

@@ -2,6 +2,7 @@
 #ifndef LK_TRAIN_PREDICT_PREDICTOR_H
 #define LK_TRAIN_PREDICT_PREDICTOR_H
 
+#include "data/text/texts.h"
 #include "train/evaluation/evaluator.h"
 
 struct lk_predictor {
@@ -13,6 +14,8 @@ struct lk_predictor {
     struct lk_choices *choices;
     struct lk_pipeline pipeline;
     char *text;                        /* of it */
+    char *vocabulary;                  /* of texts, as the run keeps it; "": it has none */
+    struct lk_texts texts;             /* with that vocabulary, once a text came */
     char max_bad[16];                  /* samples that may be broken; "": says nothing */
     struct lk_standardize standardize; /* what it does to numbers, bound to the inputs */
     struct lk_evaluator *evaluator;

@@ -62,7 +62,9 @@ static enum lk_status add(struct lk_setting_changes *changes, const char *name, 
 /* Zero leaves the input and the classes of a model open; they were found since. */
 static bool was_open(const struct lk_option *row, const char *was)
 {
-    const bool may_be = strcmp(row->name, "input") == 0 || strcmp(row->name, "classes") == 0;
+    const bool may_be = strcmp(row->name, "input") == 0 || strcmp(row->name, "classes") == 0 ||
+                        strcmp(row->name, "vocabulary") == 0 ||
+                        strcmp(row->name, "length") == 0;
     return may_be && strspn(was, "0,") == strlen(was);
 }
 

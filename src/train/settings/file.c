@@ -249,15 +249,24 @@ static void append_model(struct lk_text *text, const char *model)
     }
 }
 
+/* A vocabulary and a length are for models of texts; 0 may mean a parameter of that name. */
+static bool is_said(const struct lk_settings *settings, const char *name)
+{
+    return strcmp(name, "vocabulary") == 0 ? settings->vocabulary > 0
+           : strcmp(name, "length") == 0   ? settings->length > 0
+                                           : true;
+}
+
 enum lk_status lk_settings_print(const struct lk_settings *settings, char **result)
 {
-    static const char *const outside[] = {"model", "input",      "classes",  "parameters",
-                                          "data",  "validation", "pipeline", "eval_pipeline"};
+    static const char *const outside[] = {"model",    "input",        "classes", "vocabulary",
+                                          "length",   "parameters",   "data",    "validation",
+                                          "pipeline", "eval_pipeline"};
     struct lk_text text = {0};
     for (int i = 0; i < LK_COUNT(outside); i++)
         if (i == 0 && settings->model_text)
             append_model(&text, settings->model_text);
-        else
+        else if (is_said(settings, outside[i]))
             append_setting(&text, lk_option_find(lk_settings_table, outside[i]), settings, "");
     lk_text_append(&text, "train:\n");
     for (const struct lk_option *row = lk_settings_table; row->kind != LK_OPTION_END; row++) {
@@ -280,9 +289,9 @@ enum lk_status lk_settings_print(const struct lk_settings *settings, char **resu
 enum lk_status lk_settings_open_model(const struct lk_settings *settings,
                                       struct lk_model **model)
 {
-    const struct lk_model_shape shape = {settings->input[0], settings->input[1],
-                                         settings->input[2], settings->classes,
-                                         settings->parameters};
+    const struct lk_model_shape shape = {
+        settings->input[0],   settings->input[1],   settings->input[2], settings->classes,
+        settings->parameters, settings->vocabulary, settings->length};
     struct lk_model *opened = NULL;
     if (!settings->model_text && !settings->model[0])
         return lk_fail(LK_E_ARGUMENT, "no model: name one of the zoo or a model file");

@@ -44,6 +44,18 @@ const struct lk_option lk_settings_table[] = {
      .max = 1 << 20,
      .standard = "0",
      .help = "classes of a zoo model; 0: its own"},
+    {.name = "vocabulary",
+     .kind = LK_OPTION_INT,
+     AT(vocabulary),
+     .max = 1 << 20,
+     .standard = "0",
+     .help = "tokens that a zoo model of texts tells apart; 0: as many as the data has"},
+    {.name = "length",
+     .kind = LK_OPTION_INT,
+     AT(length),
+     .max = 1 << 20,
+     .standard = "0",
+     .help = "tokens of a sample of a zoo model of texts; 0: as the data has"},
     {.name = "parameters",
      TEXT(parameters),
      .standard = "",
@@ -424,7 +436,8 @@ enum lk_status lk_settings_set(struct lk_settings *settings, const char *name,
                                const char *value)
 {
     LK_TRY(check_value(name, value));
-    if (!lk_option_find(lk_settings_table, name) && settings->model[0] &&
+    const bool is_newer = strcmp(name, "vocabulary") == 0 || strcmp(name, "length") == 0;
+    if ((is_newer || !lk_option_find(lk_settings_table, name)) && settings->model[0] &&
         lk_model_has_parameter(settings->model, name))
         return set_parameter(settings, name, value);
     if (strcmp(name, "eval_pipeline") == 0)

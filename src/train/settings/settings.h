@@ -23,8 +23,8 @@ struct lk_settings {
     int64_t train_last, cache_augmentations;
     char pipeline[1024], eval_pipeline[1024]; /* as lk_pipeline_print() has them */
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
-    int64_t classes;
-    char parameters[256]; /* of a model text: "top=false cells=6" */
+    int64_t classes, vocabulary, length; /* of zoo models too */
+    char parameters[256];                /* of a model text: "top=false cells=6" */
     int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
     int64_t accumulate;
     int recompute; /* enum lk_recompute_mode */
