@@ -27,3 +27,15 @@ INLINE I valid_steps_here(__global const int *restrict length, size_t tile, int 
         valid_steps(length, tile, PART * VECTOR + v, steps);
     return valid.all;
 }
+
+#if VECTOR == 1
+#define STEPS_TO_V(x) ((real)(x))
+#else
+#define STEPS_TO_V(x) PASTE(PASTE(convert_, REAL), VECTOR)(x)
+#endif
+
+/* How many windows over n valid steps are valid: those that begin before step n - lack. */
+INLINE I valid_windows(I n, int lack, int stride)
+{
+    return n > (I)lack ? (n - lack - 1) / stride + 1 : (I)0;
+}

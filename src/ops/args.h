@@ -52,4 +52,12 @@ struct lk_embedding {
     lk_int shard_tiles, groups; /* a power of two */
 };
 
+/* Windows over time steps: window o covers the steps o * stride - before + i * gap, i < size.
+ * Of a sample with n valid steps, the windows that are valid begin before step n - lack. */
+struct lk_step_windows {
+    lk_int channels, steps, count; /* of x; windows */
+    lk_int size, stride, gap, before, lack;
+    lk_int each;
+};
+
 #endif

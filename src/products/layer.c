@@ -70,6 +70,7 @@ static struct lk_product_job job_of(const struct lk_layer *layer, enum lk_pass p
 {
     return (struct lk_product_job){.shape = &layer->shape,
                                    .pass = pass,
+                                   .kept = layer->wants.kept,
                                    .gradient = layer->expands && !has_matrix_kernels(layer)
                                                    ? LK_GRADIENT_PLAIN
                                                    : gradient_of(&layer->shape, &layer->wants)};
@@ -112,9 +113,13 @@ static enum lk_status prepare_turn(const struct lk_product_setup *setup, struct 
     const struct lk_product *of_weights = layer->uses[LK_PASS_WEIGHTS].way.product;
     turn->is_masked = gradient_of(&layer->shape, &layer->wants) == LK_GRADIENT_MASKED;
     turn->turns = of_weights && of_weights->takes == LK_DZ_TRANSPOSED;
+    turn->kept = layer->wants.kept;
+    if (turn->is_masked && turn->kept > 0)
+        return lk_fail(LK_E_UNSUPPORTED, "%s: a matrix with a relu keeps no workspace",
+                       setup->node);
     if (turn->is_masked || turn->turns)
         LK_TRY(lk_matrix_transpose_prepare(setup, &layer->shape, turn));
-    *reals = turn->count;
+    *reals = turn->kernel ? turn->count : turn->kept;
     return LK_OK;
 }
 

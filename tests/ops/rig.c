@@ -426,8 +426,8 @@ void rig_backward(struct rig *rig, const double *dy, double *const dx[], double 
     const struct lk_op_shapes *shapes = &rig->setup.shapes;
     struct lk_op_run run = rig->run;
     for (int i = 0; i < shapes->inputs; i++) {
-        const bool is_length = rig->op->takes_length && shapes->x_dtype[i] == LK_I32;
-        run.x[i] = shapes->backward_reads_x || is_length ? rig->x[i].view : NULL;
+        const bool is_kept = rig->op->takes_length && shapes->x_dtype[i] == LK_I32;
+        run.x[i] = shapes->backward_reads_x || is_kept ? rig->x[i].view : NULL;
         run.dx[i] = rig->dx[i].view;
         upload_nan(&rig->dx[i]);
     }

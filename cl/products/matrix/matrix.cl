@@ -7,7 +7,8 @@
  *   dense_weight    dw[s,c,k] = sum_n x[c,n] z[k,n], one chain, ascending n in shard s
  *   dense_bias      db[s,k] = sum_n z[k,n], the same
  *
- * n counts the lanes of all tiles, a panel is WIDTH neighbouring units k.
+ * n counts the lanes of all tiles, a panel is WIDTH neighbouring units k; the workspace begins
+ * with `kept` times 16 reals that are the caller's.
  * -D: ROWS x COLUMNS: values V a work-item sums at once; RELU (0, 1); for dense_product (which
  * is then the only kernel) instead BIAS, FORWARD (0, 1), PIECES of ROWS that a group does,
  * DEPTH it goes at a time (all, where halves are stored), PACK (0, 1): w through local memory.
@@ -198,16 +199,17 @@ INLINE void store_rows(const V sums[][COLUMNS], __global real *to, const size_t 
 }
 
 /* Where the turned gradients begin in the workspace. */
-INLINE size_t turned(int tiles, int units)
+INLINE size_t turned(int tiles, int units, int kept)
 {
-    return RELU ? (size_t)tiles * units * LANES : 0;
+    return (size_t)kept * 16 + (RELU ? (size_t)tiles * units * LANES : 0);
 }
 
 KERNEL void dense_gradient(__global const S *restrict dy, __global const S *restrict y,
-                           __global real *restrict workspace, int units, int tiles, int columns)
+                           __global real *restrict workspace, int units, int tiles, int columns,
+                           int kept)
 {
     const int panel = get_group_id(0), tile = get_group_id(1);
-    __global real *to = workspace + turned(tiles, units) +
+    __global real *to = workspace + turned(tiles, units, kept) +
                         (((size_t)panel * tiles + tile) * LANES + PART * VECTOR) * WIDTH;
     for (int r = 0; r < WIDTH; r++) {
         const int k = panel * WIDTH + r;
@@ -228,13 +230,13 @@ KERNEL void dense_gradient(__global const S *restrict dy, __global const S *rest
 BODY void sum_weights(__global const stored *restrict x,
                       __global const real *restrict workspace, __global real *restrict dw,
                       int channels, int units, int tiles, int shard_tiles, int stride,
-                      int chunk, int panel, int group, int shard)
+                      int chunk, int kept, int panel, int group, int shard)
 {
     const int c_end = min((group + 1) * chunk, channels);
     const int k = panel * WIDTH + PART * VECTOR;
     const size_t t0 = (size_t)shard * shard_tiles;
     __global const real *z =
-        workspace + turned(tiles, units) + ((size_t)panel * tiles + t0) * LANES * WIDTH;
+        workspace + turned(tiles, units, kept) + ((size_t)panel * tiles + t0) * LANES * WIDTH;
     for (int c = group * chunk; c < c_end; c += ROWS) {
         V acc[ROWS][COLUMNS];
         size_t at[ROWS];
@@ -265,19 +267,19 @@ BODY void sum_weights(__global const stored *restrict x,
 KERNEL void dense_weight(__global const stored *restrict x,
                          __global const real *restrict workspace, __global real *restrict dw,
                          int channels, int units, int tiles, int shard_tiles, int stride,
-                         int chunk)
+                         int chunk, int kept)
 {
-    sum_weights(x, workspace, dw, channels, units, tiles, shard_tiles, stride, chunk,
+    sum_weights(x, workspace, dw, channels, units, tiles, shard_tiles, stride, chunk, kept,
                 get_group_id(0), get_group_id(1), get_group_id(2));
 }
 
 KERNEL void dense_bias(__global const real *restrict workspace, __global real *restrict db,
-                       int units, int tiles, int shard_tiles, int stride)
+                       int units, int tiles, int shard_tiles, int stride, int kept)
 {
     const int panel = get_group_id(0), shard = get_group_id(1);
     const int k = panel * WIDTH + PART * VECTOR;
     __global const V *z =
-        (__global const V *)(workspace + turned(tiles, units)) +
+        (__global const V *)(workspace + turned(tiles, units, kept)) +
         ((size_t)panel * tiles + (size_t)shard * shard_tiles) * LANES * COLUMNS * PARTS + PART;
     size_t at[1]; /* not an array of constants: Clover's compiler dies of that */
     at[0] = 0;

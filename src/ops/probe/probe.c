@@ -221,9 +221,9 @@ enum lk_status lk_probe_backward(struct lk_probe *probe, int copy)
     struct lk_op_run run = probe->runs[copy];
     if (!probe->setup.shapes.backward_reads_y || probe->setup.dy_is_gated)
         run.y = NULL;
-    const struct lk_op_shapes *s = &probe->setup.shapes;
-    for (int i = 0; !s->backward_reads_x && i < LK_MOST_INPUTS; i++)
-        if (!probe->op->takes_length || s->x_dtype[i] != LK_I32)
+    const struct lk_op_shapes *shapes = &probe->setup.shapes;
+    for (int i = 0; i < LK_MOST_INPUTS && !shapes->backward_reads_x; i++)
+        if (!probe->op->takes_length || shapes->x_dtype[i] != LK_I32)
             run.x[i] = NULL;
     return probe->op->backward(&probe->setup, &run);
 }

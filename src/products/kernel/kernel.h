@@ -61,6 +61,7 @@ struct lk_product_job {
     bool is_gated;                    /* of DATA: dx is 0 where x is not > 0 */
     char blocking[LK_BLOCKING_BYTES]; /* one of the kernel's own; "": its rule decides */
     int64_t first, count; /* reals of the workspace: from where; how many (result) */
+    int64_t kept;         /* of the workspace, those at its beginning that are the caller's */
     bool gives_db;        /* (result) of WEIGHTS: sums dz for the bias too, if asked to */
 };
 

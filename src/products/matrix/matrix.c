@@ -9,6 +9,9 @@
 /* Of local memory, where half of it is as much, for so many rows of weights. */
 enum { PACKED_BYTES = 24 << 10, PACKED_ROWS = 24 };
 
+/* What kernels count kept reals in. */
+enum { KEPT_REALS = 16 };
+
 /* As many sums as the registers hold beside the operands: 24 where a vector fills a 64-byte
  * register, else 12, over no more columns than there are. */
 static struct lk_product_block choose_block(const struct lk_product_setup *setup,
@@ -66,9 +69,9 @@ enum lk_status lk_matrix_transpose_prepare(const struct lk_product_setup *setup,
     const int64_t lanes = setup->tiling.lanes, n = setup->tiling.tiles * lanes;
     turn->units = shape->filters;
     const struct lk_product_block block = choose_panel(setup, turn->units, &turn->panels);
-    turn->count = ((turn->is_masked ? turn->units : 0) +
-                   (turn->turns ? turn->panels * block.columns * lanes : 0)) *
-                  n;
+    turn->count = turn->kept + ((turn->is_masked ? turn->units : 0) +
+                                (turn->turns ? turn->panels * block.columns * lanes : 0)) *
+                                   n;
     return panel_kernel(setup, "dense_gradient", turn->is_masked, turn->units, &turn->kernel);
 }
 
@@ -82,7 +85,7 @@ enum lk_status lk_matrix_transpose_enqueue(const struct lk_product_setup *setup,
                                  lk_product_items(setup)};
     return LK_ENQUEUE(turn->kernel, grid, LK_BUF(dy), LK_BUF(turn->is_masked ? y : NULL),
                       LK_BUF(workspace), LK_INT(turn->units), LK_INT(setup->tiling.tiles),
-                      LK_INT(turn->turns));
+                      LK_INT(turn->turns), LK_INT(turn->kept / KEPT_REALS));
 }
 
 /* --- forward and data gradient ---------------------------------------------------------- */
@@ -177,7 +180,7 @@ const struct lk_product_verbs lk_matrix_product = {.fits = fits,
 struct weights {
     struct lk_product_shape shape;
     struct lk_product_block block;
-    int64_t panels;
+    int64_t panels, kept;
     struct lk_kernel *weights, *bias;
 };
 
@@ -189,6 +192,7 @@ static enum lk_status prepare_weights(const struct lk_product_setup *setup,
     const bool is_masked = job->gradient == LK_GRADIENT_MASKED;
     w->shape = *job->shape;
     w->block = choose_panel(setup, w->shape.filters, &w->panels);
+    w->kept = job->kept;
     job->gives_db = true;
     LK_TRY(panel_kernel(setup, "dense_weight", is_masked, w->shape.filters, &w->weights));
     if (!w->shape.bias)
@@ -208,11 +212,12 @@ static enum lk_status enqueue_weights(const struct lk_product_setup *setup, void
     const struct lk_grid of_bias = {{w->panels, t->shards, 1}, items};
     LK_TRY(LK_ENQUEUE(w->weights, grid, LK_BUF(run->x), LK_BUF(run->workspace), LK_BUF(run->dw),
                       LK_INT(channels), LK_INT(units), LK_INT(t->tiles), LK_INT(t->shard_tiles),
-                      LK_INT(run->dw_stride), LK_INT(chunk)));
+                      LK_INT(run->dw_stride), LK_INT(chunk), LK_INT(w->kept / KEPT_REALS)));
     if (!run->db)
         return LK_OK;
     return LK_ENQUEUE(w->bias, of_bias, LK_BUF(run->workspace), LK_BUF(run->db), LK_INT(units),
-                      LK_INT(t->tiles), LK_INT(t->shard_tiles), LK_INT(run->dw_stride));
+                      LK_INT(t->tiles), LK_INT(t->shard_tiles), LK_INT(run->dw_stride),
+                      LK_INT(w->kept / KEPT_REALS));
 }
 
 static void release_weights(void *state)

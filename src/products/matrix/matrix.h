@@ -13,6 +13,8 @@
 struct lk_matrix_transpose {
     int64_t units, panels;
     bool is_masked, turns;
+    int64_t kept;  /* reals at the beginning of the workspace that are left alone; a multiple of
+                    * 16, and 0 where it is masked */
     int64_t count; /* reals of the workspace, from its beginning */
     struct lk_kernel *kernel;
 };
