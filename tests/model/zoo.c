@@ -282,7 +282,8 @@ static void refuses(void **state)
                   "no model 'fashion-convent': no file, and none of the zoo (amoebanet-d, "
                   "densenet121, efficientnet-b0, fashion-convnet, gpt-small, "
                   "inception-v3, mlp, mobilenet-v2, mobilenet-v3-large, resnet18, resnet50, "
-                  "squeezenet, transformer-encoder, vgg16, vgg16tail, vgg19, xception); did you mean 'fashion-convnet'?");
+                  "squeezenet, transformer-encoder, vgg16, vgg16tail, vgg19, "
+                  "xception); did you mean 'fashion-convnet'?");
     check_refused("vgg16", &(struct lk_model_shape){.parameters = "tob=true"}, LK_E_MODEL,
                   "vgg16.yaml:7: the model has no parameter 'tob'; did you mean 'top'?");
     check_refused("vgg16tail", &(struct lk_model_shape){.parameters = "top=true"}, LK_E_MODEL,
