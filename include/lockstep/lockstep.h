@@ -22,6 +22,7 @@
 #include <lockstep/survey.h>
 #include <lockstep/team.h>
 #include <lockstep/tensor.h>
+#include <lockstep/text.h>
 #include <lockstep/train.h>
 #include <lockstep/tune.h>
 #include <lockstep/weights.h>

@@ -124,6 +124,14 @@ put("npy", "tokens", arrays(npy("(3, 2)", "<i8", struct.pack("<6q", *range(6))),
 put("npy", "wide", arrays(three, npy("(3,)", "<i8", struct.pack("<3q", 1, 2**40, -1))))
 put("text", "names", b"cat\tpurrs\nthe dog\tbarks\tloudly\r\n\ncat\t\xff\xe4\n")
 put("text", "numbers", b"3\tlong enough to be cut\n0\tshort")
+put("tokens", "lines", b"0\tA cat, a dog.\n1\t\xc3\x84rger?\nno label\n1\tbro\xffken\n")
+put("tokens", "long", b"One long text\nwithout tabs.\n")
+put("tokens", "empty", b"\n\n\t\n")
+put("tokens", "pairs.json", b'{"unit":"pairs","standardize":"none","truncate":"end",'
+    b'"joins":[[99,118],[258,2],[34,259]]}')
+put("tokens", "beyond.json", b'{"unit":"pairs","standardize":"none","joins":[[2,258]]}')
+put("tokens", "words.json", b'{"unit":"word","standardize":"lower","words":["a","b"]}')
+put("tokens", "words.txt", b"\n[UNK]\nthe\na\n")
 put("model", "plain", b"""input: [8, 8, 1]
 classes: 3
 layers:

@@ -47,7 +47,7 @@ TOOL_ROOMS = {"bench", "data", "help", "page", "terminal", "train"}
 DOORS = {"accuracy": "bench", "batches": "data", "compute": "train", "convert": "data",
          "field": "data", "file": "io", "import": "model", "predict": "train",
          "progress": "base", "reference": "train", "settings": "train", "status": "base",
-         "survey": "data", "tune": "graph", "weights": "model"}  # fmt: skip
+         "survey": "data", "text": "data", "tune": "graph", "weights": "model"}  # fmt: skip
 
 # A library's header -> the files that may know it. Tests may use a library as an oracle.
 LIBRARIES = {

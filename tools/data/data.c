@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "data/sheet.h"
+#include "data/text.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
 #include <inttypes.h>
@@ -163,15 +164,16 @@ static enum lk_status look_at(struct request *request, struct data_part *part, b
         request->threads || lk_data_info(part->data)->decodes ? part->survey->threads : 1;
     if (part->survey->good > 0)
         status = time_batches(part, &options);
-    return status;
+    return status == LK_OK ? data_measure_texts(part) : status;
 }
 
 static enum lk_status open_part(const struct request *request, struct data_report *report,
                                 enum lk_data_part kind)
 {
     struct data_part *part = &report->parts[report->count];
-    const struct lk_data_options wanted = {.max_bad =
-                                               option_text(request->arguments, "max-bad")};
+    const struct lk_data_options wanted = {
+        .max_bad = option_text(request->arguments, "max-bad"),
+        .vocabulary = report->count ? lk_data_vocabulary(report->parts[0].data) : NULL};
     const double began = now();
     const enum lk_status status = lk_data_open_as(report->spec, kind, &wanted, &part->data);
     if (status != LK_OK)
@@ -296,6 +298,7 @@ static int run(const struct arguments *arguments)
         lk_survey_destroy(report.parts[i].survey);
         lk_batches_destroy(report.parts[i].batches);
         lk_data_close(report.parts[i].data);
+        free(report.parts[i].lengths);
     }
     return status;
 }

@@ -15,6 +15,8 @@ struct data_part {
     struct lk_survey *survey;
     double list_per_s, batches_per_s; /* samples; 0: not measured */
     int batch_threads;                /* that read batches */
+    int64_t *lengths;                 /* [texts] in tokens, in order; NULL: no texts */
+    int64_t texts, tokens, unknown; /* good ones; tokens of all, those not in the vocabulary */
 };
 
 struct data_report {

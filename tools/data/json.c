@@ -1,7 +1,7 @@
 /* Prints what `lockstep data` has found as JSON. */
 #include "data/data.h"
 
-#include "terminal/json.h"
+#include "data/text.h"
 
 static const struct lk_data_info *info_of(const struct data_report *report)
 {
@@ -84,7 +84,7 @@ static json_t *part_json(const struct data_part *part)
         json_array_append_new(counts, json_integer(survey->class_counts[i]));
     return json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, "
-        "s:o, s:i, s:o, s:o}",
+        "s:o, s:i, s:o, s:o, s:o}",
         "part", part->name, "samples", (json_int_t)info->count, "looked_at",
         (json_int_t)survey->samples, "good", (json_int_t)survey->good, "class_counts", counts,
         "without_class", (json_int_t)survey->unlabelled, "majority_class", most,
@@ -97,7 +97,7 @@ static json_t *part_json(const struct data_part *part)
         (json_int_t)data_bad(survey), "most_bad", (json_int_t)survey->most_bad, "bad",
         notes_json(&survey->bad), "cut_off", (json_int_t)survey->lost, "misnamed",
         notes_json(&survey->misnamed), "batch_threads", part->batch_threads, "samples_per_s",
-        rates_json(part), "numbers", survey_numbers_json(part));
+        rates_json(part), "numbers", survey_numbers_json(part), "texts", data_texts_json(part));
 }
 
 static json_t *fields_json(const struct lk_data_info *info)

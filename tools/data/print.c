@@ -2,6 +2,7 @@
 #include "data/data.h"
 
 #include "command.h"
+#include "data/text.h"
 #include "terminal/character.h"
 #include "terminal/table.h"
 #include "terminal/terminal.h"
@@ -426,13 +427,22 @@ static void print_head(const struct data_report *report)
         print_lines("looked at %s\n", text);
 }
 
+/* Whether what is to be predicted are tokens, of which a table would be long. */
+static bool are_tokens(const struct lk_data_info *info)
+{
+    const int next = lk_field_find(info->fields, info->field_count, "next");
+    return next >= 0 && info->fields[next].role == LK_FIELD_LABEL &&
+           info->fields[next].shape.rank == 1;
+}
+
 void data_print(const struct data_report *report)
 {
     const struct lk_data_info *info = info_of(report);
     const bool has_image = info->channels > 0;
     print_head(report);
-    if (info->classes > 0)
+    if (info->classes > 0 && !are_tokens(info))
         print_classes(report);
+    data_print_texts(report);
     if (has_image)
         print_files(report);
     if (has_image)
