@@ -162,7 +162,9 @@ static enum lk_status open_source(struct lk_data *data, const char *text,
 {
     static const char *const labels[] = {"label", "label_type"};
     struct lk_data_request request = {.text = text, .part = part, .wanted = wanted};
-    if (data->source->of_fields && lk_source_has_option(text, "fields"))
+    if (data->source->of_fields &&
+        (lk_source_has_option(text, "fields") ||
+         (data->source->of_fields->texts && lk_source_has_option(text, "text"))))
         data->source = data->source->of_image_and_fields && lk_source_has_option(text, "image")
                            ? data->source->of_image_and_fields
                            : data->source->of_fields;

@@ -339,6 +339,46 @@ static void a_long_text_predicts_what_comes_next(void **state)
             "a text of 1 tokens; 2 are the least");
 }
 
+static void columns_of_tables_are_texts(void **state)
+{
+    (void)state;
+    put_text("table.csv", "title,x,body,kind\n\"The cat, a cat\",1,A dog,pet\n"
+                          "cat,oops,dog,pet\n"
+                          "dog,2,,pet\n"
+                          "a,3,the,wild\n");
+    struct lk_data *data = open_part(
+        spec_of("csv", "table.csv",
+                ",text=head:title,body:body,fields=x,label=kind,unit=word,length=3,max_bad=2"),
+        LK_DATA_TRAIN);
+    expect_field(data, 0, "head", LK_I32, "3");
+    expect_field(data, 1, "body", LK_I32, "3");
+    expect_field(data, 2, "numbers", LK_F32, "1");
+    expect_field(data, 3, "label", LK_I32, "");
+    expect_field(data, 4, "head.length", LK_I32, "");
+    expect_field(data, 5, "body.length", LK_I32, "");
+    assert_int_equal(lk_data_info(data)->fields[1].length, 5);
+    assert_int_equal(lk_data_bad(data), 2);
+    /* a is there three times, the and cat twice; broken lines do not count, nor does half a one
+     */
+    expect_ints(data, 0, 0, (int32_t[]){3, 4, 2}, 3);
+    expect_ints(data, 1, 0, (int32_t[]){2, 5, 0}, 3);
+    expect_ints(data, 4, 0, (int32_t[]){3}, 1);
+    expect_ints(data, 0, 3, (int32_t[]){2, 0, 0}, 3);
+    expect_ints(data, 1, 3, (int32_t[]){3, 0, 0}, 3);
+    expect_ints(data, 5, 3, (int32_t[]){1}, 1);
+    assert_int_equal(lk_data_info(data)->fields[0].classes, 6);
+    lk_data_close(data);
+
+    data = open_part(spec_of("csv", "table.csv", ",text=title,label=kind,unit=char,length=2"),
+                     LK_DATA_TRAIN);
+    expect_field(data, 0, "tokens", LK_I32, "2");
+    expect_field(data, 2, "tokens.length", LK_I32, "");
+    assert_int_equal(lk_data_info(data)->count, 4);
+    lk_data_close(data);
+    refused(spec_of("csv", "table.csv", ",text=title,body,unit=word"), LK_DATA_TRAIN,
+            LK_E_ARGUMENT, "a text is one column");
+}
+
 static void unicode_is_lowered(void **state)
 {
     (void)state;
@@ -386,6 +426,7 @@ int main(void)
         cmocka_unit_test(malformed_vocabularies_are_refused),
         cmocka_unit_test(broken_lines_are_counted),
         cmocka_unit_test(a_long_text_predicts_what_comes_next),
+        cmocka_unit_test(columns_of_tables_are_texts),
         cmocka_unit_test(unicode_is_lowered),
         cmocka_unit_test(code_points_are_written_and_read),
     };

@@ -1,11 +1,10 @@
 /* csv:FILE,fields=a,b,label=c: columns of numbers, named by the first line. csv:DIR: train.csv
  * and test.csv (or val.csv) there. A line that lacks a number is a broken sample. */
-#include "data/sources/csv.h"
+#include "data/tables/csv.h"
+
 #include "base/fail.h"
 #include "base/log.h"
-#include "data/sources/source.h"
-#include "data/tables/groups.h"
-#include "data/tables/table.h"
+#include "data/sources/csv.h"
 #include "io/file.h"
 
 #include <stdio.h>
@@ -14,37 +13,7 @@
 
 enum { MOST_FILE_BYTES = 1 << 30, MOST_COLUMNS = 1 << 16, MOST_NAMED = 1000 };
 
-/* A field of the table: its columns are csv.columns[first..first+count-1]. */
-struct origin {
-    int first, count;
-    bool is_class;
-    size_t at; /* where its numbers, or its class, begin in a row */
-    struct lk_labels labels;
-};
-
-struct csv {
-    char path[LK_SOURCE_PATH], name[64];
-    enum lk_data_part found;
-    struct lk_table_options options;
-    struct lk_groups groups;
-    struct origin origins[LK_MOST_FIELDS];
-    struct lk_field fields[LK_MOST_FIELDS];
-    struct lk_names header;
-    int *columns;                /* [of all origins] numbers of columns */
-    const char **names;          /* [of all origins] of columns */
-    bool *has_number, *has_word; /* [header.count] whether a cell of the column is one */
-    char *text;                  /* of the file, while it is read */
-    char **cells;                /* [header.count + 1] of a line */
-    int64_t count, room;
-    int64_t *rows;          /* [count]: the number of a row of `values`; below 0: the line is
-                             * broken, -1 - number of its entry in `faults` */
-    struct lk_names faults; /* why lines are broken */
-    float *values;          /* [rows that are whole][width], classes as int32 */
-    int64_t whole, values_room;
-    size_t width;
-};
-
-static void clear_file(struct csv *csv)
+static void clear_file(struct lk_csv *csv)
 {
     free(csv->text);
     free(csv->cells);
@@ -54,11 +23,12 @@ static void clear_file(struct csv *csv)
 
 static void csv_close(void *state)
 {
-    struct csv *csv = state;
+    struct lk_csv *csv = state;
     clear_file(csv);
     for (int i = 0; i < LK_MOST_FIELDS; i++)
         lk_labels_clear(&csv->origins[i].labels);
     lk_groups_clear(&csv->groups);
+    lk_texts_clear(&csv->texts.texts);
     lk_names_clear(&csv->header);
     lk_names_clear(&csv->faults);
     free(csv->columns);
@@ -85,9 +55,9 @@ static int split(char *line, char **cells, int most)
     return count;
 }
 
-/* Calls `see` with the cells of each line behind the header. */
-static enum lk_status see_rows(struct csv *csv,
-                               enum lk_status (*see)(struct csv *csv, int64_t line, int cells))
+enum lk_status lk_csv_see_rows(struct lk_csv *csv,
+                               enum lk_status (*see)(struct lk_csv *csv, int64_t line,
+                                                     int cells))
 {
     char *text = strdup(csv->text);
     if (!text)
@@ -112,11 +82,11 @@ static enum lk_status see_rows(struct csv *csv,
 
 static const char *column_name(const void *context, int i)
 {
-    const struct csv *csv = context;
+    const struct lk_csv *csv = context;
     return i < csv->header.count ? csv->header.items[i] : NULL;
 }
 
-static enum lk_status find_column(const struct csv *csv, const char *name, int *column)
+static enum lk_status find_column(const struct lk_csv *csv, const char *name, int *column)
 {
     *column = lk_names_find(&csv->header, name);
     if (*column < 0) {
@@ -131,7 +101,7 @@ static enum lk_status find_column(const struct csv *csv, const char *name, int *
 }
 
 /* The names of columns, in the first line. */
-static enum lk_status read_header(struct csv *csv)
+static enum lk_status read_header(struct lk_csv *csv)
 {
     char *line = strndup(csv->text, strcspn(csv->text, "\r\n"));
     enum lk_status status = line ? LK_OK : lk_fail_memory("a header", strlen(csv->text));
@@ -150,7 +120,7 @@ static enum lk_status read_header(struct csv *csv)
     return csv->cells ? LK_OK : lk_fail_memory("cells", (size_t)csv->header.count);
 }
 
-static enum lk_status load(struct csv *csv)
+static enum lk_status load(struct lk_csv *csv)
 {
     static const char mark[] = "\xef\xbb\xbf";
     void *data = NULL;
@@ -168,18 +138,20 @@ static enum lk_status load(struct csv *csv)
 
 /* --- columns --------------------------------------------------------------------------- */
 
-static bool is_label(const struct csv *csv, const char *name)
+/* Whether it is the column of a label, or of texts. */
+static bool is_label(const struct lk_csv *csv, const char *name)
 {
     for (int i = 0; i < csv->groups.count; i++) {
         const struct lk_group *group = &csv->groups.items[i];
-        for (int k = 0; k < group->count && group->role == LK_FIELD_LABEL; k++)
+        const bool is_other = group->role == LK_FIELD_LABEL || csv->origins[i].text >= 0;
+        for (int k = 0; k < group->count && is_other; k++)
             if (strcmp(csv->groups.members.items[group->first + k], name) == 0)
                 return true;
     }
     return false;
 }
 
-static enum lk_status see_kinds(struct csv *csv, int64_t line, int cells)
+static enum lk_status see_kinds(struct lk_csv *csv, int64_t line, int cells)
 {
     double number;
     (void)line;
@@ -193,14 +165,14 @@ static enum lk_status see_kinds(struct csv *csv, int64_t line, int cells)
 
 /* "*": all columns but those of labels, and those that are words from the first line to the
  * last. */
-static enum lk_status take_all(struct csv *csv, struct origin *origin)
+static enum lk_status take_all(struct lk_csv *csv, struct lk_csv_origin *origin)
 {
     const size_t count = (size_t)csv->header.count;
     csv->has_number = calloc(count, sizeof *csv->has_number);
     csv->has_word = calloc(count, sizeof *csv->has_word);
     if (!csv->has_number || !csv->has_word)
         return lk_fail_memory("columns", count);
-    LK_TRY(see_rows(csv, see_kinds));
+    LK_TRY(lk_csv_see_rows(csv, see_kinds));
     origin->count = 0;
     for (int i = 0; i < csv->header.count; i++) {
         const char *name = csv->header.items[i];
@@ -217,7 +189,7 @@ static enum lk_status take_all(struct csv *csv, struct origin *origin)
                : lk_fail(LK_E_DATA, "'%s' has no column of numbers but labels", csv->path);
 }
 
-static enum lk_status find_columns(struct csv *csv)
+static enum lk_status find_columns(struct lk_csv *csv)
 {
     const struct lk_groups *groups = &csv->groups;
     const size_t most = (size_t)groups->members.count + (size_t)csv->header.count;
@@ -229,7 +201,7 @@ static enum lk_status find_columns(struct csv *csv)
     for (int i = 0; i < groups->count; i++) {
         const struct lk_group *group = &groups->items[i];
         const char *const *names = &groups->members.items[group->first];
-        struct origin *origin = &csv->origins[i];
+        struct lk_csv_origin *origin = &csv->origins[i];
         origin->first = used;
         origin->count = group->count;
         if (!has_all && group->role == LK_FIELD_INPUT && group->count == 1 &&
@@ -250,101 +222,42 @@ static enum lk_status find_columns(struct csv *csv)
     return LK_OK;
 }
 
-/* --- labels ---------------------------------------------------------------------------- */
+/* --- opening --------------------------------------------------------------------------- */
 
-/* Whether label i is of one column: what it means then follows from the values in lines that
- * have all columns. */
-static bool is_single_label(const struct csv *csv, int i)
+/* Adds the fields that are texts, of a column each. */
+static enum lk_status add_texts(struct lk_csv *csv)
 {
-    return csv->groups.items[i].role == LK_FIELD_LABEL && csv->origins[i].count == 1;
-}
-
-static enum lk_status see_labels(struct csv *csv, int64_t line, int cells)
-{
-    (void)line;
-    for (int i = 0; i < csv->groups.count && cells == csv->header.count; i++) {
-        const char *cell = csv->cells[csv->columns[csv->origins[i].first]];
-        if (is_single_label(csv, i) && *cell)
-            lk_labels_see(&csv->origins[i].labels, cell);
+    const int first = csv->groups.count;
+    for (int i = 0; i < LK_MOST_FIELDS; i++)
+        csv->origins[i].text = -1;
+    if (*csv->options.texts)
+        LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_INPUT, csv->options.texts));
+    for (int i = first; i < csv->groups.count; i++) {
+        struct lk_group *group = &csv->groups.items[i];
+        csv->origins[i].text = i - first;
+        if (group->count != 1)
+            return lk_fail(LK_E_ARGUMENT,
+                           "csv: a text is one column; text=NAME:a,OTHER:b are two of them");
+        snprintf(csv->text_name, sizeof csv->text_name, "tokens");
+        if (!group->is_named)
+            group->name = csv->text_name;
     }
     return LK_OK;
 }
 
-/* Checks a line: why it is no sample, in `why`; "": its inputs are all numbers. */
-static void check_inputs(const struct csv *csv, int cells, char why[512])
+static int texts_of(const struct lk_csv *csv)
 {
-    double number;
-    *why = '\0';
-    if (cells < 0)
-        snprintf(why, 512, "a quote that does not end");
-    else if (cells != csv->header.count)
-        snprintf(why, 512, "%s%d columns, %d are expected",
-                 cells > csv->header.count ? "more than " : "",
-                 cells > csv->header.count ? csv->header.count : cells, csv->header.count);
-    for (int i = 0; i < csv->groups.count && !*why; i++) {
-        const struct origin *origin = &csv->origins[i];
-        for (int k = 0; k < origin->count && !*why; k++) {
-            const int column = csv->columns[origin->first + k];
-            const char *cell = csv->cells[column];
-            const bool is_number = origin->is_class || lk_table_number(cell, &number);
-            if (!*cell || !is_number)
-                snprintf(why, 512, "column '%.200s': %s%.100s%s", csv->header.items[column],
-                         *cell ? "'" : "", *cell ? cell : "there is nothing",
-                         *cell ? "' is no number" : "");
-        }
-    }
-}
-
-static enum lk_status collect_words(struct csv *csv, int64_t line, int cells)
-{
-    char why[512];
-    check_inputs(csv, cells, why);
-    for (int i = 0; i < csv->groups.count && !*why; i++) {
-        struct lk_labels *labels = &csv->origins[i].labels;
-        if (!csv->origins[i].is_class || labels->kind != LK_LABELS_NAMED || labels->has_given)
-            continue;
-        const enum lk_status status =
-            lk_class_words_add(&labels->words, csv->cells[csv->columns[csv->origins[i].first]]);
-        if (status != LK_OK)
-            return lk_fail_within(status, "'%s', line %lld", csv->path, (long long)line);
-    }
-    return LK_OK;
-}
-
-/* Classes and kinds of labels by the values of this file. */
-static enum lk_status find_labels(struct csv *csv)
-{
-    const struct lk_table_options *o = &csv->options;
+    int count = 0;
     for (int i = 0; i < csv->groups.count; i++)
-        csv->origins[i].labels = (struct lk_labels){.most = -1};
-    LK_TRY(see_rows(csv, see_labels));
-    bool collects = false;
-    for (int i = 0; i < csv->groups.count; i++) {
-        struct origin *origin = &csv->origins[i];
-        if (csv->groups.items[i].role == LK_FIELD_LABEL && origin->count > 1 &&
-            o->label_type == LK_LABEL_CLASS)
-            return lk_fail(LK_E_ARGUMENT, "csv: a label of %d columns is numbers, no class",
-                           origin->count);
-        if (!is_single_label(csv, i))
-            continue;
-        LK_TRY(
-            lk_labels_decide(&origin->labels, (enum lk_label_type)o->label_type, o->classes));
-        origin->is_class = origin->labels.kind != LK_LABELS_NUMBERS;
-        collects =
-            collects || (origin->labels.kind == LK_LABELS_NAMED && !origin->labels.has_given);
-    }
-    if (!collects)
-        return LK_OK;
-    LK_TRY(see_rows(csv, collect_words));
-    for (int i = 0; i < csv->groups.count; i++)
-        if (!csv->origins[i].labels.has_given)
-            lk_class_words_sort(&csv->origins[i].labels.words);
-    return LK_OK;
+        count += csv->origins[i].text >= 0;
+    return count;
 }
 
-static enum lk_status open_file(struct csv *csv, const char *spec, enum lk_data_part part)
+static enum lk_status open_file(struct lk_csv *csv, const char *spec, enum lk_data_part part)
 {
-    LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_INPUT, csv->options.fields));
+    LK_TRY(add_texts(csv));
+    if (*csv->options.fields)
+        LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_INPUT, csv->options.fields));
     if (*csv->options.label)
         LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_LABEL, csv->options.label));
     LK_TRY(lk_source_find_file("csv", spec, ".csv", part, csv->path, &csv->found));
@@ -353,15 +266,15 @@ static enum lk_status open_file(struct csv *csv, const char *spec, enum lk_data_
 }
 
 /* Takes the classes of the training part for the test part too: a test set may lack some. */
-static enum lk_status take_training_labels(struct csv *csv, const char *spec)
+static enum lk_status take_training_labels(struct lk_csv *csv, const char *spec)
 {
-    struct csv *train = calloc(1, sizeof *train);
+    struct lk_csv *train = calloc(1, sizeof *train);
     if (!train)
         return lk_fail_memory("a data set", sizeof *train);
     train->options = csv->options;
     enum lk_status status = open_file(train, spec, LK_DATA_TRAIN);
     if (status == LK_OK)
-        status = find_labels(train);
+        status = lk_csv_find_labels(train);
     for (int i = 0; i < csv->groups.count && status == LK_OK; i++) {
         csv->origins[i].labels = train->origins[i].labels;
         csv->origins[i].is_class = train->origins[i].is_class;
@@ -373,7 +286,7 @@ static enum lk_status take_training_labels(struct csv *csv, const char *spec)
 
 /* --- values ---------------------------------------------------------------------------- */
 
-static enum lk_status make_room(struct csv *csv)
+static enum lk_status make_room(struct lk_csv *csv)
 {
     if (csv->count == csv->room) {
         const int64_t room = csv->room ? 2 * csv->room : 1024;
@@ -396,7 +309,7 @@ static enum lk_status make_room(struct csv *csv)
 
 /* Notes why a line is broken. After very many messages the last one serves for all further
  * lines. */
-static enum lk_status add_fault(struct csv *csv, int64_t line, const char *why)
+static enum lk_status add_fault(struct lk_csv *csv, int64_t line, const char *why)
 {
     char text[LK_SOURCE_PATH + 600];
     snprintf(text, sizeof text, "'%s', line %lld: %s", csv->path, (long long)line, why);
@@ -407,15 +320,20 @@ static enum lk_status add_fault(struct csv *csv, int64_t line, const char *why)
 }
 
 /* Reads the numbers of a line, whose inputs have been checked, into `row`. */
-static enum lk_status take_values(const struct csv *csv, float *row)
+static enum lk_status take_values(struct lk_csv *csv, float *row)
 {
     for (int i = 0; i < csv->groups.count; i++) {
-        const struct origin *origin = &csv->origins[i];
+        const struct lk_csv_origin *origin = &csv->origins[i];
         const int *columns = &csv->columns[origin->first];
         if (origin->is_class) {
             int32_t label = 0;
             LK_TRY(lk_labels_find(&origin->labels, csv->cells[columns[0]], &label));
             memcpy(row + origin->at, &label, sizeof label);
+            continue;
+        }
+        if (origin->text >= 0) {
+            const char *cell = csv->cells[columns[0]];
+            LK_TRY(lk_texts_add(&csv->texts.texts, cell, strlen(cell), false));
             continue;
         }
         for (int k = 0; k < origin->count; k++) {
@@ -427,15 +345,19 @@ static enum lk_status take_values(const struct csv *csv, float *row)
     return LK_OK;
 }
 
-static enum lk_status add_row(struct csv *csv, int64_t line, int cells)
+static enum lk_status add_row(struct lk_csv *csv, int64_t line, int cells)
 {
     char why[512];
     LK_TRY(make_room(csv));
-    check_inputs(csv, cells, why);
+    lk_csv_check_inputs(csv, cells, why);
     if (*why)
         return add_fault(csv, line, why);
     float *row = csv->values + (size_t)csv->whole * csv->width;
-    if (take_values(csv, row) != LK_OK) {
+    const enum lk_status status = take_values(csv, row);
+    if (status != LK_OK && status != LK_E_DATA)
+        return status;
+    if (status != LK_OK) {
+        lk_texts_shorten(&csv->texts.texts, csv->whole * csv->texts.count);
         snprintf(why, sizeof why, "%.500s", lk_error_text());
         lk_error_clear();
         return add_fault(csv, line, why);
@@ -444,15 +366,21 @@ static enum lk_status add_row(struct csv *csv, int64_t line, int cells)
     return LK_OK;
 }
 
-static void make_fields(struct csv *csv)
+static void make_fields(struct lk_csv *csv)
 {
     csv->width = 0;
     for (int i = 0; i < csv->groups.count; i++) {
         const struct lk_group *group = &csv->groups.items[i];
-        struct origin *origin = &csv->origins[i];
+        struct lk_csv_origin *origin = &csv->origins[i];
         const bool is_one = group->role == LK_FIELD_LABEL && origin->count == 1;
         const bool is_named = origin->labels.words.names.count > 0;
         origin->at = csv->width;
+        if (origin->text >= 0) {
+            const int length = csv->groups.count + origin->text;
+            lk_text_columns_describe(&csv->texts, origin->text, group->name, length,
+                                     &csv->fields[i], &csv->fields[length]);
+            continue;
+        }
         csv->width += (size_t)origin->count;
         csv->fields[i] = (struct lk_field){
             .name = group->name,
@@ -467,15 +395,21 @@ static void make_fields(struct csv *csv)
     }
 }
 
-static enum lk_status read_table(struct csv *csv, const char *spec, enum lk_data_part part)
+static enum lk_status read_table(struct lk_csv *csv, const struct lk_data_request *request,
+                                 const char *spec)
 {
+    const enum lk_data_part part = request->part;
     LK_TRY(open_file(csv, spec, part));
+    if (csv->groups.count + texts_of(csv) > LK_MOST_FIELDS)
+        return lk_fail(LK_E_ARGUMENT, "csv: more than %d fields", LK_MOST_FIELDS);
+    LK_TRY(
+        lk_text_columns_begin(&csv->texts, texts_of(csv), &csv->options.text, request->wanted));
     if (part != LK_DATA_TRAIN && lk_folder_exists(spec))
         LK_TRY(take_training_labels(csv, spec));
     else
-        LK_TRY(find_labels(csv));
+        LK_TRY(lk_csv_find_labels(csv));
     make_fields(csv);
-    LK_TRY(see_rows(csv, add_row));
+    LK_TRY(lk_csv_see_rows(csv, add_row));
     clear_file(csv);
     if (csv->count == 0)
         return lk_fail(LK_E_DATA, "'%s' has no line behind the names of columns", csv->path);
@@ -487,13 +421,13 @@ static enum lk_status read_table(struct csv *csv, const char *spec, enum lk_data
 static enum lk_status csv_open(struct lk_data_request *request, struct lk_data_info *info,
                                void **state)
 {
-    struct csv *csv = calloc(1, sizeof *csv);
+    struct lk_csv *csv = calloc(1, sizeof *csv);
     char *spec = strdup(request->text);
     enum lk_status status = csv && spec ? LK_OK : lk_fail_memory("a data set", sizeof *csv);
     if (status == LK_OK)
         status = lk_source_parse_options(lk_csv_field_options, spec, &csv->options);
     if (status == LK_OK)
-        status = read_table(csv, spec, request->part);
+        status = read_table(csv, request, spec);
     if (status == LK_OK)
         lk_source_name(spec, csv->name);
     free(spec);
@@ -506,7 +440,7 @@ static enum lk_status csv_open(struct lk_data_request *request, struct lk_data_i
     info->name = csv->name;
     info->count = csv->count;
     info->fields = csv->fields;
-    info->field_count = csv->groups.count;
+    info->field_count = csv->groups.count + csv->texts.count;
     info->part = csv->found;
     *state = csv;
     return LK_OK;
@@ -514,15 +448,44 @@ static enum lk_status csv_open(struct lk_data_request *request, struct lk_data_i
 
 static enum lk_status csv_read(const void *state, int64_t index, void *const to[])
 {
-    const struct csv *csv = state;
+    const struct lk_csv *csv = state;
     const int64_t row = csv->rows[index];
     if (row < 0)
         return lk_fail(LK_E_DATA, "%s", csv->faults.items[-row - 1]);
     const float *values = csv->values + (size_t)row * csv->width;
     for (int i = 0; i < csv->groups.count; i++)
-        if (to[i])
+        if (csv->origins[i].text >= 0) {
+            const int k = csv->origins[i].text;
+            void *const number = to[csv->groups.count + k];
+            if (to[i] || number)
+                lk_text_columns_read(&csv->texts, row, k, to[i], number);
+        } else if (to[i])
             memcpy(to[i], values + csv->origins[i].at,
                    (size_t)csv->origins[i].count * sizeof *values);
+    return LK_OK;
+}
+
+static struct lk_texts *csv_texts(void *state)
+{
+    struct lk_csv *csv = state;
+    return csv->texts.count > 0 ? &csv->texts.texts : NULL;
+}
+
+static enum lk_status csv_learn(void *state, const int64_t *indices, int64_t count)
+{
+    struct lk_csv *csv = state;
+    if (csv->texts.count > 0)
+        LK_TRY(lk_text_columns_learn(&csv->texts, csv->rows, indices, count));
+    make_fields(csv);
+    return LK_OK;
+}
+
+static enum lk_status csv_measure(const void *state, int64_t index, struct lk_text_size *size)
+{
+    const struct lk_csv *csv = state;
+    if (csv->rows[index] < 0)
+        return lk_fail(LK_E_DATA, "%s", csv->faults.items[-csv->rows[index] - 1]);
+    lk_text_columns_measure(&csv->texts, csv->rows[index], size);
     return LK_OK;
 }
 
@@ -532,4 +495,7 @@ const struct lk_source lk_source_csv_fields = {.kind = "csv",
                                                .close = csv_close,
                                                .read = csv_read,
                                                .can_break = true,
-                                               .knows_broken = true};
+                                               .knows_broken = true,
+                                               .texts = csv_texts,
+                                               .learn = csv_learn,
+                                               .measure = csv_measure};

@@ -27,6 +27,13 @@ const struct lk_option lk_csv_field_options[] = {
     {LABEL_TYPE, .help = "what labels are: classes, or numbers"},
     {TEXT(classes), .help = "a file of names, one a line in the order of labels"},
     {TEXT(max_bad), .help = "lines that may be broken"},
+    {.name = "text",
+     .kind = LK_OPTION_TEXT,
+     .offset = offsetof(struct lk_table_options, texts),
+     .count = sizeof((struct lk_table_options *)0)->texts,
+     .standard = "",
+     .help = "columns of texts, which become tokens: a or NAME:a,OTHER:b"},
+    LK_TEXT_ROWS(lk_table_options),
     {0},
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/option.h"
 #include "data/tables/words.h"
+#include "data/text/texts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +19,9 @@ struct lk_table_options {
     char classes[512];              /* a file of names, one a line in the order of labels */
     char max_bad[16];
     char part[64];
-    int64_t offset; /* added to labels that are whole numbers */
+    int64_t offset;   /* added to labels that are whole numbers */
+    char texts[1024]; /* columns of texts, see groups.h */
+    struct lk_text_options text;
 };
 
 extern const struct lk_option lk_csv_field_options[], lk_tfrecord_field_options[];

@@ -131,6 +131,12 @@ enum lk_status lk_texts_add(struct lk_texts *texts, const char *text, size_t byt
     return LK_OK;
 }
 
+void lk_texts_shorten(struct lk_texts *texts, int64_t count)
+{
+    texts->count = count;
+    texts->bytes.used = count > 0 ? texts->ends[count - 1] : 0;
+}
+
 static const char *text_of(const struct lk_texts *texts, int64_t index, const char **end)
 {
     *end = texts->bytes.bytes + texts->ends[index];

@@ -70,6 +70,9 @@ lk_texts_begin(struct lk_texts *texts, const struct lk_text_options *options, co
 LK_MUST_CHECK enum lk_status lk_texts_add(struct lk_texts *texts, const char *text,
                                           size_t bytes, bool is_long);
 
+/* Forgets all texts behind the first `count`, while none is encoded. */
+void lk_texts_shorten(struct lk_texts *texts, int64_t count);
+
 /* How many tokens a text has; of unit pairs once they are encoded. */
 int64_t lk_texts_measure(const struct lk_texts *texts, int64_t index);
 
