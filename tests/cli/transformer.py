@@ -81,12 +81,13 @@ class Transformer(ProgramTest):
 
     def test_goes_on_with_a_text(self):
         self.put('book.txt', 'one two three four five six seven. ' * 200)
-        self.run_program('train', 'characters.yaml', '--data', 'text:book.txt,unit=char,val=0.2',
-                         '--run', 'book', '--epochs', '40', '--batch-size', '32', '--optimizer',
-                         'adam', '--lr', '0.01')
+        self.run_program('train', 'characters.yaml', '--data',
+                         'text:book.txt,unit=char,val=0.2', '--run', 'book', '--epochs', '40',
+                         '--batch-size', '32', '--optimizer', 'adam', '--lr', '0.01')
         judged = json.loads(self.run_program('eval', 'book', '--json').stdout)
-        self.assertLess(judged['bits_per_token'], 0.5)
-        self.assertAlmostEqual(judged['perplexity'], 2 ** judged['bits_per_token'], 5)
+        found = judged['outputs'][0]['metrics']
+        self.assertLess(found['bits_per_token'], 0.5)
+        self.assertAlmostEqual(found['perplexity'], 2 ** found['bits_per_token'], 5)
         # more characters than the model looks at
         generate = ('generate', 'book', '--prompt', 'one two ', '--length')
         done = self.run_program(*generate, '40', '--temperature', '0').stdout
