@@ -12,6 +12,11 @@
 #define ONE ((V)1)
 #define SIGMOID(x) (ONE / (ONE + exp(-(x))))
 #define SOFTPLUS(x) ((x < ZERO ? ZERO : x) + log1p(exp(-fabs(x))))
+/* Of gelu_tanh: x / 2 (1 + tanh(u)) is x sigmoid(2 u); 2 u, and its slope. */
+#define GELU(x)                                                                                \
+    (NUMBER(1.5957691216057308) * ((x) + NUMBER(0.044715) * (x) * (x) * (x)))
+#define GELU_SLOPE(x)                                                                          \
+    (NUMBER(1.5957691216057308) * (ONE + NUMBER(0.134145) * (x) * (x)))
 #define NORMAL(x) (NUMBER(0.5) * (ONE + erf(x * NUMBER(0.7071067811865476))))
 #define SELU_SCALE NUMBER(LK_SELU_SCALE)
 #define SELU_ALPHA NUMBER(LK_SELU_ALPHA)

@@ -95,6 +95,23 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_text(struct lk_predictor *p
 /* Whether the model reads texts: tokens with a vocabulary, or bytes of lines. */
 LK_API bool lk_predictor_takes_text(const struct lk_predictor *predictor);
 
+/* How a language model goes on with a text. */
+struct lk_generate_options {
+    int64_t tokens;     /* to add */
+    double temperature; /* above 1 bolder, below 1 closer to the likeliest; 0: the likeliest */
+    int64_t top_k;      /* of so many likeliest tokens one is drawn; 0: of all */
+    uint64_t seed;      /* the same one gives the same text */
+};
+
+/* Adds tokens to the prompt one by one and calls visit() with the text of each. The first
+ * output says at every time step how likely each token is to be the next one; the model looks
+ * at as many tokens before it as it takes. fails: LK_E_ARGUMENT it has no such output; as
+ * lk_predictor_run_text(); what visit() returns, if it is not LK_OK, ends it */
+LK_API LK_MUST_CHECK enum lk_status
+lk_predictor_generate(struct lk_predictor *predictor, const char *prompt,
+                      const struct lk_generate_options *options, void *context,
+                      enum lk_status (*visit)(void *context, const char *text, size_t bytes));
+
 /* Height, width, channels of the images of the first input, and the elements of the first
  * output: for models of one image and one vector of classes. */
 LK_API void lk_predictor_shape(const struct lk_predictor *predictor, int64_t shape[3],

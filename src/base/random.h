@@ -15,7 +15,8 @@ enum lk_random_purpose {
     LK_RANDOM_AUGMENT,
     LK_RANDOM_TRANSFORM,
     LK_RANDOM_CROP,
-    LK_RANDOM_HOLD_OUT
+    LK_RANDOM_HOLD_OUT,
+    LK_RANDOM_GENERATE
 };
 
 struct lk_random4 {

@@ -43,9 +43,11 @@
 
 #define MLP(op, options, ...) LAYER("mlp", 512, op, options, __VA_ARGS__)
 
-/* Recurrent layers of 64 time steps, as text models have. */
-#define TEXT(batch, op, units, channels)                                                       \
-    LAYER("text", batch, op, "units=" #units " return_sequences=true", {2, {64, channels}})
+/* Of sequences: recurrent layers of 64 time steps, and what is between the products of a
+ * transformer's layers. */
+#define TEXT(batch, op, options, ...) LAYER("text", batch, op, options, __VA_ARGS__)
+#define RECURRENT(batch, op, units, channels)                                                  \
+    TEXT(batch, op, "units=" #units " return_sequences=true", {2, {64, channels}})
 
 const struct lk_bench_case lk_bench_cases[] = {
     CONVNET("conv2d", "filters=32 kernel=3 activation=relu", IMAGE(1, 28, 28), FIRST, POOLED),
@@ -147,12 +149,15 @@ const struct lk_bench_case lk_bench_cases[] = {
     OTHER("prelu", "", IMAGE(64, 56, 56)),
     OTHER("selu", "", IMAGE(64, 56, 56)),
 
-    TEXT(64, "lstm", 128, 128),
-    TEXT(512, "lstm", 128, 128),
-    TEXT(64, "lstm", 256, 256),
-    TEXT(512, "lstm", 256, 256),
-    TEXT(64, "gru", 128, 128),
-    TEXT(64, "rnn", 128, 128),
+    RECURRENT(64, "lstm", 128, 128),
+    RECURRENT(512, "lstm", 128, 128),
+    RECURRENT(64, "lstm", 256, 256),
+    RECURRENT(512, "lstm", 256, 256),
+    RECURRENT(64, "gru", 128, 128),
+    RECURRENT(64, "rnn", 128, 128),
+    TEXT(64, "attention", "heads=4", {2, {128, 768}}),
+    TEXT(32, "attention", "heads=4", {2, {512, 768}}),
+    TEXT(32, "attention", "heads=6 causal=true", {2, {256, 1152}}),
 
     MLP("dense", "units=1024 activation=relu", VECTOR(784), FIRST),
     MLP("dense", "units=1024 activation=relu", VECTOR(1024)),

@@ -155,14 +155,15 @@ static enum lk_status infer(struct lk_node *node)
     return LK_OK;
 }
 
-/* Adds the length of the first input, where the operation takes one and none is given. */
+/* Adds the length of an input, where the operation takes one and none is given. */
 static int add_length(const struct lk_op *op, int count, struct lk_node *x[LK_MOST_INPUTS])
 {
     const struct lk_node *last = x[count - 1];
     const bool is_given = !last->op && last->input.dtype == LK_I32 && last->shapes.y.rank == 0;
-    if (!op->takes_length || !x[0]->length || is_given || count == op->max_inputs)
+    const struct lk_node *sequence = op->length_of_last ? last : x[0];
+    if (!op->takes_length || !sequence->length || is_given || count == op->max_inputs)
         return count;
-    x[count] = x[0]->length;
+    x[count] = sequence->length;
     return count + 1;
 }
 

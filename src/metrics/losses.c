@@ -141,6 +141,16 @@ ADD(absolute)
 ADD(huber)
 ADD(hinge)
 
+static double perplexity(struct lk_metric *metric)
+{
+    return exp(mean_of(metric));
+}
+
+static double bits(struct lk_metric *metric)
+{
+    return mean_of(metric) / log(2);
+}
+
 static double root_of_mean(struct lk_metric *metric)
 {
     return sqrt(mean_of(metric));
@@ -177,6 +187,20 @@ enum {
 const struct lk_metric_kind lk_metric_losses[] = {
     MEAN("cross_entropy", CLASSES, add_entropy, true, 0.5F,
          "-log of the right class's probability"),
+    {.name = "perplexity",
+     .options = none,
+     .state_bytes = sizeof(struct mean),
+     .forms = CLASSES,
+     .add = add_entropy,
+     .result = perplexity,
+     .help = "e^cross_entropy: of how many tokens a language model has to guess one"},
+    {.name = "bits_per_token",
+     .options = none,
+     .state_bytes = sizeof(struct mean),
+     .forms = CLASSES,
+     .add = add_entropy,
+     .result = bits,
+     .help = "cross_entropy / log 2; bits per character where tokens are characters"},
     MEAN("binary_cross_entropy", SIDES, add_binary, true, 0.5F,
          "-log of the right side's probability"),
     MEAN("mean_squared_error", SIDES | VALUES, add_squared, false, 0.5F, "mean of (y - t)^2"),

@@ -31,6 +31,12 @@ struct lk_layer_norm {
     lk_int parts, part_pixels, shard_tiles; /* of what is summed for gamma and beta */
 };
 
+struct lk_attention {
+    lk_int queries, keys, heads;
+    lk_int q_row, k_row, v_row; /* numbers of a time step */
+    lk_int q_at, k_at, v_at;    /* where those of the first head begin */
+};
+
 struct lk_response_norm {
     lk_int channels, pixels;
 };

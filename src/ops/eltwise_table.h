@@ -64,6 +64,13 @@
         x * NORMAL(x), NORMAL(x) + x * NUMBER(0.3989422804014327) * exp(-NUMBER(0.5) * x * x), \
         v * erfc(-v / sqrt(2)) / 2,                                                            \
         erfc(-v / sqrt(2)) / 2 + v * exp(-v * v / 2) / sqrt(2 * acos(-1)))                     \
+    ROW(gelu_tanh, READS_X, none, ABOUT, "", -6, 6,                                            \
+        x * SIGMOID(GELU(x)),                                                                  \
+        SIGMOID(GELU(x)) * (ONE + x * (ONE - SIGMOID(GELU(x))) * GELU_SLOPE(x)),               \
+        v / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v))),                   \
+        (1 + tanh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v))) / 2 + v / 2 *              \
+            sqrt(2 / acos(-1)) * (1 + 3 * 0.044715 * v * v) /                                  \
+            pow(cosh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v)), 2))                     \
     ROW(silu, READS_X, none, ABOUT, "", -20, 20,                                               \
         x * SIGMOID(x), SIGMOID(x) * (ONE + x * (ONE - SIGMOID(x))),                           \
         v / (1 + exp(-v)), 1 / (1 + exp(-v)) + v / ((1 + exp(v)) * (1 + exp(-v))))             \

@@ -113,12 +113,13 @@ struct lk_op {
     size_t options_bytes;
     int min_inputs, max_inputs;
 
-    bool is_view;      /* y is x in another shape: y and x share memory, and so do dy and
-                        * dx; no kernel runs, only infer is called */
-    bool only_trains;  /* outside training the operation is a view: dropout */
-    bool takes_length; /* behind its inputs it may get one more, i32 [], the number of valid
-                        * time steps of each sample; max_inputs counts it. Data: to be clamped
-                        * to 0..t. Backward finds integer inputs whether it reads x or not */
+    bool is_view;        /* y is x in another shape: y and x share memory, and so do dy and
+                          * dx; no kernel runs, only infer is called */
+    bool only_trains;    /* outside training the operation is a view: dropout */
+    bool takes_length;   /* behind its inputs it may get one more, i32 [], the number of valid
+                          * time steps of each sample; max_inputs counts it. Data: to be clamped
+                          * to 0..t. Backward finds integer inputs whether it reads x or not */
+    bool length_of_last; /* the graph gives it that of the last input, not of the first */
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);

@@ -8,8 +8,8 @@ import subprocess
 import program
 from program import DATA, MODEL, PROGRAM, ProgramTest
 
-COMMANDS = ['train', 'eval', 'predict', 'summary', 'data', 'devices', 'bench', 'scale',
-            'selftest', 'convert', 'tune', 'weights', 'export', 'help', 'completion']
+COMMANDS = ['train', 'eval', 'predict', 'generate', 'summary', 'data', 'devices', 'bench',
+            'scale', 'selftest', 'convert', 'tune', 'weights', 'export', 'help', 'completion']
 
 
 class Help(ProgramTest):

@@ -84,6 +84,8 @@ static void agrees_with_scikit_learn(void **state)
     } cases[] = {
         {"cross_entropy", "", LK_FORM_CLASS, 1.834738998895275},
         {"cross_entropy", "", LK_FORM_DISTRIBUTION, 1.834738998895275},
+        {"perplexity", "", LK_FORM_CLASS, 6.263499151879349},
+        {"bits_per_token", "", LK_FORM_CLASS, 2.6469688550317945},
         {"accuracy", "", LK_FORM_CLASS, 0.22},
         {"accuracy", "", LK_FORM_DISTRIBUTION, 0.22},
         {"top_k", "k=2", LK_FORM_CLASS, 0.425},

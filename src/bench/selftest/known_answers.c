@@ -78,6 +78,64 @@ static void expect_softmax(const struct lk_known_answer *known,
     }
 }
 
+/* Attention of one head over the queries, keys and values of a sequence [t, 3 c]. */
+static void expect_attention(const struct lk_known_answer *known,
+                             const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t steps = known->x.dim[0], row = known->x.dim[1], c = row / 3;
+    for (int64_t n = 0; n < LK_KNOWN_BATCH * steps; n++) {
+        const int64_t first = n / steps * steps;
+        const float *q = data->x[0] + n * row, *x = data->x[0] + first * row;
+        double sum = 0, mean = 0;
+        for (int64_t d = 0; d < c; d++)
+            y[n * c + d] = 0;
+        for (int pass = 0; pass < 3; pass++)
+            for (int64_t j = 0; j < steps; j++) {
+                double score = 0, dp = 0;
+                for (int64_t d = 0; d < c; d++) {
+                    score += q[d] * x[j * row + c + d] / sqrt((double)c);
+                    dp += data->dy[n * c + d] * x[j * row + 2 * c + d];
+                }
+                const double p = exp(score) / (pass > 0 ? sum : 1);
+                sum += pass == 0 ? p : 0;
+                mean += pass == 1 ? p * dp : 0;
+                for (int64_t d = 0; pass == 1 && d < c; d++)
+                    y[n * c + d] += p * x[j * row + 2 * c + d];
+                for (int64_t d = 0; pass == 2 && d < c; d++) {
+                    const double ds = p * (dp - mean) / sqrt((double)c);
+                    dx[n * row + d] += ds * x[j * row + c + d];
+                    dx[(first + j) * row + c + d] += ds * q[d];
+                    dx[(first + j) * row + 2 * c + d] += p * data->dy[n * c + d];
+                }
+            }
+    }
+}
+
+/* A learned row is added to each time step. */
+static void expect_position(const struct lk_known_answer *known,
+                            const struct lk_known_arrays *data, double *y, double *dx)
+{
+    const int64_t row = lk_shape_count(&known->x);
+    for (int64_t i = 0; i < LK_KNOWN_BATCH * row; i++) {
+        y[i] = data->x[0][i] + data->w[0][i % row];
+        dx[i] = data->dy[i];
+    }
+}
+
+/* Pairs [t, 2] are turned by t. */
+static void expect_rotary(const struct lk_known_answer *known,
+                          const struct lk_known_arrays *data, double *y, double *dx)
+{
+    for (int64_t i = 0; i < LK_KNOWN_BATCH * known->x.dim[0]; i++) {
+        const double angle = (double)(i % known->x.dim[0]);
+        const float *x = data->x[0] + 2 * i, *dy = data->dy + 2 * i;
+        y[2 * i] = x[0] * cos(angle) - x[1] * sin(angle);
+        y[2 * i + 1] = x[1] * cos(angle) + x[0] * sin(angle);
+        dx[2 * i] = dy[0] * cos(angle) + dy[1] * sin(angle);
+        dx[2 * i + 1] = dy[1] * cos(angle) - dy[0] * sin(angle);
+    }
+}
+
 /* Batch normalization of channel c in one shard: gamma = w[0], beta = w[1], the standard
  * epsilon. */
 static void expect_channel(const struct lk_known_answer *known,
@@ -388,6 +446,10 @@ const struct lk_known_answer lk_known_answers[] = {
     NEAR("sum_losses", "weights=[1,0.5,0,0,0,0,0,0]", ROW(2), .inputs = 2,
          .expect = expect_sum_of_losses, .is_exact = true),
     NEAR("softmax", "", ROW(10), .expect = expect_softmax),
+    {.op = "attention", .options = "", .x = {2, {5, 12}}, .numbers = LK_KNOWN_FRACTIONS,
+     .expect = expect_attention},
+    NEAR("position", "kind=learned", {2, {5, 6}}, .expect = expect_position, .is_exact = true),
+    NEAR("rotary", "", {2, {6, 2}}, .expect = expect_rotary),
     NEAR("batch_norm", "", IMAGE(3, 4, 5), .expect = expect_batch_norm),
     NEAR("layer_norm", "", ROW(33), .expect = expect_layer_norm),
     NEAR("group_norm", "groups=2", IMAGE(4, 3, 5), .expect = expect_group_norm),

@@ -23,4 +23,18 @@ struct lk_predictor {
     struct lk_data *evaluated; /* the data evaluated last: results point to its class names */
 };
 
+/* How many tokens the model takes at a time; 0: it reads no texts. */
+int64_t lk_predictor_text_length(const struct lk_predictor *predictor);
+
+/* All tokens of a text; they live until the next one comes. fails: as lk_predictor_run_text()
+ */
+LK_MUST_CHECK enum lk_status lk_predictor_encode(struct lk_predictor *predictor,
+                                                 const char *text, size_t bytes,
+                                                 const int32_t **tokens, int64_t *count);
+
+/* Predictions of as many tokens as the model takes, of which `count` are there. */
+LK_MUST_CHECK enum lk_status lk_predictor_run_tokens(struct lk_predictor *predictor,
+                                                     const int32_t *tokens, int32_t count,
+                                                     float *const *to);
+
 #endif

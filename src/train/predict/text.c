@@ -28,13 +28,11 @@ bool lk_predictor_takes_text(const struct lk_predictor *predictor)
     return is_text && find_tokens(predictor->model);
 }
 
-/* Writes the tokens of the text, and how many they are. */
-static enum lk_status read_tokens(struct lk_predictor *predictor, const char *text,
-                                  size_t bytes, int64_t length, int32_t *tokens, int32_t *count)
+enum lk_status lk_predictor_encode(struct lk_predictor *predictor, const char *text,
+                                   size_t bytes, const int32_t **tokens, int64_t *count)
 {
     const struct lk_text_options options = {.min_count = 1};
     struct lk_texts *texts = &predictor->texts;
-    int64_t all = 0;
     if (!texts->vocabulary.is_there) {
         lk_texts_clear(texts);
         LK_TRY(lk_texts_begin(texts, &options, predictor->vocabulary));
@@ -42,34 +40,49 @@ static enum lk_status read_tokens(struct lk_predictor *predictor, const char *te
     lk_texts_forget(texts);
     LK_TRY(lk_texts_add(texts, text, bytes, false));
     LK_TRY(lk_texts_encode(texts));
-    const int32_t *found = lk_texts_tokens(texts, 0, &all);
-    *count = (int32_t)lk_vocabulary_fill(&texts->vocabulary, found, all, length, tokens);
+    *tokens = lk_texts_tokens(texts, 0, count);
     return LK_OK;
+}
+
+int64_t lk_predictor_text_length(const struct lk_predictor *predictor)
+{
+    const struct lk_node *node =
+        lk_predictor_takes_text(predictor) ? find_tokens(predictor->model) : NULL;
+    return node ? node->input.shape.dim[0] : 0;
+}
+
+enum lk_status lk_predictor_run_tokens(struct lk_predictor *predictor, const int32_t *tokens,
+                                       int32_t count, float *const *to)
+{
+    const struct lk_model *model = predictor->model;
+    const struct lk_node *node = find_tokens(model);
+    const void *from[LK_MOST_INPUTS];
+    const float real = (float)count;
+    for (int i = 0; i < model->input_count; i++)
+        from[i] = model->inputs[i] == node                  ? (const void *)tokens
+                  : model->inputs[i]->input.dtype == LK_F32 ? (const void *)&real
+                                                            : &count;
+    return lk_predictor_run_fields(predictor, 1, from, to);
 }
 
 enum lk_status lk_predictor_run_text(struct lk_predictor *predictor, const char *text,
                                      size_t bytes, float *const *to)
 {
-    const struct lk_model *model = predictor->model;
-    const struct lk_node *node = find_tokens(model);
-    const void *from[LK_MOST_INPUTS];
-    int32_t count = 0;
-    float real = 0;
-    if (!node || !lk_predictor_takes_text(predictor))
+    const int64_t length = lk_predictor_text_length(predictor);
+    const int32_t *found = NULL;
+    int64_t all = 0;
+    if (length == 0)
         return lk_fail(LK_E_ARGUMENT, "model '%s' was not trained on texts",
-                       lk_model_name(model));
-    const int64_t length = node->input.shape.dim[0];
+                       lk_model_name(predictor->model));
     int32_t *tokens = calloc((size_t)length, sizeof *tokens);
     if (!tokens)
         return lk_fail_memory("tokens", (size_t)length * sizeof *tokens);
-    enum lk_status status = read_tokens(predictor, text, bytes, length, tokens, &count);
-    real = (float)count;
-    for (int i = 0; i < model->input_count; i++)
-        from[i] = model->inputs[i] == node                  ? (const void *)tokens
-                  : model->inputs[i]->input.dtype == LK_F32 ? (const void *)&real
-                                                            : &count;
-    if (status == LK_OK)
-        status = lk_predictor_run_fields(predictor, 1, from, to);
+    enum lk_status status = lk_predictor_encode(predictor, text, bytes, &found, &all);
+    if (status == LK_OK) {
+        const int64_t count =
+            lk_vocabulary_fill(&predictor->texts.vocabulary, found, all, length, tokens);
+        status = lk_predictor_run_tokens(predictor, tokens, (int32_t)count, to);
+    }
     free(tokens);
     return status;
 }

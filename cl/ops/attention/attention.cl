@@ -1,0 +1,116 @@
+/* Scaled dot-product attention of every head by itself, without a matrix [queries, keys] in
+ * memory:
+ *
+ *   p[t][j] = e^(s[t][j] - most[t]) / sum_j e^(s[t][j] - most[t]), s[t][j] = scale q[t] . k[j]
+ *   y[t] = sum_j p[t][j] v[j]
+ *   dv[j] = sum_t p[t][j] dy[t]         ds[t][j] = p[t][j] (dy[t] . v[j] - dy[t] . y[t])
+ *   dq[t] = scale sum_j ds[t][j] k[j]   dk[j] = scale sum_t ds[t][j] q[t]
+ *
+ *   attention_forward   y, and most and 1 / sum of each query into `saved`
+ *   attention_queries   dq, and dy . y of each query into `dots`
+ *   attention_keys      dk, dv, after attention_queries
+ *
+ * Keys are walked in blocks of BLOCK: where one has a larger score, earlier sums shrink by
+ * e^(old most - new most). Blocks begin at multiples of BLOCK, and what a mask hides adds 0, so
+ * masked steps at the end change no bit. Backward computes p again.
+ *
+ * q [queries][..], k and v [keys][..]: rows of `q_row` numbers, of which those of head h begin
+ * at q_at + h DIM (v: at v_at + h VALUES); likewise dq, dk, dv. y, dy [queries][heads VALUES].
+ * saved: [tiles][heads][queries][2] V, dots: [tiles][heads][queries] V. lengths: of keys, and
+ * of queries where SELF; queries behind them get y = 0.
+ *
+ * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
+ * once, with AT_ONCE others. BLOCK: a multiple of AT_ONCE. UNROLLED: numbers of a row that a
+ * loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some. SELF: queries
+ * and keys are the same time steps.
+ *
+ * Group ids: 0: ROWS queries (attention_keys: keys); 1: head; 2: tile. Work-items: PARTS of a
+ * tile.
+ */
+#include "lib/real.cl"
+#include "lib/steps.cl"
+#include "ops/args.h"
+#include "ops/attention/rows.cl"
+
+/* What a query has met so far. */
+struct softmax {
+    V most, sum;
+};
+
+/* Turns scores into e^(score - most), with the most of all keys so far; hidden ones become 0.
+ * Returns what earlier sums shrink by. */
+INLINE V add_block(struct softmax *so_far, V *w, int from, int count, I keys, const int masked)
+{
+    V most = so_far->most;
+    for (int u = 0; u < count; u++) {
+        if (masked)
+            w[u] = (I)(from + u) < keys ? w[u] : LOWEST;
+        most = w[u] > most ? w[u] : most;
+    }
+    const V shrink = power(so_far->most - most);
+    V sum = so_far->sum * shrink;
+    for (int u = 0; u < count; u++) {
+        V p = power(w[u] - most);
+        if (masked)
+            p = (I)(from + u) < keys ? p : (V)(0);
+        sum += p;
+        w[u] = p;
+    }
+    so_far->most = most;
+    so_far->sum = sum;
+    return shrink;
+}
+
+BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows v,
+                       __global const int *lengths, __global S *y, __global V *saved,
+                       real scale, const struct lk_attention *a)
+{
+    const I length = valid_steps_here(lengths, at.tile, a->keys);
+    const struct span span = span_of(length, a->keys);
+    const int end = CAUSAL ? min(span.most, at.from + ROWS) : span.most;
+    V x[ROWS * DIM], sum[ROWS * VALUES], w[ROWS * BLOCK], shrink[ROWS];
+    struct softmax softmax[ROWS];
+    read_rows(x, DIM, q, at.from, a->queries - 1, scale);
+    for (int i = 0; i < ROWS; i++)
+        softmax[i] = (struct softmax){LOWEST, (V)(0)};
+    for (int i = 0; i < ROWS * VALUES; i++)
+        sum[i] = (V)(0);
+    for (int j = 0; j < end; j += BLOCK) {
+        const int count = min(BLOCK, end - j);
+        multiply(w, x, DIM, k, j, count);
+        for (int i = 0; i < ROWS; i++) {
+            V *of = w + i * BLOCK;
+            const I keys = keys_of(length, at.from + i);
+            if (j + count > (CAUSAL ? min(span.least, at.from + i + 1) : span.least))
+                shrink[i] = add_block(softmax + i, of, j, count, keys, 1);
+            else
+                shrink[i] = add_block(softmax + i, of, j, count, keys, 0);
+        }
+        gather_block(sum, w, shrink, VALUES, v, j, count, length, span.least);
+    }
+    y += (size_t)at.tile * a->queries * a->heads * VALUES * PARTS;
+    for (int i = 0; i < min(ROWS, a->queries - at.from); i++) {
+        const int t = at.from + i;
+        const I counts = softmax[i].sum != (V)(0) && counts_query(length, t);
+        const V root = counts ? (V)(1) / softmax[i].sum : (V)(0);
+        write_row(y + ((size_t)t * a->heads + at.head) * VALUES * PARTS + PART,
+                  sum + i * VALUES, VALUES, root, counts);
+        if (saved) {
+            const size_t row = ((size_t)at.tile * a->heads + at.head) * a->queries + t;
+            saved[row * 2 * PARTS + PART] = softmax[i].most;
+            saved[(row * 2 + 1) * PARTS + PART] = root;
+        }
+    }
+}
+
+KERNEL void attention_forward(__global const S *restrict q, __global const S *restrict k,
+                              __global const S *restrict v,
+                              __global const int *restrict lengths, __global S *restrict y,
+                              __global V *restrict saved, real scale, struct lk_attention a)
+{
+    const struct ids at = ids_here();
+    forward_rows(at, rows_of(q, at.tile, a.queries, a.q_row, a.q_at + at.head * DIM),
+                 rows_of(k, at.tile, a.keys, a.k_row, a.k_at + at.head * DIM),
+                 rows_of(v, at.tile, a.keys, a.v_row, a.v_at + at.head * VALUES), lengths, y,
+                 saved, scale, &a);
+}

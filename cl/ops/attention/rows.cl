@@ -1,0 +1,205 @@
+/* What the kernels of attention are made of: e^x, which time steps count, and products of some
+ * rows kept in registers or the first-level cache with rows that are walked. The -D names are
+ * those of attention.cl. Needs lib/real.cl, lib/steps.cl. */
+
+#define LOWEST ((V)(-NUMBER(1e30)))
+#define LOOP(count) _Pragma(LOOP_TEXT(unroll count))
+#define LOOP_TEXT(text) #text
+
+/* e^x of x <= 0, to two units in the last place; not less than e^-87. source: Moshier, Cephes
+ */
+#if REAL_BYTES == 4
+INLINE V power(V x)
+{
+    x = x < (V)-87.0f ? (V)-87.0f : x;
+    const V n = rint(x * 1.44269504f);
+    const V r = FMA(n, (V)2.12194440e-4f, FMA(n, (V)-0.693359375f, x));
+    V p = FMA(r, (V)1.9875691500e-4f, (V)1.3981999507e-3f);
+    p = FMA(p, r, (V)8.3334519073e-3f);
+    p = FMA(p, r, (V)4.1665795894e-2f);
+    p = FMA(p, r, (V)1.6666665459e-1f);
+    p = FMA(p, r, (V)5.0000001201e-1f);
+    p = FMA(p, r * r, r) + 1.0f;
+#if VECTOR == 1
+    return p * as_float((TO_I(n) + 127) << 23);
+#else
+    return p * PASTE(as_float, VECTOR)((TO_I(n) + 127) << 23);
+#endif
+}
+#else
+#define power(x) exp(x)
+#endif
+
+/* --- masks ------------------------------------------------------------------------------ */
+
+/* The least and the largest length of the work-item's lanes. */
+struct span {
+    int least, most;
+};
+
+INLINE struct span span_of(I length, int steps)
+{
+    struct span span = {steps, steps};
+#if LENGTHS
+    union {
+        I all;
+        whole lane[VECTOR];
+    } each = {length};
+    span.most = 0;
+    for (int v = 0; v < VECTOR; v++) {
+        span.least = min(span.least, (int)each.lane[v]);
+        span.most = max(span.most, (int)each.lane[v]);
+    }
+#endif
+    return span;
+}
+
+/* Whether a query that sees keys 0 .. keys - 1 sees key j; always so where nothing is hidden.
+ */
+#if LENGTHS || CAUSAL
+#define SEES(j, keys) ((I)(j) < (keys))
+#else
+#define SEES(j, keys) ((I)(0) == (I)(0))
+#endif
+
+/* --- what a work-group computes ---------------------------------------------------------- */
+
+/* The keys that query t sees. */
+INLINE I keys_of(I length, int t)
+{
+#if CAUSAL
+    return length < (I)(t + 1) ? length : (I)(t + 1);
+#else
+    return length;
+#endif
+}
+
+struct ids {
+    int from, head, tile; /* the first of ROWS queries or keys */
+};
+
+INLINE struct ids ids_here(void)
+{
+    return (struct ids){get_group_id(0) * ROWS, get_group_id(1), get_group_id(2)};
+}
+
+INLINE I counts_query(I length, int t)
+{
+#if SELF && LENGTHS
+    return (I)(t) < length;
+#else
+    return (I)(0) == (I)(0);
+#endif
+}
+
+/* --- products of rows ------------------------------------------------------------------- */
+
+/* Rows of a tile: of step 0 the numbers of one head, and how far apart steps are. */
+struct rows {
+    __global const S *first;
+    size_t apart;
+};
+
+INLINE struct rows rows_of(__global const S *x, size_t tile, int steps, int row, int at)
+{
+    return (struct rows){x + (tile * steps * row + at) * PARTS + PART, (size_t)row * PARTS};
+}
+
+/* x[i] = row `from` + i, times `factor`; rows past the last repeat it. */
+INLINE void read_rows(V *x, const int n, struct rows rows, int from, int last, real factor)
+{
+    for (int i = 0; i < ROWS; i++) {
+        __global const S *row = rows.first + min(from + i, last) * rows.apart;
+        for (int d = 0; d < n; d++)
+            x[i * n + d] = LOAD(row + d * PARTS) * factor;
+    }
+}
+
+/* w[i][u] = x[i] . row `from` + u, of `count` rows; further ones up to a multiple of AT_ONCE
+ * repeat the last. */
+INLINE void multiply(V *w, const V *x, const int n, struct rows rows, int from, int count)
+{
+    for (int u = 0; u < count; u += AT_ONCE) {
+        V sum[ROWS][AT_ONCE];
+        __global const S *row[AT_ONCE];
+        UNROLL for (int b = 0; b < AT_ONCE; b++)
+        {
+            row[b] = rows.first + (from + min(u + b, count - 1)) * rows.apart;
+            UNROLL for (int i = 0; i < ROWS; i++) sum[i][b] = (V)(0);
+        }
+        LOOP(UNROLLED)
+        for (int d = 0; d < n; d++) {
+            V r[AT_ONCE];
+            UNROLL for (int b = 0; b < AT_ONCE; b++) r[b] = LOAD(row[b] + d * PARTS);
+            UNROLL for (int i = 0; i < ROWS; i++)
+            {
+                const V v = x[i * n + d];
+                UNROLL for (int b = 0; b < AT_ONCE; b++) sum[i][b] = FMA(v, r[b], sum[i][b]);
+            }
+        }
+        UNROLL for (int i = 0; i < ROWS; i++)
+        {
+            UNROLL for (int b = 0; b < AT_ONCE; b++) w[i * BLOCK + u + b] = sum[i][b];
+        }
+    }
+}
+
+/* The part of gather() for `wide` numbers from d on, a constant. */
+INLINE void gather_some(V *sum, const V *w, const V *shrink, const int n, struct rows rows,
+                        int from, int count, I length, const int masked, int d, const int wide)
+{
+    V s[ROWS][AT_ONCE];
+    UNROLL for (int i = 0; i < ROWS; i++)
+    {
+        UNROLL for (int b = 0; b < wide; b++) s[i][b] = sum[i * n + d + b] * shrink[i];
+    }
+    for (int u = 0; u < count; u++) {
+        __global const S *row = rows.first + (from + u) * rows.apart + d * PARTS;
+        V r[AT_ONCE];
+        UNROLL for (int b = 0; b < wide; b++)
+        {
+            r[b] = LOAD(row + b * PARTS);
+            if (masked)
+                r[b] = (I)(from + u) < length ? r[b] : (V)(0);
+        }
+        UNROLL for (int i = 0; i < ROWS; i++)
+        {
+            const V v = w[i * BLOCK + u];
+            UNROLL for (int b = 0; b < wide; b++) s[i][b] = FMA(v, r[b], s[i][b]);
+        }
+    }
+    UNROLL for (int i = 0; i < ROWS; i++)
+    {
+        UNROLL for (int b = 0; b < wide; b++) sum[i * n + d + b] = s[i][b];
+    }
+}
+
+/* sum[i] = sum[i] shrink[i] + sum_u w[i][u] row `from` + u, of `count` rows. masked: a lane's
+ * rows from its length on are 0, whatever they hold. */
+INLINE void gather(V *sum, const V *w, const V *shrink, const int n, struct rows rows, int from,
+                   int count, I length, const int masked)
+{
+    for (int d = 0; d < n / AT_ONCE * AT_ONCE; d += AT_ONCE)
+        gather_some(sum, w, shrink, n, rows, from, count, length, masked, d, AT_ONCE);
+    for (int d = n / AT_ONCE * AT_ONCE; d < n; d++)
+        gather_some(sum, w, shrink, n, rows, from, count, length, masked, d, 1);
+}
+
+/* Two copies of gather(), since nearly all blocks need no mask. */
+INLINE void gather_block(V *sum, const V *w, const V *shrink, const int n, struct rows rows,
+                         int from, int count, I length, int least)
+{
+#if LENGTHS
+    if (from + count > least) {
+        gather(sum, w, shrink, n, rows, from, count, length, 1);
+        return;
+    }
+#endif
+    gather(sum, w, shrink, n, rows, from, count, length, 0);
+}
+
+INLINE void write_row(__global S *to, const V *x, const int n, V factor, I counts)
+{
+    for (int d = 0; d < n; d++)
+        STORE(to + d * PARTS, counts ? x[d] * factor : (V)(0));
+}

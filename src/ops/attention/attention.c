@@ -1,0 +1,271 @@
+/* Scaled dot-product attention of several heads, on queries, keys and values that dense layers
+ * made: the part of multi-head attention between its products.
+ * source: Vaswani et al., Attention Is All You Need (2017); the walk over blocks of keys: Dao
+ * et al., FlashAttention (2022) */
+#include "base/fail.h"
+#include "ops/args.h"
+#include "ops/op.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { MOST_DIM = 512 };
+
+struct options {
+    int64_t heads;
+    bool causal;
+};
+
+/* --- shapes ---------------------------------------------------------------------------- */
+
+/* Which input queries, keys and values are in, where in a time step they begin, and how many
+ * numbers of a head they have. */
+struct form {
+    int tensors; /* 1: all side by side; 2: queries, and keys beside values; 3: each alone */
+    int k_input, v_input;
+    int64_t queries, keys, dim, values;
+    int64_t k_at, v_at;
+    bool has_lengths;
+};
+
+static struct form form_of(const struct lk_op_shapes *shapes)
+{
+    const struct options *o = shapes->options;
+    const struct lk_shape *x = shapes->x;
+    struct form f = {0};
+    f.has_lengths = shapes->inputs > 1 && x[shapes->inputs - 1].rank == 0;
+    f.tensors = shapes->inputs - f.has_lengths;
+    f.k_input = f.tensors > 1;
+    f.v_input = f.tensors - 1;
+    const int64_t width = x[0].dim[1] / (f.tensors == 1 ? 3 : 1);
+    f.queries = x[0].dim[0];
+    f.keys = x[f.k_input].dim[0];
+    f.dim = width / o->heads;
+    f.values = f.tensors == 3 ? x[2].dim[1] / o->heads : f.dim;
+    f.k_at = f.tensors == 1 ? width : 0;
+    f.v_at = f.k_at + (f.tensors < 3 ? width : 0);
+    return f;
+}
+
+/* Every tensor is a sequence of real numbers, the length a whole number. */
+static enum lk_status check_inputs(const struct lk_op_shapes *shapes, const struct form *f)
+{
+    char text[96];
+    for (int i = 0; i < f->tensors; i++) {
+        lk_shape_print_hwc(&shapes->x[i], text, sizeof text);
+        if (shapes->x_dtype[i] != LK_F32 || shapes->x[i].rank != 2)
+            return lk_fail(LK_E_SHAPE, "attention takes sequences [t, c] of numbers, not %s%s",
+                           shapes->x_dtype[i] == LK_F32 ? "" : "labels ", text);
+    }
+    if (f->tensors < 1 || f->tensors > 3)
+        return lk_fail(LK_E_SHAPE, "attention takes one to three sequences, not %d",
+                       f->tensors);
+    if (f->has_lengths && shapes->x_dtype[shapes->inputs - 1] != LK_I32)
+        return lk_fail(LK_E_SHAPE, "attention: a length is a whole number");
+    return LK_OK;
+}
+
+/* Whether the widths of the tensors fit each other. */
+static bool has_widths(const struct lk_op_shapes *shapes, const struct form *f)
+{
+    const struct options *o = shapes->options;
+    const struct lk_shape *x = shapes->x;
+    const int64_t width = f->dim * o->heads;
+    if (f->dim < 1 || f->values < 1)
+        return false;
+    if (f->tensors == 1)
+        return x[0].dim[1] == 3 * width;
+    if (f->tensors == 2)
+        return x[0].dim[1] == width && x[1].dim[1] == 2 * width;
+    return x[0].dim[1] == width && x[1].dim[1] == width && x[1].dim[0] == x[2].dim[0] &&
+           x[2].dim[1] == f->values * o->heads;
+}
+
+static enum lk_status infer(struct lk_op_shapes *shapes)
+{
+    static const char *const expected[] = {"[t, 3 c]", "[t, c] and [s, 2 c]",
+                                           "[t, c], [s, c] and [s, d]"};
+    const struct options *o = shapes->options;
+    const struct form f = form_of(shapes);
+    LK_TRY(check_inputs(shapes, &f));
+    if (!has_widths(shapes, &f))
+        return lk_fail(LK_E_SHAPE,
+                       "attention of %lld heads takes queries, keys and values %s, whose "
+                       "widths the heads divide; the first is %lld wide",
+                       (long long)o->heads, expected[f.tensors - 1],
+                       (long long)shapes->x[0].dim[1]);
+    if (f.dim > MOST_DIM || f.values > MOST_DIM)
+        return lk_fail(LK_E_SHAPE, "attention: heads of %lld numbers are wider than %d",
+                       (long long)(f.dim > f.values ? f.dim : f.values), MOST_DIM);
+    const double seen =
+        o->causal ? (double)(f.queries + 1) / 2 : (double)f.keys; /* keys of a query */
+    shapes->y = (struct lk_shape){2, {f.queries, f.values * o->heads}};
+    shapes->backward_reads_x = shapes->backward_reads_y = true;
+    shapes->flops = 2.0 * (double)f.queries * seen * (double)((f.dim + f.values) * o->heads);
+    return LK_OK;
+}
+
+/* --- kernels --------------------------------------------------------------------------- */
+
+struct state {
+    struct lk_kernel *forward, *queries, *keys;
+    int rows; /* queries or keys that a work-group computes */
+};
+
+/* Rows that a work-item keeps at once: as many as the first two levels of a CPU's caches hold
+ * beside what is walked; of a GPU, its registers. Changes no bit. */
+static int rows_of(const struct lk_op_setup *setup, const struct form *f)
+{
+    if (setup->tiling.vector == 1)
+        return 1;
+    return f->dim + f->values <= 256 ? 4 : 2;
+}
+
+static enum lk_status announce(const struct lk_op_setup *setup, const struct form *f,
+                               struct state *s)
+{
+    enum { BLOCK = 32, BLOCK_ON_GPU = 8, AT_ONCE = 4 };
+    const struct options *o = setup->options;
+    const bool is_gpu = setup->tiling.vector == 1;
+    char text[192];
+    snprintf(text, sizeof text,
+             "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
+             "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d",
+             (long long)f->dim, (long long)f->values, s->rows, AT_ONCE,
+             is_gpu ? BLOCK_ON_GPU : BLOCK, 2, o->causal, f->has_lengths, f->tensors == 1);
+    LK_TRY(
+        lk_op_kernel(setup, "ops/attention/attention", "attention_forward", text, &s->forward));
+    const bool *wants = setup->wants_dx;
+    if (!setup->training || !(wants[0] || wants[f->k_input] || wants[f->v_input]))
+        return LK_OK;
+    LK_TRY(
+        lk_op_kernel(setup, "ops/attention/backward", "attention_queries", text, &s->queries));
+    if (wants[f->k_input] || wants[f->v_input])
+        LK_TRY(lk_op_kernel(setup, "ops/attention/backward", "attention_keys", text, &s->keys));
+    return LK_OK;
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup)
+{
+    const struct options *o = setup->options;
+    const struct form f = form_of(&setup->shapes);
+    const struct lk_tiling *t = &setup->tiling;
+    void *memory;
+    LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
+    struct state *s = setup->state = memory;
+    s->rows = rows_of(setup, &f);
+    LK_TRY(announce(setup, &f, s));
+    const size_t each =
+        (size_t)(t->tiles * o->heads * f.queries * t->lanes) * lk_dtype_bytes(setup->real);
+    if (setup->training) {
+        setup->saved_bytes = 2 * each;
+        setup->workspace_bytes = each;
+    }
+    return LK_OK;
+}
+
+static void release(struct lk_op_setup *setup)
+{
+    struct state *s = setup->state;
+    if (!s)
+        return;
+    lk_kernel_destroy(s->forward);
+    lk_kernel_destroy(s->queries);
+    lk_kernel_destroy(s->keys);
+}
+
+/* --- forward and backward -------------------------------------------------------------- */
+
+static struct lk_attention numbers_of(const struct lk_op_setup *setup, const struct form *f)
+{
+    const struct options *o = setup->options;
+    const struct lk_shape *x = setup->shapes.x;
+    return (struct lk_attention){.queries = f->queries,
+                                 .keys = f->keys,
+                                 .heads = o->heads,
+                                 .q_row = x[0].dim[1],
+                                 .k_row = x[f->k_input].dim[1],
+                                 .v_row = x[f->v_input].dim[1],
+                                 .k_at = f->k_at,
+                                 .v_at = f->v_at};
+}
+
+static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t time_steps)
+{
+    const struct options *o = setup->options;
+    const struct state *s = setup->state;
+    return (struct lk_grid){{lk_divide_up(time_steps, s->rows), o->heads, setup->tiling.tiles},
+                            lk_op_items(setup)};
+}
+
+static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
+                                          const struct lk_op_run *run, const struct form *f)
+{
+    return f->has_lengths ? run->x[setup->shapes.inputs - 1] : NULL;
+}
+
+static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    const struct form f = form_of(&setup->shapes);
+    const struct lk_attention numbers = numbers_of(setup, &f);
+    return LK_ENQUEUE(s->forward, grid_of(setup, f.queries), LK_BUF(run->x[0]),
+                      LK_BUF(run->x[f.k_input]), LK_BUF(run->x[f.v_input]),
+                      LK_BUF(lengths_of(setup, run, &f)), LK_BUF(run->y), LK_BUF(run->saved),
+                      LK_REAL(1 / sqrt((double)f.dim)), LK_STRUCT(&numbers));
+}
+
+static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    const struct form f = form_of(&setup->shapes);
+    const struct lk_attention numbers = numbers_of(setup, &f);
+    const struct lk_buffer *q = run->x[0], *k = run->x[f.k_input], *v = run->x[f.v_input];
+    const struct lk_buffer *lengths = lengths_of(setup, run, &f);
+    struct lk_buffer *dk = run->dx[f.k_input], *dv = run->dx[f.v_input];
+    const double scale = 1 / sqrt((double)f.dim);
+    if (!run->dx[0] && !dk && !dv)
+        return LK_OK;
+    LK_TRY(LK_ENQUEUE(s->queries, grid_of(setup, f.queries), LK_BUF(q), LK_BUF(k), LK_BUF(v),
+                      LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->dy), LK_BUF(run->saved),
+                      LK_BUF(run->workspace), LK_BUF(run->dx[0]), LK_REAL(scale),
+                      LK_STRUCT(&numbers)));
+    if (!dk && !dv)
+        return LK_OK;
+    return LK_ENQUEUE(s->keys, grid_of(setup, f.keys), LK_BUF(q), LK_BUF(k), LK_BUF(v),
+                      LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
+                      LK_BUF(run->workspace), LK_BUF(dk), LK_BUF(dv), LK_REAL(scale),
+                      LK_STRUCT(&numbers));
+}
+
+static const struct lk_option options[] = {
+    {.name = "heads",
+     .kind = LK_OPTION_INT,
+     .offset = offsetof(struct options, heads),
+     .count = 1,
+     .min = 1,
+     .max = 4096,
+     .standard = "1",
+     .help = "how many heads the widths are divided among"},
+    {.name = "causal",
+     .kind = LK_OPTION_BOOL,
+     .offset = offsetof(struct options, causal),
+     .standard = "false",
+     .help = "time step t sees steps 0 to t alone (Keras's use_causal_mask)"},
+    {0},
+};
+
+const struct lk_op lk_op_attention = {
+    .name = "attention",
+    .options = options,
+    .options_bytes = sizeof(struct options),
+    .min_inputs = 1,
+    .max_inputs = 4,
+    .takes_length = true,
+    .length_of_last = true,
+    .infer = infer,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+};

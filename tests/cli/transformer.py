@@ -1,0 +1,109 @@
+"""A transformer on texts: the same bits however devices share it, and what it learns."""
+import json
+import random
+
+import program
+from program import ProgramTest
+
+MODEL = """name: small
+input: {tokens: {shape: [12], type: int32, length: true}}
+vocabulary: 64
+classes: 2
+blocks:
+  encoder:
+    layers:
+      - {name: $name_norm, layer_norm: }
+      - {name: $name_qkv, dense: {units: 48}}
+      - {name: $name_turned, rotary: {heads: 2, packed: true}}
+      - {name: $name_heads, attention: {heads: 2, causal: true}}
+      - {name: $name_joined, dense: {units: 16, activation: gelu_tanh}}
+      - {name: $name, from: [$input, $name_joined], add: }
+layers:
+  - embedding: {vocabulary: $vocabulary, units: 16}
+  - position: {kind: learned}
+  - {name: block_$number, encoder: , repeat: 2}
+  - {name: norm, layer_norm: }
+  - global_average_pool1d
+  - dense: {units: $classes}
+  - softmax
+"""
+CHARACTERS = """name: characters
+input: {tokens: {shape: [16], type: int32, length: true}}
+vocabulary: 64
+layers:
+  - {embedding: {vocabulary: $vocabulary, units: 32}}
+  - {position: {kind: sines}}
+  - {name: body, dense: {units: 96}}
+  - {attention: {heads: 2, causal: true}}
+  - {name: sum, from: [position_1, attention_1], add: }
+  - {dense: {units: 64, activation: relu}}
+  - {dense: {units: $vocabulary}}
+  - softmax
+loss: cross_entropy
+metrics: [perplexity, bits_per_token]
+"""
+WORDS = ['red', 'green', 'blue', 'black', 'white', 'pink', 'grey', 'brown']
+
+
+class Transformer(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        chance = random.Random(1)
+        with open(self.path('small.yaml'), 'w') as file:
+            file.write(MODEL)
+        with open(self.path('characters.yaml'), 'w') as file:
+            file.write(CHARACTERS)
+        with open(self.path('order.txt'), 'w') as file:
+            for _ in range(320):  # which of two words comes first decides
+                words = [chance.choice(WORDS[2:]) for _ in range(chance.randrange(1, 9))]
+                pair = chance.sample(WORDS[:2], 2)
+                at = sorted(chance.sample(range(len(words) + 2), 2))
+                words.insert(at[0], pair[0])
+                words.insert(at[1], pair[1])
+                file.write(f'{"first" if pair[0] == WORDS[0] else "second"}\t'
+                           f'{" ".join(words)}\n')
+
+    def small(self, run, *arguments):
+        self.run_program('train', 'small.yaml', '--data',
+                         'text:order.txt,unit=word,length=12,val=0.2', '--batch-size', '32',
+                         '--shards', '2',
+                         '--optimizer', 'adam', '--lr', '0.01', '--run', run, *arguments)
+        return self.sha256(run)
+
+    def test_the_same_bits_on_halves_of_a_device(self):
+        one = self.small('one', '--steps', '12', '--device', '0')
+        self.assertEqual(self.small('two', '--steps', '12', '--device', '0/2'), one)
+
+    def test_learns_the_order_of_words(self):
+        self.small('run', '--epochs', '30')
+        judged = json.loads(self.run_program('eval', 'run', '--json').stdout)
+        self.assertGreater(judged['accuracy'], 0.9)
+
+    def test_goes_on_with_a_text(self):
+        self.put('book.txt', 'one two three four five six seven. ' * 200)
+        self.run_program('train', 'characters.yaml', '--data',
+                         'text:book.txt,unit=char,val=0.2', '--run', 'book', '--epochs', '40',
+                         '--batch-size', '32', '--optimizer', 'adam', '--lr', '0.01')
+        judged = json.loads(self.run_program('eval', 'book', '--json').stdout)
+        found = judged['outputs'][0]['metrics']
+        self.assertLess(found['bits_per_token'], 0.5)
+        self.assertAlmostEqual(found['perplexity'], 2 ** found['bits_per_token'], 5)
+        # more characters than the model looks at
+        generate = ('generate', 'book', '--prompt', 'one two ', '--length')
+        done = self.run_program(*generate, '40', '--temperature', '0').stdout
+        self.assertEqual(done, 'three four five six seven. one two three'[:40] + '\n')
+        self.assertEqual(self.run_program(*generate, '40', '--top-k', '1').stdout, done)
+        drawn = [self.run_program(*generate, '40', '--temperature', '5', '--seed', seed).stdout
+                 for seed in ('1', '1', '2')]
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+
+    def test_refuses_to_go_on(self):
+        self.small('run', '--steps', '1')
+        self.refused(2, 'needs --prompt', 'generate', 'run')
+        self.refused(2, "'-1'", 'generate', 'run', '--prompt', 'red', '--temperature', '-1')
+        self.refused(2, 'is no language model', 'generate', 'run', '--prompt', 'red')
+
+
+if __name__ == '__main__':
+    program.main()
