@@ -30,7 +30,8 @@ def text_of(path, root):
 
 DECLARED = (rb"^(?:INLINE|BODY|\w*KERNEL|__kernel)\b[^(;{]*?(\w+)\(",
             rb"^(?:struct|union|enum) (\w+) \{",
-            rb"^typedef [^;]*?(\w+);", rb"^__constant [^=;]*?(\w+)(?:\[|;| =)")
+            rb"^typedef [^;{]*?(\w+);", rb"^\} (\w+);",
+            rb"^__constant [^=;]*?(\w+)(?:\[|;| =)")
 
 
 def names_of(data, patterns):
