@@ -48,6 +48,8 @@ struct lk_data_options {
     bool parts_by_chance;        /* the caller chooses each crop's place, so no sample is
                                   * kept */
     int length;                  /* tokens of a text; 0: 128 */
+    bool words;                  /* a text's tokens are words, where its SPEC does not say it,
+                                  * else bytes */
     const char *vocabulary;      /* of texts, as lk_data_vocabulary() has it; NULL: the data's
                                   * own */
 };

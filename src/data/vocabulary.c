@@ -14,9 +14,10 @@ bool lk_data_wants_tokens(const char *text, const struct lk_data_options *wanted
                                           "pad",         "labels",     "max_bad"};
     char unit[16] = "byte";
     bool wants = wanted->vocabulary && *wanted->vocabulary;
-    if (lk_source_has_option(text, "unit") &&
-        !lk_source_find_option(text, "unit", unit, sizeof unit))
+    const bool has_unit = lk_source_has_option(text, "unit");
+    if (has_unit && !lk_source_find_option(text, "unit", unit, sizeof unit))
         return true; /* its value is too long to be one */
+    wants = wants || (wanted->words && !has_unit);
     for (int i = 0; i < LK_COUNT(options); i++)
         wants = wants || lk_source_has_option(text, options[i]);
     return wants || strcmp(unit, "byte") != 0;

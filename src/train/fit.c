@@ -142,6 +142,7 @@ static enum lk_status take_from_texts(struct lk_settings *settings, const struct
         .channels = 1,
         .max_bad = settings->max_bad,
         .length = (int)(settings->length ? settings->length : own->length),
+        .words = own->vocabulary > 0,
         .vocabulary = kept};
     struct lk_data *opened = NULL;
     const enum lk_status status =

@@ -231,8 +231,9 @@ static int64_t choose_length(const struct lk_data_request *request, const struct
     const struct lk_data_options *wanted = request->wanted;
     if (given->length > 0)
         return given->length;
-    return wanted && wanted->height == 1 && wanted->channels == 1 ? wanted->width
-                                                                  : STANDARD_LENGTH;
+    if (wanted && wanted->height == 1 && wanted->channels == 1)
+        return wanted->width;
+    return wanted && wanted->length > 0 ? wanted->length : STANDARD_LENGTH;
 }
 
 static void make_fields(struct text *text)

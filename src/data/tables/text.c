@@ -318,7 +318,7 @@ static enum lk_status read_file(struct lines *lines, const struct lk_data_reques
     lines->length = o->text.length > 0             ? o->text.length
                     : wanted && wanted->length > 0 ? wanted->length
                                                    : LK_TEXT_STANDARD_LENGTH;
-    LK_TRY(lk_texts_begin(&lines->texts, &o->text, wanted ? wanted->vocabulary : NULL));
+    LK_TRY(lk_texts_begin(&lines->texts, &o->text, wanted));
     LK_TRY(lk_source_find_file("text", spec, ".txt", request->part, lines->path, &lines->part));
     LK_TRY(load(lines));
     lines->predicts_next =

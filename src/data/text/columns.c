@@ -15,7 +15,7 @@ enum lk_status lk_text_columns_begin(struct lk_text_columns *columns, int count,
     columns->length = options->length > 0            ? options->length
                       : wanted && wanted->length > 0 ? wanted->length
                                                      : LK_TEXT_STANDARD_LENGTH;
-    return lk_texts_begin(&columns->texts, options, wanted ? wanted->vocabulary : NULL);
+    return lk_texts_begin(&columns->texts, options, wanted);
 }
 
 void lk_text_columns_describe(struct lk_text_columns *columns, int k, const char *name,

@@ -4,7 +4,6 @@
 #define LK_DATA_TEXT_COLUMNS_H
 
 #include "data/text/texts.h"
-#include <lockstep/data.h>
 
 /* {0} has none. */
 struct lk_text_columns {

@@ -50,7 +50,7 @@ static enum lk_status take_vocabulary(struct lk_texts *texts, const char *given,
 }
 
 enum lk_status lk_texts_begin(struct lk_texts *texts, const struct lk_text_options *options,
-                              const char *kept)
+                              const struct lk_data_options *wanted)
 {
     struct lk_vocabulary *v = &texts->vocabulary;
     if (options->pad != 0)
@@ -61,9 +61,9 @@ enum lk_status lk_texts_begin(struct lk_texts *texts, const struct lk_text_optio
     v->standard = (enum lk_text_standard)options->standardize;
     v->cuts_start = options->truncate != 0;
     texts->least = options->min_count;
-    LK_TRY(take_vocabulary(texts, options->vocabulary, kept));
+    LK_TRY(take_vocabulary(texts, options->vocabulary, wanted ? wanted->vocabulary : NULL));
     if (v->unit == LK_UNIT_AUTO)
-        v->unit = LK_UNIT_BYTE;
+        v->unit = wanted && wanted->words ? LK_UNIT_WORD : LK_UNIT_BYTE;
     if (v->standard == LK_STANDARD_AUTO)
         v->standard = v->unit == LK_UNIT_WORD ? LK_STANDARD_LOWER_AND_STRIP : LK_STANDARD_NONE;
     if (v->unit == LK_UNIT_BYTE)

@@ -5,6 +5,7 @@
 
 #include "base/option.h"
 #include "data/text/vocabulary.h"
+#include <lockstep/data.h>
 
 /* What stands behind the commas of a SPEC. */
 struct lk_text_options {
@@ -60,10 +61,11 @@ struct lk_texts {
     int64_t count, room;
 };
 
-/* Takes the options: reads the vocabulary of `kept`, the text of one (NULL or "": none), or of
- * the option's file. fails: LK_E_ARGUMENT; as lk_vocabulary_read() */
-LK_MUST_CHECK enum lk_status
-lk_texts_begin(struct lk_texts *texts, const struct lk_text_options *options, const char *kept);
+/* Takes the options: reads the vocabulary that is wanted (`wanted` may be NULL), or of the
+ * option's file. fails: LK_E_ARGUMENT; as lk_vocabulary_read() */
+LK_MUST_CHECK enum lk_status lk_texts_begin(struct lk_texts *texts,
+                                            const struct lk_text_options *options,
+                                            const struct lk_data_options *wanted);
 
 /* Adds a text. fails: LK_E_DATA it is empty, too long (unless `is_long`), has a zero byte or is
  * no UTF-8: then nothing is added; LK_E_UNSUPPORTED; LK_E_MEMORY */

@@ -24,7 +24,7 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
         if (model->inputs[i]->input.dtype == LK_I32 && model->inputs[i]->input.shape.rank == 1)
             length = (int)model->inputs[i]->input.shape.dim[0];
     if (!images)
-        return (struct lk_data_options){.length = length};
+        return (struct lk_data_options){.length = length, .words = model->vocabulary > 0};
     const struct lk_shape x = images->shapes.y;
     const int *size = pipeline->resize;
     return (struct lk_data_options){.height = size[0] ? size[0] : (int)x.dim[1],
@@ -34,7 +34,8 @@ struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                     .part_height = pipeline->first_crop[0],
                                     .part_width = pipeline->first_crop[1],
                                     .parts_by_chance = pipeline->first_crop_by_chance,
-                                    .length = length};
+                                    .length = length,
+                                    .words = model->vocabulary > 0};
 }
 
 enum lk_status lk_model_transform(const struct lk_model *model,

@@ -35,7 +35,8 @@ enum lk_status lk_predictor_encode(struct lk_predictor *predictor, const char *t
     struct lk_texts *texts = &predictor->texts;
     if (!texts->vocabulary.is_there) {
         lk_texts_clear(texts);
-        LK_TRY(lk_texts_begin(texts, &options, predictor->vocabulary));
+        LK_TRY(lk_texts_begin(texts, &options,
+                              &(struct lk_data_options){.vocabulary = predictor->vocabulary}));
     }
     lk_texts_forget(texts);
     LK_TRY(lk_texts_add(texts, text, bytes, false));
