@@ -66,7 +66,7 @@
         erfc(-v / sqrt(2)) / 2 + v * exp(-v * v / 2) / sqrt(2 * acos(-1)))                     \
     ROW(gelu_tanh, READS_X, none, ABOUT, "", -6, 6,                                            \
         x * SIGMOID(GELU(x)),                                                                  \
-        SIGMOID(GELU(x)) * (ONE + x * (ONE - SIGMOID(GELU(x))) * GELU_SLOPE(x)),               \
+        SIGMOID(GELU(x)) * (ONE + x * SIGMOID(-GELU(x)) * GELU_SLOPE(x)),                      \
         v / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v))),                   \
         (1 + tanh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v))) / 2 + v / 2 *              \
             sqrt(2 / acos(-1)) * (1 + 3 * 0.044715 * v * v) /                                  \
