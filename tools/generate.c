@@ -1,18 +1,47 @@
 /* lockstep generate: a language model goes on with a text. */
 #include "command.h"
+#include "terminal/character.h"
 #include "terminal/terminal.h"
 #include <inttypes.h>
 #include <lockstep/predict.h>
 #include <stdio.h>
+#include <string.h>
 
-/* The terminal's own codes are not let through: a model may have learned any bytes. */
+/* Bytes of a character that is not complete yet. */
+struct unfinished {
+    char bytes[8];
+    int count;
+};
+
+/* Whether nothing is missing, by the first byte. */
+static bool is_whole(const struct unfinished *u)
+{
+    const unsigned char c = (unsigned char)u->bytes[0];
+    return u->count >= (c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4);
+}
+
+/* Prints the first character. The terminal's own codes are not let through: a model may have
+ * learned any bytes. */
+static void print_first(struct unfinished *u)
+{
+    uint32_t code;
+    const int bytes = character_read(u->bytes, &code);
+    if (code == '\n' || code == '\t' || character_is_harmless(code))
+        fwrite(u->bytes, 1, (size_t)bytes, stdout);
+    else
+        putchar('?');
+    u->count -= bytes;
+    memmove(u->bytes, u->bytes + bytes, (size_t)u->count + 1);
+}
+
 static enum lk_status print_piece(void *context, const char *text, size_t bytes)
 {
-    (void)context;
+    struct unfinished *u = context;
     for (size_t i = 0; i < bytes; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        const bool is_code = (c < ' ' && c != '\n' && c != '\t') || c == 0x7f;
-        putchar(is_code ? '?' : c);
+        u->bytes[u->count++] = text[i];
+        u->bytes[u->count] = '\0';
+        while (u->count > 0 && is_whole(u))
+            print_first(u);
     }
     fflush(stdout);
     return LK_OK;
@@ -36,6 +65,7 @@ static int run(const struct arguments *arguments)
 {
     struct lk_generate_options options = {.tokens = 200, .temperature = 1};
     struct lk_predictor *predictor = NULL;
+    struct unfinished last = {0};
     const char *prompt = option_text(arguments, "prompt");
     if (arguments->word_count != 1)
         return wrong_usage(arguments->command, "needs one RUN or CHECKPOINT, found %d words",
@@ -48,8 +78,10 @@ static int run(const struct arguments *arguments)
     enum lk_status status =
         lk_predictor_open(arguments->words[0], option_text(arguments, "device"), 1, &predictor);
     if (status == LK_OK)
-        status = lk_predictor_generate(predictor, prompt, &options, NULL, print_piece);
+        status = lk_predictor_generate(predictor, prompt, &options, &last, print_piece);
     lk_predictor_close(predictor);
+    while (last.count > 0)
+        print_first(&last);
     if (status != LK_OK)
         return failed(status);
     printf("\n");

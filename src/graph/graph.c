@@ -171,8 +171,8 @@ static int add_length(const struct lk_op *op, int count, struct lk_node *x[LK_MO
 static struct lk_node *length_of(const struct lk_node *node)
 {
     const struct lk_node *x = node->input_nodes[0];
-    const bool is_as_long =
-        is_sequence(node) && is_sequence(x) && node->shapes.y.dim[0] == x->shapes.y.dim[0];
+    const bool is_as_long = is_sequence(node) && is_sequence(x) && !node->shapes.ends_steps &&
+                            node->shapes.y.dim[0] == x->shapes.y.dim[0];
     return is_as_long ? x->length : NULL;
 }
 

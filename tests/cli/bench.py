@@ -79,7 +79,7 @@ class Figures(ProgramTest):
         self.refused(2, "did you mean 'mlp'?", 'bench', 'mlq')
         self.refused(2, "did you mean 'densenet121'?", 'bench', 'densenet12')
         self.refused(2, "did you mean 'kernels:mlp'?", 'bench', 'kernels:mlpp')
-        self.refused(2, ['lstm', 'LSTM'], 'bench', 'lstm')
+        self.refused(2, "did you mean 'text-lstm'?", 'bench', 'text-lstn')
         self.refused(2, ["'--math'", "found 'exact'"], 'bench', 'mlp', '--math', 'exact')
         for seconds in '0', '-1', 'nan', 'inf', '1e9', 'x', '':
             self.refused(2, ["'--seconds'", f"found '{seconds}'"], 'bench', 'mlp',

@@ -236,13 +236,16 @@ class Pipe(ProgramTest):
         cold = {'LOCKSTEP_CACHE': self.path('cache'), 'POCL_CACHE_DIR': self.path('pocl')}
         done = self.run_program('train', 'deep.yaml', '--data', DATA, '--steps', '1', '--set',
                                 'tune=off', environment=cold)
-        told = re.findall(r'building kernels \((\d+) programs\) \.\.\.\nlockstep: '
-                          r'kernels built in \d+\.\d s\n', done.stderr)
-        self.assertEqual(len(told), 1, done.stderr)
-        self.assertGreater(int(told[0]), 5)
+        told = re.findall(r'(?:building|checking) kernels \((\d+) (?:programs|operations)\) '
+                          r'\.\.\.\nlockstep: kernels (?:built|checked) in \d+\.\d s\n',
+                          done.stderr)
+        # What takes less than a second is not told.
+        self.assertIn(len(told), (1, 2), done.stderr)
+        for count in told:
+            self.assertGreater(int(count), 3)
         again = self.run_program('train', 'deep.yaml', '--data', DATA, '--steps', '1', '--set',
                                  'tune=off', environment=cold)
-        self.assertNotIn('building', again.stderr)
+        self.assertNotIn('kernels', again.stderr)
 
     def test_plain(self):
         done = self.train(*LONG, environment={'TERM': 'xterm'})

@@ -114,7 +114,7 @@ class TwoInputs(ProgramTest):
                 ("no image under the key 'foto'", 'tfrecord:cells,image=foto,fields=size')):
             self.assertIn(said, self.run_program('data', data, status=2 if 'field of' in said
                                                  else 3).stderr)
-        self.refused(2, "the field 'numbers' cannot be converted", 'convert',
+        self.refused(3, "the field 'numbers' cannot be converted", 'convert',
                      'tfrecord:cells,image=photo,fields=size', 'tfrecord:out')
 
 

@@ -163,12 +163,54 @@ static void nothing_is_replaced_unasked(void **state)
     assert_int_equal(report.vocabulary, LK_PAIRS_BYTES + 1);
 }
 
+/* Pairs that stay are noted again, without a piece: more of them than any list began with. */
+static void joins_leave_their_neighbours_countable(void **state)
+{
+    struct lk_tokenize_report report;
+    const struct lk_tokenize_options options = {.vocabulary = 2000, .min_count = 2};
+    char text[512], *lines = malloc(64 << 10);
+    const char *const files[] = {text};
+    size_t used = 0;
+    (void)state;
+    snprintf(text, sizeof text, "%s", scratch_path("many"));
+    for (int i = 0; i < 3000; i++)
+        used += (size_t)sprintf(lines + used, "%x%o ", (unsigned)i * 7919u % 65536u,
+                                (unsigned)i % 97u);
+    scratch_put(text, lines, used);
+    free(lines);
+    assert_int_equal(lk_tokenize(files, 1, &options, scratch_path("pairs"), &report), LK_OK);
+    assert_true(report.vocabulary > LK_PAIRS_BYTES + 100);
+}
+
+/* Each join twice the one before: 40 of them would be a terabyte. */
+static void a_token_of_endless_bytes_is_refused(void **state)
+{
+    struct lk_vocabulary vocabulary = {0};
+    struct lk_text_room bytes = {0};
+    char text[2048] = "{\"unit\":\"pairs\",\"standardize\":\"none\",\"truncate\":\"end\","
+                      "\"joins\":[[2,2]";
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        sprintf(text + strlen(text), ",[%d,%d]", LK_PAIRS_BYTES + i, LK_PAIRS_BYTES + i);
+    strcat(text, "]}");
+    assert_int_equal(lk_vocabulary_parse(&vocabulary, text, strlen(text), "hostile"), LK_OK);
+    lk_error_clear();
+    assert_refused(lk_vocabulary_decode(&vocabulary, LK_PAIRS_BYTES + 40, &bytes), LK_E_DATA,
+                   lk_error_text(), "stands for more than");
+    lk_error_clear();
+    assert_int_equal(lk_vocabulary_decode(&vocabulary, LK_PAIRS_BYTES + 3, &bytes), LK_OK);
+    free(bytes.bytes);
+    lk_vocabulary_clear(&vocabulary);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_most_frequent_pair_is_joined_first),
         cmocka_unit_test(tokens_stand_for_the_same_bytes),
         cmocka_unit_test(nothing_is_replaced_unasked),
+        cmocka_unit_test(joins_leave_their_neighbours_countable),
+        cmocka_unit_test(a_token_of_endless_bytes_is_refused),
     };
     return cmocka_run_group_tests_name("pairs", tests, scratch_make, scratch_remove);
 }

@@ -379,6 +379,21 @@ static void columns_of_tables_are_texts(void **state)
             LK_E_ARGUMENT, "a text is one column");
 }
 
+/* More lines than numbers are made room for at first, of which there are none. */
+static void a_table_may_be_texts_alone(void **state)
+{
+    (void)state;
+    char lines[512] = "title\n";
+    for (int i = 0; i < 40; i++)
+        strcat(lines, "a cat\n");
+    put_text("alone.csv", lines);
+    struct lk_data *data =
+        open_part(spec_of("csv", "alone.csv", ",text=title,unit=word,length=2"), LK_DATA_TRAIN);
+    assert_int_equal(lk_data_info(data)->count, 40);
+    expect_ints(data, 0, 39, (int32_t[]){3, 2}, 2);
+    lk_data_close(data);
+}
+
 static void unicode_is_lowered(void **state)
 {
     (void)state;
@@ -427,6 +442,7 @@ int main(void)
         cmocka_unit_test(broken_lines_are_counted),
         cmocka_unit_test(a_long_text_predicts_what_comes_next),
         cmocka_unit_test(columns_of_tables_are_texts),
+        cmocka_unit_test(a_table_may_be_texts_alone),
         cmocka_unit_test(unicode_is_lowered),
         cmocka_unit_test(code_points_are_written_and_read),
     };

@@ -85,6 +85,23 @@ static void operations_get_the_length(void **state)
     lk_model_destroy(model);
 }
 
+/* States behind the steps, and other shapes, are no time steps, even where they are as many. */
+static void what_is_no_time_step_has_no_length(void **state)
+{
+    (void)state;
+    struct lk_model *model =
+        read_good("input: {words: {shape: [3, 2], type: float32, length: true}}\n"
+                  "layers:\n"
+                  "  - {lstm: {units: 2, return_sequences: true}, name: all}\n"
+                  "  - {lstm: {units: 2, return_state: true}, name: states}\n"
+                  "  - {from: all, reshape: {shape: \"[3, 2]\"}, name: turned}\n"
+                  "  - {from: [states, turned], add: }\n");
+    assert_string_equal(length_of(model, "all"), "words_length");
+    assert_string_equal(length_of(model, "states"), "");
+    assert_string_equal(length_of(model, "turned"), "");
+    lk_model_destroy(model);
+}
+
 static void the_one_input_may_be_described_alone(void **state)
 {
     (void)state;
@@ -144,6 +161,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_one_input_may_be_described_alone, catch_warnings,
                                         release_warnings),
         cmocka_unit_test_setup_teardown(an_entry_reads_the_sequence, catch_warnings,
+                                        release_warnings),
+        cmocka_unit_test_setup_teardown(what_is_no_time_step_has_no_length, catch_warnings,
                                         release_warnings),
         cmocka_unit_test_setup_teardown(refuses_lengths_of_what_has_none, catch_warnings,
                                         release_warnings),

@@ -298,9 +298,10 @@ static enum lk_status make_room(struct lk_csv *csv)
     }
     if (csv->whole == csv->values_room) {
         const int64_t room = csv->values_room ? 2 * csv->values_room : 16;
-        float *values = realloc(csv->values, (size_t)room * csv->width * sizeof *values);
+        const size_t width = csv->width > 0 ? csv->width : 1; /* texts alone have no numbers */
+        float *values = realloc(csv->values, (size_t)room * width * sizeof *values);
         if (!values)
-            return lk_fail_memory("numbers", (size_t)room * csv->width * sizeof *values);
+            return lk_fail_memory("numbers", (size_t)room * width * sizeof *values);
         csv->values = values;
         csv->values_room = room;
     }

@@ -14,12 +14,16 @@ static const size_t most_bytes = (size_t)32 << 20;
 
 /* --- writing ----------------------------------------------------------------------------- */
 
+/* NULL: there was no memory. */
 static json_t *words_json(const struct lk_word_set *words)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < words->count; i++)
-        json_array_append_new(list,
-                              json_stringn(words->items[i].bytes, words->items[i].length));
+        if (json_array_append_new(
+                list, json_stringn(words->items[i].bytes, words->items[i].length)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
     return list;
 }
 
@@ -88,11 +92,11 @@ static enum lk_status add_word(struct lk_word_set *words, const char *bytes, siz
                                const char *where)
 {
     if (length == 0 || length > UINT32_MAX / 2 || lk_utf8_find_broken(bytes, length) < length ||
-        words->count >= LK_MOST_VOCABULARY)
+        memchr(bytes, '\0', length) || words->count >= LK_MOST_VOCABULARY)
         return lk_fail(LK_E_DATA, "'%s': word %lld is %s", where, (long long)words->count,
                        length == 0                          ? "empty"
                        : words->count >= LK_MOST_VOCABULARY ? "one too many"
-                                                            : "no UTF-8");
+                                                            : "no UTF-8, or has a zero byte");
     if (lk_word_set_find(words, bytes, length) >= 0)
         return lk_fail(LK_E_DATA, "'%s': the word '%.*s' is there twice", where,
                        length < 100 ? (int)length : 100, bytes);

@@ -131,8 +131,8 @@ static enum lk_status make_slots(struct learner *l)
     return LK_OK;
 }
 
-/* Adds `times` to the count of two neighbours in a piece, which is noted where that is more
- * than 0. */
+/* Adds `times` to the count of two neighbours. The piece at `place` that has them is noted, if
+ * there is one (not below 0) and the count grows. */
 static enum lk_status add_pair(struct learner *l, const int32_t two[2], int64_t times,
                                int64_t place)
 {
@@ -148,7 +148,7 @@ static enum lk_status add_pair(struct learner *l, const int32_t two[2], int64_t 
     struct pair *pair = &l->pairs[l->slots[slot] - 1];
     pair->count += times;
     const bool is_noted = pair->place_count > 0 && pair->places[pair->place_count - 1] == place;
-    if (times <= 0 || is_noted)
+    if (times <= 0 || place < 0 || is_noted)
         return LK_OK;
     void *places = pair->places;
     LK_TRY(grow(&places, pair->place_count, &pair->place_room, sizeof *pair->places));

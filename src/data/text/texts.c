@@ -194,6 +194,7 @@ enum lk_status lk_texts_encode(struct lk_texts *texts)
     free(texts->ends);
     texts->bytes = (struct lk_text_room){0};
     texts->ends = NULL;
+    texts->room = 0;
     return LK_OK;
 }
 

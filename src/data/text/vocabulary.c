@@ -176,17 +176,23 @@ static enum lk_status append(struct lk_text_room *text, const char *bytes, size_
 }
 
 /* Appends what a join stands for, the left one first. Joins are of numbers below their own; the
- * stack holds the right ones that are still to come, of which there are fewer than bytes. */
+ * stack holds the right ones that are still to come, of which there are fewer than bytes. A
+ * file may have joins that double at each step: what no text of ours has is refused. */
 static enum lk_status append_join(const struct lk_vocabulary *v, int32_t token,
                                   struct lk_text_room *text)
 {
+    enum { MOST_BYTES = 4096 };
+    const size_t before = text->used;
     struct lk_tokens waiting = {0};
     enum lk_status status = lk_tokens_add(&waiting, token);
     while (status == LK_OK && waiting.count > 0) {
         const int32_t next = waiting.items[--waiting.count];
         if (next < LK_PAIRS_BYTES) {
             const char byte = (char)(next - LK_TOKEN_FIRST);
-            status = append(text, &byte, 1);
+            status = text->used - before < MOST_BYTES
+                         ? append(text, &byte, 1)
+                         : lk_fail(LK_E_DATA, "token %d stands for more than %d bytes", token,
+                                   MOST_BYTES);
             continue;
         }
         status = lk_tokens_add(&waiting, v->joins[next - LK_PAIRS_BYTES][1]);

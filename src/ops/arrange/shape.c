@@ -66,6 +66,7 @@ static enum lk_status infer_reshape(struct lk_op_shapes *shapes)
                        (long long)count, o->shape);
     }
     shapes->y = y;
+    shapes->ends_steps = true;
     return LK_OK;
 }
 

@@ -128,6 +128,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes, const char *name, enum 
     const int64_t rows = (o->return_sequences ? steps : 1) + states;
     shapes->y = o->return_sequences || o->return_state ? (struct lk_shape){2, {rows, o->units}}
                                                        : (struct lk_shape){1, {o->units}};
+    shapes->ends_steps = states > 0;
     infer_params(shapes, cell);
     const struct lk_shape all = {2, {steps, columns}};
     if (lk_shape_count(&shapes->y) < 0 || lk_shape_count(&all) < 0 ||
