@@ -392,6 +392,11 @@ int64_t lk_data_bad(const struct lk_data *data)
     return data->broken ? lk_broken_count(data->broken) : 0;
 }
 
+bool lk_data_is_bad(const struct lk_data *data, int64_t index)
+{
+    return data->broken && lk_broken_has(data->broken, index);
+}
+
 const struct lk_data_info *lk_data_info(const struct lk_data *data)
 {
     return &data->info;

@@ -36,6 +36,9 @@ LK_MUST_CHECK enum lk_status lk_data_identify(const struct lk_data *data,
                                               const bool of[LK_MOST_FIELDS],
                                               struct lk_sha256 *sum);
 
+/* Whether a sample was found to be broken; another one is read in its place. */
+bool lk_data_is_bad(const struct lk_data *data, int64_t index);
+
 /* The first label of classes, which the info tells about; -1: there is none. */
 int lk_data_first_classes(const struct lk_data *data);
 

@@ -16,8 +16,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are read as they lie");
 
-static const uint64_t most_header_bytes = 64 << 20; /* 10000 arrays have 2 MB, a vocabulary of
-                                                     * texts may have 32 */
+static const uint64_t most_header_bytes = 20 << 20; /* 10000 arrays have 2 MB, a vocabulary of
+                                                     * texts, escaped, at most 16 */
 static const int most_values = 1 << 17;             /* of the header, 10 for an array */
 
 /* An open file; its first member is what callers get. */

@@ -45,6 +45,10 @@ static void take_shape(struct lk_settings *settings, const struct lk_settings *t
             settings->input[i] = there->input[i];
     if (settings->classes == 0)
         settings->classes = there->classes;
+    if (settings->vocabulary == 0)
+        settings->vocabulary = there->vocabulary;
+    if (settings->length == 0)
+        settings->length = there->length;
     if (!*settings->parameters)
         memcpy(settings->parameters, there->parameters, sizeof settings->parameters);
 }

@@ -234,9 +234,9 @@ static void refuses_other_files(void **state)
     refused(lk_safetensors_open(path, &file), LK_E_DATA,
             "header of 200 bytes in a file of 207");
     scratch_put(path, "\1\xe1\xf5\5\0\0\0\0{}", 10);
-    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 8388608");
+    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 20971520");
     scratch_put(path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
-    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 8388608");
+    refused(lk_safetensors_open(path, &file), LK_E_DATA, "at most 20971520");
     scratch_put(path, golden, GOLDEN_BYTES - 1);
     refused(lk_safetensors_open(path, &file), LK_E_DATA, "[28, 31] in 30 bytes");
     assert_null(file);

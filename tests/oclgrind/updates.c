@@ -36,7 +36,7 @@ static enum lk_status run_adjusted(struct lk_device *device, filler fill)
 {
     enum { COUNT = 9 * LK_FACTOR_BLOCK + 5, ROOM = 10 * LK_FACTOR_BLOCK };
     static const struct lk_param_factors factors = {
-        .first = LK_FACTOR_BLOCK, .count = 7, .rate = 0.5};
+        .first = LK_FACTOR_BLOCK, .count = 7, .rate = 0.5, .l1 = 0.1, .l2 = 0.1};
     static const char *const kinds[] = {"sgd", "adamw", "rmsprop"};
     struct lk_optimizer *optimizer = NULL;
     struct lk_buffer *w = NULL, *g = NULL;
@@ -58,6 +58,7 @@ static enum lk_status run_adjusted(struct lk_device *device, filler fill)
         LK_TRY_OUT(lk_device_build(device));
         LK_TRY_OUT(lk_optimizer_enqueue(optimizer, w, g, 0.5, 0.1, 1));
         LK_TRY_OUT(lk_optimizer_enqueue_swap(optimizer, w));
+        LK_TRY_OUT(lk_optimizer_enqueue_penalties(optimizer, w, true, g, 0));
         LK_TRY_OUT(lk_device_finish(device));
         lk_optimizer_destroy(optimizer);
         optimizer = NULL;

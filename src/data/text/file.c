@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t most_bytes = (size_t)32 << 20;
+static const size_t most_bytes = (size_t)8 << 20;
 
 /* --- writing ----------------------------------------------------------------------------- */
 

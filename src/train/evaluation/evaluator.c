@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/progress.h"
+#include "data/data.h"
 #include "train/evaluation/features.h"
 #include "train/evaluation/images.h"
 #include <stdlib.h>
@@ -199,6 +200,7 @@ enum lk_status lk_evaluator_for_batches(struct lk_evaluator *evaluator,
 }
 
 struct visitor {
+    const struct lk_data *data;
     void *context;
     enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs);
 };
@@ -209,6 +211,8 @@ static enum lk_status visit_batch(struct lk_evaluator *evaluator, void *context,
     const struct visitor *visitor = context;
     for (int64_t i = 0; i < count; i++) {
         const float *outputs[LK_MOST_OUTPUTS];
+        if (lk_data_is_bad(visitor->data, first + i))
+            continue; /* another sample stood in for it */
         for (int o = 0; o < evaluator->model->output_count; o++)
             outputs[o] = evaluator->judged[o].predictions + i * evaluator->judged[o].elements;
         LK_TRY(visitor->visit(visitor->context, first + i, outputs));
@@ -220,7 +224,7 @@ enum lk_status lk_evaluator_each(struct lk_evaluator *evaluator, struct lk_data 
                                  void *context,
                                  enum lk_status (*visit)(void *, int64_t, const float *const *))
 {
-    struct visitor visitor = {context, visit};
+    struct visitor visitor = {data, context, visit};
     LK_TRY(lk_binding_make_inputs(evaluator->model, data, &evaluator->feed));
     return lk_evaluator_for_batches(evaluator, data, &visitor, visit_batch);
 }

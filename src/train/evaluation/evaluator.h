@@ -47,8 +47,9 @@ LK_MUST_CHECK enum lk_status lk_evaluator_run(struct lk_evaluator *evaluator,
                                               struct lk_data *data,
                                               struct lk_evaluation *result);
 
-/* Calls visit() for each sample of `data` in its order, with predictions of all outputs; ends
- * where it does not return LK_OK. Labels are not read. fails: LK_E_SHAPE */
+/* Calls visit() for each sample of `data` in its order, with predictions of all outputs, but
+ * for broken ones; ends where it does not return LK_OK. Labels are not read. fails: LK_E_SHAPE
+ */
 LK_MUST_CHECK enum lk_status lk_evaluator_each(
     struct lk_evaluator *evaluator, struct lk_data *data, void *context,
     enum lk_status (*visit)(void *context, int64_t sample, const float *const *outputs));

@@ -38,6 +38,10 @@ enum lk_status lk_predictor_encode(struct lk_predictor *predictor, const char *t
         LK_TRY(lk_texts_begin(texts, &options,
                               &(struct lk_data_options){.vocabulary = predictor->vocabulary}));
     }
+    const int64_t most = predictor->model->vocabulary;
+    if (most > 0 && lk_vocabulary_size(&texts->vocabulary) > most)
+        return lk_fail(LK_E_DATA, "a vocabulary of %lld tokens, the model has %lld",
+                       (long long)lk_vocabulary_size(&texts->vocabulary), (long long)most);
     lk_texts_forget(texts);
     LK_TRY(lk_texts_add(texts, text, bytes, false));
     LK_TRY(lk_texts_encode(texts));
