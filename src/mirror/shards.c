@@ -183,7 +183,9 @@ enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum, const stru
     const struct lk_grid grid = {{shards, METRICS, 1}, t->lanes / t->vector};
     LK_TRY(LK_ENQUEUE(sum->metrics, grid, LK_BUF(x), LK_BUF(sum->partial),
                       LK_INT(t->shard_tiles)));
-    *slice = (struct lk_shard_slice){.x = sum->partial, .stride = LK_PAD, .count = METRICS};
+    /* the penalty stands behind what is summed here */
+    *slice = (struct lk_shard_slice){
+        .x = sum->partial, .stride = LK_PAD, .count = LK_METRIC_PENALTY + 1};
     return LK_OK;
 }
 
