@@ -129,6 +129,11 @@ class UpdatesTest(ProgramTest):
                     self.assertAlmostEqual(told - plain, with_frozen, delta=1e-4)
         for plain, told in zip(self.losses('net'), self.losses('frozen'), strict=True):
             self.assertAlmostEqual(told - plain, penalty, delta=1e-4)
+        kernels = {'LOCKSTEP_CLASS': 'gpu'}
+        self.net('plain_gpu', *still, environment=kernels)
+        self.net('gpu', *still, model='two.yaml', environment=kernels)
+        for plain, told in zip(self.losses('plain_gpu'), self.losses('gpu'), strict=True):
+            self.assertAlmostEqual(told - plain, with_frozen, delta=1e-4)
         found = json.loads(self.run_program('eval', 'alone', '--json').stdout)
         self.assertAlmostEqual(found['loss'], self.losses('alone', 'eval')[-1], delta=1e-6)
         for way in 'devices', 'pieces':
