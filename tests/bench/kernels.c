@@ -229,6 +229,7 @@ static void refuses_an_unknown_set(void **state)
     assert_non_null(strstr(lk_error_text(), "did you mean 'resnet50'"));
     assert_string_equal(lk_bench_set(0), "convnet");
     assert_string_equal(lk_bench_set(4), "arrange");
+    assert_string_equal(lk_bench_set(5), "other-layers");
     assert_string_equal(lk_bench_set(6), "text");
     assert_string_equal(lk_bench_set(7), "mlp");
     assert_null(lk_bench_set(8));

@@ -197,8 +197,10 @@ static void replaces_what_is_broken(void **state)
     assert_int_equal(lk_data_read(data, &index, 1, pixels, &label), LK_OK);
     remove(scratch_path("broken/x/5.png"));
     index = 5;
-    assert_refused(lk_data_read(data, &index, 1, pixels, &label), LK_E_DATA, lk_error_text(),
-                   "3 of 10 samples are broken, max_bad=20% allows 2 (--max-bad, or ");
+    assert_refused(
+        lk_data_read(data, &index, 1, pixels, &label), LK_E_DATA, lk_error_text(),
+        "3 of 10 samples are broken, max_bad=20% allows 2 (--max-bad, or ',max_bad=' "
+        "behind the data, allows more); the last is ");
     lk_error_clear();
     lk_data_close(data);
     index = 3; /* none may be broken of so few */

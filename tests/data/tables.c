@@ -126,7 +126,8 @@ static void counts_broken_lines(void **state)
     }
     lk_data_close(data);
     refused(spec_of("csv", "b.csv", ",fields=a,b,label=c,max_bad=7"), LK_DATA_TRAIN, LK_E_DATA,
-            "8 of 10 samples are broken, max_bad=7 allows 7 (--max-bad, or");
+            "8 of 10 samples are broken, max_bad=7 allows 7 (--max-bad, or ',max_bad=' "
+            "behind the data, allows more); the last is");
     static const char *const cases[][2] = {
         {"a,b,c\n1,2,x\n,4,x\n", "line 3: column 'a': there is nothing"},
         {"a,b,c\n1,2,x\n\n5,NA,y\n", "line 4: column 'b': 'NA' is no number"},

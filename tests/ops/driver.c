@@ -384,10 +384,9 @@ enum { LLVMPIPE_FLOPS = 1700000, LLVMPIPE_WINOGRAD_FLOPS = 700000 };
 
 /* Whether a work-item's loops come to more than llvmpipe's 65,535 iterations: by what it
  * multiplies, or by walking one channel of an image. */
-static bool has_long_loops(const struct trial *t)
+static bool has_long_loops(const struct trial *t, const char *algorithm)
 {
     const struct lk_shape *x = &t->shapes.x[0];
-    const char *algorithm = t->c->algorithm ? t->c->algorithm : "";
     const int64_t most =
         strstr(algorithm, "winograd") ? LLVMPIPE_WINOGRAD_FLOPS : LLVMPIPE_FLOPS;
     return t->shapes.flops * (double)t->samples > (double)most ||
@@ -400,7 +399,7 @@ static const char *find_limit(const struct trial *t, const struct configuration 
     const struct lk_device_info *info = lk_device_info(devices[at->device]);
     const char *algorithm = t->c->algorithm ? t->c->algorithm : "";
     if (info->device_class == LK_CLASS_CPU && strstr(info->name, "llvmpipe") &&
-        has_long_loops(t))
+        has_long_loops(t, algorithm))
         return "llvmpipe ends a work-item's loops after 65,535 iterations";
     if (strcmp(info->platform, "Clover") != 0)
         return NULL;

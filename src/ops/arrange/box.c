@@ -120,7 +120,7 @@ void lk_box_release(struct lk_op_setup *setup)
 enum lk_status lk_box_enqueue(const struct lk_op_setup *setup, const struct lk_box *box,
                               const struct lk_buffer *from, struct lk_buffer *to, double value)
 {
-    const int64_t rows = setup->tiling.vector == 1 ? 16 : 256; /* of a work-group */
+    const int64_t rows = lk_op_rows(setup).each;
     struct lk_box_axis axis[BOX_AXES];
     merge_all(setup, box, axis);
     const int64_t lines = axis[0].count * axis[1].count * axis[2].count;
