@@ -37,7 +37,7 @@
         "matrix", FORWARD, ANY, STRICT, STORED, "c r s", LK_ONLY) \
     ROW(matrix/matrix, lk_matrix_product, \
         "matrix", DATA, ANY, STRICT, STORED, "k -r -s", LK_ONLY) \
-    ROW(matrix/matrix, lk_matrix_weights, \
+    ROW(matrix/weights, lk_matrix_weights, \
         "matrix", WEIGHTS, ANY, STRICT, TRANSPOSED, "tiles lanes", LK_ONLY) \
     \
     ROW(direct/depthwise, lk_direct_depthwise, \

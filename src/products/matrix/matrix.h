@@ -7,6 +7,19 @@
 
 #include "products/kernel/kernel.h"
 
+/* As many sums as the registers hold beside the operands: 24 where a vector fills a 64-byte
+ * register, else 12, over no more columns than there are. */
+struct lk_product_block lk_matrix_block(const struct lk_product_setup *setup, int64_t columns);
+
+/* The chunks that `count` is cut into, of a multiple of `block` each, so that with `groups`
+ * groups in other dimensions every compute unit has work. */
+int64_t lk_matrix_chunk(const struct lk_product_setup *setup, int64_t count, int64_t block,
+                        int64_t groups);
+
+/* Of all products of matrices. */
+bool lk_matrix_fits(const struct lk_product_setup *setup, const struct lk_product_job *job);
+double lk_matrix_cost(const struct lk_product_setup *setup, const struct lk_product_job *job);
+
 /* Makes dz of dy in the workspace: where it is masked as dy lies, then turned if that is
  * wanted.
  */
