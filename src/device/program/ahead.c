@@ -168,6 +168,8 @@ void lk_device_compile_ahead(int input)
     request.input = input;
     if (!read_request(&request) || pthread_create(&thread, NULL, compile_all, &request) != 0)
         return;
-    while (read(input, &byte, 1) > 0 || errno == EINTR)
-        errno = 0;
+    ssize_t got;
+    do
+        got = read(input, &byte, 1);
+    while (got > 0 || (got < 0 && errno == EINTR));
 }

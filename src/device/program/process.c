@@ -137,13 +137,18 @@ static void start_one(const char *request, size_t bytes)
     ahead.sockets[ahead.count++] = ends[0];
 }
 
+/* PoCL writes its files under other names and renames them, so a process may end at any moment;
+ * one that hangs must. A process that is gone is not signalled: its number may be another's. */
 static void end_all(void)
 {
-    for (int i = 0; i < ahead.count; i++)
+    for (int i = 0; i < ahead.count; i++) {
         close(ahead.sockets[i]);
-    for (int i = 0; i < ahead.count; i++)
+        if (waitpid(ahead.pids[i], NULL, WNOHANG) != 0)
+            continue;
+        kill(ahead.pids[i], SIGKILL);
         while (waitpid(ahead.pids[i], NULL, 0) < 0 && errno == EINTR)
             ;
+    }
     ahead.count = 0;
     ahead.device = NULL;
 }
