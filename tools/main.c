@@ -4,7 +4,9 @@
 #include "terminal/terminal.h"
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct command *const commands[] = {
     &train_command,   &eval_command,     &predict_command, &generate_command,   &run_command,
@@ -126,6 +128,11 @@ static int run(int count, char **text)
 
 int main(int count, char **text)
 {
+    if (count == 2 && strcmp(text[1], LK_COMPILE_AHEAD) == 0) {
+        lk_device_compile_ahead(STDIN_FILENO);
+        _Exit(DONE);
+    }
+    lk_device_set_compiler("/proc/self/exe");
     terminal_start();
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error like a full disk, no crash */
     const int status = run(count, text);

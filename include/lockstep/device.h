@@ -46,8 +46,9 @@ LK_API LK_MUST_CHECK enum lk_status lk_device_list_count(const char *spec, int *
 
 /* Opens entry `position` of the list: a context and a queue of its own. $LOCKSTEP_CLASS=gpu|cpu
  * forces the kernel class, $LOCKSTEP_VECTOR the vector width (tests do); kernels are built on
- * $LOCKSTEP_BUILD_THREADS threads (one for each core where it is not set).
- * fails: as lk_device_list_count, LK_E_DEVICE, LK_E_ARGUMENT (sub-devices) */
+ * $LOCKSTEP_BUILD_THREADS threads (one for each core where it is not set; with 1 no process is
+ * started for them either). fails: as lk_device_list_count, LK_E_DEVICE, LK_E_ARGUMENT
+ * (sub-devices) */
 LK_API LK_MUST_CHECK enum lk_status lk_device_open(const char *spec, int position,
                                                    struct lk_device **device);
 
@@ -56,6 +57,19 @@ LK_API void lk_device_close(struct lk_device *device);
 
 /* What the open device is; lives as long as it. */
 LK_API const struct lk_device_info *lk_device_info(const struct lk_device *device);
+
+#define LK_COMPILE_AHEAD "compile-ahead"
+
+/* Names a program that lk_device_build() may start with the one argument LK_COMPILE_AHEAD, in
+ * processes that compile kernels on other cores while this one runs the first of them; they end
+ * with the device at the latest. The program calls lk_device_compile_ahead(). NULL, as it is at
+ * first: kernels are compiled in this process alone. `path` is kept, not copied. */
+LK_API void lk_device_set_compiler(const char *path);
+
+/* Reads from `input` which kernels to compile, compiles them for the platform's cache, and
+ * returns when that is done or `input` ends. Closes all other files above 2. The process must
+ * end then by _Exit(): threads of the platform never return. */
+LK_API void lk_device_compile_ahead(int input);
 
 /* Where logs of failed kernel builds go; NULL: the cache directory. Copied. */
 LK_API void lk_device_set_log_folder(struct lk_device *device, const char *folder);

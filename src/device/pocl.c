@@ -50,6 +50,20 @@ const char *lk_pocl_options(int group, char *text, size_t bytes)
     return text;
 }
 
+/* Seen in 3.1; what others do was not tried. */
+static bool is_known(const struct lk_device_info *info)
+{
+    return lk_pocl_is(info->platform) && strncmp(info->driver, "3.1", 3) == 0 &&
+           (info->driver[3] < '0' || info->driver[3] > '9') &&
+           info->device_class == LK_CLASS_CPU;
+}
+
+/* Its driver for one thread compiles elsewhere. */
+bool lk_pocl_compiles_late(const struct lk_device_info *info)
+{
+    return is_known(info) && strncmp(info->name, "pthread", 7) == 0;
+}
+
 /* PoCL optimizes a program as a whole when it is built, and each of its kernels twice more when
  * it first runs. Without the first of the three a kernel's code is as fast and has the same
  * bits, since no pass may reorder floats, and a cold start saves half of its build. The
@@ -59,10 +73,7 @@ const char *lk_pocl_options(int group, char *text, size_t bytes)
  * versions were not measured, and get the usual build. */
 const char *lk_pocl_unity_options(const struct lk_device_info *info)
 {
-    const bool known = strncmp(info->driver, "3.1", 3) == 0 &&
-                       (info->driver[3] < '0' || info->driver[3] > '9');
-    return known && info->device_class == LK_CLASS_CPU ? " -w -DLK_UNITY\t-disable-llvm-passes"
-                                                       : "";
+    return is_known(info) ? " -w -DLK_UNITY\t-disable-llvm-passes" : "";
 }
 
 /* PoCL's threads release a command some time after they have reported it as done. If the

@@ -18,6 +18,10 @@ const char *lk_pocl_options(int group, char *text, size_t bytes);
  * time. A version of PoCL that does not know them fails the build. */
 const char *lk_pocl_unity_options(const struct lk_device_info *info);
 
+/* Whether PoCL compiles a kernel for good on a thread of its own when it first runs, and keeps
+ * it in a cache on disk where other processes find it. */
+bool lk_pocl_compiles_late(const struct lk_device_info *info);
+
 /* clFinish(); then waits, for at most a second, until PoCL's threads have released the queue's
  * last command. */
 void lk_pocl_finish(cl_command_queue queue);

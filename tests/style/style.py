@@ -76,10 +76,10 @@ LIBRARIES = {
 
 # Headers of C11 and POSIX; sys/file.h for flock().
 SYSTEM = set(
-    """assert ctype dirent errno fcntl float ftw glob inttypes langinfo limits locale
-    math poll pthread sched setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio
-    stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/stat sys/statvfs sys/time
-    sys/types sys/wait time unistd""".split()
+    """assert ctype dirent errno fcntl float ftw glob inttypes langinfo limits locale math poll
+    pthread sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef
+    stdint stdio stdlib string strings sys/file sys/ioctl sys/mman sys/resource sys/socket
+    sys/stat sys/statvfs sys/time sys/types sys/wait time unistd""".split()
 )
 
 LINES = {".c": 600, ".h": 200, ".cl": 300}

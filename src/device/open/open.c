@@ -4,6 +4,7 @@
 #include "device/open/list.h"
 #include "device/opencl.h"
 #include "device/pocl.h"
+#include "device/program/ahead.h"
 #include "device/program/kernel.h"
 #include "device/subgroups.h"
 #include "device/trace.h"
@@ -131,6 +132,7 @@ void lk_device_close(struct lk_device *device)
     }
     if (device->context)
         clReleaseContext(device->context);
+    lk_ahead_end(device);
     if (device->is_pocl)
         lk_pocl_leave(device->pocl_group);
     if (device->is_sub_device)

@@ -11,7 +11,7 @@
 enum { MOST_THREADS = 16 };
 
 /* $LOCKSTEP_BUILD_THREADS, for drivers whose compiler is not safe in several threads. */
-static long thread_count(void)
+long lk_build_thread_count(void)
 {
     const char *text = getenv("LOCKSTEP_BUILD_THREADS");
     const long wanted = text ? strtol(text, NULL, 10) : 0;
@@ -99,7 +99,7 @@ static int mark_wanted(struct lk_device *device)
 static void build_alone(struct work *work, int todo)
 {
     pthread_t threads[MOST_THREADS];
-    const long most = thread_count();
+    const long most = lk_build_thread_count();
     int started = 0;
     while (started < todo - 1 && started < most - 1 &&
            pthread_create(&threads[started], NULL, build_programs, work) == 0)

@@ -34,6 +34,9 @@ enum lk_status lk_program_find(struct lk_device *device, const struct lk_kernel_
 /* Compiles the program, or takes it from the cache on disk. fails: LK_E_BUILD */
 enum lk_status lk_program_build(struct lk_device *device, struct lk_program *program);
 
+/* On how many threads programs are built at most. */
+long lk_build_thread_count(void);
+
 /* Compiles all wanted programs as one, in which each source's names are made its own (unity.c).
  * Where that fails the programs stay unbuilt, and lk_program_build() of each tells why. */
 void lk_programs_build_together(struct lk_device *device);

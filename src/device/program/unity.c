@@ -4,11 +4,16 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "device/pocl.h"
+#include "device/program/ahead.h"
 #include "device/program/cache.h"
 #include "device/program/kernel.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* PoCL takes a program from its cache in less than that, and compiles one in more. */
+static const double CACHED_SECONDS = 0.15;
 
 /* Calls print(text, name, length, unit) for each name of a list separated by blanks. */
 static void for_names(struct lk_text *text, const char *names, int unit,
@@ -64,35 +69,30 @@ static void print_unit(struct lk_text *text, const struct lk_program *program, i
     for_names(text, program->options, unit, print_undefine);
 }
 
-static cl_program build(const struct lk_device *device, const char *text)
+/* Processor time of this thread, on which PoCL builds. */
+static double cpu_seconds(void)
+{
+    struct timespec time = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static cl_program build(const struct lk_device *device, const char *text, const char *options)
 {
     cl_int error;
-    char options[sizeof device->options + 64];
     cl_program program = clCreateProgramWithSource(device->context, 1, &text, NULL, &error);
     if (error != CL_SUCCESS)
         return NULL;
-    snprintf(options, sizeof options, "%s%s", device->options,
-             lk_pocl_unity_options(&device->info));
     if (clBuildProgram(program, 1, &device->id, options, NULL, NULL) == CL_SUCCESS)
         return program;
     clReleaseProgram(program);
     return NULL;
 }
 
-void lk_programs_build_together(struct lk_device *device)
+/* Each wanted program holds the one of them all. */
+static void share(struct lk_device *device, cl_program program)
 {
-    struct lk_text text = {0};
     int units = 0;
-    if (lk_cache_is_wanted(device)) /* the cache on disk has a file for each program alone */
-        return;
-    for (struct lk_program *p = device->programs; p; p = p->next)
-        if (p->is_wanted)
-            print_unit(&text, p, ++units);
-    cl_program program = units && !text.failed ? build(device, text.bytes) : NULL;
-    free(text.bytes);
-    if (!program)
-        return;
-    units = 0;
     for (struct lk_program *p = device->programs; p; p = p->next)
         if (p->is_wanted) {
             clRetainProgram(program);
@@ -100,4 +100,27 @@ void lk_programs_build_together(struct lk_device *device)
             p->unit = ++units;
         }
     clReleaseProgram(program);
+}
+
+void lk_programs_build_together(struct lk_device *device)
+{
+    struct lk_text text = {0};
+    char options[sizeof device->options + 64];
+    int units = 0;
+    if (lk_cache_is_wanted(device)) /* the cache on disk has a file for each program alone */
+        return;
+    for (struct lk_program *p = device->programs; p; p = p->next)
+        if (p->is_wanted)
+            print_unit(&text, p, ++units);
+    snprintf(options, sizeof options, "%s%s", device->options,
+             lk_pocl_unity_options(&device->info));
+    const double begin = cpu_seconds();
+    cl_program program = units && !text.failed ? build(device, text.bytes, options) : NULL;
+    const bool was_cached = cpu_seconds() - begin < CACHED_SECONDS;
+    if (program) {
+        share(device, program);
+        if (!was_cached)
+            lk_ahead_start(device, options, text.bytes);
+    }
+    free(text.bytes);
 }
