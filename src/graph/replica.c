@@ -107,7 +107,8 @@ static enum lk_status list_inputs(struct lk_replica *replica)
             continue;
         if (replica->input_count == LK_MOST_INPUTS)
             return lk_fail(LK_E_UNSUPPORTED, "more than %d inputs", LK_MOST_INPUTS);
-        const struct lk_input about = value->input ? node->input : feature_input(node, value);
+        struct lk_input about = value->input ? node->input : feature_input(node, value);
+        about.shape = value->shape;
         if (about.dtype == LK_F64 || about.dtype == LK_F16)
             return lk_fail(LK_E_UNSUPPORTED, "input '%s' of type %s", node->name,
                            lk_dtype_name(about.dtype));
@@ -205,6 +206,8 @@ static enum lk_status create(struct lk_replica *replica)
 {
     const struct lk_replica_config *config = &replica->config;
     LK_TRY(lk_schedule_make(config->outputs, config->training, &replica->schedule));
+    if (config->one_step)
+        LK_TRY(lk_replica_narrow(replica));
     LK_TRY(take(replica, replica->schedule.op_count, sizeof *replica->prepared,
                 &replica->prepared));
     LK_TRY(list_params(replica));

@@ -34,8 +34,10 @@ struct lk_replica_config {
                            * planned */
     struct lk_replica *weights_of; /* a replica of the same graph on the same device
                                     * whose weights this one uses; it must be destroyed
-                                    * after this one. NULL: this one has weights of its
-                                    * own */
+                                    * after this one. NULL: it has its own */
+    bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
+                    * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
+                    * an operation needs more than earlier time steps */
     bool borrows_memory; /* of weights_of for activations, where that is large enough: neither
                           * may run forward before the other's results were used */
     struct lk_choices *choices; /* of algorithms; outlives the replica. NULL: those of
@@ -181,7 +183,7 @@ lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
                             const struct lk_micro_batch *micro_batch);
 
 /* Runs forward on the loaded inputs. These may share memory with later activations, so load
- * before each forward. `step`: for random numbers. Enqueues. */
+ * before each forward. `step`: for random numbers, and see config.one_step. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
 
 /* Runs backward from the loss of the last forward into the gradients: to the end, or as far as

@@ -15,7 +15,7 @@ enum { LK_PARAM_ALIGN = 128 };
 struct lk_prepared {
     struct lk_op_setup setup;
     int param[LK_MOST_PARAMS]; /* indices of parameters */
-    int saved, forward_workspace, backward_workspace;
+    int saved, forward_workspace, backward_workspace, past;
     int saved_again, again_workspace; /* where backward runs it forward again */
     int extra_dx[LK_MOST_INPUTS];     /* where dx goes if another reader of the value has
                                        * written its gradient before; the two are then
@@ -89,6 +89,9 @@ enum lk_dtype lk_replica_value_stored(const struct lk_replica *replica, int valu
 /* Leaves the operations of config.part in the schedule, once parameters are listed.
  * fails: LK_E_ARGUMENT nothing is frozen, too many values between the parts */
 LK_MUST_CHECK enum lk_status lk_replica_cut(struct lk_replica *replica);
+
+/* Leaves one time step of every sequence in the schedule. fails: LK_E_UNSUPPORTED */
+LK_MUST_CHECK enum lk_status lk_replica_narrow(struct lk_replica *replica);
 
 /* Whether a value exists in the schedule: some operation makes it, or reads it as an input. */
 bool lk_replica_is_live(const struct lk_replica *replica, int value);

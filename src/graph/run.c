@@ -75,6 +75,8 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i, bool a
         .y = activation(replica, scheduled->y, again),
         .saved = live_range(replica, again && prepared->saved_again >= 0 ? prepared->saved_again
                                                                          : prepared->saved),
+        .past = live_range(replica, prepared->past),
+        .time = replica->config.one_step ? replica->step : 0,
         .loss_scale = replica->loss_scale,
         .dw_stride = replica->gradient_count,
         .samples = replica->micro_batch.samples,

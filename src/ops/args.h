@@ -35,6 +35,7 @@ struct lk_attention {
     lk_int queries, keys, heads;
     lk_int q_row, k_row, v_row; /* numbers of a time step */
     lk_int q_at, k_at, v_at;    /* where those of the first head begin */
+    lk_int before;              /* causal: so many keys come before that of the first query */
 };
 
 struct lk_response_norm {

@@ -160,6 +160,7 @@ const struct lk_op lk_op_dense = {
     .options_bytes = sizeof(struct options),
     .min_inputs = 1,
     .max_inputs = 1,
+    .time = LK_TIME_OWN,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

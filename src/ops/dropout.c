@@ -84,6 +84,7 @@ const struct lk_op lk_op_dropout = {
     .min_inputs = 1,
     .max_inputs = 1,
     .only_trains = true,
+    .time = LK_TIME_OWN,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

@@ -44,6 +44,8 @@ struct lk_op_shapes {
     struct lk_shape x[LK_MOST_INPUTS];
     enum lk_dtype x_dtype[LK_MOST_INPUTS]; /* LK_F32 stands for real, LK_I32 for whole
                                             * numbers: labels, tokens */
+    int64_t window; /* 0; else x[i] are one time step, [1, c], of at most so many, which are
+                     * run one after the other: see LK_TIME_BEFORE */
 
     struct lk_shape y;
     int params;
@@ -90,6 +92,7 @@ struct lk_op_setup {
                                     * Of no use where no gradient is wanted: frozen entries are
                                     * run without backward */
     size_t workspace_bytes;        /* scratch of one forward or backward; 0: none */
+    size_t past_bytes;             /* buffer for what is kept of earlier time steps; 0: none */
 };
 
 /* The buffers of one forward or backward. Gradients that are not wanted are NULL.
@@ -100,13 +103,19 @@ struct lk_op_setup {
 struct lk_op_run {
     const struct lk_buffer *x[LK_MOST_INPUTS], *w[LK_MOST_PARAMS], *dy;
     struct lk_buffer *y, *dx[LK_MOST_INPUTS], *dw[LK_MOST_PARAMS];
-    struct lk_buffer *saved, *workspace;
+    struct lk_buffer *saved, *workspace, *past;
     const struct lk_buffer *loss_scale; /* its first real is dy of a loss; NULL: 1 */
     int64_t dw_stride;
     int64_t samples;      /* in this batch; later lanes are dead */
     int64_t step;         /* with setup.seed and stream, the key of random numbers */
     int64_t first_sample; /* of this batch, within the whole batch that devices share */
+    int64_t time; /* where shapes.window: which time step x is, from 0 on without gaps */
 };
+
+/* Which time steps of its inputs a time step of y [t, c] depends on: any; its own alone, so
+ * that [1, c] is computed as [t, c] is; those up to its own. The last kind takes shapes.window
+ * and keeps earlier ones in `past`, which at time 0 counts for nothing, or fails in infer. */
+enum lk_op_time { LK_TIME_ANY, LK_TIME_OWN, LK_TIME_BEFORE };
 
 struct lk_op {
     const char *name;
@@ -121,6 +130,7 @@ struct lk_op {
                           * time steps of each sample; max_inputs counts it. Data: to be clamped
                           * to 0..t. Backward finds integer inputs whether it reads x or not */
     bool length_of_last; /* the graph gives it that of the last input, not of the first */
+    enum lk_op_time time;
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
     enum lk_status (*infer)(struct lk_op_shapes *shapes);

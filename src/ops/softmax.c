@@ -280,6 +280,7 @@ const struct lk_op lk_op_softmax = {
     .options_bytes = sizeof(struct options),
     .min_inputs = 1,
     .max_inputs = 2,
+    .time = LK_TIME_OWN,
     .infer = infer_softmax,
     .prepare = prepare_softmax,
     .forward = forward_softmax,

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "graph/check.h"
+#include "graph/check/check.h"
 #include "model/checkpoint/checkpoint.h"
 #include "train/tuning/tuning.h"
 #include <stdio.h>

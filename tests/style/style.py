@@ -31,7 +31,7 @@ HALLS = {
     "data": [["text"], ["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
-    "graph": [["memory"], [""], ["tune"]],
+    "graph": [["memory"], [""], ["check", "tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "text"], ["foreign"], ["keras"]],
     "ops": [[""], ["arrange", "attention", "norm", "probe", "recurrent", "sequence",

@@ -19,6 +19,10 @@
  * saved: [tiles][heads][queries][2] V, dots: [tiles][heads][queries] V. lengths: of keys, and
  * of queries where SELF; queries behind them get y = 0.
  *
+ *   attention_keep      puts one time step of x (group id 0: tile) at its place in `past`
+ *
+ * With attention_keep, queries are not the first of the time steps but come `before` later.
+ *
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
  * once, with AT_ONCE others. BLOCK: a multiple of AT_ONCE. UNROLLED: numbers of a row that a
  * loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some. SELF: queries
@@ -71,7 +75,8 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
 {
     const I length = valid_steps_here(lengths, at.tile, a->keys);
     const struct span span = span_of(length, a->keys);
-    const int end = CAUSAL ? min(span.most, at.from + ROWS) : span.most;
+    const int here = at.from + a->before; /* the time step of the first query */
+    const int end = CAUSAL ? min(span.most, here + ROWS) : span.most;
     V kept[KEPT(DIM)], sum[ROWS * SLICE], w[ROWS * BLOCK], shrink[ROWS];
     struct softmax softmax[ROWS];
     const struct own x = own_rows(kept, DIM, q, at.from, a->queries - 1, scale);
@@ -84,8 +89,8 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
         multiply(w, x, DIM, k, j, count);
         for (int i = 0; i < ROWS; i++) {
             V *of = w + i * BLOCK;
-            const I keys = keys_of(length, at.from + i);
-            if (j + count > (CAUSAL ? min(span.least, at.from + i + 1) : span.least))
+            const I keys = keys_of(length, here + i);
+            if (j + count > (CAUSAL ? min(span.least, here + i + 1) : span.least))
                 shrink[i] = add_block(softmax + i, of, j, count, keys, 1);
             else
                 shrink[i] = add_block(softmax + i, of, j, count, keys, 0);
@@ -119,4 +124,14 @@ KERNEL void attention_forward(__global const S *restrict q, __global const S *re
                  rows_of(k, at.tile, a.keys, a.k_row, a.k_at + at.head * DIM),
                  rows_of(v, at.tile, a.keys, a.v_row, a.v_at + at.head * VALUES), lengths, y,
                  saved, scale, &a);
+}
+
+KERNEL void attention_keep(__global const S *restrict x, __global S *restrict past, int row,
+                           int steps, int time)
+{
+    const size_t tile = get_group_id(0);
+    x += tile * row * PARTS + PART;
+    past += (tile * steps + time) * row * PARTS + PART;
+    for (int c = 0; c < row; c++)
+        STORE(past + c * PARTS, LOAD(x + c * PARTS));
 }

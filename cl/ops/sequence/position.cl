@@ -7,7 +7,8 @@
  *
  * p is the parameter, or, where there is none (a null pointer), sin(t f) of even channels and
  * cos(t f) of odd ones, f = e^(-(c - c % 2) decay). Behind a sample's length y and dx are 0,
- * and dy counts for nothing. length: lib/steps.cl.
+ * and dy counts for nothing. length: lib/steps.cl. In position_forward p begins with row
+ * `begin`.
  *
  * Group ids: 0: time step; 1: tile (position_table: shard). Work-items: PARTS of a tile.
  */
@@ -23,13 +24,14 @@ INLINE real sine_of(int t, int c, real decay)
 
 KERNEL void position_forward(__global const S *restrict x, __global const int *restrict length,
                              __global const real *restrict table, __global S *restrict y,
-                             int channels, real decay)
+                             int channels, real decay, int begin)
 {
     const int t = get_group_id(0), steps = get_num_groups(0), tile = get_group_id(1);
     const I counts = (I)(t) < valid_steps_here(length, tile, steps);
     const size_t first = ((size_t)tile * steps + t) * channels * PARTS + PART;
     for (int c = 0; c < channels; c++) {
-        const real place = table ? table[t * channels + c] : sine_of(t, c, decay);
+        const real place =
+            table ? table[(begin + t) * channels + c] : sine_of(begin + t, c, decay);
         STORE(y + first + c * PARTS, counts ? LOAD(x + first + c * PARTS) + place : (V)(0));
     }
 }

@@ -5,7 +5,8 @@
  *   y[i + half]   = x[i + half] cos(a) + x[i] sin(a)
  *
  * for the heads of the first `turned` channels; the others are copied. Behind a sample's length
- * y is 0. With turn -1 it is the gradient, of dy in place of x. length: lib/steps.cl.
+ * y is 0. The first time step is number `begin`. With turn -1 it is the gradient, of dy in
+ * place of x. length: lib/steps.cl.
  *
  * Group ids: 0: time step; 1: tile. Work-items: PARTS of a tile.
  */
@@ -14,7 +15,7 @@
 
 KERNEL void rotary(__global const S *restrict x, __global const int *restrict length,
                    __global S *restrict y, int channels, int turned, int half_head, real decay,
-                   real turn)
+                   real turn, int begin)
 {
     const int t = get_group_id(0), steps = get_num_groups(0), tile = get_group_id(1);
     const I counts = (I)(t) < valid_steps_here(length, tile, steps);
@@ -22,7 +23,7 @@ KERNEL void rotary(__global const S *restrict x, __global const int *restrict le
     x += first;
     y += first;
     for (int i = 0; i < half_head; i++) {
-        const real angle = t * exp(-(real)(2 * i) * decay);
+        const real angle = (begin + t) * exp(-(real)(2 * i) * decay);
         const real c = cos(angle), s = turn * sin(angle);
         for (int k = i; k < turned; k += 2 * half_head) {
             const V a = LOAD(x + k * PARTS), b = LOAD(x + (k + half_head) * PARTS);

@@ -39,7 +39,7 @@ static struct form form_of(const struct lk_op_shapes *shapes)
     f.v_input = f.tensors - 1;
     const int64_t width = x[0].dim[1] / (f.tensors == 1 ? 3 : 1);
     f.queries = x[0].dim[0];
-    f.keys = x[f.k_input].dim[0];
+    f.keys = shapes->window > 0 ? shapes->window : x[f.k_input].dim[0];
     f.dim = width / o->heads;
     f.values = f.tensors == 3 ? x[2].dim[1] / o->heads : f.dim;
     f.k_at = f.tensors == 1 ? width : 0;
@@ -97,6 +97,8 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     if (f.dim > MOST_DIM || f.values > MOST_DIM)
         return lk_fail(LK_E_SHAPE, "attention: heads of %lld numbers are wider than %d",
                        (long long)(f.dim > f.values ? f.dim : f.values), MOST_DIM);
+    if (shapes->window > 0 && !(o->causal && f.tensors == 1))
+        return lk_fail(LK_E_UNSUPPORTED, "attention sees more than earlier time steps");
     const double seen =
         o->causal ? (double)(f.queries + 1) / 2 : (double)f.keys; /* keys of a query */
     shapes->y = (struct lk_shape){2, {f.queries, f.values * o->heads}};
@@ -108,7 +110,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 /* --- kernels --------------------------------------------------------------------------- */
 
 struct state {
-    struct lk_kernel *forward, *queries, *keys;
+    struct lk_kernel *forward, *queries, *keys, *keep;
     int rows;                   /* queries or keys that a work-group computes */
     int64_t slices, key_slices; /* work-groups that divide their results */
 };
@@ -117,7 +119,7 @@ struct state {
  * beside what is walked; of a GPU, its registers. Changes no bit. */
 static int rows_of(const struct lk_op_setup *setup, const struct form *f)
 {
-    if (setup->tiling.vector == 1)
+    if (setup->tiling.vector == 1 || f->queries == 1)
         return 1;
     return f->dim + f->values <= 256 ? 4 : 2;
 }
@@ -147,8 +149,8 @@ static void print_options(const struct lk_op_setup *setup, const struct form *f,
              "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d -DSLICES=%lld "
              "-DKEY_SLICES=%lld",
              (long long)f->dim, (long long)f->values, s->rows, AT_ONCE, block, UNROLLED,
-             o->causal, f->has_lengths, f->tensors == 1, (long long)s->slices,
-             (long long)s->key_slices);
+             o->causal, f->has_lengths && setup->shapes.window == 0, f->tensors == 1,
+             (long long)s->slices, (long long)s->key_slices);
 }
 
 /* A block's scores are in a CPU's first-level cache, or in a GPU's registers. */
@@ -162,6 +164,9 @@ static enum lk_status announce(const struct lk_op_setup *setup, const struct for
     print_options(setup, f, is_gpu ? BLOCK_ON_GPU : BLOCK, text);
     LK_TRY(
         lk_op_kernel(setup, "ops/attention/attention", "attention_forward", text, &s->forward));
+    if (setup->shapes.window > 0)
+        LK_TRY(
+            lk_op_kernel(setup, "ops/attention/attention", "attention_keep", text, &s->keep));
     const bool *wants = setup->wants_dx;
     if (!setup->training || !(wants[0] || wants[f->k_input] || wants[f->v_input]))
         return LK_OK;
@@ -185,6 +190,10 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     LK_TRY(announce(setup, &f, s));
     const size_t each =
         (size_t)(t->tiles * o->heads * f.queries * t->lanes) * lk_dtype_bytes(setup->real);
+    if (setup->shapes.window > 0)
+        setup->past_bytes =
+            (size_t)(t->tiles * setup->shapes.window * setup->shapes.x[0].dim[1] * t->lanes) *
+            lk_dtype_bytes(lk_op_stored(setup));
     if (setup->training) {
         setup->saved_bytes = 2 * each;
         setup->workspace_bytes = each;
@@ -200,6 +209,7 @@ static void release(struct lk_op_setup *setup)
     lk_kernel_destroy(s->forward);
     lk_kernel_destroy(s->queries);
     lk_kernel_destroy(s->keys);
+    lk_kernel_destroy(s->keep);
 }
 
 /* --- forward and backward -------------------------------------------------------------- */
@@ -234,11 +244,28 @@ static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
     return f->has_lengths ? run->x[setup->shapes.inputs - 1] : NULL;
 }
 
+/* One time step: it joins the earlier ones, whose keys and values it attends to. */
+static enum lk_status forward_step(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    const struct form f = form_of(&setup->shapes);
+    const struct lk_grid grid = {{setup->tiling.tiles, 1, 1}, lk_op_items(setup)};
+    struct lk_attention numbers = numbers_of(setup, &f);
+    numbers.before = run->time;
+    LK_TRY(LK_ENQUEUE(s->keep, grid, LK_BUF(run->x[0]), LK_BUF(run->past),
+                      LK_INT(setup->shapes.x[0].dim[1]), LK_INT(f.keys), LK_INT(run->time)));
+    return LK_ENQUEUE(s->forward, grid_of(setup, 1, s->slices), LK_BUF(run->x[0]),
+                      LK_BUF(run->past), LK_BUF(run->past), LK_BUF(NULL), LK_BUF(run->y),
+                      LK_BUF(NULL), LK_REAL(1 / sqrt((double)f.dim)), LK_STRUCT(&numbers));
+}
+
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
     const struct form f = form_of(&setup->shapes);
     const struct lk_attention numbers = numbers_of(setup, &f);
+    if (setup->shapes.window > 0)
+        return forward_step(setup, run);
     return LK_ENQUEUE(s->forward, grid_of(setup, f.queries, s->slices), LK_BUF(run->x[0]),
                       LK_BUF(run->x[f.k_input]), LK_BUF(run->x[f.v_input]),
                       LK_BUF(lengths_of(setup, run, &f)), LK_BUF(run->y), LK_BUF(run->saved),
@@ -293,6 +320,7 @@ const struct lk_op lk_op_attention = {
     .max_inputs = 4,
     .takes_length = true,
     .length_of_last = true,
+    .time = LK_TIME_BEFORE,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

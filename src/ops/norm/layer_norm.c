@@ -247,6 +247,7 @@ const struct lk_op lk_op_layer_norm = {
     .options_bytes = sizeof(struct lk_norm_options),
     .min_inputs = 1,
     .max_inputs = 1,
+    .time = LK_TIME_OWN,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

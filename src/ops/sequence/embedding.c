@@ -152,6 +152,7 @@ const struct lk_op lk_op_embedding = {
     .min_inputs = 1,
     .max_inputs = 2,
     .takes_length = true,
+    .time = LK_TIME_OWN,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

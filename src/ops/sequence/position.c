@@ -19,8 +19,9 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     LK_TRY(lk_steps_check(shapes, "position"));
     shapes->y = *x;
     shapes->params = o->kind == LEARNED;
-    shapes->param[0] =
-        (struct lk_param_spec){.name = "weight", .shape = *x, .init = LK_INIT_UNIFORM};
+    const int64_t steps = shapes->window > 0 ? shapes->window : x->dim[0];
+    shapes->param[0] = (struct lk_param_spec){
+        .name = "weight", .shape = {2, {steps, x->dim[1]}}, .init = LK_INIT_UNIFORM};
     shapes->flops = (double)lk_shape_count(x);
     return LK_OK;
 }
@@ -67,7 +68,8 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
     return LK_ENQUEUE(s->forward, grid_of(setup, setup->tiling.tiles), LK_BUF(run->x[0]),
                       LK_BUF(lk_steps_length(setup, run)),
                       LK_BUF(o->kind == LEARNED ? run->w[0] : NULL), LK_BUF(run->y),
-                      LK_INT(channels), LK_REAL(log(o->base) / (double)channels));
+                      LK_INT(channels), LK_REAL(log(o->base) / (double)channels),
+                      LK_INT(run->time));
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -111,6 +113,7 @@ const struct lk_op lk_op_position = {
     .min_inputs = 1,
     .max_inputs = 2,
     .takes_length = true,
+    .time = LK_TIME_BEFORE,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

@@ -67,7 +67,7 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_o
     return LK_ENQUEUE(setup->state, grid_of(setup), LK_BUF(from),
                       LK_BUF(lk_steps_length(setup, run)), LK_BUF(to),
                       LK_INT(setup->shapes.y.dim[1]), LK_INT(turned), LK_INT(dim / 2),
-                      LK_REAL(log(o->base) / (double)dim), LK_REAL(turn));
+                      LK_REAL(log(o->base) / (double)dim), LK_REAL(turn), LK_INT(run->time));
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -111,6 +111,7 @@ const struct lk_op lk_op_rotary = {
     .min_inputs = 1,
     .max_inputs = 2,
     .takes_length = true,
+    .time = LK_TIME_BEFORE,
     .infer = infer,
     .prepare = prepare,
     .forward = forward,

@@ -1,6 +1,6 @@
-/* A language model goes on with a text: the whole window is run for each token, and the next
- * one is drawn from what its last time step predicts. */
-#include "train/predict/predictor.h"
+/* A language model goes on with a text: each token is drawn from what the time step before it
+ * predicts. */
+#include "train/predict/steps.h"
 
 #include "base/fail.h"
 #include "base/random.h"
@@ -14,6 +14,8 @@ struct generator {
     int64_t length, choices; /* tokens of a window; numbers of a time step of the output */
     int64_t known;           /* of these, tokens of the vocabulary */
     int64_t count;           /* of tokens in the window */
+    struct lk_predictor_steps *steps; /* NULL: the model looks at more than earlier tokens, or
+                                       * there were more than it takes */
     int32_t *window;
     float *predicted[LK_MOST_INPUTS];
     double *weights;
@@ -59,6 +61,7 @@ static void clear(struct generator *g)
 {
     for (int i = 0; i < LK_MOST_INPUTS; i++)
         free(g->predicted[i]);
+    lk_predictor_steps_destroy(g->steps);
     free(g->weights);
     free(g->window);
     free(g->text.bytes);
@@ -68,8 +71,11 @@ static void clear(struct generator *g)
 static void keep(struct generator *g, const int32_t *tokens, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        if (g->count == g->length)
+        if (g->count == g->length) {
+            lk_predictor_steps_destroy(g->steps); /* every token has moved to another place */
+            g->steps = NULL;
             memmove(g->window, g->window + 1, (size_t)--g->count * sizeof *g->window);
+        }
         g->window[g->count++] = tokens[i];
     }
 }
@@ -89,6 +95,26 @@ static enum lk_status take_prompt(struct generator *g, const char *prompt)
     for (int64_t i = 0; i < count; i++)
         LK_TRY(lk_vocabulary_decode(&g->predictor->texts.vocabulary, tokens[i], &g->text));
     return LK_OK;
+}
+
+/* Begins to compute single time steps, if the model and the device's memory let it. */
+static enum lk_status begin_steps(struct generator *g)
+{
+    const enum lk_status status = lk_predictor_steps_create(g->predictor, &g->steps);
+    if (status != LK_E_UNSUPPORTED && status != LK_E_DEVICE_MEMORY)
+        return status;
+    lk_error_clear();
+    return LK_OK;
+}
+
+/* Predicts the token behind the window's last: by its time step, or by the whole window. */
+static enum lk_status predict(struct generator *g)
+{
+    float *last = g->predicted[0] + (g->count - 1) * g->choices;
+    if (g->steps)
+        return lk_predictor_steps_run(g->steps, g->window, g->count, last);
+    memset(g->window + g->count, 0, (size_t)(g->length - g->count) * sizeof *g->window);
+    return lk_predictor_run_tokens(g->predictor, g->window, (int32_t)g->count, g->predicted);
 }
 
 static int descending(const void *a, const void *b)
@@ -152,12 +178,13 @@ enum lk_status lk_predictor_generate(struct lk_predictor *predictor, const char 
     LK_TRY(check_output(&g));
     enum lk_status status = allocate(&g);
     if (status == LK_OK)
+        status = begin_steps(&g);
+    if (status == LK_OK)
         status = take_prompt(&g, prompt);
     for (int64_t i = 0; i < options->tokens && status == LK_OK; i++) {
         const size_t before = g.text.used;
         int32_t token = 0;
-        memset(g.window + g.count, 0, (size_t)(g.length - g.count) * sizeof *g.window);
-        status = lk_predictor_run_tokens(predictor, g.window, (int32_t)g.count, g.predicted);
+        status = predict(&g);
         if (status == LK_OK)
             status = draw(&g, i, &token);
         if (status == LK_OK)

@@ -1,6 +1,6 @@
 /* Checks a device's operations: compares three sums that Euler's theorem makes equal, for each
  * operation of a graph. */
-#include "graph/check.h"
+#include "graph/check/check.h"
 
 #include "base/fail.h"
 #include "base/progress.h"
