@@ -1,0 +1,114 @@
+"""A recurrent model and a transformer of the zoo, smaller, on texts of many lengths, with
+dropout: the same parameters, bit for bit, whoever computes what:
+same_texts.py PROGRAM yes|no LAYER (see ranks.py)."""
+import random
+import shutil
+import subprocess
+import sys
+import unittest
+
+HAS_MPI, LAYER = sys.argv.pop(2) == 'yes', sys.argv.pop(2)
+
+import program  # noqa: E402: takes PROGRAM
+from program import PROGRAM, ProgramTest  # noqa: E402
+
+MPIRUN = shutil.which('mpirun')
+SAMPLES, BATCH = 236, 48  # 5 batches an epoch; of the last one 44 samples are there
+MODELS = {
+    'text-lstm': ['--set', 'width=16', '--set', 'units=20'],
+    'transformer-encoder': ['--set', 'width=16', '--set', 'heads=2', '--set', 'blocks=1',
+                            '--set', 'wide=24'],
+}
+
+
+class SameTexts(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        chance = random.Random(1)
+        with open(self.path('texts.txt'), 'w') as file:
+            for i in range(SAMPLES):
+                words = [chance.choice('abcdefghijkl') for _ in range(chance.randrange(0, 13))]
+                file.write(f'{i % 3}\t{" ".join(words[:6] + ["qrs"[i % 3]] + words[6:])}\n')
+
+    def arguments(self, model, run, length):
+        return ['train', model, *MODELS[model], '--data',
+                f'text:texts.txt,unit=word,length={length}', '--batch-size', str(BATCH),
+                '--shards', '4', '--epochs', '100', '--val', 'off', '--tune', 'off', '--lr',
+                '0.01', '--run', run]
+
+    def bits(self, model, run, *arguments, length=14, **environment):
+        done = self.run_program(*self.arguments(model, run, length), *arguments,
+                                environment=environment)
+        self.stderr = done.stderr
+        self.assertNotRegex(self.stderr, 'differ(?! from run to run)')
+        return self.sha256(run)
+
+    def check(self, model, cases):
+        """All of them end with the bits of the first run, which has learned something."""
+        one = self.bits(model, 'one', '--steps', '12')
+        losses = [e['loss'] for e in self.events('one', 'step')]
+        self.assertLess(losses[-1], 0.97 * losses[0])
+        for name, (arguments, more) in cases.items():
+            with self.subTest(name, model=model):
+                self.assertEqual(self.bits(model, name, '--steps', '12', *arguments, **more),
+                                 one)
+
+    def check_halves(self, model, *more):
+        """On halves of a device, and stopped within the second epoch."""
+        one = self.bits(model, 'one', '--steps', '12', *more)
+        self.bits(model, 'parts', '--steps', '7', *more)
+        self.assertEqual(self.bits(model, 'parts', '--steps', '12', '--device', '0/2',
+                                   '--split', 'all', *more), one)
+        self.assertIn('going on after step 7', self.stderr)
+        return one
+
+    def test_one_device_or_two(self):
+        """A run that does not wait for other devices, too, where there are none; and however
+        far texts are padded."""
+        for model in MODELS:
+            self.check(model, {
+                f'{model} halves': (['--device', '0/2', '--split', 'all'], {}),
+                f'{model} async': (['--device', '0', '--mode', 'async'], {}),
+                f'{model} padded': ([], {'length': 40})})
+            shutil.rmtree(self.path('one'))
+
+    def test_mixed_precision_and_going_on(self):
+        for model in MODELS:
+            with self.subTest(model):
+                floats = self.check_halves(model)
+                for run in 'one', 'parts':
+                    shutil.rmtree(self.path(run))
+                self.assertNotEqual(self.check_halves(model, '--precision', 'mixed'), floats)
+                for run in 'one', 'parts':
+                    shutil.rmtree(self.path(run))
+
+    @unittest.skipIf(LAYER == 'none', 'needs CL/cl_layer.h')
+    def test_a_lost_device(self):
+        fault = 'call=clEnqueueNDRangeKernel,device=1,nth=200,kind=error,code=-36,sticky=1'
+        for model in MODELS:
+            with self.subTest(model):
+                one = self.bits(model, f'{model} one', '--steps', '12')
+                self.assertEqual(self.bits(
+                    model, f'{model} two', '--steps', '12', '--device', '0/2', '--split',
+                    'all', OPENCL_LAYERS=LAYER, LOCKSTEP_FAULT=fault), one)
+                self.assertIn('1 device is left', self.stderr)
+                steps = self.events(f'{model} two', 'step')
+                self.assertTrue(all(steps[0]['devices']))  # it had a share before
+                self.assertFalse(all(steps[-1]['devices']))
+
+    @unittest.skipUnless(HAS_MPI and MPIRUN, 'needs a build with MPI, and mpirun')
+    def test_two_ranks(self):
+        clean = {k: v for k, v in self.environment().items()
+                 if not k.startswith(('OMPI_', 'PMI'))}
+        for model in MODELS:
+            with self.subTest(model):
+                subprocess.run([MPIRUN, '--allow-run-as-root', '--oversubscribe', '-np', '2',
+                                PROGRAM, *self.arguments(model, 'ranks', 14), '--steps', '12',
+                                '--fresh'], cwd=self.folder, env=clean, check=True,
+                               capture_output=True, timeout=200)
+                self.assertEqual(self.sha256('ranks'),
+                                 self.bits(model, f'{model} one', '--steps', '12'))
+
+
+if __name__ == '__main__':
+    program.main()
