@@ -31,10 +31,10 @@ UPDATE_KERNEL void rows_mark(__global const word *restrict g, int from, int unit
         for (int u = item; u < count; u += ITEMS)
             bits |= numbers[u];
         found[item] = bits;
-        for (int half = ITEMS / 2; half > 0; half /= 2) {
+        for (int other = ITEMS / 2; other > 0; other /= 2) {
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (item < half)
-                found[item] |= found[item + half];
+            if (item < other)
+                found[item] |= found[item + other];
         }
         if (item == 0)
             touched[row] = (found[0] & ~SIGN) != 0;
