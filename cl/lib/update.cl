@@ -71,3 +71,52 @@ INLINE V clip_value(V d, V most)
 #define CLIPPED(d) (d)
 #define PENALIZED(d, w, i) (d)
 #endif
+
+/* With -DLAZY=1 (src/optim/rows.h) an update's kernel takes LAZINESS too: it begins at vector
+ * `from` of g; what it updates are rows of `units` numbers, of which those with touched[row] 0
+ * stay as they are, with all of their state; units 0: it is no table, and all is updated. The
+ * kernel says which vectors it leaves out (IF_TOUCHED), and what a number becomes that may be
+ * in a row that stays (MOVED). Without it the macros change nothing. */
+#if LAZY
+#define LAZINESS , int from, int units, __global const int *restrict touched
+#define FROM from
+#define IF_TOUCHED(i)                                                                          \
+    const V is_touched = find_touched(i, units, touched);                                      \
+    if (units && !touches(is_touched))                                                         \
+        continue;
+#define MOVED(y, old) (is_touched > (V)0 ? (y) : (old))
+
+typedef union {
+    real lane[VECTOR];
+    V all;
+} touched_lanes;
+
+INLINE bool touches(V is_touched)
+{
+#if VECTOR > 1
+    return any(is_touched > (V)0);
+#else
+    return is_touched > 0;
+#endif
+}
+
+/* Of each number of vector i: 1 if its row is touched, 0 if not. Few vectors lie in more rows
+ * than one. */
+INLINE V find_touched(int i, int units, __global const int *restrict touched)
+{
+    if (!units)
+        return (V)1;
+    const int at = i * VECTOR, row = at / units;
+    if (VECTOR == 1 || units - (at - row * units) >= VECTOR)
+        return (V)((real)touched[row]);
+    touched_lanes found;
+    for (int v = 0; v < VECTOR; v++)
+        found.lane[v] = touched[(at + v) / units];
+    return found.all;
+}
+#else
+#define LAZINESS
+#define FROM 0
+#define IF_TOUCHED(i)
+#define MOVED(y, old) (y)
+#endif

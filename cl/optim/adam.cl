@@ -14,21 +14,24 @@ UPDATE_KERNEL void adam_update(__global V *restrict w, __global const V *restric
                                __global V *restrict state, int first, int vectors, int stride,
                                real scale, __global const real *scaling, real rate, real root,
                                real beta_1, real rest_1, real beta_2, real rest_2, real epsilon,
-                               real keep ADJUSTMENTS)
+                               real keep ADJUSTMENTS LAZINESS)
 {
     const real times = CLIPPED_NORM(UNSCALED(scale, scaling));
     if (IS_SKIPPED(scaling))
         return;
     w += first;
     state += first;
+    g += FROM;
     __global V *restrict squares = state + (size_t)stride;
     FOR_EACH(i, vectors)
     {
+        IF_TOUCHED(i)
         const V d = PENALIZED(CLIPPED(g[i] * times), w[i], i);
         const V m = beta_1 * state[i] + rest_1 * d;
         const V v = beta_2 * squares[i] + rest_2 * (d * d);
-        state[i] = m;
-        squares[i] = v;
-        w[i] = w[i] * KEEP(keep, i) - RATE(rate, i) * (m / (sqrt(v) * root + epsilon));
+        state[i] = MOVED(m, state[i]);
+        squares[i] = MOVED(v, squares[i]);
+        w[i] = MOVED(
+            w[i] * KEEP(keep, i) - RATE(rate, i) * (m / (sqrt(v) * root + epsilon)), w[i]);
     }
 }

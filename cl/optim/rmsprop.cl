@@ -14,31 +14,33 @@ UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *rest
                                   __global V *restrict state, int first, int vectors,
                                   int stride, real scale, __global const real *scaling,
                                   real rate, real rho, real rest, real momentum,
-                                  real epsilon ADJUSTMENTS)
+                                  real epsilon ADJUSTMENTS LAZINESS)
 {
     const real times = CLIPPED_NORM(UNSCALED(scale, scaling));
     if (IS_SKIPPED(scaling))
         return;
     w += first;
     state += first;
+    g += FROM;
     __global V *restrict means = state + (size_t)stride;
     __global V *restrict directions = state + (size_t)stride * (1 + CENTERED);
     FOR_EACH(i, vectors)
     {
+        IF_TOUCHED(i)
         V d = PENALIZED(CLIPPED(g[i] * times), w[i], i);
         V r = rho * state[i] + rest * (d * d);
-        state[i] = r;
+        state[i] = MOVED(r, state[i]);
 #if CENTERED
         const V a = rho * means[i] + rest * d;
-        means[i] = a;
+        means[i] = MOVED(a, means[i]);
         r = r - a * a;
         r = r < (V)0 ? (V)0 : r;
 #endif
         d = d / (sqrt(r) + epsilon);
 #if MOMENTUM
         d = momentum * directions[i] + d;
-        directions[i] = d;
+        directions[i] = MOVED(d, directions[i]);
 #endif
-        w[i] = w[i] - RATE(rate, i) * d;
+        w[i] = MOVED(w[i] - RATE(rate, i) * d, w[i]);
     }
 }

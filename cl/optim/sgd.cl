@@ -12,21 +12,23 @@
 UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict g,
                               __global V *restrict state, int first, int vectors, int stride,
                               real scale, __global const real *scaling, real rate,
-                              real momentum, real decay ADJUSTMENTS)
+                              real momentum, real decay ADJUSTMENTS LAZINESS)
 {
     const real times = CLIPPED_NORM(UNSCALED(scale, scaling));
     if (IS_SKIPPED(scaling))
         return;
     w += first;
     state += first;
+    g += FROM;
     FOR_EACH(i, vectors)
     {
+        IF_TOUCHED(i)
         V d = PENALIZED(CLIPPED(g[i] * times), w[i], i) + DECAY(decay, i) * w[i];
 #if MOMENTUM
         const V m = momentum * state[i] + d;
-        state[i] = m;
+        state[i] = MOVED(m, state[i]);
         d = NESTEROV ? d + momentum * m : m;
 #endif
-        w[i] = w[i] - RATE(rate, i) * d;
+        w[i] = MOVED(w[i] - RATE(rate, i) * d, w[i]);
     }
 }

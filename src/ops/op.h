@@ -35,6 +35,7 @@ struct lk_param_spec {
     bool is_tracked; /* a moving average, which no optimizer moves: an update subtracts
                       * the mean of its dw over the samples, which is no derivative but
                       * a difference */
+    bool is_rows;    /* a table, of which a step reads few rows; dw of the others is 0 */
 };
 
 /* What is known of an operation's shapes: the caller fills the first part, infer the second. */

@@ -16,6 +16,7 @@
 struct options {
     double lr, beta_1, beta_2, epsilon, weight_decay;
     int decay_of;
+    bool lazy;
 };
 
 #define ADAM_OPTIONS                                                                           \
@@ -43,7 +44,8 @@ struct options {
         .standard = "1e-7", .help = "added to the root"                                        \
     }
 
-static const struct lk_option adam_table[] = {ADAM_OPTIONS, {0}};
+static const struct lk_option adam_table[] = {
+    ADAM_OPTIONS, LK_LAZY_OPTION(struct options), {0}};
 
 static const struct lk_option adamw_table[] = {
     ADAM_OPTIONS,
@@ -54,6 +56,7 @@ static const struct lk_option adamw_table[] = {
      .standard = "0.004",
      .help = "share of w that goes in a step at rate 1"},
     LK_DECAY_OF_OPTION(struct options),
+    LK_LAZY_OPTION(struct options),
     {0},
 };
 
@@ -68,6 +71,11 @@ static int arrays(const void *options, const char *names[LK_MOST_STATE_ARRAYS])
 static bool spares(const void *options)
 {
     return ((const struct options *)options)->decay_of == LK_DECAY_OF_WEIGHTS;
+}
+
+static bool lazy(const void *options)
+{
+    return ((const struct options *)options)->lazy;
 }
 
 static int numbers(const void *options, double lr, int64_t step, double n[LK_MOST_NUMBERS])
@@ -90,6 +98,7 @@ const struct lk_optimizer_kind lk_optimizer_adam = {.name = "adam",
                                                     .options = adam_table,
                                                     .options_bytes = sizeof(struct options),
                                                     .arrays = arrays,
+                                                    .lazy = lazy,
                                                     .numbers = numbers};
 
 const struct lk_optimizer_kind lk_optimizer_adamw = {.name = "adamw",
@@ -98,4 +107,5 @@ const struct lk_optimizer_kind lk_optimizer_adamw = {.name = "adamw",
                                                      .options_bytes = sizeof(struct options),
                                                      .arrays = arrays,
                                                      .spares = spares,
+                                                     .lazy = lazy,
                                                      .numbers = numbers};

@@ -4,6 +4,7 @@
 
 #include "optim/adjust.h"
 #include "optim/average.h"
+#include "optim/rows.h"
 #include "optim/scaling.h"
 
 struct lk_optimizer {
@@ -13,6 +14,7 @@ struct lk_optimizer {
     size_t real_bytes;
     struct lk_scaling *scaling;       /* NULL: the loss is not scaled */
     struct lk_adjustment *adjustment; /* NULL: no factors and no limits */
+    struct lk_lazy_rows *rows;        /* NULL: not lazy, or no tables of rows */
     struct lk_average *average;       /* NULL: weights are not averaged */
     struct lk_kernel *track;
     int64_t tracked;

@@ -69,6 +69,8 @@ static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer 
     lk_elementwise_define(&optimizer->elementwise, options, sizeof options / 2);
     if (optimizer->adjustment)
         strcat(options, " -DADJUSTED=1");
+    if (optimizer->rows)
+        strcat(options, " -DLAZY=1");
     const size_t used = strlen(strcat(options, " "));
     if (kind->define)
         kind->define(optimizer->info.options, options + used, sizeof options - used);
@@ -140,6 +142,8 @@ static enum lk_status create(struct lk_optimizer *optimizer,
     LK_TRY(parse(config->kind, config->options, &info->kind, &parsed));
     info->options = parsed;
     LK_TRY(lk_adjustment_create(config, &optimizer->adjustment));
+    if (info->kind->lazy(parsed))
+        LK_TRY(lk_lazy_rows_create(config, &optimizer->rows));
     LK_TRY(make_kernel(device, optimizer));
     LK_TRY(make_state(device, optimizer, config->count, config->ema > 0));
     return config->ema == 0 ? LK_OK : lk_average_create(config, info, &optimizer->average);
@@ -171,6 +175,7 @@ void lk_optimizer_destroy(struct lk_optimizer *optimizer)
     lk_kernel_destroy(optimizer->track);
     lk_scaling_destroy(optimizer->scaling);
     lk_adjustment_destroy(optimizer->adjustment);
+    lk_lazy_rows_destroy(optimizer->rows);
     lk_average_destroy(optimizer->average);
     lk_buffer_destroy(optimizer->info.scaling);
     lk_buffer_destroy(optimizer->info.state);

@@ -8,14 +8,13 @@
 #define LK_OPTIM_OPTIMIZER_H
 
 #include "base/option.h"
-#include "device/device.h"
-#include <lockstep/tensor.h>
+#include "optim/config.h"
 
 enum { LK_MOST_STATE_ARRAYS = 4, LK_MOST_NUMBERS = 8 };
 
 /* One kind of optimizer. Its kernel <source>_update in cl/optim/<source>.cl takes (w, g, state,
  * first, vectors, stride in vectors, scale, scaling, then the numbers in order, then
- * ADJUSTMENTS). */
+ * ADJUSTMENTS and LAZINESS). */
 struct lk_optimizer_kind {
     const char *name, *source;
     const struct lk_option *options; /* the table has a row "lr" of kind REAL */
@@ -29,6 +28,10 @@ struct lk_optimizer_kind {
 
     /* (optional) Whether weight decay spares biases and parameters of normalization. */
     bool (*spares)(const void *options);
+
+    /* Whether rows of a table (struct lk_param_rows) stand still while they have no gradient.
+     */
+    bool (*lazy)(const void *options);
 
     /* The kernel's numbers for step `step` (from 1) at learning rate `lr`; returns how many. */
     int (*numbers)(const void *options, double lr, int64_t step,
@@ -46,6 +49,14 @@ extern const char *const lk_decay_of_names[];
                 "normalization"                                                                \
     }
 
+/* The row of the option `lazy` for a table over `type`. */
+#define LK_LAZY_OPTION(type)                                                                   \
+    {                                                                                          \
+        .name = "lazy", .kind = LK_OPTION_BOOL, .offset = offsetof(type, lazy),                \
+        .standard = "false",                                                                   \
+        .help = "rows of an embedding whose gradient is 0 stand still, with their state"       \
+    }
+
 /* All kinds; ends with NULL. Made from the list in meson.build. */
 extern const struct lk_optimizer_kind *const lk_optimizer_kinds[];
 
@@ -58,34 +69,6 @@ LK_MUST_CHECK enum lk_status lk_optimizer_find(const char *name,
  * biases and parameters of normalization. fails: LK_E_ARGUMENT, LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_optimizer_ask(const char *kind, const char *options,
                                               int *arrays, bool *spares);
-
-/* Factors of parameters `first` to first + count - 1: of their learning rate, and of their
- * weight decay; and the penalties l1 sum |w| + l2 sum w^2 whose gradient is added to the mean
- * gradient, behind what clips it. */
-struct lk_param_factors {
-    int64_t first, count; /* first: a multiple of LK_FACTOR_BLOCK */
-    double rate, decay, l1, l2;
-};
-enum { LK_FACTOR_BLOCK = 128 }; /* all parameters of a block have the same factors */
-
-/* Limits to the mean gradient, before weight decay; 0: none. value: of each element, which is
- * cut off there (torch.nn.utils.clip_grad_value_). norm: of the gradient of all parameters as
- * one vector; a longer one is multiplied by norm / (its norm + 1e-6)
- * (torch.nn.utils.clip_grad_norm_, about Keras's global_clipnorm). The norm comes first. */
-struct lk_clip {
-    double value, norm;
-};
-
-struct lk_optimizer_config {
-    struct lk_device *device;
-    enum lk_dtype real;
-    const char *kind, *options;             /* "adam"; "lr=0.01 beta_1=0.8" (NULL: defaults) */
-    int64_t count;                          /* parameters */
-    const struct lk_param_factors *factors; /* copied; those of others: 1, 1, 0, 0 */
-    int factor_count;
-    struct lk_clip clip;
-    double ema; /* the share of their moving average that weights keep in a step; 0: none */
-};
 
 struct lk_optimizer;
 
@@ -130,7 +113,7 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer
 
 /* As lk_optimizer_enqueue() for elements first to first + count - 1 of w alone; g begins
  * with the gradient of element `first`. Both are multiples of 32, but the last range may end
- * with w. */
+ * with w. A table of rows is in one range as a whole. */
 struct lk_update {
     int64_t first, count;
     double scale, lr;

@@ -14,7 +14,7 @@
 
 struct options {
     double lr, rho, momentum, epsilon;
-    bool centered;
+    bool centered, lazy;
 };
 
 static const struct lk_option table[] = {
@@ -48,6 +48,7 @@ static const struct lk_option table[] = {
      .offset = offsetof(struct options, centered),
      .standard = "false",
      .help = "divide by the deviation from the mean gradient"},
+    LK_LAZY_OPTION(struct options),
     {0},
 };
 
@@ -69,6 +70,11 @@ static void define(const void *options, char *text, size_t bytes)
     snprintf(text, bytes, "-DCENTERED=%d -DMOMENTUM=%d", o->centered, o->momentum > 0);
 }
 
+static bool lazy(const void *options)
+{
+    return ((const struct options *)options)->lazy;
+}
+
 static int numbers(const void *options, double lr, int64_t step, double n[LK_MOST_NUMBERS])
 {
     const struct options *o = options;
@@ -87,4 +93,5 @@ const struct lk_optimizer_kind lk_optimizer_rmsprop = {.name = "rmsprop",
                                                        .options_bytes = sizeof(struct options),
                                                        .arrays = arrays,
                                                        .define = define,
+                                                       .lazy = lazy,
                                                        .numbers = numbers};

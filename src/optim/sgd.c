@@ -11,7 +11,7 @@
 
 struct options {
     double lr, momentum, weight_decay;
-    bool nesterov;
+    bool nesterov, lazy;
     int decay_of;
 };
 
@@ -40,6 +40,7 @@ static const struct lk_option table[] = {
      .standard = "0",
      .help = "times w, added to the gradient"},
     LK_DECAY_OF_OPTION(struct options),
+    LK_LAZY_OPTION(struct options),
     {0},
 };
 
@@ -61,6 +62,11 @@ static bool spares(const void *options)
     return ((const struct options *)options)->decay_of == LK_DECAY_OF_WEIGHTS;
 }
 
+static bool lazy(const void *options)
+{
+    return ((const struct options *)options)->lazy;
+}
+
 static int numbers(const void *options, double lr, int64_t step, double n[LK_MOST_NUMBERS])
 {
     const struct options *o = options;
@@ -78,4 +84,5 @@ const struct lk_optimizer_kind lk_optimizer_sgd = {.name = "sgd",
                                                    .arrays = arrays,
                                                    .define = define,
                                                    .spares = spares,
+                                                   .lazy = lazy,
                                                    .numbers = numbers};

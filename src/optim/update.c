@@ -60,21 +60,24 @@ static enum lk_status check_update(const struct lk_optimizer *optimizer,
     return LK_OK;
 }
 
-static enum lk_status enqueue_moved(struct lk_optimizer *optimizer, struct lk_buffer *w,
-                                    const struct lk_buffer *g, const struct lk_update *update)
+/* Launches the kernel for a part of an update, whose gradient begins `from` elements behind
+ * that of the update. rows NULL: it is no table whose rows may stand still. */
+static enum lk_status launch(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                             const struct lk_buffer *g, const struct lk_update *part,
+                             int64_t from, const struct lk_param_rows *rows)
 {
     const struct lk_optimizer_info *info = &optimizer->info;
     const struct lk_elementwise *e = &optimizer->elementwise;
     double numbers[LK_MOST_NUMBERS];
-    int count = 8 + info->kind->numbers(info->options, update->lr, update->step, numbers);
-    struct lk_arg args[8 + LK_MOST_NUMBERS + LK_ADJUSTMENT_ARGS] = {
+    int count = 8 + info->kind->numbers(info->options, part->lr, part->step, numbers);
+    struct lk_arg args[8 + LK_MOST_NUMBERS + LK_ADJUSTMENT_ARGS + LK_LAZY_ROWS_ARGS] = {
         LK_BUF(w),
         LK_BUF(g),
         LK_BUF(info->state),
-        LK_INT(update->first / e->vector),
-        LK_INT(lk_elementwise_vectors(e, update->count)),
+        LK_INT(part->first / e->vector),
+        LK_INT(lk_elementwise_vectors(e, part->count)),
         LK_INT(info->stride / e->vector),
-        LK_REAL(update->scale),
+        LK_REAL(part->scale),
         LK_BUF(info->scaling)};
     for (int i = 8; i < count; i++)
         args[i] = (struct lk_arg)LK_REAL(numbers[i - 8]);
@@ -82,8 +85,37 @@ static enum lk_status enqueue_moved(struct lk_optimizer *optimizer, struct lk_bu
         lk_adjustment_args(optimizer->adjustment, args + count);
         count += LK_ADJUSTMENT_ARGS;
     }
-    LK_TRY(lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, update->count), args,
-                             count));
+    if (optimizer->rows) {
+        lk_lazy_rows_args(optimizer->rows, rows, from / e->vector, args + count);
+        count += LK_LAZY_ROWS_ARGS;
+    }
+    return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, part->count), args,
+                             count);
+}
+
+/* Of a lazy optimizer: tables of rows and what lies between them, one after the other. */
+static enum lk_status enqueue_lazy(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                   const struct lk_buffer *g, const struct lk_update *update)
+{
+    const int64_t end = update->first + update->count;
+    struct lk_update part = *update;
+    while (part.first < end) {
+        const struct lk_param_rows *rows;
+        const int64_t from = part.first - update->first;
+        LK_TRY(lk_lazy_rows_next(optimizer->rows, part.first, end, &part.count, &rows));
+        if (rows)
+            LK_TRY(lk_lazy_rows_enqueue(optimizer->rows, rows, g, from));
+        LK_TRY(launch(optimizer, w, g, &part, from, rows));
+        part.first += part.count;
+    }
+    return LK_OK;
+}
+
+static enum lk_status enqueue_moved(struct lk_optimizer *optimizer, struct lk_buffer *w,
+                                    const struct lk_buffer *g, const struct lk_update *update)
+{
+    LK_TRY(optimizer->rows ? enqueue_lazy(optimizer, w, g, update)
+                           : launch(optimizer, w, g, update, 0, NULL));
     return optimizer->average ? lk_average_enqueue(optimizer->average, w, update->first,
                                                    update->count, update->step)
                               : LK_OK;

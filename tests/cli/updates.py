@@ -21,6 +21,16 @@ layers:
   - softmax
 """
 
+TEXT = """name: text
+input: {tokens: {shape: [6], type: int32, length: true}}
+classes: 2
+layers:
+  - embedding: {vocabulary: 64, units: 12}
+  - rnn: {units: 8}
+  - dense: {units: 2}
+  - softmax
+"""
+
 # All of it at once. An epoch is 11 steps.
 ALL = ['--optimizer', 'adamw weight_decay=0.1 decay_of=weights', '--set', 'clip_norm=0.5',
        '--set', 'ema=0.9', '--set',
@@ -73,6 +83,30 @@ class UpdatesTest(ProgramTest):
         self.assertEqual(arrays['net']['dense_1.weight'], arrays['slow']['dense_1.weight'])
         self.refused(2, ["layer 'conv2d_1' has lr_scale 1 here, 0.1 there", '--fresh'], 'train',
                      'net.yaml', *self.OPTIONS, '--run', 'slow', '--steps', '2')
+
+    def test_lazy(self):
+        """Rows of words that a batch does not have stand still, on any devices and where a run
+        goes on; each batch has few of the words."""
+        self.put('net.yaml', TEXT)
+        lines = [f'{i % 2}\tword{i % 23} word{i % 41} word{i % 2 + 50}' for i in range(128)]
+        self.put('train.txt', '\n'.join(lines) + '\n')
+        self.OPTIONS = ['--data', 'text:train.txt,length=6', '--batch-size', '16', '--shards',
+                        '4', '--set', 'validation=off', '--set', 'clip_norm=1']
+        lazy = ['--optimizer', 'adamw lr=0.01 weight_decay=0.1 lazy=true', '--steps', '12']
+        one = self.bits('one', *lazy)
+        for name, device in {'three': '0*3', 'part': '0/2'}.items():
+            self.assertEqual(self.bits(name, *lazy, '--device', device), one)
+        self.net('again', *lazy[:2], '--steps', '5')
+        self.assertEqual(self.bits('again', *lazy), one)
+        self.assertNotEqual(self.bits('dense', '--optimizer', 'adamw lr=0.01 weight_decay=0.1',
+                                      '--steps', '12'), one)
+
+        # Rows that no text has: decay moves them, unless they stand still.
+        self.net('start', *lazy[:2], '--steps', '1')
+        start, end, dense = (self.arrays(run)['embedding_1.weight'][-48:]
+                             for run in ('start', 'one', 'dense'))
+        self.assertEqual(start, end)
+        self.assertNotEqual(start, dense)
 
     def test_penalties(self):
         """l2 is half of sgd's weight decay of weights; l1 has the weights' signs."""

@@ -41,8 +41,10 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     if (lk_shape_count(&shapes->y) < 0)
         return lk_fail(LK_E_SHAPE, "embedding: %s tokens of %lld units are too many", text,
                        (long long)o->units);
-    shapes->param[0] = (struct lk_param_spec){
-        .name = "weight", .shape = {2, {o->vocabulary, o->units}}, .init = LK_INIT_UNIFORM};
+    shapes->param[0] = (struct lk_param_spec){.name = "weight",
+                                              .shape = {2, {o->vocabulary, o->units}},
+                                              .init = LK_INIT_UNIFORM,
+                                              .is_rows = true};
     shapes->params = 1;
     shapes->backward_reads_x = true;
     shapes->flops = (double)lk_shape_count(&shapes->y);

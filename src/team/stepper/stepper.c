@@ -83,16 +83,23 @@ static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count
 {
     const struct lk_stepper_config *c = &stepper->config;
     const struct lk_param *param;
-    int params = 0, used = 0;
+    int params = 0, used = 0, tables = 0;
     while (lk_replica_param(stepper->replica, params))
         params++;
     struct lk_param_factors *factors = calloc((size_t)params + 1, sizeof *factors);
-    if (!factors)
+    struct lk_param_rows *rows = calloc((size_t)params + 1, sizeof *rows);
+    if (!factors || !rows) {
+        free(factors);
+        free(rows);
         return lk_fail_memory("factors of parameters", (size_t)params * sizeof *factors);
+    }
     for (int i = 0; (param = lk_replica_param(stepper->replica, i)); i++) {
         const struct lk_param_factors of = factors_of(stepper, param);
         if (param->is_trainable && (of.rate != 1 || of.decay != 1 || of.l1 != 0 || of.l2 != 0))
             factors[used++] = of;
+        if (param->is_trainable && param->spec.is_rows)
+            rows[tables++] = (struct lk_param_rows){param->offset, param->count,
+                                                    param->shape.dim[param->shape.rank - 1]};
     }
     const struct lk_optimizer_config config = {.device = c->device,
                                                .real = c->real,
@@ -101,10 +108,13 @@ static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count
                                                .count = count,
                                                .factors = factors,
                                                .factor_count = used,
+                                               .rows = rows,
+                                               .row_count = tables,
                                                .clip = c->clip,
                                                .ema = c->ema};
     const enum lk_status status = lk_optimizer_create(&config, &stepper->optimizer);
     free(factors);
+    free(rows);
     return status;
 }
 

@@ -1,0 +1,136 @@
+/* Finds which rows of a table have a gradient, so that a lazy optimizer updates these alone. */
+#include "optim/rows.h"
+
+#include "base/fail.h"
+#include "tensor/elementwise.h"
+#include "tensor/tensor.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Words that a work-group reads at least; work-items of a GPU that share a row. */
+enum { GROUP_WORDS = 1 << 14, GPU_ITEMS = 32 };
+
+struct lk_lazy_rows {
+    struct lk_param_rows *tables; /* in the order of `first`, apart from each other */
+    int count, items;
+    struct lk_kernel *mark;
+    struct lk_buffer *touched; /* int [most rows of a table + LK_PAD]: the last of these are 0,
+                                * for numbers of a vector that lie behind a table */
+};
+
+static enum lk_status check_tables(const struct lk_optimizer_config *config)
+{
+    int64_t end = 0;
+    for (int i = 0; i < config->row_count; i++) {
+        const struct lk_param_rows *r = &config->rows[i];
+        if (r->first < end || r->first % LK_FACTOR_BLOCK || r->units < 1 || r->count < 1 ||
+            r->count % r->units || r->first > config->count - r->count)
+            return lk_fail(LK_E_ARGUMENT,
+                           "rows of %lld in %lld parameters from %lld on, of %lld",
+                           (long long)r->units, (long long)r->count, (long long)r->first,
+                           (long long)config->count);
+        end = r->first + r->count;
+    }
+    return LK_OK;
+}
+
+static enum lk_status create(struct lk_lazy_rows *rows,
+                             const struct lk_optimizer_config *config)
+{
+    char options[64];
+    const struct lk_device_info *info = lk_device_info(config->device);
+    const struct lk_kernel_spec spec = {.source = "optim/rows",
+                                        .name = "rows_mark",
+                                        .options = options,
+                                        .real_bytes = config->real == LK_F64 ? 8 : 4};
+    int64_t most = 0;
+    for (int i = 0; i < rows->count; i++) {
+        const int64_t here = rows->tables[i].count / rows->tables[i].units;
+        most = here > most ? here : most;
+    }
+    rows->items = info->device_class == LK_CLASS_GPU ? GPU_ITEMS : 1;
+    while ((size_t)rows->items > info->group_items)
+        rows->items /= 2;
+    snprintf(options, sizeof options, "-DITEMS=%d", rows->items);
+    LK_TRY(lk_kernel_create(config->device, &spec, &rows->mark));
+    return lk_buffer_create(config->device, (size_t)(most + LK_PAD) * sizeof(int32_t),
+                            &rows->touched);
+}
+
+enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config,
+                                   struct lk_lazy_rows **rows)
+{
+    const size_t bytes = (size_t)config->row_count * sizeof *config->rows;
+    if (config->row_count == 0)
+        return LK_OK;
+    LK_TRY(check_tables(config));
+    struct lk_lazy_rows *made = calloc(1, sizeof *made);
+    struct lk_param_rows *tables = malloc(bytes);
+    if (!made || !tables) {
+        free(made);
+        free(tables);
+        return lk_fail_memory("lazy updates", bytes);
+    }
+    memcpy(tables, config->rows, bytes);
+    *made = (struct lk_lazy_rows){.tables = tables, .count = config->row_count};
+    const enum lk_status status = create(made, config);
+    if (status != LK_OK) {
+        lk_lazy_rows_destroy(made);
+        return status;
+    }
+    *rows = made;
+    return LK_OK;
+}
+
+void lk_lazy_rows_destroy(struct lk_lazy_rows *rows)
+{
+    if (!rows)
+        return;
+    lk_kernel_destroy(rows->mark);
+    lk_buffer_destroy(rows->touched);
+    free(rows->tables);
+    free(rows);
+}
+
+enum lk_status lk_lazy_rows_next(const struct lk_lazy_rows *rows, int64_t first, int64_t end,
+                                 int64_t *count, const struct lk_param_rows **table)
+{
+    for (int i = 0; i < rows->count; i++) {
+        const struct lk_param_rows *t = &rows->tables[i];
+        if (t->first + t->count <= first)
+            continue;
+        if (t->first >= end)
+            break;
+        if (t->first < first || t->first + t->count > end)
+            return lk_fail(LK_E_ARGUMENT, "an update of elements %lld to %lld cuts a table",
+                           (long long)first, (long long)end - 1);
+        /* numbers that pad a table to a whole vector are 0 and stay it */
+        *count = t->first > first ? t->first - first
+                                  : lk_least(lk_elementwise_padded(t->count), end - first);
+        *table = t->first > first ? NULL : t;
+        return LK_OK;
+    }
+    *count = end - first;
+    *table = NULL;
+    return LK_OK;
+}
+
+enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
+                                    const struct lk_param_rows *table,
+                                    const struct lk_buffer *g, int64_t from)
+{
+    const int64_t count = table->count / table->units;
+    const int64_t each = lk_divide_up(GROUP_WORDS, table->units);
+    const struct lk_grid grid = {{lk_divide_up(count + LK_PAD, each), 1, 1}, rows->items};
+    return LK_ENQUEUE(rows->mark, grid, LK_BUF(g), LK_INT(from), LK_INT(table->units),
+                      LK_INT(count), LK_INT(LK_PAD), LK_BUF(rows->touched), LK_INT(each));
+}
+
+void lk_lazy_rows_args(const struct lk_lazy_rows *rows, const struct lk_param_rows *table,
+                       int64_t from, struct lk_arg args[LK_LAZY_ROWS_ARGS])
+{
+    args[0] = (struct lk_arg)LK_INT(from);
+    args[1] = (struct lk_arg)LK_INT(table ? table->units : 0);
+    args[2] = (struct lk_arg)LK_BUF(rows->touched);
+}

@@ -1,0 +1,38 @@
+/* Lazy updates: of the rows of a table those alone that a step has touched. Floor 4. Private to
+ * this room; cl/lib/update.cl has what kernels do with it.
+ *
+ * A row is touched where its gradient, summed over the whole batch, is not 0 throughout. This
+ * is read off the sum, which is the same on every device, so no bit depends on who computes. */
+#ifndef LK_OPTIM_ROWS_H
+#define LK_OPTIM_ROWS_H
+
+#include "optim/optimizer.h"
+
+struct lk_lazy_rows;
+
+enum { LK_LAZY_ROWS_ARGS = 3 }; /* arguments of an update's kernel, its last */
+
+/* Takes the configuration's tables; *rows stays NULL where it has none. Kernels can run after
+ * lk_device_build(). fails: LK_E_ARGUMENT for tables that are none, LK_E_MEMORY,
+ * LK_E_DEVICE_MEMORY */
+LK_MUST_CHECK enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config,
+                                                 struct lk_lazy_rows **rows);
+void lk_lazy_rows_destroy(struct lk_lazy_rows *rows);
+
+/* How many elements from `first` on, but before `end`, one launch updates: *table says of which
+ * table, NULL: of none. fails: LK_E_ARGUMENT where a table is in the range in part */
+LK_MUST_CHECK enum lk_status lk_lazy_rows_next(const struct lk_lazy_rows *rows, int64_t first,
+                                               int64_t end, int64_t *count,
+                                               const struct lk_param_rows **table);
+
+/* Marks the touched rows of a table by its gradient, which begins at element `from` of g; holds
+ * until the next call. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
+                                                  const struct lk_param_rows *table,
+                                                  const struct lk_buffer *g, int64_t from);
+
+/* The further arguments of an update's kernel; from: in vectors. */
+void lk_lazy_rows_args(const struct lk_lazy_rows *rows, const struct lk_param_rows *table,
+                       int64_t from, struct lk_arg args[LK_LAZY_ROWS_ARGS]);
+
+#endif
