@@ -1,11 +1,13 @@
 """Weights of PyTorch's and Keras's recurrent layers, embeddings and attention: models with them
-compute what those programs computed (text_models/make.py), and write the same bits back."""
+compute what those programs computed (text_models/), and write the same bits back."""
+import json
 import os
+import re
 import unittest
 
 import npy
 from program import ProgramTest
-from weights import read_safetensors
+from weights import read_safetensors, write_safetensors
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'text_models')
 
@@ -85,6 +87,73 @@ class Torch(TextWeightsTest):
         self.assertIn('in order, by shape', said)
         wanted = npy.read(f'{MODELS}/both-ways.y.npy')[1]
         self.assertLess(max(abs(a - b) for a, b in zip(found, wanted)), 1e-5)
+
+
+class Imports(TextWeightsTest):
+    """Models of Keras, whose text is made as well."""
+
+    def compare(self, name):
+        self.run_program('import', f'{MODELS}/{name}.safetensors', '-o', name)
+        with open(self.path(f'{name}/model.yaml')) as file:
+            text = file.read()
+        tokens = re.search(r'^  (\w+): \{shape: \[7\], type: int32(, length: true)?\}', text,
+                           re.M)
+        self.assertTrue(tokens, text)
+        lengths = ['--input', f'{tokens[1]}_length={MODELS}/{name}.n.npy'] if tokens[2] else []
+        self.run_program('run', name, '--input', f'{tokens[1]}={MODELS}/{name}.x.npy', *lengths,
+                         '-o', 'values', '--force')
+        file, = os.listdir(self.path('values'))
+        found = npy.read(os.path.join(self.path('values'), file))[1]
+        wanted = npy.read(f'{MODELS}/{name}.y.npy')[1]
+        self.assertEqual(len(found), len(wanted))
+        self.assertGreater(max(wanted) - min(wanted), 1e-2)
+        self.assertLess(max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted)), 1e-5)
+
+    def test_cells(self):
+        self.compare('recurrent')
+
+    def test_masks_and_directions(self):
+        self.compare('masked')
+
+    def test_cells_as_keras_2_names_them(self):
+        arrays, metadata = read_safetensors(f'{MODELS}/recurrent.safetensors')
+        for number, word in enumerate(('kernel', 'recurrent_kernel', 'bias')):
+            arrays[f'lstm/lstm_cell_3/{word}:0'] = arrays.pop(f'layers/lstm/cell/vars/{number}')
+        write_safetensors(self.path('m.safetensors'), arrays, metadata)
+        self.run_program('import', f'{MODELS}/recurrent.safetensors', '-o', 'new')
+        self.run_program('import', 'm.safetensors', '-o', 'old')
+        with open(self.path('new/weights.safetensors'), 'rb') as new, \
+                open(self.path('old/weights.safetensors'), 'rb') as old:
+            self.assertEqual(new.read(), old.read())
+
+    def test_refusals(self):
+        embedding = ('Embedding', {'input_dim': 9, 'output_dim': 4, 'mask_zero': True})
+        for layers, said in (
+                ([('LSTM', {'units': 3, 'recurrent_activation': 'hard_sigmoid'})],
+                 "'recurrent_activation' is hard_sigmoid"),
+                ([('GRU', {'units': 3, 'stateful': True})], "'stateful'"),
+                ([('LSTM', {'units': 3, 'return_state': True})], "'return_state'"),
+                ([('Conv1D', {'filters': 2, 'kernel_size': 3})], 'with a mask'),
+                ([('Flatten', {})], 'with a mask'),
+                ([('TimeDistributed', {'layer': {'class_name': 'Flatten', 'config': {}}})],
+                 'not supported for each time step'),
+                ([('Bidirectional', {'layer': {'class_name': 'LSTM', 'config': {'units': 3}},
+                                     'merge_mode': 'ave'})], "'merge_mode' is ave"),
+                ([('Bidirectional', {'layer': {'class_name': 'Dense', 'config': {'units': 3}},
+                                     'merge_mode': 'sum'})], "class 'Dense', expected LSTM")):
+            listed = [{'class_name': c, 'config': {'name': f'l{i}', **o}}
+                      for i, (c, o) in enumerate([embedding] + layers)]
+            listed[0]['config']['batch_input_shape'] = [None, 7]
+            self.put('m.json', json.dumps(
+                {'class_name': 'Sequential', 'keras_version': '2.11.0',
+                 'config': {'name': 's', 'layers': listed}}))
+            self.refused(3, said, 'import', 'm.json', '-o', 'no')
+
+    def test_windows(self):
+        self.compare('windows')
+
+    def test_attention(self):
+        self.compare('attention')
 
 
 class RoundTrip(TextWeightsTest):

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Makes weights of PyTorch for models of text, tokens, and what PyTorch computes of them: make.py
-FOLDER
+"""Makes weights of PyTorch for models of text, and what it computes of them: make.py FOLDER
 
 Needs torch. Beside NAME.safetensors there are NAME.x.npy, the tokens, NAME.n.npy, their lengths
 where the model takes such, and NAME.y.npy. The models are those of ../text_weights.py.
