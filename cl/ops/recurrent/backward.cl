@@ -148,8 +148,8 @@ INLINE void reset_block(const struct backward *b, int t, int block)
     }
 }
 
-/* Where there is no step dh stays, the sign of a zero too: ways that skip such steps give the same
- * bits. */
+/* Where there is no step dh stays, the sign of a zero too: ways that skip such steps give the
+ * same bits. */
 INLINE void step_block(const struct backward *b, int t, int block)
 {
     const struct walk *w = &b->w;
