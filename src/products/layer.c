@@ -218,9 +218,10 @@ static enum lk_status enqueue_dz(const struct lk_product_setup *setup,
 {
     const bool wants_dz = layer->expands && (run->dx || run->dw);
     if (has_matrix_kernels(layer))
-        return layer->turn.kernel ? lk_matrix_transpose_enqueue(setup, &layer->turn, run->dy,
-                                                                run->y, run->workspace)
-                                  : LK_OK;
+        return layer->turn.kernel && !run->dy_is_turned
+                   ? lk_matrix_transpose_enqueue(setup, &layer->turn, run->dy, run->y,
+                                                 run->workspace)
+                   : LK_OK;
     const struct lk_expand_run made = {.dy = run->dy,
                                        .y = run->y,
                                        .at = run->at,

@@ -46,6 +46,8 @@ struct lk_layer_run {
     const struct lk_buffer *x, *w, *bias, *dy;
     struct lk_buffer *y, *at, *dx, *dw, *db, *workspace; /* at: u8, which won its 2x2 pool */
     int64_t dw_stride;
+    bool dy_is_turned; /* the backward before this one was that of a layer of as many units on
+                        * this dy: the workspace still holds what was made of it */
 };
 
 /* The shape of a product of matrices: y[units] from x[channels]. */

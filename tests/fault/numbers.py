@@ -82,7 +82,7 @@ class Numbers(ProgramTest):
         self.run_program('train', *self.OPTIONS, *more)
         undisturbed = self.sha256('run')
         fault = FAULTS[1] + ',nth=400,device=0'
-        said = self.train_with(fault, *more, '--device', '0*2', LOCKSTEP_SLOW='1:4')
+        said = self.train_with(fault, *more, '--device', '0*2', LOCKSTEP_SLOW='1:20')
         self.assertIn('it goes on alone', said)
         self.assertIn(OUT_OF_ORDER, said)
         self.assertEqual(self.sha256('run'), undisturbed)

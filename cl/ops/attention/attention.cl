@@ -22,15 +22,19 @@
  * -D: DIM, VALUES: numbers of a head in q and k, in v. ROWS queries or keys are computed at
  * once, with AT_ONCE others. BLOCK: a multiple of AT_ONCE. UNROLLED: numbers of a row that a
  * loop takes at once. CAUSAL: query t sees keys 0 .. t. LENGTHS: there are some. SELF: queries
- * and keys are the same time steps.
+ * and keys are the same time steps. SLICES, KEY_SLICES: the results of a head are
+ * computed in so many slices (attention_keys: KEY_SLICES), each by a work-group of its own,
+ * which computes all scores too: a GPU's registers hold no more sums.
  *
- * Group ids: 0: ROWS queries (attention_keys: keys); 1: head; 2: tile. Work-items: PARTS of a
- * tile.
+ * Group ids: 0: ROWS queries (attention_keys: keys); 1: slices of a head; 2: tile. Work-items:
+ * PARTS of a tile.
  */
 #include "lib/real.cl"
 #include "lib/steps.cl"
 #include "ops/args.h"
 #include "ops/attention/rows.cl"
+
+#define SLICE (VALUES / SLICES)
 
 /* What a query has met so far. */
 struct softmax {
@@ -68,12 +72,12 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
     const I length = valid_steps_here(lengths, at.tile, a->keys);
     const struct span span = span_of(length, a->keys);
     const int end = CAUSAL ? min(span.most, at.from + ROWS) : span.most;
-    V x[ROWS * DIM], sum[ROWS * VALUES], w[ROWS * BLOCK], shrink[ROWS];
+    V kept[KEPT(DIM)], sum[ROWS * SLICE], w[ROWS * BLOCK], shrink[ROWS];
     struct softmax softmax[ROWS];
-    read_rows(x, DIM, q, at.from, a->queries - 1, scale);
+    const struct own x = own_rows(kept, DIM, q, at.from, a->queries - 1, scale);
     for (int i = 0; i < ROWS; i++)
         softmax[i] = (struct softmax){LOWEST, (V)(0)};
-    for (int i = 0; i < ROWS * VALUES; i++)
+    for (int i = 0; i < ROWS * SLICE; i++)
         sum[i] = (V)(0);
     for (int j = 0; j < end; j += BLOCK) {
         const int count = min(BLOCK, end - j);
@@ -86,16 +90,18 @@ BODY void forward_rows(struct ids at, struct rows q, struct rows k, struct rows 
             else
                 shrink[i] = add_block(softmax + i, of, j, count, keys, 0);
         }
-        gather_block(sum, w, shrink, VALUES, v, j, count, length, span.least);
+        gather_block(sum, w, shrink, SLICE, slice_of(v, at, SLICE), j, count, length,
+                     span.least);
     }
     y += (size_t)at.tile * a->queries * a->heads * VALUES * PARTS;
     for (int i = 0; i < min(ROWS, a->queries - at.from); i++) {
         const int t = at.from + i;
         const I counts = softmax[i].sum != (V)(0) && counts_query(length, t);
         const V root = counts ? (V)(1) / softmax[i].sum : (V)(0);
-        write_row(y + ((size_t)t * a->heads + at.head) * VALUES * PARTS + PART,
-                  sum + i * VALUES, VALUES, root, counts);
-        if (saved) {
+        write_row(y + (((size_t)t * a->heads + at.head) * VALUES + at.slice * SLICE) * PARTS +
+                      PART,
+                  sum + i * SLICE, SLICE, root, counts);
+        if (saved && at.slice == 0) {
             const size_t row = ((size_t)at.tile * a->heads + at.head) * a->queries + t;
             saved[row * 2 * PARTS + PART] = softmax[i].most;
             saved[(row * 2 + 1) * PARTS + PART] = root;
@@ -108,7 +114,7 @@ KERNEL void attention_forward(__global const S *restrict q, __global const S *re
                               __global const int *restrict lengths, __global S *restrict y,
                               __global V *restrict saved, real scale, struct lk_attention a)
 {
-    const struct ids at = ids_here();
+    const struct ids at = ids_here(SLICES);
     forward_rows(at, rows_of(q, at.tile, a.queries, a.q_row, a.q_at + at.head * DIM),
                  rows_of(k, at.tile, a.keys, a.k_row, a.k_at + at.head * DIM),
                  rows_of(v, at.tile, a.keys, a.v_row, a.v_at + at.head * VALUES), lengths, y,

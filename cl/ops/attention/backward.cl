@@ -7,6 +7,11 @@
 #include "ops/args.h"
 #include "ops/attention/rows.cl"
 
+/* Numbers of a slice: of dq, of dk, of dv. */
+#define SLICE (DIM / SLICES)
+#define KEY_SLICE (DIM / KEY_SLICES)
+#define VALUE_SLICE (VALUES / KEY_SLICES)
+
 /* What the kernels of backward read: the rows of the head, and of each query of the head what
  * forward and attention_queries have left. */
 struct head {
@@ -50,15 +55,15 @@ BODY void query_rows(struct ids at, struct head h, struct rows y, __global S *dq
 {
     const int last = a->queries - 1,
               end = CAUSAL ? min(h.span.most, at.from + ROWS) : h.span.most;
-    V x[ROWS * DIM], g[ROWS * VALUES], dx[ROWS * DIM], w[ROWS * BLOCK], dw[ROWS * BLOCK];
-    V dot[ROWS], shrink[ROWS];
-    read_rows(x, DIM, h.q, at.from, last, scale);
-    read_rows(g, VALUES, h.dy, at.from, last, 1);
+    V kept_x[KEPT(DIM)], kept_g[KEPT(VALUES)], dx[ROWS * SLICE];
+    V w[ROWS * BLOCK], dw[ROWS * BLOCK], dot[ROWS], shrink[ROWS];
+    const struct own x = own_rows(kept_x, DIM, h.q, at.from, last, scale);
+    const struct own g = own_rows(kept_g, VALUES, h.dy, at.from, last, 1);
     for (int i = 0; i < ROWS; i++) {
         dot[i] = dot_of(h.dy, y, min(at.from + i, last));
         shrink[i] = (V)(1);
     }
-    for (int i = 0; i < ROWS * DIM; i++)
+    for (int i = 0; i < ROWS * SLICE; i++)
         dx[i] = (V)(0);
     for (int j = 0; dq && j < end; j += BLOCK) {
         const int count = min(BLOCK, end - j);
@@ -74,13 +79,15 @@ BODY void query_rows(struct ids at, struct head h, struct rows y, __global S *dq
                 w[i * BLOCK + u] = SEES(j + u, keys) ? ds : (V)(0);
             }
         }
-        gather_block(dx, w, shrink, DIM, h.k, j, count, h.length, h.span.least);
+        gather_block(dx, w, shrink, SLICE, slice_of(h.k, at, SLICE), j, count, h.length,
+                     h.span.least);
     }
     for (int i = 0; i < min(ROWS, a->queries - at.from); i++) {
         const I counts = counts_query(h.length, at.from + i);
-        h.dots[(at.from + i) * PARTS] = dot[i];
+        if (at.slice == 0)
+            h.dots[(at.from + i) * PARTS] = dot[i];
         if (dq)
-            write_row(dq + (size_t)(at.from + i) * a->q_row * PARTS, dx + i * DIM, DIM,
+            write_row(dq + (size_t)(at.from + i) * a->q_row * PARTS, dx + i * SLICE, SLICE,
                       (V)(scale), counts);
     }
 }
@@ -92,9 +99,10 @@ KERNEL void attention_queries(__global const S *restrict q, __global const S *re
                               __global const V *restrict saved, __global V *restrict dots,
                               __global S *restrict dq, real scale, struct lk_attention a)
 {
-    const struct ids at = ids_here();
+    const struct ids at = ids_here(SLICES);
     const size_t first =
-        ((size_t)at.tile * a.queries * a.q_row + a.q_at + at.head * DIM) * PARTS;
+        ((size_t)at.tile * a.queries * a.q_row + a.q_at + at.head * DIM + at.slice * SLICE) *
+        PARTS;
     query_rows(at, head_of(at, q, k, v, dy, saved, dots, lengths, &a),
                rows_of(y, at.tile, a.queries, a.heads * VALUES, at.head * VALUES),
                dq ? dq + first + PART : dq, scale, &a);
@@ -111,15 +119,16 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
     const int last = a->keys - 1, end = SELF ? h.span.most : a->queries;
     const I queries = SELF ? h.length : (I)(a->queries);
     const int least = SELF ? h.span.least : a->queries;
-    V x[ROWS * DIM], g[ROWS * VALUES], dx[ROWS * DIM], dg[ROWS * VALUES];
+    V kept_x[KEPT(DIM)], kept_g[KEPT(VALUES)];
+    V dx[ROWS * KEY_SLICE], dg[ROWS * VALUE_SLICE];
     V w[ROWS * BLOCK], dw[ROWS * BLOCK], shrink[ROWS];
-    read_rows(x, DIM, h.k, at.from, last, scale);
-    read_rows(g, VALUES, h.v, at.from, last, 1);
+    const struct own x = own_rows(kept_x, DIM, h.k, at.from, last, scale);
+    const struct own g = own_rows(kept_g, VALUES, h.v, at.from, last, 1);
     for (int i = 0; i < ROWS; i++)
         shrink[i] = (V)(1);
-    for (int i = 0; i < ROWS * DIM; i++)
+    for (int i = 0; i < ROWS * KEY_SLICE; i++)
         dx[i] = (V)(0);
-    for (int i = 0; i < ROWS * VALUES; i++)
+    for (int i = 0; i < ROWS * VALUE_SLICE; i++)
         dg[i] = (V)(0);
     for (int t = CAUSAL ? at.from / BLOCK * BLOCK : 0; t < end; t += BLOCK) {
         const int count = min(BLOCK, end - t);
@@ -137,17 +146,19 @@ BODY void key_rows(struct ids at, struct head h, struct results to, real scale,
                 dw[i * BLOCK + u] = sees ? p : (V)(0);
             }
         }
-        gather_block(dx, w, shrink, DIM, h.q, t, count, queries, least);
-        gather_block(dg, dw, shrink, VALUES, h.dy, t, count, queries, least);
+        gather_block(dx, w, shrink, KEY_SLICE, slice_of(h.q, at, KEY_SLICE), t, count, queries,
+                     least);
+        gather_block(dg, dw, shrink, VALUE_SLICE, slice_of(h.dy, at, VALUE_SLICE), t, count,
+                     queries, least);
     }
     for (int i = 0; i < min(ROWS, a->keys - at.from); i++) {
         const I counts = (I)(at.from + i) < h.length;
         if (to.dk)
-            write_row(to.dk + (size_t)(at.from + i) * a->k_row * PARTS, dx + i * DIM, DIM,
-                      (V)(scale), counts);
+            write_row(to.dk + (size_t)(at.from + i) * a->k_row * PARTS, dx + i * KEY_SLICE,
+                      KEY_SLICE, (V)(scale), counts);
         if (to.dv)
-            write_row(to.dv + (size_t)(at.from + i) * a->v_row * PARTS, dg + i * VALUES, VALUES,
-                      (V)(1), counts);
+            write_row(to.dv + (size_t)(at.from + i) * a->v_row * PARTS, dg + i * VALUE_SLICE,
+                      VALUE_SLICE, (V)(1), counts);
     }
 }
 
@@ -157,10 +168,12 @@ KERNEL void attention_keys(__global const S *restrict q, __global const S *restr
                            __global V *restrict dots, __global S *restrict dk,
                            __global S *restrict dv, real scale, struct lk_attention a)
 {
-    const struct ids at = ids_here();
+    const struct ids at = ids_here(KEY_SLICES);
     const size_t step = (size_t)at.tile * a.keys;
-    const size_t k_at = (step * a.k_row + a.k_at + at.head * DIM) * PARTS + PART;
-    const size_t v_at = (step * a.v_row + a.v_at + at.head * VALUES) * PARTS + PART;
+    const size_t k_at =
+        (step * a.k_row + a.k_at + at.head * DIM + at.slice * KEY_SLICE) * PARTS + PART;
+    const size_t v_at =
+        (step * a.v_row + a.v_at + at.head * VALUES + at.slice * VALUE_SLICE) * PARTS + PART;
     const struct results to = {dk ? dk + k_at : dk, dv ? dv + v_at : dv};
     key_rows(at, head_of(at, q, k, v, dy, saved, dots, lengths, &a), to, scale, &a);
 }

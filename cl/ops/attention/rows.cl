@@ -75,12 +75,13 @@ INLINE I keys_of(I length, int t)
 }
 
 struct ids {
-    int from, head, tile; /* the first of ROWS queries or keys */
+    int from, head, slice, tile; /* from: the first of ROWS queries or keys */
 };
 
-INLINE struct ids ids_here(void)
+INLINE struct ids ids_here(const int slices)
 {
-    return (struct ids){get_group_id(0) * ROWS, get_group_id(1), get_group_id(2)};
+    return (struct ids){get_group_id(0) * ROWS, get_group_id(1) / slices,
+                        get_group_id(1) % slices, get_group_id(2)};
 }
 
 INLINE I counts_query(I length, int t)
@@ -105,19 +106,43 @@ INLINE struct rows rows_of(__global const S *x, size_t tile, int steps, int row,
     return (struct rows){x + (tile * steps * row + at) * PARTS + PART, (size_t)row * PARTS};
 }
 
-/* x[i] = row `from` + i, times `factor`; rows past the last repeat it. */
-INLINE void read_rows(V *x, const int n, struct rows rows, int from, int last, real factor)
+/* The rows without the numbers before a slice of `wide`. */
+INLINE struct rows slice_of(struct rows rows, struct ids at, const int wide)
 {
-    for (int i = 0; i < ROWS; i++) {
-        __global const S *row = rows.first + min(from + i, last) * rows.apart;
-        for (int d = 0; d < n; d++)
-            x[i * n + d] = LOAD(row + d * PARTS) * factor;
-    }
+    return (struct rows){rows.first + at.slice * wide * PARTS, rows.apart};
 }
 
-/* w[i][u] = x[i] . row `from` + u, of `count` rows; further ones up to a multiple of AT_ONCE
- * repeat the last. */
-INLINE void multiply(V *w, const V *x, const int n, struct rows rows, int from, int count)
+/* The ROWS rows that a work-item multiplies with all others, times `factor`; rows past the
+ * last repeat it. A GPU reads them again and again, since its registers hold the sums. */
+struct own {
+    struct rows rows;
+    int from, last;
+    real factor;
+    const V *kept; /* [ROWS][n], of a CPU */
+};
+
+#define KEEPS_ROWS (VECTOR > 1)
+#define KEPT(n) (KEEPS_ROWS ? ROWS * (n) : 1)
+
+INLINE V read_own(struct own own, int i, int d)
+{
+    return LOAD(own.rows.first + min(own.from + i, own.last) * own.rows.apart + d * PARTS) *
+           own.factor;
+}
+
+INLINE struct own own_rows(V *kept, const int n, struct rows rows, int from, int last,
+                           real factor)
+{
+    const struct own own = {rows, from, last, factor, kept};
+    for (int i = 0; KEEPS_ROWS && i < ROWS; i++)
+        for (int d = 0; d < n; d++)
+            kept[i * n + d] = read_own(own, i, d);
+    return own;
+}
+
+/* w[i][u] = own row i . row `from` + u, of `count` rows; further ones up to a multiple of
+ * AT_ONCE repeat the last. */
+INLINE void multiply(V *w, struct own own, const int n, struct rows rows, int from, int count)
 {
     for (int u = 0; u < count; u += AT_ONCE) {
         V sum[ROWS][AT_ONCE];
@@ -133,7 +158,7 @@ INLINE void multiply(V *w, const V *x, const int n, struct rows rows, int from, 
             UNROLL for (int b = 0; b < AT_ONCE; b++) r[b] = LOAD(row[b] + d * PARTS);
             UNROLL for (int i = 0; i < ROWS; i++)
             {
-                const V v = x[i * n + d];
+                const V v = KEEPS_ROWS ? own.kept[i * n + d] : read_own(own, i, d);
                 UNROLL for (int b = 0; b < AT_ONCE; b++) sum[i][b] = FMA(v, r[b], sum[i][b]);
             }
         }

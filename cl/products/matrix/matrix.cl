@@ -204,6 +204,48 @@ INLINE size_t turned(int tiles, int units, int kept)
     return (size_t)kept * 16 + (RELU ? (size_t)tiles * units * LANES : 0);
 }
 
+#if VECTOR > 1
+/* Turns a square of numbers: n[v][r] becomes n[r][v]. A row of the address (row, place) is
+ * rotated by one bit each time that two halves are interleaved. */
+INLINE void transpose(V n[VECTOR])
+{
+    UNROLL for (int done = 1; done < VECTOR; done *= 2)
+    {
+        V next[VECTOR];
+        UNROLL for (int i = 0; i < VECTOR / 2; i++)
+        {
+            next[2 * i].even = n[i].lo;
+            next[2 * i].odd = n[i + VECTOR / 2].lo;
+            next[2 * i + 1].even = n[i].hi;
+            next[2 * i + 1].odd = n[i + VECTOR / 2].hi;
+        }
+        UNROLL for (int i = 0; i < VECTOR; i++) n[i] = next[i];
+    }
+}
+#else
+#define transpose(n)
+#endif
+
+/* VECTOR neighbouring units of one tile, from `k` on, which `to` takes turned. */
+INLINE void gradient_square(__global const S *dy, __global const S *y, __global S *masked,
+                            __global real *to, int k, int units, int tile)
+{
+    V z[VECTOR];
+    UNROLL for (int r = 0; r < VECTOR; r++)
+    {
+        const size_t at = ((size_t)tile * units + min(k + r, units - 1)) * PARTS + PART;
+        z[r] = k + r < units ? LOAD(dy + at) : (V)(0);
+        if (RELU && k + r < units) {
+            z[r] = LOAD(y + at) > (V)(0) ? z[r] : (V)(0);
+            STORE(masked + at, z[r]);
+        }
+    }
+    if (!to)
+        return;
+    transpose(z);
+    UNROLL for (int v = 0; v < VECTOR; v++) * (__global V *)(to + v * WIDTH) = z[v];
+}
+
 KERNEL void dense_gradient(__global const S *restrict dy, __global const S *restrict y,
                            __global real *restrict workspace, int units, int tiles, int columns,
                            int kept)
@@ -211,20 +253,8 @@ KERNEL void dense_gradient(__global const S *restrict dy, __global const S *rest
     const int panel = get_group_id(0), tile = get_group_id(1);
     __global real *to = workspace + turned(tiles, units, kept) +
                         (((size_t)panel * tiles + tile) * LANES + PART * VECTOR) * WIDTH;
-    for (int r = 0; r < WIDTH; r++) {
-        const int k = panel * WIDTH + r;
-        V z = (V)(0);
-        if (k < units) {
-            const size_t at = ((size_t)tile * units + k) * PARTS + PART;
-            z = LOAD(dy + at);
-            if (RELU) {
-                z = LOAD(y + at) > (V)(0) ? z : (V)(0);
-                STORE((__global S *)workspace + at, z);
-            }
-        }
-        for (int v = 0; columns && v < VECTOR; v++)
-            to[v * WIDTH + r] = ((const real *)&z)[v];
-    }
+    ROLLED for (int r = 0; r < WIDTH; r += VECTOR) gradient_square(
+        dy, y, (__global S *)workspace, columns ? to + r : 0, panel * WIDTH + r, units, tile);
 }
 
 BODY void sum_weights(__global const stored *restrict x,

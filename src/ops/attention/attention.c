@@ -109,7 +109,8 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 
 struct state {
     struct lk_kernel *forward, *queries, *keys;
-    int rows; /* queries or keys that a work-group computes */
+    int rows;                   /* queries or keys that a work-group computes */
+    int64_t slices, key_slices; /* work-groups that divide their results */
 };
 
 /* Rows that a work-item keeps at once: as many as the first two levels of a CPU's caches hold
@@ -121,27 +122,52 @@ static int rows_of(const struct lk_op_setup *setup, const struct form *f)
     return f->dim + f->values <= 256 ? 4 : 2;
 }
 
+/* How many work-groups divide the results of a row, so that `most` sums are left to a
+ * work-item: a divisor of both widths. Each computes all scores. */
+static int64_t slices_of(const struct lk_op_setup *setup, const struct form *f, int64_t most)
+{
+    const int64_t wide = f->dim > f->values ? f->dim : f->values;
+    if (setup->tiling.vector > 1)
+        return 1;
+    for (int64_t slices = lk_divide_up(wide, most); slices < wide; slices++)
+        if (f->dim % slices == 0 && f->values % slices == 0)
+            return slices;
+    return f->dim == f->values ? wide : 1;
+}
+
+/* -D: of the kernels that walk blocks of so many keys or queries. */
+static void print_options(const struct lk_op_setup *setup, const struct form *f, int block,
+                          char text[static 224])
+{
+    enum { AT_ONCE = 4, UNROLLED = 2 };
+    const struct options *o = setup->options;
+    const struct state *s = setup->state;
+    snprintf(text, 224,
+             "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
+             "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d -DSLICES=%lld "
+             "-DKEY_SLICES=%lld",
+             (long long)f->dim, (long long)f->values, s->rows, AT_ONCE, block, UNROLLED,
+             o->causal, f->has_lengths, f->tensors == 1, (long long)s->slices,
+             (long long)s->key_slices);
+}
+
+/* A block's scores are in a CPU's first-level cache, or in a GPU's registers. */
 static enum lk_status announce(const struct lk_op_setup *setup, const struct form *f,
                                struct state *s)
 {
-    enum { BLOCK = 32, BLOCK_ON_GPU = 8, AT_ONCE = 4 };
-    const struct options *o = setup->options;
+    enum { BLOCK = 32, BLOCK_ON_GPU = 4 };
+    static const char back[] = "ops/attention/backward";
     const bool is_gpu = setup->tiling.vector == 1;
-    char text[192];
-    snprintf(text, sizeof text,
-             "-DDIM=%lld -DVALUES=%lld -DROWS=%d -DAT_ONCE=%d -DBLOCK=%d -DUNROLLED=%d "
-             "-DCAUSAL=%d -DLENGTHS=%d -DSELF=%d",
-             (long long)f->dim, (long long)f->values, s->rows, AT_ONCE,
-             is_gpu ? BLOCK_ON_GPU : BLOCK, 2, o->causal, f->has_lengths, f->tensors == 1);
+    char text[224];
+    print_options(setup, f, is_gpu ? BLOCK_ON_GPU : BLOCK, text);
     LK_TRY(
         lk_op_kernel(setup, "ops/attention/attention", "attention_forward", text, &s->forward));
     const bool *wants = setup->wants_dx;
     if (!setup->training || !(wants[0] || wants[f->k_input] || wants[f->v_input]))
         return LK_OK;
-    LK_TRY(
-        lk_op_kernel(setup, "ops/attention/backward", "attention_queries", text, &s->queries));
+    LK_TRY(lk_op_kernel(setup, back, "attention_queries", text, &s->queries));
     if (wants[f->k_input] || wants[f->v_input])
-        LK_TRY(lk_op_kernel(setup, "ops/attention/backward", "attention_keys", text, &s->keys));
+        LK_TRY(lk_op_kernel(setup, back, "attention_keys", text, &s->keys));
     return LK_OK;
 }
 
@@ -154,6 +180,8 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     s->rows = rows_of(setup, &f);
+    s->slices = slices_of(setup, &f, 32);
+    s->key_slices = slices_of(setup, &f, 16);
     LK_TRY(announce(setup, &f, s));
     const size_t each =
         (size_t)(t->tiles * o->heads * f.queries * t->lanes) * lk_dtype_bytes(setup->real);
@@ -190,12 +218,14 @@ static struct lk_attention numbers_of(const struct lk_op_setup *setup, const str
                                  .v_at = f->v_at};
 }
 
-static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t time_steps)
+static struct lk_grid grid_of(const struct lk_op_setup *setup, int64_t time_steps,
+                              int64_t slices)
 {
     const struct options *o = setup->options;
     const struct state *s = setup->state;
-    return (struct lk_grid){{lk_divide_up(time_steps, s->rows), o->heads, setup->tiling.tiles},
-                            lk_op_items(setup)};
+    return (struct lk_grid){
+        {lk_divide_up(time_steps, s->rows), o->heads * slices, setup->tiling.tiles},
+        lk_op_items(setup)};
 }
 
 static const struct lk_buffer *lengths_of(const struct lk_op_setup *setup,
@@ -209,7 +239,7 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
     const struct state *s = setup->state;
     const struct form f = form_of(&setup->shapes);
     const struct lk_attention numbers = numbers_of(setup, &f);
-    return LK_ENQUEUE(s->forward, grid_of(setup, f.queries), LK_BUF(run->x[0]),
+    return LK_ENQUEUE(s->forward, grid_of(setup, f.queries, s->slices), LK_BUF(run->x[0]),
                       LK_BUF(run->x[f.k_input]), LK_BUF(run->x[f.v_input]),
                       LK_BUF(lengths_of(setup, run, &f)), LK_BUF(run->y), LK_BUF(run->saved),
                       LK_REAL(1 / sqrt((double)f.dim)), LK_STRUCT(&numbers));
@@ -226,14 +256,14 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const double scale = 1 / sqrt((double)f.dim);
     if (!run->dx[0] && !dk && !dv)
         return LK_OK;
-    LK_TRY(LK_ENQUEUE(s->queries, grid_of(setup, f.queries), LK_BUF(q), LK_BUF(k), LK_BUF(v),
-                      LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->dy), LK_BUF(run->saved),
-                      LK_BUF(run->workspace), LK_BUF(run->dx[0]), LK_REAL(scale),
-                      LK_STRUCT(&numbers)));
+    LK_TRY(LK_ENQUEUE(s->queries, grid_of(setup, f.queries, s->slices), LK_BUF(q), LK_BUF(k),
+                      LK_BUF(v), LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->dy),
+                      LK_BUF(run->saved), LK_BUF(run->workspace), LK_BUF(run->dx[0]),
+                      LK_REAL(scale), LK_STRUCT(&numbers)));
     if (!dk && !dv)
         return LK_OK;
-    return LK_ENQUEUE(s->keys, grid_of(setup, f.keys), LK_BUF(q), LK_BUF(k), LK_BUF(v),
-                      LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
+    return LK_ENQUEUE(s->keys, grid_of(setup, f.keys, s->key_slices), LK_BUF(q), LK_BUF(k),
+                      LK_BUF(v), LK_BUF(lengths), LK_BUF(run->dy), LK_BUF(run->saved),
                       LK_BUF(run->workspace), LK_BUF(dk), LK_BUF(dv), LK_REAL(scale),
                       LK_STRUCT(&numbers));
 }

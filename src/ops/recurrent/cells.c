@@ -292,7 +292,9 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
                                            .dw = run->dw[LK_CELL_RECURRENT],
                                            .db = run->dw[LK_CELL_RECURRENT_BIAS],
                                            .workspace = run->workspace,
-                                           .dw_stride = run->dw_stride};
+                                           .dw_stride = run->dw_stride,
+                                           .dy_is_turned =
+                                               (input.dx || input.dw) && !s->walk.reset};
     LK_TRY(lk_walk_backward(setup, &s->walk, run));
     if (input.dx || input.dw)
         LK_TRY(lk_layer_backward(&of, &s->input, &input));

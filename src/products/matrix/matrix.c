@@ -39,12 +39,15 @@ static int64_t choose_chunk(const struct lk_product_setup *setup, int64_t count,
     return lk_divide_up(blocks, wanted < blocks ? wanted : blocks) * block;
 }
 
-/* What the gradients share: how wide a panel of turned gradients is. */
+/* What the gradients share: how wide a panel of turned gradients is. Each row of sums walks the
+ * whole panel, which lies in a CPU's second-level cache: few columns leave more rows to a walk.
+ */
 static struct lk_product_block choose_panel(const struct lk_product_setup *setup, int64_t units,
                                             int64_t *panels)
 {
     const int64_t lanes = setup->tiling.lanes;
-    const struct lk_product_block block = choose_block(setup, lk_divide_up(units, lanes));
+    const int64_t columns = lk_divide_up(units, lanes);
+    const struct lk_product_block block = choose_block(setup, columns < 2 ? columns : 2);
     *panels = lk_divide_up(units, block.columns * lanes);
     return block;
 }
