@@ -148,7 +148,9 @@ INLINE void reset_block(const struct backward *b, int t, int block)
     }
 }
 
-INLINE void step_block(const struct backward *b, int block)
+/* Where there is no step dh stays, the sign of a zero too: ways that skip such steps give the
+ * same bits. */
+INLINE void step_block(const struct backward *b, int t, int block)
 {
     const struct walk *w = &b->w;
     const int units = w->a.units, first = block * UNITS;
@@ -159,7 +161,8 @@ INLINE void step_block(const struct backward *b, int block)
              LAST_GATES * units, UNITS, s);
     UNROLL for (int v = 0; v < UNITS; v++)
         UNROLL for (int j = 0; j < COLUMNS; j++) if (first + v < units)
-            slot(w, 0)[in_slot(first + v, j)] = s[v][j];
+            slot(w, 0)[in_slot(first + v, j)] =
+                WHERE_VALID(w, j, t, s[v][j], slot(w, 0)[in_slot(first + v, j)]);
 }
 
 INLINE void begin(const struct backward *b)
@@ -210,7 +213,7 @@ BODY void walk_backward(struct backward b, __global S *dfirst)
             for (int block = 0; block < BLOCKS(w); block++)
                 reset_block(&b, t, block);
         for (int block = 0; block < BLOCKS(w); block++)
-            step_block(&b, block);
+            step_block(&b, t, block);
     }
     end(&b, dfirst);
 }
@@ -251,7 +254,7 @@ KERNEL void recurrent_step(__global const int *restrict lengths,
         if (phase == 0)
             reset_block(&b, t, block);
         else
-            step_block(&b, block);
+            step_block(&b, t, block);
 }
 
 KERNEL void recurrent_end(__global S *restrict dfirst, __global real *workspace,

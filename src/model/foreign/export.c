@@ -64,10 +64,33 @@ static const struct lk_array *find_array(const struct export *e, const char *par
     return array ? array : lk_arrays_find(e->file, param);
 }
 
+/* The array that is written under that name, for a parameter of this layout, with data that are
+ * 0; one that is there already holds another parameter as well. */
+static enum lk_status find_tensor(struct export *e, const char *name,
+                                  enum lk_safetensor_type type, const struct lk_layout *layout,
+                                  struct lk_safetensor **tensor)
+{
+    const size_t count = (size_t)lk_layout_count(layout);
+    for (int i = 0; i < e->count && layout->first > 0; i++)
+        if (strcmp(e->tensors[i].name, name) == 0) {
+            *tensor = &e->tensors[i];
+            return LK_OK;
+        }
+    *tensor = &e->tensors[e->count];
+    **tensor = (struct lk_safetensor){.name = name, .type = type, .rank = layout->rank};
+    memcpy((*tensor)->shape, layout->shape, sizeof layout->shape);
+    (*tensor)->data = calloc(count + 1, type == LK_SAFETENSOR_F64 ? 8 : 4);
+    if (!(*tensor)->data)
+        return lk_fail_memory(name, count);
+    e->count++;
+    return LK_OK;
+}
+
 /* Lays out parameter p as the naming's program does. */
-static enum lk_status convert(struct export *e, int p, struct lk_safetensor *tensor)
+static enum lk_status convert(struct export *e, int p)
 {
     struct lk_layout layout;
+    struct lk_safetensor *tensor;
     const struct lk_foreign_param *param = &e->namings.param[p];
     const struct lk_array *array = find_array(e, param->name);
     LK_TRY(lk_layout_describe(param->node, param->index, e->naming->layout, &e->namings.arena,
@@ -78,17 +101,15 @@ static enum lk_status convert(struct export *e, int p, struct lk_safetensor *ten
                        param->name);
     const size_t each = array->type == LK_SAFETENSOR_F64 ? 8 : 4;
     const size_t bytes = (size_t)array->count * each;
-    void *ours = malloc(bytes + 1), *theirs = malloc(bytes + 1);
-    *tensor = (struct lk_safetensor){
-        .name = e->naming->names[p][0], .type = array->type, .rank = layout.rank};
-    memcpy(tensor->shape, layout.shape, sizeof layout.shape);
-    tensor->data = theirs;
-    e->count++;
-    enum lk_status status = ours && theirs ? lk_arrays_read(e->file, array, array->type, ours)
-                                           : lk_fail_memory(param->name, bytes);
+    LK_TRY(find_tensor(e, e->naming->names[p][0], array->type, &layout, &tensor));
+    void *theirs = (void *)(uintptr_t)tensor->data, *ours = malloc(bytes + 1);
+    enum lk_status status = ours ? lk_arrays_read(e->file, array, array->type, ours)
+                                 : lk_fail_memory(param->name, bytes);
     if (status == LK_OK)
         lk_layout_give(&layout, each, ours, theirs);
     free(ours);
+    if (status == LK_OK && e->naming->added[p])
+        status = find_tensor(e, e->naming->added[p], array->type, &layout, &tensor);
     return status;
 }
 
@@ -120,14 +141,13 @@ static enum lk_status check_initial(const struct export *e, int p)
 
 static enum lk_status convert_all(struct export *e)
 {
-    const size_t bytes = ((size_t)e->namings.params + 1) * sizeof *e->tensors;
+    const size_t bytes = (2 * (size_t)e->namings.params + 1) * sizeof *e->tensors;
     e->tensors = calloc(1, bytes);
     if (!e->tensors)
         return lk_fail_memory("weights", bytes);
     for (int i = 0; i < e->namings.params; i++) {
         const int p = e->naming->order[i];
-        LK_TRY(e->naming->names[p][0] ? convert(e, p, &e->tensors[e->count])
-                                      : check_initial(e, p));
+        LK_TRY(e->naming->names[p][0] ? convert(e, p) : check_initial(e, p));
     }
     return LK_OK;
 }
@@ -166,6 +186,8 @@ static enum lk_status place_array(struct export *e, struct layers *l, int index)
     char layer[256], place[512];
     struct lk_safetensor *array = &e->tensors[index];
     const char *slash = strrchr(array->name, '/');
+    if (strstr(array->name, "_cell/")) /* what stands behind the layer is in it */
+        slash = strchr(array->name, '/');
     snprintf(layer, sizeof layer, "%.*s", (int)(slash ? slash - array->name : 0), array->name);
     if (l->count == 0 || strcmp(l->names[l->count - 1], layer) != 0) {
         LK_TRY(lk_arena_text(&l->arena, layer, &l->names[l->count++]));

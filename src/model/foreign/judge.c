@@ -75,6 +75,8 @@ static void find_last(const struct lk_judgement *j, int *param, int *array)
             *param = p;
             if (j->pairing->pair[p].array > *array)
                 *array = j->pairing->pair[p].array;
+            if (j->pairing->pair[p].added > *array)
+                *array = j->pairing->pair[p].added;
         }
 }
 
@@ -161,9 +163,13 @@ static enum lk_status find_in_file(const struct lk_judgement *j, int last, struc
     bool *used = calloc((size_t)j->file->count + 1, sizeof *used);
     if (!used)
         return lk_fail_memory("names of arrays", (size_t)j->file->count);
-    for (int p = 0; p < j->namings->params; p++)
-        if (j->pairing->pair[p].array >= 0)
-            used[j->pairing->pair[p].array] = true;
+    for (int p = 0; p < j->namings->params; p++) {
+        const struct lk_pair *pair = &j->pairing->pair[p];
+        if (pair->array >= 0)
+            used[pair->array] = true;
+        if (pair->added >= 0)
+            used[pair->added] = true;
+    }
     for (int i = 0; i < j->file->count; i++) {
         const struct lk_array *array = &j->file->arrays[i];
         if (used[i] || lk_array_is_aside(j->file, array) || is_unused(j, array->name, unused))

@@ -18,6 +18,9 @@ static const struct axes table[] = {
     {"conv2d_transpose", 4, .keras = {1, 2, 0, 3}, .torch = {3, 0, 1, 2}},
     {"conv1d", 3, .keras = {0, 1, 2}, .torch = {2, 1, 0}},
     {"dense", 2, .keras = {0, 1}, .torch = {1, 0}},
+    {"lstm", 2, .keras = {0, 1}, .torch = {1, 0}},
+    {"gru", 2, .keras = {0, 1}, .torch = {1, 0}},
+    {"rnn", 2, .keras = {0, 1}, .torch = {1, 0}},
     {NULL, 3, .keras = {1, 2, 0}, .torch = {0, 1, 2}},
 };
 
@@ -162,6 +165,38 @@ static enum lk_status wanted_order(const struct lk_node *node, struct lk_arena *
     return LK_OK;
 }
 
+/* --- gates ------------------------------------------------------------------------------- */
+
+static bool is_gru(const struct lk_node *node)
+{
+    return strcmp(node->op->name, "gru") == 0;
+}
+
+/* PyTorch's gru has the reset gate before the update gate. */
+static enum lk_status gate_order(struct lk_arena *arena, struct lk_layout *layout)
+{
+    const int last = layout->own.rank - 1;
+    const int64_t columns = layout->own.dim[last], units = columns / 3;
+    int64_t *made;
+    LK_TRY(take_order(arena, columns, &made));
+    for (int64_t i = 0; i < columns; i++)
+        made[i] = i < units ? i + units : i < 2 * units ? i - units : i;
+    layout->order[last] = made;
+    return LK_OK;
+}
+
+/* Keras's gru has its two biases, where it resets after the product, in one array. */
+static void join_biases(const struct lk_node *node, int index, struct lk_layout *layout)
+{
+    const int first = 2, biases = node->shapes.params - first;
+    if (biases < 2 || index < first)
+        return;
+    layout->rank = 2;
+    layout->shape[0] = biases;
+    layout->shape[1] = layout->own.dim[0];
+    layout->first = (index - first) * layout->own.dim[0];
+}
+
 /* --- describing --------------------------------------------------------------------------- */
 
 static enum lk_status order_features(const struct lk_node *node, struct lk_arena *arena,
@@ -184,8 +219,12 @@ enum lk_status lk_layout_describe(const struct lk_node *node, int index,
 {
     *layout = (struct lk_layout){.own = node->shapes.param[index].shape};
     place_axes(axes_of(node, index, kind), layout);
+    if (is_gru(node) && kind == LK_LAYOUT_TORCH)
+        return gate_order(arena, layout);
     if (kind != LK_LAYOUT_KERAS)
         return LK_OK;
+    if (is_gru(node))
+        join_biases(node, index, layout);
     if (is_depthwise(node, index)) {
         layout->is_depthwise = true;
         layout->shape[2] = node->shapes.x[0].dim[0];
@@ -219,6 +258,14 @@ bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *sha
     other[3] *= other[2];
     other[2] = 1;
     return fits(other, layout->rank, rank, shape);
+}
+
+int64_t lk_layout_count(const struct lk_layout *layout)
+{
+    int64_t count = 1;
+    for (int i = 0; i < layout->rank; i++)
+        count *= layout->shape[i];
+    return count;
 }
 
 /* --- converting --------------------------------------------------------------------------- */
@@ -261,7 +308,8 @@ static void copy_all(const struct lk_layout *layout, struct copy *copy)
     for (int64_t i = 0; i < copy->dim[0]; i++)
         for (int64_t j = 0; j < copy->dim[1]; j++)
             for (int64_t k = 0; k < copy->dim[2]; k++)
-                copy_row(copy, place(copy, 0, i) + place(copy, 1, j) + place(copy, 2, k));
+                copy_row(copy, layout->first + place(copy, 0, i) + place(copy, 1, j) +
+                                   place(copy, 2, k));
 }
 
 void lk_layout_take(const struct lk_layout *layout, size_t bytes, const void *theirs,

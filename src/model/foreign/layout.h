@@ -7,7 +7,9 @@
  * by itself [r][s][in][multiplier], of a transposed one [r][s][out][in], [in][out], [h][w][c].
  * PyTorch: [out][in / groups][r][s], [in][out / groups][r][s], [out][in], [c][h][w]. Keras
  * flattens an image as [h][w][c], we and PyTorch as [c][h][w]: what reads or makes such
- * features is reordered. */
+ * features is reordered. Of recurrent layers we and Keras have [in][gates][units], PyTorch
+ * [gates][units][in]; its gru has the reset gate first. Keras keeps both biases of a gru as one
+ * array [2][gates][units]. */
 #ifndef LK_MODEL_FOREIGN_LAYOUT_H
 #define LK_MODEL_FOREIGN_LAYOUT_H
 
@@ -23,6 +25,8 @@ struct lk_layout {
     int rank;
     int64_t shape[LK_MOST_AXES], stride[LK_MOST_AXES];
     const int64_t *order[LK_MOST_AXES];
+    int64_t first;     /* of theirs, where our first element lies: an array may hold several of
+                        * our parameters, which all have its shape */
     bool is_depthwise; /* Keras: the last two axes may be [1][in * multiplier] as well */
 };
 
@@ -35,6 +39,9 @@ LK_MUST_CHECK enum lk_status lk_layout_describe(const struct lk_node *node, int 
 
 /* Whether an array of that shape has the layout; further axes of length 1 are allowed. */
 bool lk_layout_fits(const struct lk_layout *layout, int rank, const int64_t *shape);
+
+/* Elements of the whole array. */
+int64_t lk_layout_count(const struct lk_layout *layout);
 
 /* Copy all elements of `bytes` (4 or 8) each: theirs into ours, or ours into theirs. */
 void lk_layout_take(const struct lk_layout *layout, size_t bytes, const void *theirs,

@@ -18,6 +18,7 @@ static const struct {
     {"moving_mean", "running_mean", "moving_mean"},
     {"moving_variance", "running_var", "moving_variance"},
     {"slope", "weight", "alpha"},
+    {"recurrent_weight", "recurrent_weight", "recurrent_kernel"},
 };
 
 static const char *spell(const char *own, enum lk_naming_style style)
@@ -46,14 +47,57 @@ static const char *split(const char *base, char layer[128])
 /* Whether the part is one of the two of Keras's separable convolution. */
 static bool is_of_separable(const char *part)
 {
-    return *part && strcmp(part, "conv2d") != 0;
+    return strcmp(part, "depthwise") == 0 || strcmp(part, "pointwise") == 0;
+}
+
+/* Whether the part is one of the two directions of Keras's Bidirectional. */
+static bool is_of_both_ways(const char *part)
+{
+    return strcmp(part, "forward") == 0 || strcmp(part, "backward") == 0;
+}
+
+/* What two of our nodes are the parts of is one layer, which its first part stands for. */
+static bool is_second(const char *part)
+{
+    return strcmp(part, "pointwise") == 0 || strcmp(part, "backward") == 0;
+}
+
+/* Keras's class of a recurrent layer, as its files spell it; NULL: it is no such layer. */
+static const char *cell_of(const struct lk_node *node)
+{
+    static const char *const cells[][2] = {
+        {"lstm", "lstm"}, {"gru", "gru"}, {"rnn", "simple_rnn"}};
+    for (int i = 0; i < LK_COUNT(cells); i++)
+        if (strcmp(cells[i][0], node->op->name) == 0)
+            return cells[i][1];
+    return NULL;
+}
+
+/* A recurrent layer has a cell, which has the arrays; those of two directions are layers in a
+ * layer. */
+static void spell_keras_cell(const char *cell, const char *layer, const char *part,
+                             const char *own, char text[LK_MOST_SPELLINGS][192])
+{
+    const char *word =
+        strcmp(own, "recurrent_bias") == 0 ? "bias" : spell(own, LK_NAMING_KERAS);
+    if (is_of_both_ways(part))
+        snprintf(text[0], 192, "%s/%s_%s/%s_cell/%s", layer, part, cell, cell, word);
+    else
+        snprintf(text[0], 192, "%s/%s_cell/%s", layer, cell, word);
+    if (!*part)
+        snprintf(text[1], 192, "%s/%s", layer, word);
 }
 
 static void spell_keras(const struct lk_foreign_param *p, const char *layer, const char *part,
                         char text[LK_MOST_SPELLINGS][192])
 {
     const char *own = p->node->shapes.param[p->index].name;
-    const char *kernel = spell(own, LK_NAMING_KERAS);
+    const bool is_table = strcmp(p->node->op->name, "embedding") == 0;
+    const char *kernel = is_table ? "embeddings" : spell(own, LK_NAMING_KERAS);
+    if (cell_of(p->node)) {
+        spell_keras_cell(cell_of(p->node), layer, part, own, text);
+        return;
+    }
     const bool is_part = is_of_separable(part);
     if (strcmp(own, "weight") != 0 || (!is_part && !is_depthwise(p->node))) {
         snprintf(text[0], 192, "%s/%s", layer, kernel);
@@ -62,6 +106,63 @@ static void spell_keras(const struct lk_foreign_param *p, const char *layer, con
     snprintf(text[0], 192, "%s/%s_kernel", layer, is_part ? part : "depthwise");
     if (!is_part) /* Keras 3 has no word of its own for it */
         snprintf(text[1], 192, "%s/%s", layer, kernel);
+}
+
+/* Number `place` of the arrays of a layer in a Keras 3 file. */
+static void spell_keras_3(const struct lk_foreign_param *p, const char *layer, const char *part,
+                          int place, char text[192])
+{
+    const bool has_cell = cell_of(p->node) != NULL;
+    char way[32] = "";
+    if (is_of_both_ways(part))
+        snprintf(way, sizeof way, "/%s_layer", part);
+    if (has_cell && place > 2) /* both biases are one array */
+        place = 2;
+    snprintf(text, 192, "%s%s%s/vars/%d", layer, way, has_cell ? "/cell" : "", place);
+}
+
+/* Layers and directions of a recurrent layer are counted: part "l1_reverse". Its cell alone is
+ * a module too. */
+static void spell_torch_cell(const char *layer, const char *part, const char *own,
+                             char text[LK_MOST_SPELLINGS][192])
+{
+    static const char *const words[][2] = {{"weight", "weight_ih"},
+                                           {"recurrent_weight", "weight_hh"},
+                                           {"bias", "bias_ih"},
+                                           {"recurrent_bias", "bias_hh"}};
+    for (int i = 0; i < LK_COUNT(words); i++)
+        if (strcmp(words[i][0], own) == 0) {
+            snprintf(text[0], 192, "%s.%s_%s", layer, words[i][1], *part ? part : "l0");
+            if (!*part)
+                snprintf(text[1], 192, "%s.%s", layer, words[i][1]);
+        }
+}
+
+static void spell_torch(const struct lk_foreign_param *p, const char *layer, const char *part,
+                        char text[LK_MOST_SPELLINGS][192])
+{
+    const char *own = p->node->shapes.param[p->index].name;
+    if (cell_of(p->node))
+        spell_torch_cell(layer, part, own, text);
+    else if (strcmp(part, "in_proj") == 0) /* queries, keys and values of attention as one */
+        snprintf(text[0], 192, "%s.in_proj_%s", layer, spell(own, LK_NAMING_TORCH));
+    else
+        snprintf(text[0], 192, "%s.%s", layer, spell(own, LK_NAMING_TORCH));
+}
+
+/* PyTorch's recurrent layers have two biases, of which ours have the sum, but for a gru that
+ * resets after the product. */
+static enum lk_status name_added(struct lk_namings *namings, struct lk_naming *naming, int p,
+                                 const char *layer, const char *part)
+{
+    const struct lk_foreign_param *param = &namings->param[p];
+    char text[192];
+    if (naming->style != LK_NAMING_TORCH || !cell_of(param->node) ||
+        strcmp(param->node->shapes.param[param->index].name, "bias") != 0 ||
+        param->index + 1 < param->node->shapes.params)
+        return LK_OK;
+    snprintf(text, sizeof text, "%s.bias_hh_%s", layer, *part ? part : "l0");
+    return lk_arena_text(&namings->arena, text, &naming->added[p]);
 }
 
 /* Parameters of the node before number `index` that the naming's layers do not have. */
@@ -89,19 +190,19 @@ static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *n
         snprintf(text[0], sizeof text[0], "%s", param->name);
         break;
     case LK_NAMING_TORCH:
-        snprintf(text[0], sizeof text[0], "%s.%s", layer, spell(own, naming->style));
+        spell_torch(param, layer, part, text);
         break;
     case LK_NAMING_KERAS:
         spell_keras(param, layer, part, text);
         break;
     case LK_NAMING_KERAS_3:
-        snprintf(text[0], sizeof text[0], "%s/vars/%d", layer, place);
+        spell_keras_3(param, layer, part, place, text[0]);
         break;
     }
     for (int i = 0; i < LK_MOST_SPELLINGS; i++)
         if (*text[i])
             LK_TRY(lk_arena_text(&namings->arena, text[i], &naming->names[p][i]));
-    return LK_OK;
+    return name_added(namings, naming, p, layer, part);
 }
 
 /* --- layers that Keras counts ------------------------------------------------------------- */
@@ -113,8 +214,12 @@ static const char *class_of(const struct lk_node *node, const char *part)
                                              {"layer_norm", "layer_normalization"},
                                              {"group_norm", "group_normalization"},
                                              {"prelu", "p_re_lu"}};
+    if (is_of_both_ways(part))
+        return "bidirectional";
     if (*part)
         return is_of_separable(part) ? "separable_conv2d" : part;
+    if (cell_of(node))
+        return cell_of(node);
     if (is_depthwise(node))
         return "depthwise_conv2d";
     for (int i = 0; i < LK_COUNT(classes); i++)
@@ -133,8 +238,7 @@ static int count_before(const struct lk_namings *namings, const int *order,
     for (int i = 0; i < at; i++) {
         const struct lk_node *node = namings->param[order[i]].node;
         const char *part = split(base[order[i]] ? base[order[i]] : "", layer);
-        if (node != last && strcmp(class_of(node, part), class) == 0 &&
-            strcmp(part, "pointwise") != 0)
+        if (node != last && strcmp(class_of(node, part), class) == 0 && !is_second(part))
             count++;
         last = node;
     }
@@ -154,8 +258,8 @@ static enum lk_status count_layers(struct lk_namings *namings, struct lk_naming 
             node = namings->param[p].node;
             const char *part = split(base[p] ? base[p] : "", layer);
             const char *class = class_of(node, part);
-            const int number = count_before(namings, naming->order, base, i, class) -
-                               (strcmp(part, "pointwise") == 0);
+            const int number =
+                count_before(namings, naming->order, base, i, class) - is_second(part);
             snprintf(name, sizeof name, number > 0 ? "layers/%s_%d" : "layers/%s", class,
                      number);
             if (*part)
@@ -197,6 +301,8 @@ static enum lk_status add(struct lk_namings *namings, const char *title,
     *naming = (struct lk_naming){.title = title, .style = style, .layout = layouts[style]};
     LK_TRY(lk_arena_allocate(&namings->arena, count * sizeof *naming->names, &memory));
     naming->names = memory;
+    LK_TRY(lk_arena_allocate(&namings->arena, count * sizeof *naming->added, &memory));
+    naming->added = memory;
     LK_TRY(lk_arena_allocate(&namings->arena, count * sizeof *order, &memory));
     naming->order = order = memory;
     for (int p = 0; p < namings->params; p++)

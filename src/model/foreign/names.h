@@ -27,7 +27,8 @@ struct lk_unused {
 };
 
 /* names[p]: the spellings of parameter p, the usual one first; NULL: it has no other. A ":0" at
- * the end, as in Keras 2, is left out. A layer that its table does not name has our name. */
+ * the end, as in Keras 2, is left out. Two parameters have one name where an array holds both.
+ * A layer that its table does not name has our name. */
 struct lk_naming {
     const char *title; /* "torchvision" */
     enum lk_naming_style style;
@@ -40,7 +41,9 @@ struct lk_naming {
     const struct lk_unused *unused; /* [unused_count] */
     int unused_count;
     const char *(*names)[LK_MOST_SPELLINGS];
-    const int *order; /* [params]: the parameters in the order of that program */
+    const char **added; /* [params]: an array that is added to it, as PyTorch's recurrent layers
+                         * have a second bias where one is enough; NULL: none */
+    const int *order;   /* [params]: the parameters in the order of that program */
 };
 
 struct lk_namings {

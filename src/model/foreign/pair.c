@@ -124,7 +124,7 @@ static enum lk_status describe(struct lk_namings *namings, enum lk_layout_kind k
     *pairs = memory;
     for (int p = 0; p < namings->params; p++) {
         const struct lk_foreign_param *param = &namings->param[p];
-        (*pairs)[p].array = -1;
+        (*pairs)[p].array = (*pairs)[p].added = -1;
         LK_TRY(lk_layout_describe(param->node, param->index, kind, &namings->arena,
                                   &(*pairs)[p].layout));
     }
@@ -142,6 +142,21 @@ static void set_pair(struct lk_pairing *pairing, int p, const struct lk_arrays *
     pairing->fitting += pair->fits;
 }
 
+/* Notes that an array is to be added to that of parameter p. */
+static void set_added(struct lk_pairing *pairing, int p, const struct lk_arrays *file,
+                      int array)
+{
+    struct lk_pair *pair = &pairing->pair[p];
+    if (array < 0)
+        return;
+    pair->added = array;
+    if (!pair->fits ||
+        lk_layout_fits(&pair->layout, file->arrays[array].rank, file->arrays[array].shape))
+        return;
+    pair->fits = false;
+    pairing->fitting--;
+}
+
 static bool is_better(const struct lk_pairing *a, const struct lk_pairing *b)
 {
     return a->fitting != b->fitting ? a->fitting > b->fitting : a->paired > b->paired;
@@ -156,6 +171,20 @@ static int find_spelled(const struct index *index, const char *prefix,
         if (naming->names[p][i])
             array = find(index, prefix, naming->names[p][i]);
     return array;
+}
+
+/* The array that is added to that of parameter p: without what counts layers, where this one
+ * has that name. */
+static int find_added(const struct index *index, const char *prefix,
+                      const struct lk_naming *naming, int p)
+{
+    char cell[256];
+    const char *name = naming->added[p], *end = strstr(name, "_hh_");
+    const int array = find(index, prefix, name);
+    if (array >= 0 || !end)
+        return array;
+    snprintf(cell, sizeof cell, "%.*s_hh", (int)(end - name), name);
+    return find(index, prefix, cell);
 }
 
 static bool finds_any(const struct index *index, const struct lk_namings *namings,
@@ -188,8 +217,11 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
         mark_initial(namings, naming, &made);
         for (int p = 0; p < namings->params; p++) {
             const int array = find_spelled(index, made.prefix, naming, p);
-            if (array >= 0)
-                set_pair(&made, p, index->file, array);
+            if (array < 0)
+                continue;
+            set_pair(&made, p, index->file, array);
+            if (naming->added[p])
+                set_added(&made, p, index->file, find_added(index, made.prefix, naming, p));
         }
         if (is_better(&made, best))
             *best = made;
@@ -227,6 +259,13 @@ static const struct lk_naming *ordered_by(const struct lk_namings *namings,
     return keras ? keras : &namings->list[0];
 }
 
+/* PyTorch's recurrent layers have a second bias behind the first, which is to be added. */
+static bool has_second_bias(const struct lk_namings *namings, int p)
+{
+    const struct lk_naming *torch = lk_namings_find(namings, "pytorch");
+    return torch && torch->added[p];
+}
+
 static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_namings *namings,
                                     enum lk_layout_kind kind, struct lk_pairing *best)
 {
@@ -241,6 +280,8 @@ static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_nami
         if (made.pair[order[i]].is_initial)
             continue;
         const struct lk_layout *layout = &made.pair[order[i]].layout;
+        if (layout->first > 0) /* in the array of the parameter before */
+            at = next - (next > 0);
         while (at < file->count &&
                (lk_array_is_aside(file, &file->arrays[at]) ||
                 !lk_layout_fits(layout, file->arrays[at].rank, file->arrays[at].shape)))
@@ -249,6 +290,8 @@ static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_nami
             continue;
         set_pair(&made, order[i], file, at);
         next = at + 1;
+        if (kind == LK_LAYOUT_TORCH && has_second_bias(namings, order[i]) && next < file->count)
+            set_added(&made, order[i], file, next++);
     }
     if (is_better(&made, best))
         *best = made;

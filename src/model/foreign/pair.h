@@ -13,6 +13,7 @@ enum { LK_PREFIX_BYTES = 256 };
 
 struct lk_pair {
     int array;       /* of the file; -1: none */
+    int added;       /* that is added to it; -1: none */
     bool fits;       /* in shape */
     bool is_initial; /* there is no such array: the names' program has no such parameter, which
                       * is as initialized, 1 or 0 */

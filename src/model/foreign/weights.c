@@ -98,6 +98,25 @@ static const struct lk_array *find_array(const struct lk_arrays *file,
     return average && average->count == array->count ? average : array;
 }
 
+/* Adds what another array of the file has of the parameter; 0 changes no bit. room: of two
+ * arrays. */
+static enum lk_status add_array(const struct lk_foreign_weights *w,
+                                const struct lk_arrays *file, const struct lk_pair *pair,
+                                struct value *value, void *room)
+{
+    const size_t bytes = lk_dtype_bytes(w->real);
+    void *ours = (char *)room + (size_t)lk_layout_count(&pair->layout) * bytes;
+    LK_TRY(lk_arrays_read(file, &file->arrays[pair->added],
+                          w->real == LK_F64 ? LK_SAFETENSOR_F64 : LK_SAFETENSOR_F32, room));
+    lk_layout_take(&pair->layout, bytes, room, ours);
+    for (int64_t i = 0; i < value->count; i++)
+        if (w->real == LK_F64 && ((double *)ours)[i] != 0)
+            ((double *)value->data)[i] += ((double *)ours)[i];
+        else if (w->real != LK_F64 && ((float *)ours)[i] != 0)
+            ((float *)value->data)[i] += ((float *)ours)[i];
+    return LK_OK;
+}
+
 static enum lk_status read_value(const struct lk_foreign_weights *w,
                                  const struct lk_arrays *file, const struct lk_pair *pair,
                                  struct value *value, void *room)
@@ -114,7 +133,7 @@ static enum lk_status read_value(const struct lk_foreign_weights *w,
     }
     LK_TRY(lk_arrays_read(file, find_array(file, pair, w->averaged), type, room));
     lk_layout_take(&pair->layout, bytes, room, value->data);
-    return LK_OK;
+    return pair->added >= 0 ? add_array(w, file, pair, value, room) : LK_OK;
 }
 
 static enum lk_status read_values(const struct lk_arrays *file,
@@ -127,11 +146,12 @@ static enum lk_status read_values(const struct lk_arrays *file,
     if (!w->values)
         return lk_fail_memory("weights", (size_t)w->namings.params * sizeof *w->values);
     for (int p = 0; p < w->namings.params; p++)
-        if (lk_shape_count(&pairing->pair[p].layout.own) > most)
-            most = lk_shape_count(&pairing->pair[p].layout.own);
-    void *room = malloc((size_t)most * lk_dtype_bytes(w->real));
+        if (lk_layout_count(&pairing->pair[p].layout) > most)
+            most = lk_layout_count(&pairing->pair[p].layout);
+    const size_t bytes = 2 * (size_t)most * lk_dtype_bytes(w->real); /* theirs, and ours */
+    void *room = malloc(bytes);
     if (!room)
-        return lk_fail_memory("weights", (size_t)most * lk_dtype_bytes(w->real));
+        return lk_fail_memory("weights", bytes);
     for (int p = 0; p < w->namings.params && status == LK_OK; p++) {
         const struct lk_foreign_param *param = &w->namings.param[p];
         if (!pairing->pair[p].fits && !pairing->pair[p].is_initial)

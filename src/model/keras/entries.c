@@ -107,10 +107,23 @@ static enum lk_status read_input_shape(const struct lk_keras_draft *draft,
     return lk_shape_count(shape) > 0 ? LK_OK : lk_keras_fail(draft, "its shape is too large");
 }
 
+/* The line of an input, to which may be added what its readers show. */
+static enum lk_status write_input(struct lk_keras_draft *draft, const char *name,
+                                  const struct lk_shape *shape, const char *type)
+{
+    char list[96] = "";
+    size_t used = 0;
+    for (int i = 0; i < shape->rank; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%lld", i ? ", " : "",
+                                 (long long)shape->dim[i]);
+    return lk_keras_text(draft, &draft->inputs[draft->input_count - 1],
+                         "  %s: {shape: [%s], type: %s", name, list, type);
+}
+
 /* Images are uint8 without a scale: the numbers 0..255, as Keras gets them from files. */
 enum lk_status lk_keras_add_input(struct lk_keras_draft *draft, struct lk_keras_tensor *made)
 {
-    const char *dtype = NULL, *types[] = {"float32", "int32", "uint8"};
+    const char *dtype = NULL;
     struct lk_shape s = {0};
     char name[LK_KERAS_NAME];
     LK_TRY(read_input_shape(draft, &s));
@@ -118,7 +131,7 @@ enum lk_status lk_keras_add_input(struct lk_keras_draft *draft, struct lk_keras_
     if (json_is_object(type))
         type = json_object_get(json_object_get(type, "config"), "name");
     dtype = json_is_string(type) ? json_string_value(type) : "float32";
-    const bool is_whole = strncmp(dtype, "int", 3) == 0 && s.rank < 3;
+    const bool is_whole = (strncmp(dtype, "int", 3) == 0 || draft->reads_tokens) && s.rank < 3;
     if (!is_whole && strcmp(dtype, "float32") != 0 && strcmp(dtype, "float16") != 0 &&
         !(s.rank == 3 && strcmp(dtype, "uint8") == 0))
         return lk_keras_fail(draft, "its type is %.40s, expected float32", dtype);
@@ -134,18 +147,13 @@ enum lk_status lk_keras_add_input(struct lk_keras_draft *draft, struct lk_keras_
         input.shape = (struct lk_shape){3, {s.dim[2], s.dim[0], s.dim[1]}};
     if (++draft->input_count > LK_MOST_INPUTS)
         return lk_keras_fail(draft, "more than %d inputs", LK_MOST_INPUTS);
-    *made = (struct lk_keras_tensor){0};
+    *made = (struct lk_keras_tensor){.input = draft->input_count};
     LK_TRY(lk_graph_add_input(draft->graph, &input, &made->node));
     LK_TRY(lk_arena_text(&draft->arena, name, &made->name));
-    lk_text_append(&draft->inputs, "  %s: {shape: [", name);
-    for (int i = 0; i < s.rank; i++)
-        lk_text_append(&draft->inputs, "%s%lld", i ? ", " : "", (long long)s.dim[i]);
-    lk_text_append(&draft->inputs, "], type: %s%s}\n",
-                   types[s.rank == 3 ? 2
-                         : is_whole  ? 1
-                                     : 0],
-                   s.rank == 3 ? ", scale: 1" : "");
-    return LK_OK;
+    return write_input(draft, name, &s,
+                       s.rank == 3 ? "uint8, scale: 1"
+                       : is_whole  ? "int32"
+                                   : "float32");
 }
 
 /* --- entries ----------------------------------------------------------------------------- */
@@ -235,6 +243,25 @@ static bool can_be_copied(const struct lk_node *node, bool is_frozen)
     return has_averages && is_frozen;
 }
 
+/* A mask goes on to what reads a sequence. Keras's layers that know no mask compute with all
+ * time steps, where ours leave out those that do not count. */
+static enum lk_status pass_mask(struct lk_keras_draft *draft,
+                                const struct lk_keras_entry *entry, int count,
+                                const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
+{
+    static const char *const blind[] = {"flatten",    "reshape",        "conv1d",
+                                        "max_pool1d", "average_pool1d", "global_max_pool1d"};
+    for (int i = 0; x[0].masked_by && i < LK_COUNT(blind); i++)
+        if (strcmp(entry->op, blind[i]) == 0)
+            return lk_keras_fail(draft, "it reads a sequence with a mask, which it leaves out "
+                                        "of account in Keras; that is not supported");
+    for (int i = 1; i < count && strcmp(entry->op, "attention") != 0; i++)
+        if (x[i].masked_by != x[0].masked_by)
+            return lk_keras_fail(draft, "it joins sequences of which not all have one mask");
+    made->masked_by = x[0].masked_by;
+    return LK_OK;
+}
+
 enum lk_status lk_keras_add(struct lk_keras_draft *draft, const struct lk_keras_entry *entry,
                             int count, const struct lk_keras_tensor *x,
                             struct lk_keras_tensor *made)
@@ -247,6 +274,7 @@ enum lk_status lk_keras_add(struct lk_keras_draft *draft, const struct lk_keras_
     for (int i = 0; i < count; i++)
         nodes[i] = x[i].node;
     *made = (struct lk_keras_tensor){.image = x[0].image, .is_joined = x[0].is_joined};
+    LK_TRY(pass_mask(draft, entry, count, x, made));
     enum lk_status status =
         lk_graph_add_many(draft->graph, entry->op, count, nodes, entry->options, &made->node);
     if (status != LK_OK)
@@ -265,6 +293,8 @@ enum lk_status lk_keras_add(struct lk_keras_draft *draft, const struct lk_keras_
     write_entry(draft, entry, count, x, made, owner, is_frozen);
     if (behind)
         made->node = behind;
+    if (made->node->shapes.y.rank != 2)
+        made->masked_by = 0;
     draft->before = made->name;
     return LK_OK;
 }

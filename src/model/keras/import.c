@@ -90,15 +90,18 @@ static enum lk_status make_text(struct work *w, const struct lk_keras_tensor *ou
         return lk_keras_fail(&w->draft, "none of its layers computes anything");
     lk_text_append(text, "# A model of Keras %d, made by lockstep import\n", w->draft.major);
     append_name(text, w->root);
-    lk_text_append(text, "input:\n%slayers:\n%s", w->draft.inputs.bytes, w->draft.layers.bytes);
+    lk_text_append(text, "input:\n");
+    for (int i = 0; i < w->draft.input_count; i++)
+        lk_text_append(text, "%s%s}\n", w->draft.inputs[i],
+                       w->draft.masks[i] == LK_KERAS_MASKED ? ", length: true" : "");
+    lk_text_append(text, "layers:\n%s", w->draft.layers.bytes);
     /* an entry with an activation is not the node of its name, which would name the output */
     const bool is_plain = count == 1 && strcmp(outputs[0].node->name, outputs[0].name) == 0;
     lk_text_append(text, "output:%s%s\n", is_plain ? " " : "", is_plain ? outputs[0].name : "");
     for (int i = 0; !is_plain && i < count; i++)
         lk_text_append(text, "  %s: %s\n", outputs[i].name, outputs[i].name);
-    return text->failed || w->draft.inputs.failed || w->draft.layers.failed
-               ? lk_fail_memory("a model text", text->used)
-               : LK_OK;
+    return text->failed || w->draft.layers.failed ? lk_fail_memory("a model text", text->used)
+                                                  : LK_OK;
 }
 
 static enum lk_status make_model(struct work *w)
@@ -157,7 +160,6 @@ static void clear(struct work *w)
 {
     lk_model_destroy(w->model);
     free(w->model_text.bytes);
-    free(w->draft.inputs.bytes);
     free(w->draft.layers.bytes);
     lk_graph_destroy(w->draft.graph);
     lk_arena_clear(&w->draft.arena);

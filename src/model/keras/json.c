@@ -3,6 +3,7 @@
 #include "model/keras/keras.h"
 
 #include "base/fail.h"
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -276,4 +277,33 @@ enum lk_status lk_keras_check_known(const struct lk_keras_draft *draft,
         return refuse(draft, key, "nothing that would change results", value);
     }
     return check_dtype(draft);
+}
+
+/* --- classes ------------------------------------------------------------------------------ */
+
+/* As Keras names layers in files: "Conv2D" conv2d, "ReLU" re_lu, "BatchNormalization"
+ * batch_normalization. source: keras.src.utils.naming.to_snake_case */
+void lk_keras_snake(const char *class, char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; class[i] && used + 2 < bytes; i++) {
+        const unsigned char c = (unsigned char)class[i], next = (unsigned char)class[i + 1];
+        const bool begins = isupper(c) && islower(next);
+        const bool ends = i > 0 && isupper(c) && islower((unsigned char)class[i - 1]);
+        if (i > 0 && (begins || ends))
+            text[used++] = '_';
+        if (isalnum(c) || c == '_')
+            text[used++] = (char)tolower(c);
+    }
+    text[used] = '\0';
+}
+
+/* A class of someone else's, whatever its name, is not Keras's. */
+bool lk_keras_is_foreign(json_t *layer)
+{
+    const char *registered = json_string_value(json_object_get(layer, "registered_name"));
+    const char *module = json_string_value(json_object_get(layer, "module"));
+    return (registered && strchr(registered, '>')) ||
+           (module && strncmp(module, "keras", 5) != 0 &&
+            strncmp(module, "tensorflow", 10) != 0 && strncmp(module, "tf_keras", 8) != 0);
 }

@@ -27,6 +27,9 @@ struct lk_keras_tensor {
     struct lk_shape image;
     bool
         is_joined; /* a vector of parts, some of which lie so: only a dense layer can read it */
+    int input;     /* number of the input that it is, from 1; 0: none */
+    int masked_by; /* of a sequence: number of the input whose length says which of its time
+                    * steps count; 0: all do */
 };
 
 /* An array of a file, or numbers from the configuration, for a parameter of an entry. */
@@ -38,6 +41,7 @@ struct lk_keras_array {
     const char *word;          /* Keras's name of the array: "kernel" */
     int number;                /* of the array among those of its layer */
     double value;              /* in all elements, where word is NULL */
+    bool has_heads;            /* an axis of ours may be two there: heads, and their numbers */
     struct lk_keras_array *next;
 };
 
@@ -52,6 +56,9 @@ struct lk_keras_layer {
     struct lk_keras_layer *next;
 };
 
+/* How layers read an input: none yet, those that mask time steps, others. */
+enum lk_keras_mask { LK_KERAS_NO_MASK, LK_KERAS_MASKED, LK_KERAS_UNMASKED };
+
 /* A model text while it is made. */
 struct lk_keras_draft {
     struct lk_arena arena;
@@ -59,7 +66,11 @@ struct lk_keras_draft {
     int major;         /* version of Keras: 2 or 3 */
     int64_t size[2];   /* height and width where the file leaves them open; 0: not said */
     struct lk_graph *graph;
-    struct lk_text inputs, layers;
+    struct lk_text layers;
+    const char *inputs[LK_MOST_INPUTS]; /* their lines, without the end */
+    enum lk_keras_mask masks[LK_MOST_INPUTS];
+    bool reads_tokens;  /* the input at work is of an embedding, whatever type it tells */
+    bool is_causal;     /* the attention at work is called with use_causal_mask */
     const char *before; /* the entry made last; NULL: none */
     struct lk_keras_layer *known;
     struct lk_keras_array *arrays, **last_array;
@@ -108,6 +119,12 @@ LK_MUST_CHECK enum lk_status lk_keras_axis(const struct lk_keras_draft *draft, i
 LK_MUST_CHECK enum lk_status lk_keras_check_known(const struct lk_keras_draft *draft,
                                                   const char *const *known);
 
+/* A class as Keras names its layers in files: "Conv2D" conv2d, "ReLU" re_lu. */
+void lk_keras_snake(const char *class, char *text, size_t bytes);
+
+/* Whether a layer is of a class of someone else's, whatever its name. */
+bool lk_keras_is_foreign(json_t *layer);
+
 /* --- entries.c --------------------------------------------------------------------------- */
 
 /* Adds an input of the model. */
@@ -139,42 +156,6 @@ LK_MUST_CHECK enum lk_status lk_keras_pair_array(struct lk_keras_draft *draft,
 LK_MUST_CHECK enum lk_status lk_keras_text(struct lk_keras_draft *draft, const char **text,
                                            const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* --- layers.c, image_layers.c, activations.c ---------------------------------------------- */
-
-/* What a layer of ours is made of one of Keras: reads x[count], gives *made. */
-typedef enum lk_status lk_keras_convert(struct lk_keras_draft *draft, int count,
-                                        const struct lk_keras_tensor *x,
-                                        struct lk_keras_tensor *made);
-
-struct lk_keras_class {
-    const char *name;
-    lk_keras_convert *convert;
-    int most_inputs;
-    const char *const *options; /* that it knows */
-};
-
-extern const struct lk_keras_class lk_keras_image_classes[], lk_keras_classes[],
-    lk_keras_norm_classes[]; /* end with an empty row */
-
-/* Calls the layer at work. fails: LK_E_MODEL a class that is not known, by name */
-LK_MUST_CHECK enum lk_status lk_keras_call(struct lk_keras_draft *draft, int count,
-                                           const struct lk_keras_tensor *x,
-                                           struct lk_keras_tensor *made);
-
-/* The activation that the layer at work names under `key`: an operation and its options. "":
- * none. fails: LK_E_MODEL one that is not known */
-LK_MUST_CHECK enum lk_status lk_keras_activation(const struct lk_keras_draft *draft,
-                                                 const char *key, const char **op,
-                                                 const char **options);
-
-/* Adds `entry` and behind it the activation that the layer names. weighted: the entry that has
- * the layer's weights. */
-LK_MUST_CHECK enum lk_status lk_keras_add_activated(struct lk_keras_draft *draft,
-                                                    const struct lk_keras_entry *entry,
-                                                    const struct lk_keras_tensor *x,
-                                                    struct lk_keras_tensor *weighted,
-                                                    struct lk_keras_tensor *made);
 
 /* --- network.c --------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* Keras's layers that are not of images alone: dense, shapes, joining, functions of one number;
  * and finding a layer's class. */
-#include "model/keras/keras.h"
+#include "model/keras/layers.h"
 
 #include "base/fail.h"
 #include "base/number.h"
@@ -372,7 +372,7 @@ const struct lk_keras_class lk_keras_classes[] = {
 static const struct lk_keras_class *find_class(const char *name)
 {
     static const struct lk_keras_class *const tables[] = {
-        lk_keras_image_classes, lk_keras_classes, lk_keras_norm_classes};
+        lk_keras_image_classes, lk_keras_classes, lk_keras_norm_classes, lk_keras_text_classes};
     for (int t = 0; t < LK_COUNT(tables); t++)
         for (const struct lk_keras_class *row = tables[t]; row->name; row++)
             if (strcmp(row->name, name) == 0)

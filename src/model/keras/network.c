@@ -1,9 +1,8 @@
 /* Walks through the configuration of a model: lists the calls of its layers, finds an order in
  * which each has its inputs, and calls them; nested models are walked through at each call. */
-#include "model/keras/keras.h"
+#include "model/keras/layers.h"
 
 #include "base/fail.h"
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +15,10 @@ struct reference {
 
 struct call {
     int layer, count;
+    bool is_causal;
     struct reference *inputs; /* [count] */
+    struct reference *masks;  /* [mask_count] */
+    int mask_count;
     struct lk_keras_tensor *made;
     int made_count; /* 0: not called yet */
 };
@@ -41,36 +43,9 @@ static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const ch
 
 /* --- layers ------------------------------------------------------------------------------ */
 
-/* As Keras names layers in files: "Conv2D" conv2d, "ReLU" re_lu, "BatchNormalization"
- * batch_normalization. source: keras.src.utils.naming.to_snake_case */
-static void write_snake(const char *class, char *text, size_t bytes)
-{
-    size_t used = 0;
-    for (size_t i = 0; class[i] && used + 2 < bytes; i++) {
-        const unsigned char c = (unsigned char)class[i], next = (unsigned char)class[i + 1];
-        const bool begins = isupper(c) && islower(next);
-        const bool ends = i > 0 && isupper(c) && islower((unsigned char)class[i - 1]);
-        if (i > 0 && (begins || ends))
-            text[used++] = '_';
-        if (isalnum(c) || c == '_')
-            text[used++] = (char)tolower(c);
-    }
-    text[used] = '\0';
-}
-
 static const char *text_of(json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
-}
-
-/* A class of someone else's, whatever its name, is not Keras's. */
-static bool is_foreign(json_t *layer)
-{
-    const char *registered = text_of(layer, "registered_name");
-    const char *module = text_of(layer, "module");
-    return (registered && strchr(registered, '>')) ||
-           (module && strncmp(module, "keras", 5) != 0 &&
-            strncmp(module, "tensorflow", 10) != 0 && strncmp(module, "tf_keras", 8) != 0);
 }
 
 /* How many layers of the same name in files stand before layer `index`. */
@@ -116,7 +91,7 @@ static enum lk_status add_layer(struct network *n, int index)
     if (!class || !*class || !name || !*name || !json_is_object(config))
         return lk_keras_fail(n->draft, "layer %d has no 'class_name', no 'config' or no 'name'",
                              index);
-    write_snake(class, snake, sizeof snake);
+    lk_keras_snake(class, snake, sizeof snake);
     const int before = count_before(n, index, snake);
     if (before)
         snprintf(number, sizeof number, "_%d", before);
@@ -229,6 +204,66 @@ static enum lk_status add_tensors(struct network *n, struct call *call, json_t *
                      json_object_get(json_object_get(value, "config"), "keras_history"));
 }
 
+static bool is_mask(const struct network *n, const struct reference *r)
+{
+    return strcmp(n->known[r->layer]->class, "NotEqual") == 0;
+}
+
+/* Keras 3 writes masks down as what they are made of: a layer that finds tokens that are not 0,
+ * and arguments of those that read it. */
+static enum lk_status read_masks(struct network *n, struct call *call, json_t *arguments)
+{
+    static const char *const names[] = {"mask", "query_mask", "value_mask", "key_mask"};
+    void *memory = NULL;
+    LK_TRY(lk_arena_allocate(&n->draft->arena,
+                             sizeof names / sizeof *names * sizeof *call->masks, &memory));
+    call->masks = memory;
+    for (int i = 0; i < LK_COUNT(names); i++) {
+        json_t *config = json_object_get(json_object_get(arguments, names[i]), "config");
+        json_t *history = json_object_get(config, "keras_history");
+        if (!history)
+            continue;
+        LK_TRY(read_reference(n, history, &call->masks[call->mask_count]));
+        if (!is_mask(n, &call->masks[call->mask_count++]))
+            return lk_keras_fail(n->draft, "its mask is not that of an embedding");
+        (void)json_object_del(arguments, names[i]);
+    }
+    return LK_OK;
+}
+
+/* The mask of tokens: "not equal", with the tokens and 0. */
+static enum lk_status read_not_equal(struct network *n, struct call *call, json_t *args)
+{
+    json_t *number = json_array_get(args, 1);
+    if (json_array_size(args) != 2 || !json_is_number(number) || json_number_value(number) != 0)
+        return lk_keras_fail(n->draft, "tokens are expected to be masked where they are 0");
+    return add_tensors(n, call, json_array_get(args, 0));
+}
+
+/* What attention is called with by name: values, keys, a mask that hides later steps. */
+static enum lk_status read_arguments(struct network *n, struct call *call, json_t *arguments)
+{
+    static const char *const tensors[] = {"query", "value", "key"};
+    LK_TRY(read_masks(n, call, arguments));
+    if (strcmp(n->known[call->layer]->class, "MultiHeadAttention") != 0)
+        return check_arguments(n, arguments);
+    for (int i = 0; i < LK_COUNT(tensors); i++) {
+        json_t *tensor = json_object_get(arguments, tensors[i]);
+        if (!tensor || json_is_null(tensor))
+            continue;
+        if (call->count != i)
+            return lk_keras_fail(n->draft,
+                                 "it is called with '%s', but not with what comes "
+                                 "before",
+                                 tensors[i]);
+        LK_TRY(add_tensors(n, call, tensor));
+        (void)json_object_del(arguments, tensors[i]);
+    }
+    call->is_causal = json_is_true(json_object_get(arguments, "use_causal_mask"));
+    (void)json_object_del(arguments, "use_causal_mask");
+    return check_arguments(n, arguments);
+}
+
 /* A call as Keras 3 writes it, {"args": [...], "kwargs": {...}}, or as Keras 2 does, a list of
  * references, or one alone. */
 static enum lk_status read_call(struct network *n, json_t *node, struct call *call)
@@ -239,9 +274,11 @@ static enum lk_status read_call(struct network *n, json_t *node, struct call *ca
     call->inputs = memory;
     if (json_is_object(node)) {
         json_t *args = json_object_get(node, "args");
+        if (strcmp(n->known[call->layer]->class, "NotEqual") == 0)
+            return read_not_equal(n, call, args);
         for (size_t i = 0; i < json_array_size(args); i++)
             LK_TRY(add_tensors(n, call, json_array_get(args, i)));
-        return check_arguments(n, json_object_get(node, "kwargs"));
+        return read_arguments(n, call, json_object_get(node, "kwargs"));
     }
     if (json_is_string(json_array_get(node, 0)))
         return add_input(n, call, node);
@@ -323,13 +360,17 @@ static enum lk_status call_layer(struct network *n, int layer, int count,
     if (++draft->calls > LK_KERAS_MOST_CALLS)
         return lk_keras_fail(draft, "layers are called more than %d times",
                              LK_KERAS_MOST_CALLS);
-    if (is_foreign(object))
+    if (lk_keras_is_foreign(object))
         return lk_keras_fail(draft,
                              "class '%.60s' is not Keras's own, so what it computes is "
                              "not known",
                              n->known[layer]->class);
     draft->layer->calls++;
     *made_count = 1;
+    if (strcmp(n->known[layer]->class, "NotEqual") == 0) { /* a mask: what it is made of */
+        made[0] = x[0];
+        return x[0].input > 0 ? LK_OK : lk_keras_fail(draft, "it masks what is no input");
+    }
     if (!is_model(n->known[layer]->class))
         return lk_keras_call(draft, count, x, &made[0]);
     draft->layer = NULL;
@@ -364,11 +405,23 @@ static int find_given(const struct network *n, int layer)
     return -1;
 }
 
+/* Whether an embedding reads the layer. */
+static bool has_embedding(const struct network *n, int layer)
+{
+    for (int c = 0; c < n->call_count; c++)
+        for (int i = 0; i < n->calls[c].count; i++)
+            if (n->calls[c].inputs[i].layer == layer &&
+                strcmp(n->known[n->calls[c].layer]->class, "Embedding") == 0)
+                return true;
+    return false;
+}
+
 static enum lk_status call_input(struct network *n, int layer, struct lk_keras_tensor *made)
 {
     struct lk_keras_draft *draft = n->draft;
     const int index = n->given ? find_given(n, layer) : 0;
     draft->layer = n->known[layer];
+    draft->reads_tokens = has_embedding(n, layer);
     if (!n->given)
         return lk_keras_add_input(draft, made);
     if (index < 0 || index >= n->given_count)
@@ -386,6 +439,12 @@ static enum lk_status call_one(struct network *n, struct call *call)
     else {
         for (int i = 0; i < call->count; i++)
             x[i] = *find_tensor(n, &call->inputs[i]);
+        n->draft->layer = n->known[call->layer];
+        for (int i = 0; i < call->mask_count; i++)
+            if (x[0].masked_by == 0 || find_tensor(n, &call->masks[i])->input != x[0].masked_by)
+                return lk_keras_fail(n->draft, "it is called with a mask that is not that of "
+                                               "what it reads");
+        n->draft->is_causal = call->is_causal;
         LK_TRY(call_layer(n, call->layer, call->count, x, made, &count));
     }
     n->draft->layer = NULL;
@@ -396,6 +455,9 @@ static bool is_ready(const struct network *n, const struct call *call)
 {
     for (int i = 0; i < call->count; i++)
         if (!find_tensor(n, &call->inputs[i]))
+            return false;
+    for (int i = 0; i < call->mask_count; i++)
+        if (!find_tensor(n, &call->masks[i]))
             return false;
     return true;
 }
@@ -468,6 +530,8 @@ static enum lk_status begin_sequence(struct network *n, struct lk_keras_tensor *
                                    n->given_count);
     }
     n->draft->layer = layer;
+    n->draft->reads_tokens =
+        *first < n->layer_count && strcmp(n->known[*first]->class, "Embedding") == 0;
     if (!*first && shape && !json_object_get(layer->config, "batch_input_shape") &&
         json_object_set(layer->config, "batch_input_shape", shape))
         return lk_fail_memory("a shape", 0);
@@ -502,7 +566,7 @@ static enum lk_status walk(struct lk_keras_draft *draft, json_t *model, const ch
                         .given = given,
                         .given_count = given_count};
     const char *class = text_of(model, "class_name");
-    if (!class || !is_model(class) || is_foreign(model))
+    if (!class || !is_model(class) || lk_keras_is_foreign(model))
         return lk_keras_fail(draft,
                              "a Sequential or Functional model is expected, found '%.60s'",
                              class ? class : "nothing");

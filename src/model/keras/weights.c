@@ -29,6 +29,31 @@ static const struct lk_keras_array *find_pair(const struct lk_keras_draft *draft
     return array;
 }
 
+/* Files of Keras 2 have the name of a recurrent layer's cell, and of a direction's layer, in
+ * those of arrays: "lstm/lstm_cell_1/kernel:0", "both/forward_lstm/lstm_cell/bias:0". */
+static const struct lk_array *find_in_cell(const struct lk_arrays *file,
+                                           const struct lk_keras_array *pair)
+{
+    static const char *const ways[] = {"forward", "backward"};
+    char place[NAME_BYTES], end[64];
+    const size_t path = strlen(pair->path);
+    if (path < 5 || strcmp(pair->path + path - 5, "/cell") != 0)
+        return NULL;
+    snprintf(place, sizeof place, "%s/", pair->layer);
+    for (int w = 0; w < 2; w++)
+        if (strstr(pair->path, w ? "/backward_layer/" : "/forward_layer/"))
+            snprintf(place, sizeof place, "%s/%s_", pair->layer, ways[w]);
+    snprintf(end, sizeof end, "/%s", pair->word);
+    for (int i = 0; i < file->count; i++) {
+        const char *name = file->arrays[i].name, *word = strrchr(name, '/');
+        if (word && strncmp(name, place, strlen(place)) == 0 &&
+            strncmp(word, end, strlen(end)) == 0 &&
+            (word[strlen(end)] == '\0' || word[strlen(end)] == ':'))
+            return &file->arrays[i];
+    }
+    return NULL;
+}
+
 /* Keras 3 numbers a layer's arrays, files of Keras 2 name them, with ":0" or without. A kernel
  * of every channel by itself has two names. */
 static const struct lk_array *find_array(const struct lk_arrays *file,
@@ -47,7 +72,7 @@ static const struct lk_array *find_array(const struct lk_arrays *file,
                      pair->outer ? "/" : "", pair->layer, words[w], endings[e]);
             found = lk_arrays_find(file, name);
         }
-    return found;
+    return found ? found : find_in_cell(file, pair);
 }
 
 /* A dense layer on an image is a convolution of 1x1 here, whose kernel has two axes there. */
@@ -55,6 +80,15 @@ static bool is_flat_kernel(const struct lk_shape *own, const struct lk_array *ar
 {
     return own->rank == 4 && own->dim[1] == 1 && own->dim[2] == 1 && array->rank == 2 &&
            array->shape[0] == own->dim[0] && array->shape[1] == own->dim[3];
+}
+
+/* An array of attention, which has heads as an axis of its own: [c][heads][width] or
+ * [heads][width][c], and their biases. */
+static bool joins_heads(const struct lk_shape *own, const struct lk_array *array)
+{
+    return array->rank == own->rank + 1 && array->count == lk_shape_count(own) &&
+           (array->shape[0] == own->dim[0] ||
+            array->shape[array->rank - 1] == own->dim[own->rank - 1] || own->rank == 1);
 }
 
 static void print_shape(int rank, const int64_t *shape, char *text, size_t bytes)
@@ -78,7 +112,8 @@ static enum lk_status read_array(struct writing *w, const struct lk_node *node, 
                        w->draft->where, pair->layer, pair->word);
     LK_TRY(lk_layout_describe(node, index, LK_LAYOUT_KERAS, &w->arena, &layout));
     if (!lk_layout_fits(&layout, array->rank, array->shape) &&
-        !is_flat_kernel(&layout.own, array)) {
+        !is_flat_kernel(&layout.own, array) &&
+        !(pair->has_heads && joins_heads(&layout.own, array))) {
         print_shape(layout.rank, layout.shape, wanted, sizeof wanted);
         print_shape(array->rank, array->shape, found, sizeof found);
         return lk_fail(LK_E_DATA, "%s: array '%.80s' is %s, the model expects %s",

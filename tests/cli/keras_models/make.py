@@ -4,9 +4,7 @@
 Needs keras and one of its backends. Beside NAME.keras there is NAME.safetensors, with the same
 arrays and the configuration as metadata, which Lockstep reads without libhdf5 and libzip.
 """
-import json
 import os
-import struct
 import sys
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
@@ -17,6 +15,7 @@ import numpy as np
 from keras import Input, Model, Sequential
 from keras import layers as L
 from keras.src.utils import naming
+from write import write_safetensors
 
 random = np.random.RandomState(1)
 
@@ -101,19 +100,6 @@ def arrays_of(model, prefix=''):
             if 'seed' not in v.name:
                 found[f'{path}/vars/{i}'] = keras.ops.convert_to_numpy(v)
     return found
-
-
-def write_safetensors(path, arrays, metadata):
-    header, data = {'__metadata__': metadata}, b''
-    for name, array in arrays.items():
-        content = np.ascontiguousarray(array, '<f4').tobytes()
-        header[name] = {'dtype': 'F32', 'shape': list(array.shape),
-                        'data_offsets': [len(data), len(data) + len(content)]}
-        data += content
-    text = json.dumps(header).encode()
-    text += b' ' * (-len(text) % 8)
-    with open(path, 'wb') as file:
-        file.write(struct.pack('<Q', len(text)) + text + data)
 
 
 def fill(model):

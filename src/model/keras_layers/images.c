@@ -1,5 +1,5 @@
 /* Keras's layers of images: convolutions, pooling, and what changes height and width. */
-#include "model/keras/keras.h"
+#include "model/keras/layers.h"
 
 #include "base/fail.h"
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Keras's layers that normalize. */
-#include "model/keras/keras.h"
+#include "model/keras/layers.h"
 
 #include "base/fail.h"
 #include "base/number.h"

@@ -1,5 +1,5 @@
 /* Keras's activations by name, as operations of ours with their options. */
-#include "model/keras/keras.h"
+#include "model/keras/layers.h"
 
 #include "base/fail.h"
 #include <string.h>

@@ -1,0 +1,235 @@
+"""Weights of PyTorch's and Keras's recurrent layers, embeddings and attention: models with them
+compute what those programs computed (text_models/), and write the same bits back."""
+import json
+import os
+import re
+import unittest
+
+import npy
+from program import ProgramTest
+from weights import read_safetensors, write_safetensors
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'text_models')
+
+STACK = """name: stack
+input: {tokens: {shape: [7], type: int32}}
+layers:
+  - {name: table, embedding: {vocabulary: 11, units: 6}}
+  - {name: conv, conv1d: {filters: 5, kernel: 3, padding: same}}
+  - {name: long, lstm: {units: 4, return_sequences: true}}
+  - {name: gated, gru: {units: 5, return_sequences: true}}
+  - {name: norm, layer_norm: {epsilon: 1e-5}}
+  - {name: plain, rnn: {units: 3}}
+  - {name: out, dense: {units: 2}}
+output: out
+"""
+CELLS = """name: cells
+input: {tokens: {shape: [7], type: int32}}
+layers:
+  - {name: table, embedding: {vocabulary: 11, units: 6}}
+  - {name: long, lstm: {units: 4, return_sequences: true}}
+  - {name: gated, gru: {units: 3}}
+output: gated
+"""
+BOTH_WAYS = ['text-bilstm', '--set', 'vocabulary=11', '--set', 'width=6', '--set', 'units=5',
+             '--set', 'classes=3']
+ENCODER = ['transformer-encoder', '--set', 'vocabulary=11', '--set', 'width=8', '--set',
+           'heads=2', '--set', 'blocks=2', '--set', 'wide=12', '--set', 'classes=3']
+
+
+class TextWeightsTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.put('stack.yaml', STACK)
+        self.put('cells.yaml', CELLS)
+
+    def values(self, model, weights, name, has_length, to='values'):
+        """What the model computes, and what the run said."""
+        tokens = f'tokens={MODELS}/{name}.x.npy'
+        lengths = ['--input', f'tokens_length={MODELS}/{name}.n.npy'] if has_length else []
+        done = self.run_program('run', *model, '--weights', weights, '--input', tokens,
+                                *lengths, '-o', to, '--force')
+        file = os.path.join(self.path(to), os.listdir(self.path(to))[0])
+        return npy.read(file)[1], done.stderr
+
+    def compare(self, model, name, names, has_length=False):
+        found, said = self.values(model, f'{MODELS}/{name}.safetensors', name, has_length)
+        self.assertIn(names, said)
+        wanted = npy.read(f'{MODELS}/{name}.y.npy')[1]
+        self.assertEqual(len(found), len(wanted))
+        self.assertGreater(max(wanted) - min(wanted), 1e-2)
+        self.assertLess(max(abs(a - b) for a, b in zip(found, wanted)), 1e-5)
+
+
+class Torch(TextWeightsTest):
+    def test_every_kind_of_layer(self):
+        self.compare(['stack.yaml'], 'stack', 'by the names of pytorch')
+
+    def test_modules_of_one_step(self):
+        self.compare(['cells.yaml'], 'cells', 'by the names of pytorch')
+
+    def test_both_directions(self):
+        self.compare(BOTH_WAYS, 'both-ways', 'by the names of torch', True)
+
+    def test_encoder(self):
+        self.compare(ENCODER, 'encoder', 'by the names of torch', True)
+
+    def test_in_order(self):
+        """Names that tell nothing: the second bias is added all the same."""
+        with open(f'{MODELS}/both-ways.safetensors', 'rb') as file:
+            content = file.read()
+        for at, by in (b'"embedding.', b'"abcdefghi.'), (b'"lstm.', b'"unit.'), \
+                (b'"dense_1.', b'"scoring.'):
+            content = content.replace(at, by)
+        with open(self.path('other.safetensors'), 'wb') as file:
+            file.write(content)
+        found, said = self.values(BOTH_WAYS, 'other.safetensors', 'both-ways', True)
+        self.assertIn('in order, by shape', said)
+        wanted = npy.read(f'{MODELS}/both-ways.y.npy')[1]
+        self.assertLess(max(abs(a - b) for a, b in zip(found, wanted)), 1e-5)
+
+
+class Imports(TextWeightsTest):
+    """Models of Keras, whose text is made as well."""
+
+    def compare(self, name):
+        self.run_program('import', f'{MODELS}/{name}.safetensors', '-o', name)
+        with open(self.path(f'{name}/model.yaml')) as file:
+            text = file.read()
+        tokens = re.search(r'^  (\w+): \{shape: \[7\], type: int32(, length: true)?\}', text,
+                           re.M)
+        self.assertTrue(tokens, text)
+        lengths = ['--input', f'{tokens[1]}_length={MODELS}/{name}.n.npy'] if tokens[2] else []
+        self.run_program('run', name, '--input', f'{tokens[1]}={MODELS}/{name}.x.npy', *lengths,
+                         '-o', 'values', '--force')
+        file, = os.listdir(self.path('values'))
+        found = npy.read(os.path.join(self.path('values'), file))[1]
+        wanted = npy.read(f'{MODELS}/{name}.y.npy')[1]
+        self.assertEqual(len(found), len(wanted))
+        self.assertGreater(max(wanted) - min(wanted), 1e-2)
+        self.assertLess(max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted)), 1e-5)
+
+    def test_cells(self):
+        self.compare('recurrent')
+
+    def test_masks_and_directions(self):
+        self.compare('masked')
+
+    def test_cells_as_keras_2_names_them(self):
+        arrays, metadata = read_safetensors(f'{MODELS}/recurrent.safetensors')
+        for number, word in enumerate(('kernel', 'recurrent_kernel', 'bias')):
+            arrays[f'lstm/lstm_cell_3/{word}:0'] = arrays.pop(f'layers/lstm/cell/vars/{number}')
+        write_safetensors(self.path('m.safetensors'), arrays, metadata)
+        self.run_program('import', f'{MODELS}/recurrent.safetensors', '-o', 'new')
+        self.run_program('import', 'm.safetensors', '-o', 'old')
+        with open(self.path('new/weights.safetensors'), 'rb') as new, \
+                open(self.path('old/weights.safetensors'), 'rb') as old:
+            self.assertEqual(new.read(), old.read())
+
+    def test_refusals(self):
+        embedding = ('Embedding', {'input_dim': 9, 'output_dim': 4, 'mask_zero': True})
+        for layers, said in (
+                ([('LSTM', {'units': 3, 'recurrent_activation': 'hard_sigmoid'})],
+                 "'recurrent_activation' is hard_sigmoid"),
+                ([('GRU', {'units': 3, 'stateful': True})], "'stateful'"),
+                ([('LSTM', {'units': 3, 'return_state': True})], "'return_state'"),
+                ([('Conv1D', {'filters': 2, 'kernel_size': 3})], 'with a mask'),
+                ([('Flatten', {})], 'with a mask'),
+                ([('TimeDistributed', {'layer': {'class_name': 'Flatten', 'config': {}}})],
+                 'not supported for each time step'),
+                ([('Bidirectional', {'layer': {'class_name': 'LSTM', 'config': {'units': 3}},
+                                     'merge_mode': 'ave'})], "'merge_mode' is ave"),
+                ([('Bidirectional', {'layer': {'class_name': 'Dense', 'config': {'units': 3}},
+                                     'merge_mode': 'sum'})], "class 'Dense', expected LSTM")):
+            listed = [{'class_name': c, 'config': {'name': f'l{i}', **o}}
+                      for i, (c, o) in enumerate([embedding] + layers)]
+            listed[0]['config']['batch_input_shape'] = [None, 7]
+            self.put('m.json', json.dumps(
+                {'class_name': 'Sequential', 'keras_version': '2.11.0',
+                 'config': {'name': 's', 'layers': listed}}))
+            self.refused(3, said, 'import', 'm.json', '-o', 'no')
+
+    def test_windows(self):
+        self.compare('windows')
+
+    def test_attention(self):
+        self.compare('attention')
+
+
+class RoundTrip(TextWeightsTest):
+    """What a run has trained, written for other programs and read again."""
+
+    NET = """name: net
+input: {tokens: {shape: [6], type: int32, length: true}}
+classes: 3
+vocabulary: 20
+layers:
+  - {name: table, embedding: {vocabulary: $vocabulary, units: 5}}
+  - {name: long, lstm: {units: 4, return_sequences: true}}
+  - {name: gated, gru: {units: 5, return_sequences: true}}
+  - {name: plain, rnn: {units: 3}}
+  - {name: out, dense: {units: $classes}}
+  - softmax
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.put('net.yaml', self.NET)
+        os.makedirs(self.path('set'))
+        for part in 'train', 'test':
+            self.put(f'set/{part}.txt', ''.join(
+                f'{c}\tsome {c} {word} {c}\n' for c in ('red', 'blue', 'green')
+                for word in ('apple', 'sky', 'tree', 'house')))
+        self.train_net('--run', 'base', '--steps', '3')
+
+    def train_net(self, *arguments):
+        return self.run_program('train', 'net.yaml', '--data', 'text:set,unit=word,length=6',
+                                '--batch-size', '4', '--lr', '0.5', *arguments)
+
+    def exports(self, *arguments):
+        """False where the program was built without libhdf5."""
+        try:
+            self.run_program('export', 'base', '-o', *arguments)
+        except AssertionError as error:
+            if 'built without libhdf5' not in str(error):
+                raise
+            return False
+        return True
+
+    def test_the_same_bits(self):
+        self.train_net('--run', 'next', '--steps', '1', '--init-from', 'base')
+        for i, (name, names, format_) in enumerate([
+                ('a.safetensors', 'lockstep', 'safetensors'),
+                ('b.safetensors', 'pytorch', 'safetensors'),
+                ('c.safetensors', 'keras', 'safetensors'),
+                ('d.safetensors', 'keras-3', 'safetensors'),
+                ('e.h5', 'keras', 'keras-h5'), ('f.weights.h5', 'keras', 'keras-h5')]):
+            if not self.exports(name, '--format', format_, '--names', names):
+                continue
+            done = self.train_net('--run', f'run{i}', '--steps', '1', '--weights', name)
+            self.assertEqual(self.sha256(f'run{i}'), self.sha256('next'), name)
+            self.assertIn('13 of 13 parameters, by', done.stderr)
+
+    def test_names_and_shapes(self):
+        """Both biases of PyTorch's layers, of Keras's gru as one array; order of gates."""
+        self.exports('own.safetensors', '--format', 'safetensors')
+        self.exports('torch.safetensors', '--format', 'safetensors', '--names', 'pytorch')
+        self.exports('keras.safetensors', '--format', 'safetensors', '--names', 'keras-3')
+        own, torch, keras = (read_safetensors(self.path(f'{n}.safetensors'))[0]
+                             for n in ('own', 'torch', 'keras'))
+        self.assertEqual(torch['long.weight_ih_l0'][1], [16, 5])
+        self.assertEqual(torch['long.bias_ih_l0'][2], own['long.bias'][2])
+        self.assertEqual(torch['long.bias_hh_l0'][2], bytes(4 * 16))
+        z, r, n = (own['gated.bias'][2][i:i + 20] for i in (0, 20, 40))
+        self.assertEqual(torch['gated.bias_ih_l0'][2], r + z + n)
+        self.assertNotEqual(z, r)
+        both = keras['layers/gru/cell/vars/2']
+        self.assertEqual(both[1], [2, 15])
+        self.assertEqual(both[2], own['gated.bias'][2] + own['gated.recurrent_bias'][2])
+        self.assertEqual(keras['layers/embedding/vars/0'][1], [20, 5])
+        self.assertEqual(len(torch), 13 + 2)
+        self.assertEqual(len(keras), 13 - 1)
+
+
+if __name__ == '__main__':
+    unittest.main()
