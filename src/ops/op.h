@@ -90,8 +90,7 @@ struct lk_op_setup {
     bool gates_dx[LK_MOST_INPUTS]; /* backward does what asks_gate[i] asked for */
     void *state;                   /* the operation's own: kernels, chosen tiles */
     size_t saved_bytes;            /* buffer filled by forward and read by backward; 0: none.
-                                    * Of no use where no gradient is wanted: frozen entries are
-                                    * run without backward */
+                                    * Of no use to frozen entries, which have no backward */
     size_t workspace_bytes;        /* scratch of one forward or backward; 0: none */
     size_t past_bytes;             /* buffer for what is kept of earlier time steps; 0: none */
 };
