@@ -175,6 +175,15 @@ class TextTest(ProgramTest):
         self.assertIn('samples of next i32 [32], tokens i32 [32]', said)
         self.assertNotIn('majority', said)
 
+    def test_a_model_of_language_has_no_classes(self):
+        self.put('book.txt', 'In the beginning was a line.\n' * 60)
+        said = self.run_program('train', 'gpt-small', '--data',
+                                'text:book.txt,unit=char,length=8', '--set', 'width=8', '--set',
+                                'blocks=1', '--set', 'heads=1', '--steps', '1', '--batch-size',
+                                '8').stderr
+        self.assertIn('is made for the data: ', said)
+        self.assertNotIn('classes', said)
+
     def test_learns_byte_pairs(self):
         self.put('book.txt', 'In the beginning was the word, and the word was long.\n' * 60)
         said = self.run_program('tokenize', 'book.txt', '-o', 'pairs.json', '--vocabulary',
