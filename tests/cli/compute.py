@@ -269,7 +269,7 @@ class Refusals(ComputeTest):
             self.assertFalse(os.path.exists(self.path('values')))
         os.mkdir(self.path('values'))
         self.wrong(3, 'w', '--input', 'u.npy', '--weights', 'w')
-        self.assertFalse(os.path.exists(self.path('values')))
+        self.assertEqual(os.listdir(self.path('values')), [])
 
 
 if __name__ == '__main__':
