@@ -9,8 +9,8 @@
  * batch, from `first` on this device.
  * Group ids: 0: quadruple of channels or units; 1: tile, or group of tiles as in state.cl.
  */
-#include "lib/random.cl"
 #include "lib/real.cl"
+#include "lib/random.cl"
 #include "ops/recurrent/state.cl"
 
 /* The factors of quadruple `quad` of the samples of a tile. */
