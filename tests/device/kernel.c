@@ -107,13 +107,19 @@ static void builds_together(void **state)
 static void skips_passes_where_measured(void **state)
 {
     (void)state;
-    struct lk_device_info info = {.driver = "3.1+debian", .device_class = LK_CLASS_CPU};
+    struct lk_device_info info = {.driver = "3.1+debian",
+                                  .platform = "Portable Computing Language",
+                                  .device_class = LK_CLASS_CPU};
     assert_non_null(strstr(lk_pocl_unity_options(&info), "-disable-llvm-passes"));
     info.device_class = LK_CLASS_GPU;
     assert_string_equal(lk_pocl_unity_options(&info), "");
-    info = (struct lk_device_info){.driver = "3.10", .device_class = LK_CLASS_CPU};
+    info.device_class = LK_CLASS_CPU;
+    strcpy(info.driver, "3.10");
     assert_string_equal(lk_pocl_unity_options(&info), "");
-    info = (struct lk_device_info){.driver = "6.0", .device_class = LK_CLASS_CPU};
+    strcpy(info.driver, "6.0");
+    assert_string_equal(lk_pocl_unity_options(&info), "");
+    strcpy(info.driver, "3.1");
+    strcpy(info.platform, "rusticl");
     assert_string_equal(lk_pocl_unity_options(&info), "");
 }
 
