@@ -62,15 +62,11 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
     return LK_OK;
 }
 
-/* The time steps of a sequence count as tiles. */
-static struct lk_op_setup as_tiles(const struct lk_op_setup *setup)
+/* The time steps of a sequence are one product. */
+static struct lk_product_setup products_of(const struct lk_op_setup *setup, const char *problem)
 {
     const struct lk_shape *x = &setup->shapes.x[0];
-    const int64_t time_steps = x->rank == 2 ? x->dim[0] : 1;
-    struct lk_op_setup made = *setup;
-    made.tiling.tiles *= time_steps;
-    made.tiling.shard_tiles *= time_steps;
-    return made;
+    return lk_op_step_products(setup, x->rank == 2 ? x->dim[0] : 1, problem);
 }
 
 static struct lk_product_shape shape_of(const struct lk_op_setup *setup)
@@ -87,11 +83,10 @@ static struct lk_product_setup setup_of(const struct lk_op_setup *setup, char pr
 {
     const struct options *o = setup->options;
     const struct lk_shape *x = &setup->shapes.x[0];
-    const struct lk_op_setup tiles = as_tiles(setup);
     snprintf(problem, bytes, "[%" PRId64 ", 1, 1] filters=%" PRId64 " kernel=1,1%s%s",
              x->dim[x->rank - 1], o->units, o->bias ? "" : " bias=false",
              o->activation == LK_RELU ? " activation=relu" : "");
-    return lk_op_products(&tiles, problem);
+    return products_of(setup, problem);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup)
@@ -111,16 +106,14 @@ static enum lk_status prepare(struct lk_op_setup *setup)
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
-    const struct lk_op_setup tiles = as_tiles(setup);
-    const struct lk_product_setup of = lk_op_products(&tiles, "");
+    const struct lk_product_setup of = products_of(setup, "");
     const struct lk_layer_run operands = lk_op_layer_run(setup, run);
     return lk_layer_forward(&of, setup->state, &operands);
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
-    const struct lk_op_setup tiles = as_tiles(setup);
-    const struct lk_product_setup of = lk_op_products(&tiles, "");
+    const struct lk_product_setup of = products_of(setup, "");
     const struct lk_layer_run operands = lk_op_layer_run(setup, run);
     return lk_layer_backward(&of, setup->state, &operands);
 }

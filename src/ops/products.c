@@ -13,6 +13,15 @@ struct lk_product_setup lk_op_products(const struct lk_op_setup *setup, const ch
                                      .choices = setup->choices};
 }
 
+struct lk_product_setup lk_op_step_products(const struct lk_op_setup *setup, int64_t steps,
+                                            const char *problem)
+{
+    struct lk_product_setup of = lk_op_products(setup, problem);
+    of.tiling.tiles *= steps;
+    of.tiling.shard_tiles *= steps;
+    return of;
+}
+
 struct lk_layer_wants lk_op_wants(const struct lk_op_setup *setup)
 {
     return (struct lk_layer_wants){.training = setup->training,

@@ -9,6 +9,10 @@
 /* problem: shapes and options, for keys of choices; borrowed, needed to prepare alone. */
 struct lk_product_setup lk_op_products(const struct lk_op_setup *setup, const char *problem);
 
+/* Of one product over `steps` time steps of every sample, which count as tiles. */
+struct lk_product_setup lk_op_step_products(const struct lk_op_setup *setup, int64_t steps,
+                                            const char *problem);
+
 struct lk_layer_wants lk_op_wants(const struct lk_op_setup *setup);
 
 /* w[0]: weights, w[1]: bias; `saved` holds which output won its pool. */

@@ -1,9 +1,13 @@
 /* What a convolution over time does beside its products.
  *
  *   conv1d_copy    rows[o,j,c] = x[o stride + j gap - before, c]; 0 where there is no such
- * step, it is not valid, or window o is not conv1d_add     dx[t,c] = the sum of rows[o,j,c]
- * over valid windows o whose step j is t; 0 where t is not valid conv1d_finish  to[o,k] =
- * from[o,k] where window o is valid and, with RELU, y[o,k] > 0; else 0
+ *                  step, it is not valid, or window o is not
+ *
+ *   conv1d_add     dx[t,c] = the sum of rows[o,j,c] over valid windows o whose step j is t; 0
+ *                  where t is not valid
+ *
+ *   conv1d_finish  to[o,k] = from[o,k] where window o is valid and, with RELU, y[o,k] > 0;
+ *                  else 0
  *
  * Windows: struct lk_step_windows. x, dx: stored [tiles][steps][channels][LANES]; rows: stored
  * [tiles][count][size][channels][LANES]; from, y, to: stored [tiles][count][filters][LANES];

@@ -1,9 +1,12 @@
 /* The largest number of a channel in each window of time steps, or the mean.
  *
- *   max_forward    y[o,c] = the largest x[t,c] of window o; at[o,c] = its t, the first of
- * equals max_backward   dx[t,c] = the sum of dy[o,c] over windows with at[o,c] = t mean_forward
- * y[o,c] = the mean of x[t,c] over window o mean_backward  dx[t,c] = the sum of dy[o,c] /
- * (steps of window o) over windows with t
+ *   max_forward    y[o,c] = the largest x[t,c] of window o; at[o,c] = the first such t
+ *
+ *   max_backward   dx[t,c] = the sum of dy[o,c] over windows with at[o,c] = t
+ *
+ *   mean_forward   y[o,c] = the mean of x[t,c] over window o
+ *
+ *   mean_backward  dx[t,c] = the sum of dy[o,c] / (steps of window o) over windows with t
  *
  * Windows: struct lk_step_windows, gap 1; only the valid steps of a sample are in them. y is 0
  * of a window that is not valid, or has no step. x, dx: stored [tiles][steps][channels][LANES];

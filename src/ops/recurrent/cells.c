@@ -207,10 +207,7 @@ static int64_t kept_reals(const struct lk_op_setup *setup)
 
 static struct lk_product_setup products_of(const struct lk_op_setup *setup, const char *problem)
 {
-    struct lk_op_setup tiles = *setup;
-    tiles.tiling.tiles *= setup->shapes.x[0].dim[0];
-    tiles.tiling.shard_tiles *= setup->shapes.x[0].dim[0];
-    return lk_op_products(&tiles, problem);
+    return lk_op_step_products(setup, setup->shapes.x[0].dim[0], problem);
 }
 
 /* Of the product with h only the weight gradient is made over all steps. Problems are those of

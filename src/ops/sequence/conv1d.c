@@ -1,7 +1,7 @@
-/* Convolution over time: y[o][k] = act(b[k] + sum over j, c of w[j][c][k] x[o stride + j
- * dilation
- * - before][c]). Each window is copied into a row of size * c numbers, so that a product of
- * matrices over all windows, which count as tiles, does the rest. Backward copies them again.
+/* Convolution over time: y[o][k] = act(b[k] + sum over j, c of w[j][c][k] x[t][c]), with
+ * t = o stride + j dilation - before. Each window is copied into a row of size * c numbers, so
+ * that a product of matrices over all windows, which count as tiles, does the rest. Backward
+ * copies them again.
  */
 #include "base/fail.h"
 #include "ops/activation.h"
@@ -87,13 +87,10 @@ struct state {
     struct lk_kernel *copy, *add, *finish;
 };
 
-/* Windows count as tiles. */
-static struct lk_op_setup as_tiles(const struct lk_op_setup *setup)
+/* Windows count as time steps of the product. */
+static struct lk_product_setup products_of(const struct lk_op_setup *setup, const char *problem)
 {
-    struct lk_op_setup made = *setup;
-    made.tiling.tiles *= setup->shapes.y.dim[0];
-    made.tiling.shard_tiles *= setup->shapes.y.dim[0];
-    return made;
+    return lk_op_step_products(setup, setup->shapes.y.dim[0], problem);
 }
 
 static int64_t row_length(const struct lk_op_setup *setup)
@@ -113,10 +110,9 @@ static struct lk_product_setup setup_of(const struct lk_op_setup *setup, char pr
                                         size_t bytes)
 {
     const struct options *o = setup->options;
-    const struct lk_op_setup tiles = as_tiles(setup);
     snprintf(problem, bytes, "[%" PRId64 ", 1, 1] filters=%" PRId64 " kernel=1,1%s",
              row_length(setup), o->filters, o->bias ? "" : " bias=false");
-    return lk_op_products(&tiles, problem);
+    return products_of(setup, problem);
 }
 
 /* The copied windows lie at the beginning of the workspace. In backward they give dw, then
@@ -205,8 +201,7 @@ static enum lk_status enqueue_finish(const struct lk_op_setup *setup,
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
-    const struct lk_op_setup tiles = as_tiles(setup);
-    const struct lk_product_setup of = lk_op_products(&tiles, "");
+    const struct lk_product_setup of = products_of(setup, "");
     const struct state *s = setup->state;
     struct lk_layer_run operands = lk_op_layer_run(setup, run);
     operands.x = run->workspace;
@@ -228,8 +223,7 @@ static enum lk_status enqueue_dx(const struct lk_op_setup *setup, const struct l
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
-    const struct lk_op_setup tiles = as_tiles(setup);
-    const struct lk_product_setup of = lk_op_products(&tiles, "");
+    const struct lk_product_setup of = products_of(setup, "");
     const struct state *s = setup->state;
     struct lk_layer_run operands = lk_op_layer_run(setup, run);
     operands.x = run->workspace;
