@@ -108,14 +108,17 @@ struct sums {
 };
 
 /* go_on: from what dw holds; else from 0. */
-INLINE void sum_tiles(const struct sums s, const int go_on)
+INLINE void sum_tiles(const struct sums s, int go_on)
 {
     V acc[ROWS][COLUMNS];
     size_t x_row[ROWS], row[ROWS];
     place(x_row, ROWS, s.last, LANES);
     place(row, ROWS, s.last, s.units);
     UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLUMNS; j++) acc[i][j] =
-        go_on ? ((__global const struct loose *)(s.dw + row[i] + j * LANES))->v : (V)(0);
+        0;
+    if (go_on)
+        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < COLUMNS; j++)
+            acc[i][j] = ((__global const struct loose *)(s.dw + row[i] + j * LANES))->v;
     for (int t = 0; t < s.tiles; t++) {
         __global const stored *xs = s.x + (size_t)t * s.channels * LANES;
         __global const V *zs = (__global const V *)(s.z + (size_t)t * LANES * WIDTH) + PART;
@@ -135,7 +138,7 @@ INLINE void sum_tiles(const struct sums s, const int go_on)
 }
 
 /* All channels from `first` to `end` of one panel. */
-INLINE void sum_channels(struct sums s, int first, int end, const int go_on)
+INLINE void sum_channels(struct sums s, int first, int end, int go_on)
 {
     __global const stored *x = s.x;
     __global real *dw = s.dw;
@@ -175,10 +178,8 @@ BODY void sum_weights(__global const stored *restrict x,
                              0,
                              w.units - k,
                              is_full ? min(SLICE, w.shard_tiles - t) : w.shard_tiles};
-            if (t == 0)
-                sum_channels(s, first, end, 0);
-            else if (is_full)
-                sum_channels(s, first, end, 1);
+            if (t == 0 || is_full)
+                sum_channels(s, first, end, t > 0);
         }
 }
 
