@@ -112,8 +112,9 @@ INLINE void finish(const struct forward *f, int t, int from, int u, int j, V nex
     if (f->saved)
         STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS,
               slot(w, MULTIPLIED(from))[in_slot(u, j)]);
-    if (DROP && GATES == 3)
-        keep(f, t, KEPT - 1, u, j, h);
+#if DROP && GATES == 3
+    keep(f, t, KEPT - 1, u, j, h);
+#endif
 }
 
 /* From the sums of unit u to its new state; a GRU whose reset gate comes first makes r h. */

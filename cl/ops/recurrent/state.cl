@@ -134,21 +134,25 @@ INLINE size_t first_at(const struct walk *w, int j, int row)
     return ((size_t)tile_of(w, j) * rows + row) * w->a.units * PARTS + PART;
 }
 
+INLINE int has_step(const struct walk *w, int t)
+{
+    int found = 0;
+    for (int j = 0; j < COLUMNS; j++)
+        found |= any((W)(t) < length_of(w, j));
+    return found;
+}
+
 /* Behind the longest sequence of the group's tiles there is nothing to walk. Where a
- * work-item sees its own lane alone, it does not know and walks on. */
+ * work-item sees its own lane alone, it does not know and walks on. Vectors are compared whole:
+ * of a loop over lanes Intel's compiler (2026.22.10) made one that gave wrong steps. */
 INLINE int last_step(const struct walk *w)
 {
+    int last = w->a.steps;
 #if LENGTHS && PARTS == 1
-    int last = 0;
-    for (int j = 0; j < COLUMNS; j++) {
-        const W lengths = length_of(w, j);
-        for (int l = 0; l < VECTOR; l++)
-            last = max(last, ((const int *)&lengths)[l]);
-    }
-    return min(last, w->a.steps);
-#else
-    return w->a.steps;
+    while (last > 0 && !has_step(w, last - 1))
+        last--;
 #endif
+    return last;
 }
 
 /* s += A h over n values of h, from one tile row to the next; of A `rows` neighbours belong to
