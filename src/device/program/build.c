@@ -40,22 +40,26 @@ static struct lk_program *take(struct work *work)
 }
 
 /* Errors are kept per thread, so a builder thread hands its text over. */
+static void build_one(struct work *work, struct lk_program *program)
+{
+    const enum lk_status status = lk_program_build(work->device, program);
+    if (status == LK_OK) {
+        lk_progress_add(LK_TASK_BUILD, 1);
+        return;
+    }
+    pthread_mutex_lock(&work->device->mutex);
+    if (work->status == LK_OK) {
+        work->status = status;
+        snprintf(work->text, sizeof work->text, "%s", lk_error_text());
+    }
+    pthread_mutex_unlock(&work->device->mutex);
+}
+
 static void *build_programs(void *argument)
 {
     struct work *work = argument;
-    for (struct lk_program *program; (program = take(work)) != NULL;) {
-        const enum lk_status status = lk_program_build(work->device, program);
-        if (status == LK_OK) {
-            lk_progress_add(LK_TASK_BUILD, 1);
-            continue;
-        }
-        pthread_mutex_lock(&work->device->mutex);
-        if (work->status == LK_OK) {
-            work->status = status;
-            snprintf(work->text, sizeof work->text, "%s", lk_error_text());
-        }
-        pthread_mutex_unlock(&work->device->mutex);
-    }
+    for (struct lk_program *program; (program = take(work)) != NULL;)
+        build_one(work, program);
     return NULL;
 }
 
@@ -96,10 +100,23 @@ static int mark_wanted(struct lk_device *device)
     return count;
 }
 
-static void build_alone(struct work *work, int todo)
+/* A compiler sets itself up when it is first called. Clover's (Mesa 22.3) does it wrongly where
+ * two threads come at once, and then never ends: the first program is built by one thread. */
+static int build_first(struct work *work, int todo)
+{
+    const bool is_clover = strcmp(work->device->info.platform, "Clover") == 0;
+    struct lk_program *first = is_clover ? take(work) : NULL;
+    if (!first)
+        return todo;
+    build_one(work, first);
+    return todo - 1;
+}
+
+static void build_alone(struct work *work, int wanted)
 {
     pthread_t threads[MOST_THREADS];
     const long most = lk_build_thread_count();
+    const int todo = build_first(work, wanted);
     int started = 0;
     while (started < todo - 1 && started < most - 1 &&
            pthread_create(&threads[started], NULL, build_programs, work) == 0)
