@@ -47,7 +47,7 @@ BAD = [
     ("src/graph/a.c", "#include <CL/cl.h>\n", "belongs to src/device/opencl.h alone"),
     ("src/device/a.c", "# include <clblast_c.h>\n", "src/device/library/blas.c alone"),
     ("src/model/a.c", "#include <jansson.h>\n",
-     "belongs to src/io/arrays/keras.c, src/io/safetensors.c, "),
+     "belongs to src/data/text/file.c, src/io/arrays/keras.c, "),
     ("tools/a.c", "#include <zlib.h>\n", "belongs to src/io/gzip.c alone"),
     ("src/io/a.c", "#include <hdf5.h>\n", "belongs to src/io/arrays/hdf5_write.c alone"),
     ("src/base/a.c", "#include <threads.h>\n", "<threads.h> is not a known header"),
