@@ -31,6 +31,7 @@ static const struct {
     {"epochs", "epochs"},
     {"steps", "steps"},
     {"batch-size", "batch_size"},
+    {"bucket", "bucket"},
     {"device", "device"},
     {"memory-limit", "memory_limit"},
     {"recompute", "recompute"},
