@@ -476,6 +476,7 @@ static enum lk_status run(const char *part, struct lk_device *device)
     const bool all = strcmp(part, "all") == 0;
     if (all || strcmp(part, "operations") == 0) {
         LK_TRY(run_operations(operations, LK_COUNT(operations)));
+        LK_TRY(run_operations(further_operations, LK_COUNT(further_operations)));
         LK_TRY(run_known());
     }
     if (all || strcmp(part, "wide") == 0)
