@@ -90,7 +90,7 @@ class UpdatesTest(ProgramTest):
         self.put('net.yaml', TEXT)
         lines = [f'{i % 2}\tword{i % 23} word{i % 41} word{i % 2 + 50}' for i in range(128)]
         self.put('train.txt', '\n'.join(lines) + '\n')
-        self.OPTIONS = ['--data', 'text:train.txt,length=6', '--batch-size', '16', '--shards',
+        self.OPTIONS = ['--data', 'text:train.txt,unit=word,length=6', '--batch-size', '16', '--shards',
                         '4', '--set', 'validation=off', '--set', 'clip_norm=1']
         lazy = ['--optimizer', 'adamw lr=0.01 weight_decay=0.1 lazy=true', '--steps', '12']
         one = self.bits('one', *lazy)
