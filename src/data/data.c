@@ -446,11 +446,18 @@ struct reading {
     void *const *to;
 };
 
+/* A sample with an input that the model does not take is as broken as one that cannot be read.
+ */
 static enum lk_status read_sample(void *context, int64_t index)
 {
     const struct reading *reading = context;
     const struct lk_data *data = reading->data;
-    return data->source->read(data->state, index, reading->to);
+    LK_TRY(data->source->read(data->state, index, reading->to));
+    for (int f = 0; data->has_rules && f < data->info.field_count; f++)
+        if (reading->to[f] && data->fields[f].role == LK_FIELD_INPUT)
+            LK_TRY(lk_label_rule_apply(&data->rules[f], data->info.name, &data->fields[f],
+                                       index, reading->to[f]));
+    return LK_OK;
 }
 
 static enum lk_status read_one(const struct lk_data *data, int64_t index, void *const to[])

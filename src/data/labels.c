@@ -20,9 +20,10 @@ void lk_label_rule_clear(struct lk_label_rule *rule)
 static enum lk_status refuse(const struct lk_label_rule *rule, const char *data,
                              const struct lk_field *field, int64_t index, double value)
 {
-    return lk_fail(LK_E_DATA, "data '%s': label '%s' of sample %lld is %.9g; %s takes %g..%g",
-                   data, field->name, (long long)index, value, rule->taker, rule->low,
-                   rule->high);
+    return lk_fail(LK_E_DATA,
+                   "data '%s': %s '%s' of sample %lld is %.9g; %s takes %.10g..%.10g", data,
+                   field->role == LK_FIELD_LABEL ? "label" : "field", field->name,
+                   (long long)index, value, rule->taker, rule->low, rule->high);
 }
 
 /* What is no class, such as a masked step, stays as it is. */

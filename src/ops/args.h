@@ -50,6 +50,12 @@ struct lk_recurrent {
     lk_int packed_at, state_at;          /* in the workspace */
 };
 
+/* Dropout of a recurrent layer; cl/ops/recurrent/drop.cl. */
+struct lk_recurrent_drop {
+    lk_int first, shard_samples, shard_tiles; /* numbers of samples, as in dropout */
+    lk_int key_low, key_high, threshold;      /* as bits */
+};
+
 struct lk_prelu {
     lk_int channels, pixels;
     lk_int parts, part_pixels, shard_tiles; /* of what is summed for slopes */

@@ -131,6 +131,26 @@ static void find_text(const struct lk_data_info *info, const struct extent *own,
     }
 }
 
+/* A model of language has no classes but the tokens: nothing is said of them then. */
+static void tell_of_text(const struct lk_settings *s, const struct extent *own)
+{
+    const bool has_classes = s->classes > 0 || own->classes > 0;
+    char now[64] = "", before[32] = "";
+    if (lk_rank() != 0 || (s->vocabulary == own->vocabulary && s->length == own->length &&
+                           s->classes == own->classes))
+        return;
+    if (has_classes) {
+        snprintf(now, sizeof now, ", %lld classes", (long long)s->classes);
+        snprintf(before, sizeof before, ", %lld", (long long)own->classes);
+    }
+    lk_log(LK_LOG_INFO,
+           "%s is made for the data: %lld tokens a sample, a vocabulary of %lld%s, in place of "
+           "its own %lld, %lld%s; --set length=N, vocabulary=N%s say otherwise",
+           s->model, (long long)s->length, (long long)s->vocabulary, now,
+           (long long)own->length, (long long)own->vocabulary, before,
+           has_classes ? ", classes=N" : "");
+}
+
 static enum lk_status take_from_texts(struct lk_settings *settings, const struct extent *own,
                                       struct lk_data **data)
 {
@@ -153,16 +173,7 @@ static enum lk_status take_from_texts(struct lk_settings *settings, const struct
     find_text(lk_data_info(opened), own, &found);
     take(settings, &found);
     take(settings, own); /* what the data does not have either */
-    if (lk_rank() == 0 &&
-        (settings->vocabulary != own->vocabulary || settings->length != own->length ||
-         settings->classes != own->classes))
-        lk_log(LK_LOG_INFO,
-               "%s is made for the data: %lld tokens a sample, a vocabulary of %lld, %lld "
-               "classes, in place of its own %lld, %lld and %lld; --set length=N, "
-               "vocabulary=N and classes=N say otherwise",
-               settings->model, (long long)settings->length, (long long)settings->vocabulary,
-               (long long)settings->classes, (long long)own->length, (long long)own->vocabulary,
-               (long long)own->classes);
+    tell_of_text(settings, own);
     if (data && strcmp(settings->data_cache, "none") == 0)
         *data = opened;
     else

@@ -4,7 +4,9 @@ import os
 import random
 import unittest
 
+import npy
 import program
+import records
 from program import ProgramTest
 
 # Tells short texts from long ones; the tokens themselves it only takes.
@@ -14,6 +16,16 @@ classes: 2
 vocabulary: 60
 layers:
   - {dense: {units: 8, activation: relu}, from: tokens_length}
+  - dense: {units: $classes}
+  - softmax
+"""
+# Does not say how large its vocabulary is, but has a table of rows for tokens.
+TABLE = """name: table
+input: {tokens: {shape: [8], type: int32}}
+classes: 2
+layers:
+  - {name: rows, embedding: {vocabulary: 30, units: 4}}
+  - flatten
   - dense: {units: $classes}
   - softmax
 """
@@ -107,6 +119,40 @@ class TextTest(ProgramTest):
                                                                             '$vocabulary'))
         self.refused(3, "'vocabulary:' is missing", 'summary', 'word.yaml')
 
+    def test_tokens_beyond_the_table(self):
+        """A model need not say how large its vocabulary is; its tables say it too."""
+        self.put('table.yaml', TABLE)
+        train = ['train', 'table.yaml', '--epochs', '1', '--batch-size', '32', '--data']
+        self.refused(3, "has a vocabulary of 42 tokens, 'rows' of model 'table' a table of 30 "
+                        'rows', *train, 'text:set,unit=word,length=8')
+        self.run_program(*train, 'text:set,unit=word,length=8,vocabulary=30')
+
+        chance = random.Random(2)
+        samples = [[chance.randrange(30) for _ in range(8)] for _ in range(200)]
+        npy.write(self.path('y.npy'), '<i4', (200,), [row[0] % 2 for row in samples])
+
+        def put():
+            npy.write(self.path('x.npy'), '<i4', (200, 8), sum(samples, []))
+            records.write_file(self.path('all.tfrecord'), [
+                records.make_example({'tokens': row, 'label': [row[0] % 2]})
+                for row in samples])
+
+        put()
+        table = 'tfrecord:all.tfrecord,fields=tokens,label=label'
+        for data in 'npy:x.npy,y.npy', table:
+            self.run_program(*train, data)
+        samples[41][3] = 30
+        samples[77][7] = -1
+        put()
+        self.refused(3, "of sample 41 is 30; the table of 'rows' of model 'table' takes 0..29",
+                     *train, 'npy:x.npy,y.npy')
+        said = self.run_program(*train, table, '--max-bad', '2').stderr
+        for sample, token in (41, 30), (77, -1):
+            self.assertRegex(said, f"broken sample {sample} is left out: .*'tokens' of sample "
+                                   f"{sample} is {token}; the table of 'rows'")
+        self.refused(3, '2 of 200 samples are broken, max_bad=1 allows 1', *train, table,
+                     '--max-bad', '1')
+
     def test_a_parameter_may_be_called_vocabulary(self):
         self.put('own.yaml', 'name: own\ninput: [4]\nparameters: {vocabulary: 3, length: 5}\n'
                              'layers:\n  - dense: {units: $length}\n'
@@ -128,6 +174,15 @@ class TextTest(ProgramTest):
         said = self.run_program('data', 'text:book.txt,unit=char,length=32,val=0.1').stdout
         self.assertIn('samples of next i32 [32], tokens i32 [32]', said)
         self.assertNotIn('majority', said)
+
+    def test_a_model_of_language_has_no_classes(self):
+        self.put('book.txt', 'In the beginning was a line.\n' * 60)
+        said = self.run_program('train', 'gpt-small', '--data',
+                                'text:book.txt,unit=char,length=8', '--set', 'width=8', '--set',
+                                'blocks=1', '--set', 'heads=1', '--steps', '1', '--batch-size',
+                                '8').stderr
+        self.assertIn('is made for the data: ', said)
+        self.assertNotIn('classes', said)
 
     def test_learns_byte_pairs(self):
         self.put('book.txt', 'In the beginning was the word, and the word was long.\n' * 60)

@@ -126,6 +126,20 @@ class Imports(TextWeightsTest):
                 open(self.path('old/weights.safetensors'), 'rb') as old:
             self.assertEqual(new.read(), old.read())
 
+    def test_dropout(self):
+        cell = {'units': 3, 'dropout': 0.25, 'recurrent_dropout': 0.125}
+        listed = [{'class_name': 'Embedding', 'config': {
+                      'name': 'e', 'input_dim': 9, 'output_dim': 4,
+                      'batch_input_shape': [None, 7]}},
+                  {'class_name': 'LSTM', 'config': {'name': 'l', **cell}}]
+        self.put('m.json', json.dumps({'class_name': 'Sequential', 'keras_version': '2.11.0',
+                                       'config': {'name': 's', 'layers': listed}}))
+        self.run_program('import', 'm.json', '-o', 'made')
+        with open(self.path('made/model.yaml')) as file:
+            text = file.read()
+        self.assertRegex(text, r'lstm: .*\bdropout: 0\.25\b')
+        self.assertRegex(text, r'lstm: .*\brecurrent_dropout: 0\.125\b')
+
     def test_refusals(self):
         embedding = ('Embedding', {'input_dim': 9, 'output_dim': 4, 'mask_zero': True})
         for layers, said in (

@@ -134,6 +134,8 @@ static void counts_broken_lines(void **state)
         {"a,b,c\n1,2,x\n7,8\n", "line 3: 2 columns, 3 are expected"},
         {"a,b,c\n1,2,x\n7,8,9,10\n", "line 3: more than 3 columns, 3 are expected"},
         {"a,b,c\n1,2,x\n\"7,8,9\n", "line 3: a quote that does not end"},
+        {"a,b,c\n1,2,x\n\"7,8,9\n3,4,\"y\"\n", "line 3: a quote that does not end"},
+        {"a,b,c\n1,2,\"x\n\ny\"\n7,8\n", "line 5: 2 columns, 3 are expected"},
         {"a,b,c\n1,2,x\n7,1e39,9\n", "column 'b': '1e39' is no number"},
         {"a,b,c\n1,2,x\n7,8,\n", "column 'c': there is nothing"},
         {"a,b,c\n1,2,\n", "no line can be read"},
@@ -147,6 +149,21 @@ static void counts_broken_lines(void **state)
         refused(spec_of("csv", "one.csv", ",fields=a,b,label=c"), LK_DATA_TRAIN, LK_E_DATA,
                 cases[i][1]);
     }
+    /* What has line breaks in its cells counts as one sample, and as all its lines. */
+    put_text("q.csv",
+             "a,\"b\r\nb\",c\r\n1,2,\"x\ny\"\r\n\"3\",4,\"\"\"\n,\n\"\"z\"\nNA,5,y\n6,7,y\n"
+             "8,9,\"x\ny\"");
+    data = open_part(spec_of("csv", "q.csv", ",fields=a,label=c,max_bad=1"), LK_DATA_TRAIN);
+    assert_int_equal(lk_data_info(data)->count, 5);
+    assert_int_equal(lk_data_bad(data), 1);
+    assert_int_equal(lk_data_info(data)->classes, 3);
+    assert_string_equal(lk_data_info(data)->class_names[0], "\"\n,\n\"z");
+    assert_string_equal(lk_data_info(data)->class_names[1], "x\ny");
+    expect_floats(data, 0, 1, (float[]){3}, 1);
+    expect_floats(data, 0, 4, (float[]){8}, 1);
+    lk_data_close(data);
+    refused(spec_of("csv", "q.csv", ",fields=a,label=c,max_bad=0"), LK_DATA_TRAIN, LK_E_DATA,
+            "line 8: column 'a': 'NA' is no number");
     scratch_put(scratch_path("one.csv"), "a,b\n1\0002\n", 8);
     refused(spec_of("csv", "one.csv", ",fields=a"), LK_DATA_TRAIN, LK_E_DATA, "that is zero");
 }

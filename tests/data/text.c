@@ -265,6 +265,21 @@ static void malformed_vocabularies_are_refused(void **state)
     }
 }
 
+/* Lines may begin with a brace, as those of characters do; it is then no JSON. */
+static void a_brace_may_be_a_word(void **state)
+{
+    static const char *const cases[] = {"{\n\"\n}\n", "{\n}\na\n", "{\na\nb\n"};
+    (void)state;
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        struct lk_vocabulary vocabulary = {.unit = LK_UNIT_CHAR};
+        put_text("brace.txt", cases[i]);
+        assert_int_equal(lk_vocabulary_read(&vocabulary, scratch_path("brace.txt")), LK_OK);
+        assert_int_equal(vocabulary.words.count, 3);
+        assert_string_equal(vocabulary.words.items[0].bytes, "{");
+        lk_vocabulary_clear(&vocabulary);
+    }
+}
+
 static void broken_lines_are_counted(void **state)
 {
     static const char bad[] = "0\tgood\n"
@@ -329,6 +344,17 @@ static void a_long_text_predicts_what_comes_next(void **state)
     data = open_part(spec_of("text", "long.txt", ",labels=next,length=4"), LK_DATA_TRAIN);
     expect_tokens(data, 0, (int32_t[]){'a', 'b', 'c', 'a'}, 4);
     assert_int_equal(lk_data_info(data)->fields[LABEL].classes, 256);
+    lk_data_close(data);
+
+    put_text("tab.txt", "abc\nab\tc\n\r\nabca\n"); /* a TAB is a character like others */
+    data = open_part(spec_of("text", "tab.txt", ",unit=char,length=3"), LK_DATA_TRAIN);
+    expect_field(data, LABEL, "next", LK_I32, "3");
+    lk_data_close(data);
+    refused(spec_of("text", "tab.txt", ",unit=char,length=3,labels=line"), LK_DATA_TRAIN,
+            LK_E_DATA, "(labels=next: one long text)");
+    put_text("tab.txt", "abc\nx\tabc\n\r\n\n"); /* half of the lines, and empty ones */
+    data = open_part(spec_of("text", "tab.txt", ",unit=char,max_bad=1"), LK_DATA_TRAIN);
+    assert_string_equal(lk_data_info(data)->fields[LABEL].name, "label");
     lk_data_close(data);
 
     put_text("bad.txt", "one\ntw\xc3\n");
@@ -439,6 +465,7 @@ int main(void)
         cmocka_unit_test(only_the_training_part_is_learned),
         cmocka_unit_test(a_vocabulary_can_be_given),
         cmocka_unit_test(malformed_vocabularies_are_refused),
+        cmocka_unit_test(a_brace_may_be_a_word),
         cmocka_unit_test(broken_lines_are_counted),
         cmocka_unit_test(a_long_text_predicts_what_comes_next),
         cmocka_unit_test(columns_of_tables_are_texts),

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "bench/selftest/known_answers.h"
 #include "mirror/shards.h"
+#include "oclgrind/generation.h"
 #include "oclgrind/operations.h"
 #include "oclgrind/updates.h"
 #include "ops/probe/probe.h"
@@ -460,6 +461,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
     LK_TRY(run_join(device));
     LK_TRY(run_numbers(device));
     LK_TRY(run_updates(device, fill));
+    LK_TRY(run_generation(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
         if (with_halves || !trainings[i].halves)
             LK_TRY(train(device, &trainings[i]));
@@ -474,6 +476,7 @@ static enum lk_status run(const char *part, struct lk_device *device)
     const bool all = strcmp(part, "all") == 0;
     if (all || strcmp(part, "operations") == 0) {
         LK_TRY(run_operations(operations, LK_COUNT(operations)));
+        LK_TRY(run_operations(further_operations, LK_COUNT(further_operations)));
         LK_TRY(run_known());
     }
     if (all || strcmp(part, "wide") == 0)

@@ -76,6 +76,13 @@ static const struct operation operations[] = {
     CASE("mean_squared_error", "", ROW(1100), .inputs = 2), /* in chunks */
 };
 
+/* Those that have kernels which no known answer needs. */
+static const struct operation further_operations[] = {
+    CASE("lstm", "units=3 dropout=0.5 recurrent_dropout=0.25", {2, {3, 5}}),
+    CASE("gru", "units=3 dropout=0.5 recurrent_dropout=0.25", {2, {3, 5}}),
+    CASE("gru", "units=3 reset_after=false recurrent_dropout=0.25", {2, {3, 5}}),
+};
+
 /* Wide enough for the blocks of a GPU, which take work-groups of 64. */
 static const struct operation wide_operations[] = {
     CASE("conv2d", "filters=32 kernel=3 padding=same activation=relu", IMAGE(9, 2, 1),

@@ -70,8 +70,46 @@ out:
     return status;
 }
 
+/* --- updates of the rows of a table that have a gradient ---------------------------------- */
+
+static enum lk_status run_lazy(struct lk_device *device, filler fill)
+{
+    enum { COUNT = 5 * LK_FACTOR_BLOCK };
+    static const struct lk_param_rows table = {
+        .first = LK_FACTOR_BLOCK, .count = 3 * 12, .units = 12};
+    static const char *const kinds[] = {"adam", "sgd", "rmsprop"};
+    struct lk_optimizer *optimizer = NULL;
+    struct lk_buffer *w = NULL, *g = NULL;
+    enum lk_status status = LK_OK;
+    LK_TRY_OUT(lk_buffer_create(device, COUNT * sizeof(float), &w));
+    LK_TRY_OUT(lk_buffer_create(device, COUNT * sizeof(float), &g));
+    LK_TRY_OUT(fill(w, LK_F32));
+    LK_TRY_OUT(fill(g, LK_F32));
+    for (int i = 0; i < LK_COUNT(kinds); i++) {
+        const struct lk_optimizer_config config = {.device = device,
+                                                   .real = LK_F32,
+                                                   .kind = kinds[i],
+                                                   .options = "lazy=true",
+                                                   .count = COUNT,
+                                                   .rows = &table,
+                                                   .row_count = 1};
+        LK_TRY_OUT(lk_optimizer_create(&config, &optimizer));
+        LK_TRY_OUT(lk_device_build(device));
+        LK_TRY_OUT(lk_optimizer_enqueue(optimizer, w, g, 0.5, 0.1, 1));
+        LK_TRY_OUT(lk_device_finish(device));
+        lk_optimizer_destroy(optimizer);
+        optimizer = NULL;
+    }
+out:
+    lk_optimizer_destroy(optimizer);
+    lk_buffer_destroy(g);
+    lk_buffer_destroy(w);
+    return status;
+}
+
 enum lk_status run_updates(struct lk_device *device, filler fill)
 {
     LK_TRY(run_tracked(device, fill));
-    return run_adjusted(device, fill);
+    LK_TRY(run_adjusted(device, fill));
+    return run_lazy(device, fill);
 }

@@ -1,5 +1,5 @@
-/* Updates of tracked parameters, and those with factors, limits and averages. Part of the
- * program that Oclgrind runs. */
+/* Updates of tracked parameters, those with factors, limits and averages, and lazy ones. Part
+ * of the program that Oclgrind runs. */
 #ifndef TESTS_OCLGRIND_UPDATES_H
 #define TESTS_OCLGRIND_UPDATES_H
 

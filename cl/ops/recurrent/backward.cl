@@ -9,7 +9,7 @@
  * dz: stored [tiles][steps][GATES][units][LANES], at the beginning of the workspace; behind a
  * sample's length 0. Each sum begins with what h hands on by itself; then gates' gradients are
  * added in ascending order. Slots of the state: 0: dh; 1: dc; 2: what h hands on by itself;
- * from 3 on the gates' gradients.
+ * from 3 on the gates' gradients; last, FACTORS.
  * Group ids: pack: 0: block; backward, begin, end: 0: group; gates, step: 0: `each` blocks, 1:
  * group.
  */
@@ -65,9 +65,22 @@ INLINE V kept(const struct backward *b, int t, int row, int u, int j)
     return LOAD(b->saved + kept_at(&b->w, j, t, row) + u * PARTS);
 }
 
-INLINE V h_before(const struct backward *b, int t, int u, int j)
+/* What was multiplied: h before the step, or what is left of it. */
+INLINE V h_multiplied(const struct backward *b, int t, int u, int j)
 {
     return LOAD(b->saved + at_step(&b->w, j, t, 1, 0) + u * PARTS);
+}
+
+/* Of a GRU. */
+INLINE V h_before(const struct backward *b, int t, int u, int j)
+{
+    return DROP ? kept(b, t, KEPT - 1, u, j) : h_multiplied(b, t, u, j);
+}
+
+/* The gradient of h from that of what was multiplied. */
+INLINE V undropped(const struct walk *w, V d, int u, int j)
+{
+    return DROP ? d * slot(w, FACTORS)[in_slot(u, j)] : d;
 }
 
 /* `own`: of the sum with h, `given`: of the sum with x. */
@@ -140,9 +153,9 @@ INLINE void reset_block(const struct backward *b, int t, int block)
         const int u = first + v;
         if (u < units) {
             const V r = kept(b, t, 1, u, j);
-            const V dr = s[v][j] * h_before(b, t, u, j) * r * ((V)1 - r);
+            const V dr = s[v][j] * h_multiplied(b, t, u, j) * r * ((V)1 - r);
             __global V *on = slot(w, 2) + in_slot(u, j);
-            *on = FMA(s[v][j], r, *on);
+            *on = FMA(undropped(w, s[v][j], u, j), r, *on);
             give(b, t, 1, u, j, dr, dr);
         }
     }
@@ -156,13 +169,16 @@ INLINE void step_block(const struct backward *b, int t, int block)
     const int units = w->a.units, first = block * UNITS;
     V s[UNITS][COLUMNS];
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++) s[v][j] =
-        slot(w, 2)[in_slot(min(first + v, units - 1), j)];
+        DROP ? (V)0 : slot(w, 2)[in_slot(min(first + v, units - 1), j)];
     multiply(b->packed + (size_t)block * UNITS * LAST_GATES * units, slot(w, D_SLOT),
              LAST_GATES * units, UNITS, s);
     UNROLL for (int v = 0; v < UNITS; v++)
         UNROLL for (int j = 0; j < COLUMNS; j++) if (first + v < units)
-            slot(w, 0)[in_slot(first + v, j)] =
-                WHERE_VALID(w, j, t, s[v][j], slot(w, 0)[in_slot(first + v, j)]);
+    {
+        const int at = in_slot(first + v, j);
+        const V dh = DROP ? FMA(s[v][j], slot(w, FACTORS)[at], slot(w, 2)[at]) : s[v][j];
+        slot(w, 0)[at] = WHERE_VALID(w, j, t, dh, slot(w, 0)[at]);
+    }
 }
 
 INLINE void begin(const struct backward *b)

@@ -13,7 +13,7 @@
  * ways give the same bits. Behind a sample's length y is 0 and the states stay. state.cl has
  * the arrays; z: input parts, stored [tiles][steps][GATES][units][LANES], at the beginning of
  * the workspace; u: [units][GATES][units]. Slots of the state: 0, 1: h by turns; 2: c, or r h;
- * 3: z of a GRU's first phase.
+ * 3: z of a GRU's first phase; 5, 6: what is left of h where it is dropped.
  * Group ids: pack: 0: block; forward, begin, end: 0: group; step: 0: `each` blocks, 1: group.
  */
 #include "lib/real.cl"
@@ -21,6 +21,7 @@
 
 #define FIRST_GATES (KIND == GRU_BEFORE ? 2 : GATES) /* of the sums with h */
 #define FIRST_ROWS (FIRST_GATES * UNITS)
+#define MULTIPLIED(from) (DROP ? 5 + (from) : (from)) /* the slot of h that sums multiply */
 #define BLOCKS(w) (((w)->a.units + UNITS - 1) / UNITS)
 
 /* packed[block][k][gate][UNITS] of gates from `first` on; past the last unit that one again. */
@@ -91,16 +92,28 @@ INLINE void keep(const struct forward *f, int t, int row, int u, int j, V value)
         STORE(f->saved + kept_at(&f->w, j, t, row) + u * PARTS, value);
 }
 
+/* Makes of h in a slot what the sums of the next step multiply. */
+INLINE void drop(const struct walk *w, int from, int u, int j)
+{
+    if (DROP)
+        slot(w, MULTIPLIED(from))[in_slot(u, j)] =
+            slot(w, from)[in_slot(u, j)] * slot(w, FACTORS)[in_slot(u, j)];
+}
+
 /* Replaces h and gives y, once h' is known. */
 INLINE void finish(const struct forward *f, int t, int from, int u, int j, V next)
 {
     const struct walk *w = &f->w;
     const V h = slot(w, from)[in_slot(u, j)];
     slot(w, !from)[in_slot(u, j)] = WHERE_VALID(w, j, t, next, h);
+    drop(w, !from, u, j);
     if (w->a.sequences)
         STORE(f->y + y_at(w, j, t) + u * PARTS, WHERE_VALID(w, j, t, next, (V)0));
     if (f->saved)
-        STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS, h);
+        STORE(f->saved + at_step(w, j, t, 1, 0) + u * PARTS,
+              slot(w, MULTIPLIED(from))[in_slot(u, j)]);
+    if (DROP && GATES == 3)
+        keep(f, t, KEPT - 1, u, j, h);
 }
 
 /* From the sums of unit u to its new state; a GRU whose reset gate comes first makes r h. */
@@ -129,7 +142,7 @@ INLINE void cell(const struct forward *f, int t, int from, int u, int j, const V
     finish(f, t, from, u, j, FMA(z, h - n, n));
 #elif KIND == GRU_BEFORE
     const V z = logistic(s[0]), r = logistic(s[1]);
-    slot(w, 2)[in_slot(u, j)] = r * slot(w, from)[in_slot(u, j)];
+    slot(w, 2)[in_slot(u, j)] = r * slot(w, MULTIPLIED(from))[in_slot(u, j)];
     slot(w, 3)[in_slot(u, j)] = z;
     keep(f, t, 0, u, j, z);
     keep(f, t, 1, u, j, r);
@@ -147,8 +160,8 @@ INLINE void step_block(const struct forward *f, int t, int from, int block)
     UNROLL for (int g = 0; g < FIRST_GATES; g++) UNROLL for (int v = 0; v < UNITS; v++)
         UNROLL for (int j = 0; j < COLUMNS; j++) s[g * UNITS + v][j] =
             start_of(f, t, g, min(first + v, units - 1), j);
-    multiply(f->packed + (size_t)block * units * FIRST_ROWS, slot(&f->w, from), units,
-             FIRST_ROWS, s);
+    multiply(f->packed + (size_t)block * units * FIRST_ROWS, slot(&f->w, MULTIPLIED(from)),
+             units, FIRST_ROWS, s);
     UNROLL for (int v = 0; v < UNITS; v++) UNROLL for (int j = 0; j < COLUMNS; j++)
     {
         V gate[FIRST_GATES];
@@ -187,6 +200,7 @@ INLINE void begin(const struct forward *f, __global const S *first)
         for (int j = 0; j < COLUMNS; j++) {
             const size_t to = in_slot(u, j);
             slot(w, 0)[to] = first ? LOAD(first + first_at(w, j, 0) + u * PARTS) : (V)0;
+            drop(w, 0, u, j);
             if (KIND == LSTM)
                 slot(w, 2)[to] = first ? LOAD(first + first_at(w, j, 1) + u * PARTS) : (V)0;
         }

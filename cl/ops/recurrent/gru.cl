@@ -2,13 +2,14 @@
  *
  *   gru_reset      turns dz of the candidate, of the sum with x, to that of what comes from h:
  *                  times r, where the reset gate comes after the product
+ *   gru_keep       copies dz of the candidate to saved, where the part from h was, or `back`
  *   gru_candidate  dU[k][candidate] = sum of r[k] h[k] dz, where it comes before: steps and
  *                  tiles of a shard in turn in each lane, then over lanes
  *
  * saved and dz: state.cl and backward.cl; du: [units][GATES][units] of every shard, `stride`
  * apart. scratch: LANES reals.
  * -D, further: ROWS: units that gru_candidate sums at once.
- * Group ids: reset: 0: step, 1: tile; candidate: 0: block of ROWS units of h, 1: shard.
+ * Group ids: reset, keep: 0: step, 1: tile; candidate: 0: block of ROWS units of h, 1: shard.
  */
 #include "lib/real.cl"
 #include "lib/sum.cl"
@@ -22,6 +23,19 @@ KERNEL void gru_reset(__global const S *restrict saved, __global S *restrict dz,
     const size_t at = at_step(&w, 0, get_group_id(0), GATES, 2);
     for (int u = 0; u < a.units; u++)
         STORE(dz + at + u * PARTS, LOAD(dz + at + u * PARTS) * LOAD(saved + r + u * PARTS));
+}
+
+KERNEL void gru_keep(__global S *restrict saved, __global S *restrict dz, struct lk_recurrent a,
+                     int back)
+{
+    const struct walk w = {a, 0, 0, get_group_id(1)};
+    const size_t to = kept_at(&w, 0, get_group_id(0), 3);
+    const size_t at = at_step(&w, 0, get_group_id(0), GATES, 2);
+    for (int u = 0; u < a.units; u++)
+        if (back)
+            STORE(dz + at + u * PARTS, LOAD(saved + to + u * PARTS));
+        else
+            STORE(saved + to + u * PARTS, LOAD(dz + at + u * PARTS));
 }
 
 KERNEL void gru_candidate(__global const S *restrict saved, __global const S *restrict dz,

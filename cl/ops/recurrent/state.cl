@@ -6,9 +6,11 @@
  *   y      stored [tiles][rows][units][LANES]: all steps, or the last output alone, followed by
  *          as many final states as are asked for
  *   saved  stored [tiles][steps][units][LANES]: h before each step, of which the weight
- *          gradient is made; behind them [tiles][steps][KEPT][units][LANES]
+ *          gradient is made; behind them [tiles][steps][KEPT][units][LANES]. Where h is dropped
+ *          it is what is left of h; a GRU keeps the whole h as its last row
  * -D: KIND: LSTM, GRU_AFTER, GRU_BEFORE (the reset gate), RNN; RELU: activation: 0 tanh, 1
- * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS.
+ * relu; BIAS: there is a recurrent bias; LENGTHS: samples have lengths; COLUMNS; UNITS; DROP:
+ * h is dropped where it is multiplied.
  */
 #include "lib/tanh.cl"
 #include "ops/args.h"
@@ -23,14 +25,18 @@
 #define KEPT 5 /* i, f, z, o, c before the step */
 #elif KIND == GRU_AFTER
 #define GATES 3
-#define KEPT 4 /* z, r, candidate, the part of its sum that comes from h */
+#define KEPT (4 + DROP) /* z, r, candidate, the part of its sum that comes from h */
 #elif KIND == GRU_BEFORE
 #define GATES 3
-#define KEPT 3
+#define KEPT (3 + DROP)
 #else
 #define GATES 1
 #define KEPT 1 /* h */
 #endif
+
+/* The slot of the state with what h is multiplied with where it is dropped: 0 or a number for
+ * all steps. */
+#define FACTORS 7
 
 /* Numbers of a whole vector of lanes, as comparisons with V want them. */
 #if VECTOR == 1

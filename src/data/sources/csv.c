@@ -41,6 +41,31 @@ enum lk_status lk_csv_take(char **rest, char **cell)
     return LK_OK;
 }
 
+/* Behind the quote that ends the cell; NULL: none does, or something else follows it. */
+static const char *quoted_end(const char *cell)
+{
+    const char *at = cell + 1;
+    for (; *at && (*at != '"' || at[1] == '"'); at++)
+        at += *at == '"';
+    if (*at != '"')
+        return NULL;
+    at++;
+    const bool ends_line = !*at || *at == '\n' || (*at == '\r' && (!at[1] || at[1] == '\n'));
+    return ends_line || *at == ',' ? at : NULL;
+}
+
+const char *lk_csv_row_end(const char *row)
+{
+    for (const char *cell = row;; cell++) {
+        const char *end = *cell == '"' ? quoted_end(cell) : cell + strcspn(cell, ",\n");
+        if (!end)
+            return cell + strcspn(cell, "\n");
+        cell = end + strcspn(end, ",\n");
+        if (*cell != ',')
+            return cell;
+    }
+}
+
 static bool is_number(const char *label, long *number)
 {
     char *end;

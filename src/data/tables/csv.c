@@ -1,5 +1,6 @@
 /* csv:FILE,fields=a,b,label=c: columns of numbers, named by the first line. csv:DIR: train.csv
- * and test.csv (or val.csv) there. A line that lacks a number is a broken sample. */
+ * and test.csv (or val.csv) there. A line that lacks a number is a broken sample.
+ * source: RFC 4180 */
 #include "data/tables/csv.h"
 
 #include "base/fail.h"
@@ -55,6 +56,19 @@ static int split(char *line, char **cells, int most)
     return count;
 }
 
+static char *end_row(char *row)
+{
+    return row + (lk_csv_row_end(row) - row);
+}
+
+static int64_t breaks_between(const char *from, const char *to)
+{
+    int64_t count = 0;
+    for (; from < to; from++)
+        count += *from == '\n';
+    return count;
+}
+
 enum lk_status lk_csv_see_rows(struct lk_csv *csv,
                                enum lk_status (*see)(struct lk_csv *csv, int64_t line,
                                                      int cells))
@@ -63,10 +77,13 @@ enum lk_status lk_csv_see_rows(struct lk_csv *csv,
     if (!text)
         return lk_fail_memory(csv->path, strlen(csv->text));
     enum lk_status status = LK_OK;
-    char *rest = text + strcspn(text, "\n");
-    for (int64_t line = 2; *rest && status == LK_OK; line++) {
+    char *rest = end_row(text);
+    int64_t line = 1 + breaks_between(text, rest);
+    while (*rest && status == LK_OK) {
         char *begin = rest + 1;
-        rest = begin + strcspn(begin, "\n");
+        rest = end_row(begin);
+        line++;
+        const int64_t further = breaks_between(begin, rest);
         const size_t length = (size_t)(rest - begin);
         const char kept = *rest;
         *rest = '\0';
@@ -75,6 +92,7 @@ enum lk_status lk_csv_see_rows(struct lk_csv *csv,
         if (*begin)
             status = see(csv, line, split(begin, csv->cells, csv->header.count + 1));
         *rest = kept;
+        line += further;
     }
     free(text);
     return status;
@@ -100,10 +118,14 @@ static enum lk_status find_column(const struct lk_csv *csv, const char *name, in
     return LK_OK;
 }
 
-/* The names of columns, in the first line. */
+/* The names of columns, in the first line, which a quoted line break does not end. */
 static enum lk_status read_header(struct lk_csv *csv)
 {
-    char *line = strndup(csv->text, strcspn(csv->text, "\r\n"));
+    const size_t first = strcspn(csv->text, "\n");
+    const size_t whole = (size_t)(lk_csv_row_end(csv->text) - csv->text);
+    const bool ends_in_return = whole > first && csv->text[whole - 1] == '\r';
+    char *line = strndup(csv->text, whole > first ? whole - (size_t)ends_in_return
+                                                  : strcspn(csv->text, "\r\n"));
     enum lk_status status = line ? LK_OK : lk_fail_memory("a header", strlen(csv->text));
     for (char *rest = line; rest && status == LK_OK;) {
         char *cell = NULL;

@@ -1,17 +1,19 @@
 /* text:FILE,unit=word: a sample a line, its label, a TAB, its text, as numbers of a vocabulary.
- * text:FILE,unit=char of a file without a TAB: one long text, whose samples are stretches of it
- * with the tokens that come next. Lines that are no such thing are broken samples. */
+ * text:FILE,unit=char of a file whose lines mostly have no TAB: one long text, whose samples
+ * are stretches of it with the tokens that come next. Other lines are broken samples. */
 #include "base/fail.h"
+#include "base/log.h"
 #include "data/sources/source.h"
 #include "data/tables/table.h"
 #include "data/text/texts.h"
+#include "data/text/unicode.h"
 #include "io/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LABEL = 256, MOST_NAMED = 1000 };
+enum { MOST_LABEL = 256, MOST_NAMED = 1000, FIRST_LINES = 100 };
 static const size_t most_bytes = (size_t)4 << 30;
 
 enum labels { LABELS_AUTO, LABELS_LINE, LABELS_NEXT };
@@ -31,7 +33,7 @@ static const struct lk_option table[] = {
      .choices = label_kinds,
      .standard = "auto",
      .help = "line: in front of each line's TAB; next: the tokens that come next in one long "
-             "text; auto: next where the file has no TAB"},
+             "text; auto: next where most of the first 100 lines have no TAB"},
     {.name = "classes",
      .kind = LK_OPTION_TEXT,
      .offset = offsetof(struct options, classes),
@@ -103,6 +105,22 @@ static void cut(struct line *line, const char *at, size_t bytes)
         line->text = tab + 1;
         line->bytes = bytes - length - 1;
     }
+}
+
+/* Whether at least half of the first lines that are not empty have a TAB. One that got into a
+ * long text does not make it labelled, nor does a broken line make the others one text. */
+static bool has_labels(const struct lines *lines)
+{
+    const char *end = lines->data + lines->bytes;
+    int seen = 0, with_tab = 0;
+    for (const char *at = lines->data; at < end && seen < FIRST_LINES;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        stop = stop ? stop : end;
+        seen += stop > at && *at != '\r';
+        with_tab += memchr(at, '\t', (size_t)(stop - at)) != NULL;
+        at = stop < end ? stop + 1 : end;
+    }
+    return with_tab > 0 && 2 * with_tab >= seen;
 }
 
 /* Calls `see` for each line that is not empty. */
@@ -187,7 +205,8 @@ static enum lk_status take_training_classes(const char *spec, struct lines *line
 static enum lk_status read_line(struct lines *lines, const struct line *line, int32_t *label)
 {
     if (!*line->label)
-        return lk_fail(LK_E_DATA, "expected a label, a TAB and a text");
+        return lk_fail(LK_E_DATA,
+                       "expected a label, a TAB and a text (labels=next: one long text)");
     LK_TRY(lk_labels_find(&lines->labels, line->label, label));
     return lk_texts_add(&lines->texts, line->text, line->bytes, false);
 }
@@ -241,20 +260,18 @@ static enum lk_status read_labelled(struct lines *lines, const char *spec,
 
 /* --- one long text ----------------------------------------------------------------------- */
 
-/* The line of a text in which its first byte that is no UTF-8 stands, or its first zero byte.
- */
-static enum lk_status refuse_long(const struct lines *lines)
+/* Names the line of the first byte that is zero, else of the first that is no UTF-8. */
+static enum lk_status refuse_long(const struct lines *lines, enum lk_status status)
 {
-    char why[512];
+    const char *zero = memchr(lines->data, '\0', lines->bytes);
+    const size_t broken = lk_utf8_find_broken(lines->data, lines->bytes);
+    const char *end = zero                    ? zero
+                      : broken < lines->bytes ? lines->data + broken
+                                              : lines->data; /* the text as a whole is wrong */
     int64_t line = 1;
-    const char *at = lines->data, *end = lines->data + lines->bytes;
-    snprintf(why, sizeof why, "%.500s", lk_error_text());
-    lk_error_clear();
-    const char *number = strstr(why, "byte ");
-    const int64_t byte = number ? strtoll(number + 5, NULL, 10) : 0;
-    for (; at < end && at < lines->data + byte; at++)
+    for (const char *at = lines->data; at < end; at++)
         line += *at == '\n';
-    return lk_fail(LK_E_DATA, "'%s', line %lld: %s", lines->path, (long long)line, why);
+    return lk_fail_within(status, "'%s', line %lld", lines->path, (long long)line);
 }
 
 /* How many stretches there are, the last of which may be shorter: each token but the last is
@@ -273,7 +290,7 @@ static enum lk_status read_long(struct lines *lines)
 {
     const enum lk_status status = lk_texts_add(&lines->texts, lines->data, lines->bytes, true);
     if (status != LK_OK)
-        return status == LK_E_DATA ? refuse_long(lines) : status;
+        return status == LK_E_DATA ? refuse_long(lines, status) : status;
     if (lines->texts.vocabulary.is_there) /* how many pairs there are is known only then */
         LK_TRY(lk_texts_encode(&lines->texts));
     return count_stretches(lines);
@@ -322,8 +339,13 @@ static enum lk_status read_file(struct lines *lines, const struct lk_data_reques
     LK_TRY(lk_source_find_file("text", spec, ".txt", request->part, lines->path, &lines->part));
     LK_TRY(load(lines));
     lines->predicts_next =
-        o->labels == LABELS_NEXT ||
-        (o->labels == LABELS_AUTO && !memchr(lines->data, '\t', lines->bytes));
+        o->labels == LABELS_NEXT || (o->labels == LABELS_AUTO && !has_labels(lines));
+    if (lines->predicts_next && o->labels == LABELS_AUTO &&
+        memchr(lines->data, '\t', lines->bytes))
+        lk_log(LK_LOG_INFO,
+               "'%s' is one long text: most of its first lines have no TAB; labels=line reads "
+               "a label in front of each line's TAB",
+               lines->path);
     LK_TRY(lines->predicts_next ? read_long(lines) : read_labelled(lines, spec, request->part));
     free(lines->data);
     lines->data = NULL;

@@ -201,15 +201,31 @@ static enum lk_status read_lines(struct lk_vocabulary *vocabulary, const char *t
     return LK_OK;
 }
 
+/* A brace may be the first of the lines, too. JSON has a name behind it, or ends at once. */
+static bool begins_as_json(const char *text, size_t bytes)
+{
+    static const char space[] = " \t\r\n";
+    size_t at = 1;
+    if (bytes == 0 || text[0] != '{')
+        return false;
+    while (at < bytes && text[at] && strchr(space, text[at]))
+        at++;
+    if (at + 1 < bytes && text[at] == '"')
+        return !strchr("\r\n", text[at + 1]);
+    for (at += at < bytes && text[at] == '}'; at < bytes; at++)
+        if (!text[at] || !strchr(space, text[at]))
+            return false;
+    return true;
+}
+
 enum lk_status lk_vocabulary_read(struct lk_vocabulary *vocabulary, const char *path)
 {
     void *data = NULL;
     size_t bytes = 0;
     LK_TRY(lk_file_read(path, most_bytes, &data, &bytes));
-    const char *text = data;
-    const bool is_json = bytes > 0 && text[0] == '{';
     const enum lk_status status =
-        (is_json ? lk_vocabulary_parse : read_lines)(vocabulary, text, bytes, path);
+        (begins_as_json(data, bytes) ? lk_vocabulary_parse : read_lines)(vocabulary, data,
+                                                                         bytes, path);
     free(data);
     return status;
 }

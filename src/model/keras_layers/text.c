@@ -3,6 +3,7 @@
 #include "model/keras/layers.h"
 
 #include "base/fail.h"
+#include <stdio.h>
 #include <string.h>
 
 #define OPTIONS(...)                                                                           \
@@ -161,13 +162,27 @@ static enum lk_status read_functions(const struct lk_keras_draft *draft,
                                gates);
 }
 
+/* What training drops, as options of ours. */
+static enum lk_status read_drops(struct lk_keras_draft *draft, const char **options)
+{
+    double inputs, states;
+    char of_inputs[48] = "", of_states[48] = "";
+    LK_TRY(lk_keras_real(draft, "dropout", 0, &inputs));
+    LK_TRY(lk_keras_real(draft, "recurrent_dropout", 0, &states));
+    if (inputs != 0)
+        snprintf(of_inputs, sizeof of_inputs, " dropout=%.9g", inputs);
+    if (states != 0)
+        snprintf(of_states, sizeof of_states, " recurrent_dropout=%.9g", states);
+    return lk_keras_text(draft, options, "%s%s", of_inputs, of_states);
+}
+
 /* backwards: whatever the layer says. */
 static enum lk_status read_cell(struct lk_keras_draft *draft, bool is_backward,
                                 struct cell *cell)
 {
     static const char *const cells[][2] = {
         {"LSTM", "lstm"}, {"GRU", "gru"}, {"SimpleRNN", "rnn"}};
-    const char *activation;
+    const char *activation, *drops;
     int64_t units;
     *cell = (struct cell){0};
     for (int i = 0; i < LK_COUNT(cells); i++)
@@ -185,14 +200,16 @@ static enum lk_status read_cell(struct lk_keras_draft *draft, bool is_backward,
     LK_TRY(lk_keras_bool(draft, "use_bias", true, &cell->bias));
     LK_TRY(lk_keras_bool(draft, "reset_after", false, &cell->reset_after));
     cell->backwards |= is_backward;
-    return lk_keras_text(draft, &cell->options, "units=%lld%s%s%s%s%s", (long long)units,
+    LK_TRY(read_drops(draft, &drops));
+    return lk_keras_text(draft, &cell->options, "units=%lld%s%s%s%s%s%s", (long long)units,
                          strcmp(activation, "relu") == 0 ? " activation=relu" : "",
                          cell->bias ? "" : " use_bias=false",
                          cell->sequences ? " return_sequences=true" : "",
                          cell->backwards ? " go_backwards=true" : "",
                          strcmp(cell->op, "gru") != 0 ? ""
                          : cell->reset_after          ? " reset_after=true"
-                                                      : " reset_after=false");
+                                                      : " reset_after=false",
+                         drops);
 }
 
 /* Adds the cell of the layer at work, whose arrays lie in a part of it. */

@@ -41,9 +41,21 @@ static const char *const activations[] = {"tanh", "relu", NULL};
          AT(return_state),                                                                     \
          .standard = "false",                                                                  \
          .help = "append the final states to the output, as further time steps"},              \
+        {.name = "go_backwards",                                                               \
+         .kind = LK_OPTION_BOOL,                                                               \
+         AT(go_backwards),                                                                     \
+         .standard = "false",                                                                  \
+         .help = "walk from the last time step to the first"},                                 \
+        {.name = "dropout",                                                                    \
+         .kind = LK_OPTION_REAL,                                                               \
+         AT(dropout),                                                                          \
+         .max = 0.999,                                                                         \
+         .standard = "0",                                                                      \
+         .help = "part of the inputs that training drops, the same at all time steps"},        \
     {                                                                                          \
-        .name = "go_backwards", .kind = LK_OPTION_BOOL, AT(go_backwards), .standard = "false", \
-        .help = "walk from the last time step to the first"                                    \
+        .name = "recurrent_dropout", .kind = LK_OPTION_REAL, AT(recurrent_dropout),            \
+        .max = 0.999, .standard = "0",                                                         \
+        .help = "part of h that training drops where it is multiplied"                         \
     }
 
 static const struct lk_option lstm_table[] = {
@@ -227,6 +239,15 @@ static bool has_layer(const struct lk_op_setup *setup, int layer)
     return layer == OF_INPUT || (setup->training && setup->wants_dw);
 }
 
+/* Inputs after dropout are in `saved` before the walk has written there and after it has read.
+ */
+static size_t input_bytes(const struct lk_op_setup *setup)
+{
+    const struct lk_shape *x = &setup->shapes.x[0];
+    return (size_t)(setup->tiling.tiles * lk_shape_count(x) * setup->tiling.lanes) *
+           lk_dtype_bytes(lk_op_stored(setup));
+}
+
 static enum lk_status prepare(struct lk_op_setup *setup, enum lk_cell cell)
 {
     void *memory;
@@ -244,6 +265,8 @@ static enum lk_status prepare(struct lk_op_setup *setup, enum lk_cell cell)
     }
     setup->gates_dx[0] = s->input.gates_dx;
     setup->saved_bytes = setup->training ? s->walk.saved_bytes : 0;
+    if (lk_drops_inputs(setup) && setup->saved_bytes < input_bytes(setup))
+        setup->saved_bytes = input_bytes(setup);
     return LK_OK;
 }
 
@@ -266,20 +289,44 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
 {
     const struct state *s = setup->state;
     const struct lk_product_setup of = products_of(setup, "");
-    const struct lk_layer_run operands = {.x = run->x[0],
+    const bool drops = lk_drops_inputs(setup);
+    const struct lk_layer_run operands = {.x = drops ? run->saved : run->x[0],
                                           .w = run->w[LK_CELL_WEIGHT],
                                           .bias = run->w[LK_CELL_BIAS],
                                           .y = run->workspace,
                                           .workspace = run->workspace};
+    if (drops)
+        LK_TRY(lk_drop_inputs(setup, &s->walk, run, run->x[0], run->saved));
     LK_TRY(lk_layer_forward(&of, &s->input, &operands));
     return lk_walk_forward(setup, &s->walk, run);
 }
 
-static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+/* The gradient of the product with h, from dz. */
+static enum lk_status backward_of_state(const struct lk_op_setup *setup,
+                                        const struct lk_op_run *run, bool dy_is_turned)
 {
     const struct state *s = setup->state;
     const struct lk_product_setup of = products_of(setup, "");
-    const struct lk_layer_run input = {.x = run->x[0],
+    const struct lk_layer_run recurrent = {.x = run->saved,
+                                           .dy = run->workspace,
+                                           .dw = run->dw[LK_CELL_RECURRENT],
+                                           .db = run->dw[LK_CELL_RECURRENT_BIAS],
+                                           .workspace = run->workspace,
+                                           .dw_stride = run->dw_stride,
+                                           .dy_is_turned = dy_is_turned};
+    if (!recurrent.dw)
+        return LK_OK;
+    LK_TRY(lk_walk_turn_to_recurrent(setup, &s->walk, run));
+    LK_TRY(lk_layer_backward(&of, &s->recurrent, &recurrent));
+    return lk_walk_candidate(setup, &s->walk, run);
+}
+
+static enum lk_status backward_of_input(const struct lk_op_setup *setup,
+                                        const struct lk_op_run *run, const struct lk_buffer *x)
+{
+    const struct state *s = setup->state;
+    const struct lk_product_setup of = products_of(setup, "");
+    const struct lk_layer_run input = {.x = x,
                                        .w = run->w[LK_CELL_WEIGHT],
                                        .dy = run->workspace,
                                        .dx = run->dx[0],
@@ -287,22 +334,32 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
                                        .db = run->dw[LK_CELL_BIAS],
                                        .workspace = run->workspace,
                                        .dw_stride = run->dw_stride};
-    const struct lk_layer_run recurrent = {.x = run->saved,
-                                           .dy = run->workspace,
-                                           .dw = run->dw[LK_CELL_RECURRENT],
-                                           .db = run->dw[LK_CELL_RECURRENT_BIAS],
-                                           .workspace = run->workspace,
-                                           .dw_stride = run->dw_stride,
-                                           .dy_is_turned =
-                                               (input.dx || input.dw) && !s->walk.reset};
+    return input.dx || input.dw ? lk_layer_backward(&of, &s->input, &input) : LK_OK;
+}
+
+/* The dropped inputs need the room of what was saved, so the product with h comes first. */
+static enum lk_status backward_dropped(const struct lk_op_setup *setup,
+                                       const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    LK_TRY(lk_walk_keep(setup, &s->walk, run, false));
+    LK_TRY(backward_of_state(setup, run, false));
+    LK_TRY(lk_walk_keep(setup, &s->walk, run, true));
+    if (run->dw[LK_CELL_WEIGHT] || run->dx[0])
+        LK_TRY(lk_drop_inputs(setup, &s->walk, run, run->x[0], run->saved));
+    LK_TRY(backward_of_input(setup, run, run->saved));
+    return run->dx[0] ? lk_drop_inputs(setup, &s->walk, run, run->dx[0], run->dx[0]) : LK_OK;
+}
+
+static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct state *s = setup->state;
+    const bool of_input = run->dx[0] || run->dw[LK_CELL_WEIGHT];
     LK_TRY(lk_walk_backward(setup, &s->walk, run));
-    if (input.dx || input.dw)
-        LK_TRY(lk_layer_backward(&of, &s->input, &input));
-    if (!recurrent.dw)
-        return LK_OK;
-    LK_TRY(lk_walk_turn_to_recurrent(setup, &s->walk, run));
-    LK_TRY(lk_layer_backward(&of, &s->recurrent, &recurrent));
-    return lk_walk_candidate(setup, &s->walk, run);
+    if (lk_drops_inputs(setup))
+        return backward_dropped(setup, run);
+    LK_TRY(backward_of_input(setup, run, run->x[0]));
+    return backward_of_state(setup, run, of_input && !s->walk.reset);
 }
 
 static void release(struct lk_op_setup *setup)

@@ -20,6 +20,7 @@ struct lk_recurrent_options {
     bool use_bias, unit_forget_bias; /* the latter of lstm */
     bool reset_after;                /* of gru */
     bool return_sequences, return_state, go_backwards;
+    double dropout, recurrent_dropout;
 };
 
 /* The parameters, by number. */
@@ -49,7 +50,9 @@ struct lk_walk {
     struct lk_walk_form form;
     struct lk_walk_pass forward, backward;
     struct lk_kernel *reset, *candidate; /* of a GRU, between the products */
-    int64_t packed_at, state_at, reals;  /* in the workspace, in reals; where it ends */
+    struct lk_kernel *keep;              /* of a GRU that drops inputs */
+    struct lk_kernel *drop_inputs, *drop_states;
+    int64_t packed_at, state_at, reals; /* in the workspace, in reals; where it ends */
     size_t saved_bytes;
 };
 
@@ -67,6 +70,12 @@ LK_MUST_CHECK enum lk_status lk_walk_backward(const struct lk_op_setup *setup,
                                               const struct lk_walk *walk,
                                               const struct lk_op_run *run);
 
+/* Keeps dz of a GRU's candidate in `saved` while the product with h has its own; `back`:
+ * restores it. Where the reset gate changes no dz it does nothing. */
+LK_MUST_CHECK enum lk_status lk_walk_keep(const struct lk_op_setup *setup,
+                                          const struct lk_walk *walk,
+                                          const struct lk_op_run *run, bool back);
+
 /* Makes of dz of the sums with x that of the sums with h, and after the product the part of dU
  * that it cannot make. Where there is no such thing they do nothing. */
 LK_MUST_CHECK enum lk_status lk_walk_turn_to_recurrent(const struct lk_op_setup *setup,
@@ -75,5 +84,20 @@ LK_MUST_CHECK enum lk_status lk_walk_turn_to_recurrent(const struct lk_op_setup 
 LK_MUST_CHECK enum lk_status lk_walk_candidate(const struct lk_op_setup *setup,
                                                const struct lk_walk *walk,
                                                const struct lk_op_run *run);
+
+/* Whether this training drops. */
+bool lk_drops_inputs(const struct lk_op_setup *setup);
+bool lk_drops_states(const struct lk_op_setup *setup);
+
+/* Enqueue only. y = x times the mask of inputs, in place where y is x. States: their factors
+ * into the walk's workspace, if it drops any. */
+LK_MUST_CHECK enum lk_status lk_drop_inputs(const struct lk_op_setup *setup,
+                                            const struct lk_walk *walk,
+                                            const struct lk_op_run *run,
+                                            const struct lk_buffer *x, struct lk_buffer *y);
+LK_MUST_CHECK enum lk_status lk_drop_states(const struct lk_op_setup *setup,
+                                            const struct lk_walk *walk,
+                                            const struct lk_op_run *run,
+                                            const struct lk_recurrent *of_walk);
 
 #endif

@@ -94,12 +94,13 @@ static enum lk_status make_kernel(const struct lk_op_setup *setup, const struct 
                                   struct lk_kernel **kernel)
 {
     const struct lk_recurrent_options *o = setup->options;
-    char text[160];
+    char text[176];
     snprintf(text, sizeof text,
-             "-DKIND=%d -DRELU=%d -DBIAS=%d -DLENGTHS=%d -DCOLUMNS=%d -DUNITS=%d -DROWS=%d",
+             "-DKIND=%d -DRELU=%d -DBIAS=%d -DLENGTHS=%d -DCOLUMNS=%d -DUNITS=%d -DROWS=%d "
+             "-DDROP=%d",
              walk->cell, o->activation == LK_CELL_RELU,
              walk->cell == LK_GRU_AFTER && o->use_bias, lk_recurrent_length(&setup->shapes) > 0,
-             walk->form.columns, units, CANDIDATE_ROWS);
+             walk->form.columns, units, CANDIDATE_ROWS, lk_drops_states(setup));
     return lk_op_kernel(setup, source, name, text, kernel);
 }
 
@@ -135,6 +136,18 @@ static enum lk_status prepare_backward(const struct lk_op_setup *setup, struct l
     return LK_OK;
 }
 
+static enum lk_status prepare_drops(const struct lk_op_setup *setup, struct lk_walk *walk)
+{
+    static const char source[] = "ops/recurrent/drop", gru[] = "ops/recurrent/gru";
+    if (lk_drops_states(setup))
+        LK_TRY(
+            make_kernel(setup, walk, source, "recurrent_drop_states", 1, &walk->drop_states));
+    if (!lk_drops_inputs(setup))
+        return LK_OK;
+    LK_TRY(make_kernel(setup, walk, source, "recurrent_drop_inputs", 1, &walk->drop_inputs));
+    return walk->reset ? make_kernel(setup, walk, gru, "gru_keep", 1, &walk->keep) : LK_OK;
+}
+
 static int64_t round_up(int64_t reals)
 {
     return lk_divide_up(reals, 16) * 16;
@@ -143,11 +156,12 @@ static int64_t round_up(int64_t reals)
 enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cell, int64_t kept,
                                struct lk_walk *walk)
 {
-    static const int kept_rows[] = {
+    static const int of_cell[] = {
         [LK_LSTM] = 5, [LK_GRU_AFTER] = 4, [LK_GRU_BEFORE] = 3, [LK_RNN] = 1};
     const struct lk_recurrent_options *o = setup->options;
     const struct lk_tiling *t = &setup->tiling;
     const int gates = lk_cell_gates(cell);
+    const int kept_rows = of_cell[cell] + (gates == 3 && lk_drops_states(setup));
     walk->cell = cell;
     walk->form = choose_form(setup, cell);
     walk->forward.units = choose_units(setup, walk->form, cell == LK_GRU_BEFORE ? 2 : gates);
@@ -160,9 +174,11 @@ enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cel
                                        walk->form.columns * t->lanes;
     const int64_t rows = t->tiles * setup->shapes.x[0].dim[0] * o->units * t->lanes;
     walk->saved_bytes =
-        (size_t)rows * (size_t)(1 + kept_rows[cell]) * lk_dtype_bytes(lk_op_stored(setup));
+        (size_t)rows * (size_t)(1 + kept_rows) * lk_dtype_bytes(lk_op_stored(setup));
     LK_TRY(prepare_forward(setup, walk));
-    return setup->training ? prepare_backward(setup, walk) : LK_OK;
+    if (setup->training)
+        LK_TRY(prepare_backward(setup, walk));
+    return prepare_drops(setup, walk);
 }
 
 static void release_pass(struct lk_walk_pass *pass)
@@ -181,6 +197,9 @@ void lk_walk_release(struct lk_walk *walk)
     release_pass(&walk->backward);
     lk_kernel_destroy(walk->reset);
     lk_kernel_destroy(walk->candidate);
+    lk_kernel_destroy(walk->keep);
+    lk_kernel_destroy(walk->drop_inputs);
+    lk_kernel_destroy(walk->drop_states);
 }
 
 /* --- running ----------------------------------------------------------------------------- */
@@ -265,6 +284,7 @@ enum lk_status lk_walk_forward(const struct lk_op_setup *setup, const struct lk_
     struct lk_op_run own = *run;
     own.saved = setup->training ? run->saved : NULL;
     LK_TRY(enqueue_pack(setup, &walk->forward, run, &args));
+    LK_TRY(lk_drop_states(setup, walk, run, &args));
     if (!walk->form.in_one_launch)
         return forward_steps(setup, walk, &own, &args);
     return LK_ENQUEUE(walk->forward.walk, grid_of(setup, walk), LK_BUF(first),
@@ -304,6 +324,7 @@ enum lk_status lk_walk_backward(const struct lk_op_setup *setup, const struct lk
     const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
     struct lk_buffer *dfirst = first > 0 ? run->dx[first] : NULL;
     LK_TRY(enqueue_pack(setup, &walk->backward, run, &args));
+    LK_TRY(lk_drop_states(setup, walk, run, &args));
     if (!walk->form.in_one_launch)
         return backward_steps(setup, walk, run, dfirst, &args);
     return LK_ENQUEUE(walk->backward.walk, grid_of(setup, walk), LK_BUF(lengths),
@@ -323,6 +344,17 @@ enum lk_status lk_walk_turn_to_recurrent(const struct lk_op_setup *setup,
         return LK_OK;
     return LK_ENQUEUE(walk->reset, grid, LK_BUF(run->saved), LK_BUF(run->workspace),
                       LK_STRUCT(&args));
+}
+
+enum lk_status lk_walk_keep(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                            const struct lk_op_run *run, bool back)
+{
+    const struct lk_recurrent args = args_of(setup, walk);
+    const struct lk_grid grid = {{args.steps, args.tiles, 1}, lk_op_items(setup)};
+    if (!walk->keep)
+        return LK_OK;
+    return LK_ENQUEUE(walk->keep, grid, LK_BUF(run->saved), LK_BUF(run->workspace),
+                      LK_STRUCT(&args), LK_INT(back));
 }
 
 enum lk_status lk_walk_candidate(const struct lk_op_setup *setup, const struct lk_walk *walk,

@@ -155,7 +155,47 @@ static int unnamed_field(const struct binding *b, const struct lk_node *node)
     return found;
 }
 
-/* Tokens have a row each in the model's table, which has as many as its vocabulary. */
+/* The node with the smallest of the tables from which an input's tokens take rows; NULL: none.
+ */
+static const struct lk_node *smallest_table(const struct lk_node *input)
+{
+    const struct lk_graph *graph = input->graph;
+    const struct lk_node *found = NULL;
+    for (int i = 0; i < graph->count && input->input.dtype == LK_I32; i++) {
+        const struct lk_node *node = graph->nodes[i];
+        const struct lk_op_shapes *shapes = &node->shapes;
+        if (node->op && node->input_nodes[0] == input && shapes->params > 0 &&
+            shapes->param[0].is_rows &&
+            (!found || shapes->param[0].shape.dim[0] < found->shapes.param[0].shape.dim[0]))
+            found = node;
+    }
+    return found;
+}
+
+/* Each token needs a row in every table that it selects from, whether the model says how large
+ * its vocabulary is or not. Without one it would count as no token at all. */
+static enum lk_status check_table(const struct binding *b, struct lk_data *data,
+                                  const struct lk_node *node, int index)
+{
+    const struct lk_field *field = &b->data->fields[index];
+    const struct lk_node *table = smallest_table(node);
+    if (!table)
+        return LK_OK;
+    const int64_t rows = table->shapes.param[0].shape.dim[0];
+    char taker[128];
+    if (field->classes > rows)
+        return lk_fail(LK_E_SHAPE,
+                       "data '%s' has a vocabulary of %lld tokens, '%s' of model '%s' a table "
+                       "of %lld rows",
+                       b->data->name, (long long)field->classes, table->name,
+                       lk_model_name(b->model), (long long)rows);
+    snprintf(taker, sizeof taker, "the table of '%.40s' of model '%.50s'", table->name,
+             lk_model_name(b->model));
+    return field->classes > 0 ? LK_OK
+                              : lk_data_limit_labels(data, index, 0, (double)rows - 1, taker);
+}
+
+/* Tokens are within the vocabulary that the model names. */
 static enum lk_status check_tokens(const struct binding *b, struct lk_data *data,
                                    const struct lk_node *node, int index)
 {
@@ -163,14 +203,15 @@ static enum lk_status check_tokens(const struct binding *b, struct lk_data *data
     const int64_t most = b->model->vocabulary;
     char taker[128];
     if (most == 0 || node->input.dtype != LK_I32 || node->input.shape.rank != 1)
-        return LK_OK;
+        return check_table(b, data, node, index);
     if (field->classes > most)
         return lk_fail(
             LK_E_SHAPE, "data '%s' has a vocabulary of %lld tokens, model '%s' one of %lld",
             b->data->name, (long long)field->classes, lk_model_name(b->model), (long long)most);
     snprintf(taker, sizeof taker, "the vocabulary of model '%.80s'", lk_model_name(b->model));
-    return field->classes > 0 ? LK_OK
-                              : lk_data_limit_labels(data, index, 0, (double)most - 1, taker);
+    if (field->classes == 0)
+        LK_TRY(lk_data_limit_labels(data, index, 0, (double)most - 1, taker));
+    return check_table(b, data, node, index);
 }
 
 static enum lk_status bind_input(struct binding *b, const struct lk_node *node)

@@ -8,10 +8,11 @@
 /* Binds a model's inputs to fields by names: "image" to the field "image". One input that
  * nothing is named after takes the only field of its type.
  *   images   a field of bytes [h, w, c] of the model's size (or larger: batches crop)
- *   integers int32 of the same shape; tokens within the model's vocabulary
+ *   integers int32 of the same shape; tokens within the model's vocabulary and the
+ *            tables from which they take rows
  *   numbers  float of as many elements, or int32 for a single one
  * fails: LK_E_SHAPE, naming both sides and what is there; LK_E_DATA a token beyond the
- * vocabulary */
+ * vocabulary or a table */
 LK_MUST_CHECK enum lk_status lk_binding_make_inputs(const struct lk_model *model,
                                                     struct lk_data *data, struct lk_feed *feed);
 

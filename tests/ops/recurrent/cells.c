@@ -3,6 +3,7 @@
 #include "ops/recurrent/recurrent.h"
 
 #include "../driver.h"
+#include "base/random.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,25 @@ struct walk {
     int64_t channels, columns;
     const double *const *w;
     double *h, *c, *next, *sum, *of_h;
+    const double *kept_x, *kept_h; /* factors of dropout */
 };
+
+/* Factors of a sample's channels or units. */
+static void draw(const struct op_problem *p, int64_t sample, bool is_state, int64_t count,
+                 double *factors)
+{
+    const struct lk_recurrent_options *o = p->options;
+    const double rate = is_state ? o->recurrent_dropout : o->dropout;
+    const struct lk_random4 key =
+        lk_random(p->seed, LK_RANDOM_DROPOUT, p->stream, (uint64_t)p->step);
+    for (int64_t e = 0; e < count; e++) {
+        const struct lk_random4 r = lk_random(key.v[0] | (uint64_t)key.v[1] << 32,
+                                              LK_RANDOM_DROPOUT, (uint32_t)(p->first + sample),
+                                              (uint64_t)is_state << 32 | (uint64_t)e / 4);
+        const bool dropped = p->training && lk_random_unit(r.v[e % 4]) < rate;
+        factors[e] = dropped ? 0 : p->training ? 1 / (1 - rate) : 1;
+    }
+}
 
 static enum lk_cell cell_of(const struct op_problem *p)
 {
@@ -40,7 +59,7 @@ static double recurrent_sum(const struct walk *k, const double *h, int64_t colum
 {
     double sum = 0;
     for (int64_t i = 0; i < k->o->units; i++)
-        sum += h[i] * k->w[LK_CELL_RECURRENT][i * k->columns + column];
+        sum += h[i] * k->kept_h[i] * k->w[LK_CELL_RECURRENT][i * k->columns + column];
     return sum;
 }
 
@@ -53,7 +72,7 @@ static void step(struct walk *k, const double *x)
         k->of_h[j] = recurrent_sum(k, k->h, j) + (both ? k->w[LK_CELL_RECURRENT_BIAS][j] : 0);
         k->sum[j] = bias ? k->w[LK_CELL_BIAS][j] : 0;
         for (int64_t i = 0; i < k->channels; i++)
-            k->sum[j] += x[i] * k->w[LK_CELL_WEIGHT][i * k->columns + j];
+            k->sum[j] += x[i] * k->kept_x[i] * k->w[LK_CELL_WEIGHT][i * k->columns + j];
     }
     const double *s = k->sum, *r = k->of_h;
     double reset[64];
@@ -114,7 +133,7 @@ static void forward(const struct op_problem *p, const double *const x[],
 {
     const struct lk_recurrent_options *o = p->options;
     enum { MOST = 512 };
-    double h[MOST], c[MOST], next[MOST], sum[MOST], of_h[MOST];
+    double kept_x[MOST], kept_h[MOST], h[MOST], c[MOST], next[MOST], sum[MOST], of_h[MOST];
     struct walk k = {.o = o,
                      .cell = cell_of(p),
                      .channels = p->shapes->x[0].dim[1],
@@ -124,10 +143,16 @@ static void forward(const struct op_problem *p, const double *const x[],
                      .c = c,
                      .next = next,
                      .sum = sum,
-                     .of_h = of_h};
-    assert(k.columns <= MOST && (k.cell != LK_GRU_BEFORE || o->units <= 64));
-    for (int64_t n = 0; n < p->samples; n++)
+                     .of_h = of_h,
+                     .kept_x = kept_x,
+                     .kept_h = kept_h};
+    assert(k.columns <= MOST && k.channels <= MOST &&
+           (k.cell != LK_GRU_BEFORE || o->units <= 64));
+    for (int64_t n = 0; n < p->samples; n++) {
+        draw(p, n, false, k.channels, kept_x);
+        draw(p, n, true, o->units, kept_h);
         walk_sample(&k, p, x, n, y + n * lk_shape_count(&p->shapes->y));
+    }
 }
 
 /* Weights that neither saturate gates nor let sums grow from step to step. */
@@ -225,6 +250,26 @@ static const struct op_case cases[] = {
     STATES("rnn", "units=3 return_sequences=true return_state=true", 4, 2, 1, 3, .samples = 35,
            .shards = 2),
     PLAIN("rnn", "units=17 activation=relu", 3, 7, .samples = 33, .inference = true),
+    PLAIN("lstm", "units=5 dropout=0.25", 3, 6, .samples = 19, .shards = 2, .thorough = true,
+          .tolerance = 65536),
+    PLAIN("lstm", "units=5 recurrent_dropout=0.25", 3, 4, .samples = 19, .shards = 2,
+          .thorough = true, .tolerance = 65536),
+    STATES("lstm", "units=6 dropout=0.5 recurrent_dropout=0.5 return_sequences=true "
+           "go_backwards=true return_state=true", 4, 23, 2, 6, .samples = 35, .shards = 2),
+    LENGTHS("gru", "units=7 dropout=0.2 recurrent_dropout=0.4 return_sequences=true", 4, 33,
+            .samples = 40, .shards = 2),
+    STATES("gru", "units=5 recurrent_dropout=0.4 go_backwards=true", 4, 2, 1, 5, .samples = 35,
+           .shards = 2),
+    STATES("gru", "units=7 reset_after=false dropout=0.2 recurrent_dropout=0.4 "
+           "return_state=true", 4, 5, 1, 7, .samples = 35, .shards = 2),
+    PLAIN("gru", "units=5 reset_after=false recurrent_dropout=0.3", 3, 4, .samples = 19,
+          .shards = 2, .thorough = true, .tolerance = 65536),
+    PLAIN("gru", "units=5 dropout=0.3", 3, 4, .samples = 19, .shards = 2, .thorough = true,
+          .tolerance = 65536),
+    LENGTHS("rnn", "units=13 dropout=0.1 recurrent_dropout=0.1 return_sequences=true", 4, 3,
+            .samples = 40, .shards = 2),
+    PLAIN("rnn", "units=6 dropout=0.5 recurrent_dropout=0.5", 3, 4, .samples = 19,
+          .inference = true),
 };
 
 static const struct op_refusal refusals[] = {
@@ -240,6 +285,10 @@ static const struct op_refusal refusals[] = {
      .said = "the third input is a length"},
     {.op = "rnn", .options = "units=0", .x = {SEQUENCE(4, 2)}, .status = LK_E_ARGUMENT,
      .said = "units"},
+    {.op = "lstm", .options = "units=4 dropout=1", .x = {SEQUENCE(4, 2)},
+     .status = LK_E_ARGUMENT, .said = "not in 0..0.999"},
+    {.op = "gru", .options = "units=4 recurrent_dropout=-0.1", .x = {SEQUENCE(4, 2)},
+     .status = LK_E_ARGUMENT, .said = "not in 0..0.999"},
     {.op = "rnn", .options = "", .x = {SEQUENCE(4, 2)}, .status = LK_E_ARGUMENT,
      .said = "'units' is missing"},
 };
