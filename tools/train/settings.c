@@ -101,6 +101,17 @@ int train_set_pairs(const struct arguments *arguments, struct lk_settings *setti
     return result;
 }
 
+int train_model_settings(const struct arguments *arguments, struct lk_settings **settings)
+{
+    *settings = NULL;
+    if (!option_given(arguments, "set"))
+        return DONE;
+    enum lk_status status = lk_settings_create(settings);
+    if (status == LK_OK)
+        status = lk_settings_set(*settings, "model", arguments->words[0]);
+    return status == LK_OK ? train_set_pairs(arguments, *settings) : failed(status);
+}
+
 static int apply_options(const struct arguments *arguments, struct lk_settings *settings)
 {
     for (int i = 0; i < arguments->given_count; i++) {
