@@ -41,18 +41,6 @@ static int take_input(struct asked *asked, const char *value)
     return DONE;
 }
 
-/* What --set says of the model. */
-static int read_settings(const struct arguments *arguments, struct asked *asked)
-{
-    if (!option_given(arguments, "set"))
-        return DONE;
-    enum lk_status status = lk_settings_create(&asked->settings);
-    if (status == LK_OK)
-        status = lk_settings_set(asked->settings, "model", arguments->words[0]);
-    asked->options.settings = asked->settings;
-    return status == LK_OK ? train_set_pairs(arguments, asked->settings) : failed(status);
-}
-
 static int parse(const struct arguments *arguments, struct asked *asked)
 {
     const size_t most = (size_t)arguments->given_count + 1;
@@ -136,7 +124,8 @@ static int run(const struct arguments *arguments)
                            arguments->word_count);
     int result = parse(arguments, &asked);
     if (result == DONE)
-        result = read_settings(arguments, &asked);
+        result = train_model_settings(arguments, &asked.settings);
+    asked.options.settings = asked.settings;
     if (result == DONE)
         result = compute(arguments, &asked);
     for (int i = 0; i < asked.file_count; i++)

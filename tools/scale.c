@@ -4,8 +4,10 @@
 #include "terminal/table.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
+#include "train/train.h"
 #include <inttypes.h>
 #include <lockstep/bench.h>
+#include <lockstep/settings.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,9 +280,14 @@ static int run(const struct arguments *arguments)
         say("out of memory");
         return FAILED;
     }
+    struct lk_settings *settings = NULL;
     int result = read_plan(arguments, plan);
     if (result == DONE)
+        result = train_model_settings(arguments, &settings);
+    plan->options.settings = settings;
+    if (result == DONE)
         result = predict(plan, arguments);
+    lk_settings_destroy(settings);
     free(plan);
     return result;
 }
@@ -305,6 +312,7 @@ static const struct option options[] = {
     {"batch-size", "N", "samples a step, over all devices; default: the model's usual"},
     {"batch-per-device", "N", "samples a step and device instead: the batch grows"},
     {"shards", "N", "parts of a batch, a power of two; default: as training chooses"},
+    {"set", "KEY=VALUE", "of the model: input=[96,96,3], classes=6, or one of its parameters"},
     {"device", "LIST", "device to measure; 'lockstep devices' lists them"},
     {"json", "FILE", "write all figures there as JSON"},
     {0},

@@ -2,7 +2,9 @@
 #include "command.h"
 #include "terminal/interrupt.h"
 #include "terminal/task.h"
+#include "train/train.h"
 #include <inttypes.h>
+#include <lockstep/settings.h>
 #include <lockstep/tune.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +107,14 @@ static int run(const struct arguments *arguments)
     if (result == DONE)
         result = option_number(arguments, "seconds", 1, 1 << 24, &seconds);
     options.seconds = (double)seconds;
-    return result == DONE ? tune(&options, option_text(arguments, "device")) : result;
+    struct lk_settings *settings = NULL;
+    if (result == DONE)
+        result = train_model_settings(arguments, &settings);
+    options.settings = settings;
+    if (result == DONE)
+        result = tune(&options, option_text(arguments, "device"));
+    lk_settings_destroy(settings);
+    return result;
 }
 
 static const struct option options[] = {
@@ -113,6 +122,7 @@ static const struct option options[] = {
     {"batch-size", "N", "most samples at a time (512)"},
     {"math", "strict|normal|fast", "which algorithms may be taken (normal)"},
     {"precision", "float|mixed", "of training: mixed keeps activations as halves (float)"},
+    {"set", "KEY=VALUE", "of the model: input=[96,96,3], classes=6, or one of its parameters"},
     {"seconds", "N", "begin nothing more after this time"},
     {"again", NULL, "measure also what is known"},
     {0},

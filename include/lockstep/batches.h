@@ -35,6 +35,12 @@ struct lk_batches_options {
     const char *eval_pipeline;
     int versions; /* the data set has each sample in so many versions: first all samples in
                    * version 0, then in version 1. Epoch e takes version e % versions; 0: 1 */
+    int bucket;   /* batches of samples of similar length: the samples of so many batches at a
+                   * time are sorted by length before they are cut into batches, and these are
+                   * shuffled; 0: none. The samples of a last batch that is not full are drawn
+                   * before, of any length */
+    const struct lk_data *lengths; /* the same samples, in one version, whose lengths these are;
+                                    * NULL: the data set itself */
 };
 
 /* A place in the sequence of epochs: the next sample is number `index` of the order of
@@ -50,7 +56,8 @@ struct lk_batches;
 /* Batches of a data set, which must outlive them. Samples are cropped to their middle or, with
  * a pipeline ("" too), at random: like all that is random in it, as a function of (seed, epoch,
  * sample) alone. fails: LK_E_ARGUMENT size below 1 or, with drop_remainder, above the count;
- * the pipeline, or a height or width above the samples'; LK_E_MEMORY */
+ * the pipeline, or a height or width above the samples'; a bucket where no field has a length;
+ * as lk_data_read_fields(), of lengths; LK_E_MEMORY */
 LK_API LK_MUST_CHECK enum lk_status lk_batches_create(const struct lk_data *data,
                                                       const struct lk_batches_options *options,
                                                       struct lk_batches **batches);

@@ -147,6 +147,7 @@ struct lk_scale_options {
     double link_gbs; /* of each device, either way; 0: as the host copies memory */
     int hosts;       /* devices are spread evenly over them */
     double net_gbs;  /* between hosts, where there are several */
+    const struct lk_settings *settings; /* to open the model with; NULL: none */
 };
 
 /* A step on so many devices like the one that was measured. */

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct lk_settings;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -42,6 +44,8 @@ struct lk_tune_options {
     bool again;            /* measures also what is known */
     bool (*handler)(void *context, const struct lk_tune_report *report); /* false: enough */
     void *context;
+    const struct lk_settings *settings; /* that the model is opened with, in place of `model`;
+                                         * NULL: none */
 };
 
 /* Measures for training and keeps the results, also those of a tuning that was ended early.

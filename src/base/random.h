@@ -16,7 +16,8 @@ enum lk_random_purpose {
     LK_RANDOM_TRANSFORM,
     LK_RANDOM_CROP,
     LK_RANDOM_HOLD_OUT,
-    LK_RANDOM_GENERATE
+    LK_RANDOM_GENERATE,
+    LK_RANDOM_BUCKET
 };
 
 struct lk_random4 {

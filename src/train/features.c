@@ -335,6 +335,8 @@ static struct lk_batches_options options_of(const struct lk_trainer *trainer)
                                        .seed = (uint64_t)s->seed,
                                        .shuffle = s->shuffle,
                                        .drop_remainder = s->drop_remainder,
+                                       .bucket = (int)s->bucket,
+                                       .lengths = trainer->load.train,
                                        .versions = trainer->features.versions,
                                        .end = trainer->total_steps};
 }

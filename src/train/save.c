@@ -57,6 +57,7 @@ static enum lk_status take_snapshot(void *context, struct lk_worker *worker)
         .shuffle = trainer->settings->shuffle,
         .shards = trainer->shards,
         .drop_remainder = trainer->settings->drop_remainder,
+        .bucket = trainer->settings->bucket,
         .mixed = trainer->settings->precision == LK_PRECISION_MIXED,
         .versions = trainer->features.draws ? trainer->features.versions : 0,
         .updates = staleness ? staleness->updates : trainer->done,
@@ -189,6 +190,8 @@ static enum lk_status check_same_run(struct lk_trainer *trainer,
         return differs("shuffle", there->shuffle, s->shuffle);
     if (there->drop_remainder != s->drop_remainder)
         return differs("drop_remainder", there->drop_remainder, s->drop_remainder);
+    if (there->bucket != s->bucket)
+        return differs("bucket", there->bucket, s->bucket);
     if (there->mixed != (s->precision == LK_PRECISION_MIXED))
         return lk_fail(LK_E_ARGUMENT,
                        "the run directory's checkpoint has precision %s, asked for is %s; use "

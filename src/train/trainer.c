@@ -159,6 +159,7 @@ static enum lk_status open_batches(struct lk_trainer *trainer)
                                          .seed = (uint64_t)s->seed,
                                          .shuffle = s->shuffle,
                                          .drop_remainder = s->drop_remainder,
+                                         .bucket = (int)s->bucket,
                                          .height = size.height,
                                          .width = size.width,
                                          .threads = trainer->features.is_on

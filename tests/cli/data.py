@@ -93,6 +93,19 @@ class Figures(DataTest):
                 self.assertTrue(all(rate > 0 for rate in part['samples_per_s'].values()))
                 self.assertEqual((part['bad_count'], part['bad']), (0, []))
 
+    def test_json_says_how_images_are_normalized(self):
+        self.assertIsNone(self.report('folder:set')['normalization'])
+        said = self.report('folder:set', '--pipeline', 'normalize -1..1')['normalization']
+        self.assertIs(said['reversed'], False)
+        self.assertEqual((len(said['scale']), len(said['shift'])), (1, 1))
+        self.assertAlmostEqual(said['scale'][0], 2 / 255, delta=1e-9)
+        self.assertAlmostEqual(said['shift'][0], -1, delta=1e-9)
+        said = self.report('folder:set,channels=3', '--pipeline',
+                           'normalize keras-caffe')['normalization']
+        self.assertIs(said['reversed'], True)
+        for shift, mean in zip(said['shift'], (103.939, 116.779, 123.68)):
+            self.assertAlmostEqual(shift, -mean, delta=1e-4)
+
     def test_text(self):
         done = self.run_program('data', 'folder:set')
         mean, deviation = (f(self.values['train']) for f in (statistics.fmean,

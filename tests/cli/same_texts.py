@@ -82,6 +82,33 @@ class SameTexts(ProgramTest):
                 for run in 'one', 'parts':
                     shutil.rmtree(self.path(run))
 
+    def test_batches_of_similar_length(self):
+        """Another order than without, and the same one on halves of a device, with threads
+        that read ahead, and in a run that was stopped within an epoch."""
+        for model in MODELS:
+            with self.subTest(model):
+                plain = self.bits(model, f'{model} plain', '--steps', '12')
+                one = self.bits(model, f'{model} one', '--steps', '12', '--bucket', '3')
+                self.assertNotEqual(one, plain)
+                self.assertEqual(self.bits(
+                    model, f'{model} halves', '--steps', '12', '--bucket', '3', '--device',
+                    '0/2', '--split', 'all', '--data-threads', '3'), one)
+                self.bits(model, f'{model} parts', '--steps', '7', '--bucket', '3')
+                self.assertEqual(self.bits(model, f'{model} parts', '--steps', '12',
+                                           '--bucket', '3'), one)
+                self.assertIn('going on after step 7', self.stderr)
+        self.refused(2, 'checkpoint has bucket 3, asked for is 0',
+                     *self.arguments(model, f'{model} parts', 14), '--steps', '14')
+        self.refused(2, "bucket: the samples of 'digits' have no length", 'train', 'mlp',
+                     '--data', 'synthetic:digits,count=64', '--bucket', '2', '--steps', '1')
+
+    def test_batches_of_similar_length_by_features(self):
+        """Features of texts, which have no length themselves, come in the same order."""
+        frozen = ['--steps', '12', '--bucket', '3', '--train-last', '1']
+        self.assertEqual(
+            self.bits('text-lstm', 'kept', *frozen, '--cache-features', 'memory'),
+            self.bits('text-lstm', 'fresh', *frozen))
+
     @unittest.skipIf(LAYER == 'none', 'needs CL/cl_layer.h')
     def test_a_lost_device(self):
         fault = 'call=clEnqueueNDRangeKernel,device=1,nth=200,kind=error,code=-36,sticky=1'

@@ -294,6 +294,19 @@ class Pipe(ProgramTest):
             most = max(row['efficiency_percent'] for row in rows)
             self.assertEqual('\nMore than 100 %' in done.stdout, most >= 100.05, done.stdout)
 
+    def test_scale_takes_settings(self):
+        self.put('own.yaml', 'name: own\ninput: [4]\nparameters: {units: 3}\nlayers:\n'
+                             '  - dense: {units: $units}\n  - softmax\n')
+        sizes = []
+        for more in [], ['--set', 'units=3'], ['--set', 'units=300']:
+            self.run_program('scale', 'own.yaml', '--batch-size', '8', '--devices', '1',
+                             '--json', 'own.json', *more)
+            with open(self.path('own.json')) as file:
+                sizes.append(json.load(file)['gradient_bytes'])
+        self.assertEqual(sizes[0], sizes[1])
+        self.assertGreater(sizes[2], sizes[1])
+        self.refused(2, 'unitz', 'scale', 'own.yaml', '--devices', '1', '--set', 'unitz=3')
+
     def test_no_progress(self):
         done = self.train('--epochs', '2', '--no-progress')
         self.assertNotIn('ETA', done.stderr)

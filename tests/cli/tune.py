@@ -52,6 +52,17 @@ class Tune(ProgramTest):
         with open(self.path(f'{run}/env.json'), encoding='utf-8') as file:
             return json.load(file)['algorithms']
 
+    def test_settings_change_what_is_measured(self):
+        self.put('own.yaml', NET.replace('layers:', 'parameters: {width: 8}\nlayers:')
+                 .replace('filters: 8', 'filters: $width'))
+        self.run_program('tune', 'own.yaml', '--batch-size', '8')
+        first = self.kept()
+        self.run_program('tune', 'own.yaml', '--batch-size', '8', '--set', 'width=24')
+        self.assertFalse(any('filters=24' in key for key in first), first)
+        self.assertTrue(any('filters=24' in key for key in self.kept()))
+        self.refused(2, 'widht', 'tune', 'own.yaml', '--set', 'widht=24')
+        self.refused(2, "needs KEY=VALUE, found 'width'", 'tune', 'own.yaml', '--set', 'width')
+
     def test_results_are_kept(self):
         first = self.tune().stdout
         kept = self.kept()

@@ -117,6 +117,19 @@ static json_t *fields_json(const struct lk_data_info *info)
     return items;
 }
 
+/* What a value v of the file becomes: v * scale + shift, in the order in which the model gets
+ * channels. null: the pipeline leaves them as they are. */
+static json_t *normalization_json(const struct data_report *report)
+{
+    const struct lk_normalization *n = &report->normalization;
+    const int count = data_value_channels(info_of(report));
+    if (!n->normalizes)
+        return json_null();
+    return json_pack("{s:b, s:o, s:o}", "reversed", n->is_reversed, "scale",
+                     numbers_json(n->scale, count, 1), "shift",
+                     numbers_json(n->shift, count, 1));
+}
+
 int data_print_json(const struct data_report *report)
 {
     const struct lk_data_info *info = info_of(report);
@@ -126,9 +139,10 @@ int data_print_json(const struct data_report *report)
         json_array_append_new(classes, json_text(data_class_name(info, i, text)));
     for (int i = 0; i < report->count; i++)
         json_array_append_new(parts, part_json(&report->parts[i]));
-    return json_print(json_pack("{s:o, s:o, s:[i, i, i], s:o, s:o, s:o}", "data",
+    return json_print(json_pack("{s:o, s:o, s:[i, i, i], s:o, s:o, s:o, s:o}", "data",
                                 json_text(report->spec), "name", json_text(info->name), "shape",
                                 info->height, info->width, info->channels, "classes", classes,
-                                "parts", parts, "fields", fields_json(info)),
+                                "parts", parts, "fields", fields_json(info), "normalization",
+                                normalization_json(report)),
                       JSON_INDENT(2));
 }

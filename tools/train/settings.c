@@ -31,6 +31,7 @@ static const struct {
     {"epochs", "epochs"},
     {"steps", "steps"},
     {"batch-size", "batch_size"},
+    {"bucket", "bucket"},
     {"device", "device"},
     {"memory-limit", "memory_limit"},
     {"recompute", "recompute"},
@@ -98,6 +99,17 @@ int train_set_pairs(const struct arguments *arguments, struct lk_settings *setti
         if (strcmp(arguments->given[i].option->name, "set") == 0)
             result = set_pair(arguments, settings, arguments->given[i].value);
     return result;
+}
+
+int train_model_settings(const struct arguments *arguments, struct lk_settings **settings)
+{
+    *settings = NULL;
+    if (!option_given(arguments, "set"))
+        return DONE;
+    enum lk_status status = lk_settings_create(settings);
+    if (status == LK_OK)
+        status = lk_settings_set(*settings, "model", arguments->words[0]);
+    return status == LK_OK ? train_set_pairs(arguments, *settings) : failed(status);
 }
 
 static int apply_options(const struct arguments *arguments, struct lk_settings *settings)

@@ -31,6 +31,7 @@ static const struct option options[] = {
     {"steps", "N", "stop after this many steps"},
     {"batch-size", "N", "samples a step, over all devices"},
     {"batch-per-device", "N", "samples a step on each device, instead of --batch-size"},
+    {"bucket", "N", "texts: sort the samples of N batches at a time by length, 0: do not"},
     {"device", "LIST", "devices: 0, 0,2, all, gpu, cpu; 0/2: halves of 0; 0*2: two replicas"},
     {"memory-limit", "BYTES", "device memory that may be taken of each device: 4G, 512M"},
     {"recompute", "auto|sqrt|off", "activations that backward computes again to save memory"},

@@ -7,6 +7,7 @@
 #include "bench/timing.h"
 #include "optim/optimizer.h"
 #include "tensor/elementwise.h"
+#include <lockstep/settings.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +53,8 @@ static void list_sizes(struct meter *m)
 static enum lk_status create_stepper(struct meter *m)
 {
     struct lk_node *labels, *loss;
-    LK_TRY(lk_model_open(m->subject->model, NULL, &m->model));
+    LK_TRY(m->subject->settings ? lk_settings_open_model(m->subject->settings, &m->model)
+                                : lk_model_open(m->subject->model, NULL, &m->model));
     LK_TRY(lk_model_add_loss(m->model, &labels, &loss));
     LK_TRY(lk_choices_create(LK_MATH_NORMAL, &m->choices));
     const struct lk_stepper_config config = {.device = m->device,

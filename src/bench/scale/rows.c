@@ -81,8 +81,10 @@ static bool is_alike(const struct lk_scale_row *a, const struct lk_scale_row *b)
 static enum lk_status measure_for(struct prediction *p, const struct lk_scale_row *row)
 {
     const struct lk_scale_row *rows = p->report->rows;
-    struct lk_scale_subject subject = {
-        .model = p->options->model, .batch = row->batch, .shards = row->shards};
+    struct lk_scale_subject subject = {.model = p->options->model,
+                                       .settings = p->options->settings,
+                                       .batch = row->batch,
+                                       .shards = row->shards};
     lk_scale_want(row->shards, row->devices, subject.wanted);
     for (int i = 0; i < p->options->count; i++)
         if (is_alike(row, &rows[i]))

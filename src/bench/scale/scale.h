@@ -61,7 +61,8 @@ double lk_scale_spread(const struct lk_scale_costs *costs, int devices);
 
 /* What to measure: training on batches of `batch` samples in `shards` shards. */
 struct lk_scale_subject {
-    const char *model; /* a zoo name or a file */
+    const char *model;                  /* a zoo name or a file */
+    const struct lk_settings *settings; /* in its place; NULL: none */
     int64_t batch;
     int shards;
     bool wanted[LK_MOST_SHARDS + 1]; /* numbers of shards */

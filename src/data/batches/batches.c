@@ -2,6 +2,7 @@
 #include "data/batches/batches.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "data/batches/lengths.h"
 #include "data/batches/order.h"
 #include "data/batches/prefetch.h"
 #include "data/data.h"
@@ -258,6 +259,26 @@ static enum lk_status set_pipeline(struct lk_batches *b)
     return set_standardize(b);
 }
 
+/* Prepares the orders of epochs, by length where buckets are wanted. */
+static enum lk_status make_orders(struct lk_batches *b)
+{
+    const struct lk_batches_options *o = &b->options;
+    const struct lk_data *data = o->lengths ? o->lengths : b->data;
+    struct lk_order_config config = {.shuffle = o->shuffle,
+                                     .seed = o->seed,
+                                     .count = b->all,
+                                     .batch = o->size,
+                                     .bucket = o->bucket};
+    if (o->bucket < 0)
+        return lk_fail(LK_E_ARGUMENT, "a bucket of %d batches: expected 0 or more", o->bucket);
+    if (o->bucket > 0 && lk_data_info(data)->count != b->all)
+        return lk_fail(LK_E_ARGUMENT, "lengths of %lld samples are given for %lld",
+                       (long long)lk_data_info(data)->count, (long long)b->all);
+    if (o->bucket > 0)
+        LK_TRY(lk_lengths_read(data, &config.lengths));
+    return lk_epoch_orders_create(&config, &b->orders);
+}
+
 enum lk_status lk_batches_create(const struct lk_data *data,
                                  const struct lk_batches_options *options,
                                  struct lk_batches **batches)
@@ -287,7 +308,7 @@ enum lk_status lk_batches_create(const struct lk_data *data,
     b->per_epoch = (b->count + options->size - 1) / options->size;
     enum lk_status status = set_pipeline(b);
     if (status == LK_OK)
-        status = lk_epoch_orders_create(options->shuffle, options->seed, count, &b->orders);
+        status = make_orders(b);
     if (status == LK_OK)
         status = start_prefetch(b);
     if (status != LK_OK) {

@@ -1,5 +1,5 @@
 /* The orders in which epochs go through a data set, kept for some epochs at a time. Floor 4.
- * Knows no batch. */
+ * Knows no data set. */
 #ifndef LK_DATA_BATCHES_ORDER_H
 #define LK_DATA_BATCHES_ORDER_H
 
@@ -13,9 +13,18 @@ struct lk_epoch_order {
     int64_t *items; /* [count]: samples of the data set */
 };
 
-/* shuffle: each epoch has an order of its own; otherwise samples come in the order of the data
- * set. fails: LK_E_MEMORY */
-LK_MUST_CHECK enum lk_status lk_epoch_orders_create(bool shuffle, uint64_t seed, int64_t count,
+struct lk_order_config {
+    bool shuffle; /* each epoch has an order of its own; otherwise samples come in the order of
+                   * the data set, and so do batches of similar length */
+    uint64_t seed;
+    int64_t count;
+    int64_t batch, bucket; /* samples of a batch; batches whose samples are sorted by length
+                            * together, 0: none */
+    int64_t *lengths;      /* [count]; the orders free it. NULL without buckets */
+};
+
+/* Takes the lengths over, even where it fails. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_epoch_orders_create(const struct lk_order_config *config,
                                                     struct lk_epoch_orders **orders);
 void lk_epoch_orders_destroy(struct lk_epoch_orders *orders);
 

@@ -28,9 +28,9 @@ const struct lk_checkpoint_field lk_checkpoint_texts[] = {
     NEWER(plateau),    FIELD(optimizer),         FIELD(version),
     NEWER(build),      FIELD(optimizer_options), FIELD(parameters_sha256)};
 const struct lk_checkpoint_field lk_checkpoint_numbers[] = {
-    FIELD(step),           FIELD(epoch),  FIELD(index),   FIELD(seed),   FIELD(batch),
-    FIELD(shuffle),        FIELD(shards), FIELD(lanes),   FIELD(vector), NEWER(updates),
-    NEWER(drop_remainder), NEWER(mixed),  NEWER(versions)};
+    FIELD(step),           FIELD(epoch),  FIELD(index),    FIELD(seed),   FIELD(batch),
+    FIELD(shuffle),        FIELD(shards), FIELD(lanes),    FIELD(vector), NEWER(updates),
+    NEWER(drop_remainder), NEWER(mixed),  NEWER(versions), NEWER(bucket)};
 
 const char **lk_checkpoint_text(const struct lk_checkpoint_field *field,
                                 struct lk_checkpoint *about)

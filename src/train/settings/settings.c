@@ -159,6 +159,13 @@ const struct lk_option lk_settings_table[] = {
      .max = 1 << 24,
      .standard = "512",
      .help = "samples a step, over all devices"},
+    {.name = "bucket",
+     .kind = LK_OPTION_INT,
+     AT(bucket),
+     .max = 1 << 20,
+     .standard = "0",
+     .help = "batches of similar length, for texts: samples of so many batches at a time are "
+             "sorted by length; 0: none are"},
     {.name = "shards",
      .kind = LK_OPTION_INT,
      AT(shards),

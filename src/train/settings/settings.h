@@ -25,7 +25,7 @@ struct lk_settings {
     int64_t input[3]; /* height, width, channels for zoo models; 0: the model's own */
     int64_t classes, vocabulary, length; /* of zoo models too */
     char parameters[256];                /* of a model text: "top=false cells=6" */
-    int64_t epochs, steps, batch_size, shards, seed, checkpoint_every, data_threads;
+    int64_t epochs, steps, batch_size, bucket, shards, seed, checkpoint_every, data_threads;
     int64_t accumulate;
     int recompute; /* enum lk_recompute_mode */
     char memory_limit[32];

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <lockstep/model.h>
+#include <lockstep/settings.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +185,8 @@ enum lk_status lk_tune_model(struct lk_device *device, const struct lk_tune_opti
         return lk_fail(LK_E_ARGUMENT, "precision '%s' is none of float, mixed",
                        options->precision);
     LK_TRY_OUT(lk_math_find(options->math, &math));
-    LK_TRY_OUT(lk_model_open(options->model, NULL, &model));
+    LK_TRY_OUT(options->settings ? lk_settings_open_model(options->settings, &model)
+                                 : lk_model_open(options->model, NULL, &model));
     LK_TRY_OUT(lk_model_add_loss(model, &labels, &loss));
     LK_TRY_OUT(lk_choices_create(math, &found));
     LK_TRY_OUT(tune(device, options, loss, found));
