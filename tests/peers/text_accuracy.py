@@ -12,7 +12,7 @@ gpt-small, which both train on the same batches).
 
 The column "carried" is what PyTorch's net finds with the program's trained parameters: the same
 as the program, unless tokens, masks or formulas differ. What FOLDER/results.jsonl has already
-is not computed again. Needs torch; figures are in tests/peers/README.md.
+is not computed again. Needs torch; figures are in tests/reports/figures.md.
 """
 import argparse
 import csv
@@ -206,7 +206,7 @@ def cut_book(options):
 
 
 def print_table(results):
-    print(f'{"data":10} {"model":20} {"ours":>8} {"torch":>8} {"differ":>8}  ours, torch: seeds')
+    print('data       model                    ours    torch   differ  ours, torch: seeds')
     for name, model in sorted({(r['set'], r['model']) for r in results}):
         of = [r for r in results if (r['set'], r['model']) == (name, model)]
         ours, peer = ([r[who] for r in of] for who in ('ours', 'peer'))
@@ -232,7 +232,8 @@ def main():
     torch.set_num_threads(options.threads)
     Path(options.folder).mkdir(parents=True, exist_ok=True)
     kept = Path(options.folder, 'results.jsonl')
-    results = [json.loads(x) for x in kept.read_text().splitlines()] if kept.exists() else []
+    lines = kept.read_text(encoding='utf-8').splitlines() if kept.exists() else []
+    results = [json.loads(line) for line in lines]
     pairs = [(name, model) for name in filter(None, options.sets.split(','))
              for model in options.models.split(',')]
     if options.book:
