@@ -183,14 +183,15 @@ def compare(options, name, model, seed):
                        for part in ('train', 'test'))
     torch.manual_seed(seed)
     rows = arrays['embedding.weight'].shape[0]
-    net = NETS[model](rows, length if name == 'book' else arrays['dense_1.bias'].shape[0])
+    net = NETS[model](rows, length if name == 'book' else len(ours['classes']))
     fresh = {k: v.detach().numpy().copy() for k, v in net.named_parameters()}
     take(net, arrays)
     carried = measure(net, test)
     take(net, fresh)
     train_peer(net, train, epochs, BOOK_STEPS if name == 'book' else 0,
                BOOK_BATCH if name == 'book' else BATCH, seed)
-    found = ours['bits_per_token'] if name == 'book' else 100 * ours['accuracy']
+    found = (ours['outputs'][0]['metrics']['bits_per_token'] if name == 'book'
+             else 100 * ours['accuracy'])
     return {'set': name, 'model': model, 'seed': seed, 'ours': found, 'carried': carried,
             'peer': measure(net, test)}
 

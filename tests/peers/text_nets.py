@@ -162,7 +162,8 @@ class TransformerEncoder(Blocks):
     def __init__(self, vocabulary, classes, width=64, blocks=2, heads=4, wide=128):
         super().__init__(blocks, width, heads, wide, 0.1)
         self.embedding = Embedding(vocabulary, width)
-        self.dense_1 = Dense(width, classes)
+        self.last = f'dense_{4 * blocks + 1}'  # layers are counted, four dense ones a block
+        self.add_module(self.last, Dense(width, classes))
 
     def forward(self, tokens, lengths):
         x, mask = self.embedding(tokens), there(tokens, lengths)
@@ -170,7 +171,7 @@ class TransformerEncoder(Blocks):
         angle = t * 10000.0 ** (-(c - c % 2) / x.shape[2])
         x = x + torch.where(c % 2 == 0, angle.sin(), angle.cos())
         y = self.run(x, mask[:, None, None])
-        return self.dense_1((y * mask[:, :, None]).sum(1) / lengths[:, None])
+        return getattr(self, self.last)((y * mask[:, :, None]).sum(1) / lengths[:, None])
 
 
 class GptSmall(Blocks):
