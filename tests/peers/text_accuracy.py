@@ -251,4 +251,5 @@ def main():
     print_table(results)
 
 
-main()
+if __name__ == '__main__':
+    main()
