@@ -4,11 +4,11 @@
     text_steps.py PROGRAM DATA FOLDER [--models text-lstm,gpt-small] [--book FILE]
 
 Both start from the same parameters, take the same batches in the same order, past a batch at
-the end of an epoch that is not full, and drop nothing. Prints how far the elements of an array moved
-and how far apart they are then, in the mean, of the worst array. Unlike accuracies this depends
-on no seed, so that seconds are enough to find a wrong rate, epsilon, mask or mean. Of models
-with attention the worst array is qkv.bias: a bias of all keys changes no score, and Adam makes
-steps of the rounding errors that are its gradient. Needs torch.
+the end of an epoch that is not full, and drop nothing. Prints how far the elements of an
+array moved and how far apart they are then, in the mean, of the worst array. Unlike
+accuracies this depends on no seed, so that seconds are enough to find a wrong rate, epsilon,
+mask or mean. Of models with attention the worst array is qkv.bias: a bias of all keys changes
+no score, and Adam makes steps of the rounding errors that are its gradient. Needs torch.
 """
 import argparse
 import subprocess
