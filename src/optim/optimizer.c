@@ -120,15 +120,16 @@ static enum lk_status parse(const char *kind, const char *options,
     return LK_OK;
 }
 
-enum lk_status lk_optimizer_ask(const char *kind, const char *options, int *arrays,
-                                bool *spares)
+enum lk_status lk_optimizer_ask(const char *kind, const char *options,
+                                struct lk_optimizer_traits *traits)
 {
     const struct lk_optimizer_kind *found = NULL;
     const char *names[LK_MOST_STATE_ARRAYS];
     void *parsed = NULL;
     LK_TRY(parse(kind, options, &found, &parsed));
-    *arrays = found->arrays(parsed, names);
-    *spares = found->spares && found->spares(parsed);
+    *traits = (struct lk_optimizer_traits){.arrays = found->arrays(parsed, names),
+                                           .spares = found->spares && found->spares(parsed),
+                                           .lazy = found->lazy(parsed)};
     free(parsed);
     return LK_OK;
 }

@@ -25,6 +25,8 @@ struct lk_stepper_config {
     struct lk_clip clip;                       /* as the optimizer takes both */
     double ema;
     struct lk_choices *choices;       /* as a replica takes them */
+    bool lists_rows; /* gradients of large tables may be row lists (tensor/row_list.h), with an
+                      * optimizer that updates touched rows alone */
     enum lk_replica_part part;        /* ALL; HEAD: the feed has features for the frozen part */
     enum lk_recompute_mode recompute; /* as a replica takes it */
 };
