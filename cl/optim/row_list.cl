@@ -1,7 +1,8 @@
 /* Sums of a table's gradient that came as a list: of each place in a batch the row of the table
  * that it read, and what it adds to that row (src/optim/row_list.h).
  *
- *   row_list_keys  keys[i] = row of place i in the upper half, i in the lower; ~0: none
+ *   row_list_keys  keys[i] = row of place i in the upper half, i in the lower; ~0: none of the
+ *                  table's `rows`, whatever number came
  *   row_list_sort  keys in ascending order: the places of a row side by side, as in the batch
  *   row_list_sum   y[n] = sum of the places of the row whose first key is keys[n]: those of a
  *                  shard one after the other, beginning with 0, then over shards along the tree
@@ -26,14 +27,16 @@
 #define PLACE_OF(key) ((int)((key)&0x7fffffff))
 
 UPDATE_KERNEL void row_list_keys(__global const real *restrict g, __global ulong *restrict keys,
-                                 int places, int units, int stride, int all, int sorted)
+                                 int places, int units, int stride, int rows, int all,
+                                int sorted)
 {
     const int i = (int)get_group_id(0) * ITEMS + (int)get_local_id(0);
     if (i >= sorted)
         return;
     const int shard = min(i, all - 1) / places, at = min(i, all - 1) % places;
-    const long row = (long)g[(size_t)shard * stride + (size_t)places * units + at];
-    keys[i] = i < all && row > 0 ? (ulong)(row - 1) << 32 | (ulong)i : ~(ulong)0;
+    const real number = g[(size_t)shard * stride + (size_t)places * units + at];
+    const bool is_row = i < all && number >= 1 && number <= (real)rows;
+    keys[i] = is_row ? (ulong)((int)number - 1) << 32 | (ulong)i : ~(ulong)0;
 }
 
 /* Bitonic: its steps depend on the number of keys alone, so work-items can share each. */

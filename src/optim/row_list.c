@@ -112,8 +112,8 @@ enum lk_status lk_row_list_enqueue(struct lk_row_list *list, const struct lk_buf
         return lk_fail(LK_E_ARGUMENT, "a list of rows has %zu bytes, expected %lld reals",
                        lk_buffer_bytes(g), (long long)(stride * t->shards));
     LK_TRY(LK_ENQUEUE(list->keys, keys, LK_BUF(g), LK_BUF(list->key), LK_INT(t->places),
-                      LK_INT(t->units), LK_INT(stride), LK_INT(list->all),
-                      LK_INT(list->sorted)));
+                      LK_INT(t->units), LK_INT(stride), LK_INT(t->count / t->units),
+                      LK_INT(list->all), LK_INT(list->sorted)));
     LK_TRY(LK_ENQUEUE(list->sort, one, LK_BUF(list->key), LK_INT(list->sorted)));
     return LK_ENQUEUE(list->sum, sums, LK_BUF(g), LK_BUF(list->key), LK_BUF(list->sums),
                       LK_BUF(list->numbers), LK_INT(t->places), LK_INT(t->units),
