@@ -26,7 +26,7 @@ UPDATE_KERNEL void adam_update(__global V *restrict w, __global const V *restric
     FOR_EACH(k, vectors)
     {
         IF_TOUCHED(i, k)
-        const V d = PENALIZED(CLIPPED(g[k] * times), w[i], i);
+        const V d = PENALIZED(CLIPPED(GRADIENT(k) * times), w[i], i);
         const V m = beta_1 * state[i] + rest_1 * d;
         const V v = beta_2 * squares[i] + rest_2 * (d * d);
         state[i] = MOVED(m, state[i]);

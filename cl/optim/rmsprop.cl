@@ -27,7 +27,7 @@ UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *rest
     FOR_EACH(k, vectors)
     {
         IF_TOUCHED(i, k)
-        V d = PENALIZED(CLIPPED(g[k] * times), w[i], i);
+        V d = PENALIZED(CLIPPED(GRADIENT(k) * times), w[i], i);
         V r = rho * state[i] + rest * (d * d);
         state[i] = MOVED(r, state[i]);
 #if CENTERED

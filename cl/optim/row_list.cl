@@ -6,12 +6,14 @@
  *   row_list_sort  keys in ascending order: the places of a row side by side, as in the batch
  *   row_list_sum   y[n] = sum of the places of the row whose first key is keys[n]: those of a
  *                  shard one after the other, beginning with 0, then over shards along the tree
- *                  of cl/mirror/shards.cl; numbers[n] = that row, -1: no row begins there
+ *                  of cl/mirror/shards.cl; numbers[n] = that row, -1: no row begins there;
+ *                  where there are slots, slots[that row] = n
+ *   row_list_clear slots[row] = -1 for the rows in numbers
  *
  * g: [1 << LEVELS][stride]: of each shard reals [places][units], then [places]: row + 1, or 0.
  * keys: [sorted], a power of two. numbers: [all + spare]; y: reals [all][units].
  *
- * Group ids: keys: 0: ITEMS keys; sum: 0: `each` keys. -D: ITEMS: work-items of a group.
+ * Group ids: keys, clear: 0: ITEMS keys; sum: 0: `each` keys. -D: ITEMS: work-items of a group.
  */
 #include "lib/real.cl"
 #include "lib/update.cl"
@@ -76,8 +78,9 @@ INLINE V sum_places(__global const real *restrict g, __global const ulong *restr
 
 UPDATE_KERNEL void row_list_sum(__global const real *restrict g,
                                 __global const ulong *restrict keys, __global real *restrict y,
-                                __global int *restrict numbers, int places, int units,
-                                int stride, int all, int spare, int each)
+                                __global int *restrict numbers, __global int *restrict slots,
+                                int places, int units, int stride, int all, int spare,
+                                int each)
 {
     const int item = (int)get_local_id(0);
     const int first = (int)get_group_id(0) * each, end = min(first + each, all + spare);
@@ -86,8 +89,18 @@ UPDATE_KERNEL void row_list_sum(__global const real *restrict g,
         const bool begins = row >= 0 && (n == 0 || ROW_OF(keys[n - 1]) != row);
         if (item == 0)
             numbers[n] = begins ? row : -1;
+        if (item == 0 && begins && slots)
+            slots[row] = n;
         for (int u = item * VECTOR; begins && u < units; u += ITEMS * VECTOR)
             ROW_STORE(y + (size_t)n * units + u,
                       sum_places(g, keys, n, places, units, stride, all, u));
     }
+}
+
+UPDATE_KERNEL void row_list_clear(__global const int *restrict numbers,
+                                  __global int *restrict slots, int all)
+{
+    const int n = (int)get_group_id(0) * ITEMS + (int)get_local_id(0);
+    if (n < all && numbers[n] >= 0)
+        slots[numbers[n]] = -1;
 }

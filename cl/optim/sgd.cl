@@ -23,7 +23,7 @@ UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict
     FOR_EACH(k, vectors)
     {
         IF_TOUCHED(i, k)
-        V d = PENALIZED(CLIPPED(g[k] * times), w[i], i) + DECAY(decay, i) * w[i];
+        V d = PENALIZED(CLIPPED(GRADIENT(k) * times), w[i], i) + DECAY(decay, i) * w[i];
 #if MOMENTUM
         const V m = momentum * state[i] + d;
         state[i] = MOVED(m, state[i]);

@@ -139,7 +139,8 @@ static enum lk_status open_stepper(struct run *run, const char *name,
                                              .loss_scale = loss_scale,
                                              .seed = 1,
                                              .optimizer = "adam",
-                                             .choices = run->choices};
+                                             .choices = run->choices,
+                                             .lists_rows = true};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
     LK_TRY(lk_stepper_build(run->stepper));
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)

@@ -17,8 +17,8 @@ int lk_replica_param_owner(const struct lk_replica *replica, int param)
 static struct bucket_end bucket_of(int64_t first, int64_t end, int op)
 {
     const int64_t count = end - first;
-    return (struct bucket_end){
-        .elements = {.first = first, .count = count, .sum_count = count}, .op = op};
+    return (struct bucket_end){.elements = {.first = first, .count = count, .sum_count = count},
+                               .op = op};
 }
 
 /* Each table with a list is a bucket. */
@@ -29,9 +29,8 @@ static void add_lists(struct lk_replica *replica)
         if (param->places == 0)
             continue;
         const int64_t units = param->shape.dim[1];
-        const int64_t padded = lk_divide_up(param->count, LK_PARAM_ALIGN) * LK_PARAM_ALIGN;
         struct bucket_end *bucket = &replica->buckets[replica->bucket_count++];
-        *bucket = bucket_of(param->offset, param->offset + padded,
+        *bucket = bucket_of(param->offset, param->offset + param->count,
                             lk_replica_param_owner(replica, p));
         bucket->elements.list_stride = lk_row_list_stride(param->places, units);
         bucket->elements.sum_count = bucket->elements.list_stride * replica->config.list_shards;

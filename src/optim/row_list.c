@@ -16,8 +16,9 @@ struct lk_row_list {
     int64_t all, sorted; /* places of all shards; the power of two that holds them */
     size_t real_bytes;
     int items;
-    struct lk_kernel *keys, *sort, *sum;
-    struct lk_buffer *key, *sums, *numbers;
+    bool has_slots;
+    struct lk_kernel *keys, *sort, *sum, *clear;
+    struct lk_buffer *key, *sums, *numbers, *slots; /* slots: int [rows + LK_PAD] */
 };
 
 /* Numbers of places and of rows are kept in halves of 64 bits, and travel as reals. */
@@ -48,7 +49,9 @@ static enum lk_status create_kernels(struct lk_row_list *list, struct lk_device 
     spec.name = "row_list_sort";
     LK_TRY(lk_kernel_create(device, &spec, &list->sort));
     spec.name = "row_list_sum";
-    return lk_kernel_create(device, &spec, &list->sum);
+    LK_TRY(lk_kernel_create(device, &spec, &list->sum));
+    spec.name = "row_list_clear";
+    return list->has_slots ? lk_kernel_create(device, &spec, &list->clear) : LK_OK;
 }
 
 static enum lk_status create(struct lk_row_list *list, struct lk_device *device)
@@ -68,16 +71,23 @@ static enum lk_status create(struct lk_row_list *list, struct lk_device *device)
     LK_TRY(lk_buffer_create(device, (size_t)(list->all + LK_PAD) * sizeof(int32_t),
                             &list->numbers));
     LK_TRY(lk_buffer_create(device, (size_t)reals * list->real_bytes, &list->sums));
-    return lk_buffer_enqueue_fill(list->sums, 0);
+    LK_TRY(lk_buffer_enqueue_fill(list->sums, 0));
+    if (!list->has_slots)
+        return LK_OK;
+    const int64_t rows = list->table.count / list->table.units;
+    LK_TRY(lk_buffer_create(device, (size_t)(rows + LK_PAD) * sizeof(int32_t), &list->slots));
+    return lk_buffer_enqueue_fill(list->slots, 0xff); /* -1 */
 }
 
 enum lk_status lk_row_list_create(struct lk_device *device, enum lk_dtype real,
-                                  const struct lk_param_rows *table, struct lk_row_list **list)
+                                  const struct lk_param_rows *table, bool slots,
+                                  struct lk_row_list **list)
 {
     struct lk_row_list *made = calloc(1, sizeof *made);
     if (!made)
         return lk_fail_memory("a list of rows", sizeof *made);
-    *made = (struct lk_row_list){.table = *table, .real_bytes = lk_dtype_bytes(real)};
+    *made = (struct lk_row_list){
+        .table = *table, .real_bytes = lk_dtype_bytes(real), .has_slots = slots};
     const enum lk_status status = create(made, device);
     if (status != LK_OK) {
         lk_row_list_destroy(made);
@@ -94,8 +104,10 @@ void lk_row_list_destroy(struct lk_row_list *list)
     lk_kernel_destroy(list->keys);
     lk_kernel_destroy(list->sort);
     lk_kernel_destroy(list->sum);
+    lk_kernel_destroy(list->clear);
     lk_buffer_destroy(list->key);
     lk_buffer_destroy(list->numbers);
+    lk_buffer_destroy(list->slots);
     lk_buffer_destroy(list->sums);
     free(list);
 }
@@ -116,8 +128,18 @@ enum lk_status lk_row_list_enqueue(struct lk_row_list *list, const struct lk_buf
                       LK_INT(list->all), LK_INT(list->sorted)));
     LK_TRY(LK_ENQUEUE(list->sort, one, LK_BUF(list->key), LK_INT(list->sorted)));
     return LK_ENQUEUE(list->sum, sums, LK_BUF(g), LK_BUF(list->key), LK_BUF(list->sums),
-                      LK_BUF(list->numbers), LK_INT(t->places), LK_INT(t->units),
-                      LK_INT(stride), LK_INT(list->all), LK_INT(LK_PAD), LK_INT(each));
+                      LK_BUF(list->numbers), LK_BUF(list->slots), LK_INT(t->places),
+                      LK_INT(t->units), LK_INT(stride), LK_INT(list->all), LK_INT(LK_PAD),
+                      LK_INT(each));
+}
+
+enum lk_status lk_row_list_finish(struct lk_row_list *list)
+{
+    const struct lk_grid grid = {{lk_divide_up(list->all, list->items), 1, 1}, list->items};
+    if (!list->has_slots)
+        return LK_OK;
+    return LK_ENQUEUE(list->clear, grid, LK_BUF(list->numbers), LK_BUF(list->slots),
+                      LK_INT(list->all));
 }
 
 const struct lk_buffer *lk_row_list_sums(const struct lk_row_list *list)
@@ -127,7 +149,7 @@ const struct lk_buffer *lk_row_list_sums(const struct lk_row_list *list)
 
 const struct lk_buffer *lk_row_list_numbers(const struct lk_row_list *list)
 {
-    return list->numbers;
+    return list->has_slots ? list->slots : list->numbers;
 }
 
 int64_t lk_row_list_rows(const struct lk_row_list *list)

@@ -15,6 +15,7 @@ enum { GROUP_WORDS = 1 << 14, GPU_ITEMS = 32 };
 struct lk_lazy_rows {
     struct lk_param_rows *tables; /* in the order of `first`, apart from each other */
     int count, items;
+    bool is_lazy;
     struct lk_row_list **lists; /* [count]; NULL: the table's gradient is no list */
     struct lk_kernel *mark;
     struct lk_buffer *touched; /* int [most rows of a table + LK_PAD]: the last of these are 0,
@@ -50,7 +51,8 @@ static enum lk_status create(struct lk_lazy_rows *rows,
     for (int i = 0; i < rows->count; i++) {
         const struct lk_param_rows *t = &rows->tables[i];
         if (t->places)
-            LK_TRY(lk_row_list_create(config->device, config->real, t, &rows->lists[i]));
+            LK_TRY(lk_row_list_create(config->device, config->real, t, !rows->is_lazy,
+                                      &rows->lists[i]));
         const int64_t here = t->places ? t->places * t->shards : t->count / t->units;
         most = here > most ? here : most;
     }
@@ -63,11 +65,14 @@ static enum lk_status create(struct lk_lazy_rows *rows,
                             &rows->touched);
 }
 
-enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config,
+enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config, bool lazy,
                                    struct lk_lazy_rows **rows)
 {
     const size_t bytes = (size_t)config->row_count * sizeof *config->rows;
-    if (config->row_count == 0)
+    int lists_wanted = 0;
+    for (int i = 0; i < config->row_count; i++)
+        lists_wanted += config->rows[i].places > 0;
+    if (config->row_count == 0 || (!lazy && lists_wanted == 0))
         return LK_OK;
     LK_TRY(check_tables(config));
     struct lk_lazy_rows *made = calloc(1, sizeof *made);
@@ -80,7 +85,8 @@ enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config,
         return lk_fail_memory("lazy updates", bytes);
     }
     memcpy(tables, config->rows, bytes);
-    *made = (struct lk_lazy_rows){.tables = tables, .lists = lists, .count = config->row_count};
+    *made = (struct lk_lazy_rows){
+        .tables = tables, .lists = lists, .count = config->row_count, .is_lazy = lazy};
     const enum lk_status status = create(made, config);
     if (status != LK_OK) {
         lk_lazy_rows_destroy(made);
@@ -126,7 +132,8 @@ enum lk_status lk_lazy_rows_next(const struct lk_lazy_rows *rows, int64_t first,
     return LK_OK;
 }
 
-/* Adds up the rows of a list, which then stand for its gradient. */
+/* Adds up the rows of a list, which then stand for its gradient; units: 0 where all rows of
+ * the table are updated, not those of the list alone. */
 static enum lk_status sum_list(struct lk_row_list *list, struct lk_row_gradient *gradient,
                                int64_t units)
 {
@@ -135,7 +142,7 @@ static enum lk_status sum_list(struct lk_row_list *list, struct lk_row_gradient 
                        (long long)gradient->from);
     LK_TRY(lk_row_list_enqueue(list, gradient->g));
     gradient->g = lk_row_list_sums(list);
-    gradient->count = lk_row_list_rows(list) * units;
+    gradient->count = units > 0 ? lk_row_list_rows(list) * units : gradient->count;
     return LK_OK;
 }
 
@@ -145,7 +152,9 @@ enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
 {
     struct lk_row_list *list = rows->lists[table - rows->tables];
     if (list)
-        LK_TRY(sum_list(list, gradient, table->units));
+        LK_TRY(sum_list(list, gradient, rows->is_lazy ? table->units : 0));
+    if (!rows->is_lazy)
+        return LK_OK;
     const int64_t count = list ? lk_row_list_rows(list) : table->count / table->units;
     const int64_t each = lk_divide_up(GROUP_WORDS, table->units);
     const struct lk_grid grid = {{lk_divide_up(count + LK_PAD, each), 1, 1}, rows->items};
@@ -154,12 +163,23 @@ enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
                       LK_BUF(rows->touched), LK_INT(each));
 }
 
+enum lk_status lk_lazy_rows_finish(struct lk_lazy_rows *rows, const struct lk_param_rows *table)
+{
+    struct lk_row_list *list = rows->lists[table - rows->tables];
+    return list ? lk_row_list_finish(list) : LK_OK;
+}
+
+const char *lk_lazy_rows_define(const struct lk_lazy_rows *rows)
+{
+    return rows->is_lazy ? " -DLAZY=1" : " -DLAZY=2";
+}
+
 void lk_lazy_rows_args(const struct lk_lazy_rows *rows, const struct lk_param_rows *table,
                        int64_t from, struct lk_arg args[LK_LAZY_ROWS_ARGS])
 {
     const struct lk_row_list *list = table ? rows->lists[table - rows->tables] : NULL;
     args[0] = (struct lk_arg)LK_INT(from);
-    args[1] = (struct lk_arg)LK_INT(table ? table->units : 0);
+    args[1] = (struct lk_arg)LK_INT(table && (rows->is_lazy || list) ? table->units : 0);
     args[2] = (struct lk_arg)LK_BUF(rows->touched);
     args[3] = (struct lk_arg)LK_BUF(list ? lk_row_list_numbers(list) : NULL);
 }

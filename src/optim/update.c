@@ -95,7 +95,7 @@ static enum lk_status launch(struct lk_optimizer *optimizer, struct lk_buffer *w
                              count);
 }
 
-/* Of a lazy optimizer: tables of rows and what lies between them, one after the other. */
+/* Tables of rows and what lies between them, one after the other. */
 static enum lk_status enqueue_lazy(struct lk_optimizer *optimizer, struct lk_buffer *w,
                                    const struct lk_buffer *g, const struct lk_update *update)
 {
@@ -108,6 +108,8 @@ static enum lk_status enqueue_lazy(struct lk_optimizer *optimizer, struct lk_buf
         if (rows)
             LK_TRY(lk_lazy_rows_enqueue(optimizer->rows, rows, &gradient));
         LK_TRY(launch(optimizer, w, &gradient, &part, rows));
+        if (rows)
+            LK_TRY(lk_lazy_rows_finish(optimizer->rows, rows));
         part.first += part.count;
     }
     return LK_OK;

@@ -13,6 +13,7 @@ static enum lk_status create(struct lk_stepper *stepper)
     struct lk_optimizer_traits traits = {0};
     LK_TRY(lk_optimizer_ask(c->optimizer, c->optimizer_options, &traits));
     stepper->spares_vectors = traits.spares;
+    stepper->is_lazy = traits.lazy;
     const struct lk_replica_config replica = {
         .device = c->device,
         .outputs = {c->loss},
@@ -30,7 +31,7 @@ static enum lk_status create(struct lk_stepper *stepper)
         .optimizer_arrays = traits.arrays + (c->ema > 0),
         .gradient_sums = 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
         /* the norm of a list is not that of the gradient */
-        .list_shards = c->lists_rows && traits.lazy && c->clip.norm == 0 ? c->shards : 0,
+        .list_shards = c->lists_rows && c->clip.norm == 0 ? c->shards : 0,
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));
     if (c->most_shards)
@@ -99,7 +100,8 @@ static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count
         const struct lk_param_factors of = factors_of(stepper, param);
         if (param->is_trainable && (of.rate != 1 || of.decay != 1 || of.l1 != 0 || of.l2 != 0))
             factors[used++] = of;
-        if (param->is_trainable && param->spec.is_rows)
+        if (param->is_trainable && param->spec.is_rows &&
+            (stepper->is_lazy || param->places > 0))
             rows[tables++] =
                 (struct lk_param_rows){.first = param->offset,
                                        .count = param->count,
