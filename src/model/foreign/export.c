@@ -95,6 +95,9 @@ static enum lk_status convert(struct export *e, int p)
     const struct lk_array *array = find_array(e, param->name);
     LK_TRY(lk_layout_describe(param->node, param->index, e->naming->layout, &e->namings.arena,
                               &layout));
+    if (layout.refused)
+        return lk_fail(LK_E_ARGUMENT, "'%s' has no name of '%s': %s", param->name,
+                       e->naming->title, layout.refused);
     if (!array || array->count != lk_shape_count(&layout.own) ||
         (array->type != LK_SAFETENSOR_F32 && array->type != LK_SAFETENSOR_F64))
         return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->path,
@@ -108,8 +111,8 @@ static enum lk_status convert(struct export *e, int p)
     if (status == LK_OK)
         lk_layout_give(&layout, each, ours, theirs);
     free(ours);
-    if (status == LK_OK && e->naming->added[p])
-        status = find_tensor(e, e->naming->added[p], array->type, &layout, &tensor);
+    if (status == LK_OK && e->naming->added[p][0])
+        status = find_tensor(e, e->naming->added[p][0], array->type, &layout, &tensor);
     return status;
 }
 
