@@ -258,6 +258,31 @@ layers:
         self.assertEqual(len(torch), 13 + 2)
         self.assertEqual(len(keras), 13 - 1)
 
+    def test_vocabulary(self):
+        """It lies beside the weights, and data can be read by it."""
+        export = ['export', 'base', '--format', 'safetensors', '-o', 'out.safetensors']
+        done = self.run_program(*export)
+        self.assertEqual(done.stdout, 'out.safetensors\n'
+                         'out.vocabulary.json: the vocabulary of its texts\n')
+        with open(self.path('out.vocabulary.json'), encoding='utf-8') as file:
+            there = file.read()
+        found = json.loads(there)
+        self.assertEqual([found['unit'], found['truncate']], ['word', 'end'])
+        self.assertEqual(' '.join(found['words']),
+                         'some red green blue tree sky house apple')
+        self.run_program(*export)  # the same vocabulary may stay
+        self.put('out.vocabulary.json', there + ' ')
+        os.remove(self.path('out.safetensors'))
+        self.refused(2, "'out.vocabulary.json' is there already", *export)
+        self.assertFalse(os.path.exists(self.path('out.safetensors')))
+        self.put('out.vocabulary.json', '["mine"]')
+        self.refused(2, "'out.vocabulary.json' is there already", *export)
+        self.run_program(*export, '--force')
+        with open(self.path('out.vocabulary.json'), encoding='utf-8') as file:
+            self.assertEqual(file.read(), there)
+        data = 'text:set/train.txt,vocabulary=out.vocabulary.json'
+        self.assertIn('vocabulary: 10 tokens', self.run_program('data', data).stdout)
+
     def test_no_names_for_a_gru_that_resets_before(self):
         self.exports('torch.safetensors', '--format', 'safetensors', '--names', 'pytorch')
         self.put('net.yaml', self.NET.replace('gru: {', 'gru: {reset_after: false, '))
