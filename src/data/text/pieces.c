@@ -116,6 +116,18 @@ static size_t stretch(const char *at, const char *end)
     return (size_t)(to - at) - leaves; /* the last blank goes with what follows */
 }
 
+bool lk_text_next_line(const char **at, const char *end, const char **line, size_t *length)
+{
+    if (*at >= end)
+        return false;
+    const char *stop = memchr(*at, '\n', (size_t)(end - *at));
+    *line = *at;
+    *at = stop ? stop + 1 : end;
+    stop = stop ? stop : end;
+    *length = (size_t)(stop - *line) - (stop > *line && stop[-1] == '\r');
+    return true;
+}
+
 bool lk_text_next(enum lk_text_unit unit, const char **at, const char *end, const char **piece,
                   size_t *length)
 {

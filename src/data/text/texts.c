@@ -8,7 +8,6 @@
 #include <string.h>
 
 const char *const lk_text_sides[] = {"end", "start", NULL};
-const char *const lk_text_paddings[] = {"end", "start", NULL};
 
 /* --- options ----------------------------------------------------------------------------- */
 
