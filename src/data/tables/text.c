@@ -3,10 +3,10 @@
  * are stretches of it with the tokens that come next. Other lines are broken samples. */
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "data/sources/source.h"
 #include "data/tables/table.h"
 #include "data/text/columns.h"
-#include "data/text/unicode.h"
 #include "io/file.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/option.h"
-#include "data/text/unicode.h"
+#include "base/utf8.h"
 #include "io/file.h"
 #include <jansson.h>
 #include <stdio.h>

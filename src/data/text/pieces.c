@@ -2,6 +2,7 @@
 #include "data/text/pieces.h"
 
 #include "base/fail.h"
+#include "base/utf8.h"
 #include "data/text/unicode.h"
 #include <stdlib.h>
 #include <string.h>

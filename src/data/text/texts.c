@@ -2,6 +2,7 @@
 #include "data/text/texts.h"
 
 #include "base/fail.h"
+#include "base/utf8.h"
 #include "data/text/file.h"
 #include "data/text/unicode.h"
 #include <stdlib.h>
