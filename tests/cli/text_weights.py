@@ -68,6 +68,20 @@ class Torch(TextWeightsTest):
     def test_modules_of_one_step(self):
         self.compare(['cells.yaml'], 'cells', 'by the names of pytorch')
 
+    def test_no_gru_that_resets_before(self):
+        """PyTorch has none: its two biases are not the parts of our one."""
+        for name, units in ('cells', '3'), ('stack', '5'):
+            text = {'cells': CELLS, 'stack': STACK}[name]
+            self.put('before.yaml', text.replace(f'units: {units}',
+                                                 f'units: {units}, reset_after: false'))
+            for by in '', ',by=name', ',by=order':
+                with self.subTest(name=name, by=by):
+                    self.refused(3, "PyTorch's gru resets after the product", 'run',
+                                 'before.yaml', '--weights',
+                                 f'{MODELS}/{name}.safetensors{by}', '--input',
+                                 f'tokens={MODELS}/{name}.x.npy', '-o', 'out')
+                    self.assertFalse(os.path.exists(self.path('out')))
+
     def test_both_directions(self):
         self.compare(BOTH_WAYS, 'both-ways', 'by the names of torch', True)
 
@@ -243,6 +257,48 @@ layers:
         self.assertEqual(keras['layers/embedding/vars/0'][1], [20, 5])
         self.assertEqual(len(torch), 13 + 2)
         self.assertEqual(len(keras), 13 - 1)
+
+    def test_vocabulary(self):
+        """It lies beside the weights, and data can be read by it."""
+        export = ['export', 'base', '--format', 'safetensors', '-o', 'out.safetensors']
+        done = self.run_program(*export)
+        self.assertEqual(done.stdout, 'out.safetensors\n'
+                         'out.vocabulary.json: the vocabulary of its texts\n')
+        with open(self.path('out.vocabulary.json'), encoding='utf-8') as file:
+            there = file.read()
+        found = json.loads(there)
+        self.assertEqual([found['unit'], found['truncate']], ['word', 'end'])
+        self.assertEqual(' '.join(found['words']),
+                         'some red green blue tree sky house apple')
+        self.run_program(*export)  # the same vocabulary may stay
+        self.put('out.vocabulary.json', there + ' ')
+        os.remove(self.path('out.safetensors'))
+        self.refused(2, "'out.vocabulary.json' is there already", *export)
+        self.assertFalse(os.path.exists(self.path('out.safetensors')))
+        self.put('out.vocabulary.json', '["mine"]')
+        self.refused(2, "'out.vocabulary.json' is there already", *export)
+        self.run_program(*export, '--force')
+        with open(self.path('out.vocabulary.json'), encoding='utf-8') as file:
+            self.assertEqual(file.read(), there)
+        data = 'text:set/train.txt,vocabulary=out.vocabulary.json'
+        self.assertIn('vocabulary: 10 tokens', self.run_program('data', data).stdout)
+
+    def test_no_names_for_a_gru_that_resets_before(self):
+        self.exports('torch.safetensors', '--format', 'safetensors', '--names', 'pytorch')
+        self.put('net.yaml', self.NET.replace('gru: {', 'gru: {reset_after: false, '))
+        self.refused(3, "'gated.weight_ih_l0' is no gated.weight: PyTorch's gru", 'train',
+                     'net.yaml', '--data', 'text:set,unit=word,length=6', '--steps', '1',
+                     '--weights', 'torch.safetensors', '--skip-mismatch')
+        self.train_net('--run', 'before', '--steps', '1')
+        self.refused(2, "'gated.weight' has no name of 'pytorch': PyTorch's gru resets after",
+                     'export', 'before', '--format', 'safetensors', '--names', 'pytorch', '-o',
+                     'x.safetensors')
+        self.assertFalse(os.path.exists(self.path('x.safetensors')))
+        self.run_program('export', 'before', '-o', 'x.safetensors', '--format', 'safetensors',
+                         '--names', 'keras')
+        self.train_net('--run', 'again', '--steps', '1', '--weights', 'x.safetensors')
+        self.train_net('--run', 'next', '--steps', '1', '--init-from', 'before')
+        self.assertEqual(self.sha256('again'), self.sha256('next'))
 
 
 if __name__ == '__main__':

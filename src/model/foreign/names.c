@@ -150,19 +150,29 @@ static void spell_torch(const struct lk_foreign_param *p, const char *layer, con
         snprintf(text[0], 192, "%s.%s", layer, spell(own, LK_NAMING_TORCH));
 }
 
+static enum lk_status keep_spellings(struct lk_namings *namings,
+                                     char text[LK_MOST_SPELLINGS][192],
+                                     const char *names[LK_MOST_SPELLINGS])
+{
+    for (int i = 0; i < LK_MOST_SPELLINGS; i++)
+        if (*text[i])
+            LK_TRY(lk_arena_text(&namings->arena, text[i], &names[i]));
+    return LK_OK;
+}
+
 /* PyTorch's recurrent layers have two biases, of which ours have the sum, but for a gru that
  * resets after the product. */
 static enum lk_status name_added(struct lk_namings *namings, struct lk_naming *naming, int p,
                                  const char *layer, const char *part)
 {
     const struct lk_foreign_param *param = &namings->param[p];
-    char text[192];
+    char text[LK_MOST_SPELLINGS][192] = {"", ""};
     if (naming->style != LK_NAMING_TORCH || !cell_of(param->node) ||
         strcmp(param->node->shapes.param[param->index].name, "bias") != 0 ||
         param->index + 1 < param->node->shapes.params)
         return LK_OK;
-    snprintf(text, sizeof text, "%s.bias_hh_%s", layer, *part ? part : "l0");
-    return lk_arena_text(&namings->arena, text, &naming->added[p]);
+    spell_torch_cell(layer, part, "recurrent_bias", text);
+    return keep_spellings(namings, text, naming->added[p]);
 }
 
 /* Parameters of the node before number `index` that the naming's layers do not have. */
@@ -199,9 +209,7 @@ static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *n
         spell_keras_3(param, layer, part, place, text[0]);
         break;
     }
-    for (int i = 0; i < LK_MOST_SPELLINGS; i++)
-        if (*text[i])
-            LK_TRY(lk_arena_text(&namings->arena, text[i], &naming->names[p][i]));
+    LK_TRY(keep_spellings(namings, text, naming->names[p]));
     return name_added(namings, naming, p, layer, part);
 }
 
