@@ -3,6 +3,7 @@
 #include "model/foreign/names.h"
 
 #include "base/fail.h"
+#include "model/foreign/directions.h"
 #include "model/foreign/table.h"
 #include <stdio.h>
 #include <string.h>
@@ -367,6 +368,7 @@ static enum lk_status add_counted(struct lk_namings *namings,
                                   const struct lk_convention *conventions, int count)
 {
     struct lk_naming *naming;
+    const char **base;
     void *none;
     LK_TRY(add(namings, "keras-3", LK_NAMING_KERAS_3, &naming));
     for (int i = 0; i < count; i++)
@@ -374,9 +376,30 @@ static enum lk_status add_counted(struct lk_namings *namings,
             take_convention(naming, &conventions[i]);
             return count_layers(namings, naming, conventions[i].base);
         }
+    LK_TRY(lk_directions_list(namings, LK_NAMING_KERAS_3, &namings->arena, &base));
+    if (base)
+        return count_layers(namings, naming, base);
     LK_TRY(lk_arena_allocate(&namings->arena,
                              ((size_t)namings->params + 1) * sizeof(const char *), &none));
     return count_layers(namings, naming, none);
+}
+
+/* Adds a naming in which both directions of a recurrent layer are one layer of that program;
+ * none where the model has no such layer. It comes before the naming of that title in which
+ * each node is a layer, so that it is taken for what is written. */
+static enum lk_status add_directions(struct lk_namings *namings, const char *title,
+                                     enum lk_naming_style style)
+{
+    struct lk_naming *naming;
+    const char **base;
+    LK_TRY(lk_directions_list(namings, style, &namings->arena, &base));
+    if (!base)
+        return LK_OK;
+    LK_TRY(add(namings, title, style, &naming));
+    for (int p = 0; p < namings->params; p++)
+        LK_TRY(
+            name_param(namings, naming, p, base[p] ? base[p] : namings->param[p].node->name));
+    return LK_OK;
 }
 
 static enum lk_status list_params(const struct lk_graph *graph, struct lk_namings *namings)
@@ -414,8 +437,11 @@ enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *
         LK_TRY(add_layers(namings, c->title, style, c));
     }
     LK_TRY(add_counted(namings, conventions, count));
+    LK_TRY(add_directions(namings, "pytorch", LK_NAMING_TORCH));
     LK_TRY(add_layers(namings, "pytorch", LK_NAMING_TORCH, NULL));
+    LK_TRY(add_directions(namings, "keras", LK_NAMING_KERAS));
     LK_TRY(add_layers(namings, "keras", LK_NAMING_KERAS, NULL));
+    LK_TRY(add_directions(namings, "keras-3", LK_NAMING_KERAS_3));
     return add_layers(namings, "keras-3", LK_NAMING_KERAS_3, NULL);
 }
 

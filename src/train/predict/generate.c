@@ -1,5 +1,5 @@
 /* A language model goes on with a text: each token is drawn from what the time step before it
- * predicts. */
+ * predicts. Or it only says which token would be next. */
 #include "train/predict/steps.h"
 
 #include "base/fail.h"
@@ -94,6 +94,18 @@ static enum lk_status take_prompt(struct generator *g, const char *prompt)
     keep(g, tokens, count);
     for (int64_t i = 0; i < count; i++)
         LK_TRY(lk_vocabulary_decode(&g->predictor->texts.vocabulary, tokens[i], &g->text));
+    return LK_OK;
+}
+
+/* Fills the window with the end of the text. */
+static enum lk_status take_text(struct generator *g, const char *text, size_t bytes)
+{
+    const int32_t *tokens = NULL;
+    int64_t count = 0;
+    LK_TRY(lk_predictor_encode(g->predictor, text, bytes, &tokens, &count));
+    if (count == 0)
+        return lk_fail(LK_E_DATA, "the text has no token");
+    keep(g, tokens, count);
     return LK_OK;
 }
 
@@ -193,6 +205,30 @@ enum lk_status lk_predictor_generate(struct lk_predictor *predictor, const char 
             status = visit(context, g.text.bytes + before, g.text.used - before);
         keep(&g, &token, 1);
     }
+    clear(&g);
+    return status;
+}
+
+/* One prediction is not worth a replica that computes single time steps: the whole window is
+ * computed. */
+enum lk_status lk_predictor_next(struct lk_predictor *predictor, const char *text, size_t bytes,
+                                 float *to)
+{
+    struct generator g = {.predictor = predictor};
+    const int64_t choices = lk_predictor_next_choices(predictor);
+    LK_TRY(check_output(&g));
+    if (choices == 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "model '%s' is no language model: it gives no number for each token of "
+                       "the vocabulary",
+                       lk_model_name(predictor->model));
+    enum lk_status status = allocate(&g);
+    if (status == LK_OK)
+        status = take_text(&g, text, bytes);
+    if (status == LK_OK)
+        status = predict(&g);
+    if (status == LK_OK)
+        memcpy(to, g.predicted[0] + (g.count - 1) * g.choices, (size_t)choices * sizeof *to);
     clear(&g);
     return status;
 }
