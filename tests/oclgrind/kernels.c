@@ -44,6 +44,14 @@ static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype)
     return status;
 }
 
+/* The first token becomes one that is as far beyond any table as a number can be. */
+static enum lk_status put_far_token(const struct lk_probe *probe)
+{
+    const int32_t far = INT32_MAX;
+    struct lk_buffer *tokens = (struct lk_buffer *)(uintptr_t)probe->runs[0].x[0];
+    return lk_buffer_write(tokens, 0, sizeof far, &far);
+}
+
 static enum lk_status run_probe(struct lk_probe *probe, const struct lk_probe_config *config)
 {
     LK_TRY(lk_probe_open(probe, config));
@@ -52,6 +60,8 @@ static enum lk_status run_probe(struct lk_probe *probe, const struct lk_probe_co
     const struct lk_op_run *run = &probe->runs[0];
     for (int i = 0; i < config->inputs; i++)
         LK_TRY(fill(run->x[i], config->x_dtype[i]));
+    if (config->x_dtype[0] == LK_I32)
+        LK_TRY(put_far_token(probe));
     for (int j = 0; j < probe->setup.shapes.params; j++)
         LK_TRY(fill(run->w[j], LK_F32));
     LK_TRY(fill(run->dy, LK_F32));
