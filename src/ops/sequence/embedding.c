@@ -63,7 +63,6 @@ static int64_t steps_of(const struct lk_op_setup *setup)
 static enum lk_status prepare(struct lk_op_setup *setup)
 {
     static const char source[] = "ops/sequence/embedding";
-    const struct lk_tiling *t = &setup->tiling;
     void *memory;
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
@@ -73,8 +72,7 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     LK_TRY(lk_op_kernel(setup, source, "embedding_turn", NULL, &s->turn));
     if (setup->lists_rows)
         return lk_op_kernel(setup, source, "embedding_list", NULL, &s->list);
-    setup->workspace_bytes = (size_t)(t->tiles * t->lanes * lk_shape_count(&setup->shapes.y)) *
-                             lk_dtype_bytes(setup->real);
+    setup->workspace_bytes = lk_tiled_bytes(&setup->tiling, &setup->shapes.y, setup->real);
     LK_TRY(lk_op_kernel(setup, source, "embedding_zero", NULL, &s->zero));
     return lk_op_kernel(setup, source, "embedding_sum", NULL, &s->sum);
 }

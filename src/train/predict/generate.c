@@ -80,20 +80,19 @@ static void keep(struct generator *g, const int32_t *tokens, int64_t count)
     }
 }
 
-static enum lk_status take_prompt(struct generator *g, const char *prompt)
+/* *tokens: borrowed until the next text is encoded. */
+static enum lk_status read_prompt(struct generator *g, const char *prompt,
+                                  const int32_t **tokens, int64_t *count)
 {
-    const int32_t *tokens = NULL;
-    int64_t count = 0;
-    LK_TRY(lk_predictor_encode(g->predictor, prompt, strlen(prompt), &tokens, &count));
+    LK_TRY(lk_predictor_encode(g->predictor, prompt, strlen(prompt), tokens, count));
     const int64_t size = lk_vocabulary_size(&g->predictor->texts.vocabulary);
     g->known = size < g->choices ? size : g->choices;
-    if (count == 0)
+    if (*count == 0)
         return lk_fail(LK_E_DATA, "the prompt has no token");
     if (g->known <= LK_TOKEN_FIRST)
         return lk_fail(LK_E_DATA, "the vocabulary has no token to generate");
-    keep(g, tokens, count);
-    for (int64_t i = 0; i < count; i++)
-        LK_TRY(lk_vocabulary_decode(&g->predictor->texts.vocabulary, tokens[i], &g->text));
+    for (int64_t i = 0; i < *count; i++)
+        LK_TRY(lk_vocabulary_decode(&g->predictor->texts.vocabulary, (*tokens)[i], &g->text));
     return LK_OK;
 }
 
@@ -116,6 +115,17 @@ static enum lk_status begin_steps(struct generator *g)
     if (status != LK_E_UNSUPPORTED && status != LK_E_DEVICE_MEMORY)
         return status;
     lk_error_clear();
+    return LK_OK;
+}
+
+/* A wrong prompt is refused before kernels are made for it. */
+static enum lk_status take_prompt(struct generator *g, const char *prompt)
+{
+    const int32_t *tokens = NULL;
+    int64_t count = 0;
+    LK_TRY(read_prompt(g, prompt, &tokens, &count));
+    LK_TRY(begin_steps(g));
+    keep(g, tokens, count);
     return LK_OK;
 }
 
@@ -189,8 +199,6 @@ enum lk_status lk_predictor_generate(struct lk_predictor *predictor, const char 
     struct generator g = {.predictor = predictor, .options = options};
     LK_TRY(check_output(&g));
     enum lk_status status = allocate(&g);
-    if (status == LK_OK)
-        status = begin_steps(&g);
     if (status == LK_OK)
         status = take_prompt(&g, prompt);
     for (int64_t i = 0; i < options->tokens && status == LK_OK; i++) {

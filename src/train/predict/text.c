@@ -4,20 +4,17 @@
 #include "base/fail.h"
 #include "data/text/file.h"
 #include "data/text/texts.h"
+#include "train/evaluation/images.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* The model's only input of tokens; NULL: it has none, or others that are not their number. */
 static const struct lk_node *find_tokens(const struct lk_model *model)
 {
-    const struct lk_node *tokens = NULL;
-    for (int i = 0; i < model->input_count; i++) {
-        const struct lk_input *input = &model->inputs[i]->input;
-        if (input->dtype == LK_I32 && input->shape.rank == 1 && !tokens)
-            tokens = model->inputs[i];
-        else if (lk_shape_count(&input->shape) != 1)
+    const struct lk_node *tokens = lk_model_tokens(model);
+    for (int i = 0; i < model->input_count; i++)
+        if (model->inputs[i] != tokens && lk_shape_count(&model->inputs[i]->input.shape) != 1)
             return NULL;
-    }
     return tokens;
 }
 
