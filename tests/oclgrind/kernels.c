@@ -7,6 +7,7 @@
 #include "bench/selftest/known_answers.h"
 #include "mirror/shards.h"
 #include "oclgrind/generation.h"
+#include "oclgrind/lists.h"
 #include "oclgrind/operations.h"
 #include "oclgrind/updates.h"
 #include "ops/probe/probe.h"
@@ -471,6 +472,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
     LK_TRY(run_numbers(device));
     LK_TRY(run_updates(device, fill));
     LK_TRY(run_generation(device));
+    LK_TRY(run_lists(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
         if (with_halves || !trainings[i].halves)
             LK_TRY(train(device, &trainings[i]));

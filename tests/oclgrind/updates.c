@@ -4,7 +4,6 @@
 #include "base/fail.h"
 #include "optim/optimizer.h"
 #include "tensor/elementwise.h"
-#include <string.h>
 
 /* --- parameters that no optimizer moves ------------------------------------------------ */
 
@@ -101,49 +100,9 @@ static enum lk_status run_lazy(struct lk_device *device, filler fill)
     return run_kinds(&config, kinds, config.count, fill);
 }
 
-/* A list of which some numbers are no rows of the table: nothing is written outside it. */
-static enum lk_status run_listed(struct lk_device *device)
-{
-    enum { ROWS = 40, UNITS = 16, PLACES = 5, SHARDS = 2, STRIDE = 96 };
-    static const struct lk_param_rows table = {
-        .count = ROWS * UNITS, .units = UNITS, .places = PLACES, .shards = SHARDS};
-    static const float numbers[SHARDS][PLACES] = {{40, 0, 1, 41, 7}, {7, -3, 1e9f, 40, 7}};
-    const struct lk_optimizer_config config = {.device = device,
-                                               .real = LK_F32,
-                                               .kind = "adam",
-                                               .options = "lazy=true",
-                                               .count = ROWS * UNITS,
-                                               .rows = &table,
-                                               .row_count = 1};
-    const struct lk_update update = {
-        .count = ROWS * UNITS, .is_list = true, .scale = 0.5, .lr = 0.1, .step = 1};
-    float list[SHARDS * STRIDE];
-    struct lk_optimizer *optimizer = NULL;
-    struct lk_buffer *w = NULL, *g = NULL;
-    enum lk_status status = LK_OK;
-    for (int i = 0; i < SHARDS * STRIDE; i++)
-        list[i] = (float)(i % 7) - 3;
-    for (int s = 0; s < SHARDS; s++)
-        memcpy(list + s * STRIDE + PLACES * UNITS, numbers[s], sizeof numbers[s]);
-    LK_TRY_OUT(lk_buffer_create(device, ROWS * UNITS * sizeof(float), &w));
-    LK_TRY_OUT(lk_buffer_enqueue_fill(w, 0));
-    LK_TRY_OUT(lk_buffer_create(device, sizeof list, &g));
-    LK_TRY_OUT(lk_buffer_write(g, 0, sizeof list, list));
-    LK_TRY_OUT(lk_optimizer_create(&config, &optimizer));
-    LK_TRY_OUT(lk_device_build(device));
-    LK_TRY_OUT(lk_optimizer_enqueue_part(optimizer, w, g, &update));
-    LK_TRY_OUT(lk_device_finish(device));
-out:
-    lk_optimizer_destroy(optimizer);
-    lk_buffer_destroy(g);
-    lk_buffer_destroy(w);
-    return status;
-}
-
 enum lk_status run_updates(struct lk_device *device, filler fill)
 {
     LK_TRY(run_tracked(device, fill));
     LK_TRY(run_adjusted(device, fill));
-    LK_TRY(run_lazy(device, fill));
-    return run_listed(device);
+    return run_lazy(device, fill);
 }
