@@ -2,6 +2,7 @@
  * data set. */
 #include "command.h"
 #include "files.h"
+#include "next.h"
 #include "terminal/json.h"
 #include "terminal/task.h"
 #include "terminal/terminal.h"
@@ -23,6 +24,8 @@ struct predict {
     int64_t shape[3]; /* h, w, c of images */
     bool takes_files; /* the one input is an image */
     bool takes_text;
+    int64_t choices; /* of a language model: the tokens that may be next; 0: it is none */
+    float *next;     /* [choices] */
     struct output outputs[MOST_OUTPUTS];
     int output_count, top;
     uint8_t *image;
@@ -179,30 +182,68 @@ static int said(enum lk_status status)
     return result;
 }
 
-/* A text that is given, or line `line` of a file. */
-static int predict_text(const struct predict *p, const char *text, size_t bytes, int64_t line)
+/* What is told of a text, or of line `line` of a file. */
+static json_t *text_json(const struct predict *p, const char *text, int64_t line)
+{
+    json_t *sample = json_pack("{s:o}", "text", json_text(text));
+    if (line > 0)
+        json_object_update_new(sample, json_pack("{s:o, s:I}", "file", json_text(p->name),
+                                                 "line", (json_int_t)line));
+    return sample;
+}
+
+/* Which tokens a language model expects behind a text. */
+static enum lk_status predict_next(const struct predict *p, const char *text, size_t bytes,
+                                   int64_t line)
+{
+    json_t *list = NULL;
+    enum lk_status status = lk_predictor_next(p->predictor, text, bytes, p->next);
+    if (status == LK_OK && p->results) {
+        status = next_json(p->predictor, p->next, p->choices, p->top, &list);
+        if (status != LK_OK)
+            return status;
+        json_t *sample = text_json(p, text, line);
+        json_object_set_new(sample, "predictions", list);
+        json_array_append_new(p->results, sample);
+    } else if (status == LK_OK) {
+        terminal_print(text, 0);
+        printf(":");
+        status = next_print(p->predictor, p->next, p->choices, p->top);
+        printf("\n");
+    }
+    return status;
+}
+
+/* What a model says of a text that is one whole: all outputs. */
+static enum lk_status predict_outputs(const struct predict *p, const char *text, size_t bytes,
+                                      int64_t line)
 {
     const float *values[MOST_OUTPUTS];
     float *to[MOST_OUTPUTS];
-    char *copy = strndup(text, bytes);
     for (int i = 0; i < p->output_count; i++)
         values[i] = to[i] = p->outputs[i].values;
+    const enum lk_status status = lk_predictor_run_text(p->predictor, text, bytes, to);
+    if (status == LK_OK && p->results)
+        json_array_append_new(p->results, sample_json(p, text_json(p, text, line), values));
+    else if (status == LK_OK)
+        print_text(p, text, values);
+    return status;
+}
+
+/* A text that is given, or line `line` of a file. */
+static int predict_text(const struct predict *p, const char *text, size_t bytes, int64_t line)
+{
+    char *copy = malloc(bytes + 1);
     if (!copy) {
         say("out of memory");
         return FAILED;
     }
-    const enum lk_status status = lk_predictor_run_text(p->predictor, text, bytes, to);
+    memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
+    const enum lk_status status = p->choices > 0 ? predict_next(p, copy, bytes, line)
+                                                 : predict_outputs(p, copy, bytes, line);
     if (status != LK_OK && line > 0)
         say("'%s', line %" PRId64 ":", p->name, line);
-    if (status == LK_OK && p->results) {
-        json_t *sample = json_pack("{s:o}", "text", json_text(copy));
-        if (line > 0)
-            json_object_update_new(sample, json_pack("{s:o, s:I}", "file", json_text(p->name),
-                                                     "line", (json_int_t)line));
-        json_array_append_new(p->results, sample_json(p, sample, values));
-    } else if (status == LK_OK) {
-        print_text(p, copy, values);
-    }
     free(copy);
     return said(status);
 }
@@ -284,7 +325,8 @@ static bool take_memory(struct predict *p)
         o->values = malloc((size_t)o->count * sizeof *o->values);
         is_there &= o->values != NULL;
     }
-    return is_there && p->image;
+    p->next = malloc((size_t)(p->choices + 1) * sizeof *p->next);
+    return is_there && p->image && p->next;
 }
 
 static int predict(struct predict *p, const struct arguments *arguments)
@@ -299,6 +341,7 @@ static int predict(struct predict *p, const struct arguments *arguments)
     p->takes_files = lk_predictor_input(p->predictor, 0, &input) && input.dtype == LK_U8 &&
                      !lk_predictor_input(p->predictor, 1, &input);
     p->takes_text = lk_predictor_takes_text(p->predictor);
+    p->choices = lk_predictor_next_choices(p->predictor);
     while (
         p->output_count < MOST_OUTPUTS &&
         lk_predictor_output(p->predictor, p->output_count, &p->outputs[p->output_count].port))
@@ -333,6 +376,7 @@ static int run(const struct arguments *arguments)
     json_decref(p.results);
     lk_predictor_close(p.predictor);
     free(p.image);
+    free(p.next);
     for (int i = 0; i < MOST_OUTPUTS; i++)
         free(p.outputs[i].values);
     return result;
@@ -340,7 +384,7 @@ static int run(const struct arguments *arguments)
 
 static const struct option options[] = {
     {"text", "TEXT", "a text, for a model that was trained on texts; may be repeated"},
-    {"top", "K", "show the K most probable classes (default 1)"},
+    {"top", "K", "show the K most probable classes or next tokens (default 1)"},
     {"device", "LIST", "device to use; 'lockstep devices' lists them"},
     {"json", NULL, "print JSON"},
     {0},
@@ -352,6 +396,8 @@ static const struct example examples[] = {
      "the three most probable classes, as JSON"},
     {"lockstep predict trec --text 'How far is it from Denver to Aspen ?'",
      "the class of a text"},
+    {"lockstep predict book --text 'In the beginnin' --top 3",
+     "what a language model expects next"},
     {0},
 };
 
@@ -362,7 +408,8 @@ const struct command predict_command = {
         "predict what a trained model says of PNG and JPEG images, which are resized and\n"
         "cropped as those that it was evaluated on. FILE: an image, a folder with images, a\n"
         "pattern ('*.jpg'), or a data SPEC, which models of other inputs need:\n"
-        "csv:FILE,fields=a,b. Models of texts take --text, and of a text FILE each line",
+        "csv:FILE,fields=a,b. Models of texts take --text, and of a text FILE each line;\n"
+        "language models say which tokens they expect behind it",
     .options = options,
     .examples = examples,
     .run = run,

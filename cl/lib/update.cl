@@ -74,15 +74,28 @@ INLINE V clip_value(V d, V most)
 
 /* With -DLAZY=1 (src/optim/rows.h) an update's kernel takes LAZINESS too: it begins at vector
  * `from` of g; what it updates are rows of `units` numbers, of which those with touched[row] 0
- * stay as they are, with all of their state; units 0: it is no table, and all is updated. The
- * kernel says which vectors it leaves out (IF_TOUCHED), and what a number becomes that may be
- * in a row that stays (MOVED). Without it the macros change nothing. */
+ * stay as they are, with all of their state; units 0: it is no table, and all is updated. With
+ * `numbers` row n of g belongs to row numbers[n] of the table, or to none (-1), and units are a
+ * multiple of VECTOR. The kernel says which vector i of w belongs to vector k of g, leaving out
+ * those that stay (IF_TOUCHED), and what a number becomes that may be in a row that stays
+ * (MOVED). Without it the macros change nothing.
+ *
+ * With -DLAZY=2 all rows move, but the gradient of a table is as with `numbers`, which then has
+ * for each row of the table the row of g that is its gradient; -1: it is 0. */
 #if LAZY
-#define LAZINESS , int from, int units, __global const int *restrict touched
+#define LAZINESS                                                                               \
+    , int from, int units, __global const int *restrict touched,                               \
+        __global const int *restrict numbers
 #define FROM from
-#define IF_TOUCHED(i)                                                                          \
-    const V is_touched = find_touched(i, units, touched);                                      \
+#endif
+#if LAZY == 1
+#define GRADIENT(k) g[k]
+#define IF_TOUCHED(i, k)                                                                       \
+    const V is_touched = find_touched(k, units, touched);                                      \
     if (units && !touches(is_touched))                                                         \
+        continue;                                                                              \
+    const int i = numbers ? find_vector(k, units, numbers) : k;                                \
+    if (i < 0)                                                                                 \
         continue;
 #define MOVED(y, old) (is_touched > (V)0 ? (y) : (old))
 
@@ -114,9 +127,29 @@ INLINE V find_touched(int i, int units, __global const int *restrict touched)
         found.lane[v] = touched[(at + v) / units];
     return found.all;
 }
+
+INLINE int find_vector(int k, int units, __global const int *restrict numbers)
+{
+    const int vectors = units / VECTOR, row = numbers[k / vectors];
+    return row < 0 ? -1 : row * vectors + k % vectors;
+}
+#elif LAZY == 2
+#define GRADIENT(k) find_gradient(g, k, units, numbers)
+#define IF_TOUCHED(i, k) const int i = k;
+#define MOVED(y, old) (y)
+
+INLINE V find_gradient(__global const V *restrict g, int k, int units,
+                       __global const int *restrict numbers)
+{
+    if (!units)
+        return g[k];
+    const int vectors = units / VECTOR, row = numbers[k / vectors];
+    return row < 0 ? (V)0 : g[row * vectors + k % vectors];
+}
 #else
 #define LAZINESS
 #define FROM 0
-#define IF_TOUCHED(i)
+#define GRADIENT(k) g[k]
+#define IF_TOUCHED(i, k) const int i = k;
 #define MOVED(y, old) (y)
 #endif

@@ -2,9 +2,12 @@
  *
  *   shards_sum      y[y_first + i] = tree over s of x[(shard + s) * stride + x_first + i]
  *   shards_join     y[lower + i] += y[higher + i]
+ *   shards_place    y[s * stride + i] = x[(s - shift) * stride + i] where first <= s < end,
+ *                   0 in the other shards
  *   shards_metrics  y[s * 32 + j] = tree over lanes of the sum over shard s's tiles of x
  *
  * sum: s < SHARDS = 2^LEVELS; offsets and stride in vectors; groups: GROUP vectors.
+ * place: group ids: 0: GROUP vectors of a shard, 1: shard.
  * metrics: x: real [shards][shard_tiles][2][LANES], y: real [shards][32]; tiles in ascending
  * order, then the lanes as in lib/sum.cl; group ids: 0: shard s, 1: j.
  */
@@ -40,6 +43,19 @@ UPDATE_KERNEL void shards_join(__global V *y, int vectors, int lower, int higher
 {
     FOR_EACH (i, vectors)
         y[lower + i] = y[lower + i] + y[higher + i];
+}
+
+UPDATE_KERNEL void shards_place(__global const V *restrict x, __global V *restrict y,
+                                int stride, int shift, int first, int end, int y_first)
+{
+    const int s = (int)get_group_id(1);
+    const bool is_here = s >= first && s < end;
+    x += (size_t)(is_here ? s - shift : 0) * stride;
+    y += y_first + (size_t)s * stride;
+    FOR_EACH(i, stride)
+    {
+        y[i] = is_here ? x[i] : (V)0;
+    }
 }
 
 KERNEL void shards_metrics(__global const V *restrict x, __global real *restrict y,

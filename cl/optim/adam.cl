@@ -23,10 +23,10 @@ UPDATE_KERNEL void adam_update(__global V *restrict w, __global const V *restric
     state += first;
     g += FROM;
     __global V *restrict squares = state + (size_t)stride;
-    FOR_EACH(i, vectors)
+    FOR_EACH(k, vectors)
     {
-        IF_TOUCHED(i)
-        const V d = PENALIZED(CLIPPED(g[i] * times), w[i], i);
+        IF_TOUCHED(i, k)
+        const V d = PENALIZED(CLIPPED(GRADIENT(k) * times), w[i], i);
         const V m = beta_1 * state[i] + rest_1 * d;
         const V v = beta_2 * squares[i] + rest_2 * (d * d);
         state[i] = MOVED(m, state[i]);

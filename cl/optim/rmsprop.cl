@@ -24,10 +24,10 @@ UPDATE_KERNEL void rmsprop_update(__global V *restrict w, __global const V *rest
     g += FROM;
     __global V *restrict means = state + (size_t)stride;
     __global V *restrict directions = state + (size_t)stride * (1 + CENTERED);
-    FOR_EACH(i, vectors)
+    FOR_EACH(k, vectors)
     {
-        IF_TOUCHED(i)
-        V d = PENALIZED(CLIPPED(g[i] * times), w[i], i);
+        IF_TOUCHED(i, k)
+        V d = PENALIZED(CLIPPED(GRADIENT(k) * times), w[i], i);
         V r = rho * state[i] + rest * (d * d);
         state[i] = MOVED(r, state[i]);
 #if CENTERED

@@ -20,10 +20,10 @@ UPDATE_KERNEL void sgd_update(__global V *restrict w, __global const V *restrict
     w += first;
     state += first;
     g += FROM;
-    FOR_EACH(i, vectors)
+    FOR_EACH(k, vectors)
     {
-        IF_TOUCHED(i)
-        V d = PENALIZED(CLIPPED(g[i] * times), w[i], i) + DECAY(decay, i) * w[i];
+        IF_TOUCHED(i, k)
+        V d = PENALIZED(CLIPPED(GRADIENT(k) * times), w[i], i) + DECAY(decay, i) * w[i];
 #if MOMENTUM
         const V m = momentum * state[i] + d;
         state[i] = MOVED(m, state[i]);

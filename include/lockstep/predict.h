@@ -95,6 +95,23 @@ LK_API LK_MUST_CHECK enum lk_status lk_predictor_run_text(struct lk_predictor *p
 /* Whether the model reads texts: tokens with a vocabulary, or bytes of lines. */
 LK_API bool lk_predictor_takes_text(const struct lk_predictor *predictor);
 
+/* Of how many tokens a language model says how likely they are to be the next one: its only
+ * output has a number for each token of the vocabulary at every time step. 0: it is none. */
+LK_API int64_t lk_predictor_next_choices(struct lk_predictor *predictor);
+
+/* How likely each token is to follow a text, to[lk_predictor_next_choices()], of which the
+ * model sees as many tokens at the end as it takes. fails: LK_E_ARGUMENT it is no language
+ * model; as lk_predictor_run_text() */
+LK_API LK_MUST_CHECK enum lk_status
+lk_predictor_next(struct lk_predictor *predictor, const char *text, size_t bytes, float *to);
+
+/* The text that a token stands for, with a zero byte behind; it may have such bytes itself, and
+ * lives until the next call. Of padding it is empty. fails: LK_E_ARGUMENT the model was not
+ * trained on texts; LK_E_DATA no such token */
+LK_API LK_MUST_CHECK enum lk_status lk_predictor_token(struct lk_predictor *predictor,
+                                                       int64_t token, const char **text,
+                                                       size_t *bytes);
+
 /* How a language model goes on with a text. */
 struct lk_generate_options {
     int64_t tokens;     /* to add */

@@ -54,6 +54,21 @@ LK_API LK_MUST_CHECK enum lk_status lk_weights_export(const char *run, const cha
                                                       enum lk_weights_kind kind,
                                                       const char *names);
 
+struct lk_weights_export_options {
+    enum lk_weights_kind kind;
+    const char *names;      /* as of lk_weights_export() */
+    const char *vocabulary; /* the file for that of texts, as lk_tokenize() writes one, where
+                             * the run has it; NULL: it is not written */
+    bool may_replace;       /* that file, where it is there already and has another one */
+};
+
+/* As lk_weights_export(), with the vocabulary beside the weights. Neither is written where that
+ * would replace another vocabulary. *has_vocabulary: whether the run has one.
+ * fails: as lk_weights_export() */
+LK_API LK_MUST_CHECK enum lk_status
+lk_weights_export_with(const char *run, const char *path,
+                       const struct lk_weights_export_options *options, bool *has_vocabulary);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,30 +1,17 @@
 /* Writes texts that may be no UTF-8, such as paths, as UTF-8, and reads them back. */
 #include "base/escape.h"
 
+#include "base/utf8.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character that the text begins with; 0: it begins with none. source: RFC
- * 3629 */
+/* Bytes of the UTF-8 character that the text begins with; 0: it begins with none. */
 static size_t character_bytes(const char *text)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *p = (const unsigned char *)text;
-    if (*p < 0x80)
-        return 1;
-    const size_t count = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2;
-    uint32_t code = *p & (0x7fu >> count);
-    if (*p < 0xc0 || *p > 0xf7)
-        return 0;
-    for (size_t i = 1; i < count; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-    return code < least[count] || is_surrogate || code > 0x10ffff ? 0 : count;
+    uint32_t code;
+    return (size_t)lk_utf8_read(text, strnlen(text, 4), &code);
 }
 
 static bool is_escaped(const char *text, size_t length)

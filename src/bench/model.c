@@ -62,14 +62,10 @@ static const char *name_at(const void *context, int index)
 
 static enum lk_status find_model(const char *name, const struct known **known)
 {
-    for (int i = 0; i < LK_COUNT(known_models); i++)
-        if (strcmp(known_models[i].name, name) == 0) {
-            *known = &known_models[i];
-            return LK_OK;
-        }
-    for (int i = 0; i < LK_COUNT(other_models); i++)
-        if (strcmp(other_models[i].name, name) == 0) {
-            *known = &other_models[i];
+    for (int i = 0; i < LK_COUNT(known_models) + LK_COUNT(other_models); i++)
+        if (strcmp(name_at(NULL, i), name) == 0) {
+            *known = i < LK_COUNT(known_models) ? &known_models[i]
+                                                : &other_models[i - LK_COUNT(known_models)];
             return LK_OK;
         }
     const char *near = lk_nearest_name(name, name_at, NULL);
@@ -139,7 +135,8 @@ static enum lk_status open_stepper(struct run *run, const char *name,
                                              .loss_scale = loss_scale,
                                              .seed = 1,
                                              .optimizer = "adam",
-                                             .choices = run->choices};
+                                             .choices = run->choices,
+                                             .lists_rows = true};
     LK_TRY(lk_stepper_create(&config, &run->stepper));
     LK_TRY(lk_stepper_build(run->stepper));
     for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)

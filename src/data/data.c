@@ -410,10 +410,11 @@ static enum lk_status check_index(const struct lk_data *data, int64_t index)
                    (long long)index, (long long)data->info.count - 1);
 }
 
-static enum lk_status apply_rules(const struct lk_data *data, int64_t index, void *const to[])
+static enum lk_status apply_rules(const struct lk_data *data, enum lk_field_role role,
+                                  int64_t index, void *const to[])
 {
     for (int f = 0; data->has_rules && f < data->info.field_count; f++)
-        if (to[f])
+        if (to[f] && data->fields[f].role == role)
             LK_TRY(lk_label_rule_apply(&data->rules[f], data->info.name, &data->fields[f],
                                        index, to[f]));
     return LK_OK;
@@ -425,7 +426,8 @@ enum lk_status lk_data_read_crop(const struct lk_data *data, int64_t index,
 {
     LK_TRY(check_index(data, index));
     LK_TRY(lk_images_read_fields(data->images, index, crop, to));
-    return apply_rules(data, index, to);
+    LK_TRY(apply_rules(data, LK_FIELD_INPUT, index, to));
+    return apply_rules(data, LK_FIELD_LABEL, index, to);
 }
 
 enum lk_status lk_data_check_image(const struct lk_data *data)
@@ -453,20 +455,17 @@ static enum lk_status read_sample(void *context, int64_t index)
     const struct reading *reading = context;
     const struct lk_data *data = reading->data;
     LK_TRY(data->source->read(data->state, index, reading->to));
-    for (int f = 0; data->has_rules && f < data->info.field_count; f++)
-        if (reading->to[f] && data->fields[f].role == LK_FIELD_INPUT)
-            LK_TRY(lk_label_rule_apply(&data->rules[f], data->info.name, &data->fields[f],
-                                       index, reading->to[f]));
-    return LK_OK;
+    return apply_rules(data, LK_FIELD_INPUT, index, reading->to);
 }
 
 static enum lk_status read_one(const struct lk_data *data, int64_t index, void *const to[])
 {
     struct reading reading = {data, to};
     if (data->images)
-        return lk_images_read_fields(data->images, index, NULL, to);
-    return data->broken ? lk_broken_read(data->broken, index, read_sample, &reading)
-                        : read_sample(&reading, index);
+        return lk_data_read_crop(data, index, NULL, to);
+    LK_TRY(data->broken ? lk_broken_read(data->broken, index, read_sample, &reading)
+                        : read_sample(&reading, index));
+    return apply_rules(data, LK_FIELD_LABEL, index, to);
 }
 
 enum lk_status lk_data_read_fields(const struct lk_data *data, const int64_t *indices,
@@ -479,7 +478,6 @@ enum lk_status lk_data_read_fields(const struct lk_data *data, const int64_t *in
         for (int f = 0; f < data->info.field_count; f++)
             sample[f] = to[f] ? (uint8_t *)to[f] + (size_t)i * data->field_bytes[f] : NULL;
         LK_TRY(read_one(data, indices[i], sample));
-        LK_TRY(apply_rules(data, indices[i], sample));
     }
     return LK_OK;
 }

@@ -19,13 +19,12 @@ static enum lk_status count_text(struct lk_word_set *pieces, const char *text, s
 /* Each line is a text of its own, as it will be when it is read behind its label. */
 static enum lk_status count_lines(struct lk_word_set *pieces, const char *text, size_t bytes)
 {
-    for (const char *at = text, *end = text + bytes; at < end;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at)), *next = stop ? stop + 1 : end;
-        stop = stop ? stop : end;
-        const char *tab = memchr(at, '\t', (size_t)(stop - at));
-        at = tab ? tab + 1 : at;
-        LK_TRY(count_text(pieces, at, (size_t)(stop - at) - (stop > at && stop[-1] == '\r')));
-        at = next;
+    const char *at = text, *line;
+    size_t length;
+    while (lk_text_next_line(&at, text + bytes, &line, &length)) {
+        const char *tab = memchr(line, '\t', length);
+        const size_t label = tab ? (size_t)(tab - line) + 1 : 0;
+        LK_TRY(count_text(pieces, line + label, length - label));
     }
     return LK_OK;
 }

@@ -45,18 +45,17 @@ static enum lk_status take_training_vocabulary(const struct lk_data *data,
     struct lk_data_info info = {0};
     struct lk_data_request again = *request;
     struct lk_open_source train = {.source = data->source, .info = &info};
-    char *text = NULL;
     again.part = LK_DATA_TRAIN;
     LK_TRY(train.source->open(&again, &info, &train.state));
-    const struct lk_texts *learned = train.source->texts(train.state);
-    enum lk_status status = data->training_share > 0
-                                ? lk_held_out_take(&train, data->training_share, false)
-                                : learn_from_all(&train);
-    if (status == LK_OK)
-        status = lk_vocabulary_print(&learned->vocabulary, &text);
-    if (status == LK_OK)
-        status = lk_vocabulary_parse(&texts->vocabulary, text, strlen(text), request->text);
-    free(text);
+    struct lk_texts *learned = train.source->texts(train.state);
+    const enum lk_status status = data->training_share > 0
+                                      ? lk_held_out_take(&train, data->training_share, false)
+                                      : learn_from_all(&train);
+    if (status == LK_OK) {
+        lk_vocabulary_clear(&texts->vocabulary);
+        texts->vocabulary = learned->vocabulary;
+        learned->vocabulary = (struct lk_vocabulary){0};
+    }
     train.source->close(train.state);
     return status;
 }

@@ -1,18 +1,41 @@
 /* Buckets of gradients. Parameters lie in the order of the schedule, so those that backward
  * finishes first lie last; tracked ones, which lie behind them, are a bucket of their own. */
 #include "graph/replica_internal.h"
+#include "tensor/row_list.h"
 
 enum { BUCKET_ELEMENTS = 1 << 18 };
 
-/* The scheduled operation that a parameter belongs to; -1: it is in the part that is not run.
- */
-static int owner(const struct lk_replica *replica, int param)
+int lk_replica_param_owner(const struct lk_replica *replica, int param)
 {
     for (int i = 0; i < replica->schedule.op_count; i++)
         for (int j = 0; j < replica->schedule.ops[i].shapes.params; j++)
             if (replica->prepared[i].param[j] == param)
                 return i;
     return -1;
+}
+
+static struct bucket_end bucket_of(int64_t first, int64_t end, int op)
+{
+    const int64_t count = end - first;
+    return (struct bucket_end){.elements = {.first = first, .count = count, .sum_count = count},
+                               .op = op};
+}
+
+/* Each table with a list is a bucket. */
+static void add_lists(struct lk_replica *replica)
+{
+    for (int p = 0; p < replica->param_count; p++) {
+        const struct lk_param *param = &replica->params[p];
+        if (param->places == 0)
+            continue;
+        const int64_t units = param->shape.dim[1];
+        struct bucket_end *bucket = &replica->buckets[replica->bucket_count++];
+        *bucket = bucket_of(param->offset, param->offset + param->count,
+                            lk_replica_param_owner(replica, p));
+        bucket->elements.list_stride = lk_row_list_stride(param->places, units);
+        bucket->elements.sum_count = bucket->elements.list_stride * replica->config.list_shards;
+        bucket->param = p;
+    }
 }
 
 /* Makes a bucket of the tracked parameters. They are few, so it is finished only when all their
@@ -23,7 +46,7 @@ static void add_tracked(struct lk_replica *replica)
     for (int p = 0; p < replica->param_count && end > first; p++)
         if (replica->params[p].offset == first) {
             replica->buckets[replica->bucket_count++] =
-                (struct bucket_end){{first, end - first}, owner(replica, p)};
+                bucket_of(first, end, lk_replica_param_owner(replica, p));
             return;
         }
 }
@@ -33,18 +56,18 @@ void lk_replica_cut_buckets(struct lk_replica *replica)
     int64_t end = replica->trainable_count;
     for (int p = replica->param_count - 1; p >= 0; p--) {
         const struct lk_param *param = &replica->params[p];
-        const int last = owner(replica, p);
-        const bool ends_op = p == 0 || owner(replica, p - 1) != last;
+        const int last = lk_replica_param_owner(replica, p);
+        const bool ends_op = p == 0 || lk_replica_param_owner(replica, p - 1) != last;
         if (!param->is_trainable || !ends_op)
             continue;
         const bool is_full = end - param->offset >= BUCKET_ELEMENTS &&
-                             replica->bucket_count < LK_MOST_BUCKETS - 2;
-        if (!is_full && param->offset > 0)
+                             replica->bucket_count < LK_MOST_BUCKETS - 2 - LK_MOST_LISTS;
+        if (param->places > 0 || (!is_full && param->offset > replica->listed_count))
             continue;
-        replica->buckets[replica->bucket_count++] =
-            (struct bucket_end){{param->offset, end - param->offset}, last};
+        replica->buckets[replica->bucket_count++] = bucket_of(param->offset, end, last);
         end = param->offset;
     }
+    add_lists(replica);
     add_tracked(replica);
 }
 
@@ -55,5 +78,8 @@ int lk_replica_bucket_count(const struct lk_replica *replica)
 
 struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index)
 {
-    return replica->buckets[index].elements;
+    struct lk_bucket bucket = replica->buckets[index].elements;
+    if (bucket.list_stride > 0)
+        bucket.list = replica->gradient_views[replica->buckets[index].param];
+    return bucket;
 }

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "graph/replica_internal.h"
+#include "tensor/row_list.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ static enum lk_status list_params(struct lk_replica *replica)
     replica->trainable_count = place_params(replica, true, true);
     replica->gradient_count = place_params(replica, true, false);
     place_params(replica, false, false);
+    lk_replica_find_lists(replica);
     return LK_OK;
 }
 
@@ -77,6 +79,8 @@ static enum lk_status prepare_op(struct lk_replica *replica, int i)
     setup->real = replica->config.real;
     setup->stores_half = replica->config.stores_half;
     setup->training = replica->config.training;
+    setup->lists_rows = scheduled->shapes.params > 0 &&
+                        replica->params[replica->prepared[i].param[0]].places > 0;
     setup->seed = replica->config.seed;
     setup->stream = (uint32_t)scheduled->node->index;
     setup->arena = &replica->arena;
@@ -144,6 +148,8 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
 {
     const size_t real = lk_dtype_bytes(replica->config.real);
     const bool borrows = replica->config.weights_of != NULL;
+    const int64_t gradients = lk_replica_gradient_stride(replica);
+    const int64_t lists = lk_replica_list_reals(replica);
     struct lk_replica_bytes bytes = {
         .weights = borrows ? 0 : (size_t)replica->weight_count * real,
         .again = lk_recompute_work(replica),
@@ -151,12 +157,14 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     for (int i = 0; i < replica->plan.slabs; i++)
         bytes.activations += lent_slab(replica, i) ? 0 : replica->plan.slab_bytes[i];
     if (has_gradients(replica))
-        bytes.gradients =
-            (size_t)replica->gradient_count * (size_t)replica->tiling.shards * real;
+        bytes.gradients = (size_t)(gradients + lists) * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
         bytes.inputs += replica->inputs[i].bytes * LK_REPLICA_SLOTS;
     bytes.optimizer_arrays =
-        (size_t)replica->gradient_count * (size_t)replica->config.optimizer_arrays * real;
+        (size_t)(replica->gradient_count * replica->config.optimizer_arrays +
+                 (gradients + lists * replica->config.list_shards) *
+                     replica->config.gradient_sums) *
+        real;
     bytes.total = bytes.weights + bytes.gradients + bytes.activations + bytes.inputs +
                   bytes.optimizer_arrays;
     return bytes;
@@ -257,6 +265,22 @@ enum lk_status lk_replica_make(const struct lk_replica_config *config,
     return LK_OK;
 }
 
+/* A row list has memory of its own, others a place in the gradients. */
+static enum lk_status make_gradient(struct lk_replica *replica, int i, size_t gradients)
+{
+    const struct lk_param *param = &replica->params[i];
+    const size_t real = lk_dtype_bytes(replica->config.real);
+    struct lk_buffer **view = &replica->gradient_views[i];
+    if (param->places == 0) {
+        const size_t offset = (size_t)(param->offset - replica->listed_count) * real;
+        return lk_buffer_view(replica->gradients, offset, gradients - offset, view);
+    }
+    const int64_t stride = lk_row_list_stride(param->places, param->shape.dim[1]);
+    LK_TRY(lk_buffer_create(replica->config.device,
+                            (size_t)(stride * replica->tiling.shards) * real, view));
+    return lk_buffer_enqueue_fill(*view, 0);
+}
+
 static enum lk_status allocate_params(struct lk_replica *replica)
 {
     struct lk_device *device = replica->config.device;
@@ -268,7 +292,10 @@ static enum lk_status allocate_params(struct lk_replica *replica)
         LK_TRY(lk_buffer_create(device, bytes.weights, &replica->weights));
         LK_TRY(lk_buffer_enqueue_fill(replica->weights, 0));
     }
-    LK_TRY(lk_buffer_create(device, bytes.gradients, &replica->gradients));
+    const size_t gradients =
+        (size_t)lk_replica_gradient_stride(replica) * (size_t)replica->tiling.shards * real;
+    LK_TRY(
+        lk_buffer_create(device, has_gradients(replica) ? gradients : 0, &replica->gradients));
     LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
     for (int i = 0; i < replica->param_count; i++) {
         const struct lk_param *param = &replica->params[i];
@@ -276,8 +303,7 @@ static enum lk_status allocate_params(struct lk_replica *replica)
         LK_TRY(lk_buffer_view(replica->weights, offset, (size_t)param->count * real,
                               &replica->weight_views[i]));
         if (has_gradients(replica) && param->has_gradient)
-            LK_TRY(lk_buffer_view(replica->gradients, offset, bytes.gradients - offset,
-                                  &replica->gradient_views[i]));
+            LK_TRY(make_gradient(replica, i, gradients));
     }
     return LK_OK;
 }

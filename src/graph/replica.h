@@ -3,6 +3,7 @@
 #ifndef LK_GRAPH_REPLICA_H
 #define LK_GRAPH_REPLICA_H
 
+#include "graph/bucket.h"
 #include "graph/node.h"
 
 struct lk_replica;
@@ -32,6 +33,9 @@ struct lk_replica_config {
     int optimizer_arrays; /* arrays of gradient_count reals that the optimizer and others will
                            * allocate on the device: counted when the replica's memory is
                            * planned */
+    int gradient_sums; /* of gradients over shards, counted likewise */
+    int list_shards; /* of the whole batch: a table of which it reads at most half of the rows
+                      * has a row list (tensor/row_list.h) for gradient. 0: none has */
     struct lk_replica *weights_of; /* a replica of the same graph on the same device
                                     * whose weights this one uses; it must be destroyed
                                     * after this one. NULL: it has its own */
@@ -58,19 +62,20 @@ struct lk_param {
     int64_t offset, count;
     bool has_gradient, is_trainable; /* the latter: by an optimizer, so it is not tracked */
     double lr_scale, l1, l2;         /* factor of its learning rate; penalties of its node */
+    int64_t places;                  /* of a shard, if its gradient is a row list; else 0 */
     struct lk_param_spec spec;
 };
 
-/* The penalties of a parameter, by which training adds l1 sum |w| + l2 sum w^2 to the loss.
- * Those of its node spare vectors and what is not trained. */
+/* By these training adds l1 sum |w| + l2 sum w^2 to the loss. Those of a parameter's node
+ * spare vectors and what is not trained. */
 struct lk_param_penalties {
     double l1, l2;
 };
 struct lk_param_penalties lk_param_penalties(const struct lk_param *param);
 
-/* Schedules, picks kernels, plans memory; the device is not touched yet. The graph must outlive
- * the replica. fails: LK_E_DEVICE_MEMORY where it does not fit (the text names the batch that
- * would), or as operations do */
+/* Schedules, picks kernels, plans memory; the device is not touched. The graph must outlive it.
+ * fails: LK_E_DEVICE_MEMORY where it does not fit (the text names the batch that would), or as
+ * operations do */
 LK_MUST_CHECK enum lk_status lk_replica_create(const struct lk_replica_config *config,
                                                struct lk_replica **replica);
 
@@ -92,17 +97,18 @@ enum lk_dtype lk_replica_real(const struct lk_replica *replica);
 /* Parameters in the order of the graph's nodes; NULL past the last. */
 const struct lk_param *lk_replica_param(const struct lk_replica *replica, int index);
 
-/* All parameters, with zeros between them as padding, in three parts: elements 0 to
- * trainable_count are moved by an optimizer; those up to gradient_count are tracked; those
- * behind are frozen. */
+/* All parameters, with zeros between them as padding: elements 0 to trainable_count are moved
+ * by an optimizer, those up to gradient_count tracked, those behind frozen. */
 struct lk_buffer *lk_replica_weights(struct lk_replica *replica);
 int64_t lk_replica_trainable_count(const struct lk_replica *replica);
 int64_t lk_replica_gradient_count(const struct lk_replica *replica);
 
-/* Gradient sums [shards][gradient_count] of the last backward. */
+/* Gradient sums [shards][gradient_count - listed_count] of the last backward, from element
+ * listed_count on: those before have row lists. */
 struct lk_buffer *lk_replica_gradients(struct lk_replica *replica);
+int64_t lk_replica_listed_count(const struct lk_replica *replica);
 
-/* Fills the weights as their operations say, from the seed: the same on every device. Waits. */
+/* Fills weights as their operations say, from the seed: the same on every device. Waits. */
 LK_MUST_CHECK enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed);
 
 /* Copy one parameter from or to host memory of the replica's real type; wait. */
@@ -126,20 +132,6 @@ LK_MUST_CHECK enum lk_status lk_replica_describe(const struct lk_replica *replic
 
 /* Whether it takes this input. */
 bool lk_replica_reads(const struct lk_replica *replica, const struct lk_node *input);
-
-/* Parameters whose gradients backward finishes together: elements first to first + count - 1 of
- * the weights. */
-struct lk_bucket {
-    int64_t first, count;
-};
-
-enum { LK_MOST_BUCKETS = 64 };
-
-/* Buckets in the order in which backward finishes them: the last layers' first; each about
- * 2^18 elements or one parameter, whatever is more. They cover all of 0 to gradient_count,
- * tracked ones the last. */
-int lk_replica_bucket_count(const struct lk_replica *replica);
-struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index);
 
 enum { LK_REPLICA_SLOTS = 2 };
 

@@ -56,7 +56,7 @@ struct lk_replica {
 
     struct lk_param *params;
     int param_count;
-    int64_t weight_count, trainable_count, gradient_count;
+    int64_t weight_count, listed_count, trainable_count, gradient_count;
     struct lk_buffer *weights, *gradients;
     struct lk_buffer **weight_views, **gradient_views; /* of each parameter */
 
@@ -77,7 +77,8 @@ struct lk_replica {
     int64_t step;                       /* of the last forward */
     struct bucket_end {
         struct lk_bucket elements;
-        int op; /* the scheduled operation at which backward has finished the bucket */
+        int op;    /* the scheduled operation at which backward has finished the bucket */
+        int param; /* the table, of a bucket with a list */
     } buckets[LK_MOST_BUCKETS];
     int bucket_count, next_backward; /* the scheduled operation that backward runs next */
 };
@@ -98,6 +99,20 @@ bool lk_replica_is_live(const struct lk_replica *replica, int value);
 
 /* Cuts the parameters with gradients into buckets. */
 void lk_replica_cut_buckets(struct lk_replica *replica);
+
+/* --- tables with row lists -------------------------------------------------------------- */
+
+/* Finds them among the placed parameters. They are the first of all, so that whatever has no
+ * lists places every parameter where this replica does. */
+enum { LK_MOST_LISTS = 4 };
+void lk_replica_find_lists(struct lk_replica *replica);
+
+/* Reals from the gradients of one shard to those of the next, and of all lists of a shard. */
+int64_t lk_replica_gradient_stride(const struct lk_replica *replica);
+int64_t lk_replica_list_reals(const struct lk_replica *replica);
+
+/* The operation whose parameter it is; -1: it is in the part that is not run. */
+int lk_replica_param_owner(const struct lk_replica *replica, int param);
 
 /* --- parameters that several operations use -------------------------------------------------
  */

@@ -1,6 +1,7 @@
 /* Runs a replica forward and backward: everything here enqueues and returns. */
 #include "base/fail.h"
 #include "graph/replica_internal.h"
+#include "tensor/row_list.h"
 #include <stddef.h>
 
 static struct lk_buffer *live_range(const struct lk_replica *replica, int index)
@@ -78,7 +79,7 @@ static struct lk_op_run base_run(const struct lk_replica *replica, int i, bool a
         .past = live_range(replica, prepared->past),
         .time = replica->config.one_step ? replica->step : 0,
         .loss_scale = replica->loss_scale,
-        .dw_stride = replica->gradient_count,
+        .dw_stride = lk_replica_gradient_stride(replica),
         .samples = replica->micro_batch.samples,
         .step = replica->step,
         .first_sample = replica->micro_batch.first_sample,
@@ -182,6 +183,9 @@ static enum lk_status backward_op(struct lk_replica *replica, int i)
     for (int j = 0; j < scheduled->shapes.params; j++)
         if (scheduled->wants_dw)
             run.dw[j] = replica->gradient_views[prepared->param[j]];
+    if (prepared->setup.lists_rows)
+        run.dw_stride = lk_row_list_stride(replica->params[prepared->param[0]].places,
+                                           scheduled->shapes.param[0].shape.dim[1]);
     if (prepared->extra_dw >= 0)
         LK_TRY(lk_replica_begin_extra_dw(replica, i, &run));
     LK_TRY(scheduled->op->backward(&prepared->setup, &run));

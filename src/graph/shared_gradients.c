@@ -81,8 +81,8 @@ static enum lk_status build_op(struct lk_replica *replica, int i)
     LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->to, &p->extra->to));
     for (int shard = 0; shard < shards; shard++) {
         const int64_t from = shard * p->extra->stride;
-        const int64_t to =
-            shard * replica->gradient_count + replica->params[p->param[0]].offset;
+        const int64_t to = shard * lk_replica_gradient_stride(replica) +
+                           replica->params[p->param[0]].offset - replica->listed_count;
         const size_t bytes = (size_t)p->extra->stride * real;
         LK_TRY(lk_buffer_view(live_range, (size_t)from * real, bytes, &p->extra->from[shard]));
         LK_TRY(

@@ -15,7 +15,7 @@ struct lk_shard_sum {
     size_t real_bytes;
     int levels;                          /* levels of the tree over all shards */
     struct lk_kernel *sums[MOST_LEVELS]; /* over subtrees of 2^level shards */
-    struct lk_kernel *join;
+    struct lk_kernel *join, *place;
     struct lk_kernel *metrics, *checksum, *total;
     struct lk_buffer *partial;           /* [shards][LK_PAD]: metrics of each shard */
     struct lk_buffer *partial_checksums; /* uint32 [MOST_CHECKSUMS] */
@@ -50,6 +50,8 @@ static enum lk_status make_kernels(struct lk_device *device, struct lk_shard_sum
         return LK_OK;
     spec.name = "shards_join";
     LK_TRY(lk_kernel_create(device, &spec, &sum->join));
+    spec.name = "shards_place";
+    LK_TRY(lk_kernel_create(device, &spec, &sum->place));
     spec.source = "mirror/checksum";
     spec.name = "checksum";
     spec.options = NULL;
@@ -102,6 +104,7 @@ void lk_shard_sum_destroy(struct lk_shard_sum *sum)
     for (int level = 0; level <= sum->levels; level++)
         lk_kernel_destroy(sum->sums[level]);
     lk_kernel_destroy(sum->join);
+    lk_kernel_destroy(sum->place);
     lk_kernel_destroy(sum->metrics);
     lk_kernel_destroy(sum->checksum);
     lk_kernel_destroy(sum->total);
@@ -169,6 +172,26 @@ enum lk_status lk_shard_sum_enqueue_join(struct lk_shard_sum *sum, struct lk_buf
     return LK_ENQUEUE(sum->join, lk_elementwise_grid(&sum->elementwise, count), LK_BUF(y),
                       LK_INT(lk_elementwise_vectors(&sum->elementwise, count)),
                       LK_INT(lower / vector), LK_INT(higher / vector));
+}
+
+enum lk_status lk_shard_sum_enqueue_place(struct lk_shard_sum *sum,
+                                          const struct lk_shard_places *places,
+                                          struct lk_buffer *y, int64_t y_first)
+{
+    const int vector = sum->tiling.vector;
+    const struct lk_shard_places *p = places;
+    const int end = p->first + p->count;
+    struct lk_grid grid = lk_elementwise_grid(&sum->elementwise, p->stride);
+    grid.groups[1] = p->shards;
+    if (p->stride < 1 || p->stride % LK_PAD || y_first % LK_PAD || p->first < p->shift ||
+        p->count < 1 || end > p->shards)
+        return lk_fail(LK_E_ARGUMENT, "%d shards from %d on to be placed among %d", p->count,
+                       p->first, p->shards);
+    LK_TRY(check_bytes("x", p->x, (size_t)((end - p->shift) * p->stride) * sum->real_bytes));
+    LK_TRY(check_bytes("y", y, (size_t)(y_first + p->shards * p->stride) * sum->real_bytes));
+    return LK_ENQUEUE(sum->place, grid, LK_BUF(p->x), LK_BUF(y), LK_INT(p->stride / vector),
+                      LK_INT(p->shift), LK_INT(p->first), LK_INT(end),
+                      LK_INT(y_first / vector));
 }
 
 enum lk_status lk_shard_sum_enqueue_metrics(struct lk_shard_sum *sum, const struct lk_buffer *x,

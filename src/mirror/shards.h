@@ -45,6 +45,21 @@ LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue_join(struct lk_shard_sum *sum,
                                                        struct lk_buffer *y, int64_t lower,
                                                        int64_t higher, int64_t count);
 
+/* An array x [..][stride] of shards from number `shift` on, of which those from `first` on,
+ * `count` of them, are to be placed among the `shards` shards of a batch. */
+struct lk_shard_places {
+    const struct lk_buffer *x;
+    int64_t stride; /* a multiple of LK_PAD */
+    int shift, first, count, shards;
+};
+
+/* y[y_first + s stride + i] = x[(s - shift) stride + i] for the shards that are placed, else 0,
+ * of all s < shards and i < stride: what a subtree adds to a sum in which each shard has a
+ * place of its own (tensor/row_list.h). Needs `parts`. Enqueues. fails: LK_E_ARGUMENT */
+LK_MUST_CHECK enum lk_status lk_shard_sum_enqueue_place(struct lk_shard_sum *sum,
+                                                        const struct lk_shard_places *places,
+                                                        struct lk_buffer *y, int64_t y_first);
+
 /* Adds the two values that a loss gives for each sample (loss, 1 if correct) over the samples
  * of each shard: over tiles in ascending order, then over lanes by a tree. x: real
  * [tiles][2][lanes] of the first `shards` shards. *slice: the sums, valid until the next call,

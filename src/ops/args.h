@@ -34,7 +34,7 @@ struct lk_layer_norm {
 struct lk_attention {
     lk_int queries, keys, heads;
     lk_int q_row, k_row, v_row; /* numbers of a time step */
-    lk_int q_at, k_at, v_at;    /* where those of the first head begin */
+    lk_int k_at, v_at;          /* where those of the first head begin; q's at 0 */
     lk_int before;              /* causal: so many keys come before that of the first query */
 };
 
@@ -63,7 +63,7 @@ struct lk_prelu {
 
 struct lk_embedding {
     lk_int vocabulary, units, steps;
-    lk_int each;                /* time steps of a work-group; reals that one sets to zero */
+    lk_int each;                /* time steps of a work-group; rows that one sets to zero */
     lk_int shard_tiles, groups; /* a power of two */
 };
 

@@ -1,5 +1,6 @@
 /* A dense layer: y[k] = act(b[k] + sum_c w[c][k] x[c]), on vectors or on every time step of a
- * sequence. The kernels and the orders of their sums are in cl/products/matrix/matrix.cl. */
+ * sequence. The kernels and the orders of their sums are in matrix.cl and weights.cl
+ * of cl/products/matrix. */
 #include "base/fail.h"
 #include "ops/activation.h"
 #include "ops/products.h"

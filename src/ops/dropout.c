@@ -2,9 +2,10 @@
  * The mask is a function of seed, node, step, sample and element: no device, tile or shard
  * changes it, and backward draws it again.
  * source: Srivastava et al., Dropout (JMLR 2014), scaled while training */
+#include "ops/dropout.h"
+
 #include "base/fail.h"
 #include "base/random.h"
-#include "ops/op.h"
 #include <math.h>
 
 struct options {
@@ -34,10 +35,14 @@ static void release(struct lk_op_setup *setup)
     setup->state = NULL;
 }
 
-/* The key of a node's and step's random numbers, itself drawn like any other number. */
-static struct lk_random4 step_key(const struct lk_op_setup *setup, const struct lk_op_run *run)
+struct lk_dropout_numbers lk_dropout_numbers(const struct lk_op_setup *setup,
+                                             const struct lk_op_run *run, double rate)
 {
-    return lk_random(setup->seed, LK_RANDOM_DROPOUT, setup->stream, (uint64_t)run->step);
+    const struct lk_random4 key =
+        lk_random(setup->seed, LK_RANDOM_DROPOUT, setup->stream, (uint64_t)run->step);
+    const double threshold = fmin(round(rate * 0x1p32), 0xffffffffu);
+    return (struct lk_dropout_numbers){(int32_t)key.v[0], (int32_t)key.v[1],
+                                       (int32_t)(uint32_t)threshold};
 }
 
 static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_op_run *run,
@@ -45,16 +50,14 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_o
 {
     const struct options *o = setup->options;
     const struct lk_tiling *t = &setup->tiling;
-    const struct lk_random4 key = step_key(setup, run);
+    const struct lk_dropout_numbers numbers = lk_dropout_numbers(setup, run, o->rate);
     const int64_t count = lk_shape_count(&setup->shapes.y), quads = (count + 3) / 4;
     const int64_t each = t->vector == 1 ? 4 : 64;
-    const double threshold = fmin(round(o->rate * 0x1p32), 0xffffffffu);
     const struct lk_grid grid = {{(quads + each - 1) / each, t->tiles, 1}, lk_op_items(setup)};
     return LK_ENQUEUE(setup->state, grid, LK_BUF(from), LK_BUF(to), LK_INT(count), LK_INT(each),
                       LK_INT(run->first_sample), LK_INT(t->shard_samples),
-                      LK_INT(t->shard_tiles), LK_INT((int32_t)key.v[0]),
-                      LK_INT((int32_t)key.v[1]), LK_INT((int32_t)(uint32_t)threshold),
-                      LK_REAL(1 / (1 - o->rate)));
+                      LK_INT(t->shard_tiles), LK_INT(numbers.key_low), LK_INT(numbers.key_high),
+                      LK_INT(numbers.threshold), LK_REAL(1 / (1 - o->rate)));
 }
 
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)

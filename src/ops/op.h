@@ -24,9 +24,7 @@ enum lk_init {
     LK_INIT_FORGET_GATE /* of the biases of four gates: ones for the second, else zeros */
 };
 
-/* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
- * fan_out)).
- */
+/* A parameter as infer describes it. Glorot uniform: U(-a, a), a^2 = 6 / (fan_in + fan_out). */
 struct lk_param_spec {
     const char *name; /* "weight", "bias" */
     struct lk_shape shape;
@@ -78,6 +76,7 @@ struct lk_op_setup {
     bool stores_half;        /* activations and their gradients are stored as halves, except
                               * the output of a loss; real is LK_F32 */
     bool training;           /* backward will be called; dropout drops */
+    bool lists_rows; /* dw[0] of a table is a row list of samples' steps (tensor/row_list.h) */
     bool wants_dx[LK_MOST_INPUTS], wants_dw;
     bool asks_gate[LK_MOST_INPUTS]; /* x[i] ends in a relu: backward should write 0 to
                                      * dx[i] wherever x[i] is not > 0, if it can */
@@ -166,7 +165,7 @@ extern const struct lk_op *const lk_ops[];
 /* The operation of that name. fails: LK_E_MODEL, naming the nearest one */
 LK_MUST_CHECK enum lk_status lk_op_find(const char *name, const struct lk_op **op);
 
-/* A kernel of the operation's real type. fails: as lk_kernel_create */
+/* A kernel of its real type. fails: as lk_kernel_create */
 LK_MUST_CHECK enum lk_status lk_op_kernel(const struct lk_op_setup *setup, const char *source,
                                           const char *name, const char *options,
                                           struct lk_kernel **kernel);

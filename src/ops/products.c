@@ -22,6 +22,13 @@ struct lk_product_setup lk_op_step_products(const struct lk_op_setup *setup, int
     return of;
 }
 
+int64_t lk_op_kept(const struct lk_op_setup *setup, int64_t values)
+{
+    const int64_t values_a_real =
+        (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_op_stored(setup)));
+    return lk_divide_up(values, values_a_real * 16) * 16;
+}
+
 struct lk_layer_wants lk_op_wants(const struct lk_op_setup *setup)
 {
     return (struct lk_layer_wants){.training = setup->training,

@@ -13,6 +13,10 @@ struct lk_product_setup lk_op_products(const struct lk_op_setup *setup, const ch
 struct lk_product_setup lk_op_step_products(const struct lk_op_setup *setup, int64_t steps,
                                             const char *problem);
 
+/* Reals at the beginning of a workspace that hold so many values as they are stored: a layer's
+ * `kept`. */
+int64_t lk_op_kept(const struct lk_op_setup *setup, int64_t values);
+
 struct lk_layer_wants lk_op_wants(const struct lk_op_setup *setup);
 
 /* w[0]: weights, w[1]: bias; `saved` holds which output won its pool. */

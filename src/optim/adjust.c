@@ -207,11 +207,6 @@ enum lk_status lk_adjustment_enqueue_norm(struct lk_adjustment *adjustment, doub
 
 /* --- penalties --------------------------------------------------------------------------- */
 
-bool lk_adjustment_has_penalties(const struct lk_adjustment *adjustment)
-{
-    return adjustment && adjustment->penalty_fold;
-}
-
 enum lk_status lk_adjustment_enqueue_penalties(struct lk_adjustment *adjustment,
                                                const struct lk_buffer *w, bool counts,
                                                struct lk_buffer *y, int64_t at)
@@ -219,7 +214,7 @@ enum lk_status lk_adjustment_enqueue_penalties(struct lk_adjustment *adjustment,
     struct lk_adjustment *a = adjustment;
     const struct lk_grid one = {{1, 1, 1}, 1};
     int64_t from = 0;
-    if (!lk_adjustment_has_penalties(a))
+    if (!a || !a->penalty_fold)
         return LK_OK;
     if (counts) {
         LK_TRY(LK_ENQUEUE(a->penalty_fold, fold_grid(a, a->blocks), LK_BUF(w),

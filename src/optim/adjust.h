@@ -29,10 +29,8 @@ LK_MUST_CHECK enum lk_status lk_adjustment_enqueue_norm(struct lk_adjustment *ad
                                                         double scale,
                                                         const struct lk_buffer *scaling);
 
-/* Whether some weights have a penalty. lk_adjustment_enqueue_penalties() writes what those of w
- * sum up to, l1 sum |w| + l2 sum w^2, to y[at], or 0 if it is not to count; without penalties
- * it does nothing. Enqueues. */
-bool lk_adjustment_has_penalties(const struct lk_adjustment *adjustment);
+/* Writes what the penalties of w sum up to, l1 sum |w| + l2 sum w^2, to y[at], or 0 if it is
+ * not to count; where no weights have a penalty it does nothing. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_adjustment_enqueue_penalties(struct lk_adjustment *adjustment,
                                                              const struct lk_buffer *w,
                                                              bool counts, struct lk_buffer *y,

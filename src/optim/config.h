@@ -21,6 +21,9 @@ enum { LK_FACTOR_BLOCK = 128 }; /* all parameters of a block have the same facto
  * parameters. source: TensorFlow's LazyAdam, torch.optim.SparseAdam */
 struct lk_param_rows {
     int64_t first, count, units; /* first: a multiple of LK_FACTOR_BLOCK */
+    int64_t places; /* of each shard, where the gradient is a list (tensor/row_list.h), which is
+                     * taken in an update of the table alone; else 0 */
+    int shards;
 };
 
 /* Limits to the mean gradient, before weight decay; 0: none. value: of each element, which is

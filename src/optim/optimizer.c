@@ -70,7 +70,7 @@ static enum lk_status make_kernel(struct lk_device *device, struct lk_optimizer 
     if (optimizer->adjustment)
         strcat(options, " -DADJUSTED=1");
     if (optimizer->rows)
-        strcat(options, " -DLAZY=1");
+        strcat(options, lk_lazy_rows_define(optimizer->rows));
     const size_t used = strlen(strcat(options, " "));
     if (kind->define)
         kind->define(optimizer->info.options, options + used, sizeof options - used);
@@ -120,15 +120,16 @@ static enum lk_status parse(const char *kind, const char *options,
     return LK_OK;
 }
 
-enum lk_status lk_optimizer_ask(const char *kind, const char *options, int *arrays,
-                                bool *spares)
+enum lk_status lk_optimizer_ask(const char *kind, const char *options,
+                                struct lk_optimizer_traits *traits)
 {
     const struct lk_optimizer_kind *found = NULL;
     const char *names[LK_MOST_STATE_ARRAYS];
     void *parsed = NULL;
     LK_TRY(parse(kind, options, &found, &parsed));
-    *arrays = found->arrays(parsed, names);
-    *spares = found->spares && found->spares(parsed);
+    *traits = (struct lk_optimizer_traits){.arrays = found->arrays(parsed, names),
+                                           .spares = found->spares && found->spares(parsed),
+                                           .lazy = found->lazy(parsed)};
     free(parsed);
     return LK_OK;
 }
@@ -142,8 +143,7 @@ static enum lk_status create(struct lk_optimizer *optimizer,
     LK_TRY(parse(config->kind, config->options, &info->kind, &parsed));
     info->options = parsed;
     LK_TRY(lk_adjustment_create(config, &optimizer->adjustment));
-    if (info->kind->lazy(parsed))
-        LK_TRY(lk_lazy_rows_create(config, &optimizer->rows));
+    LK_TRY(lk_lazy_rows_create(config, info->kind->lazy(parsed), &optimizer->rows));
     LK_TRY(make_kernel(device, optimizer));
     LK_TRY(make_state(device, optimizer, config->count, config->ema > 0));
     return config->ema == 0 ? LK_OK : lk_average_create(config, info, &optimizer->average);

@@ -64,11 +64,16 @@ extern const struct lk_optimizer_kind *const lk_optimizer_kinds[];
 LK_MUST_CHECK enum lk_status lk_optimizer_find(const char *name,
                                                const struct lk_optimizer_kind **kind);
 
-/* Sets *arrays to the number of state arrays, each as long as the parameters, that such an
- * optimizer keeps without an average of weights, and *spares to whether its weight decay spares
- * biases and parameters of normalization. fails: LK_E_ARGUMENT, LK_E_MEMORY */
+/* What is known of an optimizer before it is made. arrays: state arrays, each as long as the
+ * parameters, that it keeps without an average of weights; spares: its weight decay spares
+ * biases and parameters of normalization; lazy: rows of a table without gradient stay as they
+ * are. fails: LK_E_ARGUMENT, LK_E_MEMORY */
+struct lk_optimizer_traits {
+    int arrays;
+    bool spares, lazy;
+};
 LK_MUST_CHECK enum lk_status lk_optimizer_ask(const char *kind, const char *options,
-                                              int *arrays, bool *spares);
+                                              struct lk_optimizer_traits *traits);
 
 struct lk_optimizer;
 
@@ -113,9 +118,11 @@ LK_MUST_CHECK enum lk_status lk_optimizer_enqueue(struct lk_optimizer *optimizer
 
 /* As lk_optimizer_enqueue() for elements first to first + count - 1 of w alone; g begins
  * with the gradient of element `first`. Both are multiples of 32, but the last range may end
- * with w. A table of rows is in one range as a whole. */
+ * with w. A table of rows is in one range as a whole; where its gradient is a list
+ * (tensor/row_list.h), it is the range, and g is the list. */
 struct lk_update {
     int64_t first, count;
+    bool is_list;
     double scale, lr;
     int64_t step;
 };

@@ -2,6 +2,7 @@
 #include "optim/rows.h"
 
 #include "base/fail.h"
+#include "optim/row_list.h"
 #include "tensor/elementwise.h"
 #include "tensor/tensor.h"
 #include <stdio.h>
@@ -14,6 +15,8 @@ enum { GROUP_WORDS = 1 << 14, GPU_ITEMS = 32 };
 struct lk_lazy_rows {
     struct lk_param_rows *tables; /* in the order of `first`, apart from each other */
     int count, items;
+    bool is_lazy;
+    struct lk_row_list **lists; /* [count]; NULL: the table's gradient is no list */
     struct lk_kernel *mark;
     struct lk_buffer *touched; /* int [most rows of a table + LK_PAD]: the last of these are 0,
                                 * for numbers of a vector that lie behind a table */
@@ -24,8 +27,8 @@ static enum lk_status check_tables(const struct lk_optimizer_config *config)
     int64_t end = 0;
     for (int i = 0; i < config->row_count; i++) {
         const struct lk_param_rows *r = &config->rows[i];
-        if (r->first < end || r->first % LK_FACTOR_BLOCK || r->units < 1 || r->count < 1 ||
-            r->count % r->units || r->first > config->count - r->count)
+        if (r->first < end || r->first % LK_FACTOR_BLOCK || r->places < 0 || r->units < 1 ||
+            r->count < 1 || r->count % r->units || r->first > config->count - r->count)
             return lk_fail(LK_E_ARGUMENT,
                            "rows of %lld in %lld parameters from %lld on, of %lld",
                            (long long)r->units, (long long)r->count, (long long)r->first,
@@ -46,7 +49,11 @@ static enum lk_status create(struct lk_lazy_rows *rows,
                                         .real_bytes = config->real == LK_F64 ? 8 : 4};
     int64_t most = 0;
     for (int i = 0; i < rows->count; i++) {
-        const int64_t here = rows->tables[i].count / rows->tables[i].units;
+        const struct lk_param_rows *t = &rows->tables[i];
+        if (t->places)
+            LK_TRY(lk_row_list_create(config->device, config->real, t, !rows->is_lazy,
+                                      &rows->lists[i]));
+        const int64_t here = t->places ? t->places * t->shards : t->count / t->units;
         most = here > most ? here : most;
     }
     rows->items = info->device_class == LK_CLASS_GPU ? GPU_ITEMS : 1;
@@ -58,22 +65,28 @@ static enum lk_status create(struct lk_lazy_rows *rows,
                             &rows->touched);
 }
 
-enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config,
+enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config, bool lazy,
                                    struct lk_lazy_rows **rows)
 {
     const size_t bytes = (size_t)config->row_count * sizeof *config->rows;
-    if (config->row_count == 0)
+    int lists_wanted = 0;
+    for (int i = 0; i < config->row_count; i++)
+        lists_wanted += config->rows[i].places > 0;
+    if (config->row_count == 0 || (!lazy && lists_wanted == 0))
         return LK_OK;
     LK_TRY(check_tables(config));
     struct lk_lazy_rows *made = calloc(1, sizeof *made);
     struct lk_param_rows *tables = malloc(bytes);
-    if (!made || !tables) {
+    struct lk_row_list **lists = calloc((size_t)config->row_count, sizeof *lists);
+    if (!made || !tables || !lists) {
         free(made);
         free(tables);
+        free(lists);
         return lk_fail_memory("lazy updates", bytes);
     }
     memcpy(tables, config->rows, bytes);
-    *made = (struct lk_lazy_rows){.tables = tables, .count = config->row_count};
+    *made = (struct lk_lazy_rows){
+        .tables = tables, .lists = lists, .count = config->row_count, .is_lazy = lazy};
     const enum lk_status status = create(made, config);
     if (status != LK_OK) {
         lk_lazy_rows_destroy(made);
@@ -89,6 +102,9 @@ void lk_lazy_rows_destroy(struct lk_lazy_rows *rows)
         return;
     lk_kernel_destroy(rows->mark);
     lk_buffer_destroy(rows->touched);
+    for (int i = 0; i < rows->count; i++)
+        lk_row_list_destroy(rows->lists[i]);
+    free(rows->lists);
     free(rows->tables);
     free(rows);
 }
@@ -116,21 +132,54 @@ enum lk_status lk_lazy_rows_next(const struct lk_lazy_rows *rows, int64_t first,
     return LK_OK;
 }
 
+/* Adds up the rows of a list, which then stand for its gradient; units: 0 where all rows of
+ * the table are updated, not those of the list alone. */
+static enum lk_status sum_list(struct lk_row_list *list, struct lk_row_gradient *gradient,
+                               int64_t units)
+{
+    if (gradient->from != 0)
+        return lk_fail(LK_E_ARGUMENT, "a list of rows from element %lld of a gradient on",
+                       (long long)gradient->from);
+    LK_TRY(lk_row_list_enqueue(list, gradient->g));
+    gradient->g = lk_row_list_sums(list);
+    gradient->count = units > 0 ? lk_row_list_rows(list) * units : gradient->count;
+    return LK_OK;
+}
+
 enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
                                     const struct lk_param_rows *table,
-                                    const struct lk_buffer *g, int64_t from)
+                                    struct lk_row_gradient *gradient)
 {
-    const int64_t count = table->count / table->units;
+    struct lk_row_list *list = rows->lists[table - rows->tables];
+    if (list)
+        LK_TRY(sum_list(list, gradient, rows->is_lazy ? table->units : 0));
+    if (!rows->is_lazy)
+        return LK_OK;
+    const int64_t count = list ? lk_row_list_rows(list) : table->count / table->units;
     const int64_t each = lk_divide_up(GROUP_WORDS, table->units);
     const struct lk_grid grid = {{lk_divide_up(count + LK_PAD, each), 1, 1}, rows->items};
-    return LK_ENQUEUE(rows->mark, grid, LK_BUF(g), LK_INT(from), LK_INT(table->units),
-                      LK_INT(count), LK_INT(LK_PAD), LK_BUF(rows->touched), LK_INT(each));
+    return LK_ENQUEUE(rows->mark, grid, LK_BUF(gradient->g), LK_INT(gradient->from),
+                      LK_INT(table->units), LK_INT(count), LK_INT(LK_PAD),
+                      LK_BUF(rows->touched), LK_INT(each));
+}
+
+enum lk_status lk_lazy_rows_finish(struct lk_lazy_rows *rows, const struct lk_param_rows *table)
+{
+    struct lk_row_list *list = rows->lists[table - rows->tables];
+    return list ? lk_row_list_finish(list) : LK_OK;
+}
+
+const char *lk_lazy_rows_define(const struct lk_lazy_rows *rows)
+{
+    return rows->is_lazy ? " -DLAZY=1" : " -DLAZY=2";
 }
 
 void lk_lazy_rows_args(const struct lk_lazy_rows *rows, const struct lk_param_rows *table,
                        int64_t from, struct lk_arg args[LK_LAZY_ROWS_ARGS])
 {
+    const struct lk_row_list *list = table ? rows->lists[table - rows->tables] : NULL;
     args[0] = (struct lk_arg)LK_INT(from);
-    args[1] = (struct lk_arg)LK_INT(table ? table->units : 0);
+    args[1] = (struct lk_arg)LK_INT(table && (rows->is_lazy || list) ? table->units : 0);
     args[2] = (struct lk_arg)LK_BUF(rows->touched);
+    args[3] = (struct lk_arg)LK_BUF(list ? lk_row_list_numbers(list) : NULL);
 }

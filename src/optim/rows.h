@@ -10,13 +10,14 @@
 
 struct lk_lazy_rows;
 
-enum { LK_LAZY_ROWS_ARGS = 3 }; /* arguments of an update's kernel, its last */
+enum { LK_LAZY_ROWS_ARGS = 4 }; /* arguments of an update's kernel, its last */
 
-/* Takes the configuration's tables; *rows stays NULL where it has none. Kernels can run after
+/* Takes the configuration's tables; *rows stays NULL where it has none. Without `lazy` all rows
+ * are updated; these are tables then whose gradients are lists. Kernels can run after
  * lk_device_build(). fails: LK_E_ARGUMENT for tables that are none, LK_E_MEMORY,
  * LK_E_DEVICE_MEMORY */
 LK_MUST_CHECK enum lk_status lk_lazy_rows_create(const struct lk_optimizer_config *config,
-                                                 struct lk_lazy_rows **rows);
+                                                 bool lazy, struct lk_lazy_rows **rows);
 void lk_lazy_rows_destroy(struct lk_lazy_rows *rows);
 
 /* How many elements from `first` on, but before `end`, one launch updates: *table says of which
@@ -25,11 +26,24 @@ LK_MUST_CHECK enum lk_status lk_lazy_rows_next(const struct lk_lazy_rows *rows, 
                                                int64_t end, int64_t *count,
                                                const struct lk_param_rows **table);
 
+/* The gradient of a table, of `count` elements from element `from` of g on. */
+struct lk_row_gradient {
+    const struct lk_buffer *g;
+    int64_t from, count;
+};
+
 /* Marks the touched rows of a table by its gradient, which begins at element `from` of g; holds
- * until the next call. Enqueues. */
+ * until the next call. Of a list makes sums of rows first, and *gradient these. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
                                                   const struct lk_param_rows *table,
-                                                  const struct lk_buffer *g, int64_t from);
+                                                  struct lk_row_gradient *gradient);
+
+/* To be called once a table was updated. Enqueues. */
+LK_MUST_CHECK enum lk_status lk_lazy_rows_finish(struct lk_lazy_rows *rows,
+                                                 const struct lk_param_rows *table);
+
+/* What kernels are compiled with: " -DLAZY=1". */
+const char *lk_lazy_rows_define(const struct lk_lazy_rows *rows);
 
 /* The further arguments of an update's kernel; from: in vectors. */
 void lk_lazy_rows_args(const struct lk_lazy_rows *rows, const struct lk_param_rows *table,

@@ -43,7 +43,9 @@ static enum lk_status check_update(const struct lk_optimizer *optimizer,
     const struct lk_optimizer_info *info = &optimizer->info;
     const int64_t count = info->count + optimizer->tracked;
     const size_t whole = (size_t)lk_elementwise_padded(count) * optimizer->real_bytes;
-    const size_t part = (size_t)lk_elementwise_padded(update->count) * optimizer->real_bytes;
+    const size_t part =
+        update->is_list ? 0 /* optim/row_list.c looks at it */
+                        : (size_t)lk_elementwise_padded(update->count) * optimizer->real_bytes;
     if (update->step < 1)
         return lk_fail(LK_E_ARGUMENT, "optimizer '%s': step %lld; the first is 1",
                        info->kind->name, (long long)update->step);
@@ -60,11 +62,11 @@ static enum lk_status check_update(const struct lk_optimizer *optimizer,
     return LK_OK;
 }
 
-/* Launches the kernel for a part of an update, whose gradient begins `from` elements behind
- * that of the update. rows NULL: it is no table whose rows may stand still. */
+/* Launches the kernel for a part of an update. rows NULL: it is no table whose rows may stand
+ * still. */
 static enum lk_status launch(struct lk_optimizer *optimizer, struct lk_buffer *w,
-                             const struct lk_buffer *g, const struct lk_update *part,
-                             int64_t from, const struct lk_param_rows *rows)
+                             const struct lk_row_gradient *gradient,
+                             const struct lk_update *part, const struct lk_param_rows *rows)
 {
     const struct lk_optimizer_info *info = &optimizer->info;
     const struct lk_elementwise *e = &optimizer->elementwise;
@@ -72,10 +74,10 @@ static enum lk_status launch(struct lk_optimizer *optimizer, struct lk_buffer *w
     int count = 8 + info->kind->numbers(info->options, part->lr, part->step, numbers);
     struct lk_arg args[8 + LK_MOST_NUMBERS + LK_ADJUSTMENT_ARGS + LK_LAZY_ROWS_ARGS] = {
         LK_BUF(w),
-        LK_BUF(g),
+        LK_BUF(gradient->g),
         LK_BUF(info->state),
         LK_INT(part->first / e->vector),
-        LK_INT(lk_elementwise_vectors(e, part->count)),
+        LK_INT(lk_elementwise_vectors(e, gradient->count)),
         LK_INT(info->stride / e->vector),
         LK_REAL(part->scale),
         LK_BUF(info->scaling)};
@@ -86,14 +88,14 @@ static enum lk_status launch(struct lk_optimizer *optimizer, struct lk_buffer *w
         count += LK_ADJUSTMENT_ARGS;
     }
     if (optimizer->rows) {
-        lk_lazy_rows_args(optimizer->rows, rows, from / e->vector, args + count);
+        lk_lazy_rows_args(optimizer->rows, rows, gradient->from / e->vector, args + count);
         count += LK_LAZY_ROWS_ARGS;
     }
-    return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, part->count), args,
+    return lk_kernel_enqueue(optimizer->kernel, lk_elementwise_grid(e, gradient->count), args,
                              count);
 }
 
-/* Of a lazy optimizer: tables of rows and what lies between them, one after the other. */
+/* Tables of rows and what lies between them, one after the other. */
 static enum lk_status enqueue_lazy(struct lk_optimizer *optimizer, struct lk_buffer *w,
                                    const struct lk_buffer *g, const struct lk_update *update)
 {
@@ -101,11 +103,13 @@ static enum lk_status enqueue_lazy(struct lk_optimizer *optimizer, struct lk_buf
     struct lk_update part = *update;
     while (part.first < end) {
         const struct lk_param_rows *rows;
-        const int64_t from = part.first - update->first;
         LK_TRY(lk_lazy_rows_next(optimizer->rows, part.first, end, &part.count, &rows));
+        struct lk_row_gradient gradient = {g, part.first - update->first, part.count};
         if (rows)
-            LK_TRY(lk_lazy_rows_enqueue(optimizer->rows, rows, g, from));
-        LK_TRY(launch(optimizer, w, g, &part, from, rows));
+            LK_TRY(lk_lazy_rows_enqueue(optimizer->rows, rows, &gradient));
+        LK_TRY(launch(optimizer, w, &gradient, &part, rows));
+        if (rows)
+            LK_TRY(lk_lazy_rows_finish(optimizer->rows, rows));
         part.first += part.count;
     }
     return LK_OK;
@@ -114,8 +118,9 @@ static enum lk_status enqueue_lazy(struct lk_optimizer *optimizer, struct lk_buf
 static enum lk_status enqueue_moved(struct lk_optimizer *optimizer, struct lk_buffer *w,
                                     const struct lk_buffer *g, const struct lk_update *update)
 {
+    const struct lk_row_gradient whole = {g, 0, update->count};
     LK_TRY(optimizer->rows ? enqueue_lazy(optimizer, w, g, update)
-                           : launch(optimizer, w, g, update, 0, NULL));
+                           : launch(optimizer, w, &whole, update, NULL));
     return optimizer->average ? lk_average_enqueue(optimizer->average, w, update->first,
                                                    update->count, update->step)
                               : LK_OK;

@@ -311,7 +311,7 @@ static enum lk_status create_arrivals(struct lk_team *team)
     team->buckets = lk_replica_bucket_count(replica);
     team->values[LK_ARRIVAL_METRICS] = LK_PAD;
     for (int b = 0; b < team->buckets; b++)
-        team->values[LK_ARRIVAL_BUCKETS + b] = lk_replica_bucket(replica, b).count;
+        team->values[LK_ARRIVAL_BUCKETS + b] = lk_replica_bucket(replica, b).sum_count;
     for (int i = 0; i < team->count; i++) {
         struct lk_worker *worker = team->workers[i];
         if (!lk_worker_is_at_work(worker))

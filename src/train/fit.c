@@ -50,22 +50,13 @@ static void take(struct lk_settings *settings, const struct extent *from)
         settings->length = from->length;
 }
 
-/* The first input of tokens, i32 [length]; NULL: a model of something else. */
-static const struct lk_node *find_tokens(const struct lk_model *model)
-{
-    for (int i = 0; i < model->input_count; i++)
-        if (model->inputs[i]->input.dtype == LK_I32 && model->inputs[i]->input.shape.rank == 1)
-            return model->inputs[i];
-    return NULL;
-}
-
 /* The zoo's own, of a model with one image and one vector of classes, or of texts. */
 static enum lk_status find_own(const char *name, struct extent *own)
 {
     struct lk_model *model = NULL;
     LK_TRY(lk_model_open(name, NULL, &model));
     const struct lk_shape x = model->inputs[0]->shapes.y;
-    const struct lk_node *tokens = find_tokens(model);
+    const struct lk_node *tokens = lk_model_tokens(model);
     *own = (struct extent){.input = {x.dim[1], x.dim[2], x.dim[0]},
                            .classes = lk_shape_count(&lk_model_output(model)->shapes.y)};
     if (tokens)

@@ -93,10 +93,45 @@ class Transformer(ProgramTest):
         done = self.run_program(*generate, '40', '--temperature', '0').stdout
         self.assertEqual(done, 'three four five six seven. one two three'[:40] + '\n')
         self.assertEqual(self.run_program(*generate, '40', '--top-k', '1').stdout, done)
+        self.expects_next(done[0])
         drawn = [self.run_program(*generate, '40', '--temperature', '5', '--seed', seed).stdout
                  for seed in ('1', '1', '2')]
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(drawn[0], drawn[2])
+
+    def expects_next(self, wanted):
+        """predict tells the same likeliest token as text, before others, and knows the end of a
+        text that is too long."""
+        told = json.loads(self.run_program('predict', 'book', '--text', 'one two ', '--top',
+                                           '100', '--json').stdout)[0]['predictions']
+        self.assertEqual(told[0]['name'], wanted)
+        self.assertGreater(told[0]['probability'], 0.9)
+        self.assertEqual(sorted((-t['probability'], t['class']) for t in told),
+                         [(-t['probability'], t['class']) for t in told])
+        self.assertEqual(len({t['name'] for t in told}), len(told))  # and never padding
+        self.assertEqual({t['name'] for t in told},
+                         set('one two three four five six seven. ') | {'[UNK]'})
+        self.put('lines.txt', 'one two \n\n' + 'x' * 100 + 'four five six \n')
+        lines = self.run_program('predict', 'book', 'lines.txt', '--top', '2').stdout
+        first, second = lines.splitlines()
+        self.assertRegex(first, rf'^one two : "{wanted}", probability 0\.\d{{4}}; "."'
+                                r', probability 0\.\d{4}$')
+        self.assertIn('xfour five six : "s", probability', second)
+
+    def test_tells_bytes_that_cannot_be_seen(self):
+        with open(self.path('lines.txt'), 'wb') as file:
+            file.write(b'ab\ncd"\xff\x1b\n' * 100)
+        self.put('bytes.yaml', CHARACTERS.replace('vocabulary: 64', 'vocabulary: 256'))
+        self.run_program('train', 'bytes.yaml', '--data',
+                         'text:lines.txt,unit=byte,labels=next', '--run', 'run', '--epochs',
+                         '30', '--batch-size', '16', '--optimizer', 'adam', '--lr', '0.02')
+        for text, shown, name in ('ab', r'"\n"', '\n'), ('cd', r'"\""', '"'), \
+                ('cd"', r'"\xff"', r'\xff'), (b'cd"\xff', r'"\x1b"', '\x1b'):
+            asked = ('predict', 'run', '--text', text)
+            said = self.run_program(*asked).stdout
+            self.assertIn(f': {shown}, probability ', said)
+            told, = json.loads(self.run_program(*asked, '--json').stdout)
+            self.assertEqual(told['predictions'][0]['name'], name)
 
     def test_refuses_to_go_on(self):
         self.small('run', '--steps', '1')

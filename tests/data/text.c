@@ -1,6 +1,7 @@
 /* Texts as tokens: the vocabulary and the numbers of Keras's TextVectorization, what is cut and
  * filled, from which samples is learned, and lines that are broken. */
 #include "base/log.h"
+#include "base/utf8.h"
 #include "data/text/file.h"
 #include "data/text/texts.h"
 #include "data/text/unicode.h"

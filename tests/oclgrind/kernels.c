@@ -7,6 +7,7 @@
 #include "bench/selftest/known_answers.h"
 #include "mirror/shards.h"
 #include "oclgrind/generation.h"
+#include "oclgrind/lists.h"
 #include "oclgrind/operations.h"
 #include "oclgrind/updates.h"
 #include "ops/probe/probe.h"
@@ -21,8 +22,9 @@ enum { SHARDS = 2, CLASSES = 3, SIDE = 9, CHANNELS = 3 };
 
 /* --- operations ------------------------------------------------------------------------ */
 
-/* Numbers of either sign, or labels, some of them -1 as in dead lanes. */
-static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype)
+/* Numbers of either sign, or labels, some of them -1 as in dead lanes. `far`, if not 0, is the
+ * first. */
+static enum lk_status fill_from(const struct lk_buffer *buffer, enum lk_dtype dtype, int far)
 {
     if (!buffer)
         return LK_OK;
@@ -38,10 +40,17 @@ static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype)
         else
             memcpy(&values[i], &value, sizeof value);
     }
+    if (far)
+        values[0] = far;
     const enum lk_status status =
         lk_buffer_write((struct lk_buffer *)(uintptr_t)buffer, 0, count * 4, values);
     free(values);
     return status;
+}
+
+static enum lk_status fill(const struct lk_buffer *buffer, enum lk_dtype dtype)
+{
+    return fill_from(buffer, dtype, 0);
 }
 
 static enum lk_status run_probe(struct lk_probe *probe, const struct lk_probe_config *config)
@@ -50,8 +59,9 @@ static enum lk_status run_probe(struct lk_probe *probe, const struct lk_probe_co
     LK_TRY(lk_device_build(config->device));
     LK_TRY(lk_probe_allocate(probe, 1, config->training));
     const struct lk_op_run *run = &probe->runs[0];
-    for (int i = 0; i < config->inputs; i++)
-        LK_TRY(fill(run->x[i], config->x_dtype[i]));
+    for (int i = 0; i < config->inputs; i++) /* a token far beyond any table */
+        LK_TRY(fill_from(run->x[i], config->x_dtype[i],
+                         i == 0 && config->x_dtype[i] == LK_I32 ? INT32_MAX : 0));
     for (int j = 0; j < probe->setup.shapes.params; j++)
         LK_TRY(fill(run->w[j], LK_F32));
     LK_TRY(fill(run->dy, LK_F32));
@@ -462,6 +472,7 @@ static enum lk_status run_networks(struct lk_device *device, bool with_halves)
     LK_TRY(run_numbers(device));
     LK_TRY(run_updates(device, fill));
     LK_TRY(run_generation(device));
+    LK_TRY(run_lists(device));
     for (int i = 0; i < LK_COUNT(trainings); i++)
         if (with_halves || !trainings[i].halves)
             LK_TRY(train(device, &trainings[i]));

@@ -30,81 +30,74 @@ out:
     return status;
 }
 
-/* --- updates with factors, limits and an average of weights ------------------------------ */
+/* --- updates of one kind of optimizer ----------------------------------------------------- */
 
-static enum lk_status run_adjusted(struct lk_device *device, filler fill)
+static enum lk_status run_kind(const struct lk_optimizer_config *config, struct lk_buffer *w,
+                               struct lk_buffer *g)
 {
-    enum { COUNT = 9 * LK_FACTOR_BLOCK + 5, ROOM = 10 * LK_FACTOR_BLOCK };
-    static const struct lk_param_factors factors = {
-        .first = LK_FACTOR_BLOCK, .count = 7, .rate = 0.5, .l1 = 0.1, .l2 = 0.1};
-    static const char *const kinds[] = {"sgd", "adamw", "rmsprop"};
     struct lk_optimizer *optimizer = NULL;
-    struct lk_buffer *w = NULL, *g = NULL;
-    enum lk_status status = LK_OK;
-    LK_TRY_OUT(lk_buffer_create(device, ROOM * sizeof(float), &w));
-    LK_TRY_OUT(lk_buffer_create(device, ROOM * sizeof(float), &g));
-    LK_TRY_OUT(fill(w, LK_F32));
-    LK_TRY_OUT(fill(g, LK_F32));
-    for (int i = 0; i < LK_COUNT(kinds); i++) {
-        const struct lk_optimizer_config config = {.device = device,
-                                                   .real = LK_F32,
-                                                   .kind = kinds[i],
-                                                   .count = COUNT,
-                                                   .factors = &factors,
-                                                   .factor_count = 1,
-                                                   .clip = {0.1, 1},
-                                                   .ema = 0.9};
-        LK_TRY_OUT(lk_optimizer_create(&config, &optimizer));
-        LK_TRY_OUT(lk_device_build(device));
-        LK_TRY_OUT(lk_optimizer_enqueue(optimizer, w, g, 0.5, 0.1, 1));
+    enum lk_status status;
+    LK_TRY_OUT(lk_optimizer_create(config, &optimizer));
+    LK_TRY_OUT(lk_device_build(config->device));
+    LK_TRY_OUT(lk_optimizer_enqueue(optimizer, w, g, 0.5, 0.1, 1));
+    if (config->ema > 0)
         LK_TRY_OUT(lk_optimizer_enqueue_swap(optimizer, w));
+    if (config->factor_count > 0)
         LK_TRY_OUT(lk_optimizer_enqueue_penalties(optimizer, w, true, g, 0));
-        LK_TRY_OUT(lk_device_finish(device));
-        lk_optimizer_destroy(optimizer);
-        optimizer = NULL;
-    }
+    LK_TRY_OUT(lk_device_finish(config->device));
 out:
     lk_optimizer_destroy(optimizer);
+    return status;
+}
+
+static enum lk_status run_kinds(struct lk_optimizer_config *config, const char *const kinds[3],
+                                int64_t room, filler fill)
+{
+    struct lk_buffer *w = NULL, *g = NULL;
+    enum lk_status status;
+    LK_TRY_OUT(lk_buffer_create(config->device, (size_t)room * sizeof(float), &w));
+    LK_TRY_OUT(lk_buffer_create(config->device, (size_t)room * sizeof(float), &g));
+    LK_TRY_OUT(fill(w, LK_F32));
+    LK_TRY_OUT(fill(g, LK_F32));
+    for (int i = 0; i < 3; i++) {
+        config->kind = kinds[i];
+        LK_TRY_OUT(run_kind(config, w, g));
+    }
+out:
     lk_buffer_destroy(g);
     lk_buffer_destroy(w);
     return status;
 }
 
-/* --- updates of the rows of a table that have a gradient ---------------------------------- */
+/* With factors, limits and an average of weights. */
+static enum lk_status run_adjusted(struct lk_device *device, filler fill)
+{
+    static const struct lk_param_factors factors = {
+        .first = LK_FACTOR_BLOCK, .count = 7, .rate = 0.5, .l1 = 0.1, .l2 = 0.1};
+    static const char *const kinds[] = {"sgd", "adamw", "rmsprop"};
+    struct lk_optimizer_config config = {.device = device,
+                                         .real = LK_F32,
+                                         .count = 9 * LK_FACTOR_BLOCK + 5,
+                                         .factors = &factors,
+                                         .factor_count = 1,
+                                         .clip = {0.1, 1},
+                                         .ema = 0.9};
+    return run_kinds(&config, kinds, 10 * LK_FACTOR_BLOCK, fill);
+}
 
+/* Of the rows of a table that have a gradient. */
 static enum lk_status run_lazy(struct lk_device *device, filler fill)
 {
-    enum { COUNT = 5 * LK_FACTOR_BLOCK };
     static const struct lk_param_rows table = {
         .first = LK_FACTOR_BLOCK, .count = 3 * 12, .units = 12};
     static const char *const kinds[] = {"adam", "sgd", "rmsprop"};
-    struct lk_optimizer *optimizer = NULL;
-    struct lk_buffer *w = NULL, *g = NULL;
-    enum lk_status status = LK_OK;
-    LK_TRY_OUT(lk_buffer_create(device, COUNT * sizeof(float), &w));
-    LK_TRY_OUT(lk_buffer_create(device, COUNT * sizeof(float), &g));
-    LK_TRY_OUT(fill(w, LK_F32));
-    LK_TRY_OUT(fill(g, LK_F32));
-    for (int i = 0; i < LK_COUNT(kinds); i++) {
-        const struct lk_optimizer_config config = {.device = device,
-                                                   .real = LK_F32,
-                                                   .kind = kinds[i],
-                                                   .options = "lazy=true",
-                                                   .count = COUNT,
-                                                   .rows = &table,
-                                                   .row_count = 1};
-        LK_TRY_OUT(lk_optimizer_create(&config, &optimizer));
-        LK_TRY_OUT(lk_device_build(device));
-        LK_TRY_OUT(lk_optimizer_enqueue(optimizer, w, g, 0.5, 0.1, 1));
-        LK_TRY_OUT(lk_device_finish(device));
-        lk_optimizer_destroy(optimizer);
-        optimizer = NULL;
-    }
-out:
-    lk_optimizer_destroy(optimizer);
-    lk_buffer_destroy(g);
-    lk_buffer_destroy(w);
-    return status;
+    struct lk_optimizer_config config = {.device = device,
+                                         .real = LK_F32,
+                                         .options = "lazy=true",
+                                         .count = 5 * LK_FACTOR_BLOCK,
+                                         .rows = &table,
+                                         .row_count = 1};
+    return run_kinds(&config, kinds, config.count, fill);
 }
 
 enum lk_status run_updates(struct lk_device *device, filler fill)

@@ -10,7 +10,7 @@ enum { COUNT = 900, PADDED = 928, STEPS = 5, TABLES = 3, PARTS = 3, MOST_ARRAYS 
 
 /* Rows that are shorter than a vector, that lie in two, and that fill whole ones. */
 static const struct lk_param_rows tables[TABLES] = {
-    {128, 240, 12}, {512, 256, 32}, {768, 45, 3}};
+    {128, 240, 12, 0, 0}, {512, 256, 32, 0, 0}, {768, 45, 3, 0, 0}};
 static const struct lk_update parts[PARTS] = {
     {.first = 512, .count = COUNT - 512}, {.first = 128, .count = 384}, {.count = 128}};
 
@@ -302,8 +302,10 @@ static void refuses(void **state)
 {
     (void)state;
     struct lk_device *device = open_class("cpu");
-    static const struct lk_param_rows wrong[] = {{64, 12, 12},  {128, 13, 12},  {128, 12, 0},
-                                                 {896, 12, 12}, {-128, 12, 12}, {0, 0, 1}};
+    static const struct lk_param_rows wrong[] = {
+        {64, 12, 12, 0, 0},   {128, 13, 12, 0, 0}, {128, 12, 0, 0, 0},      {896, 12, 12, 0, 0},
+        {-128, 12, 12, 0, 0}, {0, 0, 1, 0, 0},     {0, 128, 16, -1, 2},     {0, 128, 16, 4, 3},
+        {0, 128, 16, 4, 0},   {0, 120, 12, 4, 2},  {0, 128, 16, 1 << 30, 2}};
     static struct bench b;
     for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
         struct lk_optimizer *optimizer = NULL;

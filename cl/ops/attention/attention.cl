@@ -15,7 +15,8 @@
  * masked steps at the end change no bit. Backward computes p again.
  *
  * q [queries][..], k and v [keys][..]: rows of `q_row` numbers, of which those of head h begin
- * at q_at + h DIM (v: at v_at + h VALUES); likewise dq, dk, dv. y, dy [queries][heads VALUES].
+ * at h DIM (k: k_at + h DIM, v: v_at + h VALUES); likewise dq, dk, dv. y, dy [queries][heads
+ * VALUES].
  * saved: [tiles][heads][queries][2] V, dots: [tiles][heads][queries] V. lengths: of keys, and
  * of queries where SELF; queries behind them get y = 0.
  *
@@ -120,7 +121,7 @@ KERNEL void attention_forward(__global const S *restrict q, __global const S *re
                               __global V *restrict saved, real scale, struct lk_attention a)
 {
     const struct ids at = ids_here(SLICES);
-    forward_rows(at, rows_of(q, at.tile, a.queries, a.q_row, a.q_at + at.head * DIM),
+    forward_rows(at, rows_of(q, at.tile, a.queries, a.q_row, at.head * DIM),
                  rows_of(k, at.tile, a.keys, a.k_row, a.k_at + at.head * DIM),
                  rows_of(v, at.tile, a.keys, a.v_row, a.v_at + at.head * VALUES), lengths, y,
                  saved, scale, &a);

@@ -29,7 +29,7 @@ INLINE struct head head_of(struct ids at, __global const S *q, __global const S 
 {
     const size_t row = ((size_t)at.tile * a->heads + at.head) * a->queries;
     struct head h;
-    h.q = rows_of(q, at.tile, a->queries, a->q_row, a->q_at + at.head * DIM);
+    h.q = rows_of(q, at.tile, a->queries, a->q_row, at.head * DIM);
     h.k = rows_of(k, at.tile, a->keys, a->k_row, a->k_at + at.head * DIM);
     h.v = rows_of(v, at.tile, a->keys, a->v_row, a->v_at + at.head * VALUES);
     h.dy = rows_of(dy, at.tile, a->queries, a->heads * VALUES, at.head * VALUES);
@@ -101,7 +101,7 @@ KERNEL void attention_queries(__global const S *restrict q, __global const S *re
 {
     const struct ids at = ids_here(SLICES);
     const size_t first =
-        ((size_t)at.tile * a.queries * a.q_row + a.q_at + at.head * DIM + at.slice * SLICE) *
+        ((size_t)at.tile * a.queries * a.q_row + at.head * DIM + at.slice * SLICE) *
         PARTS;
     query_rows(at, head_of(at, q, k, v, dy, saved, dots, lengths, &a),
                rows_of(y, at.tile, a.queries, a.heads * VALUES, at.head * VALUES),

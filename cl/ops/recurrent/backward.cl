@@ -17,7 +17,6 @@
 #include "ops/recurrent/state.cl"
 
 #define LAST_GATES (KIND == GRU_BEFORE ? 2 : GATES) /* of the sums that make dh */
-#define BLOCKS(w) (((w)->a.units + UNITS - 1) / UNITS)
 #define D_SLOT 3
 
 /* packed[block][column][UNITS] of `count` columns; past the last unit that one again. */

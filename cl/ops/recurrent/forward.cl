@@ -22,7 +22,6 @@
 #define FIRST_GATES (KIND == GRU_BEFORE ? 2 : GATES) /* of the sums with h */
 #define FIRST_ROWS (FIRST_GATES * UNITS)
 #define MULTIPLIED(from) (DROP ? 5 + (from) : (from)) /* the slot of h that sums multiply */
-#define BLOCKS(w) (((w)->a.units + UNITS - 1) / UNITS)
 
 /* packed[block][k][gate][UNITS] of gates from `first` on; past the last unit that one again. */
 INLINE void pack_gates(__global const real *u, __global real *to, int units, int first,

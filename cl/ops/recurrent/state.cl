@@ -38,6 +38,9 @@
  * all steps. */
 #define FACTORS 7
 
+/* Of UNITS units. */
+#define BLOCKS(w) (((w)->a.units + UNITS - 1) / UNITS)
+
 /* Numbers of a whole vector of lanes, as comparisons with V want them. */
 #if VECTOR == 1
 typedef int W;

@@ -2,14 +2,15 @@
  *
  *   embedding_forward  y[t,u] = w[x[t]][u]; 0 where x[t] is no row, or t is not valid
  *   embedding_turn     rows[n,t,u] = dy[t,u] of lane n: of each token a row
+ *   embedding_list     behind the rows: x[n,t] + 1; 0 where embedding_forward finds no row
  *   embedding_zero     dw = 0
  *   embedding_sum      dw[x[n,t]][u] += rows[n,t,u], sample by sample, step by step
  *
  * x: int [tiles][steps][LANES], any numbers; length: lib/steps.cl; w: [vocabulary][units]; y,
- * dy: stored [tiles][steps][units][LANES]; rows: reals [tiles][LANES][steps][units]; dw:
- * [vocabulary][units] of every shard, dw_stride apart.
+ * dy: stored [tiles][steps][units][LANES]; rows: of every shard, `stride` reals apart, reals
+ * [samples][steps][units]; dw: [vocabulary][units] of every shard, dw_stride apart.
  *
- * Group ids: forward, turn: 0: `each` time steps, 1: tile; zero: 0: `each` rows of dw, 1:
+ * Group ids: forward, turn, list: 0: `each` time steps, 1: tile; zero: 0: `each` rows of dw, 1:
  * shard; sum: 0: which rows of dw, those whose number modulo `groups` it is, 1: shard.
  */
 #include "lib/real.cl"
@@ -67,18 +68,20 @@ KERNEL void embedding_forward(__global const int *restrict x,
 }
 
 KERNEL void embedding_turn(__global const S *restrict dy, __global real *restrict rows,
-                           struct lk_embedding a)
+                           int samples, int stride, struct lk_embedding a)
 {
     const size_t tile = get_group_id(1);
     const int first = get_group_id(0) * a.each, end = min(first + a.each, a.steps);
+    const int in_shard = (int)tile % a.shard_tiles * LANES + PART * VECTOR;
+    const int here = min(VECTOR, samples - in_shard); /* lanes that belong to a sample */
     const size_t sample = (size_t)a.steps * a.units;
-    rows += (tile * LANES + PART * VECTOR) * sample;
+    rows += tile / a.shard_tiles * stride + in_shard * sample;
     for (int t = first; t < end; t++) {
         __global const S *from = dy + (tile * a.steps + t) * a.units * PARTS + PART;
         __global real *row = rows + (size_t)t * a.units;
         int u = 0;
 #if VECTOR > 1
-        for (; u + VECTOR <= a.units; u += VECTOR) {
+        for (; here == VECTOR && u + VECTOR <= a.units; u += VECTOR) {
             V block[VECTOR];
             UNROLL for (int v = 0; v < VECTOR; v++) block[v] = LOAD(from + (u + v) * PARTS);
             transpose(block);
@@ -88,8 +91,26 @@ KERNEL void embedding_turn(__global const S *restrict dy, __global real *restric
         for (; u < a.units; u++) {
             lanes value;
             value.all = LOAD(from + u * PARTS);
-            for (int v = 0; v < VECTOR; v++)
+            for (int v = 0; v < here; v++)
                 row[v * sample + u] = value.lane[v];
+        }
+    }
+}
+
+KERNEL void embedding_list(__global const int *restrict x, __global const int *restrict length,
+                           __global real *restrict rows, int samples, int stride,
+                           struct lk_embedding a)
+{
+    const size_t tile = get_group_id(1);
+    const int first = get_group_id(0) * a.each, end = min(first + a.each, a.steps);
+    rows += tile / a.shard_tiles * stride + (size_t)samples * a.steps * a.units;
+    for (int v = 0; v < VECTOR; v++) {
+        const int lane = PART * VECTOR + v, n = (int)tile % a.shard_tiles * LANES + lane;
+        const int valid = valid_steps(length, tile, lane, a.steps);
+        for (int t = first; n < samples && t < end; t++) {
+            const int token = x[(tile * a.steps + t) * LANES + lane];
+            const bool is_row = token >= 0 && token < a.vocabulary && t < valid;
+            rows[n * a.steps + t] = is_row ? (real)(token + 1) : 0;
         }
     }
 }

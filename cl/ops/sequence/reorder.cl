@@ -7,7 +7,7 @@
  * x, dx, and y of reverse: stored [tiles][steps][channels][LANES]; y, dy of last: stored
  * [tiles][channels][LANES]; length: lib/steps.cl.
  *
- * Group ids: 0: `each` time steps of x; 1: tile.
+ * Group ids: 0: `each` time steps of dx, or of y of reverse; 1: tile.
  */
 #include "lib/real.cl"
 #include "lib/steps.cl"
@@ -38,8 +38,6 @@ KERNEL void last_forward(__global const S *restrict x, __global const int *restr
 {
     const size_t tile = get_group_id(1);
     int step[VECTOR];
-    if (get_group_id(0) > 0)
-        return;
     for (int v = 0; v < VECTOR; v++)
         step[v] = valid_steps(length, tile, PART * VECTOR + v, steps) - 1;
     pick(x + tile * steps * channels * PARTS, y + tile * channels * PARTS, step, channels);

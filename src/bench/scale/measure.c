@@ -146,7 +146,7 @@ static enum lk_status take_sums(struct meter *m)
     void *result;
     LK_TRY(lk_exchange_wait(m->exchange, m->buckets, terms, &checksums, &count));
     for (int b = 0; b < m->buckets; b++) {
-        const size_t values = (size_t)lk_replica_bucket(m->replica, b).count;
+        const size_t values = (size_t)lk_replica_bucket(m->replica, b).sum_count;
         LK_TRY(lk_exchange_wait(m->exchange, b, terms, &checksums, &count));
         LK_TRY(lk_exchange_result(m->exchange, b, &result));
         memcpy(result, terms[0].values, values * sizeof(float));
@@ -247,7 +247,7 @@ static void report(struct meter *m, struct lk_scale_costs *costs)
     memset(costs->ready, 0, sizeof costs->ready);
     memset(costs->spread, 0, sizeof costs->spread);
     for (int b = 0; b < m->buckets; b++) {
-        costs->bytes[b] = (double)lk_replica_bucket(m->replica, b).count * sizeof(float);
+        costs->bytes[b] = (double)lk_replica_bucket(m->replica, b).sum_count * sizeof(float);
         costs->update[b] = lk_median(m->update[b], m->rounds);
         for (int i = 0; i < m->sizes; i++) {
             double *times = m->took[i * m->buckets + b];

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "data/sources/names.h"
 #include "data/sources/source.h"
+#include "data/text/pieces.h"
 #include "io/file.h"
 
 #include <stdio.h>
@@ -88,28 +89,24 @@ static enum lk_status see_lines(struct text *text,
                                 enum lk_status (*see)(struct text *, const char *label,
                                                       struct line line))
 {
-    char *end = text->data + text->bytes;
-    int64_t number = 1;
-    for (char *at = text->data; at < end; number++) {
-        char *stop = memchr(at, '\n', (size_t)(end - at)), *next = stop ? stop + 1 : end;
-        stop = stop ? stop : end;
-        if (stop > at && stop[-1] == '\r')
-            stop--;
-        char *tab = at + strcspn(at, "\t\n");
-        const size_t bytes = tab < stop ? (size_t)(stop - tab - 1) : 0;
-        if (stop > at && (tab >= stop || tab == at || bytes == 0))
+    const char *at = text->data, *end = at + text->bytes, *line;
+    size_t length;
+    for (int64_t number = 1; lk_text_next_line(&at, end, &line, &length); number++) {
+        if (length == 0)
+            continue;
+        const char *stop = memchr(line, '\t', length);
+        const size_t bytes = stop ? length - (size_t)(stop - line) - 1 : 0;
+        if (bytes == 0 || stop == line)
             return lk_fail(LK_E_DATA, "'%s', line %lld: expected a label, a TAB and a text",
                            text->path, (long long)number);
-        if (stop > at) {
-            const size_t kept = bytes < (size_t)text->length ? bytes : (size_t)text->length;
-            *tab = '\0';
-            const enum lk_status status =
-                see(text, at, (struct line){.text = tab + 1, .bytes = (uint32_t)kept});
-            *tab = '\t';
-            if (status != LK_OK)
-                return lk_fail_within(status, "'%s', line %lld", text->path, (long long)number);
-        }
-        at = next;
+        const size_t kept = bytes < (size_t)text->length ? bytes : (size_t)text->length;
+        char *tab = text->data + (stop - text->data);
+        *tab = '\0';
+        const enum lk_status status =
+            see(text, line, (struct line){.text = tab + 1, .bytes = (uint32_t)kept});
+        *tab = '\t';
+        if (status != LK_OK)
+            return lk_fail_within(status, "'%s', line %lld", text->path, (long long)number);
     }
     return LK_OK;
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FILE_BYTES = 1 << 30, MOST_COLUMNS = 1 << 16, MOST_NAMED = 1000 };
+enum { MOST_FILE_BYTES = 1 << 30, MOST_COLUMNS = 1 << 16 };
 
 static void clear_file(struct lk_csv *csv)
 {
@@ -246,17 +246,16 @@ static enum lk_status find_columns(struct lk_csv *csv)
 
 /* --- opening --------------------------------------------------------------------------- */
 
-/* Adds the fields that are texts, of a column each. */
+/* Adds the fields that are texts, of a column each, in front of all others. */
 static enum lk_status add_texts(struct lk_csv *csv)
 {
-    const int first = csv->groups.count;
     for (int i = 0; i < LK_MOST_FIELDS; i++)
         csv->origins[i].text = -1;
     if (*csv->options.texts)
         LK_TRY(lk_groups_add(&csv->groups, LK_FIELD_INPUT, csv->options.texts));
-    for (int i = first; i < csv->groups.count; i++) {
+    for (int i = 0; i < csv->groups.count; i++) {
         struct lk_group *group = &csv->groups.items[i];
-        csv->origins[i].text = i - first;
+        csv->origins[i].text = i;
         if (group->count != 1)
             return lk_fail(LK_E_ARGUMENT,
                            "csv: a text is one column; text=NAME:a,OTHER:b are two of them");
@@ -330,16 +329,9 @@ static enum lk_status make_room(struct lk_csv *csv)
     return LK_OK;
 }
 
-/* Notes why a line is broken. After very many messages the last one serves for all further
- * lines. */
 static enum lk_status add_fault(struct lk_csv *csv, int64_t line, const char *why)
 {
-    char text[LK_SOURCE_PATH + 600];
-    snprintf(text, sizeof text, "'%s', line %lld: %s", csv->path, (long long)line, why);
-    if (csv->faults.count < MOST_NAMED)
-        LK_TRY(lk_names_add(&csv->faults, text));
-    csv->rows[csv->count++] = -csv->faults.count;
-    return LK_OK;
+    return lk_table_add_fault(&csv->faults, csv->path, line, why, &csv->rows[csv->count++]);
 }
 
 /* Reads the numbers of a line, whose inputs have been checked, into `row`. */

@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const label_types[] = {"auto", "class", "number", NULL};
@@ -137,4 +138,16 @@ int64_t lk_labels_classes(const struct lk_labels *labels)
 void lk_labels_clear(struct lk_labels *labels)
 {
     lk_class_words_clear(&labels->words);
+}
+
+enum lk_status lk_table_add_fault(struct lk_names *faults, const char *path, int64_t line,
+                                  const char *why, int64_t *entry)
+{
+    enum { MOST_NAMED = 1000 };
+    char text[LK_SOURCE_PATH + 600];
+    snprintf(text, sizeof text, "'%s', line %lld: %.500s", path, (long long)line, why);
+    if (faults->count < MOST_NAMED)
+        LK_TRY(lk_names_add(faults, text));
+    *entry = -faults->count;
+    return LK_OK;
 }

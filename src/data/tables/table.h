@@ -60,6 +60,11 @@ LK_MUST_CHECK enum lk_status lk_labels_find_number(const struct lk_labels *label
 int64_t lk_labels_classes(const struct lk_labels *labels);
 void lk_labels_clear(struct lk_labels *labels);
 
+/* Notes why a line of a file is broken; *entry is -1 - its number among `faults`. After very
+ * many messages the last one serves for all further lines. fails: LK_E_MEMORY */
+LK_MUST_CHECK enum lk_status lk_table_add_fault(struct lk_names *faults, const char *path,
+                                                int64_t line, const char *why, int64_t *entry);
+
 /* A finite number that fits float, with nothing behind it but blanks. */
 bool lk_table_number(const char *text, double *number);
 

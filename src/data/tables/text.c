@@ -3,17 +3,17 @@
  * are stretches of it with the tokens that come next. Other lines are broken samples. */
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "data/sources/source.h"
 #include "data/tables/table.h"
-#include "data/text/texts.h"
-#include "data/text/unicode.h"
+#include "data/text/columns.h"
 #include "io/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LABEL = 256, MOST_NAMED = 1000, FIRST_LINES = 100 };
+enum { MOST_LABEL = 256, FIRST_LINES = 100 };
 static const size_t most_bytes = (size_t)4 << 30;
 
 enum labels { LABELS_AUTO, LABELS_LINE, LABELS_NEXT };
@@ -61,10 +61,9 @@ struct lines {
     char *data; /* of the file, while it is read */
     size_t bytes;
     bool predicts_next;
-    int64_t length; /* tokens of a sample */
     struct lk_labels labels;
-    struct lk_texts texts;
-    struct sample *samples; /* [count] of lines */
+    struct lk_text_columns texts; /* one */
+    struct sample *samples;       /* [count] of lines */
     int64_t count, room;
     struct lk_names faults; /* why lines are broken */
     struct lk_field fields[3];
@@ -77,7 +76,7 @@ static void lines_close(void *state)
     struct lines *lines = state;
     free(lines->data);
     lk_labels_clear(&lines->labels);
-    lk_texts_clear(&lines->texts);
+    lk_texts_clear(&lines->texts.texts);
     free(lines->samples);
     lk_names_clear(&lines->faults);
     free(lines);
@@ -111,14 +110,13 @@ static void cut(struct line *line, const char *at, size_t bytes)
  * long text does not make it labelled, nor does a broken line make the others one text. */
 static bool has_labels(const struct lines *lines)
 {
-    const char *end = lines->data + lines->bytes;
+    const char *at = lines->data, *line;
+    size_t length;
     int seen = 0, with_tab = 0;
-    for (const char *at = lines->data; at < end && seen < FIRST_LINES;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        stop = stop ? stop : end;
-        seen += stop > at && *at != '\r';
-        with_tab += memchr(at, '\t', (size_t)(stop - at)) != NULL;
-        at = stop < end ? stop + 1 : end;
+    while (seen < FIRST_LINES &&
+           lk_text_next_line(&at, lines->data + lines->bytes, &line, &length)) {
+        seen += length > 0;
+        with_tab += memchr(line, '\t', length) != NULL;
     }
     return with_tab > 0 && 2 * with_tab >= seen;
 }
@@ -127,18 +125,15 @@ static bool has_labels(const struct lines *lines)
 static enum lk_status see_lines(struct lines *lines,
                                 enum lk_status (*see)(struct lines *, const struct line *))
 {
-    struct line line = {.number = 1};
-    const char *end = lines->data + lines->bytes;
-    for (const char *at = lines->data; at < end; line.number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *next = stop ? stop + 1 : end;
-        stop = stop ? stop : end;
-        if (stop > at && stop[-1] == '\r')
-            stop--;
-        cut(&line, at, (size_t)(stop - at));
-        if (stop > at)
-            LK_TRY(see(lines, &line));
-        at = next;
+    struct line line;
+    const char *at = lines->data, *end = at + lines->bytes, *found;
+    size_t length;
+    for (int64_t number = 1; lk_text_next_line(&at, end, &found, &length); number++) {
+        if (length == 0)
+            continue;
+        line.number = number;
+        cut(&line, found, length);
+        LK_TRY(see(lines, &line));
     }
     return LK_OK;
 }
@@ -208,20 +203,16 @@ static enum lk_status read_line(struct lines *lines, const struct line *line, in
         return lk_fail(LK_E_DATA,
                        "expected a label, a TAB and a text (labels=next: one long text)");
     LK_TRY(lk_labels_find(&lines->labels, line->label, label));
-    return lk_texts_add(&lines->texts, line->text, line->bytes, false);
+    return lk_texts_add(&lines->texts.texts, line->text, line->bytes, false);
 }
 
-/* After very many messages the last one serves for all further lines. */
 static enum lk_status add_fault(struct lines *lines, const struct line *line)
 {
-    char why[LK_SOURCE_PATH + 600];
-    snprintf(why, sizeof why, "'%s', line %lld: %.500s", lines->path, (long long)line->number,
-             lk_error_text());
+    char why[512];
+    snprintf(why, sizeof why, "%.500s", lk_error_text());
     lk_error_clear();
-    if (lines->faults.count < MOST_NAMED)
-        LK_TRY(lk_names_add(&lines->faults, why));
-    lines->samples[lines->count++].text = -lines->faults.count;
-    return LK_OK;
+    return lk_table_add_fault(&lines->faults, lines->path, line->number, why,
+                              &lines->samples[lines->count++].text);
 }
 
 static enum lk_status add_line(struct lines *lines, const struct line *line)
@@ -235,7 +226,7 @@ static enum lk_status add_line(struct lines *lines, const struct line *line)
         lines->room = room;
     }
     struct sample *sample = &lines->samples[lines->count];
-    *sample = (struct sample){.text = lines->texts.count};
+    *sample = (struct sample){.text = lines->texts.texts.count};
     const enum lk_status status = read_line(lines, line, &sample->label);
     if (status == LK_E_DATA)
         return add_fault(lines, line);
@@ -253,7 +244,7 @@ static enum lk_status read_labelled(struct lines *lines, const char *spec,
     LK_TRY(see_lines(lines, add_line));
     if (lines->count == 0)
         return lk_fail(LK_E_DATA, "'%s' has no line", lines->path);
-    if (lines->texts.count == 0)
+    if (lines->texts.texts.count == 0)
         return lk_fail(LK_E_DATA, "no line can be read; the first: %s", lines->faults.items[0]);
     return LK_OK;
 }
@@ -278,21 +269,23 @@ static enum lk_status refuse_long(const struct lines *lines, enum lk_status stat
  * followed by another one. */
 static enum lk_status count_stretches(struct lines *lines)
 {
-    const int64_t tokens = lk_texts_measure(&lines->texts, 0);
+    const int64_t tokens = lk_texts_measure(&lines->texts.texts, 0);
     if (tokens < 2)
         return lk_fail(LK_E_DATA, "'%s': a text of %lld tokens; 2 are the least", lines->path,
                        (long long)tokens);
-    lines->count = (tokens - 2) / lines->length + 1;
+    lines->count = (tokens - 2) / lines->texts.length + 1;
     return LK_OK;
 }
 
 static enum lk_status read_long(struct lines *lines)
 {
-    const enum lk_status status = lk_texts_add(&lines->texts, lines->data, lines->bytes, true);
+    const enum lk_status status =
+        lk_texts_add(&lines->texts.texts, lines->data, lines->bytes, true);
     if (status != LK_OK)
         return status == LK_E_DATA ? refuse_long(lines, status) : status;
-    if (lines->texts.vocabulary.is_there) /* how many pairs there are is known only then */
-        LK_TRY(lk_texts_encode(&lines->texts));
+    if (lines->texts.texts.vocabulary
+            .is_there) /* how many pairs there are is known only then */
+        LK_TRY(lk_texts_encode(&lines->texts.texts));
     return count_stretches(lines);
 }
 
@@ -300,13 +293,13 @@ static enum lk_status read_long(struct lines *lines)
 
 static void make_fields(struct lines *lines)
 {
-    const int64_t size = lk_vocabulary_size(&lines->texts.vocabulary);
+    const int64_t size = lk_vocabulary_size(&lines->texts.texts.vocabulary);
     const bool is_named = lines->labels.words.names.count > 0;
     lines->fields[LABEL] =
         lines->predicts_next
             ? (struct lk_field){.name = "next",
                                 .dtype = LK_I32,
-                                .shape = {1, {lines->length}},
+                                .shape = {1, {lines->texts.length}},
                                 .role = LK_FIELD_LABEL,
                                 .length = -1,
                                 .classes = size}
@@ -317,25 +310,16 @@ static void make_fields(struct lines *lines)
                                 .classes = lk_labels_classes(&lines->labels),
                                 .class_names =
                                     is_named ? lines->labels.words.names.items : NULL};
-    lines->fields[TOKENS] = (struct lk_field){.name = "tokens",
-                                              .dtype = LK_I32,
-                                              .shape = {1, {lines->length}},
-                                              .length = TOKEN_COUNT,
-                                              .classes = size};
-    lines->fields[TOKEN_COUNT] =
-        (struct lk_field){.name = "tokens.length", .dtype = LK_I32, .length = -1};
+    lk_text_columns_describe(&lines->texts, 0, "tokens", TOKEN_COUNT, &lines->fields[TOKENS],
+                             &lines->fields[TOKEN_COUNT]);
 }
 
 static enum lk_status read_file(struct lines *lines, const struct lk_data_request *request,
                                 char *spec)
 {
-    const struct lk_data_options *wanted = request->wanted;
     LK_TRY(lk_source_parse_options(table, spec, &lines->options));
     const struct options *o = &lines->options;
-    lines->length = o->text.length > 0             ? o->text.length
-                    : wanted && wanted->length > 0 ? wanted->length
-                                                   : LK_TEXT_STANDARD_LENGTH;
-    LK_TRY(lk_texts_begin(&lines->texts, &o->text, wanted));
+    LK_TRY(lk_text_columns_begin(&lines->texts, 1, &o->text, request->wanted));
     LK_TRY(lk_source_find_file("text", spec, ".txt", request->part, lines->path, &lines->part));
     LK_TRY(load(lines));
     lines->predicts_next =
@@ -381,7 +365,7 @@ static enum lk_status lines_open(struct lk_data_request *request, struct lk_data
 
 static struct lk_texts *lines_texts(void *state)
 {
-    return &((struct lines *)state)->texts;
+    return &((struct lines *)state)->texts.texts;
 }
 
 /* Of one long text the training part is its beginning: as many stretches as there are samples.
@@ -390,11 +374,12 @@ static enum lk_status lines_learn(void *state, const int64_t *indices, int64_t c
 {
     struct lines *lines = state;
     if (lines->predicts_next)
-        LK_TRY(lk_texts_learn(&lines->texts, 0, count * lines->length));
+        LK_TRY(lk_texts_learn(&lines->texts.texts, 0, count * lines->texts.length));
     for (int64_t i = 0; i < count && !lines->predicts_next; i++)
         if (lines->samples[indices[i]].text >= 0)
-            LK_TRY(lk_texts_learn(&lines->texts, lines->samples[indices[i]].text, INT64_MAX));
-    const enum lk_status status = lk_texts_encode(&lines->texts);
+            LK_TRY(lk_texts_learn(&lines->texts.texts, lines->samples[indices[i]].text,
+                                  INT64_MAX));
+    const enum lk_status status = lk_texts_encode(&lines->texts.texts);
     if (status != LK_OK)
         return lk_fail_within(status, "'%s'", lines->path);
     make_fields(lines);
@@ -411,34 +396,31 @@ static enum lk_status find_tokens(const struct lines *lines, int64_t index,
                                   const int32_t **tokens, int64_t *count)
 {
     if (lines->predicts_next) {
-        const int64_t first = index * lines->length;
-        *tokens = lk_texts_tokens(&lines->texts, 0, count) + first;
-        *count = *count - 1 - first < lines->length ? *count - 1 - first : lines->length;
+        const int64_t first = index * lines->texts.length;
+        *tokens = lk_texts_tokens(&lines->texts.texts, 0, count) + first;
+        *count =
+            *count - 1 - first < lines->texts.length ? *count - 1 - first : lines->texts.length;
         return LK_OK;
     }
     const int64_t text = lines->samples[index].text;
     if (text < 0)
         return lk_fail(LK_E_DATA, "%s", lines->faults.items[-text - 1]);
-    *tokens = lk_texts_tokens(&lines->texts, text, count);
+    *tokens = lk_texts_tokens(&lines->texts.texts, text, count);
     return LK_OK;
 }
 
 static enum lk_status lines_read(const void *state, int64_t index, void *const to[])
 {
     const struct lines *lines = state;
-    const struct lk_vocabulary *v = &lines->texts.vocabulary;
-    const int32_t *tokens;
+    const int32_t *tokens = NULL;
     int64_t count = 0;
     LK_TRY(find_tokens(lines, index, &tokens, &count));
-    if (to[TOKENS])
-        (void)lk_vocabulary_fill(v, tokens, count, lines->length, to[TOKENS]);
-    if (to[TOKEN_COUNT])
-        *(int32_t *)to[TOKEN_COUNT] = (int32_t)(count < lines->length ? count : lines->length);
+    lk_text_columns_fill(&lines->texts, tokens, count, to[TOKENS], to[TOKEN_COUNT]);
     if (!to[LABEL])
         return LK_OK;
     if (!lines->predicts_next)
         *(int32_t *)to[LABEL] = lines->samples[index].label;
-    for (int64_t i = 0; lines->predicts_next && i < lines->length; i++)
+    for (int64_t i = 0; lines->predicts_next && i < lines->texts.length; i++)
         ((int32_t *)to[LABEL])[i] = i < count ? tokens[i + 1] : -1;
     return LK_OK;
 }
@@ -453,12 +435,12 @@ static int64_t lines_label(const void *state, int64_t index)
 
 static enum lk_status lines_measure(const void *state, int64_t index, struct lk_text_size *size)
 {
-    const int32_t *tokens;
+    const int32_t *tokens = NULL;
+    int64_t count = 0;
     const struct lines *lines = state;
     *size = (struct lk_text_size){0};
-    LK_TRY(find_tokens(lines, index, &tokens, &size->tokens));
-    for (int64_t i = 0; i < size->tokens && lines->texts.vocabulary.unit != LK_UNIT_BYTE; i++)
-        size->unknown += tokens[i] == LK_TOKEN_UNKNOWN;
+    LK_TRY(find_tokens(lines, index, &tokens, &count));
+    lk_text_columns_count(&lines->texts, tokens, count, size);
     return LK_OK;
 }
 

@@ -40,16 +40,30 @@ enum lk_status lk_text_columns_learn(struct lk_text_columns *columns, const int6
     return lk_texts_encode(&columns->texts);
 }
 
-void lk_text_columns_read(const struct lk_text_columns *columns, int64_t row, int k,
-                          int32_t *tokens, int32_t *number)
+void lk_text_columns_fill(const struct lk_text_columns *columns, const int32_t *found,
+                          int64_t count, int32_t *tokens, int32_t *number)
 {
-    int64_t count = 0;
-    const int32_t *found = lk_texts_tokens(&columns->texts, row * columns->count + k, &count);
     if (number)
         *number = (int32_t)(count < columns->length ? count : columns->length);
     if (tokens)
         (void)lk_vocabulary_fill(&columns->texts.vocabulary, found, count, columns->length,
                                  tokens);
+}
+
+void lk_text_columns_count(const struct lk_text_columns *columns, const int32_t *tokens,
+                           int64_t count, struct lk_text_size *size)
+{
+    size->tokens += count;
+    for (int64_t i = 0; i < count && columns->texts.vocabulary.unit != LK_UNIT_BYTE; i++)
+        size->unknown += tokens[i] == LK_TOKEN_UNKNOWN;
+}
+
+void lk_text_columns_read(const struct lk_text_columns *columns, int64_t row, int k,
+                          int32_t *tokens, int32_t *number)
+{
+    int64_t count = 0;
+    const int32_t *found = lk_texts_tokens(&columns->texts, row * columns->count + k, &count);
+    lk_text_columns_fill(columns, found, count, tokens, number);
 }
 
 void lk_text_columns_measure(const struct lk_text_columns *columns, int64_t row,
@@ -60,8 +74,6 @@ void lk_text_columns_measure(const struct lk_text_columns *columns, int64_t row,
         int64_t count = 0;
         const int32_t *found =
             lk_texts_tokens(&columns->texts, row * columns->count + k, &count);
-        size->tokens += count;
-        for (int64_t i = 0; i < count && columns->texts.vocabulary.unit != LK_UNIT_BYTE; i++)
-            size->unknown += found[i] == LK_TOKEN_UNKNOWN;
+        lk_text_columns_count(columns, found, count, size);
     }
 }

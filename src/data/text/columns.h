@@ -32,6 +32,14 @@ LK_MUST_CHECK enum lk_status lk_text_columns_learn(struct lk_text_columns *colum
 void lk_text_columns_read(const struct lk_text_columns *columns, int64_t row, int k,
                           int32_t *tokens, int32_t *number);
 
+/* The same of any tokens: of a stretch of one long text. */
+void lk_text_columns_fill(const struct lk_text_columns *columns, const int32_t *found,
+                          int64_t count, int32_t *tokens, int32_t *number);
+
+/* Adds to a size that many tokens, and those among them that are unknown. */
+void lk_text_columns_count(const struct lk_text_columns *columns, const int32_t *tokens,
+                           int64_t count, struct lk_text_size *size);
+
 /* Tokens of all columns of a row. */
 void lk_text_columns_measure(const struct lk_text_columns *columns, int64_t row,
                              struct lk_text_size *size);

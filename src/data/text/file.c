@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 #include "base/option.h"
-#include "data/text/unicode.h"
+#include "base/utf8.h"
 #include "io/file.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -180,20 +180,17 @@ enum lk_status lk_vocabulary_parse(struct lk_vocabulary *vocabulary, const char 
 static enum lk_status read_lines(struct lk_vocabulary *vocabulary, const char *text,
                                  size_t bytes, const char *path)
 {
-    const char *end = text + bytes;
+    const char *end = text + bytes, *word;
+    size_t length;
     if (vocabulary->unit == LK_UNIT_AUTO)
         vocabulary->unit = LK_UNIT_WORD;
     if (vocabulary->unit == LK_UNIT_PAIRS || vocabulary->unit == LK_UNIT_BYTE)
         return refuse(path, "lines are words, or characters");
-    for (int line = 0; text < end; line++) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
-        stop = stop ? stop : end;
-        const size_t length = (size_t)(stop - text) - (stop > text && stop[-1] == '\r');
+    for (int line = 0; lk_text_next_line(&text, end, &word, &length); line++) {
         const bool stands_for_none = (line == 0 && length == 0) ||
-                                     (line <= 1 && length == 5 && !memcmp(text, "[UNK]", 5));
+                                     (line <= 1 && length == 5 && !memcmp(word, "[UNK]", 5));
         if (!stands_for_none)
-            LK_TRY(add_word(&vocabulary->words, text, length, path));
-        text = stop + 1;
+            LK_TRY(add_word(&vocabulary->words, word, length, path));
     }
     if (vocabulary->words.count == 0)
         return refuse(path, "no word is in it");

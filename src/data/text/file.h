@@ -5,7 +5,7 @@
 #include "data/text/vocabulary.h"
 
 /* {"unit": "word", "standardize": "...", "truncate": "end", "words": [...]}; of pairs "joins":
- * [[left, right], ...]. The caller frees it. fails: LK_E_DATA more than 32 MiB; LK_E_MEMORY */
+ * [[left, right], ...]. The caller frees it. fails: LK_E_DATA more than 8 MiB; LK_E_MEMORY */
 LK_MUST_CHECK enum lk_status lk_vocabulary_print(const struct lk_vocabulary *vocabulary,
                                                  char **text);
 

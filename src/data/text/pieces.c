@@ -2,6 +2,7 @@
 #include "data/text/pieces.h"
 
 #include "base/fail.h"
+#include "base/utf8.h"
 #include "data/text/unicode.h"
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,18 @@ static size_t stretch(const char *at, const char *end)
     const bool leaves = kind == KIND_SPACE && to < end && to[-1] == ' ' && to - at > 1 &&
                         kind_of(*to) != KIND_SPACE;
     return (size_t)(to - at) - leaves; /* the last blank goes with what follows */
+}
+
+bool lk_text_next_line(const char **at, const char *end, const char **line, size_t *length)
+{
+    if (*at >= end)
+        return false;
+    const char *stop = memchr(*at, '\n', (size_t)(end - *at));
+    *line = *at;
+    *at = stop ? stop + 1 : end;
+    stop = stop ? stop : end;
+    *length = (size_t)(stop - *line) - (stop > *line && stop[-1] == '\r');
+    return true;
 }
 
 bool lk_text_next(enum lk_text_unit unit, const char **at, const char *end, const char **piece,

@@ -26,6 +26,10 @@ enum lk_text_standard {
 /* The names of both, in this order, and NULL. */
 extern const char *const lk_text_units[], *const lk_text_standards[];
 
+/* Finds the next line: *at moves behind its LF, or to the end where the last line has none. A
+ * CR in front of the LF, or of the end, is not part of it. false: there is none. */
+bool lk_text_next_line(const char **at, const char *end, const char **line, size_t *length);
+
 /* Memory for a text that is prepared, used again and again. {0} is empty; free(bytes). */
 struct lk_text_room {
     char *bytes;

@@ -2,13 +2,13 @@
 #include "data/text/texts.h"
 
 #include "base/fail.h"
+#include "base/utf8.h"
 #include "data/text/file.h"
 #include "data/text/unicode.h"
 #include <stdlib.h>
 #include <string.h>
 
 const char *const lk_text_sides[] = {"end", "start", NULL};
-const char *const lk_text_paddings[] = {"end", "start", NULL};
 
 /* --- options ----------------------------------------------------------------------------- */
 

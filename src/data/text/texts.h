@@ -19,7 +19,7 @@ enum {
     LK_TEXT_MOST_LENGTH = 1 << 20,
     LK_TEXT_MOST_BYTES = 1 << 20
 };
-extern const char *const lk_text_sides[], *const lk_text_paddings[];
+extern const char *const lk_text_sides[];
 
 /* Rows of an option table over `struct type`, which has these options as `text`. */
 #define LK_TEXT_OPTION(type, field) .name = #field, .offset = offsetof(struct type, text.field)
@@ -32,7 +32,7 @@ extern const char *const lk_text_sides[], *const lk_text_paddings[];
          .help = "what is done to a text first, as in Keras's TextVectorization"},             \
         {LK_TEXT_CHOICE(type, truncate, lk_text_sides, "end"),                                 \
          .help = "where texts that are too long are cut"},                                     \
-        {LK_TEXT_CHOICE(type, pad, lk_text_paddings, "end"),                                   \
+        {LK_TEXT_CHOICE(type, pad, lk_text_sides, "end"),                                      \
          .help = "where texts that are too short get padding: the end"},                       \
         {LK_TEXT_OPTION(type, vocabulary), .kind = LK_OPTION_TEXT,                             \
          .count = sizeof((struct lk_text_options *)0)->vocabulary, .standard = "",             \

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "io/arrays/arrays.h"
 #include "io/arrays/hdf5_write.h"
+#include "io/file.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/foreign/names.h"
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct export
     bool averaged;                 /* the file has averages of trained parameters */
     struct lk_safetensor *tensors; /* [count], with data of their own */
     int count;
+    char *vocabulary; /* of texts; "": there is none */
 };
 
 static enum lk_status find_naming(struct export *e, const char *names)
@@ -47,7 +49,10 @@ static enum lk_status open_run(struct export *e, const char *run)
     enum lk_status status =
         lk_model_read(about->model_text, strlen(about->model_text), about->model, &e->model);
     e->averaged = lk_checkpoint_takes_average(file);
+    e->vocabulary = strdup(about->vocabulary ? about->vocabulary : "");
     lk_checkpoint_close(file);
+    if (status == LK_OK && !e->vocabulary)
+        status = lk_fail_memory("a vocabulary", 0);
     if (status == LK_OK)
         status = lk_arrays_open(e->path, &e->file);
     return status == LK_OK ? lk_namings_make(e->model, &e->namings) : status;
@@ -95,6 +100,9 @@ static enum lk_status convert(struct export *e, int p)
     const struct lk_array *array = find_array(e, param->name);
     LK_TRY(lk_layout_describe(param->node, param->index, e->naming->layout, &e->namings.arena,
                               &layout));
+    if (layout.refused)
+        return lk_fail(LK_E_ARGUMENT, "'%s' has no name of '%s': %s", param->name,
+                       e->naming->title, layout.refused);
     if (!array || array->count != lk_shape_count(&layout.own) ||
         (array->type != LK_SAFETENSOR_F32 && array->type != LK_SAFETENSOR_F64))
         return lk_fail(LK_E_DATA, "%s: no array '%s' as the model has it", e->path,
@@ -108,8 +116,8 @@ static enum lk_status convert(struct export *e, int p)
     if (status == LK_OK)
         lk_layout_give(&layout, each, ours, theirs);
     free(ours);
-    if (status == LK_OK && e->naming->added[p])
-        status = find_tensor(e, e->naming->added[p], array->type, &layout, &tensor);
+    if (status == LK_OK && e->naming->added[p][0])
+        status = find_tensor(e, e->naming->added[p][0], array->type, &layout, &tensor);
     return status;
 }
 
@@ -249,8 +257,34 @@ static enum lk_status choose_names(struct export *e, const char *path,
     return LK_OK;
 }
 
+/* --- the vocabulary ----------------------------------------------------------------------- */
+
+/* Whether that file has to be written; one with the same vocabulary may stay. */
+static enum lk_status check_vocabulary(const struct export *e,
+                                       const struct lk_weights_export_options *options,
+                                       bool *writes)
+{
+    const size_t bytes = strlen(e->vocabulary);
+    void *there = NULL;
+    size_t found = 0;
+    *writes = options->vocabulary && bytes > 0;
+    if (!*writes || options->may_replace || !lk_file_exists(options->vocabulary))
+        return LK_OK;
+    const enum lk_status status = lk_file_read(options->vocabulary, bytes, &there, &found);
+    if (status != LK_OK && status != LK_E_DATA) /* which a larger file is */
+        return status;
+    *writes = found != bytes || memcmp(there, e->vocabulary, bytes) != 0;
+    free(there);
+    lk_error_clear();
+    return *writes ? lk_fail(LK_E_ARGUMENT,
+                             "'%s' is there already and is not this run's vocabulary",
+                             options->vocabulary)
+                   : LK_OK;
+}
+
 static void clear(struct export *e)
 {
+    free(e->vocabulary);
     for (int i = 0; i < e->count; i++)
         free((void *)(uintptr_t)e->tensors[i].data);
     free(e->tensors);
@@ -259,17 +293,31 @@ static void clear(struct export *e)
     lk_model_destroy(e->model);
 }
 
-enum lk_status lk_weights_export(const char *run, const char *path, enum lk_weights_kind kind,
-                                 const char *names)
+enum lk_status lk_weights_export_with(const char *run, const char *path,
+                                      const struct lk_weights_export_options *options,
+                                      bool *has_vocabulary)
 {
     struct export e = {0};
+    bool writes_vocabulary = false;
     enum lk_status status;
     LK_TRY_OUT(open_run(&e, run));
-    LK_TRY_OUT(choose_names(&e, path, kind, names));
+    LK_TRY_OUT(choose_names(&e, path, options->kind, options->names));
     LK_TRY_OUT(convert_all(&e));
-    status =
-        kind == LK_WEIGHTS_SAFETENSORS ? write_safetensors(&e, path) : write_hdf5(&e, path);
+    LK_TRY_OUT(check_vocabulary(&e, options, &writes_vocabulary));
+    LK_TRY_OUT(options->kind == LK_WEIGHTS_SAFETENSORS ? write_safetensors(&e, path)
+                                                       : write_hdf5(&e, path));
+    if (writes_vocabulary)
+        LK_TRY_OUT(lk_file_write(options->vocabulary, e.vocabulary, strlen(e.vocabulary)));
+    *has_vocabulary = *e.vocabulary != '\0';
 out:
     clear(&e);
     return status;
+}
+
+enum lk_status lk_weights_export(const char *run, const char *path, enum lk_weights_kind kind,
+                                 const char *names)
+{
+    bool has_vocabulary;
+    const struct lk_weights_export_options options = {.kind = kind, .names = names};
+    return lk_weights_export_with(run, path, &options, &has_vocabulary);
 }

@@ -277,6 +277,19 @@ static void clear(struct findings *f)
         free(lists[i]->text.bytes);
 }
 
+/* Numbers of another kind of layer are refused even where what does not fit may be left out. */
+static enum lk_status check_layers(const struct lk_judgement *j)
+{
+    for (int p = 0; p < j->namings->params; p++) {
+        const struct lk_pair *pair = &j->pairing->pair[p];
+        if (pair->array >= 0 && pair->layout.refused)
+            return lk_fail(LK_E_SHAPE, "'%s' does not fit model '%s': '%.100s' is no %s: %s",
+                           j->path, j->model, j->file->arrays[pair->array].name,
+                           j->namings->param[p].name, pair->layout.refused);
+    }
+    return LK_OK;
+}
+
 enum lk_status lk_judge(const struct lk_judgement *j)
 {
     struct findings f = {.missing.between = ", ",
@@ -286,6 +299,7 @@ enum lk_status lk_judge(const struct lk_judgement *j)
                          .beside.between = ", ",
                          .unused.between = "; "};
     int param, array;
+    LK_TRY(check_layers(j));
     find_last(j, &param, &array);
     find_in_model(j, param, &f);
     enum lk_status status = find_in_file(j, array, &f);

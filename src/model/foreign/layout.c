@@ -2,6 +2,7 @@
 #include "model/foreign/layout.h"
 
 #include "base/fail.h"
+#include "base/option.h"
 #include <string.h>
 
 /* --- order of axes ------------------------------------------------------------------------ */
@@ -172,6 +173,15 @@ static bool is_gru(const struct lk_node *node)
     return strcmp(node->op->name, "gru") == 0;
 }
 
+/* Whether the reset gate of a gru multiplies the state itself, as no gru of PyTorch does. */
+static bool resets_before(const struct lk_node *node)
+{
+    char value[16];
+    lk_option_print(lk_option_find(node->op->options, "reset_after"), node->options, value,
+                    sizeof value);
+    return strcmp(value, "false") == 0;
+}
+
 /* PyTorch's gru has the reset gate before the update gate. */
 static enum lk_status gate_order(struct lk_arena *arena, struct lk_layout *layout)
 {
@@ -219,8 +229,12 @@ enum lk_status lk_layout_describe(const struct lk_node *node, int index,
 {
     *layout = (struct lk_layout){.own = node->shapes.param[index].shape};
     place_axes(axes_of(node, index, kind), layout);
-    if (is_gru(node) && kind == LK_LAYOUT_TORCH)
+    if (is_gru(node) && kind == LK_LAYOUT_TORCH) {
+        if (resets_before(node))
+            layout->refused = "PyTorch's gru resets after the product, and this one, with "
+                              "reset_after=false, before it";
         return gate_order(arena, layout);
+    }
     if (kind != LK_LAYOUT_KERAS)
         return LK_OK;
     if (is_gru(node))

@@ -28,6 +28,8 @@ struct lk_layout {
     int64_t first;     /* of theirs, where our first element lies: an array may hold several of
                         * our parameters, which all have its shape */
     bool is_depthwise; /* Keras: the last two axes may be [1][in * multiplier] as well */
+    const char *refused; /* why that program has no such layer, so that the numbers of its
+                          * nearest one would mean something else; NULL: it has */
 };
 
 /* Describes parameter `index` of a node. What `order` points to lies in the arena.

@@ -3,6 +3,7 @@
 #include "model/foreign/names.h"
 
 #include "base/fail.h"
+#include "model/foreign/directions.h"
 #include "model/foreign/table.h"
 #include <stdio.h>
 #include <string.h>
@@ -150,19 +151,29 @@ static void spell_torch(const struct lk_foreign_param *p, const char *layer, con
         snprintf(text[0], 192, "%s.%s", layer, spell(own, LK_NAMING_TORCH));
 }
 
+static enum lk_status keep_spellings(struct lk_namings *namings,
+                                     char text[LK_MOST_SPELLINGS][192],
+                                     const char *names[LK_MOST_SPELLINGS])
+{
+    for (int i = 0; i < LK_MOST_SPELLINGS; i++)
+        if (*text[i])
+            LK_TRY(lk_arena_text(&namings->arena, text[i], &names[i]));
+    return LK_OK;
+}
+
 /* PyTorch's recurrent layers have two biases, of which ours have the sum, but for a gru that
  * resets after the product. */
 static enum lk_status name_added(struct lk_namings *namings, struct lk_naming *naming, int p,
                                  const char *layer, const char *part)
 {
     const struct lk_foreign_param *param = &namings->param[p];
-    char text[192];
+    char text[LK_MOST_SPELLINGS][192] = {"", ""};
     if (naming->style != LK_NAMING_TORCH || !cell_of(param->node) ||
         strcmp(param->node->shapes.param[param->index].name, "bias") != 0 ||
         param->index + 1 < param->node->shapes.params)
         return LK_OK;
-    snprintf(text, sizeof text, "%s.bias_hh_%s", layer, *part ? part : "l0");
-    return lk_arena_text(&namings->arena, text, &naming->added[p]);
+    spell_torch_cell(layer, part, "recurrent_bias", text);
+    return keep_spellings(namings, text, naming->added[p]);
 }
 
 /* Parameters of the node before number `index` that the naming's layers do not have. */
@@ -199,9 +210,7 @@ static enum lk_status name_param(struct lk_namings *namings, struct lk_naming *n
         spell_keras_3(param, layer, part, place, text[0]);
         break;
     }
-    for (int i = 0; i < LK_MOST_SPELLINGS; i++)
-        if (*text[i])
-            LK_TRY(lk_arena_text(&namings->arena, text[i], &naming->names[p][i]));
+    LK_TRY(keep_spellings(namings, text, naming->names[p]));
     return name_added(namings, naming, p, layer, part);
 }
 
@@ -359,6 +368,7 @@ static enum lk_status add_counted(struct lk_namings *namings,
                                   const struct lk_convention *conventions, int count)
 {
     struct lk_naming *naming;
+    const char **base;
     void *none;
     LK_TRY(add(namings, "keras-3", LK_NAMING_KERAS_3, &naming));
     for (int i = 0; i < count; i++)
@@ -366,9 +376,30 @@ static enum lk_status add_counted(struct lk_namings *namings,
             take_convention(naming, &conventions[i]);
             return count_layers(namings, naming, conventions[i].base);
         }
+    LK_TRY(lk_directions_list(namings, LK_NAMING_KERAS_3, &namings->arena, &base));
+    if (base)
+        return count_layers(namings, naming, base);
     LK_TRY(lk_arena_allocate(&namings->arena,
                              ((size_t)namings->params + 1) * sizeof(const char *), &none));
     return count_layers(namings, naming, none);
+}
+
+/* Adds a naming in which both directions of a recurrent layer are one layer of that program;
+ * none where the model has no such layer. It comes before the naming of that title in which
+ * each node is a layer, so that it is taken for what is written. */
+static enum lk_status add_directions(struct lk_namings *namings, const char *title,
+                                     enum lk_naming_style style)
+{
+    struct lk_naming *naming;
+    const char **base;
+    LK_TRY(lk_directions_list(namings, style, &namings->arena, &base));
+    if (!base)
+        return LK_OK;
+    LK_TRY(add(namings, title, style, &naming));
+    for (int p = 0; p < namings->params; p++)
+        LK_TRY(
+            name_param(namings, naming, p, base[p] ? base[p] : namings->param[p].node->name));
+    return LK_OK;
 }
 
 static enum lk_status list_params(const struct lk_graph *graph, struct lk_namings *namings)
@@ -406,8 +437,11 @@ enum lk_status lk_namings_make(const struct lk_model *model, struct lk_namings *
         LK_TRY(add_layers(namings, c->title, style, c));
     }
     LK_TRY(add_counted(namings, conventions, count));
+    LK_TRY(add_directions(namings, "pytorch", LK_NAMING_TORCH));
     LK_TRY(add_layers(namings, "pytorch", LK_NAMING_TORCH, NULL));
+    LK_TRY(add_directions(namings, "keras", LK_NAMING_KERAS));
     LK_TRY(add_layers(namings, "keras", LK_NAMING_KERAS, NULL));
+    LK_TRY(add_directions(namings, "keras-3", LK_NAMING_KERAS_3));
     return add_layers(namings, "keras-3", LK_NAMING_KERAS_3, NULL);
 }
 

@@ -41,9 +41,10 @@ struct lk_naming {
     const struct lk_unused *unused; /* [unused_count] */
     int unused_count;
     const char *(*names)[LK_MOST_SPELLINGS];
-    const char **added; /* [params]: an array that is added to it, as PyTorch's recurrent layers
-                         * have a second bias where one is enough; NULL: none */
-    const int *order;   /* [params]: the parameters in the order of that program */
+    const char *(*added)[LK_MOST_SPELLINGS]; /* likewise, of an array that is added to it, as
+                                              * PyTorch's recurrent layers have a second bias
+                                              * where one is enough */
+    const int *order; /* [params]: the parameters in the order of that program */
 };
 
 struct lk_namings {

@@ -162,36 +162,22 @@ static bool is_better(const struct lk_pairing *a, const struct lk_pairing *b)
     return a->fitting != b->fitting ? a->fitting > b->fitting : a->paired > b->paired;
 }
 
-/* The array of parameter p, as the naming spells it; -1: absent. */
+/* The array that has one of these spellings; -1: absent. */
 static int find_spelled(const struct index *index, const char *prefix,
-                        const struct lk_naming *naming, int p)
+                        const char *const names[LK_MOST_SPELLINGS])
 {
     int array = -1;
     for (int i = 0; i < LK_MOST_SPELLINGS && array < 0; i++)
-        if (naming->names[p][i])
-            array = find(index, prefix, naming->names[p][i]);
+        if (names[i])
+            array = find(index, prefix, names[i]);
     return array;
-}
-
-/* The array that is added to that of parameter p: without what counts layers, where this one
- * has that name. */
-static int find_added(const struct index *index, const char *prefix,
-                      const struct lk_naming *naming, int p)
-{
-    char cell[256];
-    const char *name = naming->added[p], *end = strstr(name, "_hh_");
-    const int array = find(index, prefix, name);
-    if (array >= 0 || !end)
-        return array;
-    snprintf(cell, sizeof cell, "%.*s_hh", (int)(end - name), name);
-    return find(index, prefix, cell);
 }
 
 static bool finds_any(const struct index *index, const struct lk_namings *namings,
                       const struct lk_naming *naming, const char *prefix)
 {
     for (int p = 0; p < namings->params; p++)
-        if (find_spelled(index, prefix, naming, p) >= 0)
+        if (find_spelled(index, prefix, naming->names[p]) >= 0)
             return true;
     return false;
 }
@@ -216,12 +202,12 @@ static enum lk_status pair_by_name(const struct index *index, struct lk_namings 
         LK_TRY(describe(namings, naming->layout, &made.pair));
         mark_initial(namings, naming, &made);
         for (int p = 0; p < namings->params; p++) {
-            const int array = find_spelled(index, made.prefix, naming, p);
+            const int array = find_spelled(index, made.prefix, naming->names[p]);
             if (array < 0)
                 continue;
             set_pair(&made, p, index->file, array);
-            if (naming->added[p])
-                set_added(&made, p, index->file, find_added(index, made.prefix, naming, p));
+            set_added(&made, p, index->file,
+                      find_spelled(index, made.prefix, naming->added[p]));
         }
         if (is_better(&made, best))
             *best = made;
@@ -263,7 +249,7 @@ static const struct lk_naming *ordered_by(const struct lk_namings *namings,
 static bool has_second_bias(const struct lk_namings *namings, int p)
 {
     const struct lk_naming *torch = lk_namings_find(namings, "pytorch");
-    return torch && torch->added[p];
+    return torch && torch->added[p][0];
 }
 
 static enum lk_status pair_in_order(const struct lk_arrays *file, struct lk_namings *namings,

@@ -6,12 +6,6 @@
 #include "base/number.h"
 #include <string.h>
 
-#define OPTIONS(...)                                                                           \
-    (const char *const[])                                                                      \
-    {                                                                                          \
-        __VA_ARGS__, NULL                                                                      \
-    }
-
 /* An image whose numbers lie the same way channels first and channels last. */
 static bool lies_as_in_keras(const struct lk_shape *shape)
 {
@@ -30,6 +24,19 @@ static bool same_order(const struct lk_keras_tensor *a, const struct lk_keras_te
 }
 
 /* --- dense ------------------------------------------------------------------------------- */
+
+enum lk_status lk_keras_pair_kernel(struct lk_keras_draft *draft,
+                                    const struct lk_keras_tensor *weighted, const char *word,
+                                    int first, bool bias)
+{
+    LK_TRY(lk_keras_pair_array(
+        draft, weighted,
+        &(struct lk_keras_array){.param = "weight", .word = word, .number = first}));
+    return bias ? lk_keras_pair_array(draft, weighted,
+                                      &(struct lk_keras_array){
+                                          .param = "bias", .word = "bias", .number = first + 1})
+                : LK_OK;
+}
 
 /* On an image Keras's layer is a convolution of 1x1. */
 static enum lk_status dense(struct lk_keras_draft *draft, int count,
@@ -50,13 +57,7 @@ static enum lk_status dense(struct lk_keras_draft *draft, int count,
     const struct lk_keras_entry entry = {.op = is_image ? "conv2d" : "dense",
                                          .options = options};
     LK_TRY(lk_keras_add_activated(draft, &entry, &plain, &weighted, made));
-    LK_TRY(lk_keras_pair_array(
-        draft, &weighted,
-        &(struct lk_keras_array){.param = "weight", .word = "kernel", .number = 0}));
-    return bias ? lk_keras_pair_array(
-                      draft, &weighted,
-                      &(struct lk_keras_array){.param = "bias", .word = "bias", .number = 1})
-                : LK_OK;
+    return lk_keras_pair_kernel(draft, &weighted, "kernel", 0, bias);
 }
 
 /* --- shapes ------------------------------------------------------------------------------ */
@@ -350,20 +351,20 @@ static enum lk_status rescaling(struct lk_keras_draft *draft, int count,
 }
 
 const struct lk_keras_class lk_keras_classes[] = {
-    {"Dense", dense, 1, OPTIONS("units", "use_bias", "activation")},
-    {"Flatten", flatten, 1, OPTIONS(NULL)},
-    {"Reshape", reshape, 1, OPTIONS("target_shape")},
-    {"Add", add, LK_KERAS_MOST_INPUTS, OPTIONS(NULL)},
-    {"Multiply", multiply, LK_KERAS_MOST_INPUTS, OPTIONS(NULL)},
-    {"Concatenate", concatenate, LK_KERAS_MOST_INPUTS, OPTIONS("axis")},
-    {"Activation", activation, 1, OPTIONS("activation")},
-    {"ReLU", relu, 1, OPTIONS("max_value", "negative_slope", "threshold")},
-    {"LeakyReLU", leaky_relu, 1, OPTIONS("alpha", "negative_slope")},
-    {"ELU", elu, 1, OPTIONS("alpha")},
-    {"PReLU", prelu, 1, OPTIONS("shared_axes")},
-    {"Softmax", softmax, 1, OPTIONS("axis")},
-    {"Dropout", dropout, 1, OPTIONS("rate", "seed", "noise_shape")},
-    {"Rescaling", rescaling, 1, OPTIONS("scale", "offset")},
+    {"Dense", dense, 1, LK_KERAS_OPTIONS("units", "use_bias", "activation")},
+    {"Flatten", flatten, 1, LK_KERAS_OPTIONS(NULL)},
+    {"Reshape", reshape, 1, LK_KERAS_OPTIONS("target_shape")},
+    {"Add", add, LK_KERAS_MOST_INPUTS, LK_KERAS_OPTIONS(NULL)},
+    {"Multiply", multiply, LK_KERAS_MOST_INPUTS, LK_KERAS_OPTIONS(NULL)},
+    {"Concatenate", concatenate, LK_KERAS_MOST_INPUTS, LK_KERAS_OPTIONS("axis")},
+    {"Activation", activation, 1, LK_KERAS_OPTIONS("activation")},
+    {"ReLU", relu, 1, LK_KERAS_OPTIONS("max_value", "negative_slope", "threshold")},
+    {"LeakyReLU", leaky_relu, 1, LK_KERAS_OPTIONS("alpha", "negative_slope")},
+    {"ELU", elu, 1, LK_KERAS_OPTIONS("alpha")},
+    {"PReLU", prelu, 1, LK_KERAS_OPTIONS("shared_axes")},
+    {"Softmax", softmax, 1, LK_KERAS_OPTIONS("axis")},
+    {"Dropout", dropout, 1, LK_KERAS_OPTIONS("rate", "seed", "noise_shape")},
+    {"Rescaling", rescaling, 1, LK_KERAS_OPTIONS("scale", "offset")},
     {0},
 };
 

@@ -17,11 +17,15 @@ struct lk_keras_class {
     const char *const *options; /* that it knows */
 };
 
+/* The options of a row: names, or NULL alone. */
+#define LK_KERAS_OPTIONS(...)                                                                  \
+    (const char *const[])                                                                      \
+    {                                                                                          \
+        __VA_ARGS__, NULL                                                                      \
+    }
+
 extern const struct lk_keras_class lk_keras_image_classes[], lk_keras_classes[],
     lk_keras_norm_classes[], lk_keras_text_classes[]; /* end with an empty row */
-
-/* What recurrent layers know. */
-extern const char *const lk_keras_cell_options[];
 
 /* Calls the layer at work. fails: LK_E_MODEL a class that is not known, by name */
 LK_MUST_CHECK enum lk_status lk_keras_call(struct lk_keras_draft *draft, int count,
@@ -41,5 +45,10 @@ LK_MUST_CHECK enum lk_status lk_keras_add_activated(struct lk_keras_draft *draft
                                                     const struct lk_keras_tensor *x,
                                                     struct lk_keras_tensor *weighted,
                                                     struct lk_keras_tensor *made);
+
+/* The arrays of a layer from number `first` on: a kernel of that word and, perhaps, a bias. */
+LK_MUST_CHECK enum lk_status lk_keras_pair_kernel(struct lk_keras_draft *draft,
+                                                  const struct lk_keras_tensor *weighted,
+                                                  const char *word, int first, bool bias);
 
 #endif

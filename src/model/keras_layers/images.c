@@ -4,12 +4,6 @@
 #include "base/fail.h"
 #include <string.h>
 
-#define OPTIONS(...)                                                                           \
-    (const char *const[])                                                                      \
-    {                                                                                          \
-        __VA_ARGS__, NULL                                                                      \
-    }
-
 static enum lk_status check_image(const struct lk_keras_draft *draft,
                                   const struct lk_keras_tensor *x)
 {
@@ -70,20 +64,6 @@ static enum lk_status check_groups(const struct lk_keras_draft *draft)
                : lk_keras_fail(draft, "'groups' is %lld, expected 1", (long long)groups);
 }
 
-/* The arrays of a layer whose first is its kernel, and whose last, perhaps, its bias. */
-static enum lk_status pair_kernel(struct lk_keras_draft *draft,
-                                  const struct lk_keras_tensor *weighted, const char *word,
-                                  int first, bool bias)
-{
-    LK_TRY(lk_keras_pair_array(
-        draft, weighted,
-        &(struct lk_keras_array){.param = "weight", .word = word, .number = first}));
-    return bias ? lk_keras_pair_array(draft, weighted,
-                                      &(struct lk_keras_array){
-                                          .param = "bias", .word = "bias", .number = first + 1})
-                : LK_OK;
-}
-
 static enum lk_status conv2d(struct lk_keras_draft *draft, int count,
                              const struct lk_keras_tensor *x, struct lk_keras_tensor *made)
 {
@@ -99,7 +79,7 @@ static enum lk_status conv2d(struct lk_keras_draft *draft, int count,
     LK_TRY(print_convolution(draft, &c, filters, groups, &options));
     const struct lk_keras_entry entry = {.op = "conv2d", .options = options};
     LK_TRY(lk_keras_add_activated(draft, &entry, x, &weighted, made));
-    return pair_kernel(draft, &weighted, "kernel", 0, c.bias);
+    return lk_keras_pair_kernel(draft, &weighted, "kernel", 0, c.bias);
 }
 
 static enum lk_status read_multiplied(const struct lk_keras_draft *draft,
@@ -130,7 +110,7 @@ static enum lk_status depthwise_conv2d(struct lk_keras_draft *draft, int count,
     LK_TRY(print_convolution(draft, &c, filters, x->node->shapes.y.dim[0], &options));
     const struct lk_keras_entry entry = {.op = "conv2d", .options = options};
     LK_TRY(lk_keras_add_activated(draft, &entry, x, &weighted, made));
-    return pair_kernel(draft, &weighted, "depthwise_kernel", 0, c.bias);
+    return lk_keras_pair_kernel(draft, &weighted, "depthwise_kernel", 0, c.bias);
 }
 
 /* Two convolutions, the first of every channel by itself, the second of 1x1. */
@@ -154,12 +134,12 @@ static enum lk_status separable_conv2d(struct lk_keras_draft *draft, int count,
     const struct lk_keras_entry first = {
         .op = "conv2d", .options = options, .suffix = "_depthwise"};
     LK_TRY(lk_keras_add(draft, &first, 1, x, &deep));
-    LK_TRY(pair_kernel(draft, &deep, "depthwise_kernel", 0, false));
+    LK_TRY(lk_keras_pair_kernel(draft, &deep, "depthwise_kernel", 0, false));
     LK_TRY(lk_keras_text(draft, &options, "filters=%lld kernel=1%s", (long long)wide_filters,
                          bias ? "" : " bias=false"));
     const struct lk_keras_entry second = {.op = "conv2d", .options = options};
     LK_TRY(lk_keras_add_activated(draft, &second, &deep, &wide, made));
-    return pair_kernel(draft, &wide, "pointwise_kernel", 1, bias);
+    return lk_keras_pair_kernel(draft, &wide, "pointwise_kernel", 1, bias);
 }
 
 /* Keras's output padding p: of the pixels that "same" would cut off, p are kept. */
@@ -207,7 +187,7 @@ static enum lk_status conv2d_transpose(struct lk_keras_draft *draft, int count,
         (long long)c.dilation[1], placed, c.bias ? "" : " bias=false"));
     const struct lk_keras_entry entry = {.op = "conv2d_transpose", .options = options};
     LK_TRY(lk_keras_add_activated(draft, &entry, x, &weighted, made));
-    return pair_kernel(draft, &weighted, "kernel", 0, c.bias);
+    return lk_keras_pair_kernel(draft, &weighted, "kernel", 0, c.bias);
 }
 
 /* --- pooling ----------------------------------------------------------------------------- */
@@ -335,19 +315,20 @@ static enum lk_status up_sampling(struct lk_keras_draft *draft, int count,
     "kernel_size", "strides", "padding", "dilation_rate", "use_bias", "activation"
 
 const struct lk_keras_class lk_keras_image_classes[] = {
-    {"Conv2D", conv2d, 1, OPTIONS(CONVOLUTION, "filters", "groups", "rank")},
+    {"Conv2D", conv2d, 1, LK_KERAS_OPTIONS(CONVOLUTION, "filters", "groups", "rank")},
     {"DepthwiseConv2D", depthwise_conv2d, 1,
-     OPTIONS(CONVOLUTION, "depth_multiplier", "rank", "groups")},
+     LK_KERAS_OPTIONS(CONVOLUTION, "depth_multiplier", "rank", "groups")},
     {"SeparableConv2D", separable_conv2d, 1,
-     OPTIONS(CONVOLUTION, "filters", "depth_multiplier", "rank", "groups")},
+     LK_KERAS_OPTIONS(CONVOLUTION, "filters", "depth_multiplier", "rank", "groups")},
     {"Conv2DTranspose", conv2d_transpose, 1,
-     OPTIONS(CONVOLUTION, "filters", "output_padding", "rank", "groups")},
-    {"MaxPooling2D", max_pooling, 1, OPTIONS("pool_size", "strides", "padding")},
-    {"AveragePooling2D", average_pooling, 1, OPTIONS("pool_size", "strides", "padding")},
-    {"GlobalAveragePooling2D", global_average, 1, OPTIONS("keepdims")},
-    {"GlobalMaxPooling2D", global_max, 1, OPTIONS("keepdims")},
-    {"ZeroPadding2D", zero_padding, 1, OPTIONS("padding")},
-    {"Cropping2D", cropping, 1, OPTIONS("cropping")},
-    {"UpSampling2D", up_sampling, 1, OPTIONS("size", "interpolation")},
+     LK_KERAS_OPTIONS(CONVOLUTION, "filters", "output_padding", "rank", "groups")},
+    {"MaxPooling2D", max_pooling, 1, LK_KERAS_OPTIONS("pool_size", "strides", "padding")},
+    {"AveragePooling2D", average_pooling, 1,
+     LK_KERAS_OPTIONS("pool_size", "strides", "padding")},
+    {"GlobalAveragePooling2D", global_average, 1, LK_KERAS_OPTIONS("keepdims")},
+    {"GlobalMaxPooling2D", global_max, 1, LK_KERAS_OPTIONS("keepdims")},
+    {"ZeroPadding2D", zero_padding, 1, LK_KERAS_OPTIONS("padding")},
+    {"Cropping2D", cropping, 1, LK_KERAS_OPTIONS("cropping")},
+    {"UpSampling2D", up_sampling, 1, LK_KERAS_OPTIONS("size", "interpolation")},
     {0},
 };

@@ -5,12 +5,6 @@
 #include "base/number.h"
 #include <string.h>
 
-#define OPTIONS(...)                                                                           \
-    (const char *const[])                                                                      \
-    {                                                                                          \
-        __VA_ARGS__, NULL                                                                      \
-    }
-
 struct norm {
     bool center, scale;
     char epsilon[40];
@@ -161,10 +155,11 @@ static enum lk_status normalization(struct lk_keras_draft *draft, int count,
 
 const struct lk_keras_class lk_keras_norm_classes[] = {
     {"BatchNormalization", batch_norm, 1,
-     OPTIONS("axis", "momentum", "epsilon", "center", "scale", "renorm_momentum")},
-    {"LayerNormalization", layer_norm, 1, OPTIONS("axis", "epsilon", "center", "scale")},
+     LK_KERAS_OPTIONS("axis", "momentum", "epsilon", "center", "scale", "renorm_momentum")},
+    {"LayerNormalization", layer_norm, 1,
+     LK_KERAS_OPTIONS("axis", "epsilon", "center", "scale")},
     {"GroupNormalization", group_norm, 1,
-     OPTIONS("groups", "axis", "epsilon", "center", "scale")},
-    {"Normalization", normalization, 1, OPTIONS("axis", "invert", "mean", "variance")},
+     LK_KERAS_OPTIONS("groups", "axis", "epsilon", "center", "scale")},
+    {"Normalization", normalization, 1, LK_KERAS_OPTIONS("axis", "invert", "mean", "variance")},
     {0},
 };

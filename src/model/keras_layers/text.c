@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OPTIONS(...)                                                                           \
-    (const char *const[])                                                                      \
-    {                                                                                          \
-        __VA_ARGS__, NULL                                                                      \
-    }
-
 static enum lk_status check_sequence(const struct lk_keras_draft *draft,
                                      const struct lk_keras_tensor *x)
 {
@@ -141,6 +135,28 @@ static enum lk_status embedding(struct lk_keras_draft *draft, int count,
 
 /* --- recurrent layers -------------------------------------------------------------------- */
 
+static const char *const cell_options[] = {"units",
+                                           "activation",
+                                           "recurrent_activation",
+                                           "use_bias",
+                                           "unit_forget_bias",
+                                           "recurrent_initializer",
+                                           "recurrent_regularizer",
+                                           "recurrent_constraint",
+                                           "dropout",
+                                           "recurrent_dropout",
+                                           "seed",
+                                           "implementation",
+                                           "return_sequences",
+                                           "go_backwards",
+                                           "reset_after",
+                                           "unroll",
+                                           "use_cudnn",
+                                           "zero_output_for_mask",
+                                           "input_dim",
+                                           "input_length",
+                                           NULL};
+
 struct cell {
     const char *op, *options;
     bool sequences, backwards, bias, reset_after;
@@ -264,7 +280,7 @@ static enum lk_status add_way(struct lk_keras_draft *draft, bool is_backward,
         is_backward && json_is_object(json_object_get(draft->layer->config, "backward_layer"));
     LK_TRY(enter_layer(draft, is_own ? "backward_layer" : "layer",
                        is_backward ? "backward_layer" : "forward_layer"));
-    enum lk_status status = lk_keras_check_known(draft, lk_keras_cell_options);
+    enum lk_status status = lk_keras_check_known(draft, cell_options);
     if (status == LK_OK)
         status = read_cell(draft, is_backward, &cell);
     if (status == LK_OK && cell.backwards != is_backward)
@@ -333,8 +349,7 @@ static enum lk_status conv1d(struct lk_keras_draft *draft, int count,
                          (long long)dilation, padding, bias ? "" : " bias=false"));
     const struct lk_keras_entry entry = {.op = "conv1d", .options = options};
     LK_TRY(lk_keras_add_activated(draft, &entry, x, &weighted, made));
-    LK_TRY(pair(draft, &weighted, "weight", "kernel", 0));
-    return bias ? pair(draft, &weighted, "bias", "bias", 1) : LK_OK;
+    return lk_keras_pair_kernel(draft, &weighted, "kernel", 0, bias);
 }
 
 static enum lk_status pool1d(struct lk_keras_draft *draft, int count,
@@ -432,47 +447,27 @@ static enum lk_status attention(struct lk_keras_draft *draft, int count,
     return add_projection(draft, "attention_output", x[0].node->shapes.y.dim[1], &heads, made);
 }
 
-const char *const lk_keras_cell_options[] = {"units",
-                                             "activation",
-                                             "recurrent_activation",
-                                             "use_bias",
-                                             "unit_forget_bias",
-                                             "recurrent_initializer",
-                                             "recurrent_regularizer",
-                                             "recurrent_constraint",
-                                             "dropout",
-                                             "recurrent_dropout",
-                                             "seed",
-                                             "implementation",
-                                             "return_sequences",
-                                             "go_backwards",
-                                             "reset_after",
-                                             "unroll",
-                                             "use_cudnn",
-                                             "zero_output_for_mask",
-                                             "input_dim",
-                                             "input_length",
-                                             NULL};
-
 const struct lk_keras_class lk_keras_text_classes[] = {
     {"Embedding", embedding, 1,
-     OPTIONS("input_dim", "output_dim", "mask_zero", "input_length", "embeddings_initializer",
-             "embeddings_regularizer", "embeddings_constraint")},
-    {"Masking", masking, 1, OPTIONS("mask_value")},
-    {"LSTM", recurrent, 1, lk_keras_cell_options},
-    {"GRU", recurrent, 1, lk_keras_cell_options},
-    {"SimpleRNN", recurrent, 1, lk_keras_cell_options},
-    {"Bidirectional", bidirectional, 1, OPTIONS("layer", "backward_layer", "merge_mode")},
-    {"TimeDistributed", time_distributed, 1, OPTIONS("layer")},
+     LK_KERAS_OPTIONS("input_dim", "output_dim", "mask_zero", "input_length",
+                      "embeddings_initializer", "embeddings_regularizer",
+                      "embeddings_constraint")},
+    {"Masking", masking, 1, LK_KERAS_OPTIONS("mask_value")},
+    {"LSTM", recurrent, 1, cell_options},
+    {"GRU", recurrent, 1, cell_options},
+    {"SimpleRNN", recurrent, 1, cell_options},
+    {"Bidirectional", bidirectional, 1,
+     LK_KERAS_OPTIONS("layer", "backward_layer", "merge_mode")},
+    {"TimeDistributed", time_distributed, 1, LK_KERAS_OPTIONS("layer")},
     {"Conv1D", conv1d, 1,
-     OPTIONS("filters", "kernel_size", "strides", "padding", "dilation_rate", "groups",
-             "activation", "use_bias")},
-    {"MaxPooling1D", pool1d, 1, OPTIONS("pool_size", "strides", "padding")},
-    {"AveragePooling1D", pool1d, 1, OPTIONS("pool_size", "strides", "padding")},
-    {"GlobalAveragePooling1D", global_pool1d, 1, OPTIONS(NULL)},
-    {"GlobalMaxPooling1D", global_pool1d, 1, OPTIONS(NULL)},
+     LK_KERAS_OPTIONS("filters", "kernel_size", "strides", "padding", "dilation_rate", "groups",
+                      "activation", "use_bias")},
+    {"MaxPooling1D", pool1d, 1, LK_KERAS_OPTIONS("pool_size", "strides", "padding")},
+    {"AveragePooling1D", pool1d, 1, LK_KERAS_OPTIONS("pool_size", "strides", "padding")},
+    {"GlobalAveragePooling1D", global_pool1d, 1, LK_KERAS_OPTIONS(NULL)},
+    {"GlobalMaxPooling1D", global_pool1d, 1, LK_KERAS_OPTIONS(NULL)},
     {"MultiHeadAttention", attention, 3,
-     OPTIONS("num_heads", "key_dim", "value_dim", "dropout", "use_bias", "seed",
-             "attention_axes")},
+     LK_KERAS_OPTIONS("num_heads", "key_dim", "value_dim", "dropout", "use_bias", "seed",
+                      "attention_axes")},
     {0},
 };

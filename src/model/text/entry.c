@@ -157,8 +157,10 @@ static enum lk_status read_once(struct lk_reading *reading, const struct lk_entr
         return lk_block_pass_by(reading, entry.at[LK_ENTRY_NAME], sources.x[0]);
     if (entry.options)
         LK_TRY(lk_words_replace(&reading->growth, &words, entry.options, &entry.options));
-    return entry.op ? lk_layer_read(reading, &entry, &sources)
-                    : lk_block_use(reading, &entry, &sources, &words);
+    if (!entry.op)
+        return lk_block_use(reading, &entry, &sources, &words);
+    return lk_directions_find(&entry) ? lk_directions_read(reading, &entry, &sources)
+                                      : lk_layer_read(reading, &entry, &sources);
 }
 
 static enum lk_status read_repeat(struct lk_reading *reading, const struct lk_words *words,

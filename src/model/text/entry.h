@@ -58,6 +58,15 @@ LK_MUST_CHECK enum lk_status lk_layer_read(struct lk_reading *reading,
                                            const struct lk_entry *entry,
                                            const struct lk_sources *sources);
 
+/* The option `bidirectional` of an entry with a recurrent operation; NULL: it has none. */
+const struct lk_yaml *lk_directions_find(const struct lk_entry *entry);
+
+/* Adds the nodes of an entry that has it: NAME_forward, NAME_backward, and NAME, which joins
+ * them. fails: LK_E_MODEL with the line */
+LK_MUST_CHECK enum lk_status lk_directions_read(struct lk_reading *reading,
+                                                const struct lk_entry *entry,
+                                                const struct lk_sources *sources);
+
 /* Reads yes or no; value NULL: yes. fails: LK_E_MODEL */
 LK_MUST_CHECK enum lk_status lk_layer_flag(const struct lk_reading *reading, const char *word,
                                            const struct lk_yaml *value, bool *flag);

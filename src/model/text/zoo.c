@@ -88,36 +88,35 @@ static enum lk_status reshape_input(char **text, const struct lk_yaml *root,
     return replace(text, input, all);
 }
 
+/* Puts a number behind a key of the text. what: "10 classes are", for messages. */
+static enum lk_status reshape_number(char **text, const struct lk_yaml *root, const char *key,
+                                     int64_t asked, const char *what)
+{
+    const struct lk_yaml *value = lk_yaml_find(root, key);
+    char number[32];
+    if (asked <= 0)
+        return LK_OK;
+    if (!value || value->is_null)
+        return lk_yaml_fail(
+            root, "%s asked for, but the text has no '%s:' that could be changed", what, key);
+    snprintf(number, sizeof number, "%lld", (long long)asked);
+    return replace(text, value, number);
+}
+
 static enum lk_status reshape_classes(char **text, const struct lk_yaml *root,
                                       const struct lk_model_shape *shape)
 {
-    const struct lk_yaml *classes = lk_yaml_find(root, "classes");
-    char number[32];
-    if (shape->classes <= 0)
-        return LK_OK;
-    if (!classes || classes->is_null)
-        return lk_yaml_fail(root,
-                            "%lld classes are asked for, but the text has no 'classes:' "
-                            "that could be changed",
-                            (long long)shape->classes);
-    snprintf(number, sizeof number, "%lld", (long long)shape->classes);
-    return replace(text, classes, number);
+    char what[64];
+    snprintf(what, sizeof what, "%lld classes are", (long long)shape->classes);
+    return reshape_number(text, root, "classes", shape->classes, what);
 }
 
 static enum lk_status reshape_vocabulary(char **text, const struct lk_yaml *root,
                                          const struct lk_model_shape *shape)
 {
-    const struct lk_yaml *vocabulary = lk_yaml_find(root, "vocabulary");
-    char number[32];
-    if (shape->vocabulary <= 0)
-        return LK_OK;
-    if (!vocabulary || vocabulary->is_null)
-        return lk_yaml_fail(root,
-                            "a vocabulary of %lld is asked for, but the text has no "
-                            "'vocabulary:' that could be changed",
-                            (long long)shape->vocabulary);
-    snprintf(number, sizeof number, "%lld", (long long)shape->vocabulary);
-    return replace(text, vocabulary, number);
+    char what[64];
+    snprintf(what, sizeof what, "a vocabulary of %lld is", (long long)shape->vocabulary);
+    return reshape_number(text, root, "vocabulary", shape->vocabulary, what);
 }
 
 /* The number t in {shape: [t], type: int32}, which is an input of tokens; NULL: it is none. */

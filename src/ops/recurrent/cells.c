@@ -198,11 +198,8 @@ static int64_t columns_of(const struct lk_op_setup *setup)
 /* Reals at the beginning of the workspace for the gates' sums or gradients of all steps. */
 static int64_t kept_reals(const struct lk_op_setup *setup)
 {
-    const int64_t numbers = setup->tiling.tiles * setup->shapes.x[0].dim[0] *
-                            columns_of(setup) * setup->tiling.lanes;
-    const int64_t shared =
-        (int64_t)(lk_dtype_bytes(setup->real) / lk_dtype_bytes(lk_op_stored(setup)));
-    return lk_divide_up(numbers, shared * 16) * 16;
+    return lk_op_kept(setup, setup->tiling.tiles * setup->shapes.x[0].dim[0] *
+                                 columns_of(setup) * setup->tiling.lanes);
 }
 
 static struct lk_product_setup products_of(const struct lk_op_setup *setup, const char *problem)
@@ -240,9 +237,7 @@ static bool has_layer(const struct lk_op_setup *setup, int layer)
  */
 static size_t input_bytes(const struct lk_op_setup *setup)
 {
-    const struct lk_shape *x = &setup->shapes.x[0];
-    return (size_t)(setup->tiling.tiles * lk_shape_count(x) * setup->tiling.lanes) *
-           lk_dtype_bytes(lk_op_stored(setup));
+    return lk_tiled_bytes(&setup->tiling, &setup->shapes.x[0], lk_op_stored(setup));
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup, enum lk_cell cell)

@@ -2,22 +2,19 @@
  * node, step, sample and element and the same at all time steps. Backward draws them again.
  * source: Gal, Ghahramani, A Theoretically Grounded Application of Dropout in Recurrent Neural
  * Networks (2016) */
-#include "base/random.h"
+#include "ops/dropout.h"
 #include "ops/recurrent/recurrent.h"
-#include <math.h>
 
 static struct lk_recurrent_drop args_of(const struct lk_op_setup *setup,
                                         const struct lk_op_run *run, double rate)
 {
-    const struct lk_random4 key =
-        lk_random(setup->seed, LK_RANDOM_DROPOUT, setup->stream, (uint64_t)run->step);
-    const double threshold = fmin(round(rate * 0x1p32), 0xffffffffu);
+    const struct lk_dropout_numbers numbers = lk_dropout_numbers(setup, run, rate);
     return (struct lk_recurrent_drop){.first = (int32_t)run->first_sample,
                                       .shard_samples = (int32_t)setup->tiling.shard_samples,
                                       .shard_tiles = (int32_t)setup->tiling.shard_tiles,
-                                      .key_low = (int32_t)key.v[0],
-                                      .key_high = (int32_t)key.v[1],
-                                      .threshold = (int32_t)(uint32_t)threshold};
+                                      .key_low = numbers.key_low,
+                                      .key_high = numbers.key_high,
+                                      .threshold = numbers.threshold};
 }
 
 bool lk_drops_inputs(const struct lk_op_setup *setup)

@@ -1,7 +1,7 @@
 /* What lstm, gru and rnn have in common: options, the walk over the time steps. The input parts
  * of all steps are one product, and so are the gradients of x and of both matrices; only what
- * depends on the step before walks (cl/ops/recurrent). Floor 4. Private to
- * src/ops/recurrent. */
+ * depends on the step before walks (cl/ops/recurrent). Floor 4. For src/ops/recurrent, and for
+ * tests of its operations. */
 #ifndef LK_OPS_RECURRENT_RECURRENT_H
 #define LK_OPS_RECURRENT_RECURRENT_H
 
@@ -41,7 +41,6 @@ struct lk_walk_form {
 
 struct lk_walk_pass {
     int units; /* of a block, whose sums fill the registers */
-    int64_t packed;
     struct lk_kernel *pack, *walk, *begin, *gates, *step, *end;
 };
 

@@ -4,7 +4,8 @@
 #include "ops/recurrent/recurrent.h"
 #include <stdio.h>
 
-/* Slots of the state in cl/ops/recurrent/state.cl; what a block of recurrent_candidate sums. */
+/* Slots of the state in cl/ops/recurrent/state.cl; the rows that a
+ * work-group of gru_candidate sums. */
 enum { SLOTS = 8, CANDIDATE_ROWS = 4 };
 
 int lk_cell_gates(enum lk_cell cell)
@@ -66,7 +67,7 @@ static struct lk_walk_form choose_form(const struct lk_op_setup *setup, enum lk_
                 form_cost(setup, cell, (struct lk_walk_form){false, 1}),
             1};
     int best = 0;
-    for (int i = 1; i < (int)(sizeof forms / sizeof *forms); i++)
+    for (int i = 1; i < LK_COUNT(forms); i++)
         if (form_cost(setup, cell, forms[i]) < form_cost(setup, cell, forms[best]))
             best = i;
     return forms[best];

@@ -120,9 +120,9 @@ static struct lk_product_setup setup_of(const struct lk_op_setup *setup, char pr
 static struct lk_layer_wants wants_of(const struct lk_op_setup *setup)
 {
     struct lk_layer_wants wants = lk_op_wants(setup);
-    const int64_t reals =
+    const int64_t values =
         setup->tiling.tiles * setup->tiling.lanes * setup->shapes.y.dim[0] * row_length(setup);
-    wants.kept = lk_divide_up(reals, 16) * 16;
+    wants.kept = lk_op_kept(setup, values);
     wants.asks_gate = wants.dy_is_gated = false;
     return wants;
 }
@@ -135,17 +135,22 @@ static bool finishes(const struct lk_op_setup *setup)
     return setup->shapes.inputs > 1 || o->activation == LK_RELU;
 }
 
+static enum lk_status make_kernel(const struct lk_op_setup *setup, const char *name, bool relu,
+                                  struct lk_kernel **kernel)
+{
+    return lk_op_kernel(setup, "ops/sequence/conv1d", name, relu ? "-DRELU=1" : "-DRELU=0",
+                        kernel);
+}
+
 static enum lk_status announce(const struct lk_op_setup *setup, struct state *s)
 {
-    static const char source[] = "ops/sequence/conv1d";
     const struct options *o = setup->options;
-    LK_TRY(lk_op_kernel(setup, source, "conv1d_copy", "-DRELU=0", &s->copy));
+    LK_TRY(make_kernel(setup, "conv1d_copy", false, &s->copy));
     if (finishes(setup))
-        LK_TRY(lk_op_kernel(setup, source, "conv1d_finish",
-                            o->activation == LK_RELU ? "-DRELU=1" : "-DRELU=0", &s->finish));
+        LK_TRY(make_kernel(setup, "conv1d_finish", o->activation == LK_RELU, &s->finish));
     if (!setup->training || !setup->wants_dx[0])
         return LK_OK;
-    return lk_op_kernel(setup, source, "conv1d_add", "-DRELU=0", &s->add);
+    return make_kernel(setup, "conv1d_add", false, &s->add);
 }
 
 static enum lk_status prepare(struct lk_op_setup *setup)
@@ -205,7 +210,6 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
     const struct state *s = setup->state;
     struct lk_layer_run operands = lk_op_layer_run(setup, run);
     operands.x = run->workspace;
-    operands.y = run->y;
     operands.at = NULL;
     LK_TRY(enqueue_copy(setup, run));
     LK_TRY(lk_layer_forward(&of, &s->layer, &operands));
@@ -236,6 +240,7 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     if (run->dw[0]) {
         LK_TRY(enqueue_copy(setup, run));
         LK_TRY(lk_layer_backward(&of, &s->layer, &operands));
+        operands.dy_is_turned = true;
     }
     if (!run->dx[0])
         return LK_OK;

@@ -52,7 +52,7 @@ static enum lk_status infer(struct lk_op_shapes *shapes)
 }
 
 struct state {
-    struct lk_kernel *forward, *turn, *zero, *sum;
+    struct lk_kernel *forward, *turn, *zero, *sum, *list;
 };
 
 static int64_t steps_of(const struct lk_op_setup *setup)
@@ -63,16 +63,16 @@ static int64_t steps_of(const struct lk_op_setup *setup)
 static enum lk_status prepare(struct lk_op_setup *setup)
 {
     static const char source[] = "ops/sequence/embedding";
-    const struct lk_tiling *t = &setup->tiling;
     void *memory;
     LK_TRY(lk_arena_allocate(setup->arena, sizeof(struct state), &memory));
     struct state *s = setup->state = memory;
     LK_TRY(lk_op_kernel(setup, source, "embedding_forward", NULL, &s->forward));
     if (!setup->training || !setup->wants_dw)
         return LK_OK;
-    setup->workspace_bytes = (size_t)(t->tiles * t->lanes * lk_shape_count(&setup->shapes.y)) *
-                             lk_dtype_bytes(setup->real);
     LK_TRY(lk_op_kernel(setup, source, "embedding_turn", NULL, &s->turn));
+    if (setup->lists_rows)
+        return lk_op_kernel(setup, source, "embedding_list", NULL, &s->list);
+    setup->workspace_bytes = lk_tiled_bytes(&setup->tiling, &setup->shapes.y, setup->real);
     LK_TRY(lk_op_kernel(setup, source, "embedding_zero", NULL, &s->zero));
     return lk_op_kernel(setup, source, "embedding_sum", NULL, &s->sum);
 }
@@ -115,6 +115,19 @@ static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_o
                       LK_STRUCT(&a));
 }
 
+/* dw is a list: the rows of dy, and which they are. */
+static enum lk_status backward_list(const struct lk_op_setup *setup,
+                                    const struct lk_op_run *run, const struct lk_embedding *a)
+{
+    const struct state *s = setup->state;
+    const int64_t samples = setup->tiling.shard_samples;
+    LK_TRY(LK_ENQUEUE(s->turn, grid_of(setup, a), LK_BUF(run->dy), LK_BUF(run->dw[0]),
+                      LK_INT(samples), LK_INT(run->dw_stride), LK_STRUCT(a)));
+    return LK_ENQUEUE(s->list, grid_of(setup, a), LK_BUF(run->x[0]),
+                      LK_BUF(lk_steps_length(setup, run)), LK_BUF(run->dw[0]), LK_INT(samples),
+                      LK_INT(run->dw_stride), LK_STRUCT(a));
+}
+
 /* dy is turned into rows, one for each token, which are added to those of the table. */
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
@@ -122,10 +135,13 @@ static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_
     const struct lk_buffer *length = lk_steps_length(setup, run);
     const struct state *s = setup->state;
     struct lk_embedding a = args_of(setup);
+    const int64_t samples = a.shard_tiles * setup->tiling.lanes;
     if (!run->dw[0])
         return LK_OK;
+    if (setup->lists_rows)
+        return backward_list(setup, run, &a);
     LK_TRY(LK_ENQUEUE(s->turn, grid_of(setup, &a), LK_BUF(run->dy), LK_BUF(run->workspace),
-                      LK_STRUCT(&a)));
+                      LK_INT(samples), LK_INT(samples * a.steps * a.units), LK_STRUCT(&a)));
     a.each = lk_divide_up(REALS, a.units); /* rows */
     const struct lk_grid zeros = {{lk_divide_up(a.vocabulary, a.each), setup->tiling.shards, 1},
                                   lk_op_items(setup)};
@@ -145,6 +161,7 @@ static void release(struct lk_op_setup *setup)
     lk_kernel_destroy(s->turn);
     lk_kernel_destroy(s->zero);
     lk_kernel_destroy(s->sum);
+    lk_kernel_destroy(s->list);
 }
 
 const struct lk_op lk_op_embedding = {

@@ -53,13 +53,14 @@ static enum lk_status prepare_reverse(struct lk_op_setup *setup)
     return prepare(setup, "reverse", "reverse");
 }
 
+/* A kernel that writes `steps` time steps. */
 static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_op_run *run,
-                              struct lk_kernel *kernel, const struct lk_buffer *from,
-                              struct lk_buffer *to)
+                              struct lk_kernel *kernel, int64_t steps,
+                              const struct lk_buffer *from, struct lk_buffer *to)
 {
     const struct lk_shape *x = &setup->shapes.x[0];
     const int64_t each = setup->tiling.vector == 1 ? 1 : 8; /* time steps of a work-group */
-    const struct lk_grid grid = {{lk_divide_up(x->dim[0], each), setup->tiling.tiles, 1},
+    const struct lk_grid grid = {{lk_divide_up(steps, each), setup->tiling.tiles, 1},
                                  lk_op_items(setup)};
     return LK_ENQUEUE(kernel, grid, LK_BUF(from), LK_BUF(lk_steps_length(setup, run)),
                       LK_BUF(to), LK_INT(x->dim[0]), LK_INT(x->dim[1]), LK_INT(each));
@@ -68,13 +69,16 @@ static enum lk_status enqueue(const struct lk_op_setup *setup, const struct lk_o
 static enum lk_status forward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
-    return enqueue(setup, run, s->forward, run->x[0], run->y);
+    const int64_t steps = setup->shapes.y.rank == 1 ? 1 : setup->shapes.y.dim[0];
+    return enqueue(setup, run, s->forward, steps, run->x[0], run->y);
 }
 
 static enum lk_status backward(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
     const struct state *s = setup->state;
-    return run->dx[0] ? enqueue(setup, run, s->backward, run->dy, run->dx[0]) : LK_OK;
+    if (!run->dx[0])
+        return LK_OK;
+    return enqueue(setup, run, s->backward, setup->shapes.x[0].dim[0], run->dy, run->dx[0]);
 }
 
 static void release(struct lk_op_setup *setup)

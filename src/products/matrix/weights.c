@@ -3,7 +3,6 @@
 #include "products/matrix/matrix.h"
 
 #include "base/fail.h"
-#include "products/gpu/gpu.h"
 #include <stdio.h>
 
 /* Channels of a work-group that sums weights, about. */

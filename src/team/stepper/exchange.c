@@ -93,9 +93,10 @@ static enum lk_status create_parcels(struct lk_exchange *e)
     for (int b = 0; b <= e->buckets; b++) {
         struct parcel *p = &e->parcels[b];
         const struct lk_bucket bucket =
-            b < e->buckets ? lk_replica_bucket(e->replica, b) : (struct lk_bucket){0, LK_PAD};
-        p->first = bucket.first;
-        p->count = bucket.count;
+            b < e->buckets ? lk_replica_bucket(e->replica, b)
+                           : (struct lk_bucket){.count = LK_PAD, .sum_count = LK_PAD};
+        p->first = bucket.first - lk_replica_listed_count(e->replica);
+        p->count = bucket.sum_count;
         const size_t reals = (size_t)(e->head + e->most_terms * p->count);
         LK_TRY(create_transfer_buffer(e, reals * e->real_bytes, LK_DEVICE_WRITES, &p->terms));
         if (b == e->buckets)
@@ -182,26 +183,47 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
         return lk_shard_sum_enqueue_metrics(e->sum, lk_replica_output(e->replica, 0, &shape),
                                             shards, slice);
     *slice = (struct lk_shard_slice){.x = lk_replica_gradients(e->replica),
-                                     .stride = lk_replica_gradient_count(e->replica),
+                                     .stride = lk_replica_gradient_count(e->replica) -
+                                               lk_replica_listed_count(e->replica),
                                      .first = e->parcels[bucket].first,
                                      .count = e->parcels[bucket].count};
     return LK_OK;
 }
 
+/* The sum over a subtree of the shards at work, or where they are a list their places. */
+static enum lk_status sum_subtree(struct lk_exchange *e, int bucket,
+                                  const struct lk_shard_slice *slice,
+                                  struct lk_shard_run at_once, struct lk_subtree subtree,
+                                  int64_t at)
+{
+    struct lk_buffer *y = lk_transfer_buffer_on_device(e->parcels[bucket].terms);
+    const struct lk_subtree here = {subtree.first - at_once.first, subtree.count};
+    if (bucket == e->buckets || lk_replica_bucket(e->replica, bucket).list_stride == 0)
+        return lk_shard_sum_enqueue(e->sum, here, slice, y, at);
+    const struct lk_bucket list = lk_replica_bucket(e->replica, bucket);
+    const struct lk_shard_places places = {.x = list.list,
+                                           .stride = list.list_stride,
+                                           .shift = at_once.first,
+                                           .first = subtree.first,
+                                           .count = subtree.count,
+                                           .shards = (int)(list.sum_count / list.list_stride)};
+    return lk_shard_sum_enqueue_place(e->sum, &places, y, at);
+}
+
 /* Adds the subtrees of a micro-batch to the terms of those before: each is put behind them,
  * then added to its other half if that is there. Returns how many terms there are now. */
-static enum lk_status sum_micro_batch(struct lk_exchange *e, const struct parcel *p,
+static enum lk_status sum_micro_batch(struct lk_exchange *e, int bucket,
                                       const struct lk_shard_slice *slice,
                                       struct lk_shard_run at_once, int *terms)
 {
+    const struct parcel *p = &e->parcels[bucket];
     struct lk_subtree open[LK_MOST_SUBTREES + 1], added[LK_MOST_SUBTREES];
     struct lk_buffer *y = lk_transfer_buffer_on_device(p->terms);
     int count = lk_subtrees_of(e->run.first, at_once.first - e->run.first, open);
     const int added_count = lk_subtrees_of(at_once.first, at_once.count, added);
     for (int i = 0; i < added_count; i++) {
-        const struct lk_subtree subtree = {added[i].first - at_once.first, added[i].count};
         int64_t at = e->head + count * p->count;
-        LK_TRY(lk_shard_sum_enqueue(e->sum, subtree, slice, y, at));
+        LK_TRY(sum_subtree(e, bucket, slice, at_once, added[i], at));
         for (int joins = push(open, &count, added[i]); joins > 0; joins--, at -= p->count)
             LK_TRY(lk_shard_sum_enqueue_join(e->sum, y, at - p->count, at, p->count));
     }
@@ -217,7 +239,7 @@ enum lk_status lk_exchange_enqueue_bucket(struct lk_exchange *e, int bucket,
     struct lk_shard_slice slice;
     int terms = 0;
     LK_TRY(find_slice(e, bucket, at_once.count, &slice));
-    LK_TRY(sum_micro_batch(e, p, &slice, at_once, &terms));
+    LK_TRY(sum_micro_batch(e, bucket, &slice, at_once, &terms));
     if (at_once.first + at_once.count < e->run.first + e->run.count)
         return LK_OK;
     for (int i = 0; i < terms; i++)

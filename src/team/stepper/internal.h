@@ -19,6 +19,7 @@ struct lk_stepper {
     struct lk_replica *replica;
     struct lk_optimizer *optimizer;
     bool spares_vectors; /* no weight decay for biases and parameters of normalization */
+    bool is_lazy;        /* rows of a table without gradient stay as they are */
 
     /* of a device that is alone */
     struct lk_shard_sum *sum;

@@ -113,7 +113,7 @@ static enum lk_status enqueue_results(struct lk_stepper *stepper, double scale)
         LK_TRY(lk_exchange_enqueue_result(stepper->exchange, b));
         LK_TRY(lk_optimizer_enqueue_check(stepper->optimizer,
                                           lk_exchange_sum(stepper->exchange, b), bucket.first,
-                                          bucket.count));
+                                          bucket.sum_count));
     }
     return lk_optimizer_enqueue_decision(stepper->optimizer, scale);
 }
@@ -130,6 +130,7 @@ enum lk_status lk_stepper_update(struct lk_stepper *stepper, int64_t samples, do
         const struct lk_bucket bucket = lk_replica_bucket(stepper->replica, b);
         const struct lk_update update = {.first = bucket.first,
                                          .count = bucket.count,
+                                         .is_list = bucket.list_stride > 0,
                                          .scale = scale,
                                          .lr = lr,
                                          .step = step};

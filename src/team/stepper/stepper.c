@@ -10,10 +10,10 @@ static enum lk_status create(struct lk_stepper *stepper)
 {
     const struct lk_stepper_config *c = &stepper->config;
     const int shards = c->most_shards ? c->most_shards : c->shards;
-    int arrays = 0;
-    LK_TRY(lk_optimizer_ask(c->optimizer, c->optimizer_options, &arrays,
-                            &stepper->spares_vectors));
-    arrays += c->ema > 0;
+    struct lk_optimizer_traits traits = {0};
+    LK_TRY(lk_optimizer_ask(c->optimizer, c->optimizer_options, &traits));
+    stepper->spares_vectors = traits.spares;
+    stepper->is_lazy = traits.lazy;
     const struct lk_replica_config replica = {
         .device = c->device,
         .outputs = {c->loss},
@@ -28,8 +28,10 @@ static enum lk_status create(struct lk_stepper *stepper)
         .recompute = c->recompute,
         .seed = c->seed,
         .choices = c->choices,
-        .optimizer_arrays =
-            arrays + 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
+        .optimizer_arrays = traits.arrays + (c->ema > 0),
+        .gradient_sums = 1 + (c->most_shards ? lk_exchange_terms(c->shards, shards) : 0),
+        /* the norm of a list is not that of the gradient */
+        .list_shards = c->lists_rows && c->clip.norm == 0 ? c->shards : 0,
     };
     LK_TRY(lk_replica_create(&replica, &stepper->replica));
     if (c->most_shards)
@@ -57,7 +59,8 @@ enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
 static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real, int64_t count)
 {
     struct lk_device *device = stepper->config.device;
-    LK_TRY(lk_buffer_create(device, (size_t)count * real, &stepper->gradient));
+    const size_t dense = (size_t)(count - lk_replica_listed_count(stepper->replica));
+    LK_TRY(lk_buffer_create(device, dense * real, &stepper->gradient));
     LK_TRY(lk_buffer_create(device, METRICS * real, &stepper->metrics));
     for (int i = 0; i < LK_REPLICA_SLOTS; i++)
         LK_TRY(lk_staging_create(device, METRICS * real, &stepper->slots[i].metrics));
@@ -97,9 +100,14 @@ static enum lk_status create_optimizer(struct lk_stepper *stepper, int64_t count
         const struct lk_param_factors of = factors_of(stepper, param);
         if (param->is_trainable && (of.rate != 1 || of.decay != 1 || of.l1 != 0 || of.l2 != 0))
             factors[used++] = of;
-        if (param->is_trainable && param->spec.is_rows)
-            rows[tables++] = (struct lk_param_rows){param->offset, param->count,
-                                                    param->shape.dim[param->shape.rank - 1]};
+        if (param->is_trainable && param->spec.is_rows &&
+            (stepper->is_lazy || param->places > 0))
+            rows[tables++] =
+                (struct lk_param_rows){.first = param->offset,
+                                       .count = param->count,
+                                       .units = param->shape.dim[param->shape.rank - 1],
+                                       .places = param->places,
+                                       .shards = c->shards};
     }
     const struct lk_optimizer_config config = {.device = c->device,
                                                .real = c->real,
@@ -178,18 +186,49 @@ enum lk_status lk_stepper_read(struct lk_stepper *stepper, int slot, struct lk_b
     return lk_feed_read(stepper->config.feed, stepper->replica, slot, batches, part, to);
 }
 
+/* Row lists have all of their shards side by side as they are: the update adds them up. */
+static enum lk_status update_listed(struct lk_stepper *stepper, struct lk_update update)
+{
+    struct lk_optimizer *optimizer = stepper->optimizer;
+    struct lk_buffer *w = lk_replica_weights(stepper->replica);
+    const int64_t listed = lk_replica_listed_count(stepper->replica);
+    struct lk_bucket b;
+    update.first = listed;
+    update.count = lk_replica_gradient_count(stepper->replica) - listed;
+    LK_TRY(lk_optimizer_enqueue_check(optimizer, stepper->gradient, listed, update.count));
+    for (int i = 0; i < lk_replica_bucket_count(stepper->replica); i++)
+        if ((b = lk_replica_bucket(stepper->replica, i)).list_stride > 0)
+            LK_TRY(lk_optimizer_enqueue_check(optimizer, b.list, b.first, b.sum_count));
+    LK_TRY(lk_optimizer_enqueue_decision(optimizer, update.scale));
+    LK_TRY(lk_optimizer_enqueue_part(optimizer, w, stepper->gradient, &update));
+    update.is_list = true;
+    for (int i = 0; i < lk_replica_bucket_count(stepper->replica); i++) {
+        if ((b = lk_replica_bucket(stepper->replica, i)).list_stride == 0)
+            continue;
+        update.first = b.first;
+        update.count = b.count;
+        LK_TRY(lk_optimizer_enqueue_part(optimizer, w, b.list, &update));
+    }
+    return LK_OK;
+}
+
 /* Sums are divided by the number of samples in the update, by its scale. */
 static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samples, double lr,
                                         int64_t step)
 {
     struct lk_replica *replica = stepper->replica;
-    const int64_t count = lk_replica_gradient_count(replica);
+    const int64_t listed = lk_replica_listed_count(replica);
+    const int64_t count = lk_replica_gradient_count(replica) - listed;
+    const double scale = 1.0 / (double)samples;
     const struct lk_shard_slice slice = {
         .x = lk_replica_gradients(replica), .stride = count, .count = count};
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
                                 &slice, stepper->gradient, 0));
+    if (listed > 0)
+        return update_listed(stepper,
+                             (struct lk_update){.scale = scale, .lr = lr, .step = step});
     return lk_optimizer_enqueue(stepper->optimizer, lk_replica_weights(replica),
-                                stepper->gradient, 1.0 / (double)samples, lr, step);
+                                stepper->gradient, scale, lr, step);
 }
 
 enum lk_status lk_stepper_enqueue_penalties(struct lk_stepper *stepper,

@@ -25,6 +25,7 @@ struct lk_stepper_config {
     struct lk_clip clip;                       /* as the optimizer takes both */
     double ema;
     struct lk_choices *choices;       /* as a replica takes them */
+    bool lists_rows;                  /* gradients of large tables may be tensor/row_list.h's */
     enum lk_replica_part part;        /* ALL; HEAD: the feed has features for the frozen part */
     enum lk_recompute_mode recompute; /* as a replica takes it */
 };

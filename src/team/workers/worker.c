@@ -203,6 +203,7 @@ enum lk_status lk_worker_create_stepper(struct lk_worker *worker, int most)
         .ema = c->ema,
         .choices = c->choices,
         .part = c->part,
+        .lists_rows = !c->is_async,
         /* Smaller micro-batches cost no work, so they are tried first. */
         .recompute =
             most > 1 && c->recompute == LK_RECOMPUTE_AUTO ? LK_RECOMPUTE_OFF : c->recompute,

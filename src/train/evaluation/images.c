@@ -15,14 +15,20 @@ const struct lk_node *lk_model_images(const struct lk_model *model)
     return NULL;
 }
 
+const struct lk_node *lk_model_tokens(const struct lk_model *model)
+{
+    for (int i = 0; i < model->input_count; i++)
+        if (model->inputs[i]->input.dtype == LK_I32 && model->inputs[i]->input.shape.rank == 1)
+            return model->inputs[i];
+    return NULL;
+}
+
 struct lk_data_options lk_data_wanted(const struct lk_model *model,
                                       const struct lk_pipeline *pipeline)
 {
     const struct lk_node *images = lk_model_images(model);
-    int length = 0;
-    for (int i = 0; i < model->input_count && length == 0; i++)
-        if (model->inputs[i]->input.dtype == LK_I32 && model->inputs[i]->input.shape.rank == 1)
-            length = (int)model->inputs[i]->input.shape.dim[0];
+    const struct lk_node *tokens = lk_model_tokens(model);
+    const int length = tokens ? (int)tokens->input.shape.dim[0] : 0;
     if (!images)
         return (struct lk_data_options){.length = length, .words = model->vocabulary > 0};
     const struct lk_shape x = images->shapes.y;

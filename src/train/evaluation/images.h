@@ -1,4 +1,4 @@
-/* What a model wants of images, and how their values are prepared. Floor 8. */
+/* What a model wants of images and texts, and how their values are prepared. Floor 8. */
 #ifndef LK_TRAIN_EVALUATION_IMAGES_H
 #define LK_TRAIN_EVALUATION_IMAGES_H
 
@@ -8,6 +8,9 @@
 
 /* The first input that takes images; NULL: there is none. */
 const struct lk_node *lk_model_images(const struct lk_model *model);
+
+/* The first input of tokens, i32 [length]; NULL: there is none. */
+const struct lk_node *lk_model_tokens(const struct lk_model *model);
 
 /* Images of the channels that the model takes, and of its size or what the pipeline resizes
  * to. */

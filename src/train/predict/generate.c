@@ -1,5 +1,5 @@
 /* A language model goes on with a text: each token is drawn from what the time step before it
- * predicts. */
+ * predicts. Or it only says which token would be next. */
 #include "train/predict/steps.h"
 
 #include "base/fail.h"
@@ -80,20 +80,31 @@ static void keep(struct generator *g, const int32_t *tokens, int64_t count)
     }
 }
 
-static enum lk_status take_prompt(struct generator *g, const char *prompt)
+/* *tokens: borrowed until the next text is encoded. */
+static enum lk_status read_prompt(struct generator *g, const char *prompt,
+                                  const int32_t **tokens, int64_t *count)
 {
-    const int32_t *tokens = NULL;
-    int64_t count = 0;
-    LK_TRY(lk_predictor_encode(g->predictor, prompt, strlen(prompt), &tokens, &count));
+    LK_TRY(lk_predictor_encode(g->predictor, prompt, strlen(prompt), tokens, count));
     const int64_t size = lk_vocabulary_size(&g->predictor->texts.vocabulary);
     g->known = size < g->choices ? size : g->choices;
-    if (count == 0)
+    if (*count == 0)
         return lk_fail(LK_E_DATA, "the prompt has no token");
     if (g->known <= LK_TOKEN_FIRST)
         return lk_fail(LK_E_DATA, "the vocabulary has no token to generate");
+    for (int64_t i = 0; i < *count; i++)
+        LK_TRY(lk_vocabulary_decode(&g->predictor->texts.vocabulary, (*tokens)[i], &g->text));
+    return LK_OK;
+}
+
+/* Fills the window with the end of the text. */
+static enum lk_status take_text(struct generator *g, const char *text, size_t bytes)
+{
+    const int32_t *tokens = NULL;
+    int64_t count = 0;
+    LK_TRY(lk_predictor_encode(g->predictor, text, bytes, &tokens, &count));
+    if (count == 0)
+        return lk_fail(LK_E_DATA, "the text has no token");
     keep(g, tokens, count);
-    for (int64_t i = 0; i < count; i++)
-        LK_TRY(lk_vocabulary_decode(&g->predictor->texts.vocabulary, tokens[i], &g->text));
     return LK_OK;
 }
 
@@ -104,6 +115,17 @@ static enum lk_status begin_steps(struct generator *g)
     if (status != LK_E_UNSUPPORTED && status != LK_E_DEVICE_MEMORY)
         return status;
     lk_error_clear();
+    return LK_OK;
+}
+
+/* A wrong prompt is refused before kernels are made for it. */
+static enum lk_status take_prompt(struct generator *g, const char *prompt)
+{
+    const int32_t *tokens = NULL;
+    int64_t count = 0;
+    LK_TRY(read_prompt(g, prompt, &tokens, &count));
+    LK_TRY(begin_steps(g));
+    keep(g, tokens, count);
     return LK_OK;
 }
 
@@ -178,8 +200,6 @@ enum lk_status lk_predictor_generate(struct lk_predictor *predictor, const char 
     LK_TRY(check_output(&g));
     enum lk_status status = allocate(&g);
     if (status == LK_OK)
-        status = begin_steps(&g);
-    if (status == LK_OK)
         status = take_prompt(&g, prompt);
     for (int64_t i = 0; i < options->tokens && status == LK_OK; i++) {
         const size_t before = g.text.used;
@@ -193,6 +213,30 @@ enum lk_status lk_predictor_generate(struct lk_predictor *predictor, const char 
             status = visit(context, g.text.bytes + before, g.text.used - before);
         keep(&g, &token, 1);
     }
+    clear(&g);
+    return status;
+}
+
+/* One prediction is not worth a replica that computes single time steps: the whole window is
+ * computed. */
+enum lk_status lk_predictor_next(struct lk_predictor *predictor, const char *text, size_t bytes,
+                                 float *to)
+{
+    struct generator g = {.predictor = predictor};
+    const int64_t choices = lk_predictor_next_choices(predictor);
+    LK_TRY(check_output(&g));
+    if (choices == 0)
+        return lk_fail(LK_E_ARGUMENT,
+                       "model '%s' is no language model: it gives no number for each token of "
+                       "the vocabulary",
+                       lk_model_name(predictor->model));
+    enum lk_status status = allocate(&g);
+    if (status == LK_OK)
+        status = take_text(&g, text, bytes);
+    if (status == LK_OK)
+        status = predict(&g);
+    if (status == LK_OK)
+        memcpy(to, g.predicted[0] + (g.count - 1) * g.choices, (size_t)choices * sizeof *to);
     clear(&g);
     return status;
 }

@@ -15,6 +15,7 @@ void lk_predictor_close(struct lk_predictor *predictor)
     free(predictor->text);
     free(predictor->vocabulary);
     lk_texts_clear(&predictor->texts);
+    free(predictor->token.bytes);
     lk_choices_destroy(predictor->choices);
     lk_device_close(predictor->device);
     lk_model_destroy(predictor->model);

@@ -17,6 +17,7 @@ struct lk_predictor {
     char *text;                        /* of it */
     char *vocabulary;                  /* of texts, as the run keeps it; "": it has none */
     struct lk_texts texts;             /* with that vocabulary, once a text came */
+    struct lk_text_room token;         /* the text of the token asked for last */
     char max_bad[16];                  /* samples that may be broken; "": says nothing */
     struct lk_standardize standardize; /* what it does to numbers, bound to the inputs */
     struct lk_evaluator *evaluator;

@@ -4,20 +4,17 @@
 #include "base/fail.h"
 #include "data/text/file.h"
 #include "data/text/texts.h"
+#include "train/evaluation/images.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* The model's only input of tokens; NULL: it has none, or others that are not their number. */
 static const struct lk_node *find_tokens(const struct lk_model *model)
 {
-    const struct lk_node *tokens = NULL;
-    for (int i = 0; i < model->input_count; i++) {
-        const struct lk_input *input = &model->inputs[i]->input;
-        if (input->dtype == LK_I32 && input->shape.rank == 1 && !tokens)
-            tokens = model->inputs[i];
-        else if (lk_shape_count(&input->shape) != 1)
+    const struct lk_node *tokens = lk_model_tokens(model);
+    for (int i = 0; i < model->input_count; i++)
+        if (model->inputs[i] != tokens && lk_shape_count(&model->inputs[i]->input.shape) != 1)
             return NULL;
-    }
     return tokens;
 }
 
@@ -28,8 +25,8 @@ bool lk_predictor_takes_text(const struct lk_predictor *predictor)
     return is_text && find_tokens(predictor->model);
 }
 
-enum lk_status lk_predictor_encode(struct lk_predictor *predictor, const char *text,
-                                   size_t bytes, const int32_t **tokens, int64_t *count)
+/* Reads the run's vocabulary, once. */
+static enum lk_status take_vocabulary(struct lk_predictor *predictor)
 {
     const struct lk_text_options options = {.min_count = 1};
     struct lk_texts *texts = &predictor->texts;
@@ -42,10 +39,63 @@ enum lk_status lk_predictor_encode(struct lk_predictor *predictor, const char *t
     if (most > 0 && lk_vocabulary_size(&texts->vocabulary) > most)
         return lk_fail(LK_E_DATA, "a vocabulary of %lld tokens, the model has %lld",
                        (long long)lk_vocabulary_size(&texts->vocabulary), (long long)most);
+    return LK_OK;
+}
+
+enum lk_status lk_predictor_encode(struct lk_predictor *predictor, const char *text,
+                                   size_t bytes, const int32_t **tokens, int64_t *count)
+{
+    struct lk_texts *texts = &predictor->texts;
+    LK_TRY(take_vocabulary(predictor));
     lk_texts_forget(texts);
     LK_TRY(lk_texts_add(texts, text, bytes, false));
     LK_TRY(lk_texts_encode(texts));
     *tokens = lk_texts_tokens(texts, 0, count);
+    return LK_OK;
+}
+
+int64_t lk_predictor_next_choices(struct lk_predictor *predictor)
+{
+    struct lk_predictor_port port;
+    const int64_t length = lk_predictor_text_length(predictor);
+    const bool is_shaped = length > 0 && predictor->model->output_count == 1 &&
+                           lk_predictor_output(predictor, 0, &port) && port.is_class &&
+                           port.named_classes == 0 && port.shape.rank == 2 &&
+                           port.shape.dim[0] == length;
+    if (!is_shaped)
+        return 0;
+    if (take_vocabulary(predictor) != LK_OK) {
+        lk_error_clear(); /* whoever encodes a text is told */
+        return 0;
+    }
+    const int64_t size = lk_vocabulary_size(&predictor->texts.vocabulary);
+    return size > LK_TOKEN_FIRST && size <= port.shape.dim[1] ? size : 0;
+}
+
+enum lk_status lk_predictor_token(struct lk_predictor *predictor, int64_t token,
+                                  const char **text, size_t *bytes)
+{
+    struct lk_text_room *room = &predictor->token;
+    if (!lk_predictor_takes_text(predictor))
+        return lk_fail(LK_E_ARGUMENT, "model '%s' was not trained on texts",
+                       lk_model_name(predictor->model));
+    LK_TRY(take_vocabulary(predictor));
+    if (token < 0 || token > INT32_MAX)
+        return lk_fail(LK_E_DATA, "token %lld is none of the vocabulary's %lld",
+                       (long long)token,
+                       (long long)lk_vocabulary_size(&predictor->texts.vocabulary));
+    room->used = 0;
+    LK_TRY(lk_vocabulary_decode(&predictor->texts.vocabulary, (int32_t)token, room));
+    if (room->used == room->room) {
+        char *grown = realloc(room->bytes, room->room + 16);
+        if (!grown)
+            return lk_fail_memory("the text of a token", room->room + 16);
+        room->bytes = grown;
+        room->room += 16;
+    }
+    room->bytes[room->used] = '\0';
+    *text = room->bytes;
+    *bytes = room->used;
     return LK_OK;
 }
 

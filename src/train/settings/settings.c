@@ -405,8 +405,7 @@ static enum lk_status check_value(const char *name, const char *value)
 {
     struct lk_lr_schedule schedule;
     char kind[64];
-    int arrays;
-    bool spares;
+    struct lk_optimizer_traits traits;
     size_t limit;
     if (strcmp(name, "memory_limit") == 0)
         return lk_memory_limit_parse(value, &limit);
@@ -416,7 +415,7 @@ static enum lk_status check_value(const char *name, const char *value)
         return LK_OK;
     const size_t length = strcspn(value, " ");
     snprintf(kind, sizeof kind, "%.*s", (int)(length < 63 ? length : 63), value);
-    return lk_optimizer_ask(kind, value + length, &arrays, &spares);
+    return lk_optimizer_ask(kind, value + length, &traits);
 }
 
 /* Adds NAME=VALUE to the parameters, in place of an earlier value. */

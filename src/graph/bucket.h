@@ -1,0 +1,27 @@
+/* Buckets of gradients: how they leave a replica while backward goes on. Floor 5. Knows no
+ * particular operation. */
+#ifndef LK_GRAPH_BUCKET_H
+#define LK_GRAPH_BUCKET_H
+
+#include <stdint.h>
+
+struct lk_buffer;
+struct lk_replica;
+
+/* Parameters whose gradients backward finishes together: elements first to first + count - 1 of
+ * the weights. Their sum over a batch has sum_count reals: as many, or it is a row list; list:
+ * those of the last backward, [shards][list_stride], where list_stride is not 0. */
+struct lk_bucket {
+    int64_t first, count, sum_count, list_stride;
+    struct lk_buffer *list;
+};
+
+enum { LK_MOST_BUCKETS = 64 };
+
+/* Buckets in the order in which backward finishes them: the last layers' first; each about
+ * 2^18 elements or one parameter, whatever is more. They cover all of 0 to gradient_count; last
+ * come tables with lists, then tracked parameters. */
+int lk_replica_bucket_count(const struct lk_replica *replica);
+struct lk_bucket lk_replica_bucket(const struct lk_replica *replica, int index);
+
+#endif
