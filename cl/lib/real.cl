@@ -62,6 +62,15 @@ typedef V S;
 #define STORE(p, v) (*(p) = (v))
 #endif
 
+/* VECTOR reals in a row, from any real on. */
+#if VECTOR > 1
+#define ROW_LOAD(p) PASTE(vload, VECTOR)(0, p)
+#define ROW_STORE(p, v) PASTE(vstore, VECTOR)(v, 0, p)
+#else
+#define ROW_LOAD(p) (*(p))
+#define ROW_STORE(p, v) (*(p) = (v))
+#endif
+
 #define PARTS (LANES / VECTOR)
 #if PARTS == 1
 #define PART 0

@@ -87,9 +87,19 @@ INLINE V clip_value(V d, V most)
     , int from, int units, __global const int *restrict touched,                               \
         __global const int *restrict numbers
 #define FROM from
+
+/* The vector of numbers[row] that is vector k of rows; -1: there is no such row. */
+INLINE int find_vector(int k, int units, __global const int *restrict numbers)
+{
+    const int vectors = units / VECTOR, row = numbers[k / vectors];
+    return row < 0 ? -1 : row * vectors + k % vectors;
+}
+#else
+#define LAZINESS
+#define FROM 0
 #endif
+
 #if LAZY == 1
-#define GRADIENT(k) g[k]
 #define IF_TOUCHED(i, k)                                                                       \
     const V is_touched = find_touched(k, units, touched);                                      \
     if (units && !touches(is_touched))                                                         \
@@ -127,29 +137,20 @@ INLINE V find_touched(int i, int units, __global const int *restrict touched)
         found.lane[v] = touched[(at + v) / units];
     return found.all;
 }
-
-INLINE int find_vector(int k, int units, __global const int *restrict numbers)
-{
-    const int vectors = units / VECTOR, row = numbers[k / vectors];
-    return row < 0 ? -1 : row * vectors + k % vectors;
-}
-#elif LAZY == 2
-#define GRADIENT(k) find_gradient(g, k, units, numbers)
+#else
 #define IF_TOUCHED(i, k) const int i = k;
 #define MOVED(y, old) (y)
+#endif
+
+#if LAZY == 2
+#define GRADIENT(k) find_gradient(g, k, units, numbers)
 
 INLINE V find_gradient(__global const V *restrict g, int k, int units,
                        __global const int *restrict numbers)
 {
-    if (!units)
-        return g[k];
-    const int vectors = units / VECTOR, row = numbers[k / vectors];
-    return row < 0 ? (V)0 : g[row * vectors + k % vectors];
+    const int of_row = units ? find_vector(k, units, numbers) : k;
+    return of_row < 0 ? (V)0 : g[of_row];
 }
 #else
-#define LAZINESS
-#define FROM 0
 #define GRADIENT(k) g[k]
-#define IF_TOUCHED(i, k) const int i = k;
-#define MOVED(y, old) (y)
 #endif

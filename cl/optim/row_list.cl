@@ -17,13 +17,6 @@
  */
 #include "lib/real.cl"
 #include "lib/update.cl"
-#if VECTOR > 1
-#define ROW_LOAD(p) PASTE(vload, VECTOR)(0, p)
-#define ROW_STORE(p, v) PASTE(vstore, VECTOR)(v, 0, p)
-#else
-#define ROW_LOAD(p) (*(p))
-#define ROW_STORE(p, v) (*(p) = (v))
-#endif
 
 #define ROW_OF(key) ((int)((key) >> 32))
 #define PLACE_OF(key) ((int)((key)&0x7fffffff))

@@ -277,6 +277,17 @@ void lk_option_print(const struct lk_option *row, const void *options, char *tex
     }
 }
 
+bool lk_option_is(const struct lk_option *table, const void *options, const char *name,
+                  const char *value)
+{
+    char text[1024];
+    const struct lk_option *row = lk_option_find(table, name);
+    if (!row)
+        return false;
+    lk_option_print(row, options, text, sizeof text);
+    return strcmp(text, value) == 0;
+}
+
 /* Whether the option has its default: its text is that of the default read in. */
 static bool is_default(const struct lk_option *row, const void *options)
 {

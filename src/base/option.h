@@ -48,6 +48,10 @@ LK_MUST_CHECK enum lk_status lk_options_parse(const struct lk_option *table, voi
 void lk_option_print(const struct lk_option *row, const void *options, char *text,
                      size_t bytes);
 
+/* Whether the option `name` has that value, written as above; false: there is none. */
+bool lk_option_is(const struct lk_option *table, const void *options, const char *name,
+                  const char *value);
+
 /* Writes "name=value ..." of all options that differ from their default (all: every option);
  * read back by lk_options_parse(). Returns false where it did not fit. */
 bool lk_options_print(const struct lk_option *table, const void *options, bool all, char *text,

@@ -1,7 +1,6 @@
 /* Buckets of gradients. Parameters lie in the order of the schedule, so those that backward
  * finishes first lie last; tracked ones, which lie behind them, are a bucket of their own. */
 #include "graph/replica_internal.h"
-#include "tensor/row_list.h"
 
 enum { BUCKET_ELEMENTS = 1 << 18 };
 
@@ -28,11 +27,10 @@ static void add_lists(struct lk_replica *replica)
         const struct lk_param *param = &replica->params[p];
         if (param->places == 0)
             continue;
-        const int64_t units = param->shape.dim[1];
         struct bucket_end *bucket = &replica->buckets[replica->bucket_count++];
         *bucket = bucket_of(param->offset, param->offset + param->count,
                             lk_replica_param_owner(replica, p));
-        bucket->elements.list_stride = lk_row_list_stride(param->places, units);
+        bucket->elements.list_stride = lk_param_list_stride(param);
         bucket->elements.sum_count = bucket->elements.list_stride * replica->config.list_shards;
         bucket->param = p;
     }

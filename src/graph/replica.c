@@ -3,7 +3,6 @@
 
 #include "base/fail.h"
 #include "graph/replica_internal.h"
-#include "tensor/row_list.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,9 +274,8 @@ static enum lk_status make_gradient(struct lk_replica *replica, int i, size_t gr
         const size_t offset = (size_t)(param->offset - replica->listed_count) * real;
         return lk_buffer_view(replica->gradients, offset, gradients - offset, view);
     }
-    const int64_t stride = lk_row_list_stride(param->places, param->shape.dim[1]);
-    LK_TRY(lk_buffer_create(replica->config.device,
-                            (size_t)(stride * replica->tiling.shards) * real, view));
+    const int64_t reals = lk_param_list_stride(param) * replica->tiling.shards;
+    LK_TRY(lk_buffer_create(replica->config.device, (size_t)reals * real, view));
     return lk_buffer_enqueue_fill(*view, 0);
 }
 

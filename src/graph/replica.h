@@ -33,7 +33,7 @@ struct lk_replica_config {
     int optimizer_arrays; /* arrays of gradient_count reals that the optimizer and others will
                            * allocate on the device: counted when the replica's memory is
                            * planned */
-    int gradient_sums; /* of gradients over shards, counted likewise */
+    int gradient_sums;    /* of gradients over shards, counted likewise */
     int list_shards; /* of the whole batch: a table of which it reads at most half of the rows
                       * has a row list (tensor/row_list.h) for gradient. 0: none has */
     struct lk_replica *weights_of; /* a replica of the same graph on the same device
@@ -103,10 +103,11 @@ struct lk_buffer *lk_replica_weights(struct lk_replica *replica);
 int64_t lk_replica_trainable_count(const struct lk_replica *replica);
 int64_t lk_replica_gradient_count(const struct lk_replica *replica);
 
-/* Gradient sums [shards][gradient_count - listed_count] of the last backward, from element
- * listed_count on: those before have row lists. */
+/* Gradient sums [shards][gradient_stride] of the last backward, from element listed_count to
+ * gradient_count: those before have row lists. */
 struct lk_buffer *lk_replica_gradients(struct lk_replica *replica);
 int64_t lk_replica_listed_count(const struct lk_replica *replica);
+int64_t lk_replica_gradient_stride(const struct lk_replica *replica);
 
 /* Fills weights as their operations say, from the seed: the same on every device. Waits. */
 LK_MUST_CHECK enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed);

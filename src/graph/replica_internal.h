@@ -107,8 +107,8 @@ void lk_replica_cut_buckets(struct lk_replica *replica);
 enum { LK_MOST_LISTS = 4 };
 void lk_replica_find_lists(struct lk_replica *replica);
 
-/* Reals from the gradients of one shard to those of the next, and of all lists of a shard. */
-int64_t lk_replica_gradient_stride(const struct lk_replica *replica);
+/* Reals of a shard's list of a parameter that has one, and of all of its lists. */
+int64_t lk_param_list_stride(const struct lk_param *param);
 int64_t lk_replica_list_reals(const struct lk_replica *replica);
 
 /* The operation whose parameter it is; -1: it is in the part that is not run. */

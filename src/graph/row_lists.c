@@ -48,13 +48,17 @@ int64_t lk_replica_gradient_stride(const struct lk_replica *replica)
     return replica->gradient_count - replica->listed_count;
 }
 
+int64_t lk_param_list_stride(const struct lk_param *param)
+{
+    return lk_row_list_stride(param->places, param->shape.dim[1]);
+}
+
 int64_t lk_replica_list_reals(const struct lk_replica *replica)
 {
     int64_t reals = 0;
     for (int p = 0; p < replica->param_count; p++)
         if (replica->params[p].places > 0)
-            reals +=
-                lk_row_list_stride(replica->params[p].places, replica->params[p].shape.dim[1]);
+            reals += lk_param_list_stride(&replica->params[p]);
     return reals;
 }
 

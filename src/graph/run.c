@@ -1,7 +1,6 @@
 /* Runs a replica forward and backward: everything here enqueues and returns. */
 #include "base/fail.h"
 #include "graph/replica_internal.h"
-#include "tensor/row_list.h"
 #include <stddef.h>
 
 static struct lk_buffer *live_range(const struct lk_replica *replica, int index)
@@ -184,8 +183,7 @@ static enum lk_status backward_op(struct lk_replica *replica, int i)
         if (scheduled->wants_dw)
             run.dw[j] = replica->gradient_views[prepared->param[j]];
     if (prepared->setup.lists_rows)
-        run.dw_stride = lk_row_list_stride(replica->params[prepared->param[0]].places,
-                                           scheduled->shapes.param[0].shape.dim[1]);
+        run.dw_stride = lk_param_list_stride(&replica->params[prepared->param[0]]);
     if (prepared->extra_dw >= 0)
         LK_TRY(lk_replica_begin_extra_dw(replica, i, &run));
     LK_TRY(scheduled->op->backward(&prepared->setup, &run));

@@ -132,17 +132,14 @@ enum lk_status lk_lazy_rows_next(const struct lk_lazy_rows *rows, int64_t first,
     return LK_OK;
 }
 
-/* Adds up the rows of a list, which then stand for its gradient; units: 0 where all rows of
- * the table are updated, not those of the list alone. */
-static enum lk_status sum_list(struct lk_row_list *list, struct lk_row_gradient *gradient,
-                               int64_t units)
+/* Adds up the rows of a list, which then stand for its gradient. */
+static enum lk_status sum_list(struct lk_row_list *list, struct lk_row_gradient *gradient)
 {
     if (gradient->from != 0)
         return lk_fail(LK_E_ARGUMENT, "a list of rows from element %lld of a gradient on",
                        (long long)gradient->from);
     LK_TRY(lk_row_list_enqueue(list, gradient->g));
     gradient->g = lk_row_list_sums(list);
-    gradient->count = units > 0 ? lk_row_list_rows(list) * units : gradient->count;
     return LK_OK;
 }
 
@@ -152,10 +149,12 @@ enum lk_status lk_lazy_rows_enqueue(struct lk_lazy_rows *rows,
 {
     struct lk_row_list *list = rows->lists[table - rows->tables];
     if (list)
-        LK_TRY(sum_list(list, gradient, rows->is_lazy ? table->units : 0));
+        LK_TRY(sum_list(list, gradient));
     if (!rows->is_lazy)
         return LK_OK;
     const int64_t count = list ? lk_row_list_rows(list) : table->count / table->units;
+    if (list) /* only its rows are updated, not all of the table */
+        gradient->count = count * table->units;
     const int64_t each = lk_divide_up(GROUP_WORDS, table->units);
     const struct lk_grid grid = {{lk_divide_up(count + LK_PAD, each), 1, 1}, rows->items};
     return LK_ENQUEUE(rows->mark, grid, LK_BUF(gradient->g), LK_INT(gradient->from),

@@ -127,12 +127,25 @@ static void prints_and_reads_back(void **state)
     assert_false(lk_options_print(table, &o, true, tiny, sizeof tiny));
 }
 
+static void tells_a_value(void **state)
+{
+    (void)state;
+    struct options o = {0};
+    assert_int_equal(lk_options_parse(table, &o, "filters=7 bias=false"), LK_OK);
+    assert_true(lk_option_is(table, &o, "bias", "false"));
+    assert_false(lk_option_is(table, &o, "bias", "true"));
+    assert_true(lk_option_is(table, &o, "activation", "none"));
+    assert_true(lk_option_is(table, &o, "filters", "7"));
+    assert_false(lk_option_is(table, &o, "no_such_option", "false"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parses_every_kind),
         cmocka_unit_test(refuses),
         cmocka_unit_test(prints_and_reads_back),
+        cmocka_unit_test(tells_a_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "graph/replica.h"
 #include "graph/schedule.h"
+#include "ok.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +13,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 enum { SIDE = 9, CHANNELS = 2, CLASSES = 3, BATCH = 21 };
 

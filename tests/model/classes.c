@@ -1,13 +1,8 @@
 /* Names of classes as text and back; names of other data found among them. */
 #include "model/classes.h"
 
+#include "ok.h"
 #include "scratch.h"
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const char source[] = "name: two\n"
                              "input: [4]\n"

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "graph/replica.h"
+#include "ok.h"
 #include "skip.h"
 #include <math.h>
 #include <setjmp.h>
@@ -13,12 +14,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 enum { BATCH = 21, FEATURES = 5, STEPS = 4, CLASSES = 3 };
 

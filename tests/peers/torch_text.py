@@ -5,8 +5,12 @@
     torch_text.py MODEL [--batch-size N] [--width N] [--threads N] [--seconds S] [--plain-adam]
 
 MODEL: text-lstm, text-bilstm, transformer-encoder; vocabulary 20,000, 6 classes, texts as long
-as the model takes them, Adam. Prints sequences per second, of medians. Adam's fused form is
-used unless it is --plain-adam: measure both, and count the faster one.
+as the model takes them, Adam; --width N is that of the embedding and of what follows it. Prints
+sequences per second, of medians. Adam's fused form is used unless it is --plain-adam: measure
+both, and count the faster one.
+
+The nets of text_nets.py know texts of any length, step by step; these here are what is fastest
+in PyTorch for texts that are all as long: its own LSTM, and attention without a mask.
 """
 import argparse
 import statistics
@@ -21,8 +25,8 @@ VOCABULARY, CLASSES = 20000, 6
 class Recurrent(nn.Module):
     def __init__(self, width, both):
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, 128)
-        self.lstm = nn.LSTM(128, width, batch_first=True, bidirectional=both)
+        self.embedding = nn.Embedding(VOCABULARY, width)
+        self.lstm = nn.LSTM(width, width, batch_first=True, bidirectional=both)
         self.dense = nn.Linear(width * (1 + both), CLASSES)
 
     def forward(self, x):
@@ -40,6 +44,7 @@ class Encoder(nn.Module):
         self.drop = nn.Dropout(0.1)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(9))
         self.inner = nn.ModuleList(nn.Linear(width, 3 * width) for _ in range(4))
+        self.joined = nn.ModuleList(nn.Linear(width, width) for _ in range(4))
         self.wide = nn.ModuleList(nn.Linear(width, 4 * width) for _ in range(4))
         self.narrow = nn.ModuleList(nn.Linear(4 * width, width) for _ in range(4))
         self.dense = nn.Linear(width, CLASSES)
@@ -50,7 +55,7 @@ class Encoder(nn.Module):
             parts = self.inner[i](self.norms[2 * i](y)).chunk(3, -1)
             heads = [p.unflatten(-1, (4, -1)).transpose(1, 2) for p in parts]
             seen = nn.functional.scaled_dot_product_attention(*heads)
-            y = y + self.drop(seen.transpose(1, 2).flatten(2))
+            y = y + self.drop(self.joined[i](seen.transpose(1, 2).flatten(2)))
             wide = nn.functional.gelu(self.wide[i](self.norms[2 * i + 1](y)))
             y = y + self.drop(self.narrow[i](wide))
         return self.dense(self.norms[8](y).mean(1))

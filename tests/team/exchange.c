@@ -1,6 +1,7 @@
 /* What a device sends does not depend on how many shards it computes at a time, nor does the
  * memory for it grow where these are few. */
 #include "mirror/reduce.h"
+#include "ok.h"
 #include "team/stepper/stepper.h"
 #include <lockstep/data.h>
 #include <lockstep/model.h>
@@ -12,12 +13,6 @@
 #include <cmocka.h>
 
 enum { BATCH = 64, SHARDS = 8, MOST_BUCKETS = 8 };
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const char net[] = "input: [28, 28, 1]\n"
                           "layers:\n"

@@ -5,18 +5,13 @@
 #include "mirror/reduce.h"
 #include "model/checkpoint/checkpoint.h"
 #include "npy.h"
+#include "ok.h"
 #include "team/stepper/stepper.h"
 #include "train/evaluation/binding.h"
 #include <lockstep/data.h>
 #include <lockstep/model.h>
 
 enum { SAMPLES = 60, LENGTH = 5, ROWS = 701, UNITS = 32, BATCH = 24, SHARDS = 4, STEPS = 7 };
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const char net[] = "input: {tokens: {shape: [5], type: int32, length: true}}\n"
                           "layers:\n"

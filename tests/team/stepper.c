@@ -3,6 +3,7 @@
 #include "team/stepper/stepper.h"
 #include "device/program/kernel.h"
 #include "model/checkpoint/checkpoint.h"
+#include "ok.h"
 #include "skip.h"
 #include <lockstep/data.h>
 #include <lockstep/model.h>
@@ -16,12 +17,6 @@
 #include <cmocka.h>
 
 enum { BATCH = 48, SAMPLES = 120, STEPS = 9 };
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const char net[] = "input: [28, 28, 1]\n"
                           "layers:\n"

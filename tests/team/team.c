@@ -1,5 +1,6 @@
 /* How long a team waits for a device before it is taken for one that hangs. */
 #include "team/team.h"
+#include "ok.h"
 #include "team/workers/internal.h"
 #include <lockstep/model.h>
 
@@ -9,12 +10,6 @@
 #include <time.h>
 
 #include <cmocka.h>
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const char net[] = "input: [4, 4, 1]\n"
                           "layers:\n"

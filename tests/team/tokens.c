@@ -3,15 +3,10 @@
  * tokens will find them. Losses stand in for it: their targets are such inputs. */
 #include "graph/replica_internal.h"
 #include "npy.h"
+#include "ok.h"
 #include "train/evaluation/binding.h"
 
 enum { SAMPLES = 61, LENGTH = 5, CLASSES = 7, BATCH = 24 };
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static int32_t length_of(int64_t sample)
 {

@@ -1,6 +1,7 @@
 /* Whole networks through 20 steps against PyTorch in double (golden.py). */
 #include "golden.h"
 #include "model/checkpoint/checkpoint.h"
+#include "ok.h"
 #include "skip.h"
 #include "team/stepper/stepper.h"
 #include <lockstep/model.h>
@@ -13,12 +14,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const char normalized_text[] = "name: normalized\n"
                                       "input: [28, 28, 1]\n"

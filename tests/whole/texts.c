@@ -2,6 +2,7 @@
  * of every length. */
 #include "texts.h"
 #include "graph/replica.h"
+#include "ok.h"
 #include "skip.h"
 #include "team/stepper/stepper.h"
 #include <lockstep/model.h>
@@ -14,12 +15,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const struct network {
     const char *name, *parameters;

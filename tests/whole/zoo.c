@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "graph/replica.h"
 #include "model/foreign/names.h"
+#include "ok.h"
 #include "skip.h"
 #include "tensor/tensor.h"
 
@@ -17,12 +18,6 @@
 
 enum { BATCH = 4, CLASSES = 10 };
 #define TOLERANCE 1e-6
-
-#define ASSERT_OK(call)                                                                        \
-    do {                                                                                       \
-        if ((call) != LK_OK)                                                                   \
-            fail_msg("%s: %s", #call, lk_error_text());                                        \
-    } while (0)
 
 static const struct network {
     const char *name, *naming; /* whose names the record has */

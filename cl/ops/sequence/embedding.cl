@@ -18,11 +18,6 @@
 #include "ops/args.h"
 #if VECTOR > 1
 #include "lib/transpose.cl"
-#define ROW_LOAD(p) PASTE(vload, VECTOR)(0, p)
-#define ROW_STORE(p, v) PASTE(vstore, VECTOR)(v, 0, p)
-#else
-#define ROW_LOAD(p) (*(p))
-#define ROW_STORE(p, v) (*(p) = (v))
 #endif
 
 typedef union {
@@ -81,11 +76,13 @@ KERNEL void embedding_turn(__global const S *restrict dy, __global real *restric
         __global real *row = rows + (size_t)t * a.units;
         int u = 0;
 #if VECTOR > 1
-        for (; here == VECTOR && u + VECTOR <= a.units; u += VECTOR) {
+        for (; u + VECTOR <= a.units; u += VECTOR) {
             V block[VECTOR];
             UNROLL for (int v = 0; v < VECTOR; v++) block[v] = LOAD(from + (u + v) * PARTS);
             transpose(block);
-            UNROLL for (int v = 0; v < VECTOR; v++) ROW_STORE(row + v * sample + u, block[v]);
+            UNROLL for (int v = 0; v < VECTOR; v++)
+                if (v < here)
+                    ROW_STORE(row + v * sample + u, block[v]);
         }
 #endif
         for (; u < a.units; u++) {

@@ -25,10 +25,7 @@ static int direction_of(const struct lk_node *node, size_t *length)
 /* Whether a recurrent node walks from the last time step to the first. */
 static bool goes_backwards(const struct lk_node *node)
 {
-    char text[16];
-    lk_option_print(lk_option_find(node->op->options, "go_backwards"), node->options, text,
-                    sizeof text);
-    return strcmp(text, "true") == 0;
+    return lk_option_is(node->op->options, node->options, "go_backwards", "true");
 }
 
 /* The direction of the node, if there is another node for the other one; else -1. */

@@ -176,10 +176,7 @@ static bool is_gru(const struct lk_node *node)
 /* Whether the reset gate of a gru multiplies the state itself, as no gru of PyTorch does. */
 static bool resets_before(const struct lk_node *node)
 {
-    char value[16];
-    lk_option_print(lk_option_find(node->op->options, "reset_after"), node->options, value,
-                    sizeof value);
-    return strcmp(value, "false") == 0;
+    return lk_option_is(node->op->options, node->options, "reset_after", "false");
 }
 
 /* PyTorch's gru has the reset gate before the update gate. */

@@ -183,8 +183,7 @@ static enum lk_status find_slice(struct lk_exchange *e, int bucket, int shards,
         return lk_shard_sum_enqueue_metrics(e->sum, lk_replica_output(e->replica, 0, &shape),
                                             shards, slice);
     *slice = (struct lk_shard_slice){.x = lk_replica_gradients(e->replica),
-                                     .stride = lk_replica_gradient_count(e->replica) -
-                                               lk_replica_listed_count(e->replica),
+                                     .stride = lk_replica_gradient_stride(e->replica),
                                      .first = e->parcels[bucket].first,
                                      .count = e->parcels[bucket].count};
     return LK_OK;

@@ -56,10 +56,10 @@ enum lk_status lk_stepper_create(const struct lk_stepper_config *config,
     return LK_OK;
 }
 
-static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real, int64_t count)
+static enum lk_status allocate_alone(struct lk_stepper *stepper, size_t real)
 {
     struct lk_device *device = stepper->config.device;
-    const size_t dense = (size_t)(count - lk_replica_listed_count(stepper->replica));
+    const size_t dense = (size_t)lk_replica_gradient_stride(stepper->replica);
     LK_TRY(lk_buffer_create(device, dense * real, &stepper->gradient));
     LK_TRY(lk_buffer_create(device, METRICS * real, &stepper->metrics));
     for (int i = 0; i < LK_REPLICA_SLOTS; i++)
@@ -145,7 +145,7 @@ enum lk_status lk_stepper_build(struct lk_stepper *stepper)
     if (c->most_shards)
         LK_TRY(lk_exchange_create(c->device, stepper->replica, c->shards, &stepper->exchange));
     else
-        LK_TRY(allocate_alone(stepper, lk_dtype_bytes(c->real), all));
+        LK_TRY(allocate_alone(stepper, lk_dtype_bytes(c->real)));
     LK_TRY(lk_replica_build(stepper->replica));
     return lk_replica_init_weights(stepper->replica, c->seed);
 }
@@ -194,7 +194,7 @@ static enum lk_status update_listed(struct lk_stepper *stepper, struct lk_update
     const int64_t listed = lk_replica_listed_count(stepper->replica);
     struct lk_bucket b;
     update.first = listed;
-    update.count = lk_replica_gradient_count(stepper->replica) - listed;
+    update.count = lk_replica_gradient_stride(stepper->replica);
     LK_TRY(lk_optimizer_enqueue_check(optimizer, stepper->gradient, listed, update.count));
     for (int i = 0; i < lk_replica_bucket_count(stepper->replica); i++)
         if ((b = lk_replica_bucket(stepper->replica, i)).list_stride > 0)
@@ -217,14 +217,13 @@ static enum lk_status reduce_and_update(struct lk_stepper *stepper, int64_t samp
                                         int64_t step)
 {
     struct lk_replica *replica = stepper->replica;
-    const int64_t listed = lk_replica_listed_count(replica);
-    const int64_t count = lk_replica_gradient_count(replica) - listed;
+    const int64_t count = lk_replica_gradient_stride(replica);
     const double scale = 1.0 / (double)samples;
     const struct lk_shard_slice slice = {
         .x = lk_replica_gradients(replica), .stride = count, .count = count};
     LK_TRY(lk_shard_sum_enqueue(stepper->sum, (struct lk_subtree){0, stepper->config.shards},
                                 &slice, stepper->gradient, 0));
-    if (listed > 0)
+    if (lk_replica_listed_count(replica) > 0)
         return update_listed(stepper,
                              (struct lk_update){.scale = scale, .lr = lr, .step = step});
     return lk_optimizer_enqueue(stepper->optimizer, lk_replica_weights(replica),
