@@ -27,6 +27,8 @@ struct lk_replica_config {
     bool training;
     enum lk_replica_part part;
     enum lk_recompute_mode recompute;
+    int place, places; /* it runs the operations of one place of a group of so many devices
+                        * (place/group.h), and has their parameters; places 0: of all */
     uint64_t seed;
     /* what happens to uint8 inputs, copied; NULL: nothing */
     const struct lk_transform *transform;
@@ -62,7 +64,9 @@ struct lk_param {
     int64_t offset, count;
     bool has_gradient, is_trainable; /* the latter: by an optimizer, so it is not tracked */
     double lr_scale, l1, l2;         /* factor of its learning rate; penalties of its node */
-    int64_t places;                  /* of a shard, if its gradient is a row list; else 0 */
+    bool is_elsewhere;               /* another replica of the group has it */
+    bool is_borrowed; /* another replica of the group has it, and it comes from there */
+    int64_t places;   /* of a shard, if its gradient is a row list; else 0 */
     struct lk_param_spec spec;
 };
 

@@ -36,7 +36,7 @@ void load(struct lk_replica *replica, const struct network *net, int64_t samples
     int32_t *labels = lk_replica_slot(replica, net->labels, 0);
     for (uint32_t n = 0; n < 2 && inputs[n]; n++) {
         uint8_t *images = lk_replica_slot(replica, inputs[n], 0);
-        for (int i = 0; i < BATCH * SIDE * SIDE * CHANNELS; i++)
+        for (int i = 0; images && i < BATCH * SIDE * SIDE * CHANNELS; i++)
             images[i] = (uint8_t)lk_random(3, LK_RANDOM_DATA, n, (uint64_t)i).v[0];
     }
     for (int i = 0; labels && i < BATCH; i++)
