@@ -4,7 +4,7 @@
 #define LK_GRAPH_REPLICA_H
 
 #include "graph/bucket.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 struct lk_replica;
 

@@ -4,9 +4,9 @@
 
 #include "graph/crossing.h"
 #include "graph/memory/plan.h"
+#include "graph/nodes/schedule.h"
 #include "graph/recompute.h"
 #include "graph/replica.h"
-#include "graph/schedule.h"
 
 /* Parameters start at multiples of this many elements. 512 bytes of floats is the coarsest
  * alignment of sub-buffers among known devices, so the layout is the same on all. */

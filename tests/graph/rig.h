@@ -3,8 +3,8 @@
 #ifndef TESTS_GRAPH_RIG_H
 #define TESTS_GRAPH_RIG_H
 
+#include "graph/nodes/schedule.h"
 #include "graph/replica.h"
-#include "graph/schedule.h"
 #include "ok.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #ifndef LK_GRAPH_SCHEDULE_H
 #define LK_GRAPH_SCHEDULE_H
 
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 /* A value is an activation; nodes that are views of one another share it. */
 struct lk_value {

@@ -1,5 +1,5 @@
 /* Adds nodes to a graph, infers their shapes and finds them by name. */
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 #include "base/fail.h"
 #include <ctype.h>
