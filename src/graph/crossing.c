@@ -21,18 +21,21 @@ static enum lk_status prepare(struct lk_op_setup *setup)
     return LK_OK;
 }
 
-static enum lk_status send(const struct lk_buffer *from, struct lk_transfer_buffer *to,
-                           size_t bytes)
+static enum lk_status send(struct lk_crossing_end *end, const struct lk_buffer *from)
 {
+    struct lk_transfer_buffer *to = end->departs ? end->value : end->gradient;
+    const size_t bytes = end->departs ? end->bytes : end->gradient_bytes;
     LK_TRY(lk_buffer_enqueue_copy(from, lk_transfer_buffer_on_device(to), bytes));
-    return lk_transfer_buffer_enqueue_to_host(to, bytes);
+    LK_TRY(lk_transfer_buffer_enqueue_to_host(to, bytes));
+    end->is_sent = true;
+    return LK_OK;
 }
 
 /* Of values, and of weights, which have no x, y nor dx. */
 static enum lk_status depart(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
-    const struct lk_crossing_end *end = setup->state;
-    return send(end->weights ? end->weights : run->x[0], end->value, end->bytes);
+    struct lk_crossing_end *end = setup->state;
+    return send(end, end->weights ? end->weights : run->x[0]);
 }
 
 static enum lk_status come_back(const struct lk_op_setup *setup, const struct lk_op_run *run)
@@ -51,15 +54,13 @@ static enum lk_status arrive(const struct lk_op_setup *setup, const struct lk_op
 
 static enum lk_status send_back(const struct lk_op_setup *setup, const struct lk_op_run *run)
 {
-    const struct lk_crossing_end *end = setup->state;
-    return send(run->dy, end->gradient, end->gradient_bytes);
+    return send(setup->state, run->dy);
 }
 
 enum lk_status lk_crossing_send_dw(const struct lk_replica *replica, int i,
                                    const struct lk_buffer *dw)
 {
-    const struct lk_crossing_end *end = &replica->ends[replica->prepared[i].returns - 1];
-    return send(dw, end->gradient, end->gradient_bytes);
+    return send(&replica->ends[replica->prepared[i].returns - 1], dw);
 }
 
 static const struct lk_option no_options[] = {{.kind = LK_OPTION_END}};
@@ -167,28 +168,27 @@ const struct lk_crossing *lk_crossing_get(const struct lk_replica *replica, int 
     return &replica->crossings[number];
 }
 
-bool lk_crossing_is_sent(const struct lk_replica *replica, int number, bool in_backward)
+bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent)
 {
-    const struct lk_crossing_end *end = &replica->ends[number];
-    const bool sends = end->departs != in_backward;
-    const struct lk_transfer_buffer *what = in_backward ? end->gradient : end->value;
-    int at = -1;
-    for (int i = 0; i < replica->schedule.op_count; i++)
-        if (lk_crossing_of(replica, i) == number)
-            at = i;
-    if (at < 0 || !sends || !what || (in_backward ? end->has_gradient : end->has_value))
-        return false;
-    return in_backward ? replica->next_backward < at : replica->next_forward > at;
+    for (int c = 0; c < replica->crossing_count; c++)
+        if (replica->ends[c].is_sent) {
+            replica->ends[c].is_sent = false;
+            *sent = (struct lk_sent){.number = c, .in_backward = !replica->ends[c].departs};
+            return true;
+        }
+    return false;
 }
 
 /* Both devices' turns end: what comes in next turn goes through the same memory. */
-enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to, int number,
-                                bool in_backward)
+enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
+                                struct lk_sent sent)
 {
-    struct lk_crossing_end *sent = &from->ends[number], *got = &to->ends[number];
-    struct lk_transfer_buffer *out = in_backward ? sent->gradient : sent->value;
-    struct lk_transfer_buffer *in = in_backward ? got->gradient : got->value;
-    const size_t bytes = in_backward ? got->gradient_bytes : got->bytes;
+    struct lk_crossing_end *source_end = &from->ends[sent.number],
+                           *end = &to->ends[sent.number];
+    struct lk_transfer_buffer *out =
+        sent.in_backward ? source_end->gradient : source_end->value;
+    struct lk_transfer_buffer *in = sent.in_backward ? end->gradient : end->value;
+    const size_t bytes = sent.in_backward ? end->gradient_bytes : end->bytes;
     void *source = NULL, *target = NULL;
     LK_TRY(lk_transfer_buffer_enqueue_to_host(in, bytes));
     LK_TRY(lk_transfer_buffer_wait(in, &target));
@@ -196,7 +196,6 @@ enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to, 
     memcpy(target, source, bytes);
     LK_TRY(lk_transfer_buffer_enqueue_to_device(in, bytes));
     LK_TRY(lk_transfer_buffer_enqueue_to_device(out, 0));
-    *(in_backward ? &sent->has_gradient : &sent->has_value) = true;
-    *(in_backward ? &got->has_gradient : &got->has_value) = true;
+    *(sent.in_backward ? &end->has_gradient : &end->has_value) = true;
     return LK_OK;
 }

@@ -31,6 +31,7 @@ struct lk_crossing_end {
     size_t bytes, gradient_bytes;
     struct lk_transfer_buffer *value, *gradient; /* NULL: no gradient */
     struct lk_buffer *weights; /* those that cross, as they lie in all weights; NULL: a value */
+    bool is_sent;              /* what this end sends, and not taken yet */
     bool has_value, has_gradient; /* they have come to this end */
 };
 
@@ -72,13 +73,19 @@ const struct lk_crossing *lk_crossing_get(const struct lk_replica *replica, int 
 LK_MUST_CHECK enum lk_status lk_crossing_send_dw(const struct lk_replica *replica, int i,
                                                  const struct lk_buffer *dw);
 
-/* Whether the replica has enqueued the operation that sends the crossing's values, or in
- * backward its gradient, and nobody has taken them yet. */
-bool lk_crossing_is_sent(const struct lk_replica *replica, int number, bool in_backward);
+/* A crossing whose values, or in backward the gradients of them, a replica has sent. */
+struct lk_sent {
+    int number;
+    bool in_backward;
+};
 
-/* Waits for what `from` sends and hands it to the other replica, which can then go on.
+/* The next of what the replica has enqueued to be sent and nobody has been told of; false:
+ * there is none. */
+bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent);
+
+/* Waits for what `from` has sent and hands it to the other replica, which can then go on.
  * fails: LK_E_DEVICE */
 LK_MUST_CHECK enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
-                                              int number, bool in_backward);
+                                              struct lk_sent sent);
 
 #endif

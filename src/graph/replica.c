@@ -138,6 +138,11 @@ static bool has_gradients(const struct lk_replica *replica)
     return replica->config.training && replica->config.part != LK_PART_FROZEN;
 }
 
+static bool borrows_gradients(const struct lk_replica *replica)
+{
+    return has_gradients(replica) && replica->config.weights_of;
+}
+
 /* The slab of another replica that may serve as slab i of this one; NULL: none. */
 static struct lk_buffer *lent_slab(const struct lk_replica *replica, int i)
 {
@@ -159,7 +164,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     };
     for (int i = 0; i < replica->plan.slabs; i++)
         bytes.activations += lent_slab(replica, i) ? 0 : replica->plan.slab_bytes[i];
-    if (has_gradients(replica))
+    if (has_gradients(replica) && !borrows)
         bytes.gradients = (size_t)(gradients + lists) * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
         bytes.inputs += replica->inputs[i].bytes * LK_REPLICA_SLOTS;
@@ -297,9 +302,13 @@ static enum lk_status allocate_params(struct lk_replica *replica)
     }
     const size_t gradients =
         (size_t)lk_replica_gradient_stride(replica) * (size_t)replica->tiling.shards * real;
-    LK_TRY(
-        lk_buffer_create(device, has_gradients(replica) ? gradients : 0, &replica->gradients));
-    LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
+    if (borrows_gradients(replica)) {
+        replica->gradients = replica->config.weights_of->gradients;
+    } else {
+        LK_TRY(lk_buffer_create(device, has_gradients(replica) ? gradients : 0,
+                                &replica->gradients));
+        LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
+    }
     for (int i = 0; i < replica->param_count; i++) {
         const struct lk_param *param = &replica->params[i];
         const size_t offset = (size_t)param->offset * real;
@@ -386,7 +395,8 @@ void lk_replica_destroy(struct lk_replica *replica)
     }
     if (!replica->config.weights_of)
         lk_buffer_destroy(replica->weights);
-    lk_buffer_destroy(replica->gradients);
+    if (!borrows_gradients(replica))
+        lk_buffer_destroy(replica->gradients);
     lk_schedule_clear(&replica->schedule);
     lk_arena_clear(&replica->arena);
     free(replica);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEVICES = 3, SHARDS = 2 };
+/* A short batch: the last shard has fewer samples. */
+enum { MOST_DEVICES = 3, SHARDS = 4, ROOM = 20, SAMPLES = 18 };
 
 static struct network begin(int inputs)
 {
@@ -110,68 +111,111 @@ static struct network make_siamese(void)
 }
 
 struct outcome {
-    float losses[BATCH * 2];
+    float losses[SAMPLES * 2];
     float *gradients[16]; /* of each parameter, of all shards */
     int64_t counts[16];
     int params;
 };
 
-/* Reads the gradients of the parameters that a replica has. */
-static void read_params(struct lk_replica *replica, struct outcome *outcome)
+/* A step in micro-batches of one shard each, or the whole batch at once. */
+struct step {
+    const struct network *net;
+    struct outcome *outcome;
+    int micro_batches;
+};
+
+static enum lk_status load_part(void *context, struct lk_replica *replica, int place, int index)
 {
+    const struct step *step = context;
+    const int64_t each = lk_replica_tiling(replica)->shard_samples;
+    const int64_t first = index * each,
+                  end = index + 1 < step->micro_batches ? first + each : SAMPLES;
+    const struct lk_micro_batch part = {step->micro_batches > 1 ? 1 : SHARDS, first,
+                                        end - first};
+    (void)place;
+    fill(replica, step->net, first);
+    return lk_replica_load_micro_batch(replica, 0, &part);
+}
+
+static enum lk_status read_losses(void *context, struct lk_replica *replica, int place,
+                                  int index)
+{
+    const struct step *step = context;
+    const int64_t each = lk_replica_tiling(replica)->shard_samples, first = index * each;
+    struct lk_shape shape;
+    if (lk_node_place(step->net->loss) != place)
+        return LK_OK;
+    const struct lk_buffer *y = lk_replica_output(replica, 0, &shape);
+    const struct lk_tiling *tiling = lk_replica_tiling(replica);
+    const struct lk_tiling used = lk_tiling_cut(tiling, step->micro_batches > 1 ? 1 : SHARDS);
+    const int64_t samples = step->micro_batches > 1 ? lk_least(each, SAMPLES - first) : SAMPLES;
+    return lk_tiled_read(y, &used, &shape, LK_F32, samples, step->outcome->losses + 2 * first);
+}
+
+/* Keeps the gradients of a bucket's parameters, of the micro-batch's shards. */
+static enum lk_status read_bucket(void *context, struct lk_replica *replica, int place,
+                                  int index, int bucket)
+{
+    struct step *step = context;
+    const struct lk_bucket b = lk_replica_bucket(replica, bucket);
     const int64_t stride = lk_replica_gradient_stride(replica);
+    const int shards = step->micro_batches > 1 ? 1 : SHARDS;
     const size_t bytes = lk_buffer_bytes(lk_replica_gradients(replica));
-    float *all = malloc(bytes + 1);
-    ASSERT_OK(lk_buffer_read(lk_replica_gradients(replica), 0, bytes, all));
+    float *all = malloc(bytes);
+    (void)place;
+    LK_TRY(lk_buffer_read(lk_replica_gradients(replica), 0, bytes, all));
     for (int p = 0; lk_replica_param(replica, p); p++) {
         const struct lk_param *param = lk_replica_param(replica, p);
-        outcome->params = p + 1;
-        if (param->is_elsewhere || param->is_borrowed)
+        step->outcome->params = p + 1;
+        if (!param->has_gradient || param->offset < b.first ||
+            param->offset >= b.first + b.count)
             continue;
-        assert_null(outcome->gradients[p]); /* one replica has it */
-        outcome->counts[p] = param->count;
-        outcome->gradients[p] = malloc((size_t)(param->count * SHARDS) * sizeof(float));
-        for (int s = 0; s < SHARDS; s++)
-            memcpy(outcome->gradients[p] + s * param->count, all + s * stride + param->offset,
+        float **to = &step->outcome->gradients[p];
+        if (!*to)
+            *to = malloc((size_t)(param->count * SHARDS) * sizeof(float));
+        step->outcome->counts[p] = param->count;
+        for (int s = 0; s < shards; s++)
+            memcpy(*to + (index + s) * param->count, all + s * stride + param->offset,
                    (size_t)param->count * sizeof(float));
     }
     free(all);
+    return LK_OK;
 }
 
+struct manner {
+    bool stores_half;
+    enum lk_recompute_mode recompute;
+    int micro_batches, in_flight;
+};
+
 static struct outcome run(const struct network *net, struct lk_device *const *devices,
-                          int count, bool stores_half, enum lk_recompute_mode recompute)
+                          int count, struct manner manner)
 {
     struct outcome outcome = {.params = 0};
     struct lk_group *group = NULL;
-    struct lk_shape shape;
+    struct step step = {net, &outcome, manner.micro_batches};
+    const int shards = manner.micro_batches > 1 ? 1 : SHARDS;
     const struct lk_replica_config config = {.outputs = {net->loss},
-                                             .batch = BATCH,
-                                             .shards = SHARDS,
+                                             .batch = ROOM / SHARDS * shards,
+                                             .shards = shards,
                                              .real = LK_F32,
-                                             .stores_half = stores_half,
+                                             .stores_half = manner.stores_half,
                                              .training = true,
-                                             .recompute = recompute,
+                                             .recompute = manner.recompute,
                                              .seed = 5};
-    ASSERT_OK(lk_group_create(&config, devices, count, &group));
-    for (int i = 0; i < count; i++) {
-        struct lk_replica *replica = lk_group_replica(group, i);
-        ASSERT_OK(lk_replica_build(replica));
-        ASSERT_OK(lk_replica_init_weights(replica, 7));
-    }
-    assert_null(lk_group_replica(group, count));
-    for (int step = 1; step <= 2; step++) { /* again: what crosses uses the same memory */
-        for (int i = 0; i < count; i++)
-            load(lk_group_replica(group, i), net, BATCH - 3);
-        ASSERT_OK(lk_group_forward(group, step));
-        ASSERT_OK(lk_group_backward(group));
-    }
-    for (int i = 0; i < count; i++) {
-        const struct lk_replica *replica = lk_group_replica(group, i);
-        if (lk_node_place(net->loss) % count == i)
-            ASSERT_OK(lk_tiled_read(lk_replica_output(replica, 0, &shape),
-                                    lk_replica_tiling(replica), &(struct lk_shape){1, {2}},
-                                    LK_F32, BATCH - 3, outcome.losses));
-        read_params(lk_group_replica(group, i), &outcome);
+    ASSERT_OK(lk_group_create(&config, devices, count, manner.in_flight, &group));
+    ASSERT_OK(lk_group_build(group));
+    assert_int_equal(lk_group_count(group), count);
+    for (int i = 0; i < count; i++)
+        ASSERT_OK(lk_replica_init_weights(lk_group_replica(group, i), 7));
+    for (int i = 1; i <= 2; i++) { /* again: what crosses uses the same memory */
+        const struct lk_group_work work = {.context = &step,
+                                           .step = i,
+                                           .micro_batches = manner.micro_batches,
+                                           .load = load_part,
+                                           .forwarded = read_losses,
+                                           .finished = read_bucket};
+        ASSERT_OK(lk_group_run(group, &work));
     }
     lk_group_destroy(group);
     return outcome;
@@ -205,10 +249,13 @@ static void check(struct network (*make)(void), const char *kernel_class, bool s
         ASSERT_OK(lk_device_open(NULL, 0, &devices[i]));
     struct network divided = make(), whole = make();
     gather(&whole);
-    for (int recompute = 0; recompute < 2; recompute++) {
-        const enum lk_recompute_mode mode = recompute ? LK_RECOMPUTE_SQRT : LK_RECOMPUTE_OFF;
-        const struct outcome of_group = run(&divided, devices, MOST_DEVICES, stores_half, mode);
-        const struct outcome of_one = run(&whole, devices, 1, stores_half, LK_RECOMPUTE_OFF);
+    const struct manner manners[] = {{stores_half, LK_RECOMPUTE_OFF, 1, 1},
+                                     {stores_half, LK_RECOMPUTE_SQRT, 1, 1},
+                                     {stores_half, LK_RECOMPUTE_OFF, SHARDS, 1},
+                                     {stores_half, LK_RECOMPUTE_OFF, SHARDS, 3}};
+    for (int i = 0; i < LK_COUNT(manners); i++) {
+        const struct outcome of_one = run(&whole, devices, 1, manners[0]);
+        const struct outcome of_group = run(&divided, devices, MOST_DEVICES, manners[i]);
         compare(&of_one, &of_group);
     }
     lk_graph_destroy(divided.graph);
@@ -235,11 +282,11 @@ static void expect_refusal(struct network *net, struct lk_device *const *devices
 {
     struct lk_group *group = NULL;
     const struct lk_replica_config config = {.outputs = {net->loss},
-                                             .batch = BATCH,
+                                             .batch = ROOM,
                                              .shards = SHARDS,
                                              .real = LK_F32,
                                              .training = true};
-    assert_int_not_equal(lk_group_create(&config, devices, count, &group), LK_OK);
+    assert_int_not_equal(lk_group_create(&config, devices, count, 1, &group), LK_OK);
     if (!strstr(lk_error_text(), words))
         fail_msg("'%s' is not in '%s'", words, lk_error_text());
     lk_error_clear();
