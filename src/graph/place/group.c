@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* A replica that takes one micro-batch after the other through its place. */
-struct lane {
+struct runner {
     struct lk_replica *replica;
     int index;   /* of the micro-batch that it is at; -1: none */
     int bucket;  /* that backward finishes next; -1: forward is not done */
@@ -15,13 +15,13 @@ struct lane {
 
 /* The replicas of a place, and the micro-batches that it takes next. */
 struct place {
-    struct lane lanes[LK_MOST_IN_FLIGHT];
+    struct runner runners[LK_MOST_IN_FLIGHT];
     int next, next_backward;
 };
 
 /* What was sent and has to be moved, in the order in which it was enqueued. */
 struct parcel {
-    struct lane *from;
+    struct runner *from;
     int place, index; /* of the sender; the micro-batch */
     struct lk_sent sent;
     struct parcel *next;
@@ -38,8 +38,8 @@ struct lk_group {
 
 static enum lk_status check_tiles(const struct lk_group *group, int place)
 {
-    const struct lk_tiling *first = lk_replica_tiling(group->places[0].lanes[0].replica);
-    const struct lk_tiling *own = lk_replica_tiling(group->places[place].lanes[0].replica);
+    const struct lk_tiling *first = lk_replica_tiling(group->places[0].runners[0].replica);
+    const struct lk_tiling *own = lk_replica_tiling(group->places[place].runners[0].replica);
     if (own->lanes == first->lanes && own->tiles == first->tiles)
         return LK_OK;
     return lk_fail(LK_E_UNSUPPORTED,
@@ -53,23 +53,23 @@ static enum lk_status create_place(struct lk_group *group,
                                    const struct lk_replica_config *config,
                                    struct lk_device *device, int place)
 {
-    struct lane *lanes = group->places[place].lanes;
+    struct runner *runners = group->places[place].runners;
     struct lk_replica_config own = *config;
     own.device = device;
     own.place = place;
     own.places = group->count;
     for (int i = 0; i < group->in_flight; i++) {
-        LK_TRY(lk_replica_create(&own, &lanes[i].replica));
-        own.weights_of = lanes[0].replica;
+        LK_TRY(lk_replica_create(&own, &runners[i].replica));
+        own.weights_of = runners[0].replica;
         own.optimizer_arrays = own.gradient_sums = 0;
     }
     return check_tiles(group, place);
 }
 
-/* Room for a parcel of each crossing and lane, forward and backward. */
+/* Room for a parcel of each crossing and runner, forward and backward. */
 static enum lk_status create_parcels(struct lk_group *group)
 {
-    const int crossings = lk_crossing_count(group->places[0].lanes[0].replica);
+    const int crossings = lk_crossing_count(group->places[0].runners[0].replica);
     for (int i = 0; i < 2 * crossings * group->in_flight; i++) {
         struct parcel *parcel = malloc(sizeof *parcel);
         if (!parcel)
@@ -114,7 +114,7 @@ enum lk_status lk_group_build(struct lk_group *group)
 {
     for (int p = 0; p < group->count; p++)
         for (int i = 0; i < group->in_flight; i++)
-            LK_TRY(lk_replica_build(group->places[p].lanes[i].replica));
+            LK_TRY(lk_replica_build(group->places[p].runners[i].replica));
     return LK_OK;
 }
 
@@ -133,7 +133,7 @@ void lk_group_destroy(struct lk_group *group)
         return;
     for (int p = 0; p < group->count; p++)
         for (int i = group->in_flight - 1; i >= 0; i--)
-            lk_replica_destroy(group->places[p].lanes[i].replica);
+            lk_replica_destroy(group->places[p].runners[i].replica);
     free_parcels(group->parcels);
     free_parcels(group->spare);
     free(group);
@@ -146,51 +146,52 @@ int lk_group_count(const struct lk_group *group)
 
 struct lk_replica *lk_group_replica(struct lk_group *group, int place)
 {
-    return group->places[place].lanes[0].replica;
+    return group->places[place].runners[0].replica;
 }
 
 /* --- running ------------------------------------------------------------------------------ */
 
-/* The lane of a place that is at a micro-batch, or (-1) one that is free; NULL: none is. */
-static struct lane *find_lane(struct lk_group *group, int place, int index)
+/* The runner of a place that is at a micro-batch, or (-1) one that is free; NULL: none is. */
+static struct runner *find_runner(struct lk_group *group, int place, int index)
 {
     for (int i = 0; i < group->in_flight; i++) {
-        struct lane *lane = &group->places[place].lanes[i];
-        if (lane->index == index && (index >= 0 || lane->parcels == 0))
-            return lane;
+        struct runner *runner = &group->places[place].runners[i];
+        if (runner->index == index && (index >= 0 || runner->parcels == 0))
+            return runner;
     }
     return NULL;
 }
 
-/* Puts what a lane has sent behind all that is to be moved. */
-static void note_sent(struct lk_group *group, int place, struct lane *lane)
+/* Puts what a runner has sent behind all that is to be moved. */
+static void note_sent(struct lk_group *group, int place, struct runner *runner)
 {
     struct lk_sent sent;
     struct parcel **last = &group->parcels;
     while (*last)
         last = &(*last)->next;
-    while (lk_crossing_take_sent(lane->replica, &sent)) {
+    while (lk_crossing_take_sent(runner->replica, &sent)) {
         struct parcel *parcel = group->spare;
         group->spare = parcel->next;
-        *parcel =
-            (struct parcel){.from = lane, .place = place, .index = lane->index, .sent = sent};
+        *parcel = (struct parcel){
+            .from = runner, .place = place, .index = runner->index, .sent = sent};
         *last = parcel;
         last = &parcel->next;
-        lane->parcels++;
+        runner->parcels++;
     }
 }
 
-static enum lk_status go_forward(struct lk_group *group, int place, struct lane *lane)
+static enum lk_status go_forward(struct lk_group *group, int place, struct runner *runner)
 {
     const struct lk_group_work *work = group->work;
     bool is_done;
-    LK_TRY(lk_replica_go_forward(lane->replica, &is_done));
-    note_sent(group, place, lane);
+    LK_TRY(lk_replica_go_forward(runner->replica, &is_done));
+    note_sent(group, place, runner);
     if (!is_done)
         return LK_OK;
-    lane->bucket = 0;
-    return work->forwarded ? work->forwarded(work->context, lane->replica, place, lane->index)
-                           : LK_OK;
+    runner->bucket = 0;
+    return work->forwarded
+               ? work->forwarded(work->context, runner->replica, place, runner->index)
+               : LK_OK;
 }
 
 /* One micro-batch after the other, since all write their gradients to the same memory. */
@@ -198,41 +199,41 @@ static enum lk_status go_backward(struct lk_group *group, int place, bool *has_e
 {
     const struct lk_group_work *work = group->work;
     struct place *here = &group->places[place];
-    struct lane *lane = find_lane(group, place, here->next_backward);
+    struct runner *runner = find_runner(group, place, here->next_backward);
     bool is_done = true;
     *has_ended = false;
-    if (!lane || lane->bucket < 0)
+    if (!runner || runner->bucket < 0)
         return LK_OK;
-    const int buckets = lk_replica_bucket_count(lane->replica);
+    const int buckets = lk_replica_bucket_count(runner->replica);
     do {
-        LK_TRY(lk_replica_go_backward(lane->replica, lane->bucket, &is_done));
-        note_sent(group, place, lane);
-        if (is_done && lane->bucket < buckets)
-            LK_TRY(
-                work->finished(work->context, lane->replica, place, lane->index, lane->bucket));
-        lane->bucket += is_done;
-    } while (is_done && lane->bucket < buckets);
+        LK_TRY(lk_replica_go_backward(runner->replica, runner->bucket, &is_done));
+        note_sent(group, place, runner);
+        if (is_done && runner->bucket < buckets)
+            LK_TRY(work->finished(work->context, runner->replica, place, runner->index,
+                                  runner->bucket));
+        runner->bucket += is_done;
+    } while (is_done && runner->bucket < buckets);
     if (!is_done)
         return LK_OK;
-    lane->index = -1;
+    runner->index = -1;
     here->next_backward++;
     *has_ended = true;
     return LK_OK;
 }
 
-/* Takes the next micro-batch, if a lane is free. */
+/* Takes the next micro-batch, if a runner is free. */
 static enum lk_status begin(struct lk_group *group, int place, bool *has_begun)
 {
     const struct lk_group_work *work = group->work;
     struct place *here = &group->places[place];
-    struct lane *lane = find_lane(group, place, -1);
-    *has_begun = lane && here->next < work->micro_batches;
+    struct runner *runner = find_runner(group, place, -1);
+    *has_begun = runner && here->next < work->micro_batches;
     if (!*has_begun)
         return LK_OK;
-    lane->index = here->next++;
-    lane->bucket = -1;
-    LK_TRY(work->load(work->context, lane->replica, place, lane->index));
-    lk_replica_begin_forward(lane->replica, work->step);
+    runner->index = here->next++;
+    runner->bucket = -1;
+    LK_TRY(work->load(work->context, runner->replica, place, runner->index));
+    lk_replica_begin_forward(runner->replica, work->step);
     return LK_OK;
 }
 
@@ -243,9 +244,9 @@ static enum lk_status advance(struct lk_group *group, int place)
     while (again) {
         bool has_begun;
         for (int i = 0; i < group->in_flight; i++) {
-            struct lane *lane = &group->places[place].lanes[i];
-            if (lane->index >= 0 && lane->bucket < 0)
-                LK_TRY(go_forward(group, place, lane));
+            struct runner *runner = &group->places[place].runners[i];
+            if (runner->index >= 0 && runner->bucket < 0)
+                LK_TRY(go_forward(group, place, runner));
         }
         LK_TRY(go_backward(group, place, &again));
         if (again)
@@ -260,15 +261,15 @@ static enum lk_status advance(struct lk_group *group, int place)
  * device, when all devices have been given what they can do. */
 static enum lk_status move_first(struct lk_group *group)
 {
-    const struct lk_replica *any = group->places[0].lanes[0].replica;
+    const struct lk_replica *any = group->places[0].runners[0].replica;
     for (struct parcel **at = &group->parcels; *at; at = &(*at)->next) {
         struct parcel *parcel = *at;
         const struct lk_crossing *crossing = lk_crossing_get(any, parcel->sent.number);
         const int to = parcel->place == crossing->from ? crossing->to : crossing->from;
-        const struct lane *lane = find_lane(group, to, parcel->index);
-        if (!lane)
+        const struct runner *runner = find_runner(group, to, parcel->index);
+        if (!runner)
             continue;
-        LK_TRY(lk_crossing_move(parcel->from->replica, lane->replica, parcel->sent));
+        LK_TRY(lk_crossing_move(parcel->from->replica, runner->replica, parcel->sent));
         parcel->from->parcels--;
         *at = parcel->next;
         parcel->next = group->spare;
@@ -285,7 +286,7 @@ static void reset(struct lk_group *group, const struct lk_group_work *work)
         struct place *place = &group->places[p];
         place->next = place->next_backward = 0;
         for (int i = 0; i < group->in_flight; i++)
-            place->lanes[i].index = -1;
+            place->runners[i].index = -1;
     }
 }
 

@@ -2,10 +2,10 @@
  * (lk_node_set_place()). Floor 5. Knows no file, no optimizer and no thread.
  *
  * A group has a replica for each device. What one makes and another reads crosses over pinned
- * memory of the host, while both go on with what does not depend on it. Micro-batches follow one
- * another through the devices: of each device's replica there are several, with activations of
- * their own, but one array of weights and one of gradients. All bits are those of the same graph
- * on one device of that kind. */
+ * memory of the host, while both go on with what does not depend on it. Micro-batches follow
+ * one another through the devices: of each device's replica there are several, with activations
+ * of their own, but one array of weights and one of gradients. All bits are those of the same
+ * graph on one device of that kind. */
 #ifndef LK_GRAPH_PLACE_GROUP_H
 #define LK_GRAPH_PLACE_GROUP_H
 
@@ -15,8 +15,8 @@ enum { LK_MOST_PLACES = 16, LK_MOST_IN_FLIGHT = 16 };
 
 struct lk_group;
 
-/* Replicas for each of `count` devices, so many that each can be at `in_flight` micro-batches at
- * once. They are made by `config`, whose device, place, places and weights_of are filled in
+/* Replicas for each of `count` devices, so many that each can be at `in_flight` micro-batches
+ * at once. They are made by `config`, whose device, place, places and weights_of are filled in
  * here. The devices are of one kind, so that their batch tiles are. fails: LK_E_ARGUMENT,
  * LK_E_UNSUPPORTED: what cannot be divided so, by name; as lk_replica_create() */
 LK_MUST_CHECK enum lk_status lk_group_create(const struct lk_replica_config *config,
@@ -47,10 +47,10 @@ struct lk_group_work {
                                int bucket);
 };
 
-/* Takes all micro-batches of a step forward and backward through the group. A device begins with
- * the backward of a micro-batch as soon as it can, before it takes another one forward: so it
- * holds activations of few. Enqueues, and waits for what crosses. fails: LK_E_DEVICE, or as the
- * calls do */
+/* Takes all micro-batches of a step forward and backward through the group. A device begins
+ * with the backward of a micro-batch as soon as it can, before it takes another one forward: so
+ * it holds activations of few. Enqueues, and waits for what crosses. fails: LK_E_DEVICE, or as
+ * the calls do */
 LK_MUST_CHECK enum lk_status lk_group_run(struct lk_group *group,
                                           const struct lk_group_work *work);
 
