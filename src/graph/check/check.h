@@ -2,7 +2,7 @@
 #ifndef LK_GRAPH_CHECK_H
 #define LK_GRAPH_CHECK_H
 
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "products/kernel/choice.h"
 
 struct lk_check_config {
