@@ -25,8 +25,7 @@ enum lk_init {
 };
 
 /* A parameter as infer describes it. Glorot uniform: U(-a, a), a = sqrt(6 / (fan_in +
- * fan_out)).
- */
+ * fan_out)). */
 struct lk_param_spec {
     const char *name; /* "weight", "bias" */
     struct lk_shape shape;
@@ -61,8 +60,9 @@ struct lk_op_shapes {
     bool scales;  /* y is homogeneous of degree 1: multiplying all w by some a > 0 multiplies y
                    * by a, and so does multiplying x and all w but the first. lk_graph_check()
                    * tests such operations by Euler's theorem */
-    bool ends_steps; /* y [t, k] has other rows than x has time steps, even if as many */
-    double flops;    /* of forward for one sample; a multiply-add counts 2 */
+    bool forgets_nothing; /* more time steps than `window` may come: states stand for them */
+    bool ends_steps;      /* y [t, k] has other rows than x has time steps, even if as many */
+    double flops;         /* of forward for one sample; a multiply-add counts 2 */
 };
 
 /* One operation on one device: the caller fills the first part, prepare the second. */
