@@ -114,7 +114,8 @@ class Transformer(ProgramTest):
         window of 8 characters."""
         self.put('book.txt', 'bab' * 40)
         self.put('recurrent.yaml', RECURRENT)
-        train = ('train', 'recurrent.yaml', '--data', 'text:book.txt,unit=char,length=8,val=0.2',
+        train = ('train', 'recurrent.yaml',
+                 '--data', 'text:book.txt,unit=char,length=8,val=0.2',
                  '--steps', '1', '--optimizer', 'sgd', '--lr', '1e-30', '--run')
         self.run_program(*train, 'run')
         self.run_program('export', 'run', '-o', 'w.safetensors', '--format', 'safetensors')
