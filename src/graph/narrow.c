@@ -68,6 +68,7 @@ enum lk_status lk_replica_narrow(struct lk_replica *replica)
 {
     struct lk_schedule *schedule = &replica->schedule;
     const int64_t steps = steps_of(schedule);
+    replica->forgets_nothing = true;
     for (int i = 0; i < schedule->op_count; i++) {
         struct lk_scheduled_op *s = &schedule->ops[i];
         struct lk_op_shapes one;
@@ -78,9 +79,16 @@ enum lk_status lk_replica_narrow(struct lk_replica *replica)
                            s->node->name);
         }
         s->shapes = one;
+        if (one.window > 0 && !one.forgets_nothing)
+            replica->forgets_nothing = false;
     }
     for (int v = 0; v < schedule->value_count; v++)
         if (is_sequence(&schedule->values[v], steps))
             schedule->values[v].shape.dim[0] = 1;
     return LK_OK;
+}
+
+bool lk_replica_forgets_nothing(const struct lk_replica *replica)
+{
+    return replica->forgets_nothing;
 }

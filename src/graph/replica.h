@@ -183,6 +183,8 @@ lk_replica_load_micro_batch(struct lk_replica *replica, int slot,
 /* Runs forward on the loaded inputs. These may share memory with later activations, so load
  * before each forward. `step`: for random numbers, and see config.one_step. Enqueues. */
 LK_MUST_CHECK enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step);
+/* With config.one_step: whether more steps may come than sequences have. */
+bool lk_replica_forgets_nothing(const struct lk_replica *replica);
 
 /* Runs backward from the loss of the last forward into the gradients: to the end, or as far as
  * needed for the gradients of `bucket`, which must be asked for in order. Enqueues. */

@@ -51,6 +51,7 @@ struct lk_replica {
     struct lk_transform transform;
     struct lk_arena arena;
     struct lk_schedule schedule;
+    bool forgets_nothing; /* of config.one_step: every operation does */
     struct lk_tiling tiling;
     struct lk_prepared *prepared; /* of each operation of the schedule */
     struct lk_loader *loader;

@@ -59,8 +59,9 @@ struct lk_op_shapes {
     bool scales;  /* y is homogeneous of degree 1: multiplying all w by some a > 0 multiplies y
                    * by a, and so does multiplying x and all w but the first. lk_graph_check()
                    * tests such operations by Euler's theorem */
-    bool ends_steps; /* y [t, k] has other rows than x has time steps, even if as many */
-    double flops;    /* of forward for one sample; a multiply-add counts 2 */
+    bool forgets_nothing; /* more time steps than `window` may come: states stand for them */
+    bool ends_steps;      /* y [t, k] has other rows than x has time steps, even if as many */
+    double flops;         /* of forward for one sample; a multiply-add counts 2 */
 };
 
 /* One operation on one device: the caller fills the first part, prepare the second. */

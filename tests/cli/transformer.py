@@ -1,6 +1,7 @@
 """A transformer on texts: the same bits however devices share it, and what it learns."""
 import json
 import random
+import struct
 
 import program
 from program import ProgramTest
@@ -41,6 +42,16 @@ layers:
   - softmax
 loss: cross_entropy
 metrics: [perplexity, bits_per_token]
+"""
+RECURRENT = """name: recurrent
+input: {tokens: {shape: [8], type: int32, length: true}}
+vocabulary: 64
+layers:
+  - {embedding: {vocabulary: $vocabulary, units: 1}}
+  - {rnn: {units: 1, activation: relu, return_sequences: true}}
+  - {dense: {units: $vocabulary}}
+  - softmax
+loss: cross_entropy
 """
 WORDS = ['red', 'green', 'blue', 'black', 'white', 'pink', 'grey', 'brown']
 
@@ -132,6 +143,41 @@ class Transformer(ProgramTest):
             self.assertIn(f': {shown}, probability ', said)
             told, = json.loads(self.run_program(*asked, '--json').stdout)
             self.assertEqual(told['predictions'][0]['name'], name)
+
+    def test_a_carried_state_forgets_nothing(self):
+        """A layer that counts every a, and says a for ever once it saw one, far behind its
+        window of 8 characters."""
+        self.put('book.txt', 'bab' * 40)
+        self.put('recurrent.yaml', RECURRENT)
+        train = ('train', 'recurrent.yaml',
+                 '--data', 'text:book.txt,unit=char,length=8,val=0.2',
+                 '--steps', '1', '--optimizer', 'sgd', '--lr', '1e-30', '--run')
+        self.run_program(*train, 'run')
+        self.run_program('export', 'run', '-o', 'w.safetensors', '--format', 'safetensors')
+        with open(self.path('w.safetensors'), 'rb') as file:
+            data = bytearray(file.read())
+        begin = 8 + int.from_bytes(data[:8], 'little')
+        data[begin:] = bytes(len(data) - begin)
+        header = json.loads(data[8:begin])
+        b, a = 2, 3  # tokens: the most frequent character is the first
+
+        def put(name, at, value):
+            entry = header[name]
+            self.assertLess(at, (entry['data_offsets'][1] - entry['data_offsets'][0]) // 4)
+            struct.pack_into('<f', data, begin + entry['data_offsets'][0] + 4 * at, value)
+
+        put('embedding_1.weight', a, 1)
+        put('rnn_1.weight', 0, 1)
+        put('rnn_1.recurrent_weight', 0, 1)
+        put('dense_1.weight', a, 10)
+        put('dense_1.bias', b, 5)
+        with open(self.path('w.safetensors'), 'wb') as file:
+            file.write(data)
+        self.run_program(*train, 'counts', '--weights', 'w.safetensors')
+        for prompt, said in ('a' + 12 * 'b', 'a'), (13 * 'b', 'b'):
+            done = self.run_program('generate', 'counts', '--prompt', prompt, '--length', '20',
+                                    '--temperature', '0').stdout
+            self.assertEqual(done, 20 * said + '\n')
 
     def test_refuses_to_go_on(self):
         self.small('run', '--steps', '1')

@@ -18,6 +18,8 @@ static enum lk_status make_network(struct lk_graph *graph, struct lk_node **toke
     LK_TRY(lk_graph_add(graph, "dense", x, "units=24", &x));
     LK_TRY(lk_graph_add(graph, "rotary", x, "heads=2 packed=true", &x));
     LK_TRY(lk_graph_add(graph, "attention", x, "heads=2 causal=true", &x));
+    LK_TRY(lk_graph_add(graph, "lstm", x, "units=5 return_sequences=true", &x));
+    LK_TRY(lk_graph_add(graph, "gru", x, "units=6 return_sequences=true", &x));
     LK_TRY(lk_graph_add(graph, "dense", x, "units=7", &x));
     return lk_graph_add(graph, "softmax", x, "", y);
 }

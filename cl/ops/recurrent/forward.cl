@@ -292,8 +292,8 @@ KERNEL void recurrent_step(__global const real *restrict bias,
 }
 
 KERNEL void recurrent_end(__global S *restrict y, __global real *workspace,
-                          struct lk_recurrent a)
+                          struct lk_recurrent a, int from)
 {
     const struct forward f = forward_of(a, workspace, 0, 0, y, 0, get_group_id(0));
-    end(&f, a.steps % 2);
+    end(&f, from);
 }

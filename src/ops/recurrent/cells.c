@@ -141,6 +141,11 @@ static enum lk_status infer(struct lk_op_shapes *shapes, const char *name, enum 
     shapes->y = o->return_sequences || o->return_state ? (struct lk_shape){2, {rows, o->units}}
                                                        : (struct lk_shape){1, {o->units}};
     shapes->ends_steps = states > 0;
+    if (shapes->window > 0 && (!o->return_sequences || o->return_state || o->go_backwards ||
+                               lk_recurrent_first_state(shapes) > 0))
+        return lk_fail(LK_E_UNSUPPORTED, "%s does not go from each time step to the next",
+                       name);
+    shapes->forgets_nothing = true;
     infer_params(shapes, cell);
     const struct lk_shape all = {2, {steps, columns}};
     if (lk_shape_count(&shapes->y) < 0 || lk_shape_count(&all) < 0 ||
@@ -257,6 +262,7 @@ static enum lk_status prepare(struct lk_op_setup *setup, enum lk_cell cell)
     }
     setup->gates_dx[0] = s->input.gates_dx;
     setup->saved_bytes = setup->training ? s->walk.saved_bytes : 0;
+    setup->past_bytes = setup->shapes.window > 0 ? s->walk.past_bytes : 0;
     if (lk_drops_inputs(setup) && setup->saved_bytes < input_bytes(setup))
         setup->saved_bytes = input_bytes(setup);
     return LK_OK;
@@ -395,6 +401,7 @@ static bool device_choice(const struct lk_op_setup *setup, struct lk_choice *cho
                                         .min_inputs = 1,                                       \
                                         .max_inputs = 3,                                       \
                                         .takes_length = true,                                  \
+                                        .time = LK_TIME_BEFORE,                                \
                                         .infer = infer_##name_,                                \
                                         .prepare = prepare_##name_,                            \
                                         .forward = forward,                                    \

@@ -52,7 +52,7 @@ struct lk_walk {
     struct lk_kernel *keep;              /* of a GRU that drops inputs */
     struct lk_kernel *drop_inputs, *drop_states;
     int64_t packed_at, state_at, reals; /* in the workspace, in reals; where it ends */
-    size_t saved_bytes;
+    size_t saved_bytes, past_bytes;
 };
 
 /* Chooses the form, announces kernels. `kept`: reals of the workspace that hold input parts or

@@ -59,7 +59,7 @@ static double form_cost(const struct lk_op_setup *setup, enum lk_cell cell,
 static struct lk_walk_form choose_form(const struct lk_op_setup *setup, enum lk_cell cell)
 {
     static const struct lk_walk_form forms[] = {{true, 2}, {true, 1}, {false, 2}};
-    if (setup->tiling.vector == 1)
+    if (setup->tiling.vector == 1 || setup->shapes.window > 0)
         return (struct lk_walk_form){false, 1};
     if (setup->tiling.tiles == 1)
         return (struct lk_walk_form){
@@ -176,6 +176,8 @@ enum lk_status lk_walk_prepare(const struct lk_op_setup *setup, enum lk_cell cel
     const int64_t rows = t->tiles * setup->shapes.x[0].dim[0] * o->units * t->lanes;
     walk->saved_bytes =
         (size_t)rows * (size_t)(1 + kept_rows) * lk_dtype_bytes(lk_op_stored(setup));
+    walk->past_bytes = (size_t)(t->tiles * lk_cell_states(cell) * o->units * t->lanes) *
+                       lk_dtype_bytes(lk_op_stored(setup));
     LK_TRY(prepare_forward(setup, walk));
     if (setup->training)
         LK_TRY(prepare_backward(setup, walk));
@@ -235,6 +237,15 @@ static int64_t blocks_of(const struct lk_op_setup *setup, const struct lk_walk_p
     return lk_divide_up(o->units, pass->units);
 }
 
+/* The states to begin with: given ones, those behind the time step before, or zeros. */
+static const struct lk_buffer *first_states(const struct lk_op_setup *setup,
+                                            const struct lk_op_run *run)
+{
+    if (setup->shapes.window > 0)
+        return run->time > 0 ? run->past : NULL;
+    return input_of(run, lk_recurrent_first_state(&setup->shapes));
+}
+
 /* Blocks that a group does in a launch of one step: so that every core has work. */
 static int64_t blocks_each(const struct lk_op_setup *setup, const struct lk_walk *walk,
                            const struct lk_walk_pass *pass)
@@ -254,12 +265,25 @@ static enum lk_status enqueue_pack(const struct lk_op_setup *setup,
                       LK_BUF(run->workspace), LK_STRUCT(args));
 }
 
+/* The states behind one time step, as the next one begins with them: like a y of states alone,
+ * which no row of a time step comes before. */
+static enum lk_status keep_states(const struct lk_op_setup *setup, const struct lk_walk *walk,
+                                  const struct lk_op_run *run, const struct lk_recurrent *args)
+{
+    struct lk_recurrent past = *args;
+    past.steps = 0;
+    past.sequences = 1;
+    past.states = lk_cell_states(walk->cell);
+    return LK_ENQUEUE(walk->forward.end, grid_of(setup, walk), LK_BUF(run->past),
+                      LK_BUF(run->workspace), LK_STRUCT(&past), LK_INT(args->steps % 2));
+}
+
 static enum lk_status forward_steps(const struct lk_op_setup *setup, const struct lk_walk *walk,
                                     const struct lk_op_run *run,
                                     const struct lk_recurrent *args)
 {
     const struct lk_walk_pass *p = &walk->forward;
-    const struct lk_buffer *first = input_of(run, lk_recurrent_first_state(&setup->shapes));
+    const struct lk_buffer *first = first_states(setup, run);
     const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
     const int64_t each = blocks_each(setup, walk, p);
     struct lk_grid grid = grid_of(setup, walk);
@@ -272,15 +296,17 @@ static enum lk_status forward_steps(const struct lk_op_setup *setup, const struc
                               LK_BUF(lengths), LK_BUF(run->y), LK_BUF(run->saved),
                               LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(i), LK_INT(phase),
                               LK_INT(each)));
-    return LK_ENQUEUE(p->end, grid_of(setup, walk), LK_BUF(run->y), LK_BUF(run->workspace),
-                      LK_STRUCT(args));
+    return setup->shapes.window > 0
+               ? keep_states(setup, walk, run, args)
+               : LK_ENQUEUE(p->end, grid_of(setup, walk), LK_BUF(run->y),
+                            LK_BUF(run->workspace), LK_STRUCT(args), LK_INT(args->steps % 2));
 }
 
 enum lk_status lk_walk_forward(const struct lk_op_setup *setup, const struct lk_walk *walk,
                                const struct lk_op_run *run)
 {
     const struct lk_recurrent args = args_of(setup, walk);
-    const struct lk_buffer *first = input_of(run, lk_recurrent_first_state(&setup->shapes));
+    const struct lk_buffer *first = first_states(setup, run);
     const struct lk_buffer *lengths = input_of(run, lk_recurrent_length(&setup->shapes));
     struct lk_op_run own = *run;
     own.saved = setup->training ? run->saved : NULL;

@@ -14,8 +14,10 @@ struct generator {
     int64_t length, choices; /* tokens of a window; numbers of a time step of the output */
     int64_t known;           /* of these, tokens of the vocabulary */
     int64_t count;           /* of tokens in the window */
+    int64_t seen;            /* of these, tokens that `steps` has had */
     struct lk_predictor_steps *steps; /* NULL: the model looks at more than earlier tokens, or
-                                       * there were more than it takes */
+                                       * there were more than it takes and than it can keep
+                                       * in mind */
     int32_t *window;
     float *predicted[LK_MOST_INPUTS];
     double *weights;
@@ -67,17 +69,37 @@ static void clear(struct generator *g)
     free(g->text.bytes);
 }
 
+static enum lk_status run_steps(struct generator *g, float *last)
+{
+    const int64_t seen = g->seen;
+    g->seen = g->count;
+    return lk_predictor_steps_run(g->steps, g->window + seen, g->count - seen, last);
+}
+
+/* Makes room in the window for one token. What is left of the others has moved to another
+ * place, which only a model that carries states alone need not know. */
+static enum lk_status forget_one(struct generator *g)
+{
+    if (g->steps && lk_predictor_steps_go_on(g->steps)) {
+        LK_TRY(run_steps(g, NULL));
+        g->seen--;
+    } else {
+        lk_predictor_steps_destroy(g->steps);
+        g->steps = NULL;
+    }
+    memmove(g->window, g->window + 1, (size_t)--g->count * sizeof *g->window);
+    return LK_OK;
+}
+
 /* The window holds the last tokens that fit. */
-static void keep(struct generator *g, const int32_t *tokens, int64_t count)
+static enum lk_status keep(struct generator *g, const int32_t *tokens, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        if (g->count == g->length) {
-            lk_predictor_steps_destroy(g->steps); /* every token has moved to another place */
-            g->steps = NULL;
-            memmove(g->window, g->window + 1, (size_t)--g->count * sizeof *g->window);
-        }
+        if (g->count == g->length)
+            LK_TRY(forget_one(g));
         g->window[g->count++] = tokens[i];
     }
+    return LK_OK;
 }
 
 /* *tokens: borrowed until the next text is encoded. */
@@ -104,8 +126,7 @@ static enum lk_status take_text(struct generator *g, const char *text, size_t by
     LK_TRY(lk_predictor_encode(g->predictor, text, bytes, &tokens, &count));
     if (count == 0)
         return lk_fail(LK_E_DATA, "the text has no token");
-    keep(g, tokens, count);
-    return LK_OK;
+    return keep(g, tokens, count);
 }
 
 /* Begins to compute single time steps, if the model and the device's memory let it. */
@@ -125,8 +146,7 @@ static enum lk_status take_prompt(struct generator *g, const char *prompt)
     int64_t count = 0;
     LK_TRY(read_prompt(g, prompt, &tokens, &count));
     LK_TRY(begin_steps(g));
-    keep(g, tokens, count);
-    return LK_OK;
+    return keep(g, tokens, count);
 }
 
 /* Predicts the token behind the window's last: by its time step, or by the whole window. */
@@ -134,7 +154,7 @@ static enum lk_status predict(struct generator *g)
 {
     float *last = g->predicted[0] + (g->count - 1) * g->choices;
     if (g->steps)
-        return lk_predictor_steps_run(g->steps, g->window, g->count, last);
+        return run_steps(g, last);
     memset(g->window + g->count, 0, (size_t)(g->length - g->count) * sizeof *g->window);
     return lk_predictor_run_tokens(g->predictor, g->window, (int32_t)g->count, g->predicted);
 }
@@ -211,7 +231,8 @@ enum lk_status lk_predictor_generate(struct lk_predictor *predictor, const char 
             status = lk_vocabulary_decode(&predictor->texts.vocabulary, token, &g.text);
         if (status == LK_OK)
             status = visit(context, g.text.bytes + before, g.text.used - before);
-        keep(&g, &token, 1);
+        if (status == LK_OK)
+            status = keep(&g, &token, 1);
     }
     clear(&g);
     return status;

@@ -1,5 +1,6 @@
 /* A language model's predictions token by token: each costs one time step, since operations
- * keep what they need of those before it, as attention keeps keys and values. */
+ * keep what they need of those before it: attention keys and values, recurrent layers states.
+ */
 #include "train/predict/steps.h"
 
 #include "base/fail.h"
@@ -53,6 +54,11 @@ void lk_predictor_steps_destroy(struct lk_predictor_steps *steps)
     free(steps);
 }
 
+bool lk_predictor_steps_go_on(const struct lk_predictor_steps *steps)
+{
+    return lk_replica_forgets_nothing(steps->replica);
+}
+
 /* Lets the next token through, which then is one of those before the others. */
 static enum lk_status add(struct lk_predictor_steps *steps, int32_t token)
 {
@@ -71,8 +77,10 @@ enum lk_status lk_predictor_steps_run(struct lk_predictor_steps *steps, const in
                                       int64_t count, float *predicted)
 {
     struct lk_shape shape;
-    while (steps->count < count)
-        LK_TRY(add(steps, tokens[steps->count]));
+    for (int64_t i = 0; i < count; i++)
+        LK_TRY(add(steps, tokens[i]));
+    if (!predicted)
+        return LK_OK;
     const struct lk_buffer *y = lk_replica_output(steps->replica, 0, &shape);
     return lk_tiled_read(y, lk_replica_tiling(steps->replica), &shape, LK_F32, 1, predicted);
 }

@@ -12,8 +12,11 @@ LK_MUST_CHECK enum lk_status lk_predictor_steps_create(struct lk_predictor *pred
                                                        struct lk_predictor_steps **steps);
 void lk_predictor_steps_destroy(struct lk_predictor_steps *steps);
 
-/* What the first output predicts behind the last of `count` tokens, at most as many as the
- * model takes: predicted [k]. Those that earlier calls brought must be the same; waits. */
+/* Whether more tokens may come than the model takes at a time. */
+bool lk_predictor_steps_go_on(const struct lk_predictor_steps *steps);
+
+/* Appends `count` tokens to those that came; predicted [k]: what the first output predicts
+ * behind the last one, NULL: not asked for. Waits. */
 LK_MUST_CHECK enum lk_status lk_predictor_steps_run(struct lk_predictor_steps *steps,
                                                     const int32_t *tokens, int64_t count,
                                                     float *predicted);
