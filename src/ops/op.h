@@ -130,6 +130,7 @@ struct lk_op {
                           * time steps of each sample; max_inputs counts it. Data: to be clamped
                           * to 0..t. Backward finds integer inputs whether it reads x or not */
     bool length_of_last; /* the graph gives it that of the last input, not of the first */
+    bool shares_rows;    /* its weights may be another operation's table (is_rows) */
     enum lk_op_time time;
 
     /* Pure shape logic. fails: LK_E_SHAPE, LK_E_ARGUMENT */
@@ -190,8 +191,7 @@ struct lk_op_rows {
 struct lk_op_rows lk_op_rows(const struct lk_op_setup *setup);
 
 /* Pixels of one part where sums over so many pixels, of each of so many channels, are divided
- * among work-groups. Parts decide bits: they follow from these numbers and the device's class
- * alone. */
+ * among work-groups. Parts decide bits: they follow from these and the device's class alone. */
 int64_t lk_op_part_pixels(const struct lk_op_setup *setup, int64_t channels, int64_t pixels);
 
 /* Work-items of a work-group, which together compute one batch tile. */

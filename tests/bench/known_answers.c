@@ -180,22 +180,25 @@ static void conv2d_transpose(struct problem *p)
 
 /* --- dense ----------------------------------------------------------------------------- */
 
+/* Also by transposed weights. */
 static void dense(struct problem *p)
 {
     const struct lk_shape *x = &p->shapes.x[0];
     const bool relu = strstr(p->known->options, "relu") != NULL;
     const int64_t c = x->dim[x->rank - 1], k = p->shapes.y.dim[x->rank - 1];
     const int64_t rows = BATCH * lk_shape_count(x) / c;
+    const bool turned = strcmp(p->known->op, "dense_transpose") == 0;
+    const int64_t of_c = turned ? 1 : k, of_k = turned ? c : 1; /* strides of the weights */
     for (int64_t at = 0; at < rows * k; at++) {
         const float *from = p->data.x[0] + at / k * c;
         double sum = p->shapes.params == 2 ? p->data.w[1][at % k] : 0;
         for (int64_t i = 0; i < c; i++)
-            sum += (double)from[i] * p->data.w[0][i * k + at % k];
+            sum += (double)from[i] * p->data.w[0][i * of_c + at % k * of_k];
         p->y[at] = relu && sum < 0 ? 0 : sum;
         const double dz = relu && sum <= 0 ? 0 : p->data.dy[at];
         for (int64_t i = 0; i < c; i++) {
-            p->dx[0][at / k * c + i] += dz * p->data.w[0][i * k + at % k];
-            p->dw[0][i * k + at % k] += dz * from[i];
+            p->dx[0][at / k * c + i] += dz * p->data.w[0][i * of_c + at % k * of_k];
+            p->dw[0][i * of_c + at % k * of_k] += dz * from[i];
         }
         if (p->shapes.params == 2)
             p->dw[1][at % k] += dz;
@@ -363,7 +366,7 @@ static bool compute(struct problem *p)
         conv2d(p);
     else if (strcmp(op, "conv2d_transpose") == 0)
         conv2d_transpose(p);
-    else if (strcmp(op, "dense") == 0)
+    else if (strcmp(op, "dense") == 0 || strcmp(op, "dense_transpose") == 0)
         dense(p);
     else if (strcmp(op, "embedding") == 0)
         known_embedding(p);

@@ -1,10 +1,12 @@
 """Models with blocks, and with layers that share weights: what runs of them end with."""
 import json
+import random
 import struct
 from pathlib import Path
 
 import program
 from program import ProgramTest
+from weights import floats, read_safetensors, write_safetensors
 
 # Two branches of one tower, one of them with noise, and layers used two and three times.
 SIAMESE = """input: [28, 28, 1]
@@ -53,6 +55,75 @@ layers:
   - dense: {units: $classes}
   - softmax
 """
+
+# A language model that reads and predicts by one table.
+TIED = """input: {tokens: {shape: [8], type: int32, length: true}}
+vocabulary: 32
+layers:
+  - {name: words, embedding: {vocabulary: $vocabulary, units: 12}}
+  - {name: body, dense: {units: 12, activation: relu}}
+  - {name: head, weights: words, dense_transpose: {units: $vocabulary}}
+  - softmax
+loss: cross_entropy
+"""
+
+
+class Tied(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.put('tied.yaml', TIED)
+        self.put('apart.yaml', TIED.replace('weights: words, ', ''))
+        self.put('book.txt', 'one two three four five six seven. ' * 20)
+
+    def train_on_book(self, run, model, *arguments):
+        self.run_program('train', model, '--data', 'text:book.txt,unit=char', '--batch-size',
+                         '8', '--shards', '2', '--run', run, *arguments)
+
+    def weights(self, run, name):
+        self.run_program('export', run, '-o', f'{run}.safetensors', '--format', 'safetensors')
+        arrays = read_safetensors(self.path(f'{run}.safetensors'))[0]
+        return floats(arrays[name][2]) if name in arrays else None
+
+    def test_gradients_of_both_uses_add_up(self):
+        """One step from the same numbers: the one table moves by what both would."""
+        chance = random.Random(1)
+        arrays = {name: ('F32', shape, struct.pack(f'<{count}f', *(
+                      chance.uniform(-0.5, 0.5) for _ in range(count))))
+                  for name, shape, count in (('words.weight', [32, 12], 384),
+                                             ('body.weight', [12, 12], 144),
+                                             ('body.bias', [12], 12))}
+        before = floats(arrays['words.weight'][2])
+        write_safetensors(self.path('tied.in.safetensors'), arrays)
+        arrays['head.weight'] = arrays['words.weight']
+        write_safetensors(self.path('apart.in.safetensors'), arrays)
+        for run in 'tied', 'apart':
+            self.train_on_book(run, f'{run}.yaml', '--steps', '1', '--optimizer', 'sgd', '--lr',
+                               '1', '--weights', f'{run}.in.safetensors')
+        self.assertIsNone(self.weights('tied', 'head.weight'))
+        both = self.weights('tied', 'words.weight')
+        moved = [[after - b for after, b in zip(self.weights('apart', name), before)]
+                 for name in ('words.weight', 'head.weight')]
+        self.assertGreater(min(max(map(abs, m)) for m in moved), 1e-3)
+        for i, after in enumerate(both):
+            self.assertAlmostEqual(after - before[i], moved[0][i] + moved[1][i], 5)
+
+    def test_the_same_bits(self):
+        for run, device in ('one', '0'), ('two', '0*2'):
+            self.train_on_book(run, 'tied.yaml', '--steps', '40', '--optimizer', 'adam', '--lr',
+                               '0.02', '--device', device)
+        self.assertEqual(self.sha256('one'), self.sha256('two'))
+        self.train_on_book('one', 'tied.yaml', '--steps', '60')
+        done = self.run_program('generate', 'one', '--prompt', 'se', '--length', '4',
+                                '--temperature', '0').stdout
+        self.assertEqual(len(done), 5)
+
+    def test_refusals(self):
+        for entry, said in (
+                ('dense: {units: $vocabulary}', "'head' is dense, 'words', whose weights"),
+                ('dense_transpose: {units: 5}', "'head.weight' is [5, 12], 'words.weight' is "
+                                                '[32, 12]')):
+            self.put('bad.yaml', TIED.replace('dense_transpose: {units: $vocabulary}', entry))
+            self.refused(3, said, 'summary', 'bad.yaml')
 
 
 class Sharing(ProgramTest):

@@ -2,13 +2,21 @@
 #include "base/fail.h"
 #include "graph/nodes/node.h"
 
+/* Operations of one kind have parameters of one kind, and so have some that take a table. */
+static bool can_share(const struct lk_node *node, const struct lk_node *owner)
+{
+    return node->op && owner->op &&
+           (node->op == owner->op || (node->op->shares_rows && owner->shapes.params > 0 &&
+                                      owner->shapes.param[0].is_rows));
+}
+
 static enum lk_status check_nodes(const struct lk_node *node, const struct lk_node *owner)
 {
     if (!node || !owner || node->graph != owner->graph)
         return lk_fail(LK_E_ARGUMENT, "weights are shared by two nodes of one graph");
     if (node == owner)
         return lk_fail(LK_E_ARGUMENT, "'%s' cannot have its own weights of itself", node->name);
-    if (!node->op || node->op != owner->op)
+    if (!can_share(node, owner))
         return lk_fail(LK_E_ARGUMENT,
                        "'%s' is %s, '%s', whose weights it is to have, is %s; the same "
                        "operation is expected",
