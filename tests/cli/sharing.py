@@ -117,6 +117,22 @@ class Tied(ProgramTest):
                                 '--temperature', '0').stdout
         self.assertEqual(len(done), 5)
 
+    def test_a_zoo_model_has_one_table_where_asked(self):
+        small = [word for setting in ('width=16', 'heads=2', 'blocks=1', 'length=16')
+                 for word in ('--set', setting)]
+        for run, tied, device in ('apart', 'false', '0'), ('tied', 'true', '0'), \
+                ('halves', 'true', '0/2'):
+            self.train_on_book(run, 'gpt-small', *small, '--set', f'tied={tied}', '--steps',
+                               '10', '--device', device)
+        self.assertEqual(self.sha256('tied'), self.sha256('halves'))
+        self.assertIsNotNone(self.weights('apart', 'head.weight'))
+        self.assertIsNone(self.weights('tied', 'head.weight'))
+        for run in 'tied', 'whole':
+            self.train_on_book(run, 'gpt-small', *small, '--set', 'tied=true', '--steps', '20')
+        self.assertEqual(self.sha256('tied'), self.sha256('whole'))
+        done = self.run_program('generate', 'tied', '--prompt', 'se', '--length', '4').stdout
+        self.assertEqual(len(done), 5)
+
     def test_refusals(self):
         for entry, said in (
                 ('dense: {units: $vocabulary}', "'head' is dense, 'words', whose weights"),
