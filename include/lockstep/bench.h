@@ -12,9 +12,8 @@
 extern "C" {
 #endif
 
-/* What the device reaches at best: fp32 multiply-adds held in registers, a multiply-add counts
- * 2; and the faster of copy and triad over arrays larger than caches, bytes read plus written.
- */
+/* What the device reaches at best: fp32 multiply-adds held in registers, which count 2; the
+ * faster of copy and triad over arrays larger than caches, bytes read plus written. */
 struct lk_peaks {
     double fma_gflops, bandwidth_gbs;
 };
@@ -31,16 +30,17 @@ struct lk_launch_times {
     double round_trip_us; /* enqueue one and wait for it */
 };
 
-/* Waits. fails: as lk_peaks_measure() */
-LK_API LK_MUST_CHECK enum lk_status lk_launch_measure(struct lk_device *device,
-                                                      struct lk_launch_times *times);
+LK_API LK_MUST_CHECK enum lk_status /* waits; fails: as lk_peaks_measure() */
+lk_launch_measure(struct lk_device *device, struct lk_launch_times *times);
 
 /* Zero: as usual. */
+struct lk_settings;
 struct lk_bench_options {
     int64_t batch;    /* samples; usual: what each set or model is known for */
     double seconds;   /* that an operation (0.4) or model (6) is measured for, about */
     const char *math; /* algorithms that may run: "strict", "normal", "fast"; usual: normal */
-    const char *precision; /* of models: "float", "mixed"; usual: float */
+    const char *precision;              /* of models: "float", "mixed"; usual: float */
+    const struct lk_settings *settings; /* to open a model with; NULL: none */
 };
 
 /* One pass of one operation. `percent_of_peak` is of the multiply-add rate, or of the bandwidth

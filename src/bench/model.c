@@ -124,7 +124,8 @@ static enum lk_status open_stepper(struct run *run, const char *name,
     struct lk_node *labels, *loss;
     struct lk_loss_scale loss_scale;
     LK_TRY(find_loss_scale(options->precision, &loss_scale));
-    LK_TRY(lk_model_open(name, NULL, &run->model));
+    LK_TRY(options->settings ? lk_settings_open_model(options->settings, &run->model)
+                             : lk_model_open(name, NULL, &run->model));
     LK_TRY(lk_model_add_loss(run->model, &labels, &loss));
     LK_TRY(create_choices(run, options->math));
     const struct lk_stepper_config config = {.device = run->device,

@@ -85,6 +85,17 @@ class Figures(ProgramTest):
             self.refused(2, ["'--seconds'", f"found '{seconds}'"], 'bench', 'mlp',
                          '--seconds=' + seconds)
 
+    def test_settings_of_a_model(self):
+        """They are in its name, so that figures of two sizes are not taken for one another."""
+        self.run_program('bench', 'text-lstm', '--set', 'width=32', '--set', 'units=16',
+                         '--seconds', '0.01', '--batch-size', '16', '--json', 'b.json')
+        with open(self.path('b.json')) as file:
+            model, = json.load(file)['models']
+        self.assertEqual(model['name'], 'text-lstm width=32 units=16')
+        for words in (), ('mlp', 'vgg16'), ('kernels',), ('averaging',):
+            self.refused(2, '--set needs one MODEL', 'bench', *words, '--set', 'classes=3')
+        self.refused(2, "unknown option 'widht'", 'bench', 'text-lstm', '--set', 'widht=3')
+
     def test_what_fails_keeps_what_was_measured(self):
         """A batch that no device has room for, behind one that fits."""
         done = self.run_program('bench', 'mlp', 'vgg16', '--seconds', '0.01', '--batch-size',
@@ -221,7 +232,7 @@ class Compare(ProgramTest):
         self.put_two()
         self.refused(2, ['1 to 8 files', 'found 0'], 'bench', '--compare')
         for option in ('--json=f', '--seconds=1', '--batch-size=3', '--device=0', '--size=3',
-                       '--math=fast'):
+                       '--math=fast', '--set=classes=3'):
             self.refused(2, [option.split('=')[0], 'measures nothing'], 'bench', '--compare',
                          'a.json', 'b.json', option)
         self.refused(2, "same file 'f'", 'bench', 'mlp', '--json', 'f', '--html', 'f')

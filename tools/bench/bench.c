@@ -6,9 +6,11 @@
 #include "terminal/task.h"
 #include "terminal/terminal.h"
 #include "train/progress.h"
+#include "train/train.h"
 #include <inttypes.h>
 #include <lockstep/bench.h>
 #include <lockstep/file.h>
+#include <lockstep/settings.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +22,11 @@ struct bench {
     struct lk_peaks peaks;
     struct lk_launch_times launch;
     struct lk_bench_options options;
-    int64_t megabytes;        /* of gradients to average; 0: the usual ones */
-    json_t *kernels, *models; /* arrays */
-    json_t *averaging;        /* an object, null where it was not measured */
+    struct lk_settings *settings; /* of --set; NULL: none are given */
+    char set[128];                /* these as words behind a model's name */
+    int64_t megabytes;            /* of gradients to average; 0: the usual ones */
+    json_t *kernels, *models;     /* arrays */
+    json_t *averaging;            /* an object, null where it was not measured */
 };
 
 static void status_text(const char *format, const char *name, int done, int count)
@@ -134,9 +138,12 @@ static enum lk_status bench_model(struct bench *bench, const char *name)
     struct lk_bench_model model;
     status_text("%.64s: building and measuring ...", name, 0, 0);
     const enum lk_status status = lk_bench_model(bench->device, name, &bench->options, &model);
+    char named[192];
     terminal_status(NULL);
     if (status != LK_OK)
         return status;
+    snprintf(named, sizeof named, "%s%s", name, bench->set);
+    model.name = named; /* so that figures of other settings are not compared with it */
     print_model(&model, json_array_size(bench->models) == 0);
     json_array_append_new(bench->models, model_json(&model));
     return LK_OK;
@@ -316,6 +323,25 @@ static int check_math(const struct arguments *arguments, const char *math)
                        "option '--math' needs strict, normal or fast, found '%s'", math);
 }
 
+/* --set changes one model, which has to be named. */
+static int read_settings(const struct arguments *arguments, struct bench *bench)
+{
+    if (!option_given(arguments, "set"))
+        return DONE;
+    if (arguments->word_count != 1 || lk_bench_model_check(arguments->words[0]) != LK_OK) {
+        lk_error_clear();
+        return wrong_usage(arguments->command, "--set needs one MODEL to measure");
+    }
+    size_t used = 0;
+    for (int i = 0; i < arguments->given_count; i++)
+        if (strcmp(arguments->given[i].option->name, "set") == 0 && used < sizeof bench->set)
+            used += (size_t)snprintf(bench->set + used, sizeof bench->set - used, " %s",
+                                     arguments->given[i].value);
+    const int result = train_model_settings(arguments, &bench->settings);
+    bench->options.settings = bench->settings;
+    return result;
+}
+
 static int read_options(const struct arguments *arguments, struct bench *bench)
 {
     const char *json = option_text(arguments, "json"), *html = option_text(arguments, "html");
@@ -331,6 +357,8 @@ static int read_options(const struct arguments *arguments, struct bench *bench)
             wrong_usage(arguments->command, "--json and --html name the same file '%s'", json);
     if (result == DONE)
         result = check_words(arguments);
+    if (result == DONE)
+        result = read_settings(arguments, bench);
     return result == DONE ? check_files(json, html) : result;
 }
 
@@ -358,6 +386,7 @@ static int run_measurements(const struct arguments *arguments)
     json_decref(bench.models);
     json_decref(bench.averaging);
     lk_device_close(bench.device);
+    lk_settings_destroy(bench.settings);
     return result;
 }
 
@@ -374,7 +403,7 @@ static bool is_same_file(const char *a, const char *b)
 static int check_comparison(const struct arguments *arguments)
 {
     static const char *const others[] = {"batch-size", "device",  "json", "math",
-                                         "precision",  "seconds", "size"};
+                                         "precision",  "seconds", "set",  "size"};
     const char *html = option_text(arguments, "html");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (option_given(arguments, others[i]))
@@ -445,6 +474,7 @@ static const struct option options[] = {
     {"seconds", "S", "to measure each operation (usual: 0.4) and each model (usual: 6) for"},
     {"math", "strict|normal|fast", "which algorithms may run (normal)"},
     {"precision", "float|mixed", "of models: mixed keeps activations as halves (float)"},
+    {"set", "KEY=VALUE", "of a model: input=[96,96,3], classes=6, or one of its parameters"},
     {"size", "MB", "averaging: gradients of a replica; default 100, in 5 times the memory"},
     {0},
 };
@@ -453,6 +483,7 @@ static const struct example examples[] = {
     {"lockstep bench fashion-convnet", "how fast a model trains here"},
     {"lockstep bench kernels:vgg16 vgg16 --json here.json --html here.html",
      "kernels and model, as figures and as a page"},
+    {"lockstep bench text-lstm --set width=256 --set units=256", "a model of another size"},
     {"lockstep bench --compare here.json there.json --html both.html",
      "two devices side by side"},
     {0},
