@@ -170,8 +170,15 @@ static struct lk_tiling tiling_of(const struct lk_check_config *c,
     return lk_tiling_resize(&run, (tiles > 1 ? tiles : 1) * run.lanes, 1);
 }
 
-static enum lk_status check_op(const struct lk_check_config *c, struct lk_schedule *schedule,
-                               int i)
+/* What is known of an operation that was checked. */
+struct outcome {
+    bool is_known;
+    bool gates_dx[LK_MOST_INPUTS]; /* as in lk_op_setup */
+};
+
+static enum lk_status check_op(const struct lk_check_config *c,
+                               const struct lk_schedule *schedule, int i,
+                               struct outcome *outcome)
 {
     const struct lk_scheduled_op *scheduled = &schedule->ops[i];
     struct lk_op_setup like;
@@ -186,15 +193,54 @@ static enum lk_status check_op(const struct lk_check_config *c, struct lk_schedu
     like.choices = c->choices;
     LK_TRY_OUT(lk_probe_open_like(&probe, scheduled->op, &like,
                                   like.tiling.shards * like.tiling.shard_samples));
-    lk_schedule_note_gates(schedule, i, &probe.setup);
+    memcpy(outcome->gates_dx, probe.setup.gates_dx, sizeof outcome->gates_dx);
     LK_TRY_OUT(lk_device_build(c->device));
     LK_TRY_OUT(lk_probe_allocate(&probe, 1, true));
     LK_TRY_OUT(lk_probe_fill(&probe));
     LK_TRY_OUT(lk_probe_backward(&probe, 0));
     LK_TRY_OUT(compare_sums(&probe));
+    outcome->is_known = true;
 out:
     lk_probe_close(&probe);
     return status;
+}
+
+/* Whether two operations run the same kernels on the same numbers: all that differs between
+ * checks of operations is in these. Options hold what was absorbed, and are zeroed before they
+ * are set. */
+static bool is_same(const struct lk_schedule *schedule, int i, int j)
+{
+    const struct lk_scheduled_op *a = &schedule->ops[i], *b = &schedule->ops[j];
+    if (a->op != b->op || a->shapes.inputs != b->shapes.inputs ||
+        a->shapes.window != b->shapes.window || a->wants_dw != b->wants_dw ||
+        schedule->values[a->y].is_gated != schedule->values[b->y].is_gated ||
+        memcmp(a->options, b->options, a->op->options_bytes) != 0)
+        return false;
+    for (int n = 0; n < a->shapes.inputs; n++)
+        if (!lk_shape_equal(&a->shapes.x[n], &b->shapes.x[n]) ||
+            a->shapes.x_dtype[n] != b->shapes.x_dtype[n] || a->wants_dx[n] != b->wants_dx[n] ||
+            a->asks_gate[n] != b->asks_gate[n])
+            return false;
+    return true;
+}
+
+/* A second check of the same would compute every bit of the first again. */
+static enum lk_status check_once(const struct lk_check_config *c, struct lk_schedule *schedule,
+                                 int i, struct outcome *outcomes)
+{
+    struct lk_op_setup setup;
+    int like = i + 1;
+    while (like < schedule->op_count &&
+           !(outcomes[like].is_known && is_same(schedule, i, like)))
+        like++;
+    if (like < schedule->op_count)
+        outcomes[i] = outcomes[like];
+    else
+        LK_TRY(check_op(c, schedule, i, &outcomes[i]));
+    lk_schedule_describe(schedule, i, &setup);
+    memcpy(setup.gates_dx, outcomes[i].gates_dx, sizeof setup.gates_dx);
+    lk_schedule_note_gates(schedule, i, &setup);
+    return LK_OK;
 }
 
 /* Whether the operation is checked. Drawing and reading the weights of a larger layer would
@@ -216,18 +262,31 @@ static int count_checked(const struct lk_schedule *schedule)
     return count;
 }
 
+static enum lk_status check_all(const struct lk_check_config *c, struct lk_schedule *schedule)
+{
+    struct outcome *outcomes = calloc((size_t)schedule->op_count, sizeof *outcomes);
+    enum lk_status status = LK_OK;
+    if (!outcomes)
+        return lk_fail_memory("a check's outcomes",
+                              (size_t)schedule->op_count * sizeof *outcomes);
+    lk_progress_begin(LK_TASK_CHECK, count_checked(schedule));
+    for (int i = schedule->op_count - 1; i >= 0 && status == LK_OK; i--)
+        if (is_checked(&schedule->ops[i])) {
+            status = check_once(c, schedule, i, outcomes);
+            lk_progress_add(LK_TASK_CHECK, 1);
+        }
+    lk_progress_end(LK_TASK_CHECK);
+    free(outcomes);
+    return status;
+}
+
 enum lk_status lk_graph_check(const struct lk_check_config *config)
 {
     struct lk_schedule schedule = {0};
     enum lk_status status =
         lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule);
-    lk_progress_begin(LK_TASK_CHECK, count_checked(&schedule));
-    for (int i = schedule.op_count - 1; i >= 0 && status == LK_OK; i--)
-        if (is_checked(&schedule.ops[i])) {
-            status = check_op(config, &schedule, i);
-            lk_progress_add(LK_TASK_CHECK, 1);
-        }
-    lk_progress_end(LK_TASK_CHECK);
+    if (status == LK_OK)
+        status = check_all(config, &schedule);
     lk_schedule_clear(&schedule);
     return status;
 }
