@@ -20,19 +20,13 @@ static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
  * checked; operations with more weights are not checked. */
 static const double MOST_BYTES = 64 << 20;
 
-enum { BLOCK = 1 << 16 }; /* numbers that are read at a time */
+enum { BLOCK = 1 << 16, LANES = 8 }; /* numbers that are read at a time; added at a time */
 
 struct sum {
     double value, squares; /* of the terms */
     bool has_leaks; /* somewhere a gradient is not 0 although the relu before it let nothing
                        pass */
 };
-
-static void add(struct sum *sum, double term)
-{
-    sum->value += term;
-    sum->squares += term * term;
-}
 
 /* Two arrays whose scalar product is computed. The second is a sum of one row for each shard;
  * if is_gated it must be 0 wherever the first is not > 0. */
@@ -47,24 +41,41 @@ struct factors {
 /* As much of such arrays as the host holds at a time. */
 struct block {
     float a[BLOCK], b[BLOCK];
-    double terms[BLOCK];
+    double terms[BLOCK + LANES];
 };
+
+/* Several sums at once, since an addition has to wait for the one before it. The terms behind
+ * the last are 0. */
+static void add_terms(const struct block *block, int64_t count, struct sum *sum)
+{
+    double values[LANES] = {0}, squares[LANES] = {0};
+    for (int64_t i = 0; i < count; i += LANES)
+        for (int j = 0; j < LANES; j++) {
+            const double term = block->terms[i + j];
+            values[j] += term;
+            squares[j] += term * term;
+        }
+    for (int j = 0; j < LANES; j++) {
+        sum->value += values[j];
+        sum->squares += squares[j];
+    }
+}
 
 static enum lk_status add_block(const struct factors *f, int64_t first, int64_t count,
                                 struct block *block, struct sum *sum)
 {
+    int leaks = 0;
     LK_TRY(lk_probe_read(f->a, f->dtype, first, count, block->a));
-    for (int64_t i = 0; i < count; i++)
-        block->terms[i] = 0;
+    memset(block->terms, 0, (size_t)(count + LANES) * sizeof block->terms[0]);
     for (int shard = 0; shard < f->shards; shard++) {
         LK_TRY(lk_probe_read(f->b, f->dtype, shard * f->stride + first, count, block->b));
         for (int64_t i = 0; i < count; i++) {
             block->terms[i] += (double)block->a[i] * block->b[i];
-            sum->has_leaks |= f->is_gated && !(block->a[i] > 0) && block->b[i] != 0;
+            leaks |= !(block->a[i] > 0) & (block->b[i] != 0);
         }
     }
-    for (int64_t i = 0; i < count; i++)
-        add(sum, block->terms[i]);
+    sum->has_leaks |= f->is_gated && leaks;
+    add_terms(block, count, sum);
     return LK_OK;
 }
 
