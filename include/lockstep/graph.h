@@ -72,6 +72,11 @@ LK_API LK_MUST_CHECK enum lk_status lk_node_set_name(struct lk_node *node, const
  * owner's setting counts. */
 LK_API void lk_node_set_trainable(struct lk_node *node, bool is_trainable);
 
+/* Lets device `place` of a group, counted from 0, compute the node: a graph may be divided
+ * among several devices. At first, and with -1, a node is computed where its first input is,
+ * or, if that is an input of the graph, on device 0. */
+LK_API void lk_node_set_place(struct lk_node *node, int place);
+
 /* Multiplies the learning rate of the node's parameters by `scale`, from 0 on; 1 is standard.
  * Of a node that has another one's parameters, the owner's counts. fails: LK_E_ARGUMENT */
 LK_API LK_MUST_CHECK enum lk_status lk_node_set_lr_scale(struct lk_node *node, double scale);

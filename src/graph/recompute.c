@@ -81,8 +81,8 @@ static void mark_dropped(struct lk_replica *replica)
         r->is_dropped[v] = false;
     for (int i = 0; i < s->op_count; i++) {
         const int last = r->last_reader[i];
-        r->is_dropped[s->ops[i].y] =
-            last > i && last < s->op_count && r->segment[last] == r->segment[i];
+        r->is_dropped[s->ops[i].y] = s->ops[i].crossing == 0 && last > i &&
+                                     last < s->op_count && r->segment[last] == r->segment[i];
     }
 }
 

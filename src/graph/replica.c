@@ -23,7 +23,10 @@ static void add_param(struct lk_replica *replica, int i, int j)
     param->shape = param->spec.shape;
     param->count = lk_shape_count(&param->shape);
     const struct lk_node *owner = lk_node_owner(s->node);
-    param->has_gradient = owner->is_trainable;
+    param->is_borrowed = lk_replica_lends(replica, i) >= 0;
+    param->is_elsewhere = !param->is_borrowed && replica->config.places > 1 &&
+                          lk_node_place(s->node) != replica->config.place;
+    param->has_gradient = owner->is_trainable && !param->is_elsewhere && !param->is_borrowed;
     param->lr_scale = owner->lr_scale;
     param->l1 = owner->l1;
     param->l2 = owner->l2;
@@ -37,7 +40,8 @@ static int64_t place_params(struct lk_replica *replica, bool has_gradient, bool 
 {
     for (int i = 0; i < replica->param_count; i++) {
         struct lk_param *param = &replica->params[i];
-        if (param->has_gradient != has_gradient || param->is_trainable != is_trainable)
+        if (param->is_elsewhere || param->has_gradient != has_gradient ||
+            param->is_trainable != is_trainable)
             continue;
         param->offset = replica->weight_count;
         replica->weight_count += lk_divide_up(param->count, LK_PARAM_ALIGN) * LK_PARAM_ALIGN;
@@ -134,6 +138,11 @@ static bool has_gradients(const struct lk_replica *replica)
     return replica->config.training && replica->config.part != LK_PART_FROZEN;
 }
 
+static bool borrows_gradients(const struct lk_replica *replica)
+{
+    return has_gradients(replica) && replica->config.weights_of;
+}
+
 /* The slab of another replica that may serve as slab i of this one; NULL: none. */
 static struct lk_buffer *lent_slab(const struct lk_replica *replica, int i)
 {
@@ -155,7 +164,7 @@ struct lk_replica_bytes lk_replica_bytes(const struct lk_replica *replica)
     };
     for (int i = 0; i < replica->plan.slabs; i++)
         bytes.activations += lent_slab(replica, i) ? 0 : replica->plan.slab_bytes[i];
-    if (has_gradients(replica))
+    if (has_gradients(replica) && !borrows)
         bytes.gradients = (size_t)(gradients + lists) * (size_t)replica->tiling.shards * real;
     for (int i = 0; i < replica->input_count; i++)
         bytes.inputs += replica->inputs[i].bytes * LK_REPLICA_SLOTS;
@@ -219,6 +228,7 @@ static enum lk_status create(struct lk_replica *replica)
                 &replica->prepared));
     LK_TRY(list_params(replica));
     LK_TRY(lk_replica_cut(replica));
+    LK_TRY(lk_replica_divide(replica));
     lk_replica_cut_buckets(replica);
     LK_TRY(list_inputs(replica));
     for (int i = replica->schedule.op_count - 1; i >= 0; i--)
@@ -292,12 +302,18 @@ static enum lk_status allocate_params(struct lk_replica *replica)
     }
     const size_t gradients =
         (size_t)lk_replica_gradient_stride(replica) * (size_t)replica->tiling.shards * real;
-    LK_TRY(
-        lk_buffer_create(device, has_gradients(replica) ? gradients : 0, &replica->gradients));
-    LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
+    if (borrows_gradients(replica)) {
+        replica->gradients = replica->config.weights_of->gradients;
+    } else {
+        LK_TRY(lk_buffer_create(device, has_gradients(replica) ? gradients : 0,
+                                &replica->gradients));
+        LK_TRY(lk_buffer_enqueue_fill(replica->gradients, 0)); /* padding stays zero */
+    }
     for (int i = 0; i < replica->param_count; i++) {
         const struct lk_param *param = &replica->params[i];
         const size_t offset = (size_t)param->offset * real;
+        if (param->is_elsewhere)
+            continue;
         LK_TRY(lk_buffer_view(replica->weights, offset, (size_t)param->count * real,
                               &replica->weight_views[i]));
         if (has_gradients(replica) && param->has_gradient)
@@ -348,6 +364,7 @@ enum lk_status lk_replica_build(struct lk_replica *replica)
     LK_TRY(allocate_params(replica));
     LK_TRY(allocate_live_ranges(replica));
     LK_TRY(lk_replica_build_shared(replica));
+    LK_TRY(lk_crossings_build(replica));
     LK_TRY(allocate_inputs(replica));
     return lk_device_build(replica->config.device);
 }
@@ -363,6 +380,7 @@ void lk_replica_destroy(struct lk_replica *replica)
     lk_loader_destroy(replica->loader);
     lk_kernel_destroy(replica->accumulate);
     lk_replica_clear_shared(replica);
+    lk_crossings_clear(replica);
     for (int i = 0; i < replica->input_count; i++)
         for (int slot = 0; slot < LK_REPLICA_SLOTS; slot++)
             lk_transfer_buffer_destroy(replica->inputs[i].slots[slot]);
@@ -377,7 +395,8 @@ void lk_replica_destroy(struct lk_replica *replica)
     }
     if (!replica->config.weights_of)
         lk_buffer_destroy(replica->weights);
-    lk_buffer_destroy(replica->gradients);
+    if (!borrows_gradients(replica))
+        lk_buffer_destroy(replica->gradients);
     lk_schedule_clear(&replica->schedule);
     lk_arena_clear(&replica->arena);
     free(replica);

@@ -4,7 +4,7 @@
 #define LK_GRAPH_REPLICA_H
 
 #include "graph/bucket.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 struct lk_replica;
 
@@ -27,6 +27,8 @@ struct lk_replica_config {
     bool training;
     enum lk_replica_part part;
     enum lk_recompute_mode recompute;
+    int place, places; /* it runs the operations of one place of a group of so many devices
+                        * (place/group.h), and has their parameters; places 0: of all */
     uint64_t seed;
     /* what happens to uint8 inputs, copied; NULL: nothing */
     const struct lk_transform *transform;
@@ -37,8 +39,9 @@ struct lk_replica_config {
     int list_shards; /* of the whole batch: a table of which it reads at most half of the rows
                       * has a row list (tensor/row_list.h) for gradient. 0: none has */
     struct lk_replica *weights_of; /* a replica of the same graph on the same device
-                                    * whose weights this one uses; it must be destroyed
-                                    * after this one. NULL: it has its own */
+                                    * whose weights this one uses, and in training its
+                                    * gradients; it must be destroyed after this one. NULL: it
+                                    * has its own */
     bool one_step; /* forward computes time step `step` of sequences, from 0 on: inputs are [1],
                     * lengths 1, outputs [1, c]. Not in training. fails: LK_E_UNSUPPORTED where
                     * an operation needs more than earlier time steps */
@@ -62,7 +65,9 @@ struct lk_param {
     int64_t offset, count;
     bool has_gradient, is_trainable; /* the latter: by an optimizer, so it is not tracked */
     double lr_scale, l1, l2;         /* factor of its learning rate; penalties of its node */
-    int64_t places;                  /* of a shard, if its gradient is a row list; else 0 */
+    bool is_elsewhere;               /* another replica of the group has it */
+    bool is_borrowed; /* another replica of the group has it, and it comes from there */
+    int64_t places;   /* of a shard, if its gradient is a row list; else 0 */
     struct lk_param_spec spec;
 };
 

@@ -2,10 +2,11 @@
 #ifndef LK_GRAPH_REPLICA_INTERNAL_H
 #define LK_GRAPH_REPLICA_INTERNAL_H
 
+#include "graph/crossing.h"
 #include "graph/memory/plan.h"
+#include "graph/nodes/schedule.h"
 #include "graph/recompute.h"
 #include "graph/replica.h"
-#include "graph/schedule.h"
 
 /* Parameters start at multiples of this many elements. 512 bytes of floats is the coarsest
  * alignment of sub-buffers among known devices, so the layout is the same on all. */
@@ -20,8 +21,9 @@ struct lk_prepared {
     int extra_dx[LK_MOST_INPUTS];     /* where dx goes if another reader of the value has
                                        * written its gradient before; the two are then
                                        * added */
-    int extra_dw;              /* where dw go if another operation with the same parameters has
-                                * written its own before */
+    int returns;  /* its dw go to another place by this crossing, counted from 1; 0: not */
+    int extra_dw; /* where dw go if another operation with the same parameters has
+                   * written its own before */
     struct lk_extra_dw *extra; /* views of it; NULL: not built */
 };
 
@@ -80,8 +82,17 @@ struct lk_replica {
         int op;    /* the scheduled operation at which backward has finished the bucket */
         int param; /* the table, of a bucket with a list */
     } buckets[LK_MOST_BUCKETS];
-    int bucket_count, next_backward; /* the scheduled operation that backward runs next */
+    int bucket_count, next_forward, next_backward; /* scheduled operations that run next */
+
+    struct lk_crossing *crossings; /* of the whole schedule, where it is divided */
+    struct lk_crossing_end *ends;  /* of each, those of this replica */
+    int crossing_count;
+    int first_crossed; /* the value that stands for crossing 0 */
 };
+
+/* Operations that stand for the two ends of a crossing. */
+enum { LK_MOST_CROSSINGS = 64 };
+extern const struct lk_op lk_op_depart, lk_op_arrive;
 
 /* The types in memory of activations and their gradients, and of a value. */
 enum lk_dtype lk_replica_stored(const struct lk_replica *replica);
@@ -93,6 +104,10 @@ LK_MUST_CHECK enum lk_status lk_replica_cut(struct lk_replica *replica);
 
 /* Leaves one time step of every sequence in the schedule. fails: LK_E_UNSUPPORTED */
 LK_MUST_CHECK enum lk_status lk_replica_narrow(struct lk_replica *replica);
+
+/* Of a divided schedule, before it is divided: the operation of the replica's place that uses
+ * the parameters of operation i, whose place is another one; -1: there is none. */
+int lk_replica_lends(const struct lk_replica *replica, int i);
 
 /* Whether a value exists in the schedule: some operation makes it, or reads it as an input. */
 bool lk_replica_is_live(const struct lk_replica *replica, int value);
@@ -120,6 +135,9 @@ int lk_replica_param_owner(const struct lk_replica *replica, int param);
 /* Bytes that operation i needs for gradients of its own, since a later one with the same
  * parameters writes the replica's; 0: none does. */
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i);
+
+/* Reals of operation i's parameters, with the padding between and behind them. */
+int64_t lk_replica_params_span(const struct lk_replica *replica, int i);
 
 /* Announce the kernel that adds such gradients, if there are any; make the views of them. */
 LK_MUST_CHECK enum lk_status lk_replica_prepare_shared(struct lk_replica *replica);

@@ -139,16 +139,33 @@ enum lk_status lk_replica_claim_slot(struct lk_replica *replica, int slot)
     return lk_replica_wait_slot(replica, slot);
 }
 
-enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
+void lk_replica_begin_forward(struct lk_replica *replica, int64_t step)
 {
     replica->step = step;
+    replica->next_forward = 0;
     replica->next_backward = replica->schedule.op_count - 1;
-    for (int i = 0; i < replica->schedule.op_count; i++) {
+    lk_crossings_begin(replica);
+}
+
+enum lk_status lk_replica_go_forward(struct lk_replica *replica, bool *is_done)
+{
+    for (; replica->next_forward < replica->schedule.op_count; replica->next_forward++) {
+        const int i = replica->next_forward;
+        if (lk_crossing_is_awaited(replica, i, false))
+            break;
         struct lk_op_run run = base_run(replica, i, false);
         run.workspace = live_range(replica, replica->prepared[i].forward_workspace);
         LK_TRY(replica->schedule.ops[i].op->forward(&replica->prepared[i].setup, &run));
     }
+    *is_done = replica->next_forward == replica->schedule.op_count;
     return LK_OK;
+}
+
+enum lk_status lk_replica_forward(struct lk_replica *replica, int64_t step)
+{
+    bool is_done;
+    lk_replica_begin_forward(replica, step);
+    return lk_replica_go_forward(replica, &is_done);
 }
 
 /* dx += extra: the gradient of another reader of the value. */
@@ -218,16 +235,26 @@ enum lk_status lk_replica_backward(struct lk_replica *replica)
     return lk_replica_backward_bucket(replica, replica->bucket_count - 1);
 }
 
-enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket)
+enum lk_status lk_replica_go_backward(struct lk_replica *replica, int bucket, bool *is_done)
 {
-    const bool is_last = bucket == replica->bucket_count - 1;
+    const bool is_last = bucket >= replica->bucket_count - 1;
     const int end = is_last ? 0 : replica->buckets[bucket].op;
     for (; replica->next_backward >= end; replica->next_backward--) {
-        LK_TRY(run_again(replica, replica->next_backward));
-        if (replica->schedule.ops[replica->next_backward].has_backward)
-            LK_TRY(backward_op(replica, replica->next_backward));
+        const int i = replica->next_backward;
+        if (lk_crossing_is_awaited(replica, i, true))
+            break;
+        LK_TRY(run_again(replica, i));
+        if (replica->schedule.ops[i].has_backward)
+            LK_TRY(backward_op(replica, i));
     }
+    *is_done = replica->next_backward < end;
     return LK_OK;
+}
+
+enum lk_status lk_replica_backward_bucket(struct lk_replica *replica, int bucket)
+{
+    bool is_done;
+    return lk_replica_go_backward(replica, bucket, &is_done);
 }
 
 static const struct lk_replica_input *find_input(const struct lk_replica *replica,

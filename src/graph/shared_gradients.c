@@ -12,7 +12,7 @@ static bool is_used_later(const struct lk_replica *replica, int i)
     const struct lk_schedule *s = &replica->schedule;
     const struct lk_node *owner = lk_node_owner(s->ops[i].node);
     for (int later = i + 1; later < s->op_count; later++)
-        if (lk_node_owner(s->ops[later].node) == owner)
+        if (s->ops[later].shapes.params > 0 && lk_node_owner(s->ops[later].node) == owner)
             return true;
     return false;
 }
@@ -31,13 +31,18 @@ static int64_t place_of(const struct lk_replica *replica, int i, int j)
            lk_divide_up(last->count, LK_PARAM_ALIGN) * LK_PARAM_ALIGN;
 }
 
+int64_t lk_replica_params_span(const struct lk_replica *replica, int i)
+{
+    return place_of(replica, i, replica->schedule.ops[i].shapes.params);
+}
+
 size_t lk_replica_extra_dw_bytes(const struct lk_replica *replica, int i)
 {
     const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
-    if (!scheduled->wants_dw || !is_used_later(replica, i))
+    if (!scheduled->wants_dw || !(is_used_later(replica, i) || replica->prepared[i].returns))
         return 0;
-    return (size_t)place_of(replica, i, scheduled->shapes.params) *
-           (size_t)replica->tiling.shards * lk_dtype_bytes(replica->config.real);
+    return (size_t)lk_replica_params_span(replica, i) * (size_t)replica->tiling.shards *
+           lk_dtype_bytes(replica->config.real);
 }
 
 enum lk_status lk_replica_prepare_shared(struct lk_replica *replica)
@@ -77,6 +82,8 @@ static enum lk_status build_op(struct lk_replica *replica, int i)
         LK_TRY(lk_buffer_view(live_range, place, lk_buffer_bytes(live_range) - place,
                               &p->extra->dw[j]));
     }
+    if (p->returns)
+        return LK_OK;
     LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->from, &p->extra->from));
     LK_TRY(take(replica, (size_t)shards * sizeof *p->extra->to, &p->extra->to));
     for (int shard = 0; shard < shards; shard++) {
@@ -133,6 +140,8 @@ enum lk_status lk_replica_add_extra_dw(const struct lk_replica *replica, int i)
     enum { CHUNK = 4096 };
     const struct lk_prepared *p = &replica->prepared[i];
     const int lanes = replica->tiling.lanes;
+    if (p->returns)
+        return lk_crossing_send_dw(replica, i, replica->live_range_views[p->extra_dw]);
     const struct lk_grid grid = {{lk_divide_up(p->extra->stride, CHUNK), 1, 1},
                                  lanes / replica->tiling.vector};
     for (int shard = 0; shard < p->setup.tiling.shards; shard++)

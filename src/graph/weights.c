@@ -98,6 +98,8 @@ static enum lk_status init_param(struct lk_replica *replica, int index, uint64_t
 enum lk_status lk_replica_init_weights(struct lk_replica *replica, uint64_t seed)
 {
     for (int i = 0; i < replica->param_count; i++) {
+        if (replica->params[i].is_elsewhere)
+            continue;
         const size_t bytes =
             (size_t)replica->params[i].count * lk_dtype_bytes(replica->config.real);
         void *values = malloc(bytes);

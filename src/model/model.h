@@ -4,7 +4,7 @@
 #define LK_MODEL_MODEL_H
 
 #include "base/arena.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "metrics/metric.h"
 #include <lockstep/model.h>
 

@@ -1,7 +1,7 @@
 /* Compares two models by their graphs, whatever words their texts use, and says what is the
  * first thing that differs. */
 #include "base/fail.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "model/model.h"
 #include <stdarg.h>
 #include <stdio.h>

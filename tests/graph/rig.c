@@ -30,17 +30,27 @@ struct lk_replica *make_replica(struct lk_device *device, const struct lk_node *
     return replica;
 }
 
-void load(struct lk_replica *replica, const struct network *net, int64_t samples)
+void fill(struct lk_replica *replica, const struct network *net, int64_t first)
 {
+    enum { PIXELS = SIDE * SIDE * CHANNELS };
     struct lk_node *const inputs[] = {net->images, net->others};
+    const int64_t count =
+        lk_least(lk_replica_tiling(replica)->shards * lk_replica_tiling(replica)->shard_samples,
+                 BATCH - first);
     int32_t *labels = lk_replica_slot(replica, net->labels, 0);
     for (uint32_t n = 0; n < 2 && inputs[n]; n++) {
         uint8_t *images = lk_replica_slot(replica, inputs[n], 0);
-        for (int i = 0; i < BATCH * SIDE * SIDE * CHANNELS; i++)
-            images[i] = (uint8_t)lk_random(3, LK_RANDOM_DATA, n, (uint64_t)i).v[0];
+        for (int64_t i = 0; images && i < count * PIXELS; i++)
+            images[i] =
+                (uint8_t)lk_random(3, LK_RANDOM_DATA, n, (uint64_t)(first * PIXELS + i)).v[0];
     }
-    for (int i = 0; labels && i < BATCH; i++)
-        labels[i] = i % CLASSES;
+    for (int64_t i = 0; labels && i < count; i++)
+        labels[i] = (int32_t)((first + i) % CLASSES);
+}
+
+void load(struct lk_replica *replica, const struct network *net, int64_t samples)
+{
+    fill(replica, net, 0);
     ASSERT_OK(lk_replica_load(replica, 0, samples));
 }
 

@@ -3,8 +3,8 @@
 #ifndef TESTS_GRAPH_RIG_H
 #define TESTS_GRAPH_RIG_H
 
+#include "graph/nodes/schedule.h"
 #include "graph/replica.h"
-#include "graph/schedule.h"
 #include "ok.h"
 
 #include <setjmp.h>
@@ -28,7 +28,8 @@ struct lk_node *add(struct network *net, const char *op, struct lk_node *x,
 struct lk_replica *make_replica(struct lk_device *device, const struct lk_node *output,
                                 enum lk_dtype real, int shards, bool stores_half);
 
-/* Loads random images and all labels. */
+/* Fills slot 0 with random images and all labels, from sample `first` on; loads them too. */
+void fill(struct lk_replica *replica, const struct network *net, int64_t first);
 void load(struct lk_replica *replica, const struct network *net, int64_t samples);
 
 /* The sum of the samples' losses, in double. Loads the inputs for each forward, since backward

@@ -2,7 +2,7 @@
 #include "model/rig.h"
 
 #include "base/fail.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 static struct lk_model *read_good(const char *text)
 {

@@ -31,7 +31,7 @@ HALLS = {
     "data": [["text"], ["sources"], ["images", "stages", "tables"], [""],
              ["batches", "convert", "survey"]],
     "device": [[""], ["library", "program"], ["open"]],
-    "graph": [["memory"], [""], ["check", "tune"]],
+    "graph": [["memory", "nodes"], [""], ["check", "place", "tune"]],
     "io": [[""], ["hdf5", "image", "records"], ["arrays"]],
     "model": [["yaml"], [""], ["checkpoint", "text"], ["foreign"], ["keras"],
               ["keras_layers"]],

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/progress.h"
 #include "device/device.h"
-#include "graph/schedule.h"
+#include "graph/nodes/schedule.h"
 #include "ops/probe/probe.h"
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef LK_GRAPH_TUNE_INTERNAL_H
 #define LK_GRAPH_TUNE_INTERNAL_H
 
-#include "graph/schedule.h"
+#include "graph/nodes/schedule.h"
 #include "graph/tune/tune.h"
 #include "ops/op.h"
 #include "products/kernel/choice.h"

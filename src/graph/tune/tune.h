@@ -3,7 +3,7 @@
 #ifndef LK_GRAPH_TUNE_H
 #define LK_GRAPH_TUNE_H
 
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include <lockstep/tune.h>
 
 struct lk_tune_config {

@@ -14,7 +14,7 @@
 #define LK_MODEL_FOREIGN_LAYOUT_H
 
 #include "base/arena.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 enum lk_layout_kind { LK_LAYOUT_OWN, LK_LAYOUT_KERAS, LK_LAYOUT_TORCH };
 

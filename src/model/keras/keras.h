@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "model/model.h"
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* Turns an entry with an operation into nodes of the graph: its values, names and inputs. */
 #include "base/fail.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "model/text/entry.h"
 #include <stdio.h>
 #include <string.h>

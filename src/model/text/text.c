@@ -1,7 +1,7 @@
 /* Reads a model text into a graph: what stands at the top of the text. */
 #include "base/fail.h"
 #include "base/log.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "model/text/reading.h"
 #include <stdio.h>
 #include <stdlib.h>

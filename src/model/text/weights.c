@@ -1,6 +1,6 @@
 /* `weights: NAME` of an entry: the parameters of another one, or of all layers of a block. */
 #include "base/fail.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "model/text/entry.h"
 #include <string.h>
 

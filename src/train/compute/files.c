@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "data/tables/array.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "io/file.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef LK_TRAIN_TUNING_TUNING_H
 #define LK_TRAIN_TUNING_TUNING_H
 
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 #include "products/kernel/choice.h"
 
 /* QUICK: blockings, measured when a run begins. FULL: algorithms and blockings, measured by

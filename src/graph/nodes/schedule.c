@@ -1,5 +1,5 @@
 /* Puts nodes into the order in which they run, fuses them and finds what has a gradient. */
-#include "graph/schedule.h"
+#include "graph/nodes/schedule.h"
 
 #include "base/fail.h"
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Nodes that use the parameters of another one. */
 #include "base/fail.h"
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 static enum lk_status check_nodes(const struct lk_node *node, const struct lk_node *owner)
 {

@@ -3,7 +3,7 @@
 #ifndef LK_GRAPH_SCHEDULE_H
 #define LK_GRAPH_SCHEDULE_H
 
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 /* A value is an activation; nodes that are views of one another share it. */
 struct lk_value {
@@ -28,6 +28,7 @@ struct lk_scheduled_op {
     int x[LK_MOST_INPUTS], y; /* values */
     bool wants_dx[LK_MOST_INPUTS], wants_dw, has_backward;
     bool asks_gate[LK_MOST_INPUTS]; /* as in lk_op_setup */
+    int crossing; /* it stands for this crossing (crossing.h), counted from 1; 0: for none */
 };
 
 struct lk_schedule {

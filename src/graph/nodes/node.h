@@ -21,6 +21,7 @@ struct lk_node {
     int inputs;
     struct lk_node *input_nodes[LK_MOST_INPUTS];
     struct lk_op_shapes shapes; /* as inferred; of an input: y */
+    int place; /* which device of a group computes it; -1: that of its first input */
     bool is_trainable;
     double lr_scale, l1, l2;    /* factor of its learning rate; penalties of its weights */
     struct lk_node *weights_of; /* whose parameters it uses; NULL: its own */
@@ -39,6 +40,14 @@ struct lk_graph {
 static inline const struct lk_node *lk_node_owner(const struct lk_node *node)
 {
     return node->weights_of ? node->weights_of : node;
+}
+
+/* The device of a group that computes a node, from 0 on. */
+static inline int lk_node_place(const struct lk_node *node)
+{
+    while (node->op && node->place < 0)
+        node = node->input_nodes[0];
+    return node->op ? node->place : 0;
 }
 
 /* Bytes of one sample of an input, as the host has it: a label is the number of its class. */

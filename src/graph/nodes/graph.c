@@ -1,5 +1,5 @@
 /* Adds nodes to a graph, infers their shapes and finds them by name. */
-#include "graph/node.h"
+#include "graph/nodes/node.h"
 
 #include "base/fail.h"
 #include <ctype.h>
@@ -53,6 +53,7 @@ static enum lk_status new_node(struct lk_graph *graph, struct lk_node **node)
     *node = memory;
     (*node)->graph = graph;
     (*node)->index = graph->count;
+    (*node)->place = -1;
     (*node)->is_trainable = true;
     (*node)->lr_scale = 1;
     return LK_OK;
@@ -218,6 +219,11 @@ enum lk_status lk_node_set_name(struct lk_node *node, const char *name)
     LK_TRY(check_name(node->graph, name));
     snprintf(node->name, sizeof node->name, "%s", name);
     return LK_OK;
+}
+
+void lk_node_set_place(struct lk_node *node, int place)
+{
+    node->place = place;
 }
 
 void lk_node_set_trainable(struct lk_node *node, bool is_trainable)

@@ -1,0 +1,201 @@
+/* What crosses between the replicas of a group: the operations that stand for it, and moving it
+ * over the host. */
+#include "graph/crossing.h"
+
+#include "base/fail.h"
+#include "graph/replica_internal.h"
+#include <string.h>
+
+/* --- the operations ------------------------------------------------------------------------
+ */
+
+static enum lk_status infer(struct lk_op_shapes *shapes)
+{
+    (void)shapes;
+    return LK_OK;
+}
+
+static enum lk_status prepare(struct lk_op_setup *setup)
+{
+    (void)setup;
+    return LK_OK;
+}
+
+static enum lk_status send(struct lk_crossing_end *end, const struct lk_buffer *from)
+{
+    struct lk_transfer_buffer *to = end->departs ? end->value : end->gradient;
+    const size_t bytes = end->departs ? end->bytes : end->gradient_bytes;
+    LK_TRY(lk_buffer_enqueue_copy(from, lk_transfer_buffer_on_device(to), bytes));
+    LK_TRY(lk_transfer_buffer_enqueue_to_host(to, bytes));
+    end->is_sent = true;
+    return LK_OK;
+}
+
+/* Of values, and of weights, which have no x, y nor dx. */
+static enum lk_status depart(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    struct lk_crossing_end *end = setup->state;
+    return send(end, end->weights ? end->weights : run->x[0]);
+}
+
+static enum lk_status come_back(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct lk_crossing_end *end = setup->state;
+    return lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(end->gradient),
+                                  end->weights ? run->dw[0] : run->dx[0], end->gradient_bytes);
+}
+
+static enum lk_status arrive(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    const struct lk_crossing_end *end = setup->state;
+    return lk_buffer_enqueue_copy(lk_transfer_buffer_on_device(end->value),
+                                  end->weights ? end->weights : run->y, end->bytes);
+}
+
+static enum lk_status send_back(const struct lk_op_setup *setup, const struct lk_op_run *run)
+{
+    return send(setup->state, run->dy);
+}
+
+enum lk_status lk_crossing_send_dw(const struct lk_replica *replica, int i,
+                                   const struct lk_buffer *dw)
+{
+    return send(&replica->ends[replica->prepared[i].returns - 1], dw);
+}
+
+static const struct lk_option no_options[] = {{.kind = LK_OPTION_END}};
+
+const struct lk_op lk_op_depart = {.name = "depart",
+                                   .options = no_options,
+                                   .min_inputs = 1,
+                                   .max_inputs = 1,
+                                   .infer = infer,
+                                   .prepare = prepare,
+                                   .forward = depart,
+                                   .backward = come_back};
+const struct lk_op lk_op_arrive = {.name = "arrive",
+                                   .options = no_options,
+                                   .infer = infer,
+                                   .prepare = prepare,
+                                   .forward = arrive,
+                                   .backward = send_back};
+
+/* --- an end ---------------------------------------------------------------------------------
+ */
+
+int lk_crossing_of(const struct lk_replica *replica, int i)
+{
+    return replica->schedule.ops[i].crossing - 1;
+}
+
+/* Weights of an operation lie side by side. */
+static enum lk_status build_weights(struct lk_replica *replica, int i,
+                                    struct lk_crossing_end *end)
+{
+    const size_t real = lk_dtype_bytes(replica->config.real);
+    const struct lk_param *first = &replica->params[replica->prepared[i].param[0]];
+    end->bytes = (size_t)lk_replica_params_span(replica, i) * real;
+    end->gradient_bytes = end->bytes * (size_t)replica->tiling.shards;
+    return lk_buffer_view(replica->weights, (size_t)first->offset * real, end->bytes,
+                          &end->weights);
+}
+
+static enum lk_status build_end(struct lk_replica *replica, int i)
+{
+    const struct lk_scheduled_op *scheduled = &replica->schedule.ops[i];
+    const int number = lk_crossing_of(replica, i);
+    struct lk_crossing_end *end = &replica->ends[number];
+    struct lk_device *device = replica->config.device;
+    end->departs = scheduled->op == &lk_op_depart;
+    replica->prepared[i].setup.state = end;
+    if (replica->crossings[number].value < 0)
+        LK_TRY(build_weights(replica, i, end));
+    else
+        end->bytes = end->gradient_bytes =
+            lk_recompute_bytes(replica, end->departs ? scheduled->x[0] : scheduled->y);
+    LK_TRY(lk_transfer_buffer_create(
+        device, end->bytes, end->departs ? LK_DEVICE_WRITES : LK_HOST_WRITES, &end->value));
+    if (!replica->crossings[number].has_gradient)
+        return LK_OK;
+    return lk_transfer_buffer_create(device, end->gradient_bytes,
+                                     end->departs ? LK_HOST_WRITES : LK_DEVICE_WRITES,
+                                     &end->gradient);
+}
+
+enum lk_status lk_crossings_build(struct lk_replica *replica)
+{
+    for (int i = 0; i < replica->schedule.op_count; i++)
+        if (lk_crossing_of(replica, i) >= 0)
+            LK_TRY(build_end(replica, i));
+    return LK_OK;
+}
+
+void lk_crossings_clear(struct lk_replica *replica)
+{
+    for (int c = 0; replica->ends && c < replica->crossing_count; c++) {
+        lk_transfer_buffer_destroy(replica->ends[c].value);
+        lk_transfer_buffer_destroy(replica->ends[c].gradient);
+        lk_buffer_destroy(replica->ends[c].weights);
+    }
+}
+
+/* --- running ----------------------------------------------------------------------------- */
+
+void lk_crossings_begin(struct lk_replica *replica)
+{
+    for (int c = 0; c < replica->crossing_count; c++)
+        replica->ends[c].has_value = replica->ends[c].has_gradient = false;
+}
+
+bool lk_crossing_is_awaited(const struct lk_replica *replica, int i, bool in_backward)
+{
+    const int c = lk_crossing_of(replica, i);
+    if (c < 0)
+        return false;
+    const struct lk_crossing_end *end = &replica->ends[c];
+    if (end->departs != in_backward)
+        return false;
+    return in_backward ? end->gradient && !end->has_gradient : !end->has_value;
+}
+
+int lk_crossing_count(const struct lk_replica *replica)
+{
+    return replica->crossing_count;
+}
+
+const struct lk_crossing *lk_crossing_get(const struct lk_replica *replica, int number)
+{
+    return &replica->crossings[number];
+}
+
+bool lk_crossing_take_sent(struct lk_replica *replica, struct lk_sent *sent)
+{
+    for (int c = 0; c < replica->crossing_count; c++)
+        if (replica->ends[c].is_sent) {
+            replica->ends[c].is_sent = false;
+            *sent = (struct lk_sent){.number = c, .in_backward = !replica->ends[c].departs};
+            return true;
+        }
+    return false;
+}
+
+/* Both devices' turns end: what comes in next turn goes through the same memory. */
+enum lk_status lk_crossing_move(struct lk_replica *from, struct lk_replica *to,
+                                struct lk_sent sent)
+{
+    struct lk_crossing_end *source_end = &from->ends[sent.number],
+                           *end = &to->ends[sent.number];
+    struct lk_transfer_buffer *out =
+        sent.in_backward ? source_end->gradient : source_end->value;
+    struct lk_transfer_buffer *in = sent.in_backward ? end->gradient : end->value;
+    const size_t bytes = sent.in_backward ? end->gradient_bytes : end->bytes;
+    void *source = NULL, *target = NULL;
+    LK_TRY(lk_transfer_buffer_enqueue_to_host(in, bytes));
+    LK_TRY(lk_transfer_buffer_wait(in, &target));
+    LK_TRY(lk_transfer_buffer_wait(out, &source));
+    memcpy(target, source, bytes);
+    LK_TRY(lk_transfer_buffer_enqueue_to_device(in, bytes));
+    LK_TRY(lk_transfer_buffer_enqueue_to_device(out, 0));
+    *(sent.in_backward ? &end->has_gradient : &end->has_value) = true;
+    return LK_OK;
+}

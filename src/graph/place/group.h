@@ -1,0 +1,57 @@
+/* A graph on several devices, each of which computes the nodes of its place
+ * (lk_node_set_place()). Floor 5. Knows no file, no optimizer and no thread.
+ *
+ * A group has a replica for each device. What one makes and another reads crosses over pinned
+ * memory of the host, while both go on with what does not depend on it. Micro-batches follow
+ * one another through the devices: of each device's replica there are several, with activations
+ * of their own, but one array of weights and one of gradients. All bits are those of the same
+ * graph on one device of that kind. */
+#ifndef LK_GRAPH_PLACE_GROUP_H
+#define LK_GRAPH_PLACE_GROUP_H
+
+#include "graph/replica.h"
+
+enum { LK_MOST_PLACES = 16, LK_MOST_IN_FLIGHT = 16 };
+
+struct lk_group;
+
+/* Replicas for each of `count` devices, so many that each can be at `in_flight` micro-batches
+ * at once. They are made by `config`, whose device, place, places and weights_of are filled in
+ * here. The devices are of one kind, so that their batch tiles are. fails: LK_E_ARGUMENT,
+ * LK_E_UNSUPPORTED: what cannot be divided so, by name; as lk_replica_create() */
+LK_MUST_CHECK enum lk_status lk_group_create(const struct lk_replica_config *config,
+                                             struct lk_device *const *devices, int count,
+                                             int in_flight, struct lk_group **group);
+
+/* Builds all replicas; weights are not set. */
+LK_MUST_CHECK enum lk_status lk_group_build(struct lk_group *group);
+void lk_group_destroy(struct lk_group *group);
+
+int lk_group_count(const struct lk_group *group);
+
+/* The replica of a place that has the weights and the gradients. Of each parameter that of one
+ * place has the values; in the others it is_elsewhere or is_borrowed. */
+struct lk_replica *lk_group_replica(struct lk_group *group, int place);
+
+/* What a run does with a micro-batch of each place, in this order. Each is told the replica at
+ * work: load fills its inputs; forwarded (NULL: nothing) is called when forward, finished when
+ * the gradients of a bucket are enqueued, which the next micro-batch will overwrite. */
+struct lk_group_work {
+    void *context;
+    int64_t step;
+    int micro_batches;
+    enum lk_status (*load)(void *context, struct lk_replica *replica, int place, int index);
+    enum lk_status (*forwarded)(void *context, struct lk_replica *replica, int place,
+                                int index);
+    enum lk_status (*finished)(void *context, struct lk_replica *replica, int place, int index,
+                               int bucket);
+};
+
+/* Takes all micro-batches of a step forward and backward through the group. A device begins
+ * with the backward of a micro-batch as soon as it can, before it takes another one forward: so
+ * it holds activations of few. Enqueues, and waits for what crosses. fails: LK_E_DEVICE, or as
+ * the calls do */
+LK_MUST_CHECK enum lk_status lk_group_run(struct lk_group *group,
+                                          const struct lk_group_work *work);
+
+#endif
