@@ -17,14 +17,29 @@ static const struct lk_source *const sources[] = {
     &lk_source_idx, &lk_source_folder, &lk_source_csv,       &lk_source_tfrecord,
     &lk_source_npy, &lk_source_text,   &lk_source_synthetic, NULL};
 
+static int source_count(void)
+{
+    return LK_COUNT(sources) - 1;
+}
+
 /* What a SPEC may begin with: the kinds, then the known names. */
 static const char *beginning(const void *context, int i)
 {
     (void)context;
-    for (int k = 0; sources[k]; k++, i--)
-        if (i == 0)
-            return sources[k]->kind;
-    return lk_named_sets[i].name;
+    return i < source_count() ? sources[i]->kind : lk_named_sets[i - source_count()].name;
+}
+
+/* What the user may have meant: a known name or a kind; where nothing follows the kind, with
+ * what has to, "synthetic:digits" or "folder:DIR", but without options. "": nothing is near. */
+static void print_near(const char *spec, const char *word, char *text, size_t bytes)
+{
+    const char *near = lk_nearest_name(word, beginning, NULL);
+    int kind = 0;
+    while (near && sources[kind] && sources[kind]->kind != near)
+        kind++;
+    const bool is_bare = near && sources[kind] && !strchr(spec, ':');
+    const char *meant = is_bare ? sources[kind]->usage : near ? near : "";
+    snprintf(text, bytes, "%.*s", (int)strcspn(meant, "["), meant);
 }
 
 static bool ends_in(const char *path, const char *end)
@@ -61,9 +76,10 @@ static enum lk_status refuse_spec(const char *spec, const char *word)
     for (const struct lk_named_set *row = lk_named_sets; row->name; row++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", row->name,
                                  row[1].name ? ", " : "");
-    const char *near = lk_nearest_name(word, beginning, NULL);
+    char near[128];
+    print_near(spec, word, near, sizeof near);
     return lk_fail(LK_E_ARGUMENT, "unknown data '%s'%s%s%s known are %s", spec,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";", known);
+                   *near ? "; did you mean '" : "", near, *near ? "'?" : ";", known);
 }
 
 /* Opens the source of the data, and takes what is wanted of its samples. */

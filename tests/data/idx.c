@@ -213,7 +213,9 @@ static void refuses_specs(void **state)
         const char *spec, *said;
     } cases[] = {
         {"idy:/tmp", "did you mean 'idx'? known are idx:DIR, folder:DIR"},
-        {"idx", "unknown data 'idx'"},
+        {"idx", "unknown data 'idx'; did you mean 'idx:DIR'?"},
+        {"synthetic", "unknown data 'synthetic'; did you mean 'synthetic:digits'?"},
+        {"synthetc,count=3", "; did you mean 'synthetic:digits'?"},
         {"", "unknown data ''"},
         {"fashion-mnits", "did you mean 'fashion-mnist'?"},
         {"/tmp/some/folder", "fashion-mnist"},

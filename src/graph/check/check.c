@@ -20,19 +20,13 @@ static const double FULL_ERROR = 1e-3, REDUCED_ERROR = 1e-2;
  * checked; operations with more weights are not checked. */
 static const double MOST_BYTES = 64 << 20;
 
-enum { BLOCK = 1 << 16 }; /* numbers that are read at a time */
+enum { BLOCK = 1 << 16, LANES = 8 }; /* numbers that are read at a time; added at a time */
 
 struct sum {
     double value, squares; /* of the terms */
     bool has_leaks; /* somewhere a gradient is not 0 although the relu before it let nothing
                        pass */
 };
-
-static void add(struct sum *sum, double term)
-{
-    sum->value += term;
-    sum->squares += term * term;
-}
 
 /* Two arrays whose scalar product is computed. The second is a sum of one row for each shard;
  * if is_gated it must be 0 wherever the first is not > 0. */
@@ -47,24 +41,41 @@ struct factors {
 /* As much of such arrays as the host holds at a time. */
 struct block {
     float a[BLOCK], b[BLOCK];
-    double terms[BLOCK];
+    double terms[BLOCK + LANES];
 };
+
+/* Several sums at once, since an addition has to wait for the one before it. The terms behind
+ * the last are 0. */
+static void add_terms(const struct block *block, int64_t count, struct sum *sum)
+{
+    double values[LANES] = {0}, squares[LANES] = {0};
+    for (int64_t i = 0; i < count; i += LANES)
+        for (int j = 0; j < LANES; j++) {
+            const double term = block->terms[i + j];
+            values[j] += term;
+            squares[j] += term * term;
+        }
+    for (int j = 0; j < LANES; j++) {
+        sum->value += values[j];
+        sum->squares += squares[j];
+    }
+}
 
 static enum lk_status add_block(const struct factors *f, int64_t first, int64_t count,
                                 struct block *block, struct sum *sum)
 {
+    int leaks = 0;
     LK_TRY(lk_probe_read(f->a, f->dtype, first, count, block->a));
-    for (int64_t i = 0; i < count; i++)
-        block->terms[i] = 0;
+    memset(block->terms, 0, (size_t)(count + LANES) * sizeof block->terms[0]);
     for (int shard = 0; shard < f->shards; shard++) {
         LK_TRY(lk_probe_read(f->b, f->dtype, shard * f->stride + first, count, block->b));
         for (int64_t i = 0; i < count; i++) {
             block->terms[i] += (double)block->a[i] * block->b[i];
-            sum->has_leaks |= f->is_gated && !(block->a[i] > 0) && block->b[i] != 0;
+            leaks |= !(block->a[i] > 0) & (block->b[i] != 0);
         }
     }
-    for (int64_t i = 0; i < count; i++)
-        add(sum, block->terms[i]);
+    sum->has_leaks |= f->is_gated && leaks;
+    add_terms(block, count, sum);
     return LK_OK;
 }
 
@@ -170,8 +181,15 @@ static struct lk_tiling tiling_of(const struct lk_check_config *c,
     return lk_tiling_resize(&run, (tiles > 1 ? tiles : 1) * run.lanes, 1);
 }
 
-static enum lk_status check_op(const struct lk_check_config *c, struct lk_schedule *schedule,
-                               int i)
+/* What is known of an operation that was checked. */
+struct outcome {
+    bool is_known;
+    bool gates_dx[LK_MOST_INPUTS]; /* as in lk_op_setup */
+};
+
+static enum lk_status check_op(const struct lk_check_config *c,
+                               const struct lk_schedule *schedule, int i,
+                               struct outcome *outcome)
 {
     const struct lk_scheduled_op *scheduled = &schedule->ops[i];
     struct lk_op_setup like;
@@ -186,15 +204,54 @@ static enum lk_status check_op(const struct lk_check_config *c, struct lk_schedu
     like.choices = c->choices;
     LK_TRY_OUT(lk_probe_open_like(&probe, scheduled->op, &like,
                                   like.tiling.shards * like.tiling.shard_samples));
-    lk_schedule_note_gates(schedule, i, &probe.setup);
+    memcpy(outcome->gates_dx, probe.setup.gates_dx, sizeof outcome->gates_dx);
     LK_TRY_OUT(lk_device_build(c->device));
     LK_TRY_OUT(lk_probe_allocate(&probe, 1, true));
     LK_TRY_OUT(lk_probe_fill(&probe));
     LK_TRY_OUT(lk_probe_backward(&probe, 0));
     LK_TRY_OUT(compare_sums(&probe));
+    outcome->is_known = true;
 out:
     lk_probe_close(&probe);
     return status;
+}
+
+/* Whether two operations run the same kernels on the same numbers: all that differs between
+ * checks of operations is in these. Options hold what was absorbed, and are zeroed before they
+ * are set. */
+static bool is_same(const struct lk_schedule *schedule, int i, int j)
+{
+    const struct lk_scheduled_op *a = &schedule->ops[i], *b = &schedule->ops[j];
+    if (a->op != b->op || a->shapes.inputs != b->shapes.inputs ||
+        a->shapes.window != b->shapes.window || a->wants_dw != b->wants_dw ||
+        schedule->values[a->y].is_gated != schedule->values[b->y].is_gated ||
+        memcmp(a->options, b->options, a->op->options_bytes) != 0)
+        return false;
+    for (int n = 0; n < a->shapes.inputs; n++)
+        if (!lk_shape_equal(&a->shapes.x[n], &b->shapes.x[n]) ||
+            a->shapes.x_dtype[n] != b->shapes.x_dtype[n] || a->wants_dx[n] != b->wants_dx[n] ||
+            a->asks_gate[n] != b->asks_gate[n])
+            return false;
+    return true;
+}
+
+/* A second check of the same would compute every bit of the first again. */
+static enum lk_status check_once(const struct lk_check_config *c, struct lk_schedule *schedule,
+                                 int i, struct outcome *outcomes)
+{
+    struct lk_op_setup setup;
+    int like = i + 1;
+    while (like < schedule->op_count &&
+           !(outcomes[like].is_known && is_same(schedule, i, like)))
+        like++;
+    if (like < schedule->op_count)
+        outcomes[i] = outcomes[like];
+    else
+        LK_TRY(check_op(c, schedule, i, &outcomes[i]));
+    lk_schedule_describe(schedule, i, &setup);
+    memcpy(setup.gates_dx, outcomes[i].gates_dx, sizeof setup.gates_dx);
+    lk_schedule_note_gates(schedule, i, &setup);
+    return LK_OK;
 }
 
 /* Whether the operation is checked. Drawing and reading the weights of a larger layer would
@@ -216,18 +273,31 @@ static int count_checked(const struct lk_schedule *schedule)
     return count;
 }
 
+static enum lk_status check_all(const struct lk_check_config *c, struct lk_schedule *schedule)
+{
+    struct outcome *outcomes = calloc((size_t)schedule->op_count, sizeof *outcomes);
+    enum lk_status status = LK_OK;
+    if (!outcomes)
+        return lk_fail_memory("a check's outcomes",
+                              (size_t)schedule->op_count * sizeof *outcomes);
+    lk_progress_begin(LK_TASK_CHECK, count_checked(schedule));
+    for (int i = schedule->op_count - 1; i >= 0 && status == LK_OK; i--)
+        if (is_checked(&schedule->ops[i])) {
+            status = check_once(c, schedule, i, outcomes);
+            lk_progress_add(LK_TASK_CHECK, 1);
+        }
+    lk_progress_end(LK_TASK_CHECK);
+    free(outcomes);
+    return status;
+}
+
 enum lk_status lk_graph_check(const struct lk_check_config *config)
 {
     struct lk_schedule schedule = {0};
     enum lk_status status =
         lk_schedule_make((const struct lk_node *[]){config->loss, NULL}, true, &schedule);
-    lk_progress_begin(LK_TASK_CHECK, count_checked(&schedule));
-    for (int i = schedule.op_count - 1; i >= 0 && status == LK_OK; i--)
-        if (is_checked(&schedule.ops[i])) {
-            status = check_op(config, &schedule, i);
-            lk_progress_add(LK_TASK_CHECK, 1);
-        }
-    lk_progress_end(LK_TASK_CHECK);
+    if (status == LK_OK)
+        status = check_all(config, &schedule);
     lk_schedule_clear(&schedule);
     return status;
 }

@@ -18,8 +18,9 @@ struct lk_check_config {
  * weights and inputs (`scales` in ops/op.h) and that have at most 64 MB of weights. For these
  * Euler's theorem on homogeneous functions says that three sums are equal, which three passes
  * compute independently: y times dy over all elements; w times dw over all parameters; and x
- * times dx plus w times dw of all parameters but the first. Waits. fails: LK_E_DEVICE, naming
- * the operation, where they differ; as building and running do */
+ * times dx plus w times dw of all parameters but the first. Of operations that are the same to
+ * the bit the last is run. Waits. fails: LK_E_DEVICE, naming the operation, where they differ;
+ * as building and running do */
 LK_MUST_CHECK enum lk_status lk_graph_check(const struct lk_check_config *config);
 
 #endif
