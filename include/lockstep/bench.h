@@ -30,11 +30,11 @@ struct lk_launch_times {
     double round_trip_us; /* enqueue one and wait for it */
 };
 
-LK_API LK_MUST_CHECK enum lk_status /* waits; fails: as lk_peaks_measure() */
-lk_launch_measure(struct lk_device *device, struct lk_launch_times *times);
+/* Waits. fails: as lk_peaks_measure() */
+LK_API LK_MUST_CHECK enum lk_status lk_launch_measure(struct lk_device *device,
+                                                      struct lk_launch_times *times);
 
 /* Zero: as usual. */
-struct lk_settings;
 struct lk_bench_options {
     int64_t batch;    /* samples; usual: what each set or model is known for */
     double seconds;   /* that an operation (0.4) or model (6) is measured for, about */
